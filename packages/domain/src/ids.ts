@@ -1,0 +1,82 @@
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+
+const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
+
+const id = (prefix: string) => Schema.String.check(Schema.isPattern(new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`, "u")))
+
+export const OrgId = id("org").pipe(Schema.brand("OrgId"))
+export type OrgId = typeof OrgId.Type
+export const UserId = id("usr").pipe(Schema.brand("UserId"))
+export type UserId = typeof UserId.Type
+export const KeyId = id("key").pipe(Schema.brand("KeyId"))
+export type KeyId = typeof KeyId.Type
+export const ModelId = id("mdl").pipe(Schema.brand("ModelId"))
+export type ModelId = typeof ModelId.Type
+export const RevisionId = id("rev").pipe(Schema.brand("RevisionId"))
+export type RevisionId = typeof RevisionId.Type
+export const DeploymentId = id("dep").pipe(Schema.brand("DeploymentId"))
+export type DeploymentId = typeof DeploymentId.Type
+export const RequestId = id("req").pipe(Schema.brand("RequestId"))
+export type RequestId = typeof RequestId.Type
+export const AuditEventId = id("aud").pipe(Schema.brand("AuditEventId"))
+export type AuditEventId = typeof AuditEventId.Type
+
+const prefixes = new Map<unknown, string>([
+  [OrgId, "org"],
+  [UserId, "usr"],
+  [KeyId, "key"],
+  [ModelId, "mdl"],
+  [RevisionId, "rev"],
+  [DeploymentId, "dep"],
+  [RequestId, "req"],
+  [AuditEventId, "aud"]
+])
+
+/**
+ * The 26 characters of an id: lower-case Crockford base32 of a UUIDv7 (RFC 9562) that holds `millis`, Unix milliseconds, and 74 random bits.
+ * `random` gives ten bytes; text order is time order.
+ */
+export const encodeIdBody = (millis: number, random: Uint8Array): string => {
+  let value = BigInt(millis) & 0xffff_ffff_ffffn
+  const byte = (index: number) => BigInt(random[index] ?? 0)
+  value = (value << 16n) | 0x7000n | ((byte(0) & 0x0fn) << 8n) | byte(1)
+  let low = 0b10n << 62n
+  low |= (byte(2) & 0x3fn) << 56n
+  for (let index = 3; index < 10; index++) low |= byte(index) << BigInt((9 - index) * 8)
+  value = (value << 64n) | low
+  let text = ""
+  for (let index = 0; index < 26; index++) {
+    text = alphabet.charAt(Number(value & 31n)) + text
+    value >>= 5n
+  }
+  return text
+}
+
+/** Unix milliseconds at which the id was made: the first 48 bits of its UUIDv7. */
+export const idMillis = (id: string): number => {
+  // 26 characters hold 130 bits, of which the first two are zero: the time is the top 50 bits, ten characters.
+  const body = id.slice(id.indexOf("_") + 1)
+  let millis = 0
+  for (let index = 0; index < 10; index++) millis = millis * 32 + alphabet.indexOf(body.charAt(index))
+  return millis
+}
+
+/** Makes ids from the clock and secure randomness. */
+export class Ids extends Context.Service<
+  Ids,
+  {
+    /** An id of that kind (one of the id schemas) for a record whose `created_at` is `millis`, Unix milliseconds; without it, now. */
+    readonly make: <A>(kind: Schema.Codec<A, string>, millis?: number) => Effect.Effect<A>
+  }
+>()("seatrial/Ids") {
+  static readonly layer = Layer.succeed(
+    Ids,
+    Ids.of({
+      make: Effect.fnUntraced(function* <A>(kind: Schema.Codec<A, string>, millis?: number) {
+        const time = millis ?? (yield* Clock.currentTimeMillis)
+        const random = crypto.getRandomValues(new Uint8Array(10))
+        return Schema.decodeSync(kind)(`${prefixes.get(kind)}_${encodeIdBody(time, random)}`)
+      })
+    })
+  )
+}

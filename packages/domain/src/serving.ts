@@ -1,0 +1,35 @@
+import { Schema } from "effect"
+
+export const Runtime = Schema.Literals(["vllm", "sglang", "reference"])
+export type Runtime = typeof Runtime.Type
+export const KvCacheDtype = Schema.Literals(["auto", "fp8", "fp8_e4m3", "fp8_e5m2"])
+export type KvCacheDtype = typeof KvCacheDtype.Type
+
+export const HostClassName = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9\-]{0,61}[a-z0-9])?$/u))
+
+/** Extension of the native context by YaRN: `factor` > 1, `original_context` in tokens. */
+export const Yarn = Schema.Struct({
+  factor: Schema.Finite.check(Schema.isGreaterThan(1)),
+  original_context: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)))
+})
+
+const shape = {
+  yarn: Schema.optionalKey(Yarn),
+  hold_seconds: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 86_400 }))),
+  engine_flags: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json))
+}
+const MaxContext = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000_000 }))
+
+/** How a caller wants a model served; what is left out is chosen. `max_context` in tokens, `hold_seconds` in seconds. */
+export const ServingRequest = Schema.Struct({
+  runtime: Schema.optionalKey(Runtime),
+  host_class: Schema.optionalKey(HostClassName),
+  max_context: Schema.optionalKey(MaxContext),
+  kv_cache_dtype: Schema.optionalKey(KvCacheDtype),
+  ...shape
+})
+export type ServingRequest = typeof ServingRequest.Type
+
+/** A `ServingRequest` in which everything that has to be chosen has been; it can be sent as a request again. */
+export const ServingSettings = Schema.Struct({ runtime: Runtime, host_class: HostClassName, max_context: MaxContext, kv_cache_dtype: KvCacheDtype, ...shape })
+export type ServingSettings = typeof ServingSettings.Type
