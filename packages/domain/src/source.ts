@@ -1,10 +1,10 @@
 import { Schema } from "effect"
 
 /** `owner/name` of a hub repository. */
-export const RepoName = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._\-]{0,95}\/[A-Za-z0-9][A-Za-z0-9._\-]{0,95}$/u))
+export const RepoName = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,95}\/[A-Za-z0-9][A-Za-z0-9._-]{0,95}$/u))
 
 /** A branch, tag or commit, as the caller wrote it. */
-export const Ref = Schema.String.check(Schema.isPattern(/^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._\/\-]{0,199}$/u))
+export const Ref = Schema.String.check(Schema.isPattern(/^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$/u))
 
 /** A full commit: 40 hexadecimal digits. */
 export const Commit = Schema.String.check(Schema.isPattern(/^[0-9a-f]{40}$/u)).pipe(Schema.brand("Commit"))
@@ -14,7 +14,11 @@ export const Source = Schema.Struct({ kind: Schema.Literal("model_hub"), repo: R
 export type Source = typeof Source.Type
 
 /** The callable part of a model's name within its organisation. */
-export const ModelSlug = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._\-]{1,64}$/u))
+export const ModelSlug = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._-]{1,64}$/u))
 
 /** The name that a model gets where the caller gives none: the repository's, in lower case. */
-export const defaultModelName = (repo: string): string => repo.slice(repo.indexOf("/") + 1).toLowerCase().slice(0, 64)
+export const defaultModelName = (repo: string): string =>
+  repo
+    .slice(repo.indexOf("/") + 1)
+    .toLowerCase()
+    .slice(0, 64)
