@@ -1,0 +1,50 @@
+import { execFile } from "node:child_process"
+import { promisify } from "node:util"
+import { Effect } from "effect"
+import { PostgresError } from "./PostgresError.ts"
+
+const execute = promisify(execFile)
+
+/** The account that Postgres runs as; undefined where it is our own. */
+export interface PostgresAccount {
+  readonly uid: number
+  readonly gid: number
+}
+
+const find = async (name: string): Promise<PostgresAccount> => {
+  const [uid, gid] = await Promise.all([execute("id", ["-u", name]), execute("id", ["-g", name])])
+  return { uid: Number.parseInt(uid.stdout, 10), gid: Number.parseInt(gid.stdout, 10) }
+}
+
+const make = async () => {
+  await execute("groupadd", ["--system", "postgres"]).catch(() => {})
+  await execute("useradd", ["--system", "--gid", "postgres", "--no-create-home", "postgres"])
+  return find("postgres")
+}
+
+/** Postgres refuses to run as root: there it runs as `postgres`, which is made where it is missing, or as `nobody` where it cannot be made. */
+export const account: Effect.Effect<PostgresAccount | undefined, PostgresError> = Effect.suspend(() => {
+  if (process.getuid?.() !== 0) return Effect.succeed(undefined)
+  return Effect.tryPromise({
+    try: () =>
+      find("postgres")
+        .catch(make)
+        .catch(() => find("nobody")),
+    catch: (cause) =>
+      new PostgresError({
+        reason: "Account",
+        message:
+          "Postgres does not run as root, and there is neither an account `postgres` nor leave to make one. Start Seatrial as an ordinary user, run `useradd --system postgres`, or set DATABASE_URL.",
+        cause
+      })
+  })
+})
+
+/** True where that account can enter `directory` and run `command` there. The shell enters it: a working folder given to `spawn` is entered as root. */
+export const canRun = (who: PostgresAccount | undefined, command: string, directory: string): Effect.Effect<boolean> =>
+  Effect.promise(() =>
+    execute("/bin/sh", ["-c", 'cd "$0" && exec "$1" --version', directory, command], { ...who, cwd: "/" }).then(
+      () => true,
+      () => false
+    )
+  )

@@ -1,0 +1,20 @@
+import { Data, Effect } from "effect"
+
+/** Why the embedded Postgres does not run. The message is a sentence that says what to do. */
+export class PostgresError extends Data.TaggedError("PostgresError")<{
+  readonly reason: "Unsupported" | "InUse" | "Account" | "State" | "Initialise" | "Start"
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+/** Work on the state folder, whose failure is told as `what` together with the system's own words. */
+export const onDisk = <A>(what: string, work: () => Promise<A>): Effect.Effect<A, PostgresError> =>
+  Effect.tryPromise({
+    try: work,
+    catch: (cause) =>
+      new PostgresError({
+        reason: "State",
+        message: `The embedded Postgres could not ${what} (${cause instanceof Error ? cause.message : String(cause)}). Give it a writable folder with free space, or set DATABASE_URL.`,
+        cause
+      })
+  })

@@ -1,0 +1,195 @@
+import { randomBytes } from "node:crypto"
+import { chmod, chown, mkdir, open, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Option, Schema, type Scope } from "effect"
+import { startOf } from "../process/ProcessIdentity.ts"
+import { account, canRun, type PostgresAccount } from "./PostgresAccount.ts"
+import { binary, copyBinaries, findBinaries, type PostgresBinaries } from "./PostgresBinaries.ts"
+import { onDisk, PostgresError } from "./PostgresError.ts"
+import { stopStale } from "./Postmaster.ts"
+
+/** What the state folder remembers between starts. */
+const Memory = Schema.fromJsonString(
+  Schema.Struct({
+    /** Where data and programs lie when the account of Postgres cannot reach the state folder. */
+    outside: Schema.optionalKey(Schema.String),
+    port: Schema.optionalKey(Schema.Int)
+  })
+)
+type Memory = typeof Memory.Type
+
+const Owner = Schema.fromJsonString(Schema.Struct({ pid: Schema.Int, started: Schema.String }))
+
+/** Everything on disk that a postmaster needs. */
+export interface PostgresHome {
+  readonly binaries: PostgresBinaries
+  readonly account: PostgresAccount | undefined
+  readonly password: string
+  /** Where `data` and the server's log lie. */
+  readonly directory: string
+  readonly data: string
+  /** The port of the last start. */
+  readonly port: number | undefined
+  readonly rememberPort: (port: number) => Effect.Effect<void, PostgresError>
+  /** Deletes the data; nothing may run on them any more. */
+  readonly destroy: Effect.Effect<void, PostgresError>
+}
+
+const outsideParent = "/var/tmp"
+const outsidePrefix = "seatrial-postgres-"
+
+const readMemory = (state: string) =>
+  onDisk("read its state", () => readFile(join(state, "state.json"), "utf8").catch(() => "{}")).pipe(
+    Effect.flatMap((text) => Schema.decodeEffect(Memory)(text).pipe(Effect.orElseSucceed((): Memory => ({}))))
+  )
+
+const writeMemory = (state: string, memory: Memory) =>
+  onDisk("write its state", async () => {
+    const path = join(state, "state.json")
+    await writeFile(`${path}.new`, JSON.stringify(memory), { mode: 0o600 })
+    await rename(`${path}.new`, path)
+  })
+
+/** Held while the scope lives: a second start in the same folder would otherwise stop the first one's server. */
+const lock = Effect.fnUntraced(function* (state: string): Effect.fn.Return<void, PostgresError, Scope.Scope> {
+  const path = join(state, "owner.json")
+  const started = yield* Effect.promise(() => startOf(process.pid))
+  const claim = onDisk("take its lock", async () => {
+    await writeFile(path, JSON.stringify({ pid: process.pid, started: started ?? "" }), { mode: 0o600, flag: "wx" })
+  })
+  const holder = Effect.promise(async () => {
+    const owner = Schema.decodeOption(Owner)(await readFile(path, "utf8").catch(() => ""))
+    return Option.isSome(owner) && (await startOf(owner.value.pid)) === owner.value.started ? owner.value.pid : undefined
+  })
+  const pid = yield* holder
+  if (pid !== undefined) {
+    return yield* new PostgresError({
+      reason: "InUse",
+      message: `Process ${pid} already runs the embedded Postgres in ${state}. Stop it first, or use another state folder.`
+    })
+  }
+  yield* Effect.acquireRelease(onDisk("drop a dead process's lock", () => rm(path, { force: true })).pipe(Effect.andThen(claim)), () =>
+    Effect.promise(() => rm(path, { force: true }).catch(() => {}))
+  )
+})
+
+/** Removes what earlier state folders, deleted since, have left outside. */
+const sweep = Effect.gen(function* () {
+  const names = yield* Effect.promise(() => readdir(outsideParent).catch(() => []))
+  for (const name of names.filter((name) => name.startsWith(outsidePrefix))) {
+    const directory = join(outsideParent, name)
+    const origin = yield* Effect.promise(async () => ((await stat(directory)).uid === 0 ? readFile(join(directory, "origin"), "utf8") : undefined)).pipe(
+      Effect.catchDefect(() => Effect.succeed(undefined))
+    )
+    if (origin === undefined || (yield* readMemory(origin)).outside === directory) continue
+    yield* stopStale(join(directory, "data"))
+    yield* Effect.promise(() => rm(directory, { recursive: true, force: true }).catch(() => {}))
+  }
+})
+
+const makeOutside = Effect.fnUntraced(function* (state: string, memory: Memory) {
+  const directory = join(outsideParent, `${outsidePrefix}${randomBytes(8).toString("hex")}`)
+  // Remembered before it is made, so that no other start takes it for left behind.
+  yield* writeMemory(state, { ...memory, outside: directory })
+  yield* onDisk(`make ${directory}`, async () => {
+    await mkdir(directory, { mode: 0o700 })
+    await chmod(directory, 0o711)
+    await writeFile(join(directory, "origin"), state, { mode: 0o600 })
+  })
+  return directory
+})
+
+const password = (state: string, fresh: boolean) =>
+  onDisk("keep its password", async () => {
+    const path = join(state, "password")
+    const known = await readFile(path, "utf8").catch(() => "")
+    if (known !== "") return known
+    if (!fresh) throw new Error(`the password file ${path} is gone; put it back, or delete ${state} to begin anew`)
+    const made = randomBytes(24).toString("hex")
+    const file = await open(path, "w", 0o600)
+    try {
+      await file.writeFile(made)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    return made
+  })
+
+/**
+ * Prepares `state` (the folder that the embedded Postgres owns) and finds out where the server can live. As root it runs as another account; where that
+ * account cannot enter `state` or run the installed programs, data and programs go to a folder of their own under `/var/tmp`, which `state` remembers.
+ */
+export const openHome = Effect.fn("openHome")(function* (state: string): Effect.fn.Return<PostgresHome, PostgresError, Scope.Scope> {
+  yield* onDisk(`make ${state}`, () => mkdir(state, { recursive: true, mode: 0o711 }))
+  yield* lock(state)
+  const who = yield* account
+  const installed = yield* findBinaries
+  let memory = yield* readMemory(state)
+
+  const claimData = (directory: string) =>
+    onDisk("make its data folder", async () => {
+      const data = join(directory, "data")
+      await mkdir(data, { recursive: true, mode: 0o700 })
+      if (who !== undefined) await chown(data, who.uid, who.gid)
+      return data
+    })
+
+  if (who !== undefined) yield* sweep
+  if (
+    memory.outside !== undefined &&
+    !(yield* Effect.promise(() =>
+      stat(memory.outside ?? "").then(
+        () => true,
+        () => false
+      )
+    ))
+  ) {
+    memory = memory.port === undefined ? {} : { port: memory.port }
+  }
+  let directory = memory.outside ?? state
+  let data = yield* claimData(directory)
+  let binaries = installed
+  if (who !== undefined) {
+    if (directory === state && !(yield* canRun(who, "true", data))) {
+      yield* onDisk("remove a folder", () => rm(data, { recursive: true, force: true }))
+      directory = yield* makeOutside(state, memory)
+      memory = { ...memory, outside: directory }
+      data = yield* claimData(directory)
+    }
+    if (!(yield* canRun(who, binary(installed, "postgres"), data))) {
+      binaries = yield* copyBinaries(installed, directory)
+    }
+  }
+
+  const fresh = yield* Effect.promise(() =>
+    stat(join(data, "PG_VERSION")).then(
+      () => false,
+      () => true
+    )
+  )
+  if (!fresh) {
+    const major = (yield* onDisk("read its version", () => readFile(join(data, "PG_VERSION"), "utf8"))).trim()
+    if (!binaries.version.startsWith(`${major}.`)) {
+      return yield* new PostgresError({
+        reason: "State",
+        message: `The data in ${data} were written by Postgres ${major}, and the installed one is ${binaries.version}. Delete ${state} to begin anew, or dump them with Postgres ${major} first.`
+      })
+    }
+  }
+  const remembered = memory
+  return {
+    binaries,
+    account: who,
+    password: yield* password(state, fresh),
+    directory,
+    data,
+    port: memory.port,
+    rememberPort: (port) => writeMemory(state, { ...remembered, port }),
+    destroy: onDisk("remove its data", async () => {
+      await rm(directory === state ? data : directory, { recursive: true, force: true })
+      await rm(join(state, "password"), { force: true })
+      await rm(join(state, "state.json"), { force: true })
+    })
+  }
+})

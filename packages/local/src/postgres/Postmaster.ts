@@ -1,0 +1,155 @@
+import { spawn } from "node:child_process"
+import { constants } from "node:fs"
+import { chown, open, readFile, rename, rm, stat } from "node:fs/promises"
+import { join } from "node:path"
+import { Deferred, Duration, Effect, type Exit, Option } from "effect"
+import { signal, startOf, worksIn } from "../process/ProcessIdentity.ts"
+import type { PostgresAccount } from "./PostgresAccount.ts"
+import { binary, type PostgresBinaries } from "./PostgresBinaries.ts"
+import { onDisk, PostgresError } from "./PostgresError.ts"
+
+export interface PostmasterOptions {
+  readonly binaries: PostgresBinaries
+  readonly account: PostgresAccount | undefined
+  readonly directory: string
+  readonly data: string
+  readonly port: number
+  /** False: nothing is synced to disk, and a crash of the machine may lose all. */
+  readonly durable: boolean
+}
+
+export interface Postmaster {
+  readonly pid: number
+  /** Completes when it has ended, with words on how. */
+  readonly exited: Deferred.Deferred<string>
+}
+
+const maxLogBytes = 10_000_000
+const readyWithin = Duration.seconds(60)
+
+/** A small, quiet server for one machine. Statements are never logged: they may hold what people wrote. */
+const settings = (options: PostmasterOptions): ReadonlyArray<string> => [
+  "listen_addresses=127.0.0.1",
+  "unix_socket_directories=",
+  "max_connections=200",
+  "shared_buffers=64MB",
+  "max_wal_size=256MB",
+  "wal_level=minimal",
+  "max_wal_senders=0",
+  "jit=off",
+  "timezone=UTC",
+  "log_timezone=UTC",
+  "log_checkpoints=off",
+  "log_min_messages=log",
+  "log_min_error_statement=panic",
+  ...(options.durable ? [] : ["fsync=off", "synchronous_commit=off", "full_page_writes=off"])
+]
+
+/** Our own environment stays ours: `PG…` variables would change what the server does. */
+const environment = { PATH: process.env.PATH ?? "/usr/bin:/bin", LANG: "C", LC_ALL: "C" }
+
+const openLog = (options: PostmasterOptions) =>
+  onDisk("open its log", async () => {
+    const path = join(options.directory, "postgres.log")
+    const size = await stat(path).then(
+      ({ size }) => size,
+      () => 0
+    )
+    if (size > maxLogBytes) await rename(path, `${path}.1`)
+    return open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND, 0o600)
+  })
+
+/** The last lines of the server's log: why it did not start. */
+const lastWords = (options: PostmasterOptions) =>
+  Effect.promise(() => readFile(join(options.directory, "postgres.log"), "utf8").catch(() => "")).pipe(
+    Effect.map((text) => text.trimEnd().split("\n").slice(-5).join(" | "))
+  )
+
+/** Line 1 of `postmaster.pid` is the process, line 8 how far its start has come. */
+const readPidFile = (data: string) =>
+  Effect.promise(() => readFile(join(data, "postmaster.pid"), "utf8").catch(() => "")).pipe(
+    Effect.map((text) => {
+      const lines = text.split("\n")
+      return { pid: Number.parseInt(lines[0] ?? "", 10), status: (lines[7] ?? "").trim() }
+    })
+  )
+
+const awaitReady = Effect.fnUntraced(function* (data: string, pid: number) {
+  while (true) {
+    const seen = yield* readPidFile(data)
+    if (seen.pid === pid && seen.status === "ready") return
+    yield* Effect.sleep(20)
+  }
+})
+
+/** Starts the server and waits until it accepts connections; one that does not within a minute is ended again. */
+export const start = Effect.fn("Postmaster.start")(function* (options: PostmasterOptions): Effect.fn.Return<Postmaster, PostgresError> {
+  const log = yield* openLog(options)
+  const exited = Deferred.makeUnsafe<string>()
+  // A group of its own: the terminal's Ctrl-C must not end the database before the programs that use it.
+  const child = spawn(
+    binary(options.binaries, "postgres"),
+    ["-D", options.data, "-p", String(options.port), ...settings(options).flatMap((setting) => ["-c", setting])],
+    { ...options.account, cwd: options.data, env: environment, detached: true, stdio: ["ignore", log.fd, log.fd] }
+  )
+  child.once("error", (cause) => Deferred.doneUnsafe(exited, Effect.succeed(cause.message)))
+  child.once("exit", (code, name) => Deferred.doneUnsafe(exited, Effect.succeed(name === null ? `exit code ${code}` : `signal ${name}`)))
+  yield* Effect.promise(() => log.close())
+
+  const fail = Effect.fnUntraced(function* (how: string) {
+    return yield* new PostgresError({
+      reason: "Start",
+      message: `The embedded Postgres did not start (${how}): ${yield* lastWords(options)}. Its log is ${join(options.directory, "postgres.log")}.`
+    })
+  })
+  const pid = child.pid
+  if (pid === undefined) return yield* fail(yield* Deferred.await(exited))
+  const started = Effect.raceFirst(awaitReady(options.data, pid), Effect.flatMap(Deferred.await(exited), fail)).pipe(
+    Effect.timeoutOrElse({ duration: readyWithin, orElse: () => fail(`not ready after ${Duration.toSeconds(readyWithin)} s`) })
+  )
+  const postmaster: Postmaster = { pid, exited }
+  yield* Effect.onExit(started, (exit: Exit.Exit<void, PostgresError>) => (exit._tag === "Failure" ? stop(postmaster) : Effect.void))
+  return postmaster
+})
+
+/** Fast shutdown, then an immediate one (the next start recovers), then the end: under two seconds together. */
+const escalation: ReadonlyArray<readonly [name: NodeJS.Signals, patience: Duration.Input]> = [
+  ["SIGINT", "1400 millis"],
+  ["SIGQUIT", "400 millis"],
+  ["SIGKILL", "5 seconds"]
+]
+
+const end = Effect.fnUntraced(function* (pid: number, gone: Effect.Effect<unknown>) {
+  for (const [name, patience] of escalation) {
+    if (!signal(pid, name)) return
+    if (Option.isSome(yield* Effect.timeoutOption(gone, patience))) return
+  }
+})
+
+/** Ends the server: connections are cut and what was committed is kept. */
+export const stop = (postmaster: Postmaster): Effect.Effect<void> =>
+  Deferred.isDone(postmaster.exited).pipe(
+    Effect.flatMap((done) => (done ? Effect.void : end(postmaster.pid, Deferred.await(postmaster.exited)))),
+    Effect.uninterruptible
+  )
+
+/** Ends a server that a killed program has left running on these data, and only that. */
+export const stopStale = Effect.fn("Postmaster.stopStale")(function* (data: string): Effect.fn.Return<void> {
+  const { pid } = yield* readPidFile(data)
+  if (!Number.isInteger(pid) || pid <= 1) return
+  const identity = yield* Effect.promise(() => startOf(pid))
+  if (identity !== undefined && (yield* Effect.promise(() => worksIn(pid, data)))) {
+    yield* Effect.logInfo(`Ending the Postgres (process ${pid}) that an earlier run has left behind`)
+    const gone = Effect.gen(function* () {
+      while ((yield* Effect.promise(() => startOf(pid))) === identity) yield* Effect.sleep(20)
+    })
+    yield* end(pid, gone)
+  } else if (identity !== undefined) {
+    // The id belongs to someone else by now: Postgres would refuse to start beside its own old file.
+    yield* Effect.promise(() => rm(join(data, "postmaster.pid"), { force: true }))
+  }
+})
+
+/** Lets the server's account own a file that we wrote for it. */
+export const give = (path: string, who: PostgresAccount | undefined) =>
+  who === undefined ? Effect.void : onDisk(`hand ${path} over`, () => chown(path, who.uid, who.gid))

@@ -1,0 +1,65 @@
+import { execFile } from "node:child_process"
+import { mkdir, rename, rm, rmdir, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { Effect } from "effect"
+import { binary } from "./PostgresBinaries.ts"
+import { onDisk, PostgresError } from "./PostgresError.ts"
+import type { PostgresHome } from "./PostgresHome.ts"
+import { give } from "./Postmaster.ts"
+
+const execute = promisify(execFile)
+
+/**
+ * Makes the database files where there are none. They are made inside `data` under another name and moved up when whole, so that a start that was killed
+ * half way is simply made again.
+ */
+export const initialise = Effect.fn("initialise")(function* (home: PostgresHome, durable: boolean): Effect.fn.Return<void, PostgresError> {
+  const done = yield* Effect.promise(() =>
+    stat(join(home.data, "PG_VERSION")).then(
+      () => true,
+      () => false
+    )
+  )
+  if (done) return
+  const partial = `${home.data}.new`
+  const passwordFile = join(partial, "password")
+  const cluster = join(partial, "cluster")
+  yield* onDisk("make its data folder", async () => {
+    await rm(partial, { recursive: true, force: true })
+    await mkdir(partial, { recursive: true, mode: 0o700 })
+    await writeFile(passwordFile, home.password, { mode: 0o600 })
+  })
+  yield* give(partial, home.account)
+  yield* give(passwordFile, home.account)
+  yield* Effect.tryPromise({
+    try: () =>
+      execute(
+        binary(home.binaries, "initdb"),
+        [
+          `--pgdata=${cluster}`,
+          "--username=postgres",
+          `--pwfile=${passwordFile}`,
+          "--auth=scram-sha-256",
+          "--encoding=UTF8",
+          "--locale=C",
+          "--locale-provider=builtin",
+          "--builtin-locale=C.UTF-8",
+          "--no-instructions",
+          ...(durable ? [] : ["--no-sync"])
+        ],
+        { ...home.account, cwd: partial, env: { PATH: process.env.PATH ?? "/usr/bin:/bin", LANG: "C", LC_ALL: "C" } }
+      ),
+    catch: (cause) =>
+      new PostgresError({
+        reason: "Initialise",
+        message: `The embedded Postgres could not make its files: ${cause instanceof Error ? cause.message : String(cause)}. Give it a writable folder with 200 MB of free space, or set DATABASE_URL.`,
+        cause
+      })
+  })
+  yield* onDisk("put its files in place", async () => {
+    await rmdir(home.data).catch(() => {})
+    await rename(cluster, home.data)
+    await rm(partial, { recursive: true, force: true })
+  })
+})

@@ -1,0 +1,12 @@
+import { Effect, Redacted } from "effect"
+import { EmbeddedPostgres } from "../../src/postgres/EmbeddedPostgres.ts"
+
+// A program that holds an embedded Postgres until it is killed, and tells its parent where it listens.
+const directory = process.argv[2] ?? ""
+
+Effect.gen(function* () {
+  const postgres = yield* EmbeddedPostgres
+  yield* postgres.createDatabase("kept")
+  process.send?.({ url: Redacted.value(postgres.url("kept")) })
+  return yield* Effect.never
+}).pipe(Effect.provide(EmbeddedPostgres.layer({ directory })), Effect.runPromise)
