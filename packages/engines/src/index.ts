@@ -1,0 +1,2 @@
+export * from "./EngineAdapter.ts"
+export * from "./engines.ts"

@@ -1,0 +1,109 @@
+import type { Failure, Measured } from "@seatrial/domain"
+import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
+
+const integerFlag = (minimum: number, maximum: number) => (value: unknown) =>
+  typeof value === "number" && Number.isInteger(value) && value >= minimum && value <= maximum ? null : `must be an integer from ${minimum} to ${maximum}`
+
+/** The flags that a caller may set; each is rendered as `--flag=value`. */
+const flags: Readonly<Record<string, (value: unknown) => string | null>> = {
+  max_num_seqs: integerFlag(1, 256),
+  seed: integerFlag(0, 2 ** 31 - 1),
+  gpu_memory_utilization: (value) => (typeof value === "number" && value >= 0.5 && value <= 0.95 ? null : "must be a number from 0.5 to 0.95")
+}
+
+const utilization = (engineFlags: Readonly<Record<string, unknown>> | undefined): number => {
+  const value = engineFlags?.["gpu_memory_utilization"]
+  return typeof value === "number" ? value : 0.92
+}
+
+const render = (engineFlags: Readonly<Record<string, unknown>>) =>
+  Object.entries(engineFlags)
+    .filter(([flag]) => flag in flags)
+    .map(([flag, value]) => `--${flag.replaceAll("_", "-")}=${value}`)
+
+const gib = (text: string | undefined) => (text === undefined ? null : Math.round(Number(text) * 2 ** 30))
+
+const last = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].at(-1)
+
+const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: string, text: string]> = [
+  [/maximum model length|max seq len/i, "context_does_not_fit", "The KV cache cannot hold one sequence of max_context. Try a shorter max_context."],
+  [/No available memory for the cache blocks/, "out_of_memory", "The weights leave no memory for the KV cache. Try a larger host class."],
+  [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture."],
+  [/tensor/i, "weights_incomplete", "The engine could not load the model's tensors."]
+]
+
+/**
+ * The reference engine: for machines without a GPU. It computes in float32 whatever the checkpoint's precision is, keeps its KV cache in float32 and accounts its
+ * memory against the host class's simulated GPU.
+ */
+export const reference: EngineAdapter = {
+  runtime: "reference",
+  version: "reference-0.1.0",
+  architectures: new Set(["LlamaForCausalLM"]),
+  quantizations: new Set(["none"]),
+  kvCacheDtypes: new Set(["auto"]),
+  memoryUtilization: ({ engine_flags }) => utilization(engine_flags),
+  blockTokens: 16,
+  kvValueBytes: () => 4,
+  // Activations of one token in float32, and the weights' float32 copy beside the 16-bit checkpoint that the fit counts.
+  overheadBytes: (config) => {
+    const activations = 4 * (8 * config.hidden_size + 2 * config.vocab_size)
+    return { low: activations, high: activations + 64 * 2 ** 20 }
+  },
+  capabilities: () => ({
+    supports_streaming: true,
+    supports_tool_calls: false,
+    supports_json_mode: false,
+    supports_structured_output: false,
+    supports_reasoning: false,
+    supports_image_input: false,
+    supported_endpoints: ["/v1/chat/completions", "/v1/completions"]
+  }),
+  flagIssue: (given) => {
+    for (const [flag, value] of Object.entries(given)) {
+      const check = flags[flag]
+      if (check === undefined) return { flag, message: `The runtime reference has no flag ${flag}; it takes ${Object.keys(flags).join(", ")}.` }
+      const problem = check(value)
+      if (problem !== null) return { flag, message: `${flag} ${problem}.` }
+    }
+    return null
+  },
+  container: ({ hostClass, modelPath, servedName, settings }): EngineContainer => ({
+    command: ["seatrial-reference-engine"],
+    args: [
+      `--model=${modelPath}`,
+      `--served-model-name=${servedName}`,
+      `--max-model-len=${settings.max_context}`,
+      `--gpu-memory-bytes=${hostClass.gpu_memory_bytes * hostClass.gpu_count}`,
+      "--host=$(POD_IP)",
+      "--port=8000",
+      ...render(settings.engine_flags ?? {})
+    ],
+    env: {},
+    port: 8000,
+    readinessPath: "/health"
+  }),
+  measured: ({ log, metrics }): Measured => {
+    const weights = last(log, /Model loading took ([\d.]+) GiB memory and ([\d.]+) seconds/g)
+    const cache = last(log, /Available KV cache memory: ([\d.]+) GiB/g)
+    const info = /vllm:cache_config_info\{([^}]*)\}/.exec(metrics)?.[1] ?? ""
+    const label = (name: string) => new RegExp(`${name}="([\\d.]+)"`).exec(info)?.[1]
+    const tokens = label("kv_cache_size_tokens")
+    const concurrency = label("kv_cache_max_concurrency")
+    const overhead = last(log, /Overhead is ([\d.]+) GiB/g)
+    return {
+      weights_bytes: gib(weights?.[1]),
+      kv_cache_bytes: gib(cache?.[1]),
+      kv_cache_tokens: tokens === undefined ? null : Number(tokens),
+      overhead_bytes: gib(overhead?.[1]),
+      max_concurrency: concurrency === undefined ? null : Number(concurrency),
+      load_seconds: weights?.[2] === undefined ? null : Number(weights[2])
+    }
+  },
+  bootFailure: (log): Failure => {
+    const known = bootFailures.find(([pattern]) => pattern.test(log))
+    return known === undefined
+      ? { code: "engine_start_failed", text: "reference-0.1.0 ended before it was ready. The cluster's operator finds the cause in the pod's log." }
+      : { code: known[1], text: known[2] }
+  }
+}
