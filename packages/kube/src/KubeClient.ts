@@ -1,83 +1,184 @@
-import { Context, Data, type Effect, type Option, type Schema, type Stream } from "effect"
-
-/** Which kind of object a call is about, and the schema that its JSON is decoded with. */
-export interface Resource<A extends KubeObject> {
-  /** `""` for the core group. */
-  readonly group: string
-  readonly version: string
-  readonly plural: string
-  readonly kind: string
-  readonly namespaced: boolean
-  readonly schema: Schema.Codec<A, unknown>
-}
-
-export interface OwnerReference {
-  readonly apiVersion: string
-  readonly kind: string
-  readonly name: string
-  readonly uid: string
-  readonly controller?: boolean
-  readonly blockOwnerDeletion?: boolean
-}
-
-export interface ObjectMeta {
-  readonly name: string
-  readonly namespace?: string
-  readonly uid?: string
-  readonly resourceVersion?: string
-  readonly generation?: number
-  readonly creationTimestamp?: string
-  readonly deletionTimestamp?: string
-  readonly labels?: Readonly<Record<string, string>>
-  readonly annotations?: Readonly<Record<string, string>>
-  readonly finalizers?: ReadonlyArray<string>
-  readonly ownerReferences?: ReadonlyArray<OwnerReference>
-}
-
-export interface KubeObject {
-  readonly apiVersion?: string
-  readonly kind?: string
-  readonly metadata: ObjectMeta
-}
-
-export interface Selection {
-  /** Absent: all namespaces (or a cluster-scoped resource). */
-  readonly namespace?: string
-  readonly labelSelector?: string
-  readonly fieldSelector?: string
-}
-
-/**
- * What the API server, or the way to it, answered.
- * `Conflict` is 409 (also AlreadyExists), `Gone` 410, `Retryable` 429, 5xx and lost connections,
- * `Denied` 401 and 403, `Invalid` 400, 415 and 422, `NotFound` 404.
- */
-export class KubeError extends Data.TaggedError("KubeError")<{
-  readonly reason: "NotFound" | "Conflict" | "Gone" | "Retryable" | "Denied" | "Invalid"
-  readonly message: string
-  readonly status?: number
-  /** From `Retry-After`, in milliseconds. */
-  readonly retryAfter?: number
-}> {}
-
-/** What a list-and-watch tells: a full list (at the start, and after every gap), then single changes. */
-export type WatchEvent<A> = Data.TaggedEnum<{
-  Synced: { readonly items: ReadonlyArray<A> }
-  Changed: { readonly object: A }
-  Removed: { readonly object: A }
-}>
+import { type Config, Context, Effect, Exit, Layer, Option, Predicate, Schema, type Stream } from "effect"
+import { KubeConnection, type KubeConnectionConfig, type KubeConnectionError } from "./KubeConnection.ts"
+import { KubeError } from "./KubeError.ts"
+import { defaultSettings, type KubeRequest, type KubeSettings, makeTransport } from "./KubeTransport.ts"
+import { apiVersionOf, type KubeObject, pathOf, type Resource, type Selection } from "./Resource.ts"
+import type { WatchEvent } from "./WatchEvent.ts"
+import { decoderOf, type Listed, logUndecodable, watchResource } from "./watch.ts"
 
 export interface DeleteOptions {
   readonly uid?: string
   readonly resourceVersion?: string
+  /** Absent: `Background`, for every kind. */
   readonly propagation?: "Background" | "Foreground" | "Orphan"
   readonly gracePeriodSeconds?: number
 }
+
+const fieldManager = "seatrial"
+
+/** Of one pod's log, whatever its line length. */
+const maxLogBytes = 4 * 1024 * 1024
+
+const ListBody = Schema.fromJsonString(
+  Schema.Struct({
+    metadata: Schema.Struct({ resourceVersion: Schema.optionalKey(Schema.String), continue: Schema.optionalKey(Schema.String) }),
+    items: Schema.NullOr(Schema.Array(Schema.Unknown))
+  })
+)
+const decodeList = Schema.decodeUnknownEffect(ListBody)
+const decodeJson = Schema.decodeUnknownEffect(Schema.fromJsonString(Schema.Unknown))
+
+const unreadable = (what: string) => new KubeError({ reason: "Invalid", message: `the API server's answer is no ${what}` })
+
+const make = Effect.fnUntraced(function* (settings: KubeSettings) {
+  const transport = yield* makeTransport(settings)
+
+  const decodeBody = Effect.fnUntraced(function* <A extends KubeObject>(resource: Resource<A>, body: string) {
+    const json = yield* Effect.mapError(decodeJson(body), () => unreadable("JSON"))
+    const object = decoderOf(resource)(json)
+    if (Exit.isSuccess(object)) return object.value
+    yield* logUndecodable(resource, json, object.cause)
+    return yield* unreadable(resource.kind)
+  })
+
+  /** One request about one object, answered with that object. */
+  const write = <A extends KubeObject>(
+    resource: Resource<A>,
+    request: Omit<KubeRequest, "path">,
+    name: string | undefined,
+    namespace: string | undefined,
+    subresource?: string
+  ) =>
+    resource.namespaced && namespace === undefined
+      ? Effect.fail(new KubeError({ reason: "Invalid", message: `${resource.kind} ${name ?? ""} needs a namespace` }))
+      : transport.send({ ...request, path: pathOf(resource, namespace, name, subresource) }).pipe(
+          Effect.flatMap((body) => decodeBody(resource, body)),
+          Effect.withSpan("KubeClient.request", { attributes: { method: request.method, resource: resource.plural, name: name ?? "" } })
+        )
+
+  const typed = (resource: Resource<KubeObject>, object: object) => ({ apiVersion: apiVersionOf(resource), kind: resource.kind, ...object })
+  const encode = <A extends KubeObject>(resource: Resource<A>, object: A) =>
+    Effect.gen(function* () {
+      const encoded = yield* Effect.option(Schema.encodeEffect(resource.schema)(object))
+      if (Option.isSome(encoded) && Predicate.isObject(encoded.value)) return typed(resource, encoded.value)
+      return yield* new KubeError({ reason: "Invalid", message: `${resource.kind} ${object.metadata.name} does not match its schema` })
+    })
+
+  const listPaged = Effect.fnUntraced(function* <A extends KubeObject>(resource: Resource<A>, selection: Selection) {
+    const decode = decoderOf(resource)
+    let restarts = 0
+    let token: string | undefined
+    let items: Array<A> = []
+    while (true) {
+      const page = yield* transport
+        .send({
+          method: "GET",
+          path: pathOf(resource, selection.namespace),
+          query: {
+            labelSelector: selection.labelSelector,
+            fieldSelector: selection.fieldSelector,
+            // A list that expired twice midway is asked for whole.
+            limit: restarts < 2 ? settings.pageSize : undefined,
+            continue: token
+          }
+        })
+        .pipe(
+          Effect.flatMap((body) => Effect.mapError(decodeList(body), () => unreadable("list"))),
+          Effect.catch((error) => (error.reason === "Gone" && token !== undefined ? Effect.succeed("expired" as const) : Effect.fail(error)))
+        )
+      if (page === "expired") {
+        restarts += 1
+        token = undefined
+        items = []
+        continue
+      }
+      for (const item of page.items ?? []) {
+        const object = decode(item)
+        if (Exit.isSuccess(object)) items.push(object.value)
+        else yield* logUndecodable(resource, item, object.cause)
+      }
+      token = page.metadata.continue === "" ? undefined : page.metadata.continue
+      if (token === undefined) {
+        const listed: Listed<A> = { items, resourceVersion: page.metadata.resourceVersion ?? "" }
+        return listed
+      }
+    }
+  })
+
+  const applyTo = <A extends KubeObject>(resource: Resource<A>, object: KubeObject, subresource?: string) =>
+    write(
+      resource,
+      { method: "PATCH", body: typed(resource, object), contentType: "application/apply-patch+yaml", query: { fieldManager, force: true } },
+      object.metadata.name,
+      object.metadata.namespace,
+      subresource
+    )
+
+  const replace = <A extends KubeObject>(resource: Resource<A>, object: A, subresource?: string) =>
+    Effect.flatMap(encode(resource, object), (body) =>
+      write(resource, { method: "PUT", body, query: { fieldManager } }, object.metadata.name, object.metadata.namespace, subresource)
+    )
+
+  return KubeClient.of({
+    get: (resource, name, namespace) =>
+      write(resource, { method: "GET" }, name, namespace).pipe(
+        Effect.asSome,
+        // A path that the server does not know at all answers without a Status: the kind is missing, not the object.
+        Effect.catchIf(
+          (error) => error.reason === "NotFound" && error.statusReason !== undefined,
+          () => Effect.succeedNone
+        )
+      ),
+    list: (resource, selection) => Effect.map(listPaged(resource, selection), (listed) => listed.items),
+    watch: (resource, selection) => watchResource(transport, settings, listPaged(resource, selection), resource, selection),
+    create: (resource, object) =>
+      Effect.flatMap(encode(resource, object), (body) =>
+        write(resource, { method: "POST", body, query: { fieldManager } }, undefined, object.metadata.namespace)
+      ),
+    update: (resource, object) => replace(resource, object),
+    updateStatus: (resource, object) => replace(resource, object, "status"),
+    apply: (resource, object) => applyTo(resource, object),
+    applyStatus: (resource, object) => applyTo(resource, object, "status"),
+    mergePatch: (resource, name, namespace, patch) =>
+      write(resource, { method: "PATCH", body: patch, contentType: "application/merge-patch+json", query: { fieldManager } }, name, namespace),
+    remove: (resource, name, namespace, options) =>
+      transport
+        .send({
+          method: "DELETE",
+          path: pathOf(resource, namespace, name),
+          body: {
+            apiVersion: "v1",
+            kind: "DeleteOptions",
+            // Jobs are orphaned by default for history's sake, which leaves their pods behind.
+            propagationPolicy: options?.propagation ?? "Background",
+            gracePeriodSeconds: options?.gracePeriodSeconds,
+            ...(options?.uid === undefined && options?.resourceVersion === undefined
+              ? {}
+              : { preconditions: { uid: options.uid, resourceVersion: options.resourceVersion } })
+          }
+        })
+        .pipe(
+          Effect.asVoid,
+          Effect.catchIf(
+            (error) => error.reason === "NotFound",
+            () => Effect.void
+          )
+        ),
+    podLog: (name, namespace, options) =>
+      transport.send({
+        method: "GET",
+        path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/log`,
+        query: { container: options?.container, tailLines: options?.tailLines, limitBytes: maxLogBytes },
+        accept: "*/*"
+      })
+  })
+})
 
 /** The Kubernetes API. Server-side apply carries the field manager `seatrial` and takes conflicting fields over. */
 export class KubeClient extends Context.Service<
   KubeClient,
   {
+    /** None where no such object exists; `NotFound` only where the kind does not. */
     readonly get: <A extends KubeObject>(resource: Resource<A>, name: string, namespace?: string) => Effect.Effect<Option.Option<A>, KubeError>
     readonly list: <A extends KubeObject>(resource: Resource<A>, selection: Selection) => Effect.Effect<ReadonlyArray<A>, KubeError>
     /** Never ends by itself and never fails for what passes: it retries with back-off, relists after a gap, and fails only when access is denied or the kind does not exist. */
@@ -109,4 +210,20 @@ export class KubeClient extends Context.Service<
       options?: { readonly container?: string; readonly tailLines?: number }
     ) => Effect.Effect<string, KubeError>
   }
->()("seatrial/KubeClient") {}
+>()("seatrial/KubeClient") {
+  static readonly layerWith = (settings: Partial<KubeSettings>): Layer.Layer<KubeClient, never, KubeConnection> =>
+    Layer.effect(KubeClient, make({ ...defaultSettings, ...settings }))
+
+  static readonly layer: Layer.Layer<KubeClient, never, KubeConnection> = KubeClient.layerWith({})
+
+  /** The client of the cluster that `KUBECONFIG` and `KUBE_CONTEXT` name, else the one around the program, else that of `~/.kube/config`. */
+  static readonly layerConfig: Layer.Layer<KubeClient | KubeConnection, KubeConnectionError | Config.ConfigError> = KubeClient.layer.pipe(
+    Layer.provideMerge(KubeConnection.layerConfig)
+  )
+}
+
+/** The client of the cluster that these settings name. */
+export const layerKubeClient = (
+  config: Config.Wrap<KubeConnectionConfig>
+): Layer.Layer<KubeClient | KubeConnection, KubeConnectionError | Config.ConfigError> =>
+  KubeClient.layer.pipe(Layer.provideMerge(KubeConnection.layerFrom(config)))

@@ -1,1 +1,22 @@
-export * from "./KubeClient.ts"
+export { type DeleteOptions, KubeClient, layerKubeClient } from "./KubeClient.ts"
+export { type Credentials, KubeConnection, type KubeConnectionConfig, KubeConnectionError } from "./KubeConnection.ts"
+export { KubeError } from "./KubeError.ts"
+export { defaultSettings, type KubeSettings } from "./KubeTransport.ts"
+export { Reflector, type ReflectorOptions } from "./Reflector.ts"
+export {
+  defineResource,
+  fromKey,
+  type KubeObject,
+  keyOf,
+  type ObjectMeta,
+  ObjectMetaSchema,
+  type OwnerReference,
+  objectSchema,
+  open,
+  type Resource,
+  type Selection,
+  toKey
+} from "./Resource.ts"
+export { CustomResourceDefinition, Event, Job, Lease, Namespace, Node, Pod, Secret } from "./resources.ts"
+export { WatchEvent } from "./WatchEvent.ts"
+export { WorkQueue, type WorkQueueOptions } from "./WorkQueue.ts"

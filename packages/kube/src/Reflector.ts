@@ -1,0 +1,159 @@
+import { type Cause, Deferred, Effect, Latch, Option, type Scope, Stream } from "effect"
+import { KubeClient } from "./KubeClient.ts"
+import type { KubeError } from "./KubeError.ts"
+import { type KubeObject, keyOf, type Resource, type Selection, toKey } from "./Resource.ts"
+import type { WatchEvent } from "./WatchEvent.ts"
+
+/** The last known objects of one kind, kept by a list-and-watch for as long as the scope that made it. Reads never wait and never ask the server. */
+export interface Reflector<A extends KubeObject> {
+  /** What was last known; none before `synced` too. */
+  readonly get: (name: string, namespace?: string) => Effect.Effect<Option.Option<A>>
+  readonly list: () => Effect.Effect<ReadonlyArray<A>>
+  /** The objects whose label has that value, without a scan where the label is among `indexLabels`. */
+  readonly listByLabel: (label: string, value: string) => Effect.Effect<ReadonlyArray<A>>
+  /**
+   * Keys (see `keyOf`) of objects that appeared, changed or went: first every one known, then each as it changes, also those that went while nobody could
+   * watch. A key that changes many times before it is taken comes once, so a slow consumer holds at most one entry a key. Fails as the watch fails.
+   */
+  readonly changes: Stream.Stream<string, KubeError>
+  /** Ends once the first list is known; fails as the watch fails. */
+  readonly synced: Effect.Effect<void, KubeError>
+}
+
+export interface ReflectorOptions {
+  /** Labels by which `listByLabel` looks up without a scan. */
+  readonly indexLabels?: ReadonlyArray<string>
+}
+
+interface Subscriber {
+  readonly dirty: Set<string>
+  readonly latch: Latch.Latch
+}
+
+const sameObject = (one: KubeObject, other: KubeObject) =>
+  one.metadata.resourceVersion !== undefined && one.metadata.uid === other.metadata.uid && one.metadata.resourceVersion === other.metadata.resourceVersion
+
+const make = Effect.fnUntraced(function* <A extends KubeObject>(
+  resource: Resource<A>,
+  selection: Selection,
+  options?: ReflectorOptions
+): Effect.fn.Return<Reflector<A>, never, KubeClient | Scope.Scope> {
+  const client = yield* KubeClient
+  const objects = new Map<string, A>()
+  const index = new Map((options?.indexLabels ?? []).map((label) => [label, new Map<string, Set<string>>()]))
+  const subscribers = new Set<Subscriber>()
+  const synced = yield* Deferred.make<void, KubeError>()
+  let failure: Cause.Cause<KubeError> | undefined
+
+  const wake = (key: string) => {
+    for (const subscriber of subscribers) {
+      subscriber.dirty.add(key)
+      subscriber.latch.openUnsafe()
+    }
+  }
+
+  const unindex = (key: string, object: A) => {
+    for (const [label, values] of index) {
+      const value = object.metadata.labels?.[label]
+      const keys = value === undefined ? undefined : values.get(value)
+      if (value === undefined || keys === undefined) continue
+      keys.delete(key)
+      if (keys.size === 0) values.delete(value)
+    }
+  }
+
+  const put = (object: A) => {
+    const key = keyOf(object)
+    const before = objects.get(key)
+    if (before !== undefined && sameObject(before, object)) return
+    if (before !== undefined) unindex(key, before)
+    objects.set(key, object)
+    for (const [label, values] of index) {
+      const value = object.metadata.labels?.[label]
+      if (value === undefined) continue
+      const keys = values.get(value)
+      if (keys === undefined) values.set(value, new Set([key]))
+      else keys.add(key)
+    }
+    wake(key)
+  }
+
+  const drop = (key: string) => {
+    const before = objects.get(key)
+    if (before === undefined) return
+    unindex(key, before)
+    objects.delete(key)
+    wake(key)
+  }
+
+  const take = (event: WatchEvent<A>) => {
+    switch (event._tag) {
+      case "Changed":
+        return put(event.object)
+      case "Removed":
+        return drop(keyOf(event.object))
+      case "Synced": {
+        const present = new Set(event.items.map(keyOf))
+        for (const key of [...objects.keys()]) if (!present.has(key)) drop(key)
+        for (const item of event.items) put(item)
+        Deferred.doneUnsafe(synced, Effect.void)
+      }
+    }
+  }
+
+  yield* client.watch(resource, selection).pipe(
+    Stream.runForEachArray((events) => Effect.sync(() => events.forEach(take))),
+    Effect.onError((cause) =>
+      Effect.sync(() => {
+        failure = cause
+        Deferred.doneUnsafe(synced, Effect.failCause(cause))
+        for (const subscriber of subscribers) subscriber.latch.openUnsafe()
+      })
+    ),
+    Effect.ignore,
+    Effect.forkScoped
+  )
+
+  const changes = Stream.unwrap(
+    Effect.gen(function* () {
+      const subscriber = yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const made: Subscriber = { dirty: new Set(objects.keys()), latch: Latch.makeUnsafe(true) }
+          subscribers.add(made)
+          return made
+        }),
+        (made) => Effect.sync(() => subscribers.delete(made))
+      )
+      return Stream.fromPull(
+        Effect.succeed(
+          Effect.gen(function* () {
+            while (true) {
+              yield* subscriber.latch.await
+              const [first, ...others] = subscriber.dirty
+              subscriber.dirty.clear()
+              if (first !== undefined) return [first, ...others] as const
+              if (failure !== undefined) return yield* Effect.failCause(failure)
+              subscriber.latch.closeUnsafe()
+            }
+          })
+        )
+      )
+    })
+  )
+
+  const reflector: Reflector<A> = {
+    get: (name, namespace) => Effect.sync(() => Option.fromNullishOr(objects.get(toKey(name, namespace)))),
+    list: () => Effect.sync(() => [...objects.values()]),
+    listByLabel: (label, value) =>
+      Effect.sync(() => {
+        const values = index.get(label)
+        if (values === undefined) return [...objects.values()].filter((object) => object.metadata.labels?.[label] === value)
+        return [...(values.get(value) ?? [])].flatMap((key) => objects.get(key) ?? [])
+      }),
+    changes,
+    synced: Deferred.await(synced)
+  }
+  return reflector
+})
+
+export const Reflector = { make }

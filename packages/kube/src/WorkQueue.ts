@@ -1,0 +1,118 @@
+import { Cause, Clock, Duration, Effect, Exit, FiberMap, Option, Queue, Random, type Scope } from "effect"
+
+/** Work by key: one pass at a time for each key, and what is added during a pass becomes one more pass. */
+export interface WorkQueue<K extends string = string> {
+  /** A pass for this key as soon as there is room; at once also where a later one was waited for. */
+  readonly add: (key: K) => Effect.Effect<void>
+  /** A pass for this key after this time, unless one comes earlier. */
+  readonly addAfter: (key: K, delay: Duration.Input) => Effect.Effect<void>
+  /** Keys at work, ready, or waiting for their time. A key that rests is not among them. */
+  readonly size: Effect.Effect<number>
+}
+
+export interface WorkQueueOptions<K extends string, E, R> {
+  /** Passes at once, over all keys. */
+  readonly concurrency: number
+  /** One pass. A duration means: look again after it. A failure, a defect too, means: again after a back-off. */
+  readonly work: (key: K) => Effect.Effect<Option.Option<Duration.Duration>, E, R>
+  /** Delay after a key's first failure, doubled by each that follows. Default 500 ms. */
+  readonly backoff?: Duration.Input
+  /** Default one minute. */
+  readonly maxBackoff?: Duration.Input
+}
+
+interface Entry {
+  state: "ready" | "working" | "waiting"
+  failures: number
+  /** Added while at work. */
+  again: boolean
+  /** The earliest time asked for, in epoch milliseconds: while `waiting` its timer's, while `working` that of an `addAfter` meanwhile. */
+  due: number
+}
+
+const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQueueOptions<K, E, R>): Effect.fn.Return<WorkQueue<K>, never, R | Scope.Scope> {
+  const backoff = Duration.toMillis(options.backoff ?? "500 millis")
+  const maxBackoff = Duration.toMillis(options.maxBackoff ?? "1 minute")
+  const entries = new Map<K, Entry>()
+  // Holds each key at most once, so it is no larger than the set of keys.
+  const ready = yield* Queue.unbounded<K>()
+  const timers = yield* FiberMap.make<K>()
+  const startTimer = yield* FiberMap.runtime(timers)<never>()
+
+  const enqueue = (key: K, entry: Entry) => {
+    entry.state = "ready"
+    entry.due = Number.POSITIVE_INFINITY
+    Queue.offerUnsafe(ready, key)
+  }
+
+  // Without a yield between its steps, so that no other fibre sees a key half moved.
+  const wait = (key: K, entry: Entry, due: number, now: number) => {
+    entry.state = "waiting"
+    entry.due = due
+    const elapsed = Effect.sync(() => {
+      if (entry.state === "waiting" && entry.due === due) enqueue(key, entry)
+    })
+    startTimer(key, Effect.andThen(Effect.sleep(Math.max(0, due - now)), elapsed))
+  }
+
+  const add = (key: K) =>
+    Effect.sync(() => {
+      const entry = entries.get(key)
+      if (entry === undefined) {
+        const made: Entry = { state: "ready", failures: 0, again: false, due: Number.POSITIVE_INFINITY }
+        entries.set(key, made)
+        enqueue(key, made)
+      } else if (entry.state === "working") {
+        entry.again = true
+      } else if (entry.state === "waiting") {
+        enqueue(key, entry)
+        Option.getOrUndefined(FiberMap.getUnsafe(timers, key))?.interruptUnsafe()
+      }
+    })
+
+  const addAfter = (key: K, delay: Duration.Input) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      const due = now + Duration.toMillis(delay)
+      const entry = entries.get(key)
+      if (entry === undefined) {
+        const made: Entry = { state: "waiting", failures: 0, again: false, due }
+        entries.set(key, made)
+        wait(key, made, due, now)
+      } else if (entry.state === "working") {
+        entry.due = Math.min(entry.due, due)
+      } else if (entry.state === "waiting" && due < entry.due) {
+        wait(key, entry, due, now)
+      }
+    })
+
+  const pass = Effect.fnUntraced(function* (key: K) {
+    const entry = entries.get(key)
+    if (entry === undefined) return
+    entry.state = "working"
+    entry.again = false
+    const exit = yield* Effect.exit(Effect.suspend(() => options.work(key)))
+    const now = yield* Clock.currentTimeMillis
+    if (Exit.isFailure(exit)) {
+      entry.failures += 1
+      const base = Math.min(maxBackoff, backoff * 2 ** Math.min(entry.failures - 1, 30))
+      const delay = base * (0.5 + 0.5 * (yield* Random.next))
+      yield* Effect.logWarning(`work on ${key} failed ${entry.failures} times and is tried again in ${Math.round(delay)} ms`, Cause.pretty(exit.cause))
+      // What was added meanwhile waits too: it may be what the failed pass itself has written.
+      return wait(key, entry, Math.min(now + delay, entry.due), now)
+    }
+    entry.failures = 0
+    const next = Option.match(exit.value, { onNone: () => entry.due, onSome: (duration) => Math.min(entry.due, now + Duration.toMillis(duration)) })
+    if (entry.again || next <= now) return enqueue(key, entry)
+    if (next !== Number.POSITIVE_INFINITY) return wait(key, entry, next, now)
+    entries.delete(key)
+  })
+
+  yield* Effect.forEach(Array.from({ length: options.concurrency }), () => Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(ready), pass))), {
+    discard: true
+  })
+
+  const queue: WorkQueue<K> = { add, addAfter, size: Effect.sync(() => entries.size) }
+  return queue
+})
+
+export const WorkQueue = { make }

@@ -1,0 +1,214 @@
+import { Cause, Clock, Duration, Effect, Exit, Metric, Option, Predicate, Random, Schema, Stream } from "effect"
+import { fromStatusObject, KubeError } from "./KubeError.ts"
+import type { KubeSettings, KubeTransport } from "./KubeTransport.ts"
+import { type KubeObject, pathOf, type Resource, type Selection } from "./Resource.ts"
+import { WatchEvent } from "./WatchEvent.ts"
+
+/** Age in seconds of the last thing that came on a watch, bookmarks included: it stays below the server's bookmark interval of about a minute. */
+const lastEventAge = Metric.gauge("seatrial_kube_watch_last_event_age_seconds", { description: "Seconds since a watch last heard from the API server" })
+
+/** No object is near this; a line beyond it is a fault, not something to keep in memory. */
+const maxLineLength = 64 * 1024 * 1024
+
+/** How often access is refused in a row, after it had been granted once, before the watch fails. */
+const refusalsBorne = 5
+
+export interface Listed<A> {
+  readonly items: ReadonlyArray<A>
+  readonly resourceVersion: string
+}
+
+/** Decodes what the server sent, without `managedFields`: nobody reads them, and a write without them leaves the stored ones alone. */
+export const decoderOf = <A extends KubeObject>(resource: Resource<A>): ((input: unknown) => Exit.Exit<A, Schema.SchemaError>) => {
+  const decode = Schema.decodeUnknownExit(resource.schema)
+  return (input) => {
+    if (Predicate.hasProperty(input, "metadata") && Predicate.isObject(input.metadata)) Reflect.deleteProperty(input.metadata, "managedFields")
+    return decode(input)
+  }
+}
+
+const decodeVersion = Schema.decodeUnknownOption(Schema.Struct({ metadata: Schema.Struct({ resourceVersion: Schema.String }) }))
+const decodeName = Schema.decodeUnknownOption(Schema.Struct({ metadata: Schema.Struct({ name: Schema.String, namespace: Schema.optionalKey(Schema.String) }) }))
+const decodeLine = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ type: Schema.String, object: Schema.Unknown })))
+
+/** Tells that an object was left out because it does not match its schema. */
+export const logUndecodable = (resource: Resource<KubeObject>, input: unknown, cause: Cause.Cause<Schema.SchemaError>): Effect.Effect<void> => {
+  const { name, namespace } = Option.getOrUndefined(decodeName(input))?.metadata ?? { name: "(unnamed)" }
+  return Effect.logWarning(`left out ${resource.kind} ${namespace === undefined ? name : `${namespace}/${name}`}: it does not match its schema`, cause)
+}
+
+interface State {
+  /** Where the next watch begins; undefined: a list comes first. */
+  resourceVersion: string | undefined
+  synced: boolean
+  failures: number
+  refusals: number
+  relistAt: number
+  heardAt: number
+}
+
+/** The list-and-watch of one kind: see `KubeClient.watch` for what it promises. */
+export const watchResource = <A extends KubeObject>(
+  transport: KubeTransport,
+  settings: KubeSettings,
+  list: Effect.Effect<Listed<A>, KubeError>,
+  resource: Resource<A>,
+  selection: Selection
+): Stream.Stream<WatchEvent<A>, KubeError> => {
+  const decode = decoderOf(resource)
+  const idle = Duration.toMillis(settings.watchIdle)
+  const what = `${resource.plural}${selection.namespace === undefined ? "" : ` in ${selection.namespace}`}`
+
+  const relist = (state: State) =>
+    Effect.gen(function* () {
+      const listed = yield* list
+      const now = yield* Clock.currentTimeMillis
+      state.relistAt = now + Duration.toMillis(settings.relistEvery) * (0.8 + 0.4 * (yield* Random.next))
+      state.resourceVersion = listed.resourceVersion
+      state.heardAt = now
+      state.synced = true
+      state.refusals = 0
+      return WatchEvent.Synced({ items: listed.items })
+    })
+
+  /** One watch request, from opening to its end. */
+  const follow = (state: State, resourceVersion: string) =>
+    Effect.gen(function* () {
+      const openedAt = yield* Clock.currentTimeMillis
+      const response = yield* transport.open({
+        method: "GET",
+        path: pathOf(resource, selection.namespace),
+        query: {
+          watch: true,
+          allowWatchBookmarks: true,
+          resourceVersion,
+          timeoutSeconds: yield* Random.nextIntBetween(300, 600),
+          labelSelector: selection.labelSelector,
+          fieldSelector: selection.fieldSelector
+        }
+      })
+      response.setEncoding("utf8")
+      // Reading by iteration pauses the socket while the consumer is busy: the kernel's window is the only buffer that fills.
+      const chunks: AsyncIterator<unknown> = response[Symbol.asyncIterator]()
+      let partial = ""
+      let heard = false
+      let failure: KubeError | undefined
+
+      const read = Effect.fnUntraced(function* (line: string) {
+        const decoded = Option.getOrUndefined(decodeLine(line))
+        if (decoded === undefined) return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} sent a line that is no event` })
+        if (decoded.type === "ERROR") return yield* fromStatusObject(decoded.object)
+        const version = Option.getOrUndefined(decodeVersion(decoded.object))?.metadata.resourceVersion
+        heard = true
+        state.failures = 0
+        state.refusals = 0
+        if (version !== undefined) state.resourceVersion = version
+        if (decoded.type === "BOOKMARK") return undefined
+        const object = decode(decoded.object)
+        if (Exit.isFailure(object)) {
+          yield* logUndecodable(resource, decoded.object, object.cause)
+          return undefined
+        }
+        return decoded.type === "DELETED" ? WatchEvent.Removed({ object: object.value }) : WatchEvent.Changed({ object: object.value })
+      })
+
+      const ended = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        if (now >= state.relistAt) state.resourceVersion = undefined
+        if (heard || now - openedAt >= 1000) {
+          state.failures = 0
+          return yield* Cause.done()
+        }
+        return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} was closed as soon as it was opened` })
+      })
+
+      return Stream.fromPull(
+        Effect.succeed(
+          Effect.gen(function* () {
+            while (true) {
+              if (failure !== undefined) {
+                // The server says that it cannot go on from here, so neither can the next watch.
+                state.resourceVersion = undefined
+                return yield* failure
+              }
+              const next = yield* Effect.tryPromise({
+                try: () => chunks.next(),
+                catch: () => new KubeError({ reason: "Retryable", message: `the watch of ${what} was cut off` })
+              }).pipe(Effect.timeoutOption(idle))
+              if (Option.isNone(next) || next.value.done === true) return yield* ended
+              state.heardAt = yield* Clock.currentTimeMillis
+              const lines = (partial + String(next.value.value)).split("\n")
+              partial = lines.pop() ?? ""
+              if (partial.length > maxLineLength) return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} sent a line without end` })
+              const events: Array<WatchEvent<A>> = []
+              for (const line of lines) {
+                if (line === "") continue
+                const event = yield* Effect.result(read(line))
+                if (event._tag === "Failure") {
+                  failure = event.failure
+                  break
+                }
+                if (event.success !== undefined) events.push(event.success)
+              }
+              const [first, ...others] = events
+              if (first !== undefined) return [first, ...others] as const
+            }
+          })
+        )
+      )
+    })
+
+  /** Waits as long as the failure asks for, or fails where waiting helps nothing. */
+  const recover = Effect.fnUntraced(function* (state: State, error: KubeError) {
+    const first = state.failures === 0
+    state.failures += 1
+    if (error.reason === "Gone") {
+      state.resourceVersion = undefined
+      yield* Effect.logDebug(`the watch of ${what} lost its place and lists again`)
+      if (first) return
+    } else if (error.reason === "Denied" || error.reason === "NotFound" || error.reason === "Invalid") {
+      state.resourceVersion = undefined
+      state.refusals += 1
+      if (!state.synced || state.refusals >= refusalsBorne) return yield* error
+    }
+    const base = Duration.toMillis(settings.backoff) * 2 ** Math.min(state.failures - 1, 20)
+    const jittered = Math.min(base, Duration.toMillis(settings.maxBackoff)) * (0.5 + 0.5 * (yield* Random.next))
+    // Five minutes at most, whatever a server asks for; a little more than asked, so that not all come back at once.
+    const asked = Math.min(error.retryAfter ?? 0, 300_000) * (1 + 0.1 * (yield* Random.next))
+    const delay = Math.max(jittered, asked)
+    if (error.reason !== "Gone") yield* Effect.logWarning(`the watch of ${what} failed and goes on in ${Math.round(delay)} ms: ${error.message}`)
+    yield* Effect.sleep(delay)
+  })
+
+  return Stream.unwrap(
+    Effect.gen(function* () {
+      const state: State = {
+        resourceVersion: undefined,
+        synced: false,
+        failures: 0,
+        refusals: 0,
+        relistAt: 0,
+        heardAt: yield* Clock.currentTimeMillis
+      }
+      const age = Metric.withAttributes(lastEventAge, {
+        group: resource.group,
+        resource: resource.plural,
+        namespace: selection.namespace ?? "",
+        selector: [selection.labelSelector, selection.fieldSelector].filter(Predicate.isNotUndefined).join(";")
+      })
+      yield* Effect.addFinalizer(() => Metric.remove(age))
+      yield* Clock.currentTimeMillis.pipe(
+        Effect.flatMap((now) => Metric.update(age, (now - state.heardAt) / 1000)),
+        Effect.andThen(Effect.sleep("10 seconds")),
+        Effect.forever,
+        Effect.forkScoped
+      )
+      return Stream.suspend(() =>
+        state.resourceVersion === undefined ? Stream.fromEffect(relist(state)) : Stream.unwrap(follow(state, state.resourceVersion))
+      ).pipe(
+        Stream.catch((error) => Stream.fromEffectDrain(recover(state, error))),
+        Stream.forever
+      )
+    })
+  )
+}
