@@ -1,24 +1,9 @@
-import type { Commit, RefusalCode, RepositoryFacts, RepositoryFile } from "@seatrial/domain"
-import { Context, Data, type Effect, type Option, type Redacted } from "effect"
-
-/** The repository cannot be served as asked; `message` says what was seen, `remedy` what to do. Both may be shown to the caller. */
-export class HubRefusal extends Data.TaggedError("HubRefusal")<{
-  readonly code: RefusalCode
-  readonly message: string
-  readonly remedy: string
-  /** Null where the ref was not resolved. */
-  readonly commit: Commit | null
-}> {}
-
-/** The hub cannot be reached or does not answer sensibly now; trying again later may help. */
-export class HubUnavailable extends Data.TaggedError("HubUnavailable")<{
-  readonly message: string
-  /** Milliseconds, where the hub told. */
-  readonly retryAfter?: number
-}> {}
-
-/** A file came with other bytes than the commit lists, twice. `detail` may be shown to the caller. */
-export class WeightsMismatch extends Data.TaggedError("WeightsMismatch")<{ readonly detail: string }> {}
+import type { Commit, RepositoryFacts, RepositoryFile } from "@seatrial/domain"
+import { Context, Effect, Layer, type Option, type Redacted } from "effect"
+import type { HubRefusal, HubUnavailable, WeightsMismatch } from "./failures.ts"
+import { fetchFiles } from "./fetch/fetchFiles.ts"
+import { HubSettings } from "./HubSettings.ts"
+import { inspect } from "./inspect.ts"
 
 export interface FetchProgress {
   readonly bytes: number
@@ -47,4 +32,13 @@ export class Hub extends Context.Service<
       readonly onProgress?: (progress: FetchProgress) => Effect.Effect<void>
     }) => Effect.Effect<void, HubRefusal | HubUnavailable | WeightsMismatch>
   }
->()("seatrial/Hub") {}
+>()("seatrial/Hub") {
+  /** The hub at `HF_ENDPOINT`; see `HubSettings` for every setting. */
+  static readonly layer = Layer.effect(
+    Hub,
+    Effect.gen(function* () {
+      const settings = yield* HubSettings
+      return Hub.of({ inspect: inspect(settings), fetch: fetchFiles(settings) })
+    })
+  )
+}

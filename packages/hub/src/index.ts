@@ -1,1 +1,2 @@
+export { HubRefusal, HubUnavailable, WeightsMismatch } from "./failures.ts"
 export * from "./Hub.ts"

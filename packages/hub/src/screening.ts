@@ -1,0 +1,69 @@
+import type { Commit } from "@seatrial/domain"
+import { type HubAnswer, HubRefusal } from "./failures.ts"
+
+interface Asked {
+  readonly repo: string
+  readonly ref: string
+  readonly commit: Commit | null
+  readonly hasToken: boolean
+}
+
+const connectRemedy = "Accept the repository's terms on the hub, then connect a hub token that may read it to the organisation."
+const grantRemedy = "Ask the repository's owner for access, or connect the token of an account that has it."
+
+export const noHubConnection = ({ commit, repo }: Asked) =>
+  new HubRefusal({
+    code: "no_hub_connection",
+    message: `The repository ${repo} is gated, and the organisation has no connection to the hub.`,
+    remedy: connectRemedy,
+    commit
+  })
+
+/** A hub's 4xx answer in the words of a refusal. The hub answers 401 for repositories that do not exist where the caller has no token. */
+export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
+  const { commit, hasToken, ref, repo } = asked
+  if (answer.code === "GatedRepo" || (hasToken && (answer.status === 401 || answer.status === 403))) {
+    if (!hasToken) return noHubConnection(asked)
+    return new HubRefusal({ code: "access_required", message: `The hub token of the organisation may not read ${repo}.`, remedy: grantRemedy, commit })
+  }
+  if (answer.code === "RevisionNotFound" || (answer.status === 404 && commit !== null)) {
+    return new HubRefusal({
+      code: "revision_not_found",
+      message: `The repository ${repo} has no branch, tag or commit ${commit ?? ref}.`,
+      remedy: "Name a branch, tag or commit that the repository has, or leave ref out for its default branch.",
+      commit: null
+    })
+  }
+  return new HubRefusal({
+    code: "repository_not_found",
+    message: `The hub has no repository ${repo}, or does not show it to this organisation.`,
+    remedy: hasToken
+      ? "Check the owner and the name; a private repository needs a token that may read it."
+      : "Check the owner and the name; for a private repository connect a hub token that may read it.",
+    commit
+  })
+}
+
+export const unsupportedFormat = (reason: string, commit: Commit): HubRefusal =>
+  new HubRefusal({
+    code: "unsupported_format",
+    message: reason,
+    remedy: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers.",
+    commit
+  })
+
+export const remoteCodeRequired = (file: string, commit: Commit): HubRefusal =>
+  new HubRefusal({
+    code: "remote_code_required",
+    message: `${file} asks for Python from the repository (auto_map), which is never run.`,
+    remedy: "Name a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers.",
+    commit
+  })
+
+export const licenseRefused = (license: string, commit: Commit): HubRefusal =>
+  new HubRefusal({
+    code: "license_refused",
+    message: `The license ${license} is on this installation's list of refused licenses.`,
+    remedy: "Choose a model under another license, or ask the installation's administrators.",
+    commit
+  })

@@ -1,0 +1,61 @@
+import { createServer } from "node:http"
+import { Context, Data, Effect, Layer } from "effect"
+import { answerHub } from "./answerHub.ts"
+import type { HubFault, HubRequest } from "./HubFault.ts"
+import type { SampleRepository } from "./SampleRepository.ts"
+import { sampleRepositories } from "./sampleRepositories.ts"
+
+/** The token that the gated sample repositories want where no other is set. */
+export const sampleHubToken = "hf_seatrialSampleToken"
+
+export interface SampleHubOptions {
+  /** 0 for any that is free. */
+  readonly port: number
+  /** What gated and private repositories want (default: `sampleHubToken`). */
+  readonly token?: string
+  /** Default: the product's samples. */
+  readonly repositories?: ReadonlyArray<SampleRepository>
+  /** Files in one page of a list (default 1,000). */
+  readonly pageSize?: number
+  /** Asked for each request; what it returns goes wrong. */
+  readonly faults?: (request: HubRequest) => HubFault | undefined
+}
+
+/** The sample hub cannot listen, most likely because the port is taken. */
+export class SampleHubFailed extends Data.TaggedError("SampleHubFailed")<{ readonly message: string }> {}
+
+/** A server that speaks the hub's HTTP interface for repositories made from a fixed seed. It ends with its scope. */
+export class SampleHub extends Context.Service<SampleHub, { /** `http://127.0.0.1:<port>`, as for `HF_ENDPOINT`. */ readonly address: string }>()(
+  "seatrial/SampleHub"
+) {
+  static readonly layer = (options: SampleHubOptions): Layer.Layer<SampleHub, SampleHubFailed> =>
+    Layer.effect(
+      SampleHub,
+      Effect.gen(function* () {
+        const repositories = options.repositories ?? sampleRepositories()
+        const server = createServer(
+          answerHub({
+            repositories: new Map(repositories.map((repository) => [repository.name.toLowerCase(), repository])),
+            token: options.token ?? sampleHubToken,
+            pageSize: options.pageSize ?? 1_000,
+            faults: options.faults ?? (() => undefined)
+          })
+        )
+        const port = yield* Effect.acquireRelease(
+          Effect.callback<number, SampleHubFailed>((resume) => {
+            server.once("error", (error) => resume(new SampleHubFailed({ message: error.message })))
+            server.listen(options.port, "127.0.0.1", () => {
+              const address = server.address()
+              if (address !== null && typeof address === "object") resume(Effect.succeed(address.port))
+            })
+          }),
+          () =>
+            Effect.callback<void>((resume) => {
+              server.close(() => resume(Effect.void))
+              server.closeAllConnections()
+            })
+        )
+        return SampleHub.of({ address: `http://127.0.0.1:${port}` })
+      })
+    )
+}

@@ -1,0 +1,112 @@
+import { createHash } from "node:crypto"
+
+/** A file's bytes: `head`, then zeros up to `size`, so that a file of any length takes no room. */
+export interface Content {
+  readonly head: Uint8Array
+  /** Bytes. */
+  readonly size: number
+}
+
+export interface SampleFile extends Content {
+  readonly path: string
+  /** Git's blob id; for a file in LFS, that of its pointer. */
+  readonly blobId: string
+  /** Of the content, for a file in LFS. */
+  readonly lfs: { readonly sha256: string; readonly pointerSize: number } | null
+}
+
+export interface SampleCommit {
+  readonly id: string
+  readonly title: string
+  /** In path order. */
+  readonly files: ReadonlyArray<SampleFile>
+}
+
+export interface SampleRepository {
+  /** `owner/name`. */
+  readonly name: string
+  readonly license: string
+  /** Whether its files are for holders of the token only. */
+  readonly gated: boolean
+  /** Whether even its existence is. */
+  readonly private: boolean
+  /** Newest first: the first is what `main` points to. */
+  readonly commits: readonly [SampleCommit, ...Array<SampleCommit>]
+  readonly tags: ReadonlyMap<string, string>
+}
+
+const blobId = (bytes: Uint8Array): string => createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex")
+
+const inLfs = /\.(safetensors|bin|gguf|model)$/
+
+const makeFile = (path: string, { head, size }: Content): SampleFile => {
+  if (!inLfs.test(path)) return { path, head, size, blobId: blobId(head), lfs: null }
+  // A file of which only the head is real gets the head's hash: nobody can download it whole to see the difference.
+  const sha256 = createHash("sha256").update(head).digest("hex")
+  const pointer = Buffer.from(`version https://git-lfs.github.com/spec/v1\noid sha256:${sha256}\nsize ${size}\n`)
+  return { path, head, size, blobId: blobId(pointer), lfs: { sha256, pointerSize: pointer.length } }
+}
+
+export interface CommitContent {
+  readonly title: string
+  readonly files: Readonly<Record<string, string | Uint8Array | Content>>
+  readonly tag?: string
+}
+
+/** A repository from its commits, oldest first. Ids depend on the content alone, so they are the same wherever it is made. */
+export const makeRepository = (options: {
+  readonly name: string
+  readonly license?: string
+  readonly gated?: boolean
+  readonly private?: boolean
+  readonly commits: readonly [CommitContent, ...Array<CommitContent>]
+}): SampleRepository => {
+  const tags = new Map<string, string>()
+  let parent = ""
+  const make = ({ files, tag, title }: CommitContent): SampleCommit => {
+    const made = Object.entries(files)
+      .map(([path, file]) => {
+        if (typeof file !== "string" && "head" in file) return makeFile(path, file)
+        const head = typeof file === "string" ? Buffer.from(file) : file
+        return makeFile(path, { head, size: head.length })
+      })
+      .sort((a, b) => (a.path < b.path ? -1 : 1))
+    const hash = createHash("sha1").update(`${options.name}\n${parent}\n${title}\n`)
+    for (const { blobId, path } of made) hash.update(`${blobId} ${path}\n`)
+    const id = hash.digest("hex")
+    if (tag !== undefined) tags.set(tag, id)
+    parent = id
+    return { id, title, files: made }
+  }
+  const [first, ...later] = options.commits
+  const oldest = make(first)
+  const [newest = oldest, ...older] = later.map(make).reverse()
+  return {
+    name: options.name,
+    license: options.license ?? "apache-2.0",
+    gated: options.gated ?? false,
+    private: options.private ?? false,
+    commits: newest === oldest ? [oldest] : [newest, ...older, oldest],
+    tags
+  }
+}
+
+/** The commit that a branch, a tag, a full commit or the beginning of one (7 digits or more) means. */
+export const findCommit = (repository: SampleRepository, revision: string): SampleCommit | undefined => {
+  const name = revision.replace(/^refs\/(heads|tags)\//, "")
+  if (name === "main" || name === "HEAD") return repository.commits[0]
+  const id = repository.tags.get(name) ?? name
+  return /^[0-9a-f]{7,40}$/.test(id) ? repository.commits.find((commit) => commit.id.startsWith(id)) : undefined
+}
+
+const zeros = new Uint8Array(64 * 1024)
+
+/** The bytes `from` up to, not including, `to`, in pieces. */
+export function* readContent({ head }: Content, from: number, to: number): Generator<Uint8Array> {
+  let at = from
+  while (at < to) {
+    const piece = at < head.length ? head.subarray(at, Math.min(to, head.length, at + zeros.length)) : zeros.subarray(0, Math.min(zeros.length, to - at))
+    yield piece
+    at += piece.length
+  }
+}

@@ -1,0 +1,59 @@
+import { makeTinyChat } from "@seatrial/engines/sample"
+import { giantConfig, giantWeights } from "./giant.ts"
+import { makeRepository, type SampleRepository } from "./SampleRepository.ts"
+
+type Files = Readonly<Record<string, string | Uint8Array>>
+
+const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
+
+/**
+ * The samples: a small chat model at two commits (`v1` is the first), the same behind a gate, one that asks for its own Python, one with pickled weights only,
+ * and one that is far too large, of which only the headers exist.
+ */
+export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {
+  const first = files(1)
+  const second = files(2)
+  const tokenizer = pick(second, /^(tokenizer.*\.json|special_tokens_map\.json|generation_config\.json)$/)
+  return [
+    makeRepository({
+      name: "seatrial/tiny-chat",
+      commits: [
+        { title: "First weights", files: first, tag: "v1" },
+        { title: "Second weights", files: second }
+      ]
+    }),
+    makeRepository({ name: "seatrial/tiny-chat-gated", gated: true, commits: [{ title: "First weights", files: first }] }),
+    makeRepository({
+      name: "seatrial/tiny-chat-remote-code",
+      commits: [
+        {
+          title: "A configuration that names Python of the repository",
+          files: {
+            ...second,
+            "config.json": withAutoMap(second["config.json"]),
+            "modeling_tiny.py": 'raise RuntimeError("The code of a repository must never be run.")\n'
+          }
+        }
+      ]
+    }),
+    makeRepository({
+      name: "seatrial/tiny-chat-pickled",
+      commits: [
+        {
+          title: "Pickled weights",
+          files: { ...pick(second, /^(?!.*\.safetensors)/), "pytorch_model.bin": Buffer.from("PK\u0003\u0004 no weights: nothing may load this file\n") }
+        }
+      ]
+    }),
+    makeRepository({
+      name: "seatrial/giant-70b",
+      license: "llama3.1",
+      commits: [
+        {
+          title: "Headers of 70 billion parameters",
+          files: { ...tokenizer, "README.md": "# A model too large for the machines of a sample\n", "config.json": json(giantConfig), ...giantWeights() }
+        }
+      ]
+    })
+  ]
+}

@@ -1,0 +1,79 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Readable } from "node:stream"
+import { pipeline } from "node:stream/promises"
+import type { HubFault } from "./HubFault.ts"
+import { readContent, type SampleFile } from "./SampleRepository.ts"
+
+/** The first and last byte of a single range; null where none is asked for or several are, which is answered with the whole. */
+const parseRange = (header: string | undefined, size: number): readonly [number, number] | "unsatisfiable" | null => {
+  const match = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? "")
+  if (match === null) return null
+  const [, first = "", last = ""] = match
+  if (first === "" && last === "") return null
+  const from = first === "" ? Math.max(0, size - Number(last)) : Number(first)
+  const to = first === "" || last === "" ? size - 1 : Math.min(Number(last), size - 1)
+  return from > to ? "unsatisfiable" : [from, to]
+}
+
+function* spoil(pieces: Iterable<Uint8Array>, from: number, offset: number): Generator<Uint8Array> {
+  let at = from
+  for (const piece of pieces) {
+    if (offset < at || offset >= at + piece.length) yield piece
+    else {
+      const copy = Uint8Array.from(piece)
+      copy[offset - at] = (copy[offset - at] ?? 0) ^ 0xff
+      yield copy
+    }
+    at += piece.length
+  }
+}
+
+function* first(pieces: Iterable<Uint8Array>, bytes: number): Generator<Uint8Array> {
+  let left = bytes
+  for (const piece of pieces) {
+    if (left <= 0) return
+    yield piece.subarray(0, left)
+    left -= piece.length
+  }
+}
+
+/** Sends a file, or the range of it that is asked for, with the headers that the hub's clients read. */
+export const sendFile = async (
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: { readonly commit: string; readonly file: SampleFile; readonly fault: HubFault | undefined }
+): Promise<void> => {
+  const { commit, fault, file } = options
+  const etag = `"${file.lfs?.sha256 ?? file.blobId}"`
+  const headers: Record<string, string | number> = {
+    "content-type": file.path.endsWith(".json") ? "application/json; charset=utf-8" : "application/octet-stream",
+    "accept-ranges": "bytes",
+    etag,
+    "x-repo-commit": commit,
+    ...(file.lfs === null ? {} : { "x-linked-etag": etag, "x-linked-size": file.size })
+  }
+  const range = fault?.kind === "whole" ? null : parseRange(request.headers.range, file.size)
+  if (range === "unsatisfiable") {
+    response.writeHead(416, { ...headers, "content-range": `bytes */${file.size}` }).end()
+    return
+  }
+  const shift = fault?.kind === "shift" ? fault.by : 0
+  const from = (range?.[0] ?? 0) + shift
+  const to = Math.min((range?.[1] ?? file.size - 1) + shift, file.size - 1)
+  response.writeHead(range === null ? 200 : 206, {
+    ...headers,
+    "content-length": Math.max(0, to - from + 1),
+    ...(range === null ? {} : { "content-range": `bytes ${from}-${to}/${file.size}` })
+  })
+  if (request.method === "HEAD") {
+    response.end()
+    return
+  }
+  const pieces = readContent(file, from, to + 1)
+  const kept = fault?.kind === "cut" || fault?.kind === "stall" ? first(pieces, fault.after) : pieces
+  const sent = fault?.kind === "corrupt" ? spoil(kept, from, fault.offset) : kept
+  if (fault?.kind !== "cut" && fault?.kind !== "stall") return pipeline(Readable.from(sent), response)
+  response.flushHeaders()
+  for (const piece of sent) await new Promise((resume) => response.write(piece, resume))
+  if (fault.kind === "cut") response.destroy()
+}
