@@ -1,0 +1,109 @@
+/** What one engine process was started with. Sizes are in bytes, lengths in tokens. */
+export interface Arguments {
+  readonly model: string
+  readonly servedModelName: string
+  readonly host: string
+  readonly port: number
+  /** `null`: as long as the model allows. */
+  readonly maxModelLen: number | null
+  readonly maxNumSeqs: number
+  readonly maxNumQueuedReqs: number
+  readonly seed: number
+  /** The memory that weights, working buffers and KV cache may fill together; `null`: the machine's memory. */
+  readonly gpuMemoryBytes: number | null
+  readonly gpuMemoryUtilization: number
+  readonly kvCacheDtype: "auto" | "bfloat16" | "float32"
+  readonly blockSize: number
+  readonly maxLogprobs: number
+  readonly enablePromptTokensDetails: boolean
+}
+
+interface Rule {
+  readonly help: string
+  readonly fallback?: string
+  readonly accepts: (text: string) => boolean
+}
+
+const whole = (low: number, high: number) => (text: string) => /^\d{1,15}$/.test(text) && Number(text) >= low && Number(text) <= high
+const oneOf = (values: ReadonlyArray<string>) => (text: string) => values.includes(text)
+const isText = (text: string) => text.length > 0
+
+const rules = new Map<string, Rule>([
+  ["model", { help: "directory with config.json, *.safetensors, tokenizer.json (required)", accepts: isText }],
+  ["served-model-name", { help: "the name that requests must give; default: the directory as written", fallback: "", accepts: () => true }],
+  ["host", { help: "address to listen on", fallback: "0.0.0.0", accepts: isText }],
+  ["port", { help: "port to listen on, 0 for any free one", fallback: "8000", accepts: whole(0, 65_535) }],
+  [
+    "max-model-len",
+    { help: "context length in tokens; default: what the model allows", fallback: "", accepts: (text) => text === "" || whole(1, 2 ** 31)(text) }
+  ],
+  ["max-num-seqs", { help: "sequences that run at once", fallback: "64", accepts: whole(1, 4096) }],
+  ["max-num-queued-reqs", { help: "requests that may wait; beyond it 503", fallback: "256", accepts: whole(1, 65_536) }],
+  ["seed", { help: "where sampling without a seed of its own starts", fallback: "0", accepts: whole(0, Number.MAX_SAFE_INTEGER) }],
+  [
+    "gpu-memory-bytes",
+    { help: "memory budget in bytes; default: the machine's memory", fallback: "", accepts: (text) => text === "" || whole(1, Number.MAX_SAFE_INTEGER)(text) }
+  ],
+  [
+    "gpu-memory-utilization",
+    { help: "share of the budget that may be used", fallback: "0.92", accepts: (text) => /^(0?\.\d+|1(\.0+)?)$/.test(text) && Number(text) > 0 }
+  ],
+  ["dtype", { help: "auto: weights stay as they are stored", fallback: "auto", accepts: oneOf(["auto"]) }],
+  ["kv-cache-dtype", { help: "auto (as the weights), bfloat16 or float32", fallback: "auto", accepts: oneOf(["auto", "bfloat16", "float32"]) }],
+  ["block-size", { help: "tokens in a block of the KV cache", fallback: "16", accepts: whole(1, 256) }],
+  ["max-logprobs", { help: "the most log-probabilities a request may ask for", fallback: "20", accepts: whole(0, 1000) }],
+  ["tensor-parallel-size", { help: "only 1", fallback: "1", accepts: oneOf(["1"]) }],
+  ["pipeline-parallel-size", { help: "only 1", fallback: "1", accepts: oneOf(["1"]) }],
+  ["load-format", { help: "only safetensors", fallback: "safetensors", accepts: oneOf(["auto", "safetensors"]) }]
+])
+const switches = new Set(["enable-prompt-tokens-details"])
+
+/** The text of `--help`. */
+export const usage = [
+  "usage: main.ts --model=DIR [--argument=value ...]",
+  ...[...rules].map(([name, rule]) => `  --${name}=  ${rule.help}${rule.fallback ? ` (${rule.fallback})` : ""}`),
+  "  --enable-prompt-tokens-details  report prompt_tokens_details in usage",
+  "environment: SEATRIAL_PARENT_PIPE=1 ends the engine when its standard input ends"
+].join("\n")
+
+/** Reads `--argument=value` words; a string is the reason why they cannot be used. */
+export const parseArguments = (words: ReadonlyArray<string>): Arguments | string => {
+  const given = new Map<string, string>()
+  for (const word of words) {
+    const match = /^--([a-z0-9-]+)(?:=(.*))?$/s.exec(word)
+    const name = match?.[1]
+    if (name === undefined) return `unrecognized arguments: ${word}`
+    if (given.has(name)) return `argument --${name}: given twice`
+    const value = match?.[2]
+    if (switches.has(name)) {
+      if (value !== undefined) return `argument --${name}: ignored explicit argument '${value}'`
+      given.set(name, "true")
+      continue
+    }
+    const rule = rules.get(name)
+    if (rule === undefined) return `unrecognized arguments: ${word}`
+    if (value === undefined) return `argument --${name}: expected one argument, as --${name}=value`
+    if (!rule.accepts(value)) return `argument --${name}: invalid value: '${value}' (${rule.help})`
+    given.set(name, value)
+  }
+  const text = (name: string) => given.get(name) ?? rules.get(name)?.fallback ?? ""
+  const numberOrNull = (name: string) => (text(name) === "" ? null : Number(text(name)))
+  if (text("model") === "") return "the following arguments are required: --model"
+  const kvCacheDtype = text("kv-cache-dtype")
+  return {
+    model: text("model"),
+    servedModelName: text("served-model-name") || text("model"),
+    host: text("host"),
+    port: Number(text("port")),
+    maxModelLen: numberOrNull("max-model-len"),
+    maxNumSeqs: Number(text("max-num-seqs")),
+    maxNumQueuedReqs: Number(text("max-num-queued-reqs")),
+    seed: Number(text("seed")),
+    gpuMemoryBytes: numberOrNull("gpu-memory-bytes"),
+    gpuMemoryUtilization: Number(text("gpu-memory-utilization")),
+    kvCacheDtype: kvCacheDtype === "bfloat16" || kvCacheDtype === "float32" ? kvCacheDtype : "auto",
+    blockSize: Number(text("block-size")),
+    maxLogprobs: Number(text("max-logprobs")),
+    enablePromptTokensDetails: given.has("enable-prompt-tokens-details")
+  }
+}

@@ -1,0 +1,112 @@
+import { existsSync } from "node:fs"
+import { totalmem } from "node:os"
+import type { Arguments } from "./Arguments.ts"
+import { BootFailure } from "./BootFailure.ts"
+import { ChatTemplate } from "./ChatTemplate.ts"
+import type { Engine } from "./Generation.ts"
+import { blockBytes, KvPool, KvSequence, kvShape } from "./KvCache.ts"
+import { Llama, readWeights, weightBytes, weightNames } from "./Llama.ts"
+import { gib, grouped, log } from "./Log.ts"
+import { Metrics } from "./Metrics.ts"
+import { type ModelConfig, readModelConfig } from "./ModelConfig.ts"
+import { Safetensors } from "./Safetensors.ts"
+import { Scheduler } from "./Scheduler.ts"
+import { Vocabulary } from "./Vocabulary.ts"
+
+/** A loaded model, ready to answer. */
+export interface Booted {
+  readonly engine: Engine
+  readonly template: ChatTemplate
+  readonly metrics: Metrics
+  readonly cacheConfig: Readonly<Record<string, string>>
+  /** Unix seconds. */
+  readonly startedAt: number
+}
+
+const warmUpSteps = 24
+
+const lengthOf = (settings: Arguments, config: ModelConfig): number => {
+  const asked = settings.maxModelLen ?? config.maxLength
+  if (asked > config.maxLength) {
+    throw new BootFailure(
+      `User-specified max_model_len (${asked}) is greater than the derived max_model_len (max_position_embeddings=${config.maxLength} in model's config.json).`
+    )
+  }
+  return asked
+}
+
+/** Runs a few tokens through a throw-away cache, so that the first request finds compiled code. */
+const warmUp = (model: Llama, pool: KvPool, maxLength: number) => {
+  const cache = new KvSequence(pool)
+  for (let position = 0; position < Math.min(warmUpSteps, maxLength); position++) {
+    if (cache.reserve(position)) model.step(position % model.config.vocabulary, position, cache, true)
+  }
+  cache.release()
+}
+
+/** Loads the model directory and sizes the KV pool. Throws `BootFailure` with the sentence that the log should end with. */
+export const boot = (settings: Arguments): Booted => {
+  const begun = performance.now()
+  if (!existsSync(settings.model)) throw new BootFailure(`Invalid repository ID or local directory specified: '${settings.model}'`)
+  const { config, defaults } = readModelConfig(settings.model)
+  const maxModelLen = lengthOf(settings, config)
+  const memory = settings.gpuMemoryBytes ?? totalmem()
+  const budget = Math.floor(memory * settings.gpuMemoryUtilization)
+  const files = new Safetensors(settings.model)
+  const names = weightNames(config)
+  if (files.bytes(names) > budget) {
+    throw new BootFailure(
+      `No available memory for the cache blocks. The weights alone take ${gib(files.bytes(names))} GiB of ${gib(budget)} GiB. Try increasing \`gpu_memory_utilization\` when initializing the engine.`
+    )
+  }
+  const weights = readWeights(config, files)
+  const held = weightBytes(weights)
+  const loadSeconds = ((performance.now() - begun) / 1000).toFixed(3)
+  log.info("Safetensors.ts", `Loading weights took ${loadSeconds} seconds`)
+  log.info("Llama.ts", `Model loading took ${gib(held)} GiB memory and ${loadSeconds} seconds`)
+  const vocabulary = new Vocabulary(settings.model, config.vocabulary)
+  const template = new ChatTemplate(settings.model)
+  const initBegun = performance.now()
+  const model = new Llama(config, weights, maxModelLen)
+  const overhead = model.workingBytes + settings.maxNumSeqs * config.vocabulary * Float32Array.BYTES_PER_ELEMENT
+  const available = budget - held - overhead
+  log.info(
+    "Boot.ts",
+    `Free memory on device (${gib(memory)}/${gib(memory)} GiB) on startup. Desired GPU memory utilization is (${settings.gpuMemoryUtilization}, ${gib(budget)} GiB). Actual usage is ${gib(held)} GiB for consumed memory (weights + non-torch), ${gib(overhead)} GiB for peak activation, and 0 GiB for CUDAGraph memory. Current kv cache memory in use is ${gib(Math.max(0, available))} GiB`
+  )
+  log.info("Boot.ts", `Available KV cache memory: ${gib(Math.max(0, available))} GiB`)
+  const type = settings.kvCacheDtype === "auto" ? (weights.embedding.type === "float32" ? "float32" : "bfloat16") : settings.kvCacheDtype
+  const shape = kvShape(config, settings.blockSize, type)
+  const blocks = Math.floor(available / blockBytes(shape))
+  const needed = Math.ceil(maxModelLen / settings.blockSize)
+  if (blocks < 1) throw new BootFailure("No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.")
+  if (blocks < needed) {
+    throw new BootFailure(
+      `To serve at least one request with the model's max seq len (${maxModelLen}), (${gib(needed * blockBytes(shape))} GiB KV cache is needed, which is larger than the available KV cache memory (${gib(available)} GiB). Based on the available memory, the estimated maximum model length is ${blocks * settings.blockSize}. Try increasing \`gpu_memory_utilization\` or decreasing \`max_model_len\` when initializing the engine.`
+    )
+  }
+  const tokens = blocks * settings.blockSize
+  const concurrency = (blocks / needed).toFixed(2)
+  log.info("KvCache.ts", `GPU KV cache size: ${grouped(tokens)} tokens, Maximum concurrency for ${grouped(maxModelLen)} tokens per request: ${concurrency}x`)
+  const pool = new KvPool(shape, blocks)
+  warmUp(model, pool, maxModelLen)
+  log.info("Boot.ts", `init engine (profile, create kv cache, warmup model) took ${((performance.now() - initBegun) / 1000).toFixed(3)} s`)
+  const metrics = new Metrics()
+  const scheduler = new Scheduler(model, pool, metrics, { maxRunning: settings.maxNumSeqs, maxWaiting: settings.maxNumQueuedReqs, seed: settings.seed })
+  return {
+    engine: { settings, config, defaults, vocabulary, scheduler, maxModelLen },
+    template,
+    metrics,
+    cacheConfig: {
+      block_size: String(settings.blockSize),
+      cache_dtype: type,
+      enable_prefix_caching: "False",
+      gpu_memory_utilization: String(settings.gpuMemoryUtilization),
+      kv_cache_max_concurrency: concurrency,
+      kv_cache_memory_bytes: String(blocks * blockBytes(shape)),
+      kv_cache_size_tokens: String(tokens),
+      num_gpu_blocks: String(blocks)
+    },
+    startedAt: Math.floor(Date.now() / 1000)
+  }
+}

@@ -1,0 +1,57 @@
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { Template } from "@huggingface/jinja"
+import * as Schema from "effect/Schema"
+import { BootFailure } from "./BootFailure.ts"
+import { readJsonFile } from "./ModelConfig.ts"
+
+const TokenText = Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })])))
+const ConfigFile = Schema.Struct({
+  chat_template: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  bos_token: TokenText,
+  eos_token: TokenText
+})
+
+/** One turn of a conversation, its content as text. */
+export interface ChatMessage {
+  readonly role: string
+  readonly content: string
+}
+
+/** The repository's Jinja template, which turns a conversation into the text that the model was trained on. */
+export class ChatTemplate {
+  private readonly template: Template | null
+  private readonly tokens: { readonly bos_token: string; readonly eos_token: string }
+
+  /** Reads `chat_template.jinja` or `tokenizer_config.json`. Throws `BootFailure` for a template that cannot be parsed. */
+  constructor(directory: string) {
+    const config = readJsonFile(directory, "tokenizer_config.json", ConfigFile)
+    const file = join(directory, "chat_template.jinja")
+    const source = existsSync(file) ? readFileSync(file, "utf8") : config.chat_template
+    const text = (token: typeof config.bos_token) => (typeof token === "string" ? token : (token?.content ?? ""))
+    this.tokens = { bos_token: text(config.bos_token), eos_token: text(config.eos_token) }
+    try {
+      this.template = source ? new Template(source) : null
+    } catch (cause) {
+      throw new BootFailure(`Failed to load the tokenizer: chat template: ${cause instanceof Error ? cause.message : "unknown"}`)
+    }
+  }
+
+  /** The prompt, or the reason why there is none. */
+  render(
+    messages: ReadonlyArray<ChatMessage>,
+    addGenerationPrompt: boolean,
+    extra: Readonly<Record<string, unknown>>
+  ): { readonly prompt: string } | { readonly reason: string } {
+    if (this.template === null)
+      return {
+        reason:
+          "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat template if the tokenizer does not define one."
+      }
+    try {
+      return { prompt: this.template.render({ ...extra, ...this.tokens, messages, add_generation_prompt: addGenerationPrompt }) }
+    } catch (cause) {
+      return { reason: cause instanceof Error ? cause.message : "the chat template failed" }
+    }
+  }
+}

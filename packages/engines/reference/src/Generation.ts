@@ -1,0 +1,173 @@
+import type { Arguments } from "./Arguments.ts"
+import type { EndReason } from "./Metrics.ts"
+import type { ModelConfig, SamplingDefaults } from "./ModelConfig.ts"
+import { ApiError, badRequest, type SamplingBody } from "./Protocol.ts"
+import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
+import type { GeneratedToken, Scheduler, Ticket } from "./Scheduler.ts"
+import { TextStream } from "./TextStream.ts"
+import type { Vocabulary } from "./Vocabulary.ts"
+
+/** What answers are made from. */
+export interface Engine {
+  readonly settings: Arguments
+  readonly config: ModelConfig
+  readonly defaults: SamplingDefaults
+  readonly vocabulary: Vocabulary
+  readonly scheduler: Scheduler
+  /** The longest sequence, prompt and answer together, in tokens. */
+  readonly maxModelLen: number
+}
+
+/** A token with the log-probabilities that were asked for. */
+export interface ReportedToken {
+  readonly id: number
+  readonly logprobs: StepLogprobs | null
+}
+
+/** Text that has become certain, with the tokens since the last piece. */
+export interface Piece {
+  readonly text: string
+  readonly tokens: ReadonlyArray<ReportedToken>
+  /** Tokens generated so far. */
+  readonly completionTokens: number
+}
+
+/** The end of an answer, with its last piece of text. */
+export interface Ending extends Piece {
+  readonly reason: EndReason
+  /** The stop string or stop token that ended it; null at an end-of-turn token. */
+  readonly stop: string | number | null
+}
+
+export interface Plan {
+  readonly prompt: ReadonlyArray<number>
+  readonly topLogprobs: number | null
+  readonly defaultMaxTokens: number | null
+  readonly requestedMaxTokens: number | null
+}
+
+const settingsOf = (body: SamplingBody, engine: Engine): SamplingSettings => {
+  const logitBias = new Map<number, number>()
+  for (const [key, bias] of Object.entries(body.logit_bias ?? {})) {
+    const id = /^\d{1,9}$/.test(key) ? Number(key) : -1
+    if (id < 0 || id >= engine.vocabulary.size) throw badRequest(`token_id ${key} in logit_bias contains out-of-vocab token id`, "logit_bias")
+    logitBias.set(id, Math.max(-100, Math.min(100, bias)))
+  }
+  return {
+    temperature: body.temperature ?? engine.defaults.temperature,
+    topP: body.top_p ?? engine.defaults.topP,
+    topK: Math.max(0, body.top_k ?? engine.defaults.topK),
+    minP: body.min_p ?? engine.defaults.minP,
+    repetitionPenalty: body.repetition_penalty ?? engine.defaults.repetitionPenalty,
+    presencePenalty: body.presence_penalty ?? 0,
+    frequencyPenalty: body.frequency_penalty ?? 0,
+    logitBias
+  }
+}
+
+const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
+  const { maxLogprobs } = engine.settings
+  if ((body.n ?? 1) !== 1) throw badRequest("n must be 1 on this engine", "n")
+  if (body.stream_options && body.stream !== true) throw badRequest("Stream options can only be defined when `stream=True`.", "stream_options")
+  if ((body.response_format?.type ?? "text") !== "text") throw badRequest("response_format: this engine only writes text", "response_format")
+  if (body.tools && body.tools.length > 0) throw badRequest('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "tools")
+  if (Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0) > maxLogprobs) {
+    throw badRequest(
+      `Requested sample logprobs of ${Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0)}, which is greater than max allowed: ${maxLogprobs}`,
+      "logprobs"
+    )
+  }
+  if (body.prompt_logprobs != null && body.stream === true) throw badRequest("`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs")
+}
+
+/** The refusal for prompts and answers that the context cannot hold, in vLLM's words. */
+export const contextExceeded = (limit: number, asked: number, prompt: string, total: string) =>
+  badRequest(
+    `This model's maximum context length is ${limit} tokens. However, you requested ${asked} output tokens and your prompt contains ${prompt} input tokens, for a total of ${total} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`,
+    "input_tokens"
+  )
+
+/** Encodes a text prompt; throws `ApiError` 400 for one that is surely too long before any work is done on it. */
+export const encodePrompt = (engine: Engine, text: string, addSpecialTokens: boolean): ReadonlyArray<number> => {
+  if (engine.vocabulary.surelyExceeds(text, engine.maxModelLen)) {
+    throw contextExceeded(engine.maxModelLen, 1, `at least ${engine.maxModelLen + 1}`, `at least ${engine.maxModelLen + 2}`)
+  }
+  return engine.vocabulary.encode(text, addSpecialTokens)
+}
+
+const maxTokensOf = (engine: Engine, plan: Plan): number => {
+  const length = plan.prompt.length
+  if (length === 0) throw badRequest("The decoder prompt cannot be empty", "prompt")
+  const room = engine.maxModelLen - length
+  const asked = plan.requestedMaxTokens ?? Math.min(plan.defaultMaxTokens ?? room, Math.max(room, 1))
+  if (asked > room || room < 1) throw contextExceeded(engine.maxModelLen, Math.max(asked, 1), String(length), String(length + Math.max(asked, 1)))
+  const outside = plan.prompt.find((id) => id >= engine.vocabulary.size)
+  if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "prompt")
+  return asked
+}
+
+/**
+ * Starts one answer. `onPiece` gets each piece of certain text, `onEnding` the rest exactly once. Throws `ApiError` for a request that
+ * cannot be run: 400 for its content, 503 where the queue is full.
+ */
+export const generate = (
+  engine: Engine,
+  body: SamplingBody,
+  plan: Plan,
+  onPiece: (piece: Piece) => void,
+  onEnding: (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => void
+): Ticket => {
+  refuseUnsupported(body, plan, engine)
+  const maxTokens = maxTokensOf(engine, plan)
+  const { vocabulary } = engine
+  const stops = typeof body.stop === "string" ? [body.stop] : (body.stop ?? [])
+  const endTokens = body.ignore_eos === true ? new Set<number>() : engine.config.endTokens
+  const text = new TextStream(stops)
+  const promptLogprobs: Array<ReportedToken> = []
+  let completionTokens = 0
+  let pending: Array<ReportedToken> = []
+  let pendingText = ""
+  let stop: string | number | null = null
+  const take = (): Piece => {
+    const piece = { text: pendingText, tokens: pending, completionTokens }
+    pending = []
+    pendingText = ""
+    return piece
+  }
+  const onToken = ({ id, logprobs }: GeneratedToken): boolean => {
+    completionTokens++
+    pending.push({ id, logprobs })
+    if (endTokens.has(id)) return false
+    if (body.stop_token_ids?.includes(id) === true) {
+      stop = id
+      return false
+    }
+    if (!vocabulary.isSpecial(id)) {
+      const pushed = text.push(vocabulary.bytesOf(id))
+      pendingText += pushed.text
+      stop = pushed.stop
+    }
+    if (stop !== null) return true
+    if (pendingText !== "" && completionTokens < maxTokens) onPiece(take())
+    return false
+  }
+  const ticket = engine.scheduler.submit({
+    prompt: plan.prompt,
+    maxTokens,
+    sampling: settingsOf(body, engine),
+    seed: body.seed ?? null,
+    stopTokens: new Set([...endTokens, ...(body.stop_token_ids ?? [])]),
+    topLogprobs: plan.topLogprobs,
+    promptLogprobs: body.prompt_logprobs ?? null,
+    onPromptToken: (token) => {
+      promptLogprobs.push(token)
+    },
+    onToken,
+    onEnd: (reason) => {
+      pendingText += stop === null || typeof stop === "number" ? text.finish() : ""
+      onEnding({ ...take(), reason, stop }, promptLogprobs)
+    }
+  })
+  if (ticket === "full") throw new ApiError(503, "ServiceUnavailableError", "The server is overloaded: too many requests are waiting. Try again later.")
+  return ticket
+}

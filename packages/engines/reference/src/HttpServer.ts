@@ -1,0 +1,186 @@
+import { randomUUID } from "node:crypto"
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import { type Usage, usageOf } from "./Answers.ts"
+import type { Booted } from "./Boot.ts"
+import { type Ending, generate, type Piece, type ReportedToken } from "./Generation.ts"
+import { ApiError, badRequest } from "./Protocol.ts"
+import { type Asked, askChat, askText, detokenize, tokenize } from "./Routes.ts"
+
+/** What `/version` answers. */
+export const version = "reference-0.1.0"
+
+const maxBodyBytes = 16 * 1024 * 1024
+
+const sendJson = (response: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}) => {
+  if (response.headersSent || response.destroyed) return
+  const bytes = Buffer.from(JSON.stringify(body))
+  response.writeHead(status, { "content-type": "application/json", "content-length": bytes.length, ...headers }).end(bytes)
+}
+
+const sendError = (response: ServerResponse, cause: unknown) => {
+  const error = cause instanceof ApiError ? cause : new ApiError(500, "InternalServerError", "Internal server error")
+  sendJson(response, error.status, error.body(), error.status === 413 ? { connection: "close" } : {})
+}
+
+/** Reads a body of at most 16 MiB; null where the client went away. Throws `ApiError` 400 or 413. */
+const readBody = async (request: IncomingMessage): Promise<string | null> => {
+  const type = request.headers["content-type"] ?? "application/json"
+  if (!/^application\/json\s*(;|$)/i.test(type)) throw badRequest("Unsupported Media Type: Only 'application/json' is allowed")
+  const chunks: Array<Buffer> = []
+  let size = 0
+  try {
+    for await (const chunk of request) {
+      const bytes: Buffer = chunk
+      size += bytes.length
+      if (size > maxBodyBytes) throw new ApiError(413, "BadRequestError", `Request body is larger than ${maxBodyBytes} bytes`)
+      chunks.push(bytes)
+    }
+  } catch (cause) {
+    if (cause instanceof ApiError) throw cause
+    return null
+  }
+  return Buffer.concat(chunks).toString("utf8")
+}
+
+const promptLogprobsOf = (engine: Booted["engine"], tokens: ReadonlyArray<ReportedToken>) => [
+  null,
+  ...tokens.map(({ id, logprobs }) =>
+    Object.fromEntries(
+      [...(logprobs?.top ?? []), { id, logprob: logprobs?.chosen ?? 0 }].map((one) => [
+        String(one.id),
+        { logprob: one.logprob, decoded_token: engine.vocabulary.textOf(one.id) }
+      ])
+    )
+  )
+]
+
+/** Writes one answer, whole or as a stream, and aborts its generation as soon as the client's connection closes. */
+const answer = ({ engine }: Booted, asked: Asked, requestId: string, response: ServerResponse) => {
+  const { body, dialect, plan } = asked
+  const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: engine.settings.servedModelName }
+  const usage = (completionTokens: number): Usage => usageOf(plan.prompt.length, completionTokens, engine.settings.enablePromptTokensDetails)
+  const withUsage = body.stream_options?.include_usage === true
+  const continuous = withUsage && body.stream_options?.continuous_usage_stats === true
+  const engineFailed = new ApiError(500, "InternalServerError", "The engine computed a value that is not a number")
+  let text = ""
+  let opened = false
+  const tokens: Array<ReportedToken> = []
+
+  const frame = (data: unknown) => {
+    if (!response.destroyed) response.write(`data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`)
+  }
+  const chunk = (choice: object, completionTokens: number) =>
+    frame({ ...envelope, object: dialect.chunkObject, choices: [choice], ...(continuous ? { usage: usage(completionTokens) } : {}) })
+  const open = () => {
+    if (opened) return
+    opened = true
+    response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", "x-accel-buffering": "no" })
+    const opening = dialect.opening()
+    if (opening !== null) chunk(opening, 0)
+  }
+  const onPiece = (piece: Piece) => {
+    if (body.stream === true) {
+      open()
+      chunk(dialect.delta(piece, text.length), piece.completionTokens)
+    } else {
+      tokens.push(...piece.tokens)
+    }
+    text += piece.text
+  }
+  const endStream = (ending: Ending) => {
+    if (response.destroyed) return
+    open()
+    if (ending.reason === "error") {
+      frame(engineFailed.body())
+    } else {
+      chunk(dialect.last(ending, text.length), ending.completionTokens)
+      if (withUsage) frame({ ...envelope, object: dialect.chunkObject, choices: [], usage: usage(ending.completionTokens) })
+    }
+    frame("[DONE]")
+    response.end()
+  }
+  const endWhole = (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => {
+    if (ending.reason === "error") return sendError(response, engineFailed)
+    tokens.push(...ending.tokens)
+    sendJson(response, 200, {
+      ...envelope,
+      object: dialect.object,
+      choices: [dialect.whole(ending, text + ending.text, tokens)],
+      usage: usage(ending.completionTokens),
+      ...(body.prompt_logprobs != null ? { prompt_logprobs: promptLogprobsOf(engine, promptLogprobs) } : {}),
+      ...(body.return_token_ids === true ? { prompt_token_ids: plan.prompt } : {})
+    })
+  }
+  const ticket = generate(engine, body, plan, onPiece, body.stream === true ? endStream : endWhole)
+  response.once("close", ticket.abort)
+}
+
+const modelList = ({ engine, startedAt }: Booted) => ({
+  object: "list",
+  data: [
+    {
+      id: engine.settings.servedModelName,
+      object: "model",
+      created: startedAt,
+      owned_by: "seatrial",
+      root: engine.settings.model,
+      parent: null,
+      max_model_len: engine.maxModelLen,
+      permission: []
+    }
+  ]
+})
+
+const requestIdOf = (request: IncomingMessage): string => {
+  const header = request.headers["x-request-id"]
+  return typeof header === "string" && /^[\x21-\x7e]{1,256}$/.test(header) ? header : randomUUID().replaceAll("-", "")
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void
+
+/** The engine's HTTP server, not yet listening. */
+export const makeServer = (booted: Booted): Server => {
+  const { engine, template } = booted
+  const posted =
+    (handle: (text: string, request: IncomingMessage, response: ServerResponse) => void): Handler =>
+    async (request, response) => {
+      const text = await readBody(request)
+      if (text !== null) handle(text, request, response)
+    }
+  const healthy: Handler = (_, response) => {
+    response.writeHead(200, { "content-length": 0 }).end()
+  }
+  const routes = new Map<string, Handler>([
+    ["GET /health", healthy],
+    ["GET /ping", healthy],
+    ["GET /version", (_, response) => sendJson(response, 200, { version })],
+    ["GET /v1/models", (_, response) => sendJson(response, 200, modelList(booted))],
+    [
+      "GET /metrics",
+      (_, response) => {
+        const text = booted.metrics.render(engine.settings.servedModelName, engine.scheduler.gauges(), booted.cacheConfig)
+        response.writeHead(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }).end(text)
+      }
+    ],
+    ["POST /tokenize", posted((text, _, response) => sendJson(response, 200, tokenize(engine, template, text)))],
+    ["POST /detokenize", posted((text, _, response) => sendJson(response, 200, detokenize(engine, text)))],
+    ["POST /v1/chat/completions", posted((text, request, response) => answer(booted, askChat(engine, template, text), requestIdOf(request), response))],
+    ["POST /v1/completions", posted((text, request, response) => answer(booted, askText(engine, text), requestIdOf(request), response))]
+  ])
+  const paths = new Set([...routes.keys()].map((route) => route.slice(route.indexOf(" ") + 1)))
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const path = (request.url ?? "/").split("?")[0] ?? "/"
+    const handler = routes.get(`${request.method === "HEAD" ? "GET" : request.method} ${path}`)
+    try {
+      if (handler === undefined) {
+        throw paths.has(path) ? new ApiError(405, "MethodNotAllowedError", "Method Not Allowed") : new ApiError(404, "NotFoundError", "Not Found")
+      }
+      await handler(request, response)
+    } catch (cause) {
+      sendError(response, cause)
+    }
+  }
+  return createServer((request, response) => {
+    void serve(request, response)
+  })
+}

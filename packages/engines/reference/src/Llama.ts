@@ -1,0 +1,223 @@
+import type { KvSequence } from "./KvCache.ts"
+import type { ModelConfig } from "./ModelConfig.ts"
+import { ropeFrequencies, rotate } from "./Rope.ts"
+import type { Safetensors } from "./Safetensors.ts"
+import { copyRow, multiply, type Tensor, tableBytes, toFloat32 } from "./Tensor.ts"
+
+interface Layer {
+  readonly inputNorm: Float32Array
+  readonly query: Tensor
+  readonly key: Tensor
+  readonly value: Tensor
+  readonly output: Tensor
+  readonly postNorm: Float32Array
+  readonly gate: Tensor
+  readonly up: Tensor
+  readonly down: Tensor
+}
+
+/** The weights of one model. */
+export interface Weights {
+  readonly embedding: Tensor
+  readonly layers: ReadonlyArray<Layer>
+  readonly norm: Float32Array
+  readonly head: Tensor
+}
+
+const layerParts = (config: ModelConfig, index: number) => {
+  const prefix = `model.layers.${index}.`
+  const query = config.heads * config.headDim
+  const kv = config.kvHeads * config.headDim
+  return {
+    inputNorm: [`${prefix}input_layernorm.weight`, [config.hidden]],
+    query: [`${prefix}self_attn.q_proj.weight`, [query, config.hidden]],
+    key: [`${prefix}self_attn.k_proj.weight`, [kv, config.hidden]],
+    value: [`${prefix}self_attn.v_proj.weight`, [kv, config.hidden]],
+    output: [`${prefix}self_attn.o_proj.weight`, [config.hidden, query]],
+    postNorm: [`${prefix}post_attention_layernorm.weight`, [config.hidden]],
+    gate: [`${prefix}mlp.gate_proj.weight`, [config.intermediate, config.hidden]],
+    up: [`${prefix}mlp.up_proj.weight`, [config.intermediate, config.hidden]],
+    down: [`${prefix}mlp.down_proj.weight`, [config.hidden, config.intermediate]]
+  } as const
+}
+
+/** The names of all tensors that the model is computed from. */
+export const weightNames = (config: ModelConfig): ReadonlyArray<string> => [
+  "model.embed_tokens.weight",
+  ...Array.from({ length: config.layers }, (_, index) => Object.values(layerParts(config, index)).map(([name]) => name)).flat(),
+  "model.norm.weight",
+  ...(config.tied ? [] : ["lm_head.weight"])
+]
+
+/** Reads all weights. Throws `BootFailure` for a tensor that is absent, of another shape or of an unsupported type. */
+export const readWeights = (config: ModelConfig, files: Safetensors): Weights => {
+  const embedding = files.read("model.embed_tokens.weight", [config.vocabulary, config.hidden])
+  const layers = Array.from({ length: config.layers }, (_, index): Layer => {
+    const parts = layerParts(config, index)
+    return {
+      inputNorm: toFloat32(files.read(...parts.inputNorm)),
+      query: files.read(...parts.query),
+      key: files.read(...parts.key),
+      value: files.read(...parts.value),
+      output: files.read(...parts.output),
+      postNorm: toFloat32(files.read(...parts.postNorm)),
+      gate: files.read(...parts.gate),
+      up: files.read(...parts.up),
+      down: files.read(...parts.down)
+    }
+  })
+  const norm = toFloat32(files.read("model.norm.weight", [config.hidden]))
+  return { embedding, layers, norm, head: config.tied ? embedding : files.read("lm_head.weight", [config.vocabulary, config.hidden]) }
+}
+
+const tensorBytes = (tensor: Tensor | Float32Array): number =>
+  tensor instanceof Float32Array ? tensor.byteLength : tensor.type === "float32" ? tensor.values.byteLength : tensor.bits.byteLength
+
+/** Bytes of memory that the weights take. */
+export const weightBytes = (weights: Weights): number => {
+  const top = [weights.embedding, weights.norm, ...(weights.head === weights.embedding ? [] : [weights.head])]
+  return [...top, ...weights.layers.flatMap((layer) => Object.values(layer))].reduce((sum, tensor) => sum + tensorBytes(tensor), 0)
+}
+
+const normalise = (out: Float32Array, x: Float32Array, weight: Float32Array, epsilon: number) => {
+  let sum = 0
+  for (let i = 0; i < x.length; i++) sum += (x[i] ?? 0) * (x[i] ?? 0)
+  const scale = 1 / Math.sqrt(sum / x.length + epsilon)
+  for (let i = 0; i < x.length; i++) out[i] = (x[i] ?? 0) * scale * (weight[i] ?? 0)
+}
+
+const add = (x: Float32Array, y: Float32Array) => {
+  for (let i = 0; i < x.length; i++) x[i] = (x[i] ?? 0) + (y[i] ?? 0)
+}
+
+/**
+ * The Llama forward pass, one token of one sequence at a time (Touvron et al. 2023; grouped-query attention as in Ainslie et al. 2023).
+ * Values are float32, sums are float64 in a fixed order, and no other sequence takes part: the same tokens always give the same bits.
+ */
+export class Llama {
+  readonly config: ModelConfig
+  private readonly weights: Weights
+  private readonly frequencies: Float64Array
+  private readonly cosines: Float32Array
+  private readonly sines: Float32Array
+  private readonly x: Float32Array
+  private readonly normed: Float32Array
+  private readonly projected: Float32Array
+  private readonly query: Float32Array
+  private readonly key: Float32Array
+  private readonly value: Float32Array
+  private readonly attended: Float32Array
+  private readonly gate: Float32Array
+  private readonly up: Float32Array
+  private readonly keys: Float32Array
+  private readonly values: Float32Array
+  private readonly scores: Float64Array
+  private readonly mixed: Float64Array
+  private readonly logits: Float32Array
+  /** Bytes of the buffers that computing needs beside weights and KV cache. */
+  readonly workingBytes: number
+
+  /** `maxLength` is the longest sequence in tokens that will be computed. */
+  constructor(config: ModelConfig, weights: Weights, maxLength: number) {
+    this.config = config
+    this.weights = weights
+    const queryWidth = config.heads * config.headDim
+    const kvWidth = config.kvHeads * config.headDim
+    this.frequencies = ropeFrequencies(config.rope, config.headDim)
+    this.cosines = new Float32Array(config.headDim / 2)
+    this.sines = new Float32Array(config.headDim / 2)
+    this.x = new Float32Array(config.hidden)
+    this.normed = new Float32Array(config.hidden)
+    this.projected = new Float32Array(config.hidden)
+    this.query = new Float32Array(queryWidth)
+    this.key = new Float32Array(kvWidth)
+    this.value = new Float32Array(kvWidth)
+    this.attended = new Float32Array(queryWidth)
+    this.gate = new Float32Array(config.intermediate)
+    this.up = new Float32Array(config.intermediate)
+    this.keys = new Float32Array(maxLength * kvWidth)
+    this.values = new Float32Array(maxLength * kvWidth)
+    this.scores = new Float64Array(maxLength)
+    this.mixed = new Float64Array(config.headDim)
+    this.logits = new Float32Array(config.vocabulary)
+    const buffers = Object.values(this).filter((field) => field instanceof Float32Array || field instanceof Float64Array)
+    this.workingBytes = buffers.reduce((sum, buffer) => sum + buffer.byteLength, tableBytes())
+  }
+
+  /**
+   * Computes `token` at `position`, whose KV room must be reserved and whose earlier positions must be written. Returns the logits of
+   * the next token in a buffer that the next call overwrites, or `undefined` where `wantLogits` is false.
+   */
+  step(token: number, position: number, cache: KvSequence, wantLogits: boolean): Float32Array | undefined {
+    const { config, normed, projected, x } = this
+    for (let i = 0; i < this.frequencies.length; i++) {
+      const angle = position * (this.frequencies[i] ?? 0)
+      this.cosines[i] = Math.cos(angle)
+      this.sines[i] = Math.sin(angle)
+    }
+    copyRow(x, this.weights.embedding, token)
+    for (let index = 0; index < this.weights.layers.length; index++) {
+      const layer = this.weights.layers[index]
+      if (layer === undefined) break
+      normalise(normed, x, layer.inputNorm, config.epsilon)
+      multiply(this.query, layer.query, normed)
+      multiply(this.key, layer.key, normed)
+      multiply(this.value, layer.value, normed)
+      rotate(this.query, config.headDim, this.cosines, this.sines)
+      rotate(this.key, config.headDim, this.cosines, this.sines)
+      cache.write(index, position, this.key, this.value)
+      cache.read(index, position + 1, this.keys, this.values)
+      this.attend(position + 1)
+      multiply(projected, layer.output, this.attended)
+      add(x, projected)
+      normalise(normed, x, layer.postNorm, config.epsilon)
+      multiply(this.gate, layer.gate, normed)
+      multiply(this.up, layer.up, normed)
+      for (let i = 0; i < this.gate.length; i++) {
+        const g = this.gate[i] ?? 0
+        this.gate[i] = (g / (1 + Math.exp(-g))) * (this.up[i] ?? 0)
+      }
+      multiply(projected, layer.down, this.gate)
+      add(x, projected)
+    }
+    if (!wantLogits) return undefined
+    normalise(normed, x, this.weights.norm, config.epsilon)
+    multiply(this.logits, this.weights.head, normed)
+    return this.logits
+  }
+
+  /** Attention of the current query over the first `count` positions; query head h reads KV head floor(h / (heads / kvHeads)). */
+  private attend(count: number) {
+    const { attended, keys, mixed, query, scores, values } = this
+    const { headDim, heads, kvHeads } = this.config
+    const width = kvHeads * headDim
+    const group = heads / kvHeads
+    const scale = 1 / Math.sqrt(headDim)
+    for (let head = 0; head < heads; head++) {
+      const queryBase = head * headDim
+      const kvBase = Math.floor(head / group) * headDim
+      let highest = Number.NEGATIVE_INFINITY
+      for (let p = 0; p < count; p++) {
+        const base = p * width + kvBase
+        let sum = 0
+        for (let i = 0; i < headDim; i++) sum += (query[queryBase + i] ?? 0) * (keys[base + i] ?? 0)
+        sum *= scale
+        scores[p] = sum
+        if (sum > highest) highest = sum
+      }
+      let total = 0
+      for (let p = 0; p < count; p++) {
+        const weight = Math.exp((scores[p] ?? 0) - highest)
+        scores[p] = weight
+        total += weight
+      }
+      mixed.fill(0)
+      for (let p = 0; p < count; p++) {
+        const base = p * width + kvBase
+        const weight = scores[p] ?? 0
+        for (let i = 0; i < headDim; i++) mixed[i] = (mixed[i] ?? 0) + weight * (values[base + i] ?? 0)
+      }
+      for (let i = 0; i < headDim; i++) attended[queryBase + i] = (mixed[i] ?? 0) / total
+    }
+  }
+}

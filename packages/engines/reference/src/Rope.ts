@@ -1,0 +1,31 @@
+import type { RopeConfig } from "./ModelConfig.ts"
+
+/** Angle per position of each pair of dimensions, in radians; llama3 scaling as in the Hugging Face reference code. */
+export const ropeFrequencies = (rope: RopeConfig, headDim: number): Float64Array => {
+  const frequencies = Float64Array.from({ length: headDim / 2 }, (_, pair) => rope.theta ** ((-2 * pair) / headDim))
+  const { scaling } = rope
+  if (scaling.kind === "none") return frequencies
+  if (scaling.kind === "linear") return frequencies.map((frequency) => frequency / scaling.factor)
+  return frequencies.map((frequency) => {
+    const wavelength = (2 * Math.PI) / frequency
+    if (wavelength < scaling.originalLength / scaling.highFrequency) return frequency
+    if (wavelength > scaling.originalLength / scaling.lowFrequency) return frequency / scaling.factor
+    const smooth = (scaling.originalLength / wavelength - scaling.lowFrequency) / (scaling.highFrequency - scaling.lowFrequency)
+    return ((1 - smooth) * frequency) / scaling.factor + smooth * frequency
+  })
+}
+
+/** Turns every head of `x` in place by its position's angles; dimension i is paired with i + half, as in Llama checkpoints. */
+export const rotate = (x: Float32Array, headDim: number, cosines: Float32Array, sines: Float32Array) => {
+  const half = headDim / 2
+  for (let base = 0; base < x.length; base += headDim) {
+    for (let i = 0; i < half; i++) {
+      const low = x[base + i] ?? 0
+      const high = x[base + half + i] ?? 0
+      const cosine = cosines[i] ?? 0
+      const sine = sines[i] ?? 0
+      x[base + i] = low * cosine - high * sine
+      x[base + half + i] = high * cosine + low * sine
+    }
+  }
+}

@@ -1,0 +1,100 @@
+import { chatDialect, type Dialect, textDialect } from "./Answers.ts"
+import type { ChatMessage, ChatTemplate } from "./ChatTemplate.ts"
+import { type Engine, encodePrompt, type Plan } from "./Generation.ts"
+import { ApiError, badRequest, ChatBody, CompletionBody, DetokenizeBody, decodeBody, type MessageBody, type SamplingBody, TokenizeBody } from "./Protocol.ts"
+
+/** One request for an answer, decoded and checked as far as its own fields go. */
+export interface Asked {
+  readonly prefix: "chatcmpl-" | "cmpl-"
+  readonly body: SamplingBody
+  readonly plan: Plan
+  readonly dialect: Dialect
+}
+
+const checkModel = (engine: Engine, model: string | null | undefined) => {
+  if (model != null && model !== engine.settings.servedModelName) throw new ApiError(404, "NotFoundError", `The model \`${model}\` does not exist.`, "model")
+}
+
+const flattened = (messages: ReadonlyArray<MessageBody>): ReadonlyArray<ChatMessage> =>
+  messages.map(({ content, role }) => ({ role, content: typeof content === "string" ? content : (content ?? []).map((part) => part.text).join("\n") }))
+
+const renderChat = (
+  template: ChatTemplate,
+  messages: ReadonlyArray<MessageBody>,
+  addGenerationPrompt: boolean,
+  extra: Readonly<Record<string, unknown>> | null | undefined
+): string => {
+  const rendered = template.render(flattened(messages), addGenerationPrompt, extra ?? {})
+  if ("reason" in rendered) throw badRequest(rendered.reason, "messages")
+  return rendered.prompt
+}
+
+/** `POST /v1/chat/completions`. */
+export const askChat = (engine: Engine, template: ChatTemplate, text: string): Asked => {
+  const body = decodeBody(ChatBody, text)
+  checkModel(engine, body.model)
+  const wants = body.logprobs === true
+  if (!wants && (body.top_logprobs ?? 0) > 0) throw badRequest("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
+  const prompt = renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs)
+  return {
+    prefix: "chatcmpl-",
+    body,
+    plan: {
+      prompt: encodePrompt(engine, prompt, false),
+      topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
+      defaultMaxTokens: null,
+      requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null
+    },
+    dialect: chatDialect(engine.vocabulary, wants, body.return_token_ids === true)
+  }
+}
+
+const promptOf = (engine: Engine, prompt: CompletionBody["prompt"]): ReadonlyArray<number> => {
+  if (typeof prompt === "string") return encodePrompt(engine, prompt, true)
+  const ids: Array<number> = []
+  for (const item of prompt) {
+    if (typeof item === "string") return encodePrompt(engine, item, true)
+    if (typeof item !== "number") return item
+    ids.push(item)
+  }
+  return ids
+}
+
+/** `POST /v1/completions`: one prompt, as text or as token ids. */
+export const askText = (engine: Engine, text: string): Asked => {
+  const body = decodeBody(CompletionBody, text)
+  checkModel(engine, body.model)
+  if (body.suffix) throw badRequest("suffix is not currently supported", "suffix")
+  const prompt = promptOf(engine, body.prompt)
+  const echo = body.echo === true ? engine.vocabulary.decode(prompt) : null
+  return {
+    prefix: "cmpl-",
+    body,
+    plan: { prompt, topLogprobs: body.logprobs ?? null, defaultMaxTokens: 16, requestedMaxTokens: body.max_tokens ?? null },
+    dialect: textDialect(engine.vocabulary, body.logprobs != null, body.return_token_ids === true, echo)
+  }
+}
+
+/** `POST /tokenize`: of a text (with special tokens unless told otherwise) or of a conversation (without). */
+export const tokenize = (engine: Engine, template: ChatTemplate, text: string) => {
+  const body = decodeBody(TokenizeBody, text)
+  checkModel(engine, body.model)
+  const chat = "messages" in body
+  const prompt = chat ? renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs) : body.prompt
+  const tokens = engine.vocabulary.encode(prompt, body.add_special_tokens ?? !chat)
+  return {
+    count: tokens.length,
+    max_model_len: engine.maxModelLen,
+    tokens,
+    token_strs: body.return_token_strs === true ? tokens.map((id) => engine.vocabulary.pieceOf(id)) : null
+  }
+}
+
+/** `POST /detokenize`. */
+export const detokenize = (engine: Engine, text: string) => {
+  const body = decodeBody(DetokenizeBody, text)
+  checkModel(engine, body.model)
+  const outside = body.tokens.find((id) => id >= engine.vocabulary.size)
+  if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "tokens")
+  return { prompt: engine.vocabulary.decode(body.tokens) }
+}

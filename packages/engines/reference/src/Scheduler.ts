@@ -1,0 +1,237 @@
+import { type KvPool, KvSequence } from "./KvCache.ts"
+import type { Llama } from "./Llama.ts"
+import type { EndReason, Gauges, Metrics } from "./Metrics.ts"
+import { Random } from "./Random.ts"
+import { logprobsOf, Sampler, type SamplingSettings, type StepLogprobs } from "./Sampler.ts"
+
+/** One generated token; `logprobs` is null unless asked for. */
+export interface GeneratedToken {
+  readonly id: number
+  readonly logprobs: StepLogprobs | null
+}
+
+/** What one request asks of the scheduler. Callbacks run between steps and must not block. */
+export interface Work {
+  readonly prompt: ReadonlyArray<number>
+  /** At least 1; prompt and answer together must not be longer than the longest sequence. */
+  readonly maxTokens: number
+  readonly sampling: SamplingSettings
+  readonly seed: number | null
+  /** Tokens that end the answer; they count as generated. */
+  readonly stopTokens: ReadonlySet<number>
+  /** How many of the likeliest tokens to report with each token; null: no log-probabilities at all. */
+  readonly topLogprobs: number | null
+  /** As `topLogprobs`, for the tokens of the prompt from the second on. */
+  readonly promptLogprobs: number | null
+  readonly onPromptToken: (token: GeneratedToken) => void
+  /** Returns true where the text so far ends the answer. */
+  readonly onToken: (token: GeneratedToken) => boolean
+  /** Called exactly once. */
+  readonly onEnd: (reason: EndReason) => void
+}
+
+interface Sequence {
+  readonly work: Work
+  readonly tokens: Array<number>
+  readonly sampler: Sampler
+  readonly cache: KvSequence
+  readonly arrived: number
+  computed: number
+  promptReported: number
+  admitted: number
+  scheduledAt: number
+  firstTokenAt: number
+  lastTokenAt: number
+}
+
+/** A request that was taken on; `abort` ends it at once and frees its memory (nothing happens where it has ended). */
+export interface Ticket {
+  readonly abort: () => void
+}
+
+export interface Limits {
+  readonly maxRunning: number
+  readonly maxWaiting: number
+  readonly seed: number
+}
+
+const prefillSlice = 8
+const seconds = (from: number, to: number) => (to - from) / 1000
+
+/**
+ * Runs requests in turns: one generated token, or a slice of prompt, of one sequence, then the event loop, then the next sequence.
+ * Where the KV pool runs out, the sequence admitted last gives its blocks back and computes its tokens again later, as in vLLM.
+ */
+export class Scheduler {
+  private readonly model: Llama
+  private readonly pool: KvPool
+  private readonly limits: Limits
+  private readonly metrics: Metrics
+  private readonly seeds: Random
+  private running: Array<Sequence> = []
+  private waiting: Array<Sequence> = []
+  private cursor = 0
+  private admissions = 0
+  private ticking = false
+  private closed = false
+
+  constructor(model: Llama, pool: KvPool, metrics: Metrics, limits: Limits) {
+    this.model = model
+    this.pool = pool
+    this.limits = limits
+    this.metrics = metrics
+    this.seeds = new Random(limits.seed)
+  }
+
+  gauges(): Gauges {
+    return { running: this.running.length, waiting: this.waiting.length, kvUsage: this.pool.used / this.pool.capacity }
+  }
+
+  /** Takes a request on, or answers "full" where too many wait. */
+  submit(work: Work): Ticket | "full" {
+    if (this.waiting.length >= this.limits.maxWaiting) {
+      this.metrics.rejections++
+      return "full"
+    }
+    const sequence: Sequence = {
+      work,
+      tokens: [...work.prompt],
+      sampler: new Sampler(work.sampling, work.prompt, new Random(work.seed ?? this.seeds.word())),
+      cache: new KvSequence(this.pool),
+      arrived: performance.now(),
+      computed: 0,
+      promptReported: 0,
+      admitted: -1,
+      scheduledAt: 0,
+      firstTokenAt: 0,
+      lastTokenAt: 0
+    }
+    this.waiting.push(sequence)
+    if (this.closed) this.end(sequence, "abort")
+    else this.wake()
+    return { abort: () => this.end(sequence, "abort") }
+  }
+
+  /** Aborts everything, and every later request too. */
+  close() {
+    this.closed = true
+    for (const sequence of [...this.running, ...this.waiting]) this.end(sequence, "abort")
+  }
+
+  private wake() {
+    if (this.ticking) return
+    this.ticking = true
+    setImmediate(() => this.tick())
+  }
+
+  private tick() {
+    this.ticking = false
+    this.admit()
+    if (this.running.length === 0) return
+    this.cursor %= this.running.length
+    const sequence = this.running[this.cursor]
+    this.cursor++
+    if (sequence !== undefined) this.turn(sequence)
+    if (this.running.length + this.waiting.length > 0) this.wake()
+  }
+
+  private admit() {
+    while (this.running.length < this.limits.maxRunning) {
+      const next = this.waiting[0]
+      if (next === undefined) return
+      const blocks = Math.ceil((next.tokens.length + 1) / this.pool.shape.blockSize)
+      if (this.running.length > 0 && blocks > this.pool.free) return
+      this.waiting.shift()
+      if (next.scheduledAt === 0) {
+        next.scheduledAt = performance.now()
+        this.metrics.queued.observe(seconds(next.arrived, next.scheduledAt))
+      }
+      next.admitted = this.admissions++
+      this.running.push(next)
+    }
+  }
+
+  private turn(sequence: Sequence) {
+    const { cache, tokens, work } = sequence
+    const stopAt = performance.now() + prefillSlice
+    while (sequence.computed < tokens.length - 1) {
+      if (!this.makeRoom(sequence)) return
+      const position = sequence.computed++
+      const report = work.promptLogprobs !== null && position >= sequence.promptReported && position < work.prompt.length - 1
+      const logits = this.model.step(tokens[position] ?? 0, position, cache, report)
+      if (logits !== undefined && work.promptLogprobs !== null) {
+        const { of, top } = logprobsOf(logits, work.promptLogprobs)
+        const id = tokens[position + 1] ?? 0
+        sequence.promptReported = position + 1
+        work.onPromptToken({ id, logprobs: { chosen: of(id), top } })
+      }
+      if (performance.now() > stopAt) return
+    }
+    if (!this.makeRoom(sequence)) return
+    const position = sequence.computed++
+    const logits = this.model.step(tokens[position] ?? 0, position, cache, true)
+    if (logits !== undefined) this.generate(sequence, logits)
+  }
+
+  private generate(sequence: Sequence, logits: Float32Array) {
+    const { sampler, tokens, work } = sequence
+    const raw = work.topLogprobs === null ? null : Float32Array.from(logits)
+    const id = sampler.choose(logits)
+    if (id < 0) return this.end(sequence, "error")
+    tokens.push(id)
+    this.observeToken(sequence)
+    const report = raw === null ? null : logprobsOf(raw, work.topLogprobs ?? 0)
+    const logprobs = report === null ? null : { chosen: report.of(id), top: report.top }
+    const textEnds = work.onToken({ id, logprobs })
+    if (textEnds || work.stopTokens.has(id)) return this.end(sequence, "stop")
+    if (tokens.length - work.prompt.length >= work.maxTokens) this.end(sequence, "length")
+  }
+
+  private observeToken(sequence: Sequence) {
+    const now = performance.now()
+    this.metrics.generationTokens++
+    if (sequence.firstTokenAt === 0) {
+      sequence.firstTokenAt = now
+      this.metrics.promptTokens += sequence.work.prompt.length
+      this.metrics.timeToFirstToken.observe(seconds(sequence.arrived, now))
+    } else {
+      this.metrics.interToken.observe(seconds(sequence.lastTokenAt, now))
+    }
+    sequence.lastTokenAt = now
+  }
+
+  /** Reserves the next position; false where the sequence itself had to give way. */
+  private makeRoom(sequence: Sequence): boolean {
+    while (!sequence.cache.reserve(sequence.computed)) {
+      const victim = this.running.reduce((last, one) => (one.admitted > last.admitted ? one : last), sequence)
+      victim.cache.release()
+      victim.computed = 0
+      this.metrics.preemptions++
+      this.remove(victim)
+      this.waiting.unshift(victim)
+      if (victim === sequence) return false
+    }
+    return true
+  }
+
+  private remove(sequence: Sequence) {
+    const at = this.running.indexOf(sequence)
+    if (at < 0) return
+    this.running.splice(at, 1)
+    if (at < this.cursor) this.cursor--
+  }
+
+  private end(sequence: Sequence, reason: EndReason) {
+    const waitingAt = this.waiting.indexOf(sequence)
+    if (waitingAt >= 0) this.waiting.splice(waitingAt, 1)
+    else if (!this.running.includes(sequence)) return
+    this.remove(sequence)
+    sequence.cache.release()
+    const now = performance.now()
+    const generated = sequence.tokens.length - sequence.work.prompt.length
+    this.metrics.finished[reason]++
+    this.metrics.endToEnd.observe(seconds(sequence.arrived, now))
+    if (generated > 1) this.metrics.perOutputToken.observe(seconds(sequence.firstTokenAt, sequence.lastTokenAt) / (generated - 1))
+    sequence.work.onEnd(reason)
+  }
+}

@@ -1,0 +1,108 @@
+/** The element types that the engine reads from a checkpoint. */
+export type ElementType = "float32" | "bfloat16" | "float16"
+
+/**
+ * Numbers as the checkpoint stores them. Sixteen-bit values keep their bits and are looked up in a table of 65,536 floats while computing,
+ * so that the weights take the memory that the file says and nothing is computed in less than float32.
+ */
+export type Tensor =
+  | { readonly type: "float32"; readonly shape: ReadonlyArray<number>; readonly values: Float32Array }
+  | { readonly type: "bfloat16" | "float16"; readonly shape: ReadonlyArray<number>; readonly bits: Uint16Array; readonly table: Float32Array }
+
+export const elementBytes = (type: ElementType) => (type === "float32" ? 4 : 2)
+
+let bfloat16: Float32Array | undefined
+let float16: Float32Array | undefined
+
+/** The float32 value of each of the 65,536 bfloat16 bit patterns. */
+export const bfloat16Table = (): Float32Array => {
+  if (bfloat16 !== undefined) return bfloat16
+  const bits = Uint32Array.from({ length: 65_536 }, (_, pattern) => (pattern << 16) >>> 0)
+  bfloat16 = new Float32Array(bits.buffer)
+  return bfloat16
+}
+
+/** The float32 value of each of the 65,536 IEEE half-precision bit patterns. */
+export const float16Table = (): Float32Array => {
+  if (float16 !== undefined) return float16
+  float16 = Float32Array.from({ length: 65_536 }, (_, pattern) => {
+    const sign = pattern & 0x8000 ? -1 : 1
+    const exponent = (pattern >>> 10) & 31
+    const fraction = pattern & 1023
+    if (exponent === 0) return sign * fraction * 2 ** -24
+    if (exponent === 31) return fraction === 0 ? sign * Number.POSITIVE_INFINITY : Number.NaN
+    return sign * (1024 + fraction) * 2 ** (exponent - 25)
+  })
+  return float16
+}
+
+/** Bytes of the conversion tables that are in use. */
+export const tableBytes = () => (bfloat16?.byteLength ?? 0) + (float16?.byteLength ?? 0)
+
+const oneFloat = new Float32Array(1)
+const oneWord = new Uint32Array(oneFloat.buffer)
+
+/** The nearest bfloat16 bit pattern, ties to even. */
+export const toBfloat16 = (value: number): number => {
+  oneFloat[0] = value
+  const word = oneWord[0] ?? 0
+  return (word + 0x7fff + ((word >>> 16) & 1)) >>> 16
+}
+
+const dotFloat32 = (out: Float32Array, values: Float32Array, x: Float32Array, rows: number, columns: number) => {
+  const whole = columns - (columns & 3)
+  for (let row = 0; row < rows; row++) {
+    const base = row * columns
+    let a = 0
+    let b = 0
+    let c = 0
+    let d = 0
+    for (let i = 0; i < whole; i += 4) {
+      a += (values[base + i] ?? 0) * (x[i] ?? 0)
+      b += (values[base + i + 1] ?? 0) * (x[i + 1] ?? 0)
+      c += (values[base + i + 2] ?? 0) * (x[i + 2] ?? 0)
+      d += (values[base + i + 3] ?? 0) * (x[i + 3] ?? 0)
+    }
+    for (let i = whole; i < columns; i++) a += (values[base + i] ?? 0) * (x[i] ?? 0)
+    out[row] = a + b + (c + d)
+  }
+}
+
+const dotBits = (out: Float32Array, bits: Uint16Array, table: Float32Array, x: Float32Array, rows: number, columns: number) => {
+  const whole = columns - (columns & 3)
+  for (let row = 0; row < rows; row++) {
+    const base = row * columns
+    let a = 0
+    let b = 0
+    let c = 0
+    let d = 0
+    for (let i = 0; i < whole; i += 4) {
+      a += (table[bits[base + i] ?? 0] ?? 0) * (x[i] ?? 0)
+      b += (table[bits[base + i + 1] ?? 0] ?? 0) * (x[i + 1] ?? 0)
+      c += (table[bits[base + i + 2] ?? 0] ?? 0) * (x[i + 2] ?? 0)
+      d += (table[bits[base + i + 3] ?? 0] ?? 0) * (x[i + 3] ?? 0)
+    }
+    for (let i = whole; i < columns; i++) a += (table[bits[base + i] ?? 0] ?? 0) * (x[i] ?? 0)
+    out[row] = a + b + (c + d)
+  }
+}
+
+/** `out = matrix · x` for a row-major matrix of `out.length` rows; the order of the sums never changes. */
+export const multiply = (out: Float32Array, matrix: Tensor, x: Float32Array) => {
+  if (matrix.type === "float32") dotFloat32(out, matrix.values, x, out.length, x.length)
+  else dotBits(out, matrix.bits, matrix.table, x, out.length, x.length)
+}
+
+/** Copies row `index` of a matrix into `out`, as float32. */
+export const copyRow = (out: Float32Array, matrix: Tensor, index: number) => {
+  const base = index * out.length
+  if (matrix.type === "float32") out.set(matrix.values.subarray(base, base + out.length))
+  else for (let i = 0; i < out.length; i++) out[i] = matrix.table[matrix.bits[base + i] ?? 0] ?? 0
+}
+
+/** A small tensor (a norm's weights) as float32. */
+export const toFloat32 = (tensor: Tensor): Float32Array => {
+  const out = new Float32Array(tensor.shape.reduce((product, side) => product * side, 1))
+  copyRow(out, tensor, 0)
+  return out
+}

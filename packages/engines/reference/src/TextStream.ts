@@ -1,0 +1,52 @@
+/** Turns the bytes of tokens into text that can be sent: whole characters only, and nothing that may become a stop string. */
+export class TextStream {
+  private readonly stops: ReadonlyArray<string>
+  private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true })
+  private held = ""
+
+  constructor(stops: ReadonlyArray<string>) {
+    this.stops = stops
+  }
+
+  /** Text that is now certain, and the stop string that ended it, if one did. */
+  push(bytes: Uint8Array): { readonly text: string; readonly stop: string | null } {
+    const text = this.held + this.decoder.decode(bytes, { stream: true })
+    let end = -1
+    let found: string | null = null
+    for (const stop of this.stops) {
+      const at = text.indexOf(stop)
+      if (at >= 0 && (end < 0 || at < end)) {
+        end = at
+        found = stop
+      }
+    }
+    if (found !== null) {
+      this.held = ""
+      return { text: text.slice(0, end), stop: found }
+    }
+    const keep = this.possibleStop(text)
+    this.held = text.slice(text.length - keep)
+    return { text: text.slice(0, text.length - keep), stop: null }
+  }
+
+  /** What was held back for a stop string that did not come. The bytes of an unfinished character are dropped, as in vLLM. */
+  finish(): string {
+    const text = this.held
+    this.held = ""
+    return text
+  }
+
+  /** Length of the longest end of `text` with which a stop string begins. */
+  private possibleStop(text: string): number {
+    let longest = 0
+    for (const stop of this.stops) {
+      for (let length = Math.min(stop.length - 1, text.length); length > longest; length--) {
+        if (text.endsWith(stop.slice(0, length))) {
+          longest = length
+          break
+        }
+      }
+    }
+    return longest
+  }
+}

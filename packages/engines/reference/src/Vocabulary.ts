@@ -1,0 +1,98 @@
+import { Tokenizer } from "@huggingface/tokenizers"
+import * as Schema from "effect/Schema"
+import { BootFailure } from "./BootFailure.ts"
+import { readJsonFile } from "./ModelConfig.ts"
+
+const TokenizerFile = Schema.Struct({
+  model: Schema.Struct({ type: Schema.optionalKey(Schema.String) }),
+  decoder: Schema.optionalKey(Schema.NullOr(Schema.Struct({ type: Schema.String })))
+})
+const anyObject = Schema.Record(Schema.String, Schema.Unknown)
+
+/** The byte that each character of a byte-level piece stands for (GPT-2's table: printable bytes stand for themselves). */
+const byteOfCharacter = (): ReadonlyMap<string, number> => {
+  const table = new Map<string, number>()
+  let next = 256
+  for (let byte = 0; byte < 256; byte++) {
+    const printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174
+    table.set(String.fromCodePoint(printable ? byte : next++), byte)
+  }
+  return table
+}
+
+/** The model's tokenizer: text to ids, and each id to the exact bytes that it stands for. */
+export class Vocabulary {
+  private readonly tokenizer: Tokenizer
+  private readonly bytes: ReadonlyArray<Uint8Array>
+  private readonly special: ReadonlySet<number>
+  private readonly longest: number
+  private readonly pieces: ReadonlyArray<string>
+
+  /** Reads `tokenizer.json` and `tokenizer_config.json`. Throws `BootFailure` where one cannot be used. */
+  constructor(directory: string, size: number) {
+    const shape = readJsonFile(directory, "tokenizer.json", TokenizerFile)
+    const raw = readJsonFile(directory, "tokenizer.json", anyObject)
+    const config = readJsonFile(directory, "tokenizer_config.json", anyObject)
+    try {
+      this.tokenizer = new Tokenizer(raw, config)
+    } catch (cause) {
+      throw new BootFailure(`Failed to load the tokenizer: ${cause instanceof Error ? cause.message : "unknown"}`)
+    }
+    const added = this.tokenizer.get_added_tokens_decoder()
+    const byteLevel = shape.decoder?.type === "ByteLevel"
+    const table = byteOfCharacter()
+    const encoder = new TextEncoder()
+    const bytesOf = (id: number, piece: string): Uint8Array => {
+      const addedToken = added.get(id)
+      if (addedToken !== undefined) return encoder.encode(addedToken.content)
+      if (byteLevel) return Uint8Array.from([...piece].flatMap((character) => table.get(character) ?? [...encoder.encode(character)]))
+      const byte = /^<0x([0-9A-F]{2})>$/.exec(piece)?.[1]
+      return byte === undefined ? encoder.encode(piece.replaceAll("▁", " ")) : Uint8Array.of(Number.parseInt(byte, 16))
+    }
+    this.pieces = Array.from({ length: size }, (_, id) => this.tokenizer.id_to_token(id) ?? "")
+    this.bytes = this.pieces.map((piece, id) => bytesOf(id, piece))
+    this.special = new Set([...added].filter(([, token]) => token.special).map(([id]) => id))
+    this.longest = this.bytes.reduce((most, bytes) => Math.max(most, bytes.length), 1)
+    const largest = [...this.tokenizer.get_vocab().values()].reduce((most, id) => Math.max(most, id), 0)
+    if (largest >= size) throw new BootFailure(`Failed to load the tokenizer: token ${largest} is beyond the ${size} rows of the embedding`)
+  }
+
+  get size(): number {
+    return this.bytes.length
+  }
+
+  encode(text: string, addSpecialTokens: boolean): ReadonlyArray<number> {
+    return this.tokenizer.encode(text, { add_special_tokens: addSpecialTokens }).ids
+  }
+
+  /** Whether `text` surely takes more than `limit` tokens, told from its length alone, so that huge bodies are refused without encoding. */
+  surelyExceeds(text: string, limit: number): boolean {
+    return text.length > limit * this.longest
+  }
+
+  bytesOf(id: number): Uint8Array {
+    return this.bytes[id] ?? new Uint8Array(0)
+  }
+
+  pieceOf(id: number): string {
+    return this.pieces[id] ?? ""
+  }
+
+  isSpecial(id: number): boolean {
+    return this.special.has(id)
+  }
+
+  idOf(token: string): number | undefined {
+    return this.tokenizer.token_to_id(token)
+  }
+
+  /** The text of one token; bytes that are no whole character become U+FFFD. */
+  textOf(id: number): string {
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(this.bytesOf(id))
+  }
+
+  /** The text of many tokens, special ones included. */
+  decode(ids: ReadonlyArray<number>): string {
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.concat(ids.map((id) => this.bytesOf(id))))
+  }
+}

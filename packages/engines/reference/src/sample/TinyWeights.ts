@@ -1,0 +1,71 @@
+import { Random } from "../Random.ts"
+import type { NamedTensor } from "./SafetensorsFile.ts"
+
+/** The dimensions of the sample model. */
+export const tinyShape = { layers: 4, hidden: 128, heads: 4, kvHeads: 2, headDim: 32, intermediate: 256, vocabulary: 512, maxLength: 1024 } as const
+
+/** Close to a normal distribution of deviation 1, from additions alone, so that the bits are the same on every machine. */
+const normal = (random: Random): number => {
+  let sum = -6
+  for (let i = 0; i < 12; i++) sum += random.unit()
+  return sum
+}
+
+const gaussian = (random: Random, name: string, shape: ReadonlyArray<number>, deviation: number): NamedTensor => {
+  const values = new Float32Array(shape.reduce((product, side) => product * side, 1))
+  for (let i = 0; i < values.length; i++) values[i] = normal(random) * deviation
+  return { name, shape, values }
+}
+
+const ones = (name: string, length: number): NamedTensor => ({ name, shape: [length], values: new Float32Array(length).fill(1) })
+
+/**
+ * An output head that remembers which token followed which: row `next` is the sum of the embeddings of the tokens that were seen before
+ * it (a linear associative memory). Tokens that were never seen are pushed down by the embedding's first dimension, which all tokens share.
+ */
+const pairHead = (embedding: Float32Array, sequences: ReadonlyArray<ReadonlyArray<number>>, random: Random): NamedTensor => {
+  const { hidden, vocabulary } = tinyShape
+  const pairs = new Map<number, number>()
+  const seen = new Set<number>()
+  for (const sequence of sequences) {
+    for (let i = 0; i + 1 < sequence.length; i++) {
+      const pair = (sequence[i] ?? 0) * vocabulary + (sequence[i + 1] ?? 0)
+      pairs.set(pair, (pairs.get(pair) ?? 0) + 1)
+      seen.add(sequence[i + 1] ?? 0)
+    }
+  }
+  const head = gaussian(random, "lm_head.weight", [vocabulary, hidden], 0.02)
+  for (const [pair, count] of pairs) {
+    const before = Math.floor(pair / vocabulary) * hidden
+    const row = (pair % vocabulary) * hidden
+    const strength = 0.05 + 0.01 * Math.min(count, 4)
+    for (let i = 1; i < hidden; i++) head.values[row + i] = (head.values[row + i] ?? 0) + strength * (embedding[before + i] ?? 0)
+  }
+  for (let token = 0; token < vocabulary; token++) head.values[token * hidden] = seen.has(token) ? 0 : -4
+  return head
+}
+
+/** All tensors of the sample model; `sequences` are the tokens of texts whose neighbours it should prefer. */
+export const tinyWeights = (seed: number, sequences: ReadonlyArray<ReadonlyArray<number>>): ReadonlyArray<NamedTensor> => {
+  const { headDim, heads, hidden, intermediate, kvHeads, layers, vocabulary } = tinyShape
+  const random = new Random(seed)
+  const embedding = gaussian(random, "model.embed_tokens.weight", [vocabulary, hidden], 1)
+  for (let token = 0; token < vocabulary; token++) embedding.values[token * hidden] = 2
+  const blocks = Array.from({ length: layers }, (_, index) => {
+    const prefix = `model.layers.${index}.`
+    const matrix = (name: string, rows: number, columns: number, gain: number) =>
+      gaussian(random, `${prefix}${name}.weight`, [rows, columns], gain / Math.sqrt(columns))
+    return [
+      ones(`${prefix}input_layernorm.weight`, hidden),
+      matrix("self_attn.q_proj", heads * headDim, hidden, 1.5),
+      matrix("self_attn.k_proj", kvHeads * headDim, hidden, 1.5),
+      matrix("self_attn.v_proj", kvHeads * headDim, hidden, 1),
+      matrix("self_attn.o_proj", hidden, heads * headDim, 0.6),
+      ones(`${prefix}post_attention_layernorm.weight`, hidden),
+      matrix("mlp.gate_proj", intermediate, hidden, 1),
+      matrix("mlp.up_proj", intermediate, hidden, 1),
+      matrix("mlp.down_proj", hidden, intermediate, 0.5)
+    ]
+  })
+  return [embedding, ...blocks.flat(), ones("model.norm.weight", hidden), pairHead(embedding.values, sequences, random)]
+}
