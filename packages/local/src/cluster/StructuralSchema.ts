@@ -1,0 +1,170 @@
+import { at, equal, fieldsAt, isList, isObject, type Json, type JsonObject, listAt, put, textAt } from "./Json.ts"
+import type { Cause } from "./KubeStatus.ts"
+
+// CEL rules (x-kubernetes-validations) are not evaluated: a real API server refuses more than this one.
+
+const preserves = (schema: JsonObject): boolean => schema["x-kubernetes-preserve-unknown-fields"] === true
+
+/** The schema of a field: declared, of an embedded object's own fields, or of any additional one. */
+const fieldSchema = (schema: JsonObject, name: string): JsonObject | undefined => {
+  const declared = at(schema, "properties", name)
+  if (isObject(declared)) return declared
+  const embedded = schema["x-kubernetes-embedded-resource"] === true && (name === "apiVersion" || name === "kind" || name === "metadata")
+  if (embedded) return { "x-kubernetes-preserve-unknown-fields": true }
+  const rest = schema["additionalProperties"]
+  return isObject(rest) ? rest : rest === true || preserves(schema) ? { "x-kubernetes-preserve-unknown-fields": true } : undefined
+}
+
+/** Absent fields with a default get it, also inside of defaults; a null where null is not allowed counts as absent. */
+export const withDefaults = (schema: JsonObject, value: Json): Json => {
+  if (isList(value)) {
+    const items = fieldsAt(schema, "items")
+    return value.map((item) => withDefaults(items, item))
+  }
+  if (!isObject(value)) return value
+  let result = value
+  for (const [name, field] of Object.entries(fieldsAt(schema, "properties"))) {
+    const fallback = at(field, "default")
+    const missing = !Object.hasOwn(value, name) || (value[name] === null && at(field, "nullable") !== true)
+    if (missing && fallback !== undefined) result = put(result, [name], fallback)
+  }
+  return Object.fromEntries(
+    Object.entries(result).map(([name, item]) => {
+      const field = fieldSchema(schema, name)
+      return [name, field === undefined ? item : withDefaults(field, item)]
+    })
+  )
+}
+
+/** Fields that the schema does not know go; their paths are told to `unknown`. */
+export const pruned = (schema: JsonObject, value: Json, path: string, unknown: (path: string) => void): Json => {
+  if (isList(value)) {
+    const items = fieldsAt(schema, "items")
+    return value.map((item, position) => pruned(items, item, `${path}[${position}]`, unknown))
+  }
+  if (!isObject(value)) return value
+  const kept: Record<string, Json> = {}
+  for (const [name, item] of Object.entries(value)) {
+    const inner = path === "" ? name : `${path}.${name}`
+    const field = fieldSchema(schema, name)
+    if (field === undefined) unknown(inner)
+    else kept[name] = pruned(field, item, inner, unknown)
+  }
+  return kept
+}
+
+const typeOf = (value: Json): string =>
+  value === null ? "null" : isList(value) ? "array" : typeof value === "number" && Number.isInteger(value) ? "integer" : typeof value
+
+const hasType = (value: Json, type: string): boolean => type === "" || typeOf(value) === type || (type === "number" && typeof value === "number")
+
+const shown = (value: Json): string => (isObject(value) || isList(value) ? JSON.stringify(value) : typeof value === "string" ? `"${value}"` : String(value))
+
+type Bound = readonly [name: string, breaks: (value: Json, limit: Json) => boolean, says: (limit: Json) => string]
+const numbers = (compare: (value: number, limit: number) => boolean) => (value: Json, limit: Json) =>
+  typeof value === "number" && typeof limit === "number" && compare(value, limit)
+const sizes = (size: (value: Json) => number | undefined, compare: (value: number, limit: number) => boolean) => (value: Json, limit: Json) => {
+  const length = size(value)
+  return length !== undefined && typeof limit === "number" && compare(length, limit)
+}
+const characters = (value: Json) => (typeof value === "string" ? [...value].length : undefined)
+const items = (value: Json) => (isList(value) ? value.length : undefined)
+const properties = (value: Json) => (isObject(value) ? Object.keys(value).length : undefined)
+
+const bounds: ReadonlyArray<Bound> = [
+  ["minLength", sizes(characters, (length, limit) => length < limit), (limit) => `should be at least ${limit} chars long`],
+  ["minItems", sizes(items, (length, limit) => length < limit), (limit) => `should have at least ${limit} items`],
+  ["minProperties", sizes(properties, (length, limit) => length < limit), (limit) => `should have at least ${limit} properties`],
+  ["pattern", (value, limit) => typeof value === "string" && typeof limit === "string" && !new RegExp(limit, "u").test(value), (limit) => `should match '${limit}'`],
+  ["multipleOf", numbers((value, limit) => !Number.isInteger(value / limit)), (limit) => `should be a multiple of ${limit}`]
+]
+
+const tooLong: ReadonlyArray<readonly [name: string, size: (value: Json) => number | undefined, unit: string]> = [
+  ["maxLength", characters, "characters"],
+  ["maxItems", items, "items"],
+  ["maxProperties", properties, "items"]
+]
+
+const date = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
+
+/** Everything in which a value breaks the schema, in the words of the real API server. */
+export const violations = (schema: JsonObject, value: Json, path: string): ReadonlyArray<Cause> => {
+  if (value === null && schema["nullable"] === true) return []
+  const invalid = (says: string, reason = "FieldValueInvalid"): Cause => ({
+    reason,
+    field: path === "" ? "<nil>" : path,
+    message: `Invalid value: ${shown(value)}: ${path === "" ? "" : `${path} `}in body ${says}`
+  })
+  const intOrString = schema["x-kubernetes-int-or-string"] === true
+  if (intOrString ? typeof value !== "string" && typeOf(value) !== "integer" : !hasType(value, textAt(schema, "type"))) {
+    const type = intOrString ? "integer,string" : textAt(schema, "type")
+    return [
+      {
+        reason: "FieldValueTypeInvalid",
+        field: path === "" ? "<nil>" : path,
+        message: `Invalid value: "${typeOf(value)}": ${path} in body must be of type ${type}: "${typeOf(value)}"`
+      }
+    ]
+  }
+  const found: Array<Cause> = []
+  const allowed = listAt(schema, "enum")
+  if (allowed.length > 0 && !allowed.some((one) => equal(one, value))) {
+    found.push({ reason: "FieldValueNotSupported", field: path, message: `Unsupported value: ${shown(value)}: supported values: ${allowed.map(shown).join(", ")}` })
+  }
+  for (const [name, breaks, says] of bounds) {
+    const limit = schema[name]
+    if (limit !== undefined && breaks(value, limit)) found.push(invalid(says(limit)))
+  }
+  for (const [name, size, unit] of tooLong) {
+    const limit = schema[name]
+    const length = size(value)
+    if (typeof limit === "number" && length !== undefined && length > limit) {
+      const message = unit === "characters" ? `Too long: may not be more than ${limit} bytes` : `Too many: ${length}: must have at most ${limit} items`
+      found.push({ reason: unit === "characters" ? "FieldValueTooLong" : "FieldValueTooMany", field: path, message })
+    }
+  }
+  const minimum = schema["minimum"]
+  const maximum = schema["maximum"]
+  if (typeof value === "number" && typeof minimum === "number") {
+    const open = schema["exclusiveMinimum"] === true
+    if (open ? value <= minimum : value < minimum) found.push(invalid(`should be greater than ${open ? "" : "or equal to "}${minimum}`))
+  }
+  if (typeof value === "number" && typeof maximum === "number") {
+    const open = schema["exclusiveMaximum"] === true
+    if (open ? value >= maximum : value > maximum) found.push(invalid(`should be less than ${open ? "" : "or equal to "}${maximum}`))
+  }
+  if (schema["format"] === "date-time" && typeof value === "string" && !date.test(value)) found.push(invalid(`must be of type date-time: ${shown(value)}`))
+  const passes = (branch: Json) => isObject(branch) && violations(branch, value, path).length === 0
+  for (const branch of listAt(schema, "allOf")) if (isObject(branch)) found.push(...violations(branch, value, path))
+  const any = listAt(schema, "anyOf")
+  if (any.length > 0 && !any.some(passes)) found.push(invalid("must validate at least one schema (anyOf)"))
+  const one = listAt(schema, "oneOf")
+  if (one.length > 0 && one.filter(passes).length !== 1) found.push(invalid("must validate one and only one schema (oneOf)"))
+  const never = schema["not"]
+  if (isObject(never) && passes(never)) found.push(invalid("must not validate the schema (not)"))
+  return [...found, ...inside(schema, value, path)]
+}
+
+const inside = (schema: JsonObject, value: Json, path: string): ReadonlyArray<Cause> => {
+  if (isList(value)) {
+    const keys = listAt(schema, "x-kubernetes-list-map-keys").filter((key) => typeof key === "string")
+    const identities = value.map((item) => JSON.stringify(keys.length > 0 ? keys.map((key) => at(item, key)) : item))
+    const unique = keys.length > 0 || schema["x-kubernetes-list-type"] === "set"
+    return value.flatMap((item, position) => {
+      const inner = `${path}[${position}]`
+      const repeated = unique && identities.indexOf(identities[position] ?? "") !== position
+      const twice: ReadonlyArray<Cause> = repeated ? [{ reason: "FieldValueDuplicate", field: inner, message: `Duplicate value: ${shown(item)}` }] : []
+      return [...twice, ...violations(fieldsAt(schema, "items"), item, inner)]
+    })
+  }
+  if (!isObject(value)) return []
+  const dot = path === "" ? "" : `${path}.`
+  const missing = listAt(schema, "required").filter((name) => typeof name === "string" && !Object.hasOwn(value, name))
+  return [
+    ...missing.map((name): Cause => ({ reason: "FieldValueRequired", field: `${dot}${name}`, message: "Required value" })),
+    ...Object.entries(value).flatMap(([name, item]) => {
+      const field = fieldSchema(schema, name)
+      return field === undefined || (item === null && !Object.hasOwn(field, "type")) ? [] : violations(field, item, `${dot}${name}`)
+    })
+  ]
+}

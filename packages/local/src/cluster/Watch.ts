@@ -1,0 +1,78 @@
+import { Clock, Effect, Queue, type Scope, Stream } from "effect"
+import { type JsonObject, put, textAt } from "./Json.ts"
+import { apiVersionOf, type Kind } from "./Kind.ts"
+import { KubeStatus } from "./KubeStatus.ts"
+import type { Change, ObjectStore, Stored } from "./ObjectStore.ts"
+import { present } from "./present.ts"
+import type { Matches } from "./Selector.ts"
+import { table } from "./Table.ts"
+
+export interface WatchOptions {
+  readonly kind: Kind
+  readonly namespace: string | undefined
+  readonly matches: Matches
+  /** Undefined: begin with what is there. */
+  readonly from: number | undefined
+  readonly bookmarks: boolean
+  /** Tell, by an annotated bookmark, where what was there ends. */
+  readonly markInitial: boolean
+  readonly seconds: number
+  readonly asTable: boolean
+  readonly include: string | null
+}
+
+const bookmarkEvery = "30 seconds"
+
+/**
+ * A watch as lines of JSON events. It ends after its time with a last bookmark, or where the client is too slow to follow; a version that is
+ * too old is told as an ERROR event.
+ */
+export const watch = Effect.fnUntraced(function* (
+  store: ObjectStore["Service"],
+  { asTable, bookmarks, from, include, kind, markInitial, matches, namespace, seconds }: WatchOptions
+): Effect.fn.Return<Stream.Stream<string>, never, Scope.Scope> {
+  const now = yield* Clock.currentTimeMillis
+  const line = (type: string, object: JsonObject) => `${JSON.stringify({ type, object })}\n`
+  const shown = (type: string, { object }: Stored, at: number) => {
+    const whole = present(kind, object)
+    return line(type, asTable ? table(kind, [whole], { resourceVersion: textAt(object, "metadata", "resourceVersion") }, include, at) : whole)
+  }
+  const selected = (stored: Stored | undefined) => stored !== undefined && (namespace === undefined || stored.namespace === namespace) && matches(stored.object)
+  const told = (change: Change, at: number): string | undefined => {
+    const was = selected(change.before)
+    const is = !change.removed && selected(change.after)
+    if (is) return shown(was ? "MODIFIED" : "ADDED", change.after, at)
+    if (!was || change.before === undefined) return undefined
+    const last = change.removed ? change.after : { ...change.before, object: put(change.before.object, ["metadata", "resourceVersion"], String(change.version)) }
+    return shown("DELETED", last, at)
+  }
+  const bookmark = (version: number, initialEnd: boolean) => {
+    const metadata = {
+      resourceVersion: String(version),
+      creationTimestamp: null,
+      ...(initialEnd ? { annotations: { "k8s.io/initial-events-end": "true" } } : {})
+    }
+    const object = { apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }
+    return line("BOOKMARK", asTable ? table(kind, [object], { resourceVersion: metadata.resourceVersion }, include, now) : object)
+  }
+
+  // Subscribing and reading what was before is one step: nothing is missed or told twice.
+  const queue = yield* store.subscribe(kind.stored)
+  const past = from === undefined ? [] : store.since(from, kind.stored)
+  if (past === undefined) return Stream.make(line("ERROR", KubeStatus.expired(from ?? 0, store.oldest()).body))
+  const existing = from === undefined ? store.list(kind.stored, namespace).filter(selected) : []
+  const first = [
+    ...existing.map((one) => shown("ADDED", one, now)),
+    ...past.flatMap((change) => told(change, now) ?? []),
+    ...(markInitial ? [bookmark(store.version(), true)] : [])
+  ]
+  // Bookmarks take their turn in the queue, so that none overtakes a change that it vouches for.
+  const mark = Effect.sync(() => bookmarks && Queue.offerUnsafe(queue, { mark: store.version() }))
+  yield* Effect.forkScoped(mark.pipe(Effect.delay(bookmarkEvery), Effect.forever))
+  yield* Effect.forkScoped(Effect.delay(Effect.andThen(mark, Queue.end(queue)), seconds * 1_000))
+  const live = Stream.fromQueue(queue).pipe(
+    Stream.mapEffect((one) => ("mark" in one ? Effect.succeed(bookmark(one.mark, false)) : Effect.map(Clock.currentTimeMillis, (at) => told(one, at)))),
+    Stream.filter((text) => text !== undefined)
+  )
+  return Stream.concat(Stream.fromIterable(first), live)
+})

@@ -1,0 +1,298 @@
+import { randomBytes, randomUUID } from "node:crypto"
+import { Clock, Context, Effect, Layer } from "effect"
+import { admit, firstStatus, fixedCauses } from "./Admission.ts"
+import { at, equal, fieldsAt, isList, type Json, type JsonObject, listAt, put, rfc3339, textAt, without } from "./Json.ts"
+import { apiVersionOf, builtInKinds, hasStatus, type Kind } from "./Kind.ts"
+import { KubeStatus } from "./KubeStatus.ts"
+import { type Mutation, ObjectStore, type Stored } from "./ObjectStore.ts"
+import { afterUpdate, type Writer } from "./FieldOwnership.ts"
+
+/** One object, or the part of it that a subresource is. */
+export interface Target {
+  readonly kind: Kind
+  /** Empty for cluster-scoped kinds. */
+  readonly namespace: string
+  readonly name: string
+  readonly subresource: string
+}
+
+export interface WriteOptions {
+  readonly dryRun: boolean
+  /** Refuse fields that the schema does not know; otherwise they are dropped. */
+  readonly strict: boolean
+  readonly manager: string
+}
+
+export interface DeleteOptions {
+  readonly dryRun: boolean
+  readonly uid: string
+  readonly resourceVersion: string
+  /** In seconds. */
+  readonly grace: number | undefined
+  readonly propagation: string
+}
+
+/** What a patch makes of the current object; the managed fields as well, where it decides on them itself. */
+export type Patch = (current: JsonObject, writer: Writer) => Effect.Effect<{ readonly object: JsonObject; readonly managed?: Json }, KubeStatus>
+
+/** Keeps a custom definition until its objects are gone. */
+export const definitionFinalizer = "customresourcecleanup.apiextensions.k8s.io"
+
+const letters = "bcdfghjklmnpqrstvwxz2456789"
+const suffix = (): string => [...randomBytes(5)].map((byte) => letters[byte % letters.length]).join("")
+
+const namespaceKind = builtInKinds.find(({ plural }) => plural === "namespaces")
+const systemNamespaces = ["default", "kube-system", "kube-public", "kube-node-lease"]
+
+const writer = (target: Target, options: WriteOptions, time: string): Writer => ({
+  manager: options.manager,
+  apiVersion: apiVersionOf(target.kind),
+  subresource: target.subresource,
+  time
+})
+
+const checked = (kind: Kind, name: string, object: JsonObject, strict: boolean, more: (admitted: JsonObject) => ReadonlyArray<Parameters<typeof KubeStatus.invalid>[2][number]>) => {
+  const admitted = admit(kind, object)
+  if (strict && admitted.unknown.length > 0) {
+    return Effect.fail(KubeStatus.badRequest(`strict decoding error: ${admitted.unknown.map((path) => `unknown field "${path}"`).join(", ")}`))
+  }
+  const causes = [...admitted.causes, ...more(admitted.object)]
+  return causes.length > 0 ? Effect.fail(KubeStatus.invalid(kind, name, causes)) : Effect.succeed(admitted.object)
+}
+
+/** Whether everything that is not metadata or status is the same. */
+const sameIntent = (a: JsonObject, b: JsonObject, status: boolean): boolean => {
+  const ignored = status ? ["metadata", "status", "apiVersion", "kind"] : ["metadata", "apiVersion", "kind"]
+  return equal(without(a, ...ignored), without(b, ...ignored))
+}
+
+/** The rules of create, update and delete: what the API server itself decides about an object. */
+export class Writes extends Context.Service<
+  Writes,
+  {
+    readonly create: (target: Omit<Target, "name">, body: JsonObject, options: WriteOptions) => Effect.Effect<Stored, KubeStatus>
+    /** `createMissing`: what to start from where there is no object yet. */
+    readonly update: (target: Target, patch: Patch, options: WriteOptions, createMissing?: boolean) => Effect.Effect<{ readonly stored: Stored; readonly created: boolean }, KubeStatus>
+    /** Puts a pod on a node; 409 where it has one already. */
+    readonly bind: (target: Target, node: string, time: string, options: WriteOptions) => Effect.Effect<Stored, KubeStatus>
+    /** The last step of a namespace's deletion, once it is empty. */
+    readonly finalizeNamespace: (namespace: Stored) => Effect.Effect<void, KubeStatus>
+    /** `gone`: whether the object is no more; otherwise its last word is given to it (finalizers, grace). */
+    readonly remove: (target: Omit<Target, "subresource">, options: DeleteOptions) => Effect.Effect<{ readonly stored: Stored; readonly gone: boolean }, KubeStatus>
+  }
+>()("seatrial/local/Writes") {
+  static readonly layer = Layer.effect(
+    Writes,
+    Effect.gen(function* () {
+      const store = yield* ObjectStore
+
+      const inNamespace = (target: Omit<Target, "name">, name: string) => {
+        if (!target.kind.namespaced || namespaceKind === undefined) return Effect.void
+        const namespace = store.get(namespaceKind.stored, "", target.namespace)
+        if (namespace === undefined) return Effect.fail(KubeStatus.notFound(namespaceKind, target.namespace))
+        return at(namespace.object, "metadata", "deletionTimestamp") === undefined
+          ? Effect.void
+          : Effect.fail(KubeStatus.forbidden(target.kind, name, `unable to create new content in namespace ${target.namespace} because it is being terminated`))
+      }
+
+      const prepared = Effect.fnUntraced(function* (target: Omit<Target, "name">, body: JsonObject, options: WriteOptions, managed?: Json) {
+        const { kind, namespace } = target
+        const prefix = textAt(body, "metadata", "generateName")
+        const name = textAt(body, "metadata", "name") || (prefix === "" ? "" : `${prefix}${suffix()}`)
+        if (name === "") {
+          return yield* KubeStatus.invalid(kind, "", [{ reason: "FieldValueRequired", field: "metadata.name", message: "Required value: name or generateName is required" }])
+        }
+        const asked = textAt(body, "metadata", "namespace")
+        if (asked !== "" && asked !== namespace) {
+          return yield* KubeStatus.badRequest(`the namespace of the provided object does not match the namespace sent on the request`)
+        }
+        if (textAt(body, "metadata", "resourceVersion") !== "") {
+          return yield* KubeStatus.badRequest("resourceVersion should not be set on objects to be created")
+        }
+        yield* inNamespace(target, name)
+        if (store.get(kind.stored, namespace, name) !== undefined) return yield* KubeStatus.alreadyExists(kind, name)
+        const time = rfc3339(yield* Clock.currentTimeMillis)
+        const uid = randomUUID()
+        const given = without(fieldsAt(body, "metadata"), "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
+        const finalizers = kind.plural === "customresourcedefinitions" ? [...new Set([...listAt(given, "finalizers"), definitionFinalizer])] : given["finalizers"]
+        const metadata: JsonObject = {
+          ...without(given, "finalizers"),
+          ...(finalizers === undefined ? {} : { finalizers }),
+          name,
+          ...(kind.namespaced ? { namespace } : {}),
+          uid,
+          creationTimestamp: time,
+          ...(kind.custom || hasStatus(kind) ? { generation: 1 } : {})
+        }
+        const whole = { ...body, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }
+        const admitted = yield* checked(kind, name, put(whole, ["status"], firstStatus(kind, whole, time)), options.strict, () => [])
+        const fields = managed ?? afterUpdate(kind, undefined, admitted, writer({ ...target, name, subresource: "" }, options, time))
+        return { resource: kind.stored, namespace, name, uid, object: put(admitted, ["metadata", "managedFields"], fields) }
+      })
+
+      const update = Effect.fnUntraced(function* (target: Target, current: Stored, patch: Patch, options: WriteOptions): Effect.fn.Return<Mutation, KubeStatus> {
+        const { kind, name, subresource } = target
+        const now = yield* Clock.currentTimeMillis
+        const by = writer(target, options, rfc3339(now))
+        const before: JsonObject = { ...current.object, apiVersion: apiVersionOf(kind) }
+        const { managed, object } = yield* patch(before, by)
+        const version = textAt(object, "metadata", "resourceVersion")
+        if (version === "" && (kind.custom || kind.plural === "leases" || kind.plural === "customresourcedefinitions")) {
+          return yield* KubeStatus.invalid(kind, name, [{ reason: "FieldValueInvalid", field: "metadata.resourceVersion", message: "Invalid value: 0: must be specified for an update" }])
+        }
+        if (version !== "" && version !== String(current.version)) {
+          return yield* KubeStatus.conflict(kind, name, "the object has been modified; please apply your changes to the latest version and try again")
+        }
+        const uid = textAt(object, "metadata", "uid")
+        if (uid !== "" && uid !== current.uid) {
+          return yield* KubeStatus.conflict(kind, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.uid}`)
+        }
+        const givenName = textAt(object, "metadata", "name")
+        if (givenName !== "" && givenName !== name) return yield* KubeStatus.badRequest(`the name of the object (${givenName}) does not match the name on the URL (${name})`)
+        const was = fieldsAt(before, "metadata")
+        const kept = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"]
+        const metadata = {
+          ...without(fieldsAt(object, "metadata"), ...kept, "resourceVersion", "selfLink", "managedFields"),
+          ...Object.fromEntries(kept.flatMap((field) => (was[field] === undefined ? [] : [[field, was[field]] as const])))
+        }
+        const next =
+          subresource === "status"
+            ? put({ ...before, metadata: without(was, "managedFields", "resourceVersion") }, ["status"], object["status"])
+            : put({ ...object, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }, ["status"], hasStatus(kind) ? before["status"] : object["status"])
+        const bare = put(put(before, ["metadata", "managedFields"], undefined), ["metadata", "resourceVersion"], undefined)
+        const added = listAt(next, "metadata", "finalizers").filter((one) => !listAt(was, "finalizers").includes(one))
+        const admitted = yield* checked(kind, name, next, options.strict, (one) => [
+          ...(subresource === "" ? fixedCauses(kind, before, one) : []),
+          ...(added.length > 0 && was["deletionTimestamp"] !== undefined
+            ? [{ reason: "FieldValueForbidden", field: "metadata.finalizers", message: `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers ${JSON.stringify(added)}` }]
+            : [])
+        ])
+        const generation = at(was, "generation")
+        const intended = sameIntent(before, admitted, hasStatus(kind)) || typeof generation !== "number" ? admitted : put(admitted, ["metadata", "generation"], generation + 1)
+        const replaced = at(object, "metadata", "managedFields")
+        const fields = managed ?? afterUpdate(kind, { ...bare, metadata: { ...fieldsAt(bare, "metadata"), managedFields: isList(replaced) ? replaced : (was["managedFields"] ?? []) } }, intended, by)
+        if (equal(intended, bare) && equal(fields, was["managedFields"])) return { to: "keep", object: current }
+        const outcome = { resource: current.resource, namespace: current.namespace, name, uid: current.uid, object: put(intended, ["metadata", "managedFields"], fields) }
+        const graceful = at(was, "deletionGracePeriodSeconds")
+        const released = was["deletionTimestamp"] !== undefined && listAt(intended, "metadata", "finalizers").length === 0 && (graceful === undefined || graceful === 0)
+        return released ? { to: "remove", object: { ...outcome, version: current.version } } : { to: "put", object: outcome }
+      })
+
+      const remove = Effect.fnUntraced(function* (target: Omit<Target, "subresource">, current: Stored, options: DeleteOptions): Effect.fn.Return<Mutation, KubeStatus> {
+        const { kind, name } = target
+        if (options.uid !== "" && options.uid !== current.uid) {
+          return yield* KubeStatus.conflict(kind, name, `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${current.uid}`)
+        }
+        if (options.resourceVersion !== "" && options.resourceVersion !== String(current.version)) {
+          return yield* KubeStatus.conflict(kind, name, `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${current.version}`)
+        }
+        if (kind === namespaceKind && systemNamespaces.includes(name)) return yield* KubeStatus.forbidden(kind, name, "this namespace may not be deleted")
+        const { object } = current
+        const now = yield* Clock.currentTimeMillis
+        const grace = graceOf(kind, object, options.grace)
+        const deleting = at(object, "metadata", "deletionTimestamp") !== undefined
+        const extra = options.propagation === "Foreground" ? ["foregroundDeletion"] : options.propagation === "Orphan" ? ["orphan"] : []
+        const finalizers = deleting ? listAt(object, "metadata", "finalizers") : [...new Set([...listAt(object, "metadata", "finalizers"), ...extra])]
+        const waits = finalizers.length > 0 || (kind === namespaceKind && listAt(object, "spec", "finalizers").length > 0)
+        if (grace === 0 && !waits) return { to: "remove", object: current }
+        const remaining = at(object, "metadata", "deletionGracePeriodSeconds")
+        if (deleting && (typeof remaining !== "number" || remaining <= grace)) return { to: "keep", object: current }
+        const generation = at(object, "metadata", "generation")
+        const metadata: JsonObject = {
+          ...fieldsAt(object, "metadata"),
+          ...(finalizers.length > 0 ? { finalizers } : {}),
+          ...(typeof generation === "number" ? { generation: generation + 1 } : {}),
+          deletionTimestamp: rfc3339(now + grace * 1_000),
+          deletionGracePeriodSeconds: grace
+        }
+        const marked = { ...object, metadata }
+        return { to: "put", object: { ...current, object: kind === namespaceKind ? put(marked, ["status", "phase"], "Terminating") : marked } }
+      })
+
+      const found = ({ kind, name, namespace }: Omit<Target, "subresource">) =>
+        Effect.suspend(() => {
+          const current = store.get(kind.stored, namespace, name)
+          return current === undefined ? Effect.fail(KubeStatus.notFound(kind, name)) : Effect.succeed(current)
+        })
+
+      return Writes.of({
+        create: (target, body, options) =>
+          store.write(Effect.map(prepared(target, body, options), (object): Mutation => ({ to: "put", object })), options),
+        update: Effect.fnUntraced(function* (target, patch, options, createMissing = false) {
+          let created = false
+          const decide = Effect.suspend((): Effect.Effect<Mutation, KubeStatus> => {
+            const current = store.get(target.kind.stored, target.namespace, target.name)
+            if (current !== undefined) return update(target, current, patch, options)
+            if (!createMissing || target.subresource !== "") return Effect.fail(KubeStatus.notFound(target.kind, target.name))
+            created = true
+            return Effect.gen(function* () {
+              const by = writer(target, options, rfc3339(yield* Clock.currentTimeMillis))
+              const { managed, object } = yield* patch({ metadata: { name: target.name } }, by)
+              return { to: "put", object: yield* prepared(target, object, options, managed) }
+            })
+          })
+          const stored = yield* store.write(decide, options)
+          return { stored, created }
+        }),
+        bind: (target, node, time, options) =>
+          store.write(
+            Effect.gen(function* () {
+              const { kind, name } = target
+              const current = yield* found(target)
+              const { object } = current
+              const placed = textAt(object, "spec", "nodeName")
+              if (placed !== "") return yield* KubeStatus.conflict(kind, name, `pod ${name} is already assigned to node "${placed}"`)
+              if (at(object, "metadata", "deletionTimestamp") !== undefined) return yield* KubeStatus.conflict(kind, name, `pod ${name} is being deleted, cannot be assigned to a host`)
+              const others = listAt(object, "status", "conditions").filter((one) => textAt(one, "type") !== "PodScheduled")
+              const conditions = [...others, { type: "PodScheduled", status: "True", lastTransitionTime: time }]
+              const bound = put(put(object, ["spec", "nodeName"], node), ["status", "conditions"], conditions)
+              return { to: "put", object: { ...current, object: bound } } satisfies Mutation
+            }),
+            options
+          ),
+        finalizeNamespace: ({ name, resource, uid }) =>
+          store.write(
+            Effect.suspend((): Effect.Effect<Mutation, KubeStatus> => {
+              const current = store.get(resource, "", name)
+              if (current === undefined || current.uid !== uid) return Effect.fail(KubeStatus.notFound({ group: "", plural: "namespaces", kind: "Namespace" }, name))
+              const waits = listAt(current.object, "metadata", "finalizers").length > 0
+              const emptied = { ...current, object: put(current.object, ["spec", "finalizers"], []) }
+              return Effect.succeed(waits ? { to: "keep", object: current } : { to: "remove", object: emptied })
+            })
+          ),
+        remove: Effect.fnUntraced(function* (target, options) {
+          let gone = false
+          const decide = found(target).pipe(
+            Effect.flatMap((current) => remove(target, current, options)),
+            Effect.tap((mutation) => Effect.sync(() => (gone = mutation.to === "remove")))
+          )
+          const stored = yield* store.write(decide, options)
+          return { stored, gone }
+        })
+      })
+    })
+  )
+}
+
+const graceOf = (kind: Kind, object: JsonObject, asked: number | undefined): number => {
+  if (kind.custom || kind.kind !== "Pod") return 0
+  const phase = textAt(object, "status", "phase")
+  if (textAt(object, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") return 0
+  const own = at(object, "spec", "terminationGracePeriodSeconds")
+  return asked ?? (typeof own === "number" ? own : 30)
+}
+
+/** Reads `DeleteOptions` from a request's body and query. */
+export const deleteOptions = (kind: Kind, body: Json | undefined, query: URLSearchParams): DeleteOptions => {
+  const grace = at(body, "gracePeriodSeconds") ?? (query.has("gracePeriodSeconds") ? Number(query.get("gracePeriodSeconds")) : undefined)
+  const orphan = at(body, "orphanDependents")
+  return {
+    dryRun: query.get("dryRun") === "All" || listAt(body, "dryRun").includes("All"),
+    uid: textAt(body, "preconditions", "uid"),
+    resourceVersion: textAt(body, "preconditions", "resourceVersion"),
+    grace: typeof grace === "number" ? grace : undefined,
+    // Jobs keep their pods unless told otherwise, as they have since before there was a choice.
+    propagation:
+      textAt(body, "propagationPolicy") || query.get("propagationPolicy") || (orphan === true || (kind.group === "batch" && orphan === undefined) ? "Orphan" : "Background")
+  }
+}

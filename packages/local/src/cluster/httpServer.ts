@@ -1,0 +1,110 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
+import { Cause, Effect, FiberSet, Stream } from "effect"
+import type { Answer, Call, Handler } from "./Http.ts"
+import { KubeStatus } from "./KubeStatus.ts"
+
+const mostBytes = 3 * 1_024 * 1_024
+
+const readBody = (request: IncomingMessage): Effect.Effect<string, KubeStatus> =>
+  Effect.callback((resume) => {
+    const chunks: Array<Buffer> = []
+    let size = 0
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= mostBytes) chunks.push(chunk)
+    })
+    request.on("end", () =>
+      resume(
+        size > mostBytes
+          ? Effect.fail(new KubeStatus({ code: 413, reason: "RequestEntityTooLarge", message: `Request entity too large: limit is ${mostBytes}` }))
+          : Effect.succeed(Buffer.concat(chunks).toString("utf8"))
+      )
+    )
+    request.on("error", () => resume(Effect.fail(KubeStatus.badRequest("the request's body ended early"))))
+  })
+
+const drained = (response: ServerResponse): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const listener = () => resume(Effect.void)
+    response.once("drain", listener)
+    return Effect.sync(() => response.off("drain", listener))
+  })
+
+const send = Effect.fnUntraced(function* (response: ServerResponse, answer: Answer) {
+  if ("stream" in answer) {
+    response.writeHead(answer.code, { "content-type": answer.mediaType, "cache-control": "no-cache, private" })
+    response.flushHeaders()
+    yield* Stream.runForEach(answer.stream, (chunk) => (response.write(chunk) ? Effect.void : drained(response)))
+    response.end()
+    return
+  }
+  const text = "text" in answer
+  const body = text ? answer.text : JSON.stringify(answer.json)
+  const warning = text ? undefined : answer.warning
+  response.writeHead(answer.code, {
+    "content-type": text ? "text/plain; charset=utf-8" : "application/json",
+    "content-length": Buffer.byteLength(body),
+    "cache-control": "no-cache, private",
+    ...(warning === undefined ? {} : { warning: `299 - ${JSON.stringify(warning)}` })
+  })
+  response.end(body)
+})
+
+const callOf = Effect.fnUntraced(function* (request: IncomingMessage, authorize: (path: string, token: string) => string | undefined) {
+  const url = new URL(request.url ?? "/", "http://localhost")
+  const path = authorize(url.pathname, /^Bearer (.+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "")
+  const body = yield* readBody(request)
+  if (path === undefined) return yield* new KubeStatus({ code: 401, reason: "Unauthorized", message: "Unauthorized" })
+  const segments = yield* Effect.try({
+    try: () => path.split("/").filter((part) => part !== "").map(decodeURIComponent),
+    catch: () => KubeStatus.badRequest("the request's path is not well formed")
+  })
+  const call: Call = {
+    method: request.method ?? "GET",
+    path: segments,
+    query: url.searchParams,
+    accept: request.headers.accept ?? "",
+    mediaType: (request.headers["content-type"] ?? "application/json").split(";")[0]?.trim() ?? "",
+    userAgent: request.headers["user-agent"] ?? "",
+    body
+  }
+  return call
+})
+
+const failed = (status: KubeStatus): Answer => ({ code: status.code, json: status.body })
+
+/** Serves a handler on a loopback port until its scope closes, which ends every open watch. Returns the port. */
+export const serve = Effect.fnUntraced(function* (handler: Handler, authorize: (path: string, token: string) => string | undefined, port: number) {
+  const run = yield* FiberSet.makeRuntime()
+  const respond = (request: IncomingMessage, response: ServerResponse) =>
+    callOf(request, authorize).pipe(
+      Effect.flatMap(handler),
+      Effect.catch((status) => Effect.succeed(failed(status))),
+      Effect.catchDefect((defect) =>
+        Effect.logError("The local cluster could not answer", defect).pipe(
+          Effect.as(failed(new KubeStatus({ code: 500, reason: "InternalError", message: `Internal error occurred: ${String(defect)}` })))
+        )
+      ),
+      Effect.flatMap((answer) => send(response, answer)),
+      Effect.catchCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("The local cluster lost an answer", cause))),
+      Effect.ensuring(Effect.sync(() => response.writableEnded || response.destroy()))
+    )
+  const server = yield* Effect.acquireRelease(
+    Effect.callback<Server, Error>((resume) => {
+      const made = createServer((request, response) => {
+        const fiber = run(respond(request, response))
+        response.on("close", () => fiber.interruptUnsafe())
+      })
+      made.once("error", (error) => resume(Effect.fail(error)))
+      made.listen(port, "127.0.0.1", () => resume(Effect.succeed(made)))
+    }),
+    (made) =>
+      Effect.callback<void>((resume) => {
+        made.close(() => resume(Effect.void))
+        made.closeAllConnections()
+      })
+  )
+  const address = server.address()
+  return address !== null && typeof address === "object" ? address.port : port
+})
+
