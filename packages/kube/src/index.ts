@@ -2,6 +2,7 @@ export { type DeleteOptions, KubeClient, layerKubeClient } from "./KubeClient.ts
 export { type Credentials, KubeConnection, type KubeConnectionConfig, KubeConnectionError } from "./KubeConnection.ts"
 export { KubeError } from "./KubeError.ts"
 export { defaultSettings, type KubeSettings } from "./KubeTransport.ts"
+export { LeaseElection, type LeaseElectionOptions } from "./LeaseElection.ts"
 export { Reflector, type ReflectorOptions } from "./Reflector.ts"
 export {
   defineResource,

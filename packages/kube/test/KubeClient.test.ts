@@ -1,0 +1,223 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Schema } from "effect"
+import { Job, KubeClient, type KubeError, Pod } from "../src/index.ts"
+import { type Answer, against, json, page, pod, reset, status } from "./ApiServer.ts"
+
+const names = (pods: ReadonlyArray<Pod>) => pods.map((each) => each.metadata.name)
+const bodyOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Unknown))
+
+describe("KubeClient", () => {
+  it.live("a list is read in pages of 500 and comes back whole", () =>
+    against([page([pod("a", "1"), pod("b", "2")], "9", "next"), page([pod("c", "3")], "9")], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        const pods = yield* client.list(Pod, { namespace: "default", labelSelector: "app=x" })
+        assert.deepStrictEqual(names(pods), ["a", "b", "c"])
+        assert.deepStrictEqual(
+          server.requests.map(({ path, query }) => [path, query.get("limit"), query.get("continue"), query.get("labelSelector")]),
+          [
+            ["/api/v1/namespaces/default/pods", "500", null, "app=x"],
+            ["/api/v1/namespaces/default/pods", "500", "next", "app=x"]
+          ]
+        )
+        assert.strictEqual(server.requests[0]?.headers.authorization, "Bearer secret-token")
+      })
+    )
+  )
+
+  it.live("a list that expires between two pages starts over, and the second time asks for everything at once", () => {
+    const expired = status(410, "Expired", "the continue token is too old")
+    return against(
+      [page([pod("a", "1")], "9", "t1"), expired, page([pod("a", "1")], "9", "t2"), expired, page([pod("a", "1"), pod("b", "2")], "9")],
+      (server) =>
+        Effect.gen(function* () {
+          const client = yield* KubeClient
+          assert.deepStrictEqual(names(yield* client.list(Pod, {})), ["a", "b"])
+          assert.deepStrictEqual(
+            server.requests.map(({ query }) => [query.get("limit"), query.get("continue")]),
+            [
+              ["500", null],
+              ["500", "t1"],
+              ["500", null],
+              ["500", "t2"],
+              [null, null]
+            ]
+          )
+        })
+    )
+  })
+
+  it.live("an object that does not match its schema is left out of a list and hides no other", () =>
+    against([page([pod("a", "1"), { metadata: { name: "broken" }, spec: { containers: "none" } }, pod("b", "2")], "9")], () =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        assert.deepStrictEqual(names(yield* client.list(Pod, {})), ["a", "b"])
+      })
+    )
+  )
+
+  it.live("server-side apply sends JSON as an apply patch, under our field manager, and takes conflicts over", () =>
+    against([json(200, pod("a", "5")), json(200, pod("a", "6"))], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        const wanted = { metadata: { name: "a", namespace: "default", labels: { app: "x" } } }
+        assert.strictEqual((yield* client.apply(Pod, wanted)).metadata.resourceVersion, "5")
+        yield* client.applyStatus(Pod, wanted)
+        assert.deepStrictEqual(
+          server.requests.map(({ headers, method, path, query }) => [method, path, headers["content-type"], query.get("fieldManager"), query.get("force")]),
+          [
+            ["PATCH", "/api/v1/namespaces/default/pods/a", "application/apply-patch+yaml", "seatrial", "true"],
+            ["PATCH", "/api/v1/namespaces/default/pods/a/status", "application/apply-patch+yaml", "seatrial", "true"]
+          ]
+        )
+        assert.deepStrictEqual(bodyOf(server.requests[0]?.body), { apiVersion: "v1", kind: "Pod", ...wanted })
+      })
+    )
+  )
+
+  it.live("an object read and written back keeps the fields that its schema does not name", () => {
+    const stored = { ...pod("a", "5", { selfMade: true }), spec: { containers: [{ name: "main", unknown: [1] }], alsoUnknown: { deep: 1 } } }
+    return against([json(200, { ...stored, metadata: { ...stored.metadata, managedFields: [{ manager: "x" }] } }), json(200, stored)], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        const read = Option.getOrThrow(yield* client.get(Pod, "a", "default"))
+        yield* client.update(Pod, read)
+        assert.deepStrictEqual([server.requests[1]?.method, server.requests[1]?.path], ["PUT", "/api/v1/namespaces/default/pods/a"])
+        assert.deepStrictEqual(bodyOf(server.requests[1]?.body), stored)
+      })
+    )
+  })
+
+  it.live("create posts to the collection, a merge patch and a status update say what they are", () =>
+    against([json(201, pod("a", "1")), json(200, pod("a", "2")), json(200, pod("a", "3"))], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        const created = yield* client.create(Pod, { metadata: { name: "a", namespace: "default" }, spec: { containers: [] } })
+        yield* client.mergePatch(Pod, "a", "default", { metadata: { finalizers: null } })
+        yield* client.updateStatus(Pod, { ...created, status: { phase: "Running" } })
+        assert.deepStrictEqual(
+          server.requests.map(({ headers, method, path }) => [method, path, headers["content-type"]]),
+          [
+            ["POST", "/api/v1/namespaces/default/pods", "application/json"],
+            ["PATCH", "/api/v1/namespaces/default/pods/a", "application/merge-patch+json"],
+            ["PUT", "/api/v1/namespaces/default/pods/a/status", "application/json"]
+          ]
+        )
+        assert.deepStrictEqual(bodyOf(server.requests[1]?.body), { metadata: { finalizers: null } })
+      })
+    )
+  )
+
+  it.live("a delete carries its preconditions, never orphans by default, and finds nothing wrong with nothing to delete", () =>
+    against([json(200, { kind: "Status", status: "Success" }), status(404, "NotFound", "gone"), status(409, "Conflict", "the UID does not match")], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        yield* client.remove(Job, "load", "default", { uid: "u1", resourceVersion: "7", gracePeriodSeconds: 0 })
+        yield* client.remove(Job, "load", "default")
+        const conflict = yield* Effect.flip(client.remove(Job, "load", "default", { uid: "u2" }))
+        assert.strictEqual(conflict.reason, "Conflict")
+        assert.strictEqual(server.requests[0]?.path, "/apis/batch/v1/namespaces/default/jobs/load")
+        assert.deepStrictEqual(bodyOf(server.requests[0]?.body), {
+          apiVersion: "v1",
+          kind: "DeleteOptions",
+          propagationPolicy: "Background",
+          gracePeriodSeconds: 0,
+          preconditions: { uid: "u1", resourceVersion: "7" }
+        })
+      })
+    )
+  )
+
+  it.live("a log comes back as it is", () =>
+    against([({ response }) => response.end("one\ntwo ✓\n")], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        assert.strictEqual(yield* client.podLog("a", "default", { container: "main", tailLines: 2 }), "one\ntwo ✓\n")
+        const [request] = server.requests
+        assert.deepStrictEqual(
+          [request?.path, request?.query.get("container"), request?.query.get("tailLines")],
+          ["/api/v1/namespaces/default/pods/a/log", "main", "2"]
+        )
+      })
+    )
+  )
+
+  const failures: ReadonlyArray<readonly [promise: string, answer: Answer, expected: Partial<KubeError>]> = [
+    [
+      "AlreadyExists is a conflict",
+      status(409, "AlreadyExists", "it exists"),
+      { reason: "Conflict", status: 409, message: "it exists", statusReason: "AlreadyExists" }
+    ],
+    ["a refused object is invalid", status(422, "Invalid", "spec.x: required"), { reason: "Invalid", status: 422, message: "spec.x: required" }],
+    ["a missing right is denied", status(403, "Forbidden", "no"), { reason: "Denied", status: 403 }],
+    ["an expired version is gone", status(410, "Expired", "too old"), { reason: "Gone", status: 410 }],
+    ["a missing namespace is not found", status(404, "NotFound", "namespaces not found"), { reason: "NotFound", status: 404 }],
+    [
+      "too many requests may be repeated after the time named",
+      status(429, "TooManyRequests", "slow down", { "retry-after": "3" }),
+      { reason: "Retryable", retryAfter: 3000 }
+    ],
+    ["a proxy's page of HTML is no crash", ({ response }) => response.writeHead(502).end("<html>bad gateway</html>"), { reason: "Retryable", status: 502 }],
+    ["an answer that is no JSON is no crash", ({ response }) => response.writeHead(200).end("<html>hello</html>"), { reason: "Invalid" }],
+    ["a reset connection may be repeated", reset, { reason: "Retryable" }]
+  ]
+  for (const [promise, answer, expected] of failures) {
+    it.live(promise, () =>
+      against([answer], () =>
+        Effect.gen(function* () {
+          const client = yield* KubeClient
+          const error = yield* Effect.flip(client.create(Pod, { metadata: { name: "a", namespace: "default" } }))
+          for (const [field, value] of Object.entries(expected)) assert.strictEqual(Reflect.get(error, field), value, field)
+        })
+      )
+    )
+  }
+
+  it.live("no such object is none, but no such kind is an error", () =>
+    against([status(404, "NotFound", "pods a not found"), ({ response }) => response.writeHead(404).end("404 page not found\n")], () =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        assert.deepStrictEqual(yield* client.get(Pod, "a", "default"), Option.none())
+        assert.strictEqual((yield* Effect.flip(client.get(Pod, "a", "default"))).reason, "NotFound")
+      })
+    )
+  )
+
+  it.live("a server that does not answer in time may be asked again, and its socket is not kept", () =>
+    against(
+      [() => undefined],
+      (server) =>
+        Effect.gen(function* () {
+          const client = yield* KubeClient
+          assert.strictEqual((yield* Effect.flip(client.get(Pod, "a", "default"))).reason, "Retryable")
+          yield* server.until(() => server.sockets.size === 0)
+        }),
+      { requestTimeout: "50 millis" }
+    )
+  )
+
+  it.live("requests beyond the connection limit wait for a socket, and sockets are used again", () =>
+    against(
+      [],
+      (server) =>
+        Effect.gen(function* () {
+          const client = yield* KubeClient
+          server.otherwise = json(200, pod("a", "1"))
+          yield* Effect.forEach(Array.from({ length: 40 }), () => client.get(Pod, "a", "default"), { concurrency: "unbounded" })
+          assert.strictEqual(server.requests.length, 40)
+          assert.isAtMost(server.mostSockets, 3)
+        }),
+      { connections: 3 }
+    )
+  )
+
+  it.live("credentials that were rotated are taken up after a refusal", () =>
+    against([status(401, "Unauthorized", "expired"), json(200, pod("a", "1"))], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        assert.isTrue(Option.isSome(yield* client.get(Pod, "a", "default")))
+        assert.strictEqual(server.requests.length, 2)
+      })
+    )
+  )
+})
