@@ -94,8 +94,7 @@ export const derivePreview = (input: PreviewInput): Preview => {
   }
   const { architecture, quantization } = facts.config
   const able = offered.filter(({ engine }) => engine.architectures.has(architecture) && engine.quantizations.has(quantization))
-  const first = able[0]
-  if (first === undefined) {
+  if (able.length === 0) {
     const known = [...new Set(offered.flatMap(({ engine }) => [...engine.architectures]))].sort().join(", ")
     return refuse(
       "unsupported_architecture",
@@ -113,15 +112,7 @@ export const derivePreview = (input: PreviewInput): Preview => {
     ...(request.yarn === undefined ? {} : { yarn: request.yarn }),
     ...(request.engine_flags === undefined ? {} : { engine_flags: request.engine_flags })
   })
-  if (request.max_context !== undefined && request.max_context > limit) {
-    return refuse(
-      "context_too_long",
-      `The model is made for ${limit} tokens; ${request.max_context} were asked for.`,
-      `Ask for max_context up to ${limit}, or extend it with yarn.`,
-      settings(first.engine.runtime, first.hostClass.name, limit)
-    )
-  }
-  const tryFit = ({ engine, hostClass }: (typeof able)[number], maxContext = request.max_context) =>
+  const tryFit = ({ engine, hostClass }: (typeof able)[number], maxContext: number | null = request.max_context ?? null) =>
     fit({
       config: facts.config,
       weightsBytes: facts.weights_bytes,
@@ -129,9 +120,23 @@ export const derivePreview = (input: PreviewInput): Preview => {
       hostClass,
       kvCacheDtype: request.kv_cache_dtype ?? "auto",
       ...(request.engine_flags === undefined ? {} : { engineFlags: request.engine_flags }),
-      ...(maxContext === undefined ? {} : { maxContext }),
+      ...(maxContext === null ? {} : { maxContext }),
       contextLimit: limit
     })
+  if (request.max_context !== undefined && request.max_context > limit) {
+    const longest = able
+      .map((candidate) => ({ ...candidate, result: tryFit(candidate, null) }))
+      .flatMap(({ engine, hostClass, result }) => (isFit(result) ? [settings(engine.runtime, hostClass.name, result.max_context)] : []))
+      .sort((a, b) => b.max_context - a.max_context)[0]
+    return refuse(
+      "context_too_long",
+      `The model is made for ${limit} tokens; ${request.max_context} were asked for.`,
+      longest === undefined
+        ? `Ask for max_context up to ${limit}, or extend it with yarn.`
+        : `Ask for max_context ${longest.max_context}, or extend it with yarn.`,
+      longest ?? null
+    )
+  }
   const results = able.map((candidate) => ({ ...candidate, result: tryFit(candidate) }))
   const chosen = results.find(({ result }) => isFit(result) && result.verdict === "fits") ?? results.find(({ result }) => isFit(result))
   if (chosen === undefined || !isFit(chosen.result)) {

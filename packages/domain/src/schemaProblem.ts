@@ -1,0 +1,28 @@
+import { SchemaIssue } from "effect"
+
+/** What was wrong with an input, where, and whether it was a member that nobody asked for. */
+export interface SchemaProblem {
+  /** Path such as `messages[2].content`; null for the whole input. */
+  readonly param: string | null
+  readonly message: string
+  readonly unexpected: boolean
+}
+
+const unexpected = "is not a known member"
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1({
+  leafHook: (issue) => (issue._tag === "UnexpectedKey" ? unexpected : issue._tag === "MissingKey" ? "is required" : SchemaIssue.defaultLeafHook(issue))
+})
+
+const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
+
+const render = (path: ReadonlyArray<unknown>): string =>
+  path.map((part, index) => (typeof part === "number" ? `[${part}]` : index === 0 ? String(part) : `.${String(part)}`)).join("")
+
+/** The first problem of a failed decoding, in the words of the caller's input. */
+export const schemaProblem = (issue: SchemaIssue.Issue): SchemaProblem => {
+  const first = format(issue).issues[0]
+  const path = (first?.path ?? []).map((part) => (typeof part === "object" ? part.key : part))
+  const message = lowerFirst(first?.message ?? "is not valid")
+  return { param: path.length === 0 ? null : render(path), message, unexpected: message === unexpected }
+}

@@ -1,0 +1,150 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { derivePreview, type EngineContract, fit, type HostClass, isFit, kvBytesPerToken, type ModelConfig, type RepositoryFacts } from "../src/index.ts"
+
+const gib = 2 ** 30
+const llama8b: ModelConfig = {
+  architecture: "LlamaForCausalLM",
+  model_type: "llama",
+  num_layers: 32,
+  hidden_size: 4096,
+  num_attention_heads: 32,
+  num_kv_heads: 8,
+  head_dim: 128,
+  vocab_size: 128_256,
+  native_context: 131_072,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none"
+}
+const engine: EngineContract = {
+  runtime: "reference",
+  version: "reference-test",
+  architectures: new Set(["LlamaForCausalLM"]),
+  quantizations: new Set(["none"]),
+  kvCacheDtypes: new Set(["auto", "fp8"]),
+  memoryUtilization: () => 0.9,
+  blockTokens: 16,
+  kvValueBytes: () => 2,
+  overheadBytes: () => ({ low: 1 * gib, high: 3 * gib }),
+  capabilities: () => ({
+    supports_streaming: true,
+    supports_tool_calls: false,
+    supports_json_mode: false,
+    supports_structured_output: false,
+    supports_reasoning: false,
+    supports_image_input: false,
+    supported_endpoints: []
+  }),
+  flagIssue: () => null
+}
+const hostClass = (name: string, memory: number, count = 1, price = "1000000"): HostClass => ({
+  name,
+  runtimes: [{ runtime: "reference", image: "i" }],
+  gpu_pool: `card-${name}`,
+  gpu_count: count,
+  gpu_memory_bytes: memory,
+  price_per_gpu_hour_micros: price,
+  simulated: true
+})
+const input = { config: llama8b, weightsBytes: 16_060_522_496, engine, kvCacheDtype: "auto", contextLimit: 131_072 } as const
+
+describe("fit", () => {
+  it("KV bytes per token are those of the published arithmetic: 2 x heads x size x layers x bytes", () => {
+    assert.strictEqual(kvBytesPerToken({ ...llama8b, num_layers: 80 }, 1, 1), 163_840)
+    assert.strictEqual(kvBytesPerToken(llama8b, 1, 2), 131_072)
+  })
+  it("KV heads fewer than GPUs are replicated, not split", () => {
+    assert.strictEqual(kvBytesPerToken(llama8b, 8, 2), 131_072 / 8)
+    assert.strictEqual(kvBytesPerToken(llama8b, 16, 2), 131_072 / 8)
+  })
+
+  const verdicts: ReadonlyArray<readonly [promise: string, memory: number, context: number, expected: string]> = [
+    ["a model with room to spare fits", 80 * gib, 8_192, "fits"],
+    ["a model that fits only under the lower overhead is tight", 22 * gib, 16_384, "tight"],
+    ["a model whose weights alone are too large does not fit", 12 * gib, 16, "refused"]
+  ]
+  for (const [promise, memory, maxContext, expected] of verdicts) {
+    it(promise, () => {
+      const result = fit({ ...input, hostClass: hostClass("h", memory), maxContext })
+      assert.strictEqual(isFit(result) ? result.verdict : "refused", expected)
+    })
+  }
+
+  it.prop(
+    "components never exceed the memory taken, and a longer context never fits where a shorter one does not",
+    [Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 200 })), Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 131_072 }))],
+    ([memory, maxContext]) => {
+      const result = fit({ ...input, hostClass: hostClass("h", memory * gib), maxContext })
+      const longer = fit({ ...input, hostClass: hostClass("h", memory * gib), maxContext: maxContext + 16 })
+      if (!isFit(result)) return !isFit(longer)
+      const overhead = result.verdict === "fits" ? result.overhead_bytes.high : result.overhead_bytes.low
+      return result.weights_bytes + result.kv_cache_bytes + overhead <= memory * gib * 0.9 && result.concurrent_sequences >= 1
+    }
+  )
+
+  it.prop(
+    "without a wish the context is the longest that fits, and one block more does not",
+    [Schema.Int.check(Schema.isBetween({ minimum: 21, maximum: 60 }))],
+    ([memory]) => {
+      const chosen = fit({ ...input, hostClass: hostClass("h", memory * gib) })
+      if (!isFit(chosen)) return true
+      if (chosen.max_context === 131_072) return chosen.verdict === "fits"
+      const more = fit({ ...input, hostClass: hostClass("h", memory * gib), maxContext: chosen.max_context + 16 })
+      return !isFit(more) || more.verdict === "tight"
+    }
+  )
+})
+
+const facts: RepositoryFacts = {
+  repo: "meta/llama",
+  ref: "main",
+  // The brand is checked where it is decoded; this is a literal of its form.
+  commit: Schema.decodeSync(Schema.String.check(Schema.isPattern(/^[0-9a-f]{40}$/u)).pipe(Schema.brand("Commit")))("a".repeat(40)),
+  license: "llama3",
+  gated: false,
+  files: [],
+  config: llama8b,
+  weights_bytes: 16_060_522_496,
+  parameters: 8_030_261_248,
+  chat_template: "{{ messages }}"
+}
+const preview = (request: Parameters<typeof derivePreview>[0]["request"], classes = [hostClass("big", 80 * gib, 1, "3000000"), hostClass("small", 12 * gib)]) =>
+  derivePreview({ facts, ref: null, request, hostClasses: classes, engines: [engine] })
+
+describe("previews", () => {
+  it("the cheapest host class that fits is chosen, and the serving settings can be sent again for the same answer", () => {
+    const first = preview({})
+    assert.strictEqual(first.kind, "derived")
+    if (first.kind !== "derived") return
+    assert.strictEqual(first.serving.host_class, "big")
+    assert.deepStrictEqual(preview(first.serving), first)
+  })
+
+  const refusals: ReadonlyArray<readonly [promise: string, result: ReturnType<typeof preview>, code: string, remedy: boolean]> = [
+    ["an unknown host class is refused by name", preview({ host_class: "none" }), "host_class_unknown", false],
+    ["a context beyond the model's own is refused with the longest as remedy", preview({ max_context: 200_000 }), "context_too_long", true],
+    ["a class that is too small is refused with one that is not as remedy", preview({ host_class: "small" }), "does_not_fit", true],
+    ["a model too large for all classes is refused", preview({}, [hostClass("small", 12 * gib)]), "does_not_fit", false],
+    [
+      "a context that does not fit is refused with one that does as remedy",
+      preview({ max_context: 100_000 }, [hostClass("mid", 24 * gib)]),
+      "does_not_fit",
+      true
+    ]
+  ]
+  for (const [promise, result, code, remedy] of refusals) {
+    it(promise, () => {
+      assert.strictEqual(result.kind, "refused")
+      if (result.kind !== "refused") return
+      assert.strictEqual(result.reason.code, code)
+      assert.isNotEmpty(result.remedy.message)
+      assert.strictEqual(result.remedy.serving !== null, remedy)
+      if (result.remedy.serving !== null && code !== "host_class_unknown")
+        assert.strictEqual(
+          preview(result.remedy.serving, [hostClass("big", 80 * gib), hostClass("mid", 24 * gib), hostClass("small", 12 * gib)]).kind,
+          "derived"
+        )
+    })
+  }
+})

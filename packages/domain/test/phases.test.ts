@@ -1,0 +1,66 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import {
+  bucketPhases,
+  canEnter,
+  finishedPhases,
+  foldV1,
+  isFinished,
+  maxRequeues,
+  Phase,
+  type Phase as PhaseType,
+  toV1Phase,
+  workingPhases
+} from "../src/index.ts"
+
+describe("phases", () => {
+  it.prop("no path leaves a finished phase", [Schema.Literals(finishedPhases), Phase, Schema.Int], ([from, to, requeues]) => !canEnter(from, to, requeues))
+
+  it.prop(
+    "any walk of legal steps passes each phase once but for at most three requeues, and ends",
+    [Schema.Array(Phase).check(Schema.isMaxLength(60))],
+    ([wishes]) => {
+      let phase: PhaseType = "screening"
+      let requeues = 0
+      const entered: Array<PhaseType> = [phase]
+      for (const wish of wishes) {
+        if (!canEnter(phase, wish, requeues)) continue
+        if (wish === "queued" && (phase === "provisioning" || phase === "booting")) requeues++
+        phase = wish
+        entered.push(phase)
+      }
+      const back = entered.filter((entry, index) => index > 0 && Phase.literals.indexOf(entry) < Phase.literals.indexOf(entered[index - 1] ?? entry))
+      return back.length <= maxRequeues && back.every((entry) => entry === "queued") && entered.filter(isFinished).length <= 1
+    }
+  )
+
+  const cases: ReadonlyArray<readonly [promise: string, from: PhaseType, to: PhaseType, requeues: number, expected: boolean]> = [
+    ["cached weights skip the download", "screening", "waiting", 0, true],
+    ["free GPUs skip both waits", "materializing", "provisioning", 0, true],
+    ["nothing is activated before its benchmark", "measuring", "activated", 0, false],
+    ["a candidate that is not served ends after its benchmark", "benchmarking", "activated", 0, true],
+    ["a lost node sends a boot back to the queue", "booting", "queued", 2, true],
+    ["the fourth loss does not", "booting", "queued", 3, false],
+    ["a check is never repeated by going back", "benchmarking", "checking", 0, false],
+    ["a phase is not entered from itself", "checking", "checking", 0, false],
+    ["every unfinished phase can be cancelled", "activating", "cancelled", 0, true]
+  ]
+  for (const [promise, from, to, requeues, expected] of cases) it(promise, () => assert.strictEqual(canEnter(from, to, requeues), expected))
+
+  it("repeated names of the /v1 family are folded into the first", () => {
+    const history = [...workingPhases, "activated" as const].map((phase, at) => ({ phase, at }))
+    assert.deepStrictEqual(
+      foldV1(history).map(({ phase }) => phase),
+      ["screening", "ingesting", "probing", "staging", "checking", "activating", "activated"]
+    )
+    assert.strictEqual(
+      foldV1(history).find(({ phase }) => phase === "staging")?.at,
+      history.findIndex(({ phase }) => phase === "provisioning")
+    )
+  })
+
+  it("each phase is in exactly one bucket of the list filter", () => {
+    for (const phase of Phase.literals) assert.strictEqual(Object.values(bucketPhases).filter((phases) => phases.includes(phase)).length, 1, phase)
+    assert.strictEqual(toV1Phase("queued"), "probing")
+  })
+})

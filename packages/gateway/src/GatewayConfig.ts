@@ -1,0 +1,52 @@
+import { Config, Context, Effect, Layer } from "effect"
+
+export interface GatewaySettings {
+  /** Bytes. */
+  readonly maxBody: number
+  readonly perKey: number
+  readonly perOrg: number
+  /** Milliseconds. */
+  readonly bodyTimeout: number
+  readonly firstFrame: number
+  readonly whole: number
+  readonly silence: number
+  readonly heartbeat: number
+  readonly writeStall: number
+}
+
+/** Every setting of the gateway: its name, what it does and its default. Times in seconds. */
+export const gatewaySettings = [
+  { name: "GATEWAY_MAX_BODY_BYTES", description: "Largest request body, in bytes", default: 16 * 1024 * 1024 },
+  { name: "GATEWAY_KEY_CONCURRENCY", description: "Requests under way at once for one API key", default: 64 },
+  { name: "GATEWAY_ORG_CONCURRENCY", description: "Requests under way at once for one organization", default: 256 },
+  { name: "GATEWAY_BODY_SECONDS", description: "Time in which a request body must have arrived", default: 30 },
+  { name: "GATEWAY_FIRST_FRAME_SECONDS", description: "Time until an engine's first frame of a stream", default: 300 },
+  { name: "GATEWAY_WHOLE_SECONDS", description: "Time for an answer that is not streamed", default: 600 },
+  { name: "GATEWAY_SILENCE_SECONDS", description: "Silence of an engine within a stream after which it counts as dead", default: 60 },
+  { name: "GATEWAY_HEARTBEAT_SECONDS", description: "Silence after which a comment keeps a stream's connection alive", default: 15 },
+  { name: "GATEWAY_WRITE_STALL_SECONDS", description: "Time a caller may take to read what waits for it", default: 60 }
+] as const
+
+type Name = (typeof gatewaySettings)[number]["name"]
+
+const setting = (name: Name) => Config.Number(name).pipe(Config.withDefault(gatewaySettings.find((entry) => entry.name === name)?.default ?? 0))
+const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value * 1_000))
+
+export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySettings>()("seatrial/GatewayConfig") {
+  static readonly layer = Layer.effect(
+    GatewayConfig,
+    Effect.gen(function* () {
+      return yield* Config.all({
+        maxBody: setting("GATEWAY_MAX_BODY_BYTES"),
+        perKey: setting("GATEWAY_KEY_CONCURRENCY"),
+        perOrg: setting("GATEWAY_ORG_CONCURRENCY"),
+        bodyTimeout: seconds("GATEWAY_BODY_SECONDS"),
+        firstFrame: seconds("GATEWAY_FIRST_FRAME_SECONDS"),
+        whole: seconds("GATEWAY_WHOLE_SECONDS"),
+        silence: seconds("GATEWAY_SILENCE_SECONDS"),
+        heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
+        writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS")
+      })
+    })
+  )
+}

@@ -1,0 +1,2 @@
+export { Gateway, isInferencePath } from "./Gateway.ts"
+export { gatewaySettings } from "./GatewayConfig.ts"

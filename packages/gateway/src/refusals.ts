@@ -1,0 +1,83 @@
+import type { ServerResponse } from "node:http"
+import { Data } from "effect"
+
+/** A request that is answered without the engine, or whose engine failed: what the caller and the record see. */
+export class Refusal extends Data.TaggedError("Refusal")<{
+  readonly status: number
+  readonly type: string
+  readonly code: string
+  readonly message: string
+  readonly param: string | null
+  /** Whole seconds, 1 to 60. */
+  readonly retryAfter?: number
+  readonly headers?: Readonly<Record<string, string>>
+}> {}
+
+const refusal =
+  (status: number, type: string, code: string) =>
+  (message: string, param: string | null = null): Refusal =>
+    new Refusal({ status, type, code, message, param })
+
+const invalid = (code: string) => refusal(400, "invalid_request_error", code)
+
+export const invalidBody = invalid("invalid_body")
+export const invalidParameter = invalid("invalid_parameter")
+export const unknownParameter = invalid("unknown_parameter")
+export const unsupportedParameter = invalid("unsupported_parameter")
+export const unsupportedValue = invalid("unsupported_value")
+export const contextLengthExceeded = invalid("context_length_exceeded")
+export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
+export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
+export const modelNotFound = refusal(404, "not_found_error", "model_not_found")
+export const notFound = refusal(404, "not_found_error", "not_found")
+export const missingScope = (scope: string) => refusal(403, "permission_error", "missing_scope")(`This operation needs the scope ${scope}.`, scope)
+
+export const methodNotAllowed = (method: string, allow: string): Refusal =>
+  new Refusal({
+    status: 405,
+    type: "invalid_request_error",
+    code: "method_not_allowed",
+    message: `${method} is not supported here; use ${allow}.`,
+    param: null,
+    headers: { allow }
+  })
+
+const authentication = (code: string, message: string) =>
+  new Refusal({ status: 401, type: "authentication_error", code, message, param: null, headers: { "www-authenticate": 'Bearer realm="seatrial"' } })
+export const missingApiKey = authentication("missing_api_key", "Send an API key in the header `Authorization: Bearer <API_KEY>`.")
+export const invalidApiKey = authentication("invalid_api_key", "The API key is not valid.")
+
+const later = (status: number, type: string, code: string, message: string, retryAfter: number) =>
+  new Refusal({ status, type, code, message, param: null, retryAfter })
+export const keyConcurrencyLimited = later(429, "rate_limit_error", "key_concurrency_limited", "The key has too many requests under way.", 1)
+export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurrency_limited", "The organization has too many requests under way.", 1)
+export const modelStarting = later(503, "api_error", "model_starting", "The model has no engine ready yet. Try again shortly.", 5)
+export const modelOverloaded = later(503, "api_error", "model_overloaded", "The model's engines are full. Try again shortly.", 2)
+export const unavailable = later(503, "api_error", "unavailable", "The service cannot take the request now. Try again shortly.", 2)
+export const engineFailed = later(502, "api_error", "engine_failed", "The engine failed to answer.", 1)
+export const engineTimeout = new Refusal({
+  status: 504,
+  type: "api_error",
+  code: "engine_timeout",
+  message: "The engine did not answer in time.",
+  param: null,
+  headers: { "x-should-retry": "false" }
+})
+export const internal = refusal(500, "api_error", "internal")("The request could not be handled. The request ID helps support to find out why.")
+
+/** The Error object of the contract. */
+export const errorBody = (error: Refusal, requestId: string): string =>
+  JSON.stringify({ error: { message: error.message, type: error.type, code: error.code, param: error.param, request_id: requestId } })
+
+/** Answers with the error, unless something has gone out already. */
+export const writeRefusal = (response: ServerResponse, error: Refusal, requestId: string): void => {
+  if (response.headersSent || response.destroyed) {
+    response.destroy()
+    return
+  }
+  const body = errorBody(error, requestId)
+  for (const [name, value] of Object.entries(error.headers ?? {})) response.setHeader(name, value)
+  if (error.retryAfter !== undefined) response.setHeader("retry-after", error.retryAfter)
+  response.writeHead(error.status, { "content-type": "application/json", "content-length": Buffer.byteLength(body) })
+  response.end(body)
+}
