@@ -1,0 +1,40 @@
+import type { Failure, Phase } from "@seatrial/domain"
+import type { Endpoint } from "@seatrial/store"
+import { Data } from "effect"
+import type { WorkKind } from "./Observation.ts"
+
+/** One write. Each can be repeated without harm. */
+export type Action = Data.TaggedEnum<{
+  EnsureResource: {}
+  EnsureFetch: {}
+  /** The download Job and the Secret with its token. */
+  RemoveFetch: {}
+  EnsurePod: {}
+  /** `uid`: only that one. `force`: without waiting for its node, which is gone. */
+  RemovePod: { readonly uid: string | null; readonly force: boolean }
+  /** The endpoints of the run's revision from now on. */
+  Publish: { readonly endpoints: ReadonlyArray<Endpoint> }
+  Enter: { readonly to: Phase; readonly reason: string; readonly failure: Failure | null }
+  Activate: {}
+}>
+export const Action = Data.taggedEnum<Action>()
+
+/** What is to be done now, in this order; then `work` and nothing else may run in the background, and `lookAgainAt` is when time alone may change the answer. */
+export interface Decision {
+  readonly actions: ReadonlyArray<Action>
+  readonly work: WorkKind | null
+  /** What the run does or waits for, for people. */
+  readonly message: string
+  /** Unix milliseconds. */
+  readonly lookAgainAt: number | null
+}
+
+/** Nothing to do but to wait for what `message` says, at the latest until `lookAgainAt`. */
+export const wait = (message: string, lookAgainAt: number | null = null): Decision => ({ actions: [], work: null, message, lookAgainAt })
+
+export const act = (message: string, ...actions: ReadonlyArray<Action>): Decision => ({ actions, work: null, message, lookAgainAt: null })
+
+export const enter = (to: Phase, reason: string, ...before: ReadonlyArray<Action>): Decision =>
+  act(reason, ...before, Action.Enter({ to, reason, failure: null }))
+
+export const fail = (code: string, text: string): Decision => act(`${code}: ${text}`, Action.Enter({ to: "failed", reason: code, failure: { code, text } }))

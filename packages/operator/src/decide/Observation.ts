@@ -1,0 +1,72 @@
+import type { Failure } from "@seatrial/domain"
+import type { EngineAdapter } from "@seatrial/engines"
+import type { Run } from "@seatrial/store"
+import { Data } from "effect"
+import type { PodClass } from "../resources/HostClassResource.ts"
+
+/** The Job that brings the weights. */
+export type FetchSeen = Data.TaggedEnum<{
+  Absent: {}
+  Active: {}
+  Succeeded: {}
+  Failed: { readonly failure: Failure }
+  /** Being deleted. */
+  Leaving: {}
+}>
+export const FetchSeen = Data.taggedEnum<FetchSeen>()
+
+/** The engine's pod. Times are Unix milliseconds. */
+export interface PodSeen {
+  readonly name: string
+  readonly uid: string
+  readonly createdAt: number
+  readonly deleting: boolean
+  readonly scheduled: boolean
+  /** Why no node takes it, in the scheduler's words. */
+  readonly unschedulable: { readonly since: number; readonly message: string } | null
+  /** Whether its container has run at all. */
+  readonly started: boolean
+  readonly ready: boolean
+  readonly restarts: number
+  readonly lastExit: { readonly code: number; readonly reason: string } | null
+  /** Why its container cannot be started, for example `ImagePullBackOff`. */
+  readonly blocked: string | null
+  /** Why it will never run again: its node is gone, it was evicted. No fault of the model. */
+  readonly lost: string | null
+  /** `http://address:port` once it has an address. */
+  readonly url: string | null
+}
+
+export type WorkKind = "screening" | "checking" | "measuring" | "benchmarking"
+
+/** How the latest background work ended where it could not record a result. */
+export interface WorkEnded {
+  readonly kind: WorkKind
+  /** Times that it was tried for this phase. */
+  readonly attempts: number
+  readonly at: number
+  /** `failure`: a final answer. Null: it could not be done now. */
+  readonly failure: Failure | null
+  readonly message: string
+}
+
+/** What one decision may know: read once, by `gather`, and never again while it is made. */
+export interface Observation {
+  readonly run: Run
+  /** The custom resource, and the phase that its status shows. */
+  readonly resource: { readonly uid: string; readonly mirroredPhase: string | null } | null
+  /** The host class that was chosen for the run; null where none was chosen or it is gone. */
+  readonly podClass: PodClass | null
+  readonly engine: EngineAdapter | null
+  readonly fetch: FetchSeen
+  readonly pod: PodSeen | null
+  /** End of the container's log; read only where a start failed. */
+  readonly bootLog: string | null
+  /** Engines of this host class that would find GPUs now, this run's own pod not counted. */
+  readonly freeSlots: number
+  /** Runs that wait for the same host class and go first. */
+  readonly ahead: number
+  readonly work: { readonly running: WorkKind | null; readonly ended: WorkEnded | null }
+  /** Since when its revision has been seen superseded. */
+  readonly drainingSince: number | null
+}

@@ -1,0 +1,69 @@
+import { maxRequeues } from "@seatrial/domain"
+import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
+import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
+import type { Observation, PodSeen } from "./Observation.ts"
+
+const neverPullable = new Set(["InvalidImageName", "ErrImageNeverPull"])
+const isImageTrouble = (reason: string) =>
+  neverPullable.has(reason) || reason === "ErrImagePull" || reason === "ImagePullBackOff" || reason === "ImageInspectError"
+
+/** Back to the pool's queue, or the end where that happened too often. No fault of the model. */
+const requeue = (seen: Observation, why: string): Decision => {
+  if (seen.run.requeues >= maxRequeues) {
+    return fail("capacity_lost", `GPUs were lost ${seen.run.requeues + 1} times before the engine was ready. No fault of the model was found; try again later.`)
+  }
+  return enter("queued", why, ...(seen.pod === null ? [] : [Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null })]))
+}
+
+/** Why a pod's container does not start, once that is no longer a matter of patience. */
+const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null => {
+  if (pod.blocked === null) return null
+  const text = isImageTrouble(pod.blocked) ? "The engine's image cannot be pulled" : "The engine's container cannot be created"
+  const code = isImageTrouble(pod.blocked) ? "image_unavailable" : "container_blocked"
+  if (neverPullable.has(pod.blocked) || now >= since + imageDeadline) {
+    return fail(code, `${text} (${pod.blocked}). The cluster's operator finds the cause in the pod's events.`)
+  }
+  return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
+}
+
+/** Asks for the engine's pod until its container runs. A pod that finds no node has not failed: an autoscaler may be at work. */
+export const provisioning = (seen: Observation, now: number): Decision => {
+  const { freeSlots, pod, podClass, run } = seen
+  if (pod === null) {
+    return podClass === null
+      ? wait(`Waits for the host class ${run.revision?.settings.host_class}, which does not exist now.`)
+      : act("Asks for a GPU pod.", Action.EnsurePod())
+  }
+  if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
+  if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
+  if (pod.started) return enter("booting", "The engine's container runs.")
+  if (pod.unschedulable !== null) {
+    const patience = pod.unschedulable.since + schedulingPatience
+    if (now >= patience && freeSlots < 1) return requeue(seen, "The GPUs were taken before the engine had a node.")
+    return wait(`No node takes the engine yet: ${pod.unschedulable.message}`, now < patience ? patience : null)
+  }
+  const deadline = Math.max(run.phaseSince, pod.createdAt) + provisioningDeadline
+  if (pod.scheduled && now >= deadline) return fail("provisioning_timeout", "The engine's container was not started within 30 minutes.")
+  return (
+    blockedFor(pod, Math.max(run.phaseSince, pod.createdAt), now) ?? wait(pod.scheduled ? "Its node prepares the container." : "Waits for a node.", deadline)
+  )
+}
+
+/** Waits until the engine itself says that it takes requests. */
+export const booting = (seen: Observation, now: number): Decision => {
+  const { engine, pod, podClass, run } = seen
+  if (pod === null) return requeue(seen, "The engine's pod went away before it was ready.")
+  if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
+  if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
+  if (pod.ready) return enter("checking", "The engine is ready.")
+  if (pod.restarts >= bootRestarts) {
+    if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", "The engine was killed for its use of host memory while it started.")
+    const failure = engine?.bootFailure(seen.bootLog ?? "")
+    return fail(failure?.code ?? "engine_start_failed", failure?.text ?? "The engine ended before it was ready.")
+  }
+  const seconds = podClass?.bootDeadlineSeconds ?? 600
+  const deadline = run.phaseSince + seconds * 1_000
+  if (now >= deadline) return fail("boot_timeout", `The engine was not ready within ${seconds} seconds.`)
+  const restarted = pod.restarts === 0 ? "" : ` It ended once with code ${pod.lastExit?.code ?? "unknown"} and was started again.`
+  return wait(`The engine loads the model.${restarted}`, deadline)
+}

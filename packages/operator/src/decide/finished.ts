@@ -1,0 +1,75 @@
+import { Action, act, type Decision, wait } from "./Decision.ts"
+import { candidateHold, drainTime } from "./limits.ts"
+import type { Observation } from "./Observation.ts"
+
+const withdraw = ({ run }: Observation) => (run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })])
+
+const removePod = ({ pod }: Observation) => (pod === null || pod.deleting ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })])
+
+/** Failed and cancelled runs leave nothing but their record. Until the status says so, also what no watch shows (the Secret) is removed. */
+const ended = (seen: Observation): Decision => {
+  const { fetch, resource, run } = seen
+  const message = run.failure === null ? "Cancelled." : `${run.failure.code}: ${run.failure.text}`
+  const unmirrored = resource !== null && resource.mirroredPhase !== run.phase
+  const pod = unmirrored ? [Action.RemovePod({ uid: null, force: seen.pod !== null && seen.pod.lost !== null })] : removePod(seen)
+  const download = unmirrored || (fetch._tag !== "Absent" && fetch._tag !== "Leaving") ? [Action.RemoveFetch()] : []
+  return act(message, ...withdraw(seen), ...pod, ...download)
+}
+
+/** The revision that carries the model's traffic: its engine is there, and published exactly while it is ready. */
+const serving = (seen: Observation): Decision => {
+  const { pod, podClass, run } = seen
+  if (pod === null) {
+    return podClass === null
+      ? act(`The host class ${run.revision?.settings.host_class} does not exist now: the engine cannot be started again.`, ...withdraw(seen))
+      : act("Starts the engine again.", ...withdraw(seen), Action.EnsurePod())
+  }
+  if (pod.lost !== null)
+    return act(`The engine lost its place: ${pod.lost}. It is replaced.`, ...withdraw(seen), Action.RemovePod({ uid: pod.uid, force: true }))
+  if (pod.deleting || !pod.ready || pod.url === null) {
+    const why = pod.deleting
+      ? "Its pod is being deleted."
+      : (pod.unschedulable?.message ??
+        pod.blocked ??
+        (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
+    return act(`The engine is not ready: ${why}`, ...withdraw(seen))
+  }
+  const [published, ...others] = run.endpoints
+  const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
+  return act("Serves.", ...(current ? [] : [Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]))
+}
+
+/** A revision that was replaced, or whose model is gone: no new requests, time for those at work, then its GPUs are free. */
+const draining = (seen: Observation, now: number, message: string): Decision => {
+  const removal = removePod(seen)
+  if (removal.length === 0) return act(message, ...withdraw(seen))
+  if (withdraw(seen).length > 0) return { ...act("Finishes its last requests.", ...withdraw(seen)), lookAgainAt: now + drainTime }
+  const until = (seen.drainingSince ?? now) + drainTime
+  return now < until ? wait("Finishes its last requests.", until) : act(message, ...removal)
+}
+
+/** A verified revision that does not serve keeps its engine for a while, so that going live needs no second start. */
+const candidate = (seen: Observation, now: number): Decision => {
+  const { run } = seen
+  const held = run.revision?.settings.hold_seconds
+  const until = (run.endedAt ?? run.phaseSince) + (held === undefined ? candidateHold : held * 1_000)
+  if (now < until && seen.pod !== null && seen.pod.lost === null) return wait("Verified. Its GPUs are held for a while.", until)
+  return act("Verified. Its GPUs are free.", ...withdraw(seen), ...removePod(seen))
+}
+
+/** A finished run never changes; what is left to do is about its engine. */
+export const finished = (seen: Observation, now: number): Decision => {
+  const { run } = seen
+  const decision =
+    run.phase !== "activated"
+      ? ended(seen)
+      : run.modelDeleted
+        ? draining(seen, now, "The model was deleted.")
+        : run.revision?.status === "active"
+          ? serving(seen)
+          : run.revision?.status === "superseded"
+            ? draining(seen, now, "Replaced by a newer revision.")
+            : candidate(seen, now)
+  const stray = run.phase === "activated" && seen.fetch._tag !== "Absent" && seen.fetch._tag !== "Leaving" ? [Action.RemoveFetch()] : []
+  return { ...decision, actions: [...decision.actions, ...stray] }
+}

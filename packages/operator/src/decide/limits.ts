@@ -1,0 +1,23 @@
+// Deadlines and patience of the phases, in milliseconds. Those of booting and benchmarking are the host class's own.
+
+/** From the start of screening until an unreachable hub fails the run. */
+export const hubDeadline = 10 * 60_000
+/** How long an image may be impossible to pull. */
+export const imageDeadline = 2 * 60_000
+/** From the start of provisioning until a pod that has a node must have started its container. */
+export const provisioningDeadline = 30 * 60_000
+/** How long a pod may find no node before the run looks whether its capacity is lost. */
+export const schedulingPatience = 15_000
+/** From the start of activating until some gateway must have reached the engine. */
+export const gatewayDeadline = 2 * 60_000
+/** From the withdrawal of an endpoint until its pod may go. */
+export const drainTime = 10_000
+/** How long a verified candidate that does not serve keeps its GPUs where nothing else was asked. */
+export const candidateHold = 900_000
+/** Restarts of a container after which its start has failed. */
+export const bootRestarts = 2
+/** Times that checks, measurements and the benchmark are tried in place. */
+export const trialAttempts = 3
+
+/** Pause after the nth failure of background work: doubling from one second to half a minute. */
+export const backoff = (attempts: number): number => Math.min(30_000, 1_000 * 2 ** Math.min(Math.max(0, attempts - 1), 10))

@@ -1,0 +1,25 @@
+import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
+import type { Observation } from "./Observation.ts"
+import { placement } from "./placement.ts"
+
+const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
+
+/** Brings the weights by a Job. Whether they are there already is for the Job to say: it verifies a complete manifest and ends at once. */
+export const materializing = (seen: Observation): Decision => {
+  const { fetch, run } = seen
+  const size = gib((run.revision?.facts.files ?? []).reduce((sum, file) => sum + file.size, 0))
+  switch (fetch._tag) {
+    case "Absent":
+      return act(`Starts the download of ${size}.`, Action.EnsureFetch())
+    case "Active":
+      return wait(`Downloads and verifies ${size}.`)
+    case "Leaving":
+      return wait("Waits for an earlier download to end.")
+    case "Failed":
+      return fail(fetch.failure.code, fetch.failure.text)
+    case "Succeeded": {
+      const { phase, reason } = placement(seen)
+      return enter(phase, reason, Action.RemoveFetch())
+    }
+  }
+}

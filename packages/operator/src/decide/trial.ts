@@ -1,0 +1,79 @@
+import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
+import { backoff, gatewayDeadline, trialAttempts } from "./limits.ts"
+import type { Observation, WorkKind } from "./Observation.ts"
+
+const names = { checking: "checks", measuring: "measurements", benchmarking: "benchmark", screening: "screening" } as const satisfies Record<WorkKind, string>
+
+/** What to do first where the engine is not ready, although it was when the trial began; null where it is. */
+const engineFirst = ({ pod, podClass, run }: Observation, now: number): Decision | null => {
+  if (pod === null) {
+    return podClass === null
+      ? wait(`Waits for the host class ${run.revision?.settings.host_class}, which does not exist now.`)
+      : act("Asks for the engine again.", Action.EnsurePod())
+  }
+  if (pod.lost !== null) return act(`The engine lost its place: ${pod.lost}.`, Action.RemovePod({ uid: pod.uid, force: true }))
+  if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
+  if (pod.ready && pod.url !== null) return null
+  const seconds = podClass?.bootDeadlineSeconds ?? 600
+  const deadline = Math.max(run.phaseSince, pod.createdAt) + seconds * 1_000
+  if (now >= deadline) return fail("engine_lost", `The engine stopped answering during the trial and was not ready again within ${seconds} seconds.`)
+  return wait("Waits for the engine to be ready again.", deadline)
+}
+
+/** Keeps one piece of the trial at work while the engine is ready; three faults of ours end the run without blame for the model. */
+const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Decision => {
+  const ended = seen.work.ended?.kind === kind ? seen.work.ended : null
+  if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
+  if (ended !== null && ended.attempts >= trialAttempts) {
+    return fail("trial_unavailable", `The ${names[kind]} could not be run (${ended.attempts} times). Nothing was found against the model.`)
+  }
+  const first = engineFirst(seen, now)
+  if (first !== null) return first
+  const next = ended === null ? now : ended.at + backoff(ended.attempts)
+  if (seen.work.running === null && now < next) return wait(`${ended?.message} Tries again.`, next)
+  return { ...wait(doing), work: kind }
+}
+
+export const checking = (seen: Observation, now: number): Decision => {
+  const report = seen.run.revision?.checks ?? null
+  if (report === null) return run("checking", seen, now, "Checks what the engine answers.")
+  if (report.passed) return enter("measuring", `${report.checks.length} checks passed.`)
+  const failed = report.checks.filter((check) => !check.passed).map((check) => check.name)
+  return fail("checks_failed", `${failed.join(", ")}.`)
+}
+
+export const measuring = (seen: Observation, now: number): Decision => {
+  const revision = seen.run.revision
+  const measured = revision?.measured ?? null
+  if (revision === null || measured === null) return run("measuring", seen, now, "Reads the engine's own figures.")
+  const tokens = measured.kv_cache_tokens
+  if (tokens !== null && tokens < revision.settings.max_context) {
+    return fail("kv_capacity", `The KV cache holds ${tokens} tokens, fewer than one sequence of ${revision.settings.max_context}. Try max_context ${tokens}.`)
+  }
+  return enter("benchmarking", tokens === null ? "The engine's figures are read." : `The KV cache holds ${tokens} tokens.`)
+}
+
+export const benchmarking = (seen: Observation, now: number): Decision => {
+  const benchmark = seen.run.revision?.benchmark ?? null
+  if (benchmark === null) return run("benchmarking", seen, now, "Measures speed under load.")
+  const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
+  const errors = benchmark.steps.reduce((sum, step) => sum + step.errors, 0)
+  if (requests === 0 || errors * 100 > requests) return fail("benchmark_floor", `${errors} of ${requests} requests of the benchmark failed.`)
+  if (!seen.run.serve) return act("Verified; it is not to be served.", Action.Activate())
+  return enter("activating", `${requests} requests answered under load.`)
+}
+
+/** Lets the gateways reach the engine, and only then gives it the model's traffic. What served so far is not touched. */
+export const activating = (seen: Observation, now: number): Decision => {
+  const deadline = seen.run.phaseSince + gatewayDeadline
+  if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
+  const first = engineFirst(seen, now)
+  if (first !== null) return { ...first, lookAgainAt: Math.min(first.lookAgainAt ?? deadline, deadline) }
+  const { pod, run } = seen
+  if (pod === null || pod.url === null) return wait("Waits for the engine's address.", deadline)
+  const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
+  if (published === undefined || run.endpoints.length !== 1) {
+    return { ...act("Tells the gateways of the engine.", Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })), lookAgainAt: deadline }
+  }
+  return published.reachable ? act("A gateway reached the engine.", Action.Activate()) : wait("Waits until a gateway has reached the engine.", deadline)
+}

@@ -1,0 +1,134 @@
+import { DeploymentId, HostClassName, KvCacheDtype, ModelSlug, Phase, RepoName, Runtime, type ServingRequest } from "@seatrial/domain"
+import { defineResource, objectSchema } from "@seatrial/kube"
+import { Schema } from "effect"
+
+const optional = Schema.optionalKey
+const text = (description: string) => Schema.String.annotate({ description })
+const count = (description: string) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description })
+const time = (description: string) => Schema.String.annotate({ description, format: "date-time" })
+
+const Yarn = Schema.Struct({
+  factor: Schema.Finite.check(Schema.isGreaterThan(1)).annotate({ description: "How many times the original context the model is stretched to." }),
+  originalContext: optional(
+    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Tokens that the model was made for. Default: what its configuration says." })
+  )
+}).annotate({ description: "Extension of the native context by YaRN." })
+
+const Serving = Schema.Struct({
+  runtime: optional(Runtime.annotate({ description: "Engine to serve with. Default: the host class's first." })),
+  hostClass: optional(HostClassName.annotate({ description: "Name of a HostClass. Default: the cheapest on which the model fits." })),
+  maxContext: optional(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000_000 })).annotate({
+      description: "Longest context in tokens. Default: the longest that fits."
+    })
+  ),
+  kvCacheDtype: optional(KvCacheDtype.annotate({ description: "Precision of the KV cache." })),
+  holdSeconds: optional(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 86_400 })).annotate({
+      description: "How long the GPUs stay held without a request: a candidate that is not served (default 900), or a served model (default: for ever)."
+    })
+  ),
+  yarn: optional(Yarn),
+  engineFlags: optional(Schema.Record(Schema.String, Schema.Json).annotate({ description: "Flags of the engine, each from the runtime's allow-list." }))
+}).annotate({ description: "How the model is served; what is left out is chosen." })
+
+/** What a `ModelDeployment` asks for. */
+export const ModelDeploymentSpec = Schema.Struct({
+  organization: Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u)).annotate({
+    description: "Slug of the organization it belongs to."
+  }),
+  model: ModelSlug.annotate({ description: "Name of the model within its organization; callers use <organization>/<model>." }),
+  deploymentId: optional(DeploymentId.annotate({ description: "Id of the run in the API. Set by Seatrial." })),
+  source: Schema.Struct({
+    repo: RepoName.annotate({ description: "Repository on the model hub, owner/name." }),
+    // Without the API's look-ahead, which the API server's regular expressions do not have.
+    ref: optional(
+      Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$/u)).annotate({
+        description: "Branch, tag or commit, pinned to its commit when the run starts. Default: the default branch."
+      })
+    )
+  }).annotate({ description: "Where the weights come from." }),
+  serving: optional(Serving),
+  serve: optional(Schema.Boolean.annotate({ description: "Whether the verified revision takes the model's traffic. Default true; false only runs the trial." }))
+}).annotate({ description: "What is to be deployed. A run keeps the specification that it began with." })
+export type ModelDeploymentSpec = typeof ModelDeploymentSpec.Type
+
+const Condition = Schema.Struct({
+  type: text("Ready, Activated or Failed."),
+  status: Schema.Literals(["True", "False", "Unknown"]).annotate({ description: "Whether the condition holds." }),
+  reason: text("One word for the state, for programs."),
+  message: text("What is so, and why, for people."),
+  lastTransitionTime: time("When the status last changed."),
+  observedGeneration: optional(count("The generation of the specification that this was said of."))
+})
+export type Condition = typeof Condition.Type
+
+/** What the operator shows of a run: a mirror of Postgres, never read back as truth. */
+export const ModelDeploymentStatus = Schema.Struct({
+  phase: optional(Phase.annotate({ description: "Where the run stands." })),
+  message: optional(text("What the run does or waits for now, and why it ended.")),
+  revision: optional(text("First twelve digits of the commit that the run deploys.")),
+  commit: optional(text("The full commit.")),
+  hostClass: optional(text("Name of the host class that was chosen.")),
+  runtime: optional(text("Engine that was chosen.")),
+  engineVersion: optional(text("Engine and version, as receipts name it.")),
+  maxContext: optional(count("Longest context in tokens.")),
+  endpoint: optional(text("Name that callers send as `model`. Set while the model is served.")),
+  pod: optional(text("Pod of the engine.")),
+  phases: optional(
+    Schema.Array(
+      Schema.Struct({ phase: Phase, at: time("When the phase was entered."), reason: optional(text("Why it was entered.")) }).annotate({
+        description: "One phase that the run passed."
+      })
+    ).annotate({ description: "History of phases, oldest first." })
+  ),
+  checks: optional(
+    Schema.Array(
+      Schema.Struct({ name: text("Name of the check."), passed: Schema.Boolean, detail: optional(text("Numbers and codes.")) }).annotate({
+        description: "One row of the trial."
+      })
+    ).annotate({ description: "Outcome of the trial's checks." })
+  ),
+  measured: optional(
+    Schema.Struct({
+      weightsBytes: optional(count("Bytes of weights on one GPU.")),
+      kvCacheBytes: optional(count("Bytes of KV cache on one GPU.")),
+      kvCacheTokens: optional(count("Tokens that the KV cache holds.")),
+      overheadBytes: optional(Schema.Int.annotate({ description: "Bytes on one GPU beside weights and KV cache." })),
+      maxConcurrency: optional(Schema.Finite.annotate({ description: "Sequences of the longest context held at once." })),
+      loadSeconds: optional(Schema.Finite.annotate({ description: "Seconds that loading the weights took." }))
+    }).annotate({ description: "What the engine itself reported after its start." })
+  ),
+  failure: optional(
+    Schema.Struct({ code: text("Stable code of the failure."), message: text("What happened and what to do.") }).annotate({
+      description: "Why the run failed."
+    })
+  ),
+  conditions: optional(Schema.Array(Condition).annotate({ description: "Ready, Activated and Failed." })),
+  observedGeneration: optional(count("The generation of the specification that the operator last saw."))
+}).annotate({ description: "What became of it. Written by the operator alone." })
+export type ModelDeploymentStatus = typeof ModelDeploymentStatus.Type
+
+/** A run as the cluster's own people see it: namespaced, `kubectl get mdep`. */
+export const ModelDeployment = defineResource({
+  group: "seatrial.dev",
+  version: "v1alpha1",
+  plural: "modeldeployments",
+  kind: "ModelDeployment",
+  namespaced: true,
+  schema: objectSchema({ spec: ModelDeploymentSpec, status: optional(ModelDeploymentStatus) })
+})
+export type ModelDeployment = (typeof ModelDeployment.schema)["Type"]
+
+/** The custom resource's way to write a serving request. */
+export const toSpecServing = (request: ServingRequest): NonNullable<ModelDeploymentSpec["serving"]> => ({
+  ...(request.runtime === undefined ? {} : { runtime: request.runtime }),
+  ...(request.host_class === undefined ? {} : { hostClass: request.host_class }),
+  ...(request.max_context === undefined ? {} : { maxContext: request.max_context }),
+  ...(request.kv_cache_dtype === undefined ? {} : { kvCacheDtype: request.kv_cache_dtype }),
+  ...(request.hold_seconds === undefined ? {} : { holdSeconds: request.hold_seconds }),
+  ...(request.yarn === undefined
+    ? {}
+    : { yarn: { factor: request.yarn.factor, ...(request.yarn.original_context === undefined ? {} : { originalContext: request.yarn.original_context }) } }),
+  ...(request.engine_flags === undefined ? {} : { engineFlags: request.engine_flags })
+})

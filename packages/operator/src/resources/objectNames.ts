@@ -1,0 +1,21 @@
+import { DeploymentId } from "@seatrial/domain"
+import { type Option, Schema } from "effect"
+
+/** Label of every object of a run: the slug of its organization. */
+export const organizationLabel = "seatrial.dev/organization"
+/** Label of every object of a run: its deployment id. */
+export const deploymentLabel = "seatrial.dev/deployment"
+
+/** Names of a run's objects. They follow from its id alone, so that a repeated write meets its own earlier one. */
+export const objectName = (id: DeploymentId): string => id.replaceAll("_", "-")
+export const enginePodName = (id: DeploymentId): string => `${objectName(id)}-engine-0`
+export const fetchJobName = (id: DeploymentId): string => `${objectName(id)}-fetch`
+export const hubSecretName = (id: DeploymentId): string => `${objectName(id)}-hub`
+
+const decodeId = Schema.decodeUnknownOption(DeploymentId)
+
+/** The run that an object carries the label of. */
+export const deploymentOf = (labels: Readonly<Record<string, string>> | undefined): Option.Option<DeploymentId> => decodeId(labels?.[deploymentLabel])
+
+/** The run that an object of that name was made for. */
+export const deploymentOfName = (name: string): Option.Option<DeploymentId> => decodeId(name.slice(0, 30).replace("-", "_"))
