@@ -1,0 +1,56 @@
+import { open, readFile, rename, rm } from "node:fs/promises"
+
+const maxBytes = 10_000_000
+
+export interface ContainerLog {
+  /** Resolves when the bytes are in the file. A full disk loses them, and never the process. */
+  readonly write: (chunk: Buffer) => Promise<void>
+  readonly close: () => Promise<void>
+}
+
+/** An empty log in `path`, that of the run before moved to `previous`. Past 10 MB it goes on in a new file and keeps the one before as `.1`. */
+export const openLog = async (path: string, previous: string): Promise<ContainerLog> => {
+  await rm(`${path}.1`, { force: true })
+  await rename(path, previous).catch(() => {})
+  let file = await open(path, "w", 0o600)
+  let size = 0
+  let last = Promise.resolve()
+  const append = async (chunk: Buffer) => {
+    if (size > 0 && size + chunk.length > maxBytes) {
+      await file.close()
+      await rename(path, `${path}.1`)
+      file = await open(path, "w", 0o600)
+      size = 0
+    }
+    await file.write(chunk)
+    size += chunk.length
+  }
+  const queue = (work: () => Promise<void>) => {
+    last = last.then(work).catch(() => {})
+    return last
+  }
+  return { write: (chunk) => queue(() => append(chunk)), close: () => queue(() => file.close()) }
+}
+
+const tail = (text: string, lines: number) => {
+  const all = text.endsWith("\n") ? text.slice(0, -1).split("\n") : text.split("\n")
+  return lines >= all.length ? text : lines <= 0 ? "" : `${all.slice(-lines).join("\n")}${text.endsWith("\n") ? "\n" : ""}`
+}
+
+/** The log so far with the part that was rotated away, at most its last `lines` lines. */
+export const readLog = async (path: string, lines?: number): Promise<string> => {
+  const [older, newer] = await Promise.all([readFile(`${path}.1`, "utf8").catch(() => ""), readFile(path, "utf8")])
+  return lines === undefined ? older + newer : tail(older + newer, lines)
+}
+
+/** What Kubernetes takes from a log as the message of a failed container: its last 80 lines, at most 2 KiB. */
+export const lastWords = async (path: string): Promise<string> => {
+  const text = tail(await readLog(path).catch(() => ""), 80)
+  const bytes = Buffer.from(text)
+  return bytes.length <= 2048
+    ? text
+    : bytes
+        .subarray(bytes.length - 2048)
+        .toString("utf8")
+        .replace(/^�+/u, "")
+}

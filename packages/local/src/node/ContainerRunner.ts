@@ -1,0 +1,178 @@
+import { mkdir, readFile } from "node:fs/promises"
+import { delimiter } from "node:path"
+import type { KubeClient } from "@seatrial/kube"
+import { Clock, Deferred, Duration, Effect } from "effect"
+import { lastWords } from "./ContainerLog.ts"
+import { type ContainerExit, type ContainerProcess, start, stop } from "./ContainerProcess.ts"
+import { execute, type ProbeTarget } from "./checkProbe.ts"
+import { seconds } from "./kubeTime.ts"
+import { expand, localWord } from "./localWords.ts"
+import { mountsOf, type PodFolder } from "./PodFolder.ts"
+import type { BoundPod, Container, Terminated } from "./PodObject.ts"
+import { PodProblem } from "./PodProblem.ts"
+import { podEnvironment } from "./podEnvironment.ts"
+import type { ContainerRecord } from "./podStatus.ts"
+import { runProbes } from "./runProbes.ts"
+
+/** What stands for a container image here. */
+export interface LocalImage {
+  /** Folders put first in `PATH`. */
+  readonly path: ReadonlyArray<string>
+  /** Run where the container names no command. */
+  readonly entrypoint?: ReadonlyArray<string>
+}
+
+/** The pod around a container. */
+export interface ContainerHost {
+  readonly kube: KubeClient["Service"]
+  readonly images: Readonly<Record<string, LocalImage>>
+  readonly pod: BoundPod
+  readonly folder: PodFolder
+  readonly podIP: string
+  readonly hostIP: string
+  readonly volumes: ReadonlyMap<string, string>
+  readonly record: (name: string) => ContainerRecord
+  readonly update: (name: string, change: Partial<ContainerRecord>) => Effect.Effect<void>
+  readonly event: (type: "Normal" | "Warning", reason: string, message: string) => Effect.Effect<void>
+  /** Completed with the seconds of grace when the pod has to end. */
+  readonly terminating: Deferred.Deferred<number>
+}
+
+const backOff = { first: Duration.toMillis("1 second"), most: Duration.toMillis("5 minutes"), forgotten: Duration.toMillis("10 minutes") }
+const configAgain = "5 seconds"
+
+const imageOf = (images: Readonly<Record<string, LocalImage>>, image: string): LocalImage | undefined => {
+  const prefix = Object.keys(images)
+    .filter((name) => image === name || (image.startsWith(name) && /^[:@/]/.test(image.slice(name.length))))
+    .sort((left, right) => right.length - left.length)[0]
+  return prefix === undefined ? undefined : images[prefix]
+}
+
+const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Container) {
+  const image = imageOf(host.images, container.image ?? "")
+  if (image === undefined) {
+    return yield* new PodProblem({
+      reason: "ErrImagePull",
+      message: `this node runs local programs and has none for image "${container.image ?? ""}"; it has ${Object.keys(host.images).join(", ")}`
+    })
+  }
+  const mounts = mountsOf(container, host.volumes, host.folder)
+  const asked = yield* podEnvironment(host.kube, host.pod, container, host)
+  const local = (word: string) => localWord(word, mounts)
+  const command = container.command ?? image.entrypoint ?? []
+  if (command.length === 0) return yield* new PodProblem({ reason: "CreateContainerError", message: "no command specified" })
+  const environment = {
+    HOME: host.folder.home,
+    TMPDIR: host.folder.temporary,
+    LANG: "C.UTF-8",
+    ...Object.fromEntries([...asked].map(([name, value]) => [name, local(value)])),
+    PATH: [...image.path, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
+    // Its standard input closes when this agent dies, and that is its sign to end.
+    SEATRIAL_PARENT_PIPE: "1"
+  }
+  const target: ProbeTarget = {
+    container,
+    podIP: host.podIP,
+    environment,
+    workingDirectory: container.workingDir === undefined ? host.folder.home : local(container.workingDir),
+    words: (words) => words.map(local)
+  }
+  const folders = mounts.slice(0, -1).map((mount) => mount.local)
+  yield* Effect.promise(() => Promise.all(folders.map((path) => mkdir(path, { recursive: true }).catch(() => {}))))
+  return { target, words: [...command, ...(container.args ?? [])].map((word) => local(expand(word, asked))) }
+})
+
+const messageOf = Effect.fnUntraced(function* (host: ContainerHost, container: Container, exitCode: number) {
+  const written = yield* Effect.promise(() => readFile(host.folder.terminationMessage(container.name), "utf8").catch(() => ""))
+  if (written !== "") return written.slice(0, 4096)
+  if (exitCode === 0 || container.terminationMessagePolicy !== "FallbackToLogsOnError") return undefined
+  return yield* Effect.promise(() => lastWords(host.folder.log(container.name)))
+})
+
+const terminated = Effect.fnUntraced(function* (host: ContainerHost, container: Container, exit: ContainerExit, startedAt: number) {
+  const message = yield* messageOf(host, container, exit.exitCode)
+  const result: Terminated = {
+    exitCode: exit.exitCode,
+    ...(exit.signal === undefined ? {} : { signal: exit.signal }),
+    reason: exit.exitCode === 0 ? "Completed" : "Error",
+    ...(message === undefined || message === "" ? {} : { message }),
+    startedAt: seconds(startedAt),
+    finishedAt: seconds(yield* Clock.currentTimeMillis)
+  }
+  return result
+})
+
+const end = Effect.fnUntraced(function* (target: ProbeTarget, process: ContainerProcess, graceSeconds: number) {
+  const began = yield* Clock.currentTimeMillis
+  const preStop = target.container.lifecycle?.preStop?.exec?.command
+  if (preStop !== undefined) {
+    yield* execute(target, preStop).pipe(Effect.timeoutOption(`${graceSeconds} seconds`), Effect.ignore)
+  }
+  const left = Math.max(0, began + graceSeconds * 1_000 - (yield* Clock.currentTimeMillis))
+  return yield* stop(process, left)
+})
+
+/** One run, from the process's start to its end. */
+const runOnce = Effect.fnUntraced(function* (host: ContainerHost, container: Container) {
+  const { target, words } = yield* resolve(host, container)
+  const name = container.name
+  const process = yield* start({ container: name, words, environment: target.environment, workingDirectory: target.workingDirectory }, host.folder)
+  const startedAt = yield* Clock.currentTimeMillis
+  yield* host.update(name, { phase: { _tag: "Running", startedAt: seconds(startedAt) }, started: false, ready: false })
+  const probing = runProbes(target, {
+    started: host.update(name, { started: true }),
+    ready: (ready) => (host.record(name).ready === ready ? Effect.void : host.update(name, { ready })),
+    unhealthy: (kind, message) => host.event("Warning", "Unhealthy", `${kind} probe failed: ${message}`)
+  })
+  const exited = Effect.as(Deferred.await(process.exited), undefined)
+  const stopped = Effect.map(Deferred.await(host.terminating), (grace) => ({ grace, why: "the pod is deleted" }))
+  const unhealthy = Effect.map(probing, (why) => ({ grace: host.pod.spec.terminationGracePeriodSeconds ?? 30, why }))
+  const kill = yield* Effect.raceAll([exited, stopped, unhealthy])
+  if (kill !== undefined) {
+    yield* host.event("Normal", "Killing", `Stopping container ${name}: ${kill.why}`)
+    yield* host.update(name, { ready: false })
+  }
+  const exit = yield* kill === undefined ? Deferred.await(process.exited) : end(target, process, kill.grace)
+  const result = yield* terminated(host, container, exit, startedAt)
+  return { result, ranFor: (yield* Clock.currentTimeMillis) - startedAt }
+}, Effect.scoped)
+
+/** Runs a container by its pod's restart policy until it is over or the pod ends. */
+export const runContainer = Effect.fnUntraced(function* (host: ContainerHost, container: Container, policy: string): Effect.fn.Return<void> {
+  const { name } = container
+  const ended = Deferred.isDone(host.terminating)
+  const pause = (duration: Duration.Input) => Effect.raceFirst(Effect.sleep(duration), Effect.asVoid(Deferred.await(host.terminating)))
+  let delay = backOff.first
+  while (!(yield* ended)) {
+    const outcome = yield* runOnce(host, container).pipe(Effect.result)
+    if (outcome._tag === "Failure" && outcome.failure.reason !== "RunContainerError") {
+      const { reason, message } = outcome.failure
+      yield* host.event("Warning", "Failed", `Error: ${reason}: ${message}`)
+      yield* host.update(name, { phase: { _tag: "Waiting", reason, message }, ready: false, started: false })
+      yield* pause(configAgain)
+      if (reason === "ErrImagePull") {
+        // The images of a node never change while it runs.
+        yield* host.update(name, { phase: { _tag: "Waiting", reason: "ImagePullBackOff", message } })
+        yield* Deferred.await(host.terminating)
+      }
+      continue
+    }
+    const at = seconds(yield* Clock.currentTimeMillis)
+    const result: Terminated =
+      outcome._tag === "Success"
+        ? outcome.success.result
+        : { exitCode: 128, reason: "StartError", message: outcome.failure.message, startedAt: at, finishedAt: at }
+    const again = policy === "Always" || (policy === "OnFailure" && result.exitCode !== 0)
+    if (!again || (yield* ended)) {
+      yield* host.update(name, { phase: { _tag: "Terminated", terminated: result }, ready: false, started: false, over: true })
+      return
+    }
+    if (outcome._tag === "Success" && outcome.success.ranFor > backOff.forgotten) delay = backOff.first
+    const message = `back-off ${delay / 1_000}s restarting failed container=${name} pod=${host.pod.metadata.name}`
+    yield* host.update(name, { phase: { _tag: "Waiting", reason: "CrashLoopBackOff", message }, last: result, ready: false, started: false })
+    yield* host.event("Warning", "BackOff", `Back-off restarting failed container ${name}`)
+    yield* pause(delay)
+    delay = Math.min(delay * 2, backOff.most)
+    if (!(yield* ended)) yield* host.update(name, { restartCount: host.record(name).restartCount + 1 })
+  }
+})

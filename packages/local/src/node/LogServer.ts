@@ -1,0 +1,101 @@
+import { open, stat } from "node:fs/promises"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { Data, Effect, type Scope } from "effect"
+import { readLog } from "./ContainerLog.ts"
+import { type PodFolder, podFolder } from "./PodFolder.ts"
+
+export class LogServerError extends Data.TaggedError("LogServerError")<{ readonly message: string; readonly cause: unknown }> {}
+
+export interface LogServerOptions {
+  readonly state: string
+  readonly address: string
+  /** The uid of the pod of that name on this agent's nodes. */
+  readonly uidOf: (namespace: string, name: string) => string | undefined
+  /** False once the container has no more to say. */
+  readonly running: (namespace: string, name: string, container: string) => boolean
+}
+
+const followEvery = 100
+
+const refuse = (response: ServerResponse, status: number, message: string) => {
+  response.writeHead(status, { "content-type": "text/plain" })
+  response.end(`${message}\n`)
+}
+
+/** Sends what is appended to a log until the reader leaves or the container has ended. A file that was replaced by a newer run's is read from its start. */
+const follow = async (path: string, response: ServerResponse, running: () => boolean, from: number) => {
+  let position = from
+  let inode = (await stat(path)).ino
+  while (!response.destroyed) {
+    // Asked before reading: what was written before the end is still sent.
+    const alive = running()
+    const file = await open(path, "r").catch(() => undefined)
+    if (file !== undefined) {
+      try {
+        const now = await file.stat()
+        if (now.ino !== inode || now.size < position) position = 0
+        inode = now.ino
+        const length = Math.min(now.size - position, 65_536)
+        const { bytesRead, buffer } = await file.read(Buffer.alloc(length), 0, length, position)
+        position += bytesRead
+        if (bytesRead > 0) {
+          if (!response.write(buffer.subarray(0, bytesRead))) await new Promise((resolve) => response.once("drain", resolve).once("close", resolve))
+          continue
+        }
+      } finally {
+        await file.close()
+      }
+    }
+    if (!alive) break
+    await new Promise((resolve) => setTimeout(resolve, followEvery))
+  }
+  response.end()
+}
+
+const answer = async (options: LogServerOptions, request: IncomingMessage, response: ServerResponse) => {
+  const url = new URL(request.url ?? "/", "http://localhost")
+  const [, kind, namespace = "", name = "", container = ""] = url.pathname.split("/").map(decodeURIComponent)
+  if (request.method !== "GET") return refuse(response, 405, "only GET")
+  if (kind === "healthz") return refuse(response, 200, "ok")
+  if (kind !== "containerLogs") return refuse(response, 404, "not found")
+  const uid = options.uidOf(namespace, name)
+  if (uid === undefined || !/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(container)) return refuse(response, 404, `pod "${name}" is not on this node`)
+  const folder: PodFolder = podFolder(options.state, uid)
+  const path = url.searchParams.get("previous") === "true" ? folder.previousLog(container) : folder.log(container)
+  const asked = url.searchParams.get("tailLines")
+  const size = await stat(path).then(
+    ({ size }) => size,
+    () => undefined
+  )
+  if (size === undefined) return refuse(response, 404, `container "${container}" in pod "${name}" has no log yet`)
+  const text = await readLog(path, asked === null ? undefined : Number.parseInt(asked, 10) || 0)
+  const limit = Number.parseInt(url.searchParams.get("limitBytes") ?? "", 10)
+  response.writeHead(200, { "content-type": "text/plain; charset=utf-8" })
+  const body = Buffer.from(text)
+  response.write(Number.isInteger(limit) ? body.subarray(0, limit) : body)
+  if (url.searchParams.get("follow") !== "true") return response.end()
+  response.flushHeaders()
+  return follow(path, response, () => options.running(namespace, name, container), size)
+}
+
+/** Serves the kubelet's log endpoint, `/containerLogs/NAMESPACE/POD/CONTAINER`, on a free port of a loopback address while the scope lives. */
+export const serveLogs = Effect.fn("serveLogs")(function* (options: LogServerOptions): Effect.fn.Return<number, LogServerError, Scope.Scope> {
+  const server = createServer((request, response) => {
+    answer(options, request, response).catch(() => response.destroy())
+  })
+  const port = yield* Effect.acquireRelease(
+    Effect.callback<number, LogServerError>((resume) => {
+      server.once("error", (cause) => resume(Effect.fail(new LogServerError({ message: `The log endpoint could not be opened: ${cause.message}`, cause }))))
+      server.listen(0, options.address, () => {
+        const address = server.address()
+        resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0))
+      })
+    }),
+    () =>
+      Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
+      })
+  )
+  return port
+})

@@ -1,0 +1,116 @@
+import { mkdir } from "node:fs/promises"
+import { resolve } from "node:path"
+import { KubeClient, type KubeError, type WatchEvent } from "@seatrial/kube"
+import { Data, Effect, FiberMap, Layer, Queue, Schedule, Stream } from "effect"
+import type { LocalImage } from "./ContainerRunner.ts"
+import { type LogServerError, serveLogs } from "./LogServer.ts"
+import { registerNode, type SimulatedNode } from "./NodeRegistration.ts"
+import { PodAddresses } from "./PodAddresses.ts"
+import { removeFolder } from "./PodFolder.ts"
+import { BoundPod, isFinished, namespaceOf, uidOf } from "./PodObject.ts"
+import { type PodNews, runPod } from "./PodWorker.ts"
+import { endStale, knownPods } from "./staleProcesses.ts"
+
+export interface NodeAgentOptions {
+  /** The state folder: `pods` and `volumes` inside it belong to the agent. */
+  readonly directory: string
+  readonly nodes: ReadonlyArray<SimulatedNode>
+  /** What stands for which image: a name without tag or digest, for instance `ghcr.io/seatrial/seatrial`. */
+  readonly images: Readonly<Record<string, LocalImage>>
+  /** The first two numbers of the pods' loopback addresses, for instance `127.77`; two clusters on one machine need different ones. */
+  readonly network: string
+}
+
+export class NodeAgentError extends Data.TaggedError("NodeAgentError")<{ readonly message: string; readonly cause: unknown }> {}
+
+const hostIP = "127.0.0.1"
+
+interface Worker {
+  readonly namespace: string
+  readonly name: string
+  pod: BoundPod
+  readonly inbox: Queue.Queue<PodNews>
+}
+
+const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
+  const kube = yield* KubeClient
+  const state = resolve(options.directory)
+  yield* Effect.tryPromise({
+    try: () => mkdir(state, { recursive: true }),
+    catch: (cause) => new NodeAgentError({ message: `The state folder ${state} cannot be made. Give the node agent a writable folder.`, cause })
+  })
+  yield* endStale(state)
+
+  const addresses = new PodAddresses(options.network)
+  const workers = new Map<string, Worker>()
+  const fibers = yield* FiberMap.make<string>()
+  const shared = { kube, state, hostIP, images: options.images, addresses }
+
+  const tell = Effect.fnUntraced(function* (pod: BoundPod) {
+    const uid = uidOf(pod)
+    const known = workers.get(uid)
+    if (known !== undefined) {
+      known.pod = pod
+      yield* Queue.offer(known.inbox, { _tag: "Pod", pod })
+      return
+    }
+    const worker: Worker = { namespace: namespaceOf(pod), name: pod.metadata.name, pod, inbox: yield* Queue.sliding<PodNews>(1) }
+    workers.set(uid, worker)
+    const work = runPod(shared, pod, worker.inbox).pipe(
+      Effect.ensuring(Effect.sync(() => workers.delete(uid))),
+      Effect.annotateLogs({ pod: `${worker.namespace}/${worker.name}` })
+    )
+    yield* FiberMap.run(fibers, uid, work)
+  })
+  const gone = (uid: string) => {
+    const worker = workers.get(uid)
+    return worker === undefined ? Effect.void : Effect.asVoid(Queue.offer(worker.inbox, { _tag: "Gone" }))
+  }
+  const hear = (node: string) =>
+    Effect.fnUntraced(function* (event: WatchEvent<BoundPod>) {
+      switch (event._tag) {
+        case "Changed":
+          return yield* tell(event.object)
+        case "Removed":
+          return yield* gone(uidOf(event.object))
+        case "Synced": {
+          const present = new Set(event.items.map(uidOf))
+          for (const [uid, worker] of workers) if (worker.pod.spec.nodeName === node && !present.has(uid)) yield* gone(uid)
+          for (const pod of event.items) yield* tell(pod)
+        }
+      }
+    })
+
+  const selection = (node: SimulatedNode) => ({ fieldSelector: `spec.nodeName=${node.name}` })
+  const bound = (yield* Effect.forEach(options.nodes, (node) => kube.list(BoundPod, selection(node)))).flat()
+  const alive = new Set(bound.map(uidOf))
+  for (const uid of yield* knownPods(state)) if (!alive.has(uid)) yield* removeFolder(state, uid)
+  // All known addresses are taken before any new one is given.
+  for (const pod of bound) if (!isFinished(pod) && pod.status?.podIP !== undefined) addresses.keep(uidOf(pod), pod.status.podIP)
+
+  const find = (namespace: string, name: string) => [...workers].find(([, worker]) => worker.namespace === namespace && worker.name === name)
+  const port = yield* serveLogs({
+    state,
+    address: hostIP,
+    uidOf: (namespace, name) => find(namespace, name)?.[0],
+    running: (namespace, name) => {
+      const worker = find(namespace, name)?.[1]
+      return worker !== undefined && !isFinished(worker.pod)
+    }
+  })
+
+  for (const node of options.nodes) {
+    yield* registerNode(kube, node, hostIP, port)
+    yield* kube.watch(BoundPod, selection(node)).pipe(
+      Stream.runForEach(hear(node.name)),
+      Effect.tapError((error) => Effect.logError(`Node ${node.name} cannot watch its pods: ${error.message}`)),
+      Effect.retry(Schedule.spaced("5 seconds")),
+      Effect.forkScoped
+    )
+  }
+})
+
+/** Joins a cluster as simulated GPU nodes and runs the pods bound to them as local processes, which end with the scope within three seconds. */
+export const NodeAgent = {
+  layer: (options: NodeAgentOptions): Layer.Layer<never, NodeAgentError | LogServerError | KubeError, KubeClient> => Layer.effectDiscard(make(options))
+}

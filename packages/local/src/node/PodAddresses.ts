@@ -1,0 +1,45 @@
+/** Loopback addresses for pods, one each: `127.a.0.2` and up within `127.a.0.0/16`. */
+export class PodAddresses {
+  readonly #prefix: string
+  readonly #owners = new Map<string, string>()
+  readonly #addresses = new Map<string, string>()
+  #next = 2
+
+  /** `network` is the first two numbers, for instance `127.77`. */
+  constructor(network: string) {
+    this.#prefix = network
+  }
+
+  /** Keeps for a pod the address that it already has; false where it is not ours or someone else's by now. */
+  keep(uid: string, address: string): boolean {
+    const owner = this.#owners.get(address)
+    if (!address.startsWith(`${this.#prefix}.`) || (owner !== undefined && owner !== uid)) return false
+    this.release(uid)
+    this.#owners.set(address, uid)
+    this.#addresses.set(uid, address)
+    return true
+  }
+
+  /** The pod's address. Those given back are used again last, so that a late client does not meet another pod. */
+  take(uid: string): string | undefined {
+    const known = this.#addresses.get(uid)
+    if (known !== undefined) return known
+    for (let tried = 0; tried < 0x1_0000; tried++) {
+      const number = this.#next
+      this.#next = number >= 0xfffe ? 2 : number + 1
+      const address = `${this.#prefix}.${number >> 8}.${number & 0xff}`
+      // An address that ends in 0 or 255 is refused by some clients as a network or a broadcast.
+      if ((number & 0xff) === 0 || (number & 0xff) === 0xff || this.#owners.has(address)) continue
+      this.#owners.set(address, uid)
+      this.#addresses.set(uid, address)
+      return address
+    }
+    return undefined
+  }
+
+  release(uid: string): void {
+    const address = this.#addresses.get(uid)
+    if (address !== undefined) this.#owners.delete(address)
+    this.#addresses.delete(uid)
+  }
+}
