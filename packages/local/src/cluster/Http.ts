@@ -6,6 +6,8 @@ import type { KubeStatus } from "./KubeStatus.ts"
 export interface Call {
   readonly method: string
   readonly path: ReadonlyArray<string>
+  /** What stood before the path and authenticated the request: empty, or `/token/TOKEN`. */
+  readonly prefix: string
   readonly query: URLSearchParams
   readonly accept: string
   /** The media type of the body, without parameters. */
@@ -15,7 +17,7 @@ export interface Call {
 }
 
 export type Answer =
-  | { readonly code: number; readonly json: JsonObject; readonly warning?: string }
+  | { readonly code: number; readonly json: JsonObject }
   | { readonly code: number; readonly text: string }
   /** Written as it comes; the client's leaving interrupts it. */
   | { readonly code: number; readonly mediaType: string; readonly stream: Stream.Stream<string | Uint8Array> }

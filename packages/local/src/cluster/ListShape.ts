@@ -74,4 +74,4 @@ export const patchKey = (name: string, parent: string): string | undefined =>
 
 /** What tells an element from the others of its list; a port without a protocol is a TCP port. */
 export const identity = (keys: ReadonlyArray<string>, item: Json): JsonObject =>
-  Object.fromEntries(keys.map((key) => [key, at(item, key) ?? (key === "protocol" ? "TCP" : null)]))
+  Object.fromEntries(keys.toSorted().map((key) => [key, at(item, key) ?? (key === "protocol" ? "TCP" : null)]))

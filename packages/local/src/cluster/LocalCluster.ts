@@ -74,7 +74,7 @@ const started = Effect.fnUntraced(function* (options: LocalClusterOptions) {
     const [root, ...rest] = call.path
     if (root !== undefined && open.has(root)) return root === "version" ? { code: 200, json: version } : { code: 200, text: "ok" }
     if (root === "openapi") {
-      const document = rest[0] === "v3" ? openApiV3(rest.slice(1), kinds.all()) : rest.length === 1 && rest[0] === "v2" ? openApiV2(kinds.all()) : undefined
+      const document = rest[0] === "v3" ? openApiV3(rest.slice(1), kinds.all(), call.prefix) : rest.length === 1 && rest[0] === "v2" ? openApiV2(kinds.all()) : undefined
       return document === undefined ? yield* KubeStatus.noSuchPath() : { code: 200, json: document }
     }
     const document = call.method === "GET" ? discovery(call.path, kinds.all()) : undefined

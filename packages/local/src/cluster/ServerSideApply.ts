@@ -1,8 +1,104 @@
 import { Effect } from "effect"
-import type { JsonObject } from "./Json.ts"
+import { differs, elements, fieldSet, managedFields, type Owner, ownable, ownersOf, removeAt, sameWriter, type Writer } from "./FieldOwnership.ts"
+import { at, equal, isList, isObject, type Json, type JsonObject, put, textAt } from "./Json.ts"
 import type { Kind } from "./Kind.ts"
 import { KubeStatus } from "./KubeStatus.ts"
-import type { Writer } from "./FieldOwnership.ts"
+import { identity, type Shape, shapeOf } from "./ListShape.ts"
 
-export const applied = (_kind: Kind, _current: JsonObject, _change: JsonObject, _writer: Writer, _force: boolean): Effect.Effect<{ readonly object: JsonObject }, KubeStatus> =>
-  Effect.fail(KubeStatus.methodNotAllowed())
+/** Applied fields over live ones; elements of keyed lists are matched by their keys and stay where they are. */
+const overlaid = (shape: Shape, live: Json | undefined, applied: Json): Json => {
+  if (isObject(applied) && isObject(live) && !shape.atomicMap) {
+    return Object.entries(applied).reduce<JsonObject>((object, [name, value]) => put(object, [name], overlaid(shape.field(name), object[name], value)), live)
+  }
+  const { list } = shape
+  if (isList(applied) && isList(live) && list !== "atomic") {
+    if (list === "set") return [...live, ...applied.filter((item) => !live.some((one) => equal(one, item)))]
+    const merged = [...live]
+    for (const item of applied) {
+      const key = identity(list.keys, item)
+      const position = merged.findIndex((one) => equal(identity(list.keys, one), key))
+      if (position >= 0) merged[position] = overlaid(shape.item(), merged[position], item)
+      else merged.push(item)
+    }
+    return merged
+  }
+  return applied
+}
+
+/** `.spec.containers[name="a"].image` */
+const shownPath = (path: string): string =>
+  elements(path)
+    .map((step) => {
+      const rest = step.slice(2)
+      if (step.startsWith("f:")) return `.${rest}`
+      const keys: Json = JSON.parse(rest)
+      return isObject(keys)
+        ? `[${Object.entries(keys)
+            .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
+            .join(",")}]`
+        : `[=${rest}]`
+    })
+    .join("")
+
+interface Clash {
+  readonly owner: Owner
+  readonly path: string
+}
+
+const shownOwner = ({ apiVersion, manager, operation, subresource, time }: Owner): string =>
+  `conflict with ${JSON.stringify(manager)}${subresource === "" ? "" : ` with subresource ${JSON.stringify(subresource)}`} using ${apiVersion}${operation === "Update" && time !== "" ? ` at ${time}` : ""}`
+
+const conflict = (clashes: ReadonlyArray<Clash>): KubeStatus => {
+  const owners = [...new Set(clashes.map(({ owner }) => shownOwner(owner)))]
+  const lines = owners.map((owner) => {
+    const paths = clashes.flatMap((clash) => (shownOwner(clash.owner) === owner ? [shownPath(clash.path)] : []))
+    return paths.length === 1 ? `${owner}: ${paths[0]}` : `${owner.replace("conflict", "conflicts")}:\n${paths.map((path) => `- ${path}`).join("\n")}`
+  })
+  const count = clashes.length
+  return new KubeStatus({
+    code: 409,
+    reason: "Conflict",
+    message: `Apply failed with ${count} conflict${count === 1 ? "" : "s"}: ${lines.join("\n")}`,
+    details: { causes: clashes.map(({ owner, path }) => ({ reason: "FieldManagerConflict", message: shownOwner(owner), field: shownPath(path) })) }
+  })
+}
+
+/**
+ * Server-side apply: the writer owns exactly the fields that it sends. What it sent before and no longer sends goes, unless somebody else owns
+ * it too; a field that another owns with another value is a 409, or with `force` the writer's own.
+ */
+export const applied = Effect.fnUntraced(function* (
+  kind: Kind,
+  current: JsonObject,
+  configuration: JsonObject,
+  writer: Writer,
+  force: boolean
+): Effect.fn.Return<{ readonly object: JsonObject; readonly managed: Json }, KubeStatus> {
+  if (at(configuration, "metadata", "managedFields") !== undefined) return yield* KubeStatus.badRequest("metadata.managedFields must be nil")
+  const shape = shapeOf(kind)
+  const wanted = ownable(kind, configuration, writer.subresource)
+  const fields = new Set(fieldSet(shape, wanted))
+  const owners = ownersOf(at(current, "metadata", "managedFields"))
+  const mine = owners.find((owner) => sameWriter(owner, writer, "Apply"))
+  const others = owners.filter((owner) => owner !== mine)
+  const clashes = others.flatMap((owner) =>
+    [...fields].filter((path) => owner.fields.has(path) && differs(path, current, wanted)).map((path): Clash => ({ owner, path }))
+  )
+  if (clashes.length > 0 && !force) return yield* conflict(clashes)
+  const remaining = others.map(
+    (owner): Owner => ({ ...owner, fields: new Set([...owner.fields].filter((path) => !clashes.some((clash) => clash.owner === owner && clash.path === path))) })
+  )
+  const claimed = [...fields, ...remaining.flatMap((owner) => [...owner.fields])]
+  const isClaimed = (path: string) => claimed.some((one) => one.startsWith(path))
+  const dropped = [...(mine?.fields ?? [])].filter((path) => !isClaimed(path)).sort((a, b) => b.length - a.length)
+  const overlay = overlaid(shape, current, wanted)
+  const left = dropped.reduce<Json>((object, path) => removeAt(object, elements(path), isClaimed) ?? {}, overlay)
+  const asked = textAt(configuration, "metadata", "resourceVersion")
+  const object = isObject(left) ? left : current
+  const same = mine !== undefined && equal([...mine.fields].sort(), [...fields].sort()) && equal(object, current)
+  const owner: Owner = { ...writer, operation: "Apply", time: same ? mine.time : writer.time, fields }
+  return {
+    object: asked === "" ? object : put(object, ["metadata", "resourceVersion"], asked),
+    managed: managedFields(mine === undefined ? [...remaining, owner] : owners.map((one) => (one === mine ? owner : (remaining[others.indexOf(one)] ?? one))))
+  }
+})

@@ -54,7 +54,7 @@ const writer = (target: Target, options: WriteOptions, time: string): Writer => 
 const checked = (kind: Kind, name: string, object: JsonObject, strict: boolean, more: (admitted: JsonObject) => ReadonlyArray<Parameters<typeof KubeStatus.invalid>[2][number]>) => {
   const admitted = admit(kind, object)
   if (strict && admitted.unknown.length > 0) {
-    return Effect.fail(KubeStatus.badRequest(`strict decoding error: ${admitted.unknown.map((path) => `unknown field "${path}"`).join(", ")}`))
+    return Effect.fail(KubeStatus.badRequest(`${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${admitted.unknown.map((path) => `unknown field "${path}"`).join(", ")}`))
   }
   const causes = [...admitted.causes, ...more(admitted.object)]
   return causes.length > 0 ? Effect.fail(KubeStatus.invalid(kind, name, causes)) : Effect.succeed(admitted.object)

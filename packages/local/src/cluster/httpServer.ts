@@ -40,12 +40,10 @@ const send = Effect.fnUntraced(function* (response: ServerResponse, answer: Answ
   }
   const text = "text" in answer
   const body = text ? answer.text : JSON.stringify(answer.json)
-  const warning = text ? undefined : answer.warning
   response.writeHead(answer.code, {
     "content-type": text ? "text/plain; charset=utf-8" : "application/json",
     "content-length": Buffer.byteLength(body),
-    "cache-control": "no-cache, private",
-    ...(warning === undefined ? {} : { warning: `299 - ${JSON.stringify(warning)}` })
+    "cache-control": "no-cache, private"
   })
   response.end(body)
 })
@@ -62,6 +60,7 @@ const callOf = Effect.fnUntraced(function* (request: IncomingMessage, authorize:
   const call: Call = {
     method: request.method ?? "GET",
     path: segments,
+    prefix: url.pathname.slice(0, url.pathname.length - path.length),
     query: url.searchParams,
     accept: request.headers.accept ?? "",
     mediaType: (request.headers["content-type"] ?? "application/json").split(";")[0]?.trim() ?? "",
