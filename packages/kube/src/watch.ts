@@ -97,7 +97,11 @@ export const watchResource = <A extends KubeObject>(
       const read = Effect.fnUntraced(function* (line: string) {
         const decoded = Option.getOrUndefined(decodeLine(line))
         if (decoded === undefined) return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} sent a line that is no event` })
-        if (decoded.type === "ERROR") return yield* fromStatusObject(decoded.object)
+        if (decoded.type === "ERROR") {
+          // The server says that it cannot go on from here, so neither can the next watch.
+          state.resourceVersion = undefined
+          return yield* fromStatusObject(decoded.object)
+        }
         const version = Option.getOrUndefined(decodeVersion(decoded.object))?.metadata.resourceVersion
         heard = true
         state.failures = 0
@@ -126,11 +130,7 @@ export const watchResource = <A extends KubeObject>(
         Effect.succeed(
           Effect.gen(function* () {
             while (true) {
-              if (failure !== undefined) {
-                // The server says that it cannot go on from here, so neither can the next watch.
-                state.resourceVersion = undefined
-                return yield* failure
-              }
+              if (failure !== undefined) return yield* failure
               const next = yield* Effect.tryPromise({
                 try: () => chunks.next(),
                 catch: () => new KubeError({ reason: "Retryable", message: `the watch of ${what} was cut off` })

@@ -1,0 +1,309 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Deferred, Effect, Fiber, Metric, Queue, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import { KubeClient, Pod, type WatchEvent } from "../src/index.ts"
+import { type Answer, added, against, bookmark, line, page, pod, reset, status, watchedUntilEnd, watchedUntilReset, watching } from "./ApiServer.ts"
+
+const told = (event: WatchEvent<Pod>) =>
+  event._tag === "Synced" ? `Synced ${event.items.map((item) => item.metadata.name).join()}` : `${event._tag} ${event.object.metadata.name}`
+
+/** Watches until so many events have come, and gives them as short lines. */
+const watchFor = (count: number) =>
+  Effect.gen(function* () {
+    const client = yield* KubeClient
+    const events = yield* client.watch(Pod, { namespace: "default" }).pipe(Stream.take(count), Stream.runCollect)
+    return events.map(told)
+  })
+
+const tooOld = { kind: "Status", status: "Failure", code: 410, reason: "Expired", message: "too old resource version" }
+
+describe("watch", () => {
+  it.live("lists first, then tells each change", () =>
+    against([page([pod("a", "1")], "5"), watching(added("b", "6"), line("MODIFIED", pod("a", "7")), line("DELETED", pod("b", "8")))], (server) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* watchFor(4), ["Synced a", "Changed b", "Changed a", "Removed b"])
+        const query = server.requests[1]?.query
+        assert.deepStrictEqual([query?.get("watch"), query?.get("resourceVersion"), query?.get("allowWatchBookmarks")], ["true", "5", "true"])
+        const seconds = Number(query?.get("timeoutSeconds"))
+        assert.isTrue(seconds >= 300 && seconds <= 600)
+      })
+    )
+  )
+
+  it.live("goes on from the last bookmark when the server ends the watch, without another list", () =>
+    against([page([], "5"), watchedUntilEnd(added("a", "6"), bookmark("400")), watching(added("b", "401"))], (server) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* watchFor(3), ["Synced ", "Changed a", "Changed b"])
+        assert.strictEqual(server.requests[2]?.query.get("resourceVersion"), "400")
+      })
+    )
+  )
+
+  it.live("an event split over many packets, and many events in one, are all told", () => {
+    const bytes = Buffer.from(added("ünïcode", "6") + added("b", "7") + added("c", "8"))
+    const dribble: Answer = ({ response }) => {
+      response.writeHead(200)
+      const next = (at: number) => {
+        if (at < bytes.length) response.write(bytes.subarray(at, at + 7), () => next(at + 7))
+      }
+      next(0)
+    }
+    return against([page([], "5"), dribble], () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* watchFor(4), ["Synced ", "Changed ünïcode", "Changed b", "Changed c"])
+      })
+    )
+  })
+
+  it.live("a reset connection is opened again from the last event", () =>
+    against([page([], "5"), watchedUntilReset(added("a", "6")), watching(added("b", "7"))], (server) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* watchFor(3), ["Synced ", "Changed a", "Changed b"])
+        assert.strictEqual(server.requests[2]?.query.get("resourceVersion"), "6")
+      })
+    )
+  )
+
+  it.live("a list and a watch that fail for a while are tried until they succeed", () =>
+    against(
+      [
+        reset,
+        status(500, "InternalError", "etcd has no leader"),
+        page([pod("a", "1")], "5"),
+        status(503, "ServiceUnavailable", "starting"),
+        reset,
+        status(429, "TooManyRequests", "wait", { "retry-after": "0" }),
+        watching(added("b", "6"))
+      ],
+      (server) =>
+        Effect.gen(function* () {
+          assert.deepStrictEqual(yield* watchFor(2), ["Synced a", "Changed b"])
+          assert.deepStrictEqual(
+            server.requests.map((each) => (each.isWatch ? each.query.get("resourceVersion") : "list")),
+            ["list", "list", "list", "5", "5", "5", "5"]
+          )
+        })
+    )
+  )
+
+  it.effect("waits as long as Retry-After asks, although its own back-off is shorter", () =>
+    against(
+      [status(429, "TooManyRequests", "wait", { "retry-after": "7" }), page([], "5"), watching()],
+      (server) =>
+        Effect.gen(function* () {
+          const fiber = yield* Effect.forkChild(watchFor(1))
+          yield* server.request(1)
+          while (server.requests.length < 2) {
+            yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+            yield* TestClock.adjust("100 millis")
+          }
+          assert.isAtLeast(yield* Clock.currentTimeMillis, 7000)
+          assert.deepStrictEqual(yield* Fiber.join(fiber), ["Synced "])
+        }),
+      { requestTimeout: "30 days", watchIdle: "30 days" }
+    )
+  )
+
+  it.live("410 as a status leads to a new list", () =>
+    against([page([pod("a", "1")], "5"), status(410, "Expired", "too old"), page([pod("b", "8")], "9"), watching(added("c", "10"))], (server) =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* watchFor(3), ["Synced a", "Synced b", "Changed c"])
+        assert.strictEqual(server.requests[3]?.query.get("resourceVersion"), "9")
+      })
+    )
+  )
+
+  it.live("410 inside a stream that stays open leads to a new list at once, and the stream is closed", () =>
+    against([page([], "5"), watching(added("a", "6") + line("ERROR", tooOld)), page([pod("b", "8")], "9"), watching(added("c", "10"))], (server) =>
+      Effect.gen(function* () {
+        const old = yield* Effect.forkChild(Effect.flatMap(server.request(2), ({ socket }) => server.until(() => socket.destroyed)))
+        assert.deepStrictEqual(yield* watchFor(4), ["Synced ", "Changed a", "Synced b", "Changed c"])
+        yield* Fiber.join(old)
+      })
+    )
+  )
+
+  it.live("another error inside the stream leads to a new list as well", () =>
+    against(
+      [
+        page([], "5"),
+        watching(line("ERROR", { kind: "Status", code: 500, message: "etcd event received with PrevKv=nil" })),
+        page([pod("b", "8")], "9"),
+        watching()
+      ],
+      () =>
+        Effect.gen(function* () {
+          assert.deepStrictEqual(yield* watchFor(2), ["Synced ", "Synced b"])
+        })
+    )
+  )
+
+  it.live("an event that does not match the schema, or is no JSON, does not end the stream", () =>
+    against(
+      [
+        page([], "5"),
+        watching(line("ADDED", { metadata: { name: "x", resourceVersion: "6" }, spec: 1 }), added("a", "7"), "{not json\n"),
+        watching(added("b", "8"))
+      ],
+      (server) =>
+        Effect.gen(function* () {
+          assert.deepStrictEqual(yield* watchFor(3), ["Synced ", "Changed a", "Changed b"])
+          assert.strictEqual(server.requests[2]?.query.get("resourceVersion"), "7")
+        })
+    )
+  )
+
+  it.live("a watch on which nothing comes any more is opened again", () =>
+    against(
+      [page([], "5"), watching(added("a", "6")), watching(added("b", "7"))],
+      (server) =>
+        Effect.gen(function* () {
+          assert.deepStrictEqual(yield* watchFor(3), ["Synced ", "Changed a", "Changed b"])
+          assert.strictEqual(server.requests[2]?.query.get("resourceVersion"), "6")
+        }),
+      { watchIdle: "50 millis" }
+    )
+  )
+
+  it.live("a full list comes again after its time, so that nothing missed is missed for ever", () =>
+    against(
+      [page([], "5"), watchedUntilEnd(added("a", "6")), page([pod("a", "6"), pod("missed", "3")], "7"), watching()],
+      () =>
+        Effect.gen(function* () {
+          assert.deepStrictEqual(yield* watchFor(3), ["Synced ", "Changed a", "Synced a,missed"])
+        }),
+      { relistEvery: 0 }
+    )
+  )
+
+  for (const [code, reason] of [
+    [403, "Denied"],
+    [404, "NotFound"]
+  ] as const) {
+    it.live(`fails when the first answer is ${code}`, () =>
+      against([status(code, "x", "no")], () =>
+        Effect.gen(function* () {
+          assert.strictEqual((yield* Effect.flip(watchFor(1))).reason, reason)
+        })
+      )
+    )
+  }
+
+  it.live("access that was granted before is asked for again before the watch gives up", () => {
+    const denied = status(403, "Forbidden", "no")
+    return against([page([], "5"), denied, denied, page([pod("a", "6")], "7"), watching(added("b", "8"))], () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* watchFor(3), ["Synced ", "Synced a", "Changed b"])
+      })
+    )
+  })
+
+  it.live("access that stays refused fails the watch", () =>
+    against([page([], "5")], (server) =>
+      Effect.gen(function* () {
+        server.otherwise = status(403, "Forbidden", "no")
+        assert.strictEqual((yield* Effect.flip(watchFor(2))).reason, "Denied")
+      })
+    )
+  )
+
+  it.live("an interrupted watch closes its socket", () =>
+    against([page([], "5"), watching(added("a", "6"))], (server) =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        const events = yield* Queue.unbounded<string>()
+        const fiber = yield* client.watch(Pod, {}).pipe(
+          Stream.runForEach((event) => Queue.offer(events, told(event))),
+          Effect.forkChild
+        )
+        yield* Queue.takeN(events, 2)
+        const { socket } = yield* server.request(2)
+        yield* Fiber.interrupt(fiber)
+        yield* server.until(() => socket.destroyed)
+      })
+    )
+  )
+
+  it.live("a watch interrupted during its list never opens", () =>
+    against([], (server) =>
+      Effect.gen(function* () {
+        const fiber = yield* Effect.forkChild(watchFor(1))
+        const list = yield* server.request(1)
+        yield* Fiber.interrupt(fiber)
+        page([], "5")(list)
+        yield* server.until(() => server.sockets.size === 0)
+        assert.strictEqual(server.requests.length, 1)
+      })
+    )
+  )
+
+  it.live("a slow consumer stops the server, not our memory, and loses nothing", () => {
+    const total = 400
+    const padding = "x".repeat(200_000)
+    let written = 0
+    const flood: Answer = ({ response }) => {
+      response.writeHead(200)
+      const next = () => {
+        while (written < total) {
+          written += 1
+          if (!response.write(line("ADDED", pod(`p${written}`, `${written + 5}`, { annotations: { padding } })))) return void response.once("drain", next)
+        }
+      }
+      next()
+    }
+    return against([page([], "5"), flood], () =>
+      Effect.gen(function* () {
+        const client = yield* KubeClient
+        const first = yield* Deferred.make<void>()
+        const go = yield* Deferred.make<void>()
+        const names: Array<string> = []
+        const fiber = yield* client.watch(Pod, {}).pipe(
+          Stream.filter((event) => event._tag === "Changed"),
+          Stream.take(total),
+          Stream.runForEach((event) =>
+            Effect.gen(function* () {
+              yield* Deferred.succeed(first, undefined)
+              yield* Deferred.await(go)
+              names.push(event.object.metadata.name)
+            })
+          ),
+          Effect.forkChild
+        )
+        yield* Deferred.await(first)
+        // The server is stopped once the kernel's buffers are full: 80 MB would never fit.
+        let seen = -1
+        for (let quiet = 0; quiet < 20; ) {
+          yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 5)))
+          quiet = written === seen ? quiet + 1 : 0
+          seen = written
+        }
+        assert.isBelow(written, total)
+        yield* Deferred.succeed(go, undefined)
+        yield* Fiber.join(fiber)
+        assert.deepStrictEqual(
+          names,
+          Array.from({ length: total }, (_, at) => `p${at + 1}`)
+        )
+      })
+    )
+  })
+
+  it.effect("tells how long ago it last heard from the server, and forgets that when it ends", () =>
+    against(
+      [page([], "5"), watching()],
+      (server) =>
+        Effect.gen(function* () {
+          const age = Effect.map(Metric.snapshot, (all) => all.find(({ id }) => id === "seatrial_kube_watch_last_event_age_seconds"))
+          const fiber = yield* Effect.forkChild(watchFor(2))
+          yield* server.request(2)
+          yield* TestClock.adjust("40 seconds")
+          const seen = yield* age
+          assert.strictEqual(seen?.type === "Gauge" ? seen.state.value : undefined, 40)
+          assert.strictEqual(seen?.attributes?.resource, "pods")
+          yield* Fiber.interrupt(fiber)
+          assert.isUndefined(yield* age)
+        }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())),
+      { requestTimeout: "30 days", watchIdle: "30 days" }
+    )
+  )
+})
