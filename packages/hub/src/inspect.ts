@@ -53,7 +53,6 @@ const Entry = Schema.Struct({
 })
 
 const toFile = (entry: ListFileEntry): Result.Result<RepositoryFile, Unreadable> => {
-  if (!isPlainPath(entry.path)) return Result.fail(new Unreadable({ reason: "The repository lists a file whose name is no plain path." }))
   const known = Schema.decodeUnknownOption(Entry)(entry)
   if (Option.isNone(known)) return Result.fail(new Unreadable({ reason: "The repository lists a file without a credible size and hash." }))
   const { lfs, oid, path, size } = known.value
@@ -65,7 +64,7 @@ const listRoot = Effect.fnUntraced(function* (connection: HubConnection, repo: s
   const entries = yield* connection.library(async (params) => {
     const found: Array<ListFileEntry> = []
     for await (const entry of listFiles({ ...params, repo: { type: "model", name: repo }, revision: commit })) {
-      if (entry.type === "file") found.push(entry)
+      found.push(entry)
       if (found.length > maxFiles) break
     }
     return found
@@ -73,6 +72,8 @@ const listRoot = Effect.fnUntraced(function* (connection: HubConnection, repo: s
   if (entries.length > maxFiles) return yield* new Unreadable({ reason: `The repository has more than ${maxFiles} files.` })
   const files = new Map<string, RepositoryFile>()
   for (const entry of entries) {
+    if (!isPlainPath(entry.path)) return yield* new Unreadable({ reason: "The repository lists a file whose name is no plain path." })
+    if (entry.type !== "file") continue
     const file = yield* Effect.fromResult(toFile(entry))
     files.set(file.path, file)
   }

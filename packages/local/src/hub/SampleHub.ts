@@ -32,10 +32,9 @@ export class SampleHub extends Context.Service<SampleHub, { /** `http://127.0.0.
     Layer.effect(
       SampleHub,
       Effect.gen(function* () {
-        const repositories = options.repositories ?? sampleRepositories()
         const server = createServer(
           answerHub({
-            repositories: new Map(repositories.map((repository) => [repository.name.toLowerCase(), repository])),
+            repositories: new Map((options.repositories ?? sampleRepositories()).map((repository) => [repository.name.toLowerCase(), repository])),
             token: options.token ?? sampleHubToken,
             pageSize: options.pageSize ?? 1_000,
             faults: options.faults ?? (() => undefined)

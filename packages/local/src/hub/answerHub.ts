@@ -1,6 +1,6 @@
-import { Option, Schema } from "effect"
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import { text } from "node:stream/consumers"
+import { Option, Schema } from "effect"
 import type { HubFault, HubRequest } from "./HubFault.ts"
 import { findCommit, type SampleCommit, type SampleFile, type SampleRepository } from "./SampleRepository.ts"
 import { sendFile } from "./sendFile.ts"
@@ -57,9 +57,7 @@ const listTree = (commit: SampleCommit, folder: string, recursive: boolean): Rea
 const decodeConfig = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ architectures: Schema.optionalKey(Schema.Json), model_type: Schema.optionalKey(Schema.Json) }))
 )
-const decodePathsInfo = Schema.decodeUnknownOption(
-  Schema.fromJsonString(Schema.Struct({ paths: Schema.Array(Schema.String) }))
-)
+const decodePathsInfo = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ paths: Schema.Array(Schema.String) })))
 
 /** The part of `config.json` that the hub shows with a model. */
 const modelConfig = (commit: SampleCommit): unknown => {

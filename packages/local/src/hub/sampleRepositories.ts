@@ -1,8 +1,23 @@
 import { makeTinyChat } from "@seatrial/engines/sample"
+import { Schema } from "effect"
 import { giantConfig, giantWeights } from "./giant.ts"
 import { makeRepository, type SampleRepository } from "./SampleRepository.ts"
 
 type Files = Readonly<Record<string, string | Uint8Array>>
+
+const pick = (files: Files, pattern: RegExp): Files => Object.fromEntries(Object.entries(files).filter(([path]) => pattern.test(path)))
+
+const decodeObject = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json)))
+
+/** A configuration that sends engines to a Python module of the repository. */
+const withAutoMap = (config: string | Uint8Array | undefined): string =>
+  json({
+    ...decodeObject(Buffer.from(config ?? "{}").toString()),
+    auto_map: { AutoConfig: "modeling_tiny.TinyConfig", AutoModelForCausalLM: "modeling_tiny.TinyForCausalLM" }
+  })
+
+/** Of every sample's weights. */
+const seed = 7
 
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
@@ -11,8 +26,8 @@ const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
  * and one that is far too large, of which only the headers exist.
  */
 export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {
-  const first = files(1)
-  const second = files(2)
+  const first: Files = Object.fromEntries(makeTinyChat({ seed, variant: "first" }))
+  const second: Files = Object.fromEntries(makeTinyChat({ seed, variant: "second" }))
   const tokenizer = pick(second, /^(tokenizer.*\.json|special_tokens_map\.json|generation_config\.json)$/)
   return [
     makeRepository({

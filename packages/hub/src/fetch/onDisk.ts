@@ -1,0 +1,29 @@
+import { open } from "node:fs/promises"
+import { Effect, Predicate } from "effect"
+import { HubUnavailable } from "../failures.ts"
+
+const codeOf = (error: unknown): unknown => (Predicate.hasProperty(error, "code") ? error.code : undefined)
+
+/** Work on the file system. A full disk is an error that whoever runs the download can act on; every other failure is a defect. */
+export const onDisk = <A>(work: () => Promise<A>): Effect.Effect<A, HubUnavailable> =>
+  Effect.tryPromise({ try: work, catch: (error) => error }).pipe(
+    Effect.catch((error) =>
+      codeOf(error) === "ENOSPC" || codeOf(error) === "EDQUOT"
+        ? Effect.fail(new HubUnavailable({ message: "There is no space left for the files of the model." }))
+        : Effect.die(error)
+    )
+  )
+
+/** Whether a rename failed because its source is gone, or because its target is there. */
+export const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT"
+export const isOccupied = (error: unknown): boolean => codeOf(error) === "EEXIST" || codeOf(error) === "ENOTEMPTY" || codeOf(error) === "ENOTDIR"
+
+/** Makes what a directory lists outlive a loss of power. */
+export const syncDirectory = async (path: string): Promise<void> => {
+  const handle = await open(path, "r")
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}

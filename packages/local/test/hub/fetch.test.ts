@@ -1,0 +1,259 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import type { RepositoryFacts } from "@seatrial/domain"
+import type { FetchProgress, Hub } from "@seatrial/hub"
+import { Deferred, Effect, Fiber, Option, Redacted, Schema } from "effect"
+import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
+import { sampleHubToken } from "../../src/hub/SampleHub.ts"
+import { makeRepository } from "../../src/hub/SampleRepository.ts"
+import { safetensors, tinyFiles } from "./tinyFiles.ts"
+import { withHub } from "./withHub.ts"
+
+const none = Option.none<Redacted.Redacted<string>>()
+const weights = "model.safetensors"
+const dataBytes = 2_000_000
+const files = {
+  ...tinyFiles(1),
+  [weights]: safetensors({ a: { dtype: "F32", shape: [dataBytes / 4], data_offsets: [0, dataBytes] } }, dataBytes, 1)
+}
+const repositories = [makeRepository({ name: "odd/model", commits: [{ title: "Weights of two megabytes", files }] })]
+
+const temporary = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-hub-"))),
+  (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+)
+
+interface Scene {
+  readonly hub: Hub["Service"]
+  readonly facts: RepositoryFacts
+  /** Where the download goes; its parent is empty at first. */
+  readonly directory: string
+  readonly parent: string
+  readonly asked: ReadonlyArray<HubRequest>
+  readonly fetch: (onProgress?: (progress: FetchProgress) => Effect.Effect<void>) => ReturnType<Hub["Service"]["fetch"]>
+}
+
+/** An inspected repository and an empty place to download it to. `faults` are for its weights alone, while they are downloaded. */
+const scene = <A, E>(use: (scene: Scene) => Effect.Effect<A, E>, faults: (request: HubRequest) => HubFault | undefined = () => undefined) => {
+  let armed = false
+  return withHub(
+    (hub, asked) =>
+      Effect.gen(function* () {
+        const parent = yield* temporary
+        const facts = yield* hub.inspect({ repo: "odd/model" }, none)
+        armed = true
+        const directory = join(parent, facts.commit)
+        const { commit, files, repo } = facts
+        const fetch: Scene["fetch"] = (onProgress) =>
+          hub.fetch({ repo, commit, files, directory, token: none, ...(onProgress === undefined ? {} : { onProgress }) })
+        return yield* use({ hub, facts, directory, parent, asked, fetch })
+      }).pipe(Effect.scoped),
+    { repositories, faults: (request) => (armed && request.file === weights ? faults(request) : undefined), settings: { HUB_TIMEOUT: "300 millis" } }
+  )
+}
+
+/** The directory holds exactly the commit's files, and its parent nothing else. */
+const assertWhole = ({ directory, facts, parent }: Scene) =>
+  Effect.promise(async () => {
+    assert.deepStrictEqual(await readdir(parent), [facts.commit])
+    const names = facts.files.map(({ path }) => path)
+    assert.deepStrictEqual((await readdir(directory)).sort(), [".seatrial-manifest.json", ...names])
+    for (const [name, content] of Object.entries(files)) {
+      if (names.includes(name)) assert.isTrue(Buffer.from(content).equals(await readFile(join(directory, name))), name)
+    }
+  })
+
+const assertAbsent = ({ directory, parent }: Scene) => Effect.promise(async () => assert.notInclude(await readdir(parent), directory.slice(parent.length + 1)))
+
+describe("fetch", () => {
+  it.live("brings every file that serving needs, tells how far it is, and asks for nothing the second time", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        const seen: Array<FetchProgress> = []
+        yield* scene.fetch((progress) => Effect.sync(() => seen.push(progress)))
+        yield* assertWhole(scene)
+        const total = scene.facts.files.reduce((sum, { size }) => sum + size, 0)
+        assert.deepStrictEqual(seen.at(-1), { bytes: total, totalBytes: total })
+        for (const [index, { bytes }] of seen.entries()) assert.isAtLeast(bytes, seen[index - 1]?.bytes ?? 0)
+        const before = scene.asked.length
+        yield* scene.fetch()
+        assert.strictEqual(scene.asked.length, before)
+      })
+    )
+  )
+
+  it.live("fails with the number of files that differ, once the second download differs too, and shows no directory", () =>
+    scene(
+      (scene) =>
+        Effect.gen(function* () {
+          const before = scene.asked.length
+          const error = yield* Effect.flip(scene.fetch())
+          assert.strictEqual(error._tag, "WeightsMismatch")
+          if (error._tag === "WeightsMismatch") {
+            assert.strictEqual(
+              error.detail,
+              `1 of ${scene.facts.files.length} files differs from commit ${scene.facts.commit.slice(0, 7)} after two downloads.`
+            )
+          }
+          assert.strictEqual(scene.asked.slice(before).filter(({ file }) => file === weights).length, 2)
+          yield* assertAbsent(scene)
+        }),
+      () => ({ kind: "corrupt", offset: dataBytes / 2 })
+    )
+  )
+
+  const once = (fault: HubFault) => {
+    let sent = false
+    return () => {
+      if (sent) return undefined
+      sent = true
+      return fault
+    }
+  }
+  it.live.each([
+    ["a corrupted body", { kind: "corrupt", offset: 1_000 }],
+    ["a body that ends early", { kind: "cut", after: 500_000 }],
+    ["a body that stops", { kind: "stall", after: 500_000 }],
+    ["another range than was asked for", { kind: "shift", by: 5 }],
+    ["an ignored range", { kind: "whole" }],
+    ["a status of 503", { kind: "status", status: 503 }],
+    ["a status of 429", { kind: "status", status: 429, headers: { "retry-after": "0" } }]
+  ] as const satisfies ReadonlyArray<readonly [string, HubFault]>)("gets over %s", ([, fault]) =>
+    scene((scene) => Effect.andThen(scene.fetch(), assertWhole(scene)), once(fault))
+  )
+
+  it.live.each([
+    ["cuts every answer short", { kind: "cut", after: 100 }],
+    ["always sends other ranges", { kind: "shift", by: 5 }],
+    ["always fails", { kind: "status", status: 500 }]
+  ] as const satisfies ReadonlyArray<readonly [string, HubFault]>)("gives up after a bounded number of requests where the hub %s", ([, fault]) =>
+    scene(
+      (scene) =>
+        Effect.gen(function* () {
+          const before = scene.asked.length
+          assert.strictEqual((yield* Effect.flip(scene.fetch()))._tag, "HubUnavailable")
+          assert.strictEqual(scene.asked.slice(before).filter(({ file }) => file === weights).length, 4)
+          yield* assertAbsent(scene)
+        }),
+      () => fault
+    )
+  )
+
+  it.live.prop(
+    "gives the same bytes after it was stopped anywhere, and asks only for what is missing",
+    [Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: dataBytes }))],
+    ([stopAt]) =>
+      scene((scene) =>
+        Effect.gen(function* () {
+          const reached = yield* Deferred.make<number>()
+          const fiber = yield* Effect.forkChild(
+            scene.fetch(({ bytes }) => (bytes >= stopAt ? Effect.andThen(Deferred.succeed(reached, bytes), Effect.never) : Effect.void))
+          )
+          const had = yield* Deferred.await(reached)
+          yield* Fiber.interrupt(fiber)
+          yield* assertAbsent(scene)
+          const kept = yield* Effect.promise(async () => {
+            const [partial = ""] = await readdir(scene.parent)
+            const status = await stat(join(scene.parent, partial, `${weights}.part`)).catch(() => stat(join(scene.parent, partial, weights)))
+            return status.size
+          })
+          assert.isAtLeast(had, stopAt)
+          const before = scene.asked.length
+          yield* scene.fetch()
+          yield* assertWhole(scene)
+          const again = scene.asked.slice(before).filter(({ file }) => file === weights)
+          const size = files[weights].length
+          assert.deepStrictEqual(
+            again.map(({ range }) => range),
+            kept === size ? [] : [`bytes=${kept}-${size - 1}`]
+          )
+        })
+      ),
+    { arbitrary: { runs: 12 } }
+  )
+
+  it.live("begins a file anew where what was left of it is not the commit's", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        const reached = yield* Deferred.make<void>()
+        const fiber = yield* Effect.forkChild(
+          scene.fetch(({ bytes }) => (bytes >= dataBytes / 2 ? Effect.andThen(Deferred.succeed(reached, undefined), Effect.never) : Effect.void))
+        )
+        yield* Deferred.await(reached)
+        yield* Fiber.interrupt(fiber)
+        yield* Effect.promise(async () => {
+          const [partial] = await readdir(scene.parent)
+          await writeFile(join(scene.parent, partial ?? "", `${weights}.part`), Buffer.alloc(dataBytes / 4))
+        })
+        yield* scene.fetch()
+        yield* assertWhole(scene)
+      })
+    )
+  )
+
+  it.live("lets several downloads into one directory run at once", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        yield* Effect.all([scene.fetch(), scene.fetch(), scene.fetch()], { concurrency: "unbounded" })
+        yield* assertWhole(scene)
+      })
+    )
+  )
+
+  it.live("replaces a directory that is not the commit's", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        yield* Effect.promise(async () => {
+          await mkdir(scene.directory)
+          await writeFile(join(scene.directory, "model.py"), "")
+        })
+        yield* scene.fetch()
+        yield* assertWhole(scene)
+      })
+    )
+  )
+
+  it.live("takes no file that an engine could run, whatever the list says", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        const { commit, repo } = scene.facts
+        for (const path of ["modeling.py", "pytorch_model.bin", "../config.json", "a/model.safetensors", ".hidden"]) {
+          const file = { path, size: 1, blob_id: "0".repeat(40), sha256: null }
+          const error = yield* Effect.flip(scene.hub.fetch({ repo, commit, files: [file], directory: scene.directory, token: none }))
+          assert.strictEqual(error._tag, "HubRefusal")
+        }
+        yield* assertAbsent(scene)
+      })
+    )
+  )
+
+  it.live("says that there is no room before it asks for anything", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        const before = scene.asked.length
+        const file = { path: weights, size: 2 ** 50, blob_id: "0".repeat(40), sha256: "0".repeat(64) }
+        const { commit, repo } = scene.facts
+        const error = yield* Effect.flip(scene.hub.fetch({ repo, commit, files: [file], directory: scene.directory, token: none }))
+        assert.strictEqual(error._tag, "HubUnavailable")
+        if (error._tag === "HubUnavailable") assert.match(error.message, /bytes are free/)
+        assert.strictEqual(scene.asked.length, before)
+      })
+    )
+  )
+
+  it.live("refuses a gated repository without a token and downloads it with one", () =>
+    withHub((hub) =>
+      Effect.gen(function* () {
+        const token = Option.some(Redacted.make(sampleHubToken))
+        const directory = join(yield* temporary, "gated")
+        const { commit, files, repo } = yield* hub.inspect({ repo: "seatrial/tiny-chat-gated" }, token)
+        const error = yield* Effect.flip(hub.fetch({ repo, commit, files, directory, token: none }))
+        assert.strictEqual(error._tag === "HubRefusal" && error.code, "no_hub_connection")
+        yield* hub.fetch({ repo, commit, files, directory, token })
+        assert.include(yield* Effect.promise(() => readdir(directory)), weights)
+      }).pipe(Effect.scoped)
+    )
+  )
+})

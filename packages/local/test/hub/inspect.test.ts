@@ -1,0 +1,235 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { HubRefusal, HubUnavailable } from "@seatrial/hub"
+import { Effect, Option, Redacted } from "effect"
+import { giantWeightsBytes } from "../../src/hub/giant.ts"
+import type { HubFault } from "../../src/hub/HubFault.ts"
+import { sampleHubToken } from "../../src/hub/SampleHub.ts"
+import { type CommitContent, makeRepository } from "../../src/hub/SampleRepository.ts"
+import { sampleRepositories } from "../../src/hub/sampleRepositories.ts"
+import { safetensors, tinyConfig, tinyFiles, tinyWeightsBytes } from "./tinyFiles.ts"
+import { withHub } from "./withHub.ts"
+
+const tiny = sampleRepositories().find(({ name }) => name === "seatrial/tiny-chat")
+const small = makeRepository({ name: "odd/small", commits: [{ title: "Small", files: tinyFiles(1) }] })
+const none = Option.none<Redacted.Redacted<string>>()
+const token = Option.some(Redacted.make(sampleHubToken))
+
+const refusalOf = (effect: Effect.Effect<unknown, HubRefusal | HubUnavailable>) =>
+  Effect.flatMap(Effect.flip(effect), (error) => (error._tag === "HubRefusal" ? Effect.succeed(error) : Effect.die(error)))
+
+const repository = (files: CommitContent["files"]) => makeRepository({ name: "odd/model", commits: [{ title: "Odd", files }] })
+
+describe("inspect", () => {
+  it.live("pins the default branch, a tag and the beginning of a commit to full commits", () =>
+    withHub((hub) =>
+      Effect.gen(function* () {
+        const [newest, oldest] = tiny?.commits ?? []
+        const main = yield* hub.inspect({ repo: "seatrial/tiny-chat" }, none)
+        const tag = yield* hub.inspect({ repo: "seatrial/tiny-chat", ref: "v1" }, none)
+        const short = yield* hub.inspect({ repo: "seatrial/tiny-chat", ref: oldest?.id.slice(0, 8) }, none)
+        const full = yield* hub.inspect({ repo: "seatrial/tiny-chat", ref: newest?.id }, none)
+        assert.deepStrictEqual(
+          [main, tag, short, full].map(({ commit }) => commit as string),
+          [newest?.id, oldest?.id, oldest?.id, newest?.id]
+        )
+        assert.deepStrictEqual([main.ref, tag.ref], ["main", "v1"])
+      })
+    )
+  )
+
+  it.live("tells what serving needs, in few requests that all name the commit but the first", () =>
+    withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          const facts = yield* hub.inspect({ repo: "odd/small" }, none)
+          assert.strictEqual(facts.weights_bytes, tinyWeightsBytes)
+          assert.strictEqual(facts.parameters, tinyWeightsBytes / 4)
+          assert.strictEqual(facts.license, "apache-2.0")
+          assert.strictEqual(facts.chat_template, "{{ messages[0].content }}")
+          assert.deepStrictEqual(facts.config, {
+            architecture: "LlamaForCausalLM",
+            model_type: "llama",
+            num_layers: 2,
+            hidden_size: 64,
+            num_attention_heads: 4,
+            num_kv_heads: 2,
+            head_dim: 16,
+            vocab_size: 512,
+            native_context: 512,
+            sliding_window: null,
+            dtype: "float32",
+            quantization: "none"
+          })
+          assert.deepStrictEqual(
+            facts.files.map(({ path }) => path),
+            ["config.json", "generation_config.json", "model.safetensors", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json"]
+          )
+          assert.isAtMost(asked.length, 12)
+          for (const { path } of asked.slice(1)) assert.include(path, facts.commit)
+        }),
+      { repositories: [small] }
+    )
+  )
+
+  it.live("knows the giant's weights to the byte from headers alone, over several pages of files", () =>
+    withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          const facts = yield* hub.inspect({ repo: "seatrial/giant-70b" }, none)
+          assert.strictEqual(facts.weights_bytes, giantWeightsBytes)
+          assert.strictEqual(facts.weights_bytes, 141_107_412_992)
+          assert.strictEqual(facts.parameters, 70_553_706_496)
+          assert.strictEqual(facts.config.num_kv_heads, 8)
+          const shards = facts.files.filter(({ path }) => path.endsWith(".safetensors"))
+          assert.isAbove(shards.length, 20)
+          for (const { range, file } of asked) if (file?.endsWith(".safetensors")) assert.strictEqual(range, "bytes=0-131071")
+          assert.isAtMost(asked.length, shards.length + 12)
+        }),
+      { pageSize: 10 }
+    )
+  )
+
+  it.live("refuses each kind of repository that cannot be served by its code, with a remedy", () =>
+    withHub((hub) =>
+      Effect.gen(function* () {
+        const cases = [
+          [{ repo: "seatrial/absent" }, none, "repository_not_found"],
+          [{ repo: "seatrial/tiny-chat", ref: "absent" }, none, "revision_not_found"],
+          [{ repo: "seatrial/tiny-chat-gated" }, none, "no_hub_connection"],
+          [{ repo: "seatrial/tiny-chat-gated" }, Option.some(Redacted.make("hf_another")), "access_required"],
+          [{ repo: "seatrial/tiny-chat-remote-code" }, none, "remote_code_required"],
+          [{ repo: "seatrial/tiny-chat-pickled" }, none, "unsupported_format"]
+        ] as const
+        for (const [source, as, code] of cases) {
+          const refusal = yield* refusalOf(hub.inspect(source, as))
+          assert.strictEqual(refusal.code, code, source.repo)
+          assert.isAbove(refusal.remedy.length, 10)
+          assert.notInclude(refusal.message, "127.0.0.1")
+        }
+        const gated = yield* hub.inspect({ repo: "seatrial/tiny-chat-gated" }, token)
+        assert.isTrue(gated.gated)
+      })
+    )
+  )
+
+  it.live("shows a private repository to the holder of the token only", () =>
+    withHub(
+      (hub) =>
+        Effect.gen(function* () {
+          assert.strictEqual((yield* refusalOf(hub.inspect({ repo: "odd/private" }, none))).code, "repository_not_found")
+          assert.strictEqual((yield* hub.inspect({ repo: "odd/private" }, token)).weights_bytes, tinyWeightsBytes)
+        }),
+      { repositories: [makeRepository({ name: "odd/private", private: true, commits: [{ title: "Private", files: tinyFiles(1) }] })] }
+    )
+  )
+
+  it.live("refuses a license on the installation's list", () =>
+    withHub(
+      (hub) =>
+        Effect.gen(function* () {
+          assert.strictEqual((yield* refusalOf(hub.inspect({ repo: "seatrial/giant-70b" }, none))).code, "license_refused")
+          yield* hub.inspect({ repo: "seatrial/tiny-chat" }, none)
+        }),
+      { settings: { HUB_DENIED_LICENSES: "cc-by-nc-4.0, Llama3.1" } }
+    )
+  )
+
+  const good = tinyFiles(1)
+  const without = (path: string) => Object.fromEntries(Object.entries(good).filter(([name]) => name !== path))
+  const tensor = (begin: number, end: number) => ({ dtype: "F32", shape: [(end - begin) / 4], data_offsets: [begin, end] })
+  const index = (weight_map: Readonly<Record<string, string>>) => JSON.stringify({ metadata: {}, weight_map })
+  const one = safetensors({ a: tensor(0, 8) }, 8)
+  it.live.each([
+    ["no tokenizer", without("tokenizer.json"), "unsupported_format"],
+    ["no configuration", without("config.json"), "unsupported_format"],
+    ["a configuration that is no JSON", { ...good, "config.json": "{" }, "unsupported_format"],
+    ["a configuration that is a list", { ...good, "config.json": "[]" }, "unsupported_format"],
+    ["a configuration nested without end", { ...good, "config.json": `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}` }, "unsupported_format"],
+    ["a configuration that names a key twice", { ...good, "config.json": '{"architectures":["A"],"architectures":["B"]}' }, "unsupported_format"],
+    ["a configuration of eleven million bytes", { ...good, "config.json": JSON.stringify({ a: "x".repeat(11_000_000) }) }, "unsupported_format"],
+    ["layers below zero", { ...good, "config.json": JSON.stringify({ ...tinyConfig, num_hidden_layers: -1 }) }, "unsupported_format"],
+    ["no layers", { ...good, "config.json": JSON.stringify({ ...tinyConfig, num_hidden_layers: null }) }, "unsupported_architecture"],
+    ["an architecture that is no name", { ...good, "config.json": JSON.stringify({ ...tinyConfig, architectures: ["../x"] }) }, "unsupported_architecture"],
+    [
+      "code asked for by the tokenizer",
+      { ...good, "tokenizer_config.json": JSON.stringify({ auto_map: { AutoTokenizer: ["a.b", null] } }) },
+      "remote_code_required"
+    ],
+    [
+      "code asked for in a nested configuration",
+      { ...good, "config.json": JSON.stringify({ ...tinyConfig, text_config: { ...tinyConfig, auto_map: {} } }) },
+      "remote_code_required"
+    ],
+    ["a path out of the repository", { ...good, "..\\evil.json": "{}" }, "unsupported_format"],
+    ["GGUF only", { ...without("model.safetensors"), "model.gguf": "GGUF" }, "unsupported_format"],
+    ["a weight file without a header", { ...good, "model.safetensors": new Uint8Array(7) }, "unsupported_format"],
+    ["an empty weight file", { ...good, "model.safetensors": new Uint8Array() }, "unsupported_format"],
+    ["a header longer than the file", { ...good, "model.safetensors": new Uint8Array(64).fill(255) }, "unsupported_format"],
+    ["overlapping tensors", { ...good, "model.safetensors": safetensors({ a: tensor(0, 8), b: tensor(4, 12) }, 12) }, "unsupported_format"],
+    ["a gap between tensors", { ...good, "model.safetensors": safetensors({ a: tensor(0, 8), b: tensor(12, 16) }, 16) }, "unsupported_format"],
+    ["bytes behind the tensors", { ...good, "model.safetensors": safetensors({ a: tensor(0, 8) }, 12) }, "unsupported_format"],
+    ["a shape that lies", { ...good, "model.safetensors": safetensors({ a: { ...tensor(0, 8), shape: [2, 2 ** 40] } }, 8) }, "unsupported_format"],
+    ["an index that names an absent file", { ...good, "model.safetensors.index.json": index({ a: "b.safetensors" }) }, "unsupported_format"],
+    ["an index that leaves the repository", { ...good, "model.safetensors.index.json": index({ a: "../model.safetensors" }) }, "unsupported_format"],
+    [
+      "an index with a tensor that no file has",
+      { ...good, "model.safetensors": one, "model.safetensors.index.json": index({ b: "model.safetensors" }) },
+      "unsupported_format"
+    ],
+    [
+      "a tensor in two shards",
+      { ...good, "a.safetensors": one, "b.safetensors": one, "model.safetensors.index.json": index({ a: "a.safetensors", c: "b.safetensors" }) },
+      "unsupported_format"
+    ]
+  ] as const)("refuses %s", ([name, files, code]) =>
+    withHub(
+      (hub) =>
+        Effect.map(refusalOf(hub.inspect({ repo: "odd/model" }, none)), (refusal) => assert.strictEqual(refusal.code, code, `${name}: ${refusal.message}`)),
+      {
+        repositories: [repository(files)]
+      }
+    )
+  )
+
+  it.live("reads a header that is longer than the first read", () => {
+    const count = 3_000
+    const header = Object.fromEntries(Array.from({ length: count }, (_, at) => [`layer.${at}.weight`, tensor(at * 4, at * 4 + 4)]))
+    return withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ parameters }) => assert.strictEqual(parameters, count)), {
+      repositories: [repository({ ...good, "model.safetensors": safetensors(header, count * 4) })]
+    })
+  })
+
+  it.live("tries again where the hub fails in passing, and tells when to come back where it does not recover", () =>
+    Effect.gen(function* () {
+      const flaky = withHub((hub) => hub.inspect({ repo: "odd/small" }, none), {
+        repositories: [small],
+        faults: ({ count }) => (count <= 2 ? { kind: "status", status: 503 } : undefined)
+      })
+      assert.strictEqual((yield* flaky).weights_bytes, tinyWeightsBytes)
+      const limited = withHub((hub) => Effect.flip(hub.inspect({ repo: "seatrial/tiny-chat" }, none)), {
+        faults: () => ({ kind: "status", status: 429, headers: { "retry-after": "7" } })
+      })
+      const error = yield* limited
+      assert.strictEqual(error._tag, "HubUnavailable")
+      if (error._tag === "HubUnavailable") assert.strictEqual(error.retryAfter, 7000)
+    })
+  )
+
+  it.live.each([
+    ["does not answer at all", () => ({ kind: "stall", after: 10 })],
+    ["ends its answers early", () => ({ kind: "cut", after: 10 })],
+    ["sends other bytes than the commit's", () => ({ kind: "corrupt", offset: 1 })],
+    ["sends another range than was asked for", () => ({ kind: "shift", by: 1 })]
+  ] as const satisfies ReadonlyArray<readonly [string, () => HubFault]>)("reports a hub that %s as unavailable", ([, fault]) =>
+    withHub((hub) => Effect.map(Effect.flip(hub.inspect({ repo: "seatrial/tiny-chat" }, none)), (error) => assert.strictEqual(error._tag, "HubUnavailable")), {
+      faults: ({ file }) => (file === "config.json" ? fault() : undefined),
+      settings: { HUB_TIMEOUT: "100 millis" }
+    })
+  )
+
+  it.live("reports a hub that nobody answers for as unavailable", () =>
+    withHub((hub) => Effect.map(Effect.flip(hub.inspect({ repo: "seatrial/tiny-chat" }, none)), (error) => assert.strictEqual(error._tag, "HubUnavailable")), {
+      settings: { HF_ENDPOINT: "http://127.0.0.1:9" }
+    })
+  )
+})
