@@ -98,7 +98,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
 
       const answer = Effect.fnUntraced(function* (id: RequestId, request: IncomingMessage, response: ServerResponse, startedAt: number) {
         const path = pathOf(request)
-        if (path === "/healthz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
+        if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
         const endpoint = endpoints.get(path)
         if (endpoint === undefined) return yield* notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`)
         if (request.method !== "POST") return yield* methodNotAllowed(request.method ?? "", "POST")

@@ -16,6 +16,9 @@ export interface GatewaySettings {
 
 /** Every setting of the gateway: its name, what it does and its default. Times in seconds. */
 export const gatewaySettings = [
+  { name: "GATEWAY_HOST", description: "Address to listen on", default: "0.0.0.0" },
+  { name: "GATEWAY_PORT", description: "Port to listen on; 0 for a free one", default: 8081 },
+  { name: "GATEWAY_GRACE_SECONDS", description: "Time that requests under way have to end when the gateway is stopped", default: 30 },
   { name: "GATEWAY_MAX_BODY_BYTES", description: "Largest request body, in bytes", default: 16 * 1024 * 1024 },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Requests under way at once for one API key", default: 64 },
   { name: "GATEWAY_ORG_CONCURRENCY", description: "Requests under way at once for one organization", default: 256 },
@@ -29,7 +32,7 @@ export const gatewaySettings = [
 
 type Name = (typeof gatewaySettings)[number]["name"]
 
-const setting = (name: Name) => Config.Number(name).pipe(Config.withDefault(gatewaySettings.find((entry) => entry.name === name)?.default ?? 0))
+const setting = (name: Name) => Config.Number(name).pipe(Config.withDefault(Number(gatewaySettings.find((entry) => entry.name === name)?.default ?? 0)))
 const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value * 1_000))
 
 export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySettings>()("seatrial/GatewayConfig") {

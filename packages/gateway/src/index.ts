@@ -1,2 +1,3 @@
 export { Gateway, isInferencePath } from "./Gateway.ts"
 export { gatewaySettings } from "./GatewayConfig.ts"
+export { ListenError, listen } from "./listen.ts"

@@ -1,0 +1,12 @@
+import { Data, Runtime } from "effect"
+import { CliError } from "effect/cli"
+
+/** What the user of the command has to know: a sentence on what is wrong and what to do. `exitCode`: 1 failed (the default), 2 wrong use, 3 not verified. */
+export class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string; readonly exitCode?: number }> {
+  override get [CliError.userMessage]() {
+    return this.message
+  }
+  override get [Runtime.errorExitCode]() {
+    return this.exitCode ?? 1
+  }
+}

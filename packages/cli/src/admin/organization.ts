@@ -1,0 +1,22 @@
+import { type Organization, Organizations } from "@seatrial/store"
+import { Effect, Option } from "effect"
+import { Flag } from "effect/cli"
+import { CommandError } from "../CommandError.ts"
+
+export const orgFlag = Flag.String("org").pipe(Flag.withDescription("The organization's slug"))
+export const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
+
+/** The organisation of that slug, or a sentence that says there is none. */
+export const organization = Effect.fnUntraced(function* (slug: string): Effect.fn.Return<Organization, CommandError, Organizations> {
+  const organizations = yield* Organizations
+  const found = yield* organizations.findBySlug(slug)
+  if (Option.isNone(found)) return yield* new CommandError({ message: `There is no organization ${slug}. \`seatrial admin orgs list\` shows them.` })
+  return found.value
+})
+
+export const user = Effect.fnUntraced(function* (org: Organization, email: string) {
+  const organizations = yield* Organizations
+  const found = yield* organizations.findUser(org.id, email)
+  if (Option.isNone(found)) return yield* new CommandError({ message: `${org.slug} has no user ${email}. \`seatrial admin users add\` adds one.` })
+  return found.value
+})

@@ -1,0 +1,53 @@
+import { Commit, RepoName } from "@seatrial/domain"
+import { Hub, manifestSha256 } from "@seatrial/hub"
+import { Config, Console, Effect, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { CommandError } from "./CommandError.ts"
+
+const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
+
+/**
+ * What the download Job runs: brings the files of a pinned commit into a folder and verifies each. Its last line says why it failed, as `<code>: <text>`; exit code 3
+ * means that the bytes are not the commit's, where trying again does not help.
+ */
+export const fetchCommand = Command.make(
+  "fetch",
+  {
+    repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
+    commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
+    directory: Flag.String("directory").pipe(Flag.withDescription("Folder that the files appear in, whole or not at all")),
+    manifest: Flag.String("manifest").pipe(
+      Flag.withDescription("SHA-256 of the list of files that screening saw"),
+      Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u)))
+    )
+  },
+  Effect.fn(
+    function* ({ commit, directory, manifest, repo }) {
+      const hub = yield* Hub
+      const token = yield* Config.Redacted("HF_TOKEN").pipe(Config.option)
+      const facts = yield* hub.inspect({ repo, ref: commit }, token)
+      if (manifestSha256(facts.files) !== manifest)
+        return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first.`, 3)
+      let told = 0
+      yield* hub.fetch({
+        repo,
+        commit,
+        files: facts.files,
+        directory,
+        token,
+        onProgress: ({ bytes, totalBytes }) => {
+          const percent = Math.floor((100 * bytes) / Math.max(1, totalBytes))
+          if (percent < told + 10 && percent < 100) return Effect.void
+          told = percent
+          return Console.log(`fetched ${bytes} of ${totalBytes} bytes`)
+        }
+      })
+      yield* Console.log(`verified ${facts.files.length} files of ${repo} at ${commit}`)
+    },
+    Effect.catchTags({
+      HubRefusal: ({ code, message }) => failed(code, message),
+      HubUnavailable: ({ message }) => failed("hub_unavailable", message),
+      WeightsMismatch: ({ detail }) => failed("weights_mismatch", detail, 3)
+    })
+  )
+).pipe(Command.withDescription("Downloads and verifies a model's files at a pinned commit; what the operator's download Jobs run."), Command.provide(Hub.layer))

@@ -1,0 +1,30 @@
+import { gatewaySettings } from "@seatrial/gateway"
+import { operatorSettings } from "@seatrial/operator"
+import { serverSettings } from "@seatrial/server"
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+
+interface Setting {
+  readonly name: string
+  readonly description: string
+  readonly default?: unknown
+}
+
+const storeSettings: ReadonlyArray<Setting> = [
+  { name: "DATABASE_URL", description: "Postgres, as postgres://user:password@host:port/database" },
+  { name: "DATABASE_POOL_SIZE", description: "Connections to Postgres", default: 10 }
+]
+
+const listed = (settings: ReadonlyArray<Setting>): string =>
+  settings.map((setting) => `  ${setting.name}: ${setting.description}${setting.default === undefined ? "" : ` (default ${setting.default})`}`).join("\n")
+
+/** A program of its own: its `main.ts` composes it, reads its settings from the environment and runs until it is told to stop. */
+const program = (name: string, what: string, settings: ReadonlyArray<Setting>, load: () => Promise<unknown>) =>
+  Command.make(name, {}, () => Effect.andThen(Effect.promise(load), Effect.never)).pipe(
+    Command.withShortDescription(what),
+    Command.withDescription(`${what}\n\nSettings, from the environment:\n${listed([...storeSettings, ...settings])}`)
+  )
+
+export const serverCommand = program("server", "Runs the HTTP API.", serverSettings, () => import("@seatrial/server/main"))
+export const operatorCommand = program("operator", "Runs the controllers that drive Kubernetes.", operatorSettings, () => import("@seatrial/operator/main"))
+export const gatewayCommand = program("gateway", "Runs the data path of inference.", gatewaySettings, () => import("@seatrial/gateway/main"))
