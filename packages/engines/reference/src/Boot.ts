@@ -6,7 +6,7 @@ import { ChatTemplate } from "./ChatTemplate.ts"
 import type { Engine } from "./Generation.ts"
 import { blockBytes, KvPool, KvSequence, kvShape } from "./KvCache.ts"
 import { Llama, readWeights, weightBytes, weightNames } from "./Llama.ts"
-import { gib, grouped, log } from "./Log.ts"
+import { gib, grouped } from "./Log.ts"
 import { Metrics } from "./Metrics.ts"
 import { type ModelConfig, readModelConfig } from "./ModelConfig.ts"
 import { Safetensors } from "./Safetensors.ts"
@@ -44,8 +44,11 @@ const warmUp = (model: Llama, pool: KvPool, maxLength: number) => {
   cache.release()
 }
 
+/** Where the lines of the log go: the file that speaks, and the text. */
+export type Say = (source: string, text: string) => void
+
 /** Loads the model directory and sizes the KV pool. Throws `BootFailure` with the sentence that the log should end with. */
-export const boot = (settings: Arguments): Booted => {
+export const boot = (settings: Arguments, say: Say): Booted => {
   const begun = performance.now()
   if (!existsSync(settings.model)) throw new BootFailure(`Invalid repository ID or local directory specified: '${settings.model}'`)
   const { config, defaults } = readModelConfig(settings.model)
@@ -62,19 +65,19 @@ export const boot = (settings: Arguments): Booted => {
   const weights = readWeights(config, files)
   const held = weightBytes(weights)
   const loadSeconds = ((performance.now() - begun) / 1000).toFixed(3)
-  log.info("Safetensors.ts", `Loading weights took ${loadSeconds} seconds`)
-  log.info("Llama.ts", `Model loading took ${gib(held)} GiB memory and ${loadSeconds} seconds`)
+  say("Safetensors.ts", `Loading weights took ${loadSeconds} seconds`)
+  say("Llama.ts", `Model loading took ${gib(held)} GiB memory and ${loadSeconds} seconds`)
   const vocabulary = new Vocabulary(settings.model, config.vocabulary)
   const template = new ChatTemplate(settings.model)
   const initBegun = performance.now()
   const model = new Llama(config, weights, maxModelLen)
-  const overhead = model.workingBytes + settings.maxNumSeqs * config.vocabulary * Float32Array.BYTES_PER_ELEMENT
+  const overhead = model.workingBytes
   const available = budget - held - overhead
-  log.info(
+  say(
     "Boot.ts",
     `Free memory on device (${gib(memory)}/${gib(memory)} GiB) on startup. Desired GPU memory utilization is (${settings.gpuMemoryUtilization}, ${gib(budget)} GiB). Actual usage is ${gib(held)} GiB for consumed memory (weights + non-torch), ${gib(overhead)} GiB for peak activation, and 0 GiB for CUDAGraph memory. Current kv cache memory in use is ${gib(Math.max(0, available))} GiB`
   )
-  log.info("Boot.ts", `Available KV cache memory: ${gib(Math.max(0, available))} GiB`)
+  say("Boot.ts", `Available KV cache memory: ${gib(Math.max(0, available))} GiB`)
   const type = settings.kvCacheDtype === "auto" ? (weights.embedding.type === "float32" ? "float32" : "bfloat16") : settings.kvCacheDtype
   const shape = kvShape(config, settings.blockSize, type)
   const blocks = Math.floor(available / blockBytes(shape))
@@ -87,10 +90,10 @@ export const boot = (settings: Arguments): Booted => {
   }
   const tokens = blocks * settings.blockSize
   const concurrency = (blocks / needed).toFixed(2)
-  log.info("KvCache.ts", `GPU KV cache size: ${grouped(tokens)} tokens, Maximum concurrency for ${grouped(maxModelLen)} tokens per request: ${concurrency}x`)
+  say("KvCache.ts", `GPU KV cache size: ${grouped(tokens)} tokens, Maximum concurrency for ${grouped(maxModelLen)} tokens per request: ${concurrency}x`)
   const pool = new KvPool(shape, blocks)
   warmUp(model, pool, maxModelLen)
-  log.info("Boot.ts", `init engine (profile, create kv cache, warmup model) took ${((performance.now() - initBegun) / 1000).toFixed(3)} s`)
+  say("Boot.ts", `init engine (profile, create kv cache, warmup model) took ${((performance.now() - initBegun) / 1000).toFixed(3)} s`)
   const metrics = new Metrics()
   const scheduler = new Scheduler(model, pool, metrics, { maxRunning: settings.maxNumSeqs, maxWaiting: settings.maxNumQueuedReqs, seed: settings.seed })
   return {

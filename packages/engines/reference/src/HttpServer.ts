@@ -22,25 +22,22 @@ const sendError = (response: ServerResponse, cause: unknown) => {
   sendJson(response, error.status, error.body(), error.status === 413 ? { connection: "close" } : {})
 }
 
-/** Reads a body of at most 16 MiB; null where the client went away. Throws `ApiError` 400 or 413. */
-const readBody = async (request: IncomingMessage): Promise<string | null> => {
-  const type = request.headers["content-type"] ?? "application/json"
-  if (!/^application\/json\s*(;|$)/i.test(type)) throw badRequest("Unsupported Media Type: Only 'application/json' is allowed")
-  const chunks: Array<Buffer> = []
-  let size = 0
-  try {
-    for await (const chunk of request) {
-      const bytes: Buffer = chunk
-      size += bytes.length
-      if (size > maxBodyBytes) throw new ApiError(413, "BadRequestError", `Request body is larger than ${maxBodyBytes} bytes`)
-      chunks.push(bytes)
-    }
-  } catch (cause) {
-    if (cause instanceof ApiError) throw cause
-    return null
-  }
-  return Buffer.concat(chunks).toString("utf8")
-}
+/** Reads a body of at most 16 MiB; null where the client went away. Rejects with `ApiError` 400 or 413, after which the rest is discarded. */
+const readBody = (request: IncomingMessage): Promise<string | null> =>
+  new Promise((resolve, reject) => {
+    const type = request.headers["content-type"] ?? "application/json"
+    if (!/^application\/json\s*(;|$)/i.test(type)) return reject(badRequest("Unsupported Media Type: Only 'application/json' is allowed"))
+    let chunks: Array<Buffer> = []
+    let size = 0
+    request.on("data", (chunk: Buffer) => {
+      size += chunk.length
+      if (size <= maxBodyBytes) return chunks.push(chunk)
+      chunks = []
+      reject(new ApiError(413, "BadRequestError", `Request body is larger than ${maxBodyBytes} bytes`))
+    })
+    request.once("end", () => resolve(Buffer.concat(chunks).toString("utf8")))
+    request.once("close", () => resolve(null))
+  })
 
 const promptLogprobsOf = (engine: Booted["engine"], tokens: ReadonlyArray<ReportedToken>) => [
   null,

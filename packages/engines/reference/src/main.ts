@@ -24,7 +24,7 @@ const start = (words: ReadonlyArray<string>) => {
     process.stdin.resume()
   }
   try {
-    const booted = boot(settings)
+    const booted = boot(settings, log.info)
     const server = makeServer(booted)
     server.on("error", (cause) => {
       log.error("main.ts", `Cannot listen on ${settings.host}:${settings.port}: ${cause.message}`)

@@ -1,0 +1,130 @@
+import { copyFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { parseArguments } from "../src/Arguments.ts"
+import { BootFailure } from "../src/BootFailure.ts"
+import { writeTinyChat } from "../src/sample/index.ts"
+import { serve } from "./engineClient.ts"
+import { configOf, emptyDirectory, randomTensors, small, writeModel } from "./smallModel.ts"
+
+const tiny = emptyDirectory()
+writeTinyChat(tiny, { seed: 7 })
+
+const copied = (change: (directory: string) => void): string => {
+  const directory = emptyDirectory()
+  for (const file of readdirSync(tiny)) copyFileSync(join(tiny, file), join(directory, file))
+  change(directory)
+  return directory
+}
+const withConfig = (fields: object) => writeAt(writeModel(small, randomTensors(small, 1)), "config.json", { ...configOf(small), ...fields })
+const writeAt = (directory: string, file: string, content: unknown) => {
+  writeFileSync(join(directory, file), JSON.stringify(content))
+  return directory
+}
+const lacking = (name: string) => {
+  const tensors = randomTensors(small, 1)
+  tensors.delete(name)
+  return writeModel(small, tensors)
+}
+
+describe("an engine that cannot start says why", () => {
+  const cases: ReadonlyArray<readonly [string, () => string, ReadonlyArray<string>, string]> = [
+    ["no directory", () => "/nonexistent/model", [], "Invalid repository ID or local directory specified: '/nonexistent/model'"],
+    ["no config", () => copied((directory) => rmSync(join(directory, "config.json"))), [], "has no config.json"],
+    ["no weights", () => copied((directory) => rmSync(join(directory, "model.safetensors"))), [], "Cannot find any model weights with"],
+    ["no tokenizer", () => copied((directory) => rmSync(join(directory, "tokenizer.json"))), [], "has no tokenizer.json"],
+    ["a cut file", () => copied((directory) => truncateSync(join(directory, "model.safetensors"), 900_000)), [], "900000 bytes, but its header describes"],
+    [
+      "another architecture",
+      () => withConfig({ architectures: ["MambaForCausalLM"] }),
+      [],
+      "Model architectures ['MambaForCausalLM'] are not supported for now"
+    ],
+    ["biases", () => withConfig({ attention_bias: true }), [], "attention_bias"],
+    ["yarn", () => withConfig({ rope_scaling: { rope_type: "yarn", factor: 4 } }), [], "Unsupported rope scaling 'yarn'"],
+    ["another width", () => withConfig({ intermediate_size: 44 }), [], "has shape [40, 24], but config.json asks for [44, 24]"],
+    ["a missing tensor", () => lacking("model.layers.1.mlp.up_proj.weight"), [], "not initialized from checkpoint: model.layers.1.mlp.up_proj.weight"],
+    [
+      "a vocabulary beyond the embedding",
+      () => writeModel({ ...small, vocabulary: 500 }, randomTensors({ ...small, vocabulary: 500 }, 1)),
+      [],
+      "beyond the 500 rows"
+    ],
+    ["a broken template", () => copied((directory) => writeFileSync(join(directory, "chat_template.jinja"), "{% if %}")), [], "chat template"],
+    [
+      "a longer context than the model has",
+      () => tiny,
+      ["--max-model-len=1025"],
+      "User-specified max_model_len (1025) is greater than the derived max_model_len"
+    ],
+    ["weights larger than the budget", () => tiny, ["--gpu-memory-bytes=1000000"], "No available memory for the cache blocks"],
+    ["no room for a block", () => tiny, ["--gpu-memory-bytes=2420000"], "No available memory for the cache blocks"],
+    ["no room for one full sequence", () => tiny, ["--gpu-memory-bytes=3000000"], "To serve at least one request with the model's max seq len (1024)"]
+  ]
+  for (const [name, directory, words, message] of cases) {
+    it(name, async () => {
+      const failure = await serve(directory(), ...words).then(
+        () => null,
+        (cause: unknown) => cause
+      )
+      expect(failure).toBeInstanceOf(BootFailure)
+      expect(String(failure)).toContain(message)
+    })
+  }
+
+  it("names a length that would fit, and that length fits", async () => {
+    const words = ["--gpu-memory-bytes=3000000"]
+    const failure = await serve(tiny, ...words).catch(String)
+    const length = /estimated maximum model length is (\d+)/.exec(String(failure))?.[1]
+    const { close } = await serve(tiny, ...words, `--max-model-len=${length}`)
+    await close()
+  })
+})
+
+describe("the log", () => {
+  it("gives vLLM's figures, and they agree with each other and with the metrics", async () => {
+    const { booted, close, lines } = await serve(tiny)
+    const text = lines.join("\n")
+    const number = (pattern: RegExp) => Number(pattern.exec(text)?.[1]?.replaceAll(",", ""))
+    const weights = number(/Model loading took ([\d.]+) GiB memory/) * 1024 ** 3
+    const kv = number(/Available KV cache memory: ([\d.]+) GiB/) * 1024 ** 3
+    const tokens = number(/GPU KV cache size: ([\d,]+) tokens/)
+    const overhead = number(/([\d.]+) GiB for peak activation/) * 1024 ** 3
+    const stored = readFileSync(join(tiny, "model.safetensors")).length
+    expect(Math.abs(weights - stored)).toBeLessThan(0.01 * stored)
+    expect(Math.abs(weights + kv + overhead - 0.92 * 67_108_864)).toBeLessThan(8)
+    expect(Math.abs(kv / tokens - 2 * 2 * 32 * 4 * 2)).toBeLessThan(1)
+    expect(booted.cacheConfig.kv_cache_size_tokens).toBe(String(tokens))
+    expect(number(/Maximum concurrency for 1,024 tokens per request: ([\d.]+)x/)).toBeCloseTo(tokens / 1024, 1)
+    await close()
+  })
+})
+
+describe("arguments", () => {
+  it("are refused when unknown, repeated, without value or out of range", () => {
+    for (const words of [
+      ["--model=x", "--trust-remote-code"],
+      ["--model=x", "--model=y"],
+      ["--model=x", "--port"],
+      ["--model=x", "--port=99999"],
+      ["--model=x", "--max-model-len=128k"],
+      ["--model=x", "--gpu-memory-utilization=1.5"],
+      ["--model=x", "--tensor-parallel-size=2"],
+      ["model"],
+      []
+    ]) {
+      expect(typeof parseArguments(words), words.join(" ")).toBe("string")
+    }
+  })
+
+  it("are taken as they are given", () => {
+    expect(parseArguments(["--model=/m", "--max-model-len=512", "--kv-cache-dtype=float32", "--enable-prompt-tokens-details"])).toMatchObject({
+      model: "/m",
+      servedModelName: "/m",
+      maxModelLen: 512,
+      kvCacheDtype: "float32",
+      gpuMemoryUtilization: 0.92,
+      enablePromptTokensDetails: true
+    })
+  })
+})

@@ -1,0 +1,29 @@
+import { createHash } from "node:crypto"
+import { describe, expect, it } from "vitest"
+import { makeTinyChat } from "../src/sample/index.ts"
+
+const hashes = (files: ReadonlyMap<string, Uint8Array>) =>
+  Object.fromEntries([...files].map(([name, bytes]) => [name, createHash("sha256").update(bytes).digest("hex").slice(0, 16)]))
+
+describe("the sample model", () => {
+  it("is the same on every machine, byte for byte", () => {
+    expect(hashes(makeTinyChat({ seed: 1 }))).toMatchInlineSnapshot(`
+      {
+        "README.md": "69c24723dee335e7",
+        "config.json": "c2b415fa1ff73afb",
+        "generation_config.json": "d7951ba9fb78ff92",
+        "model.safetensors": "f2abe73275c4d7c7",
+        "special_tokens_map.json": "ce06e86533439b42",
+        "tokenizer.json": "4b191fe511baf47f",
+        "tokenizer_config.json": "d43c84aefd8cf51d",
+      }
+    `)
+  })
+
+  it("has other weights for another seed and for the second variant, and the same tokenizer", () => {
+    const [first, second, other] = [makeTinyChat({ seed: 1 }), makeTinyChat({ seed: 1, variant: "second" }), makeTinyChat({ seed: 2 })].map(hashes)
+    expect(new Set([first?.["model.safetensors"], second?.["model.safetensors"], other?.["model.safetensors"]]).size).toBe(3)
+    expect(second?.["README.md"]).not.toBe(first?.["README.md"])
+    expect(second?.["tokenizer.json"]).toBe(first?.["tokenizer.json"])
+  })
+})
