@@ -51,10 +51,7 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
   ) =>
     resource.namespaced && namespace === undefined
       ? Effect.fail(new KubeError({ reason: "Invalid", message: `${resource.kind} ${name ?? ""} needs a namespace` }))
-      : transport.send({ ...request, path: pathOf(resource, namespace, name, subresource) }).pipe(
-          Effect.flatMap((body) => decodeBody(resource, body)),
-          Effect.withSpan("KubeClient.request", { attributes: { method: request.method, resource: resource.plural, name: name ?? "" } })
-        )
+      : transport.send({ ...request, path: pathOf(resource, namespace, name, subresource) }).pipe(Effect.flatMap((body) => decodeBody(resource, body)))
 
   const typed = (resource: Resource<KubeObject>, object: object) => ({ apiVersion: apiVersionOf(resource), kind: resource.kind, ...object })
   const encode = <A extends KubeObject>(resource: Resource<A>, object: A) =>

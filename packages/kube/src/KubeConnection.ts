@@ -45,7 +45,7 @@ const load = (config: KubeConnectionConfig): KubeConfig => {
   } else {
     throw new Error("no kubeconfig: set KUBECONFIG, or run inside a cluster")
   }
-  if (config.context !== undefined) loaded.setCurrentContext(config.context)
+  if (config.context !== undefined && config.context !== "") loaded.setCurrentContext(config.context)
   return loaded
 }
 

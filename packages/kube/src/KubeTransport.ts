@@ -149,7 +149,10 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
   const withFreshCredentials = <A, R>(call: Effect.Effect<A, KubeError, R>): Effect.Effect<A, KubeError, R> =>
     Effect.catch(call, (error) => (error.status === 401 ? Effect.andThen(connection.forget, call) : Effect.fail(error)))
 
-  const send = (request: KubeRequest) => withFreshCredentials(timed(Effect.scoped(Effect.flatMap(connect(request, forRequests), readText))))
+  const send = (request: KubeRequest) =>
+    withFreshCredentials(timed(Effect.scoped(Effect.flatMap(connect(request, forRequests), readText)))).pipe(
+      Effect.withSpan("KubeClient.request", { attributes: { method: request.method, path: request.path } })
+    )
   const open = (request: KubeRequest) => withFreshCredentials(timed(connect(request, forWatches)))
   const transport: KubeTransport = { send, open }
   return transport

@@ -119,8 +119,11 @@ export const watchResource = <A extends KubeObject>(
       const ended = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         if (now >= state.relistAt) state.resourceVersion = undefined
-        if (heard || now - openedAt >= 1000) {
+        const brief = now - openedAt < 1000
+        if (heard || !brief) {
           state.failures = 0
+          // A server that ends every watch after a moment is not asked without pause.
+          if (brief) yield* Effect.sleep(settings.backoff)
           return yield* Cause.done()
         }
         return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} was closed as soon as it was opened` })

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import { tmpdir } from "node:os"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Logger } from "effect"
 import { KubeClient } from "../src/KubeClient.ts"
 import { KubeConnection, type KubeConnectionConfig } from "../src/KubeConnection.ts"
 import type { KubeSettings } from "../src/KubeTransport.ts"
@@ -207,6 +207,6 @@ export const against = <A, E, R>(
   Effect.scoped(
     Effect.gen(function* () {
       const server = yield* ApiServer.start(...script)
-      return yield* test(server).pipe(Effect.provide(layerClient(server, settings)))
+      return yield* test(server).pipe(Effect.provide(layerClient(server, settings)), Effect.provide(Logger.layer([])))
     })
   )
