@@ -3,19 +3,21 @@ import type { Endpoint } from "@seatrial/store"
 import { Data } from "effect"
 import type { WorkKind } from "./Observation.ts"
 
+type None = Record<never, never>
+
 /** One write. Each can be repeated without harm. */
 export type Action = Data.TaggedEnum<{
-  EnsureResource: {}
-  EnsureFetch: {}
+  EnsureResource: None
+  EnsureFetch: None
   /** The download Job and the Secret with its token. */
-  RemoveFetch: {}
-  EnsurePod: {}
+  RemoveFetch: None
+  EnsurePod: None
   /** `uid`: only that one. `force`: without waiting for its node, which is gone. */
   RemovePod: { readonly uid: string | null; readonly force: boolean }
   /** The endpoints of the run's revision from now on. */
   Publish: { readonly endpoints: ReadonlyArray<Endpoint> }
   Enter: { readonly to: Phase; readonly reason: string; readonly failure: Failure | null }
-  Activate: {}
+  Activate: None
 }>
 export const Action = Data.taggedEnum<Action>()
 

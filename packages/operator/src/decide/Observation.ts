@@ -4,14 +4,17 @@ import type { Run } from "@seatrial/store"
 import { Data } from "effect"
 import type { PodClass } from "../resources/HostClassResource.ts"
 
+type None = Record<never, never>
+
 /** The Job that brings the weights. */
 export type FetchSeen = Data.TaggedEnum<{
-  Absent: {}
-  Active: {}
-  Succeeded: {}
+  Absent: None
+  /** `problem`: why its pod does not run yet, for example `ImagePullBackOff`. */
+  Active: { readonly problem: string | null }
+  Succeeded: None
   Failed: { readonly failure: Failure }
   /** Being deleted. */
-  Leaving: {}
+  Leaving: None
 }>
 export const FetchSeen = Data.taggedEnum<FetchSeen>()
 
@@ -33,6 +36,8 @@ export interface PodSeen {
   readonly blocked: string | null
   /** Why it will never run again: its node is gone, it was evicted. No fault of the model. */
   readonly lost: string | null
+  /** Since when its node does not answer. */
+  readonly nodeDownSince: number | null
   /** `http://address:port` once it has an address. */
   readonly url: string | null
 }

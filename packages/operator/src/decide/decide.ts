@@ -2,6 +2,7 @@ import { type Phase, workingPhases } from "@seatrial/domain"
 import { Action, act, type Decision } from "./Decision.ts"
 import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
+import { nodePatience } from "./limits.ts"
 import { materializing } from "./materializing.ts"
 import type { Observation } from "./Observation.ts"
 import { queued, waiting } from "./placement.ts"
@@ -30,11 +31,25 @@ const isWorking = (phase: Phase) => workingPhases.some((working) => working === 
 const wantsResource = ({ pod, run }: Observation): boolean =>
   isWorking(run.phase) || (run.phase === "activated" && !run.modelDeleted && (run.revision?.status === "active" || pod !== null))
 
+/** A pod whose node has been silent for too long is lost, whatever its last status says. */
+const withNode = (seen: Observation, now: number): Observation => {
+  const { pod } = seen
+  if (pod === null || pod.nodeDownSince === null || now < pod.nodeDownSince + nodePatience) return seen
+  return { ...seen, pod: { ...pod, ready: false, lost: pod.lost ?? "its node does not answer" } }
+}
+
+const rule = (seen: Observation, now: number): Decision =>
+  isWorking(seen.run.phase) && seen.run.modelDeleted
+    ? act("The model was deleted.", Action.Enter({ to: "cancelled", reason: "The model was deleted.", failure: null }))
+    : rules[seen.run.phase](seen, now)
+
 /** The rules of the phases. Pure: the same observation and time (Unix milliseconds) give the same decision. */
-export const decide = (seen: Observation, now: number): Decision => {
-  const decision =
-    isWorking(seen.run.phase) && seen.run.modelDeleted
-      ? act("The model was deleted.", Action.Enter({ to: "cancelled", reason: "The model was deleted.", failure: null }))
-      : rules[seen.run.phase](seen, now)
-  return seen.resource === null && wantsResource(seen) ? { ...decision, actions: [Action.EnsureResource(), ...decision.actions] } : decision
+export const decide = (observation: Observation, now: number): Decision => {
+  const seen = withNode(observation, now)
+  const decision = rule(seen, now)
+  const silent = seen.pod?.nodeDownSince ?? null
+  const nodeAt = silent === null || now >= silent + nodePatience ? null : silent + nodePatience
+  const lookAgainAt = nodeAt === null ? decision.lookAgainAt : Math.min(nodeAt, decision.lookAgainAt ?? nodeAt)
+  const actions = seen.resource === null && wantsResource(seen) ? [Action.EnsureResource(), ...decision.actions] : decision.actions
+  return { ...decision, actions, lookAgainAt }
 }

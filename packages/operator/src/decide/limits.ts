@@ -8,6 +8,8 @@ export const imageDeadline = 2 * 60_000
 export const provisioningDeadline = 30 * 60_000
 /** How long a pod may find no node before the run looks whether its capacity is lost. */
 export const schedulingPatience = 15_000
+/** How long a node may be silent before its pods count as lost. */
+export const nodePatience = 60_000
 /** From the start of activating until some gateway must have reached the engine. */
 export const gatewayDeadline = 2 * 60_000
 /** From the withdrawal of an endpoint until its pod may go. */

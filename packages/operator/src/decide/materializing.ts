@@ -12,7 +12,7 @@ export const materializing = (seen: Observation): Decision => {
     case "Absent":
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
-      return wait(`Downloads and verifies ${size}.`)
+      return wait(fetch.problem === null ? `Downloads and verifies ${size}.` : `The download has not started yet (${fetch.problem}).`)
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":

@@ -5,6 +5,10 @@ import { type Option, Schema } from "effect"
 export const organizationLabel = "seatrial.dev/organization"
 /** Label of every object of a run: its deployment id. */
 export const deploymentLabel = "seatrial.dev/deployment"
+/** Label of an engine's pod: its host class. */
+export const hostClassLabel = "seatrial.dev/host-class"
+/** Label of a run's pods: `engine` or `fetch`. */
+export const roleLabel = "seatrial.dev/role"
 
 /** Names of a run's objects. They follow from its id alone, so that a repeated write meets its own earlier one. */
 export const objectName = (id: DeploymentId): string => id.replaceAll("_", "-")

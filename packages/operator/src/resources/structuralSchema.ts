@@ -31,12 +31,12 @@ const convert = (schema: unknown): JsonSchema.JsonSchema => {
     if (key === "exclusiveMinimum") Object.assign(out, { minimum: value, exclusiveMinimum: true })
     else if (keywords.has(key) && !((key === "minimum" || key === "maximum") && isNoBound(value))) out[key] = value
   }
-  if (typeof out["pattern"] === "string" && /\(\?[!=<]/.test(out["pattern"])) throw new TypeError(`a look-around, which RE2 does not have: ${out["pattern"]}`)
-  if (out["type"] === "integer") out["format"] = "int64"
-  if (Predicate.isObject(node["properties"])) out["properties"] = convertAll(node["properties"])
-  else if (Predicate.isObject(node["additionalProperties"])) out["additionalProperties"] = convert(node["additionalProperties"])
-  else if (out["type"] === "object" || out["type"] === undefined) out["x-kubernetes-preserve-unknown-fields"] = true
-  if (node["items"] !== undefined) out["items"] = convert(node["items"])
+  if (typeof out.pattern === "string" && /\(\?[!=<]/.test(out.pattern)) throw new TypeError(`a look-around, which RE2 does not have: ${out.pattern}`)
+  if (out.type === "integer") out.format = "int64"
+  if (Predicate.isObject(node.properties)) out.properties = convertAll(node.properties)
+  else if (Predicate.isObject(node.additionalProperties)) out.additionalProperties = convert(node.additionalProperties)
+  else if (out.type === "object" || out.type === undefined) out["x-kubernetes-preserve-unknown-fields"] = true
+  if (node.items !== undefined) out.items = convert(node.items)
   return out
 }
 

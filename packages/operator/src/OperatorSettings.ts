@@ -1,0 +1,28 @@
+import { Config } from "effect"
+
+/** What the operator takes from its environment, for `--help`. */
+export const operatorSettings = [
+  { name: "OPERATOR_NAMESPACE", description: "Namespace of deployments, their pods and Jobs", default: "seatrial" },
+  { name: "OPERATOR_LEASE_SECONDS", description: "Seconds after which another operator takes over from one that is silent; at least 3", default: 15 },
+  { name: "OPERATOR_CONCURRENCY", description: "Runs that are reconciled at once", default: 16 },
+  { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job, which has the command seatrial", default: "ghcr.io/seatrial/seatrial:0.1.0" },
+  { name: "OPERATOR_FETCH_SECONDS", description: "Longest time of a download in seconds", default: 21_600 },
+  { name: "OPERATOR_WEIGHTS_CLAIM", description: "PersistentVolumeClaim for weights, where a HostClass names none", default: "seatrial-weights" },
+  { name: "OPERATOR_PORT", description: "Port of /healthz, /readyz and /metrics; 0 for none", default: 9090 },
+  { name: "HF_ENDPOINT", description: "Address of the model hub, also for download Jobs", default: "https://huggingface.co" }
+] as const
+
+const text = (name: string, fallback: string) => Config.NonEmptyString(name).pipe(Config.withDefault(fallback))
+const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
+
+/** See `operatorSettings` for what each means. */
+export const OperatorSettings = Config.all({
+  namespace: text("OPERATOR_NAMESPACE", "seatrial"),
+  leaseSeconds: count("OPERATOR_LEASE_SECONDS", 15).pipe(Config.map((seconds) => Math.max(3, seconds))),
+  concurrency: count("OPERATOR_CONCURRENCY", 16).pipe(Config.map((passes) => Math.max(1, passes))),
+  fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),
+  fetchSeconds: count("OPERATOR_FETCH_SECONDS", 21_600),
+  weightsClaim: text("OPERATOR_WEIGHTS_CLAIM", "seatrial-weights"),
+  hubEndpoint: text("HF_ENDPOINT", "https://huggingface.co")
+})
+export type OperatorSettings = Config.Success<typeof OperatorSettings>

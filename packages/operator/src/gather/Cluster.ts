@@ -1,0 +1,32 @@
+import { Job, type KubeClient, type KubeError, Node, Pod, Reflector } from "@seatrial/kube"
+import { Effect, type Scope } from "effect"
+import { HostClassResource } from "../resources/HostClassResource.ts"
+import { ModelDeployment } from "../resources/ModelDeployment.ts"
+import { deploymentLabel } from "../resources/objectNames.ts"
+
+/** What the operator knows of the cluster, kept by watches: of its own namespace, and of nodes and host classes. */
+export interface Cluster {
+  readonly namespace: string
+  readonly deployments: Reflector<ModelDeployment>
+  readonly pods: Reflector<Pod>
+  readonly jobs: Reflector<Job>
+  readonly hostClasses: Reflector<HostClassResource>
+  readonly nodes: Reflector<Node>
+}
+
+/** Starts the watches, and ends once each has its first list. GPUs that pods of other namespaces hold are not seen: the scheduler says so in its own words. */
+export const watchCluster = Effect.fnUntraced(function* (namespace: string): Effect.fn.Return<Cluster, KubeError, KubeClient | Scope.Scope> {
+  const cluster: Cluster = {
+    namespace,
+    deployments: yield* Reflector.make(ModelDeployment, { namespace }),
+    pods: yield* Reflector.make(Pod, { namespace }, { indexLabels: [deploymentLabel] }),
+    jobs: yield* Reflector.make(Job, { namespace }),
+    hostClasses: yield* Reflector.make(HostClassResource, {}),
+    nodes: yield* Reflector.make(Node, {})
+  }
+  yield* Effect.all([cluster.deployments.synced, cluster.pods.synced, cluster.jobs.synced, cluster.hostClasses.synced, cluster.nodes.synced], {
+    concurrency: "unbounded",
+    discard: true
+  })
+  return cluster
+})

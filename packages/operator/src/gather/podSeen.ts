@@ -1,0 +1,57 @@
+import type { Node, Pod } from "@seatrial/kube"
+import type { PodSeen } from "../decide/Observation.ts"
+
+const blocking = new Set([
+  "ErrImagePull",
+  "ImagePullBackOff",
+  "InvalidImageName",
+  "ErrImageNeverPull",
+  "ImageInspectError",
+  "CreateContainerConfigError",
+  "CreateContainerError"
+])
+
+const millis = (time: string | null | undefined, fallback: number): number => {
+  const parsed = time === null || time === undefined ? Number.NaN : Date.parse(time)
+  return Number.isNaN(parsed) ? fallback : parsed
+}
+
+/** Since when the pod's node does not answer or is not there, Unix milliseconds; null where it is well. A node that is not known yet counts from the binding. */
+const nodeDownSince = (pod: Pod, node: Node | undefined, createdAt: number): number | null => {
+  if (pod.spec?.nodeName === undefined) return null
+  const ready = node?.status?.conditions?.find(({ type }) => type === "Ready")
+  if (ready?.status === "True") return null
+  const bound = pod.status?.conditions?.find(({ type }) => type === "PodScheduled")?.lastTransitionTime
+  return Math.max(millis(bound, createdAt), millis(ready?.lastTransitionTime, 0))
+}
+
+/** An engine's pod in the words of the decisions. `node`: the one that it is bound to, where known. */
+export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
+  const createdAt = millis(pod.metadata.creationTimestamp, 0)
+  const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
+  const scheduling = condition("PodScheduled")
+  const container = pod.status?.containerStatuses?.[0]
+  const exit = container?.state?.terminated ?? container?.lastState?.terminated
+  const restarts = container?.restartCount ?? 0
+  const waiting = container?.state?.waiting?.reason
+  const address = pod.status?.podIP
+  const port = pod.spec?.containers[0]?.ports?.[0]?.containerPort
+  const ended = pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded"
+  return {
+    name: pod.metadata.name,
+    uid: pod.metadata.uid ?? "",
+    createdAt,
+    deleting: pod.metadata.deletionTimestamp !== undefined,
+    scheduled: pod.spec?.nodeName !== undefined,
+    unschedulable:
+      scheduling?.status === "False" ? { since: millis(scheduling.lastTransitionTime, createdAt), message: scheduling.message ?? "no node fits." } : null,
+    started: container?.state?.running !== undefined || exit !== undefined || restarts > 0,
+    ready: condition("Ready")?.status === "True",
+    restarts,
+    lastExit: exit === undefined ? null : { code: exit.exitCode, reason: exit.reason ?? "" },
+    blocked: waiting !== undefined && blocking.has(waiting) ? waiting : null,
+    lost: ended ? (pod.status?.reason ?? "its pod was ended") : null,
+    nodeDownSince: nodeDownSince(pod, node, createdAt),
+    url: address === undefined || address === "" || port === undefined ? null : `http://${address.includes(":") ? `[${address}]` : address}:${port}`
+  }
+}

@@ -1,0 +1,289 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Run } from "@seatrial/store"
+import type { Decision } from "../../src/decide/Decision.ts"
+import { decide } from "../../src/decide/decide.ts"
+import { FetchSeen, type Observation, type WorkEnded } from "../../src/decide/Observation.ts"
+import { benchmark, found, measured, otherDeployment, pod, podClass, report, run, seen, step, url } from "../observations.ts"
+
+const minute = 60_000
+
+/** A decision in one line: its actions in order, the background work, and the time to look again. */
+const words = (decision: Decision): string =>
+  [
+    ...decision.actions.map((action) => {
+      switch (action._tag) {
+        case "Enter":
+          return `enter ${action.to}${action.failure === null ? "" : ` ${action.failure.code}`}`
+        case "RemovePod":
+          return `remove pod${action.uid === null ? "" : ` ${action.uid}`}${action.force ? " by force" : ""}`
+        case "Publish":
+          return `publish ${action.endpoints.map((endpoint) => endpoint.url).join(" ") || "nothing"}`
+        default:
+          return action._tag
+      }
+    }),
+    ...(decision.work === null ? [] : [`work ${decision.work}`]),
+    ...(decision.lookAgainAt === null ? [] : [`again ${decision.lookAgainAt}`])
+  ].join(", ")
+
+const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number): Partial<Observation> => ({
+  work: { running: null, ended: { kind, attempts, at, failure: null, message: "The model hub cannot be reached." } }
+})
+const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
+const endpoint = { url, pod: pod.name, reachable: false }
+const unready = { ...pod, ready: false }
+
+const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, now: number, expected: string]>> = {
+  screening: [
+    ["a new run is read from the hub", seen("screening", {}, { revision: null }), 0, `work screening, again ${10 * minute}`],
+    [
+      "a run without its custom resource gets one",
+      seen("screening", { resource: null }, { revision: null }),
+      0,
+      `EnsureResource, work screening, again ${10 * minute}`
+    ],
+    ["recorded facts are what ends screening", seen("screening"), 0, "enter materializing"],
+    [
+      "a refusal fails the run with the preview's own code",
+      seen(
+        "screening",
+        { work: { running: null, ended: { kind: "screening", attempts: 1, at: 0, failure: { code: "does_not_fit", text: "No." }, message: "" } } },
+        { revision: null }
+      ),
+      0,
+      "enter failed does_not_fit"
+    ],
+    ["a hub that is away is asked again after a pause", seen("screening", unavailable("screening", 1, 500), { revision: null }), 600, "again 1500"],
+    ["the pause ends", seen("screening", unavailable("screening", 1, 500), { revision: null }), 1500, `work screening, again ${10 * minute}`],
+    ["pauses grow, up to half a minute", seen("screening", unavailable("screening", 9, 1000), { revision: null }), 1000, "again 31000"],
+    [
+      "a hub that stays away ends the run at its deadline",
+      seen("screening", unavailable("screening", 9, 0), { revision: null }),
+      10 * minute,
+      "enter failed hub_unavailable"
+    ]
+  ],
+  materializing: [
+    ["a download is started once", seen("materializing"), 0, "EnsureFetch"],
+    ["a running download is left alone", seen("materializing", { fetch: FetchSeen.Active({ problem: null }) }), 0, ""],
+    [
+      "a corrupted download fails in materializing and says so",
+      seen("materializing", { fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" } }) }),
+      0,
+      "enter failed weights_mismatch"
+    ],
+    ["verified weights go straight to free GPUs", seen("materializing", { fetch: FetchSeen.Succeeded() }), 0, "RemoveFetch, enter provisioning"],
+    ["without free GPUs it queues", seen("materializing", { fetch: FetchSeen.Succeeded(), freeSlots: 0 }), 0, "RemoveFetch, enter queued"],
+    [
+      "an older run of the model goes first",
+      seen("materializing", { fetch: FetchSeen.Succeeded() }, { olderRun: otherDeployment }),
+      0,
+      "RemoveFetch, enter waiting"
+    ]
+  ],
+  "waiting and queued": [
+    ["waits while the older run is unfinished", seen("waiting", {}, { olderRun: otherDeployment }), 0, ""],
+    ["its turn comes", seen("waiting"), 0, "enter provisioning"],
+    ["its turn comes, but no GPU is free", seen("waiting", { freeSlots: 0 }), 0, "enter queued"],
+    ["queues while runs that go first need all free GPUs", seen("queued", { freeSlots: 2, ahead: 2 }), 0, ""],
+    ["goes when there is room behind those that go first", seen("queued", { freeSlots: 3, ahead: 2 }), 0, "enter provisioning"],
+    ["a host class that is gone is waited for", seen("queued", { podClass: null }), 0, ""],
+    ["an engine left by a crash is removed before it queues on", seen("queued", { freeSlots: 0, pod }), 0, "remove pod pod-1"],
+    ["a place is not taken while the earlier engine is leaving", seen("queued", { pod: { ...pod, deleting: true } }), 0, ""]
+  ],
+  provisioning: [
+    ["asks for its pod", seen("provisioning"), 0, "EnsurePod"],
+    ["goes on once the container runs", seen("provisioning", { pod: unready }), 0, "enter booting"],
+    [
+      "a pod that finds no node is given patience",
+      seen("provisioning", { freeSlots: 0, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
+      14_999,
+      "again 15000"
+    ],
+    [
+      "capacity that somebody else took sends it back to the queue",
+      seen("provisioning", { freeSlots: 0, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
+      15_000,
+      "remove pod pod-1, enter queued"
+    ],
+    [
+      "no node yet is no failure while there is capacity",
+      seen("provisioning", { freeSlots: 1, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
+      60 * minute,
+      ""
+    ],
+    [
+      "the fourth loss ends the run, and does not blame the model",
+      seen("provisioning", { pod: { ...pod, lost: "evicted" } }, { requeues: 3 }),
+      0,
+      "enter failed capacity_lost"
+    ],
+    [
+      "an image that cannot be named fails at once",
+      seen("provisioning", { pod: { ...unready, started: false, blocked: "InvalidImageName" } }),
+      0,
+      "enter failed image_unavailable"
+    ],
+    [
+      "an image that cannot be pulled is given two minutes",
+      seen("provisioning", { pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
+      minute,
+      `again ${2 * minute}`
+    ],
+    [
+      "and then named as the cause",
+      seen("provisioning", { pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
+      2 * minute,
+      "enter failed image_unavailable"
+    ],
+    [
+      "a node that never starts the container fails the run",
+      seen("provisioning", { pod: { ...unready, started: false } }),
+      30 * minute,
+      "enter failed provisioning_timeout"
+    ]
+  ],
+  booting: [
+    ["waits for the engine's own readiness", seen("booting", { pod: unready }), 0, `again ${10 * minute}`],
+    ["a ready engine is checked", seen("booting", { pod }), 10 * minute, "enter checking"],
+    ["an engine that never becomes ready fails at its deadline", seen("booting", { pod: unready }), 10 * minute, "enter failed boot_timeout"],
+    [
+      "the deadline is the host class's own",
+      seen("booting", { pod: unready, podClass: { ...podClass, bootDeadlineSeconds: 5 } }),
+      5_000,
+      "enter failed boot_timeout"
+    ],
+    ["one exit is forgiven", seen("booting", { pod: { ...unready, restarts: 1, lastExit: { code: 1, reason: "Error" } } }), 0, `again ${10 * minute}`],
+    [
+      "an engine that dies while booting is named by its log",
+      seen("booting", { bootLog: "No available memory for the cache blocks", pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" } } }),
+      0,
+      "enter failed out_of_memory"
+    ],
+    [
+      "a killed engine is named by the kernel's reason",
+      seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 137, reason: "OOMKilled" } } }),
+      0,
+      "enter failed out_of_memory"
+    ],
+    ["a pod that went away does not blame the model", seen("booting"), 0, "enter queued"],
+    ["a lost node does not blame the model", seen("booting", { pod: { ...unready, lost: "its node is gone" } }), 0, "remove pod pod-1 by force, enter queued"]
+  ],
+  trial: [
+    ["a ready engine is checked", seen("checking", { pod }), 0, "work checking"],
+    ["the phase and its work are one: other work stops", seen("checking", { pod, work: { running: "screening", ended: null } }), 0, "work checking"],
+    ["an engine that restarts is waited for", seen("checking", { pod: unready }), 0, `again ${10 * minute}`],
+    ["an engine that does not come back fails the run", seen("checking", { pod: unready }), 10 * minute, "enter failed engine_lost"],
+    ["a pod lost during the trial is replaced", seen("checking"), 0, "EnsurePod"],
+    ["passed checks are measured", seen("checking", { pod }, found({ checks: report })), 0, "enter measuring"],
+    ["a model that fails its checks never serves", seen("checking", { pod }, found({ checks: { ...report, passed: false } })), 0, "enter failed checks_failed"],
+    ["checks that could not be run are tried again", seen("checking", { pod, ...unavailable("checking", 2, 0) }), 1_000, "again 2000"],
+    ["three faults of ours are not blamed on the model", seen("checking", { pod, ...unavailable("checking", 3, 0) }), 9_000, "enter failed trial_unavailable"],
+    ["figures are read", seen("measuring", { pod }), 0, "work measuring"],
+    [
+      "a cache below one sequence fails",
+      seen("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: 1023 } })),
+      0,
+      "enter failed kv_capacity"
+    ],
+    [
+      "figures that the engine does not tell fail nothing",
+      seen("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: null } })),
+      0,
+      "enter benchmarking"
+    ],
+    ["load is measured", seen("benchmarking", { pod }), 0, "work benchmarking"],
+    [
+      "one error in a hundred is allowed",
+      seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 99, errors: 1 }] } })),
+      0,
+      "enter activating"
+    ],
+    [
+      "more errors are not",
+      seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 98, errors: 1 }] } })),
+      0,
+      "enter failed benchmark_floor"
+    ],
+    ["a candidate that is not to serve ends here", seen("benchmarking", { pod }, { ...found({ benchmark }), serve: false }), 0, "Activate"]
+  ],
+  activating: [
+    ["the gateways hear of the engine first", seen("activating", { pod }), 0, `publish ${url}, again ${2 * minute}`],
+    ["traffic waits until a gateway has reached it", seen("activating", { pod }, { endpoints: [endpoint] }), 0, `again ${2 * minute}`],
+    ["a reached engine takes the traffic", seen("activating", { pod }, { endpoints: [{ ...endpoint, reachable: true }] }), 0, "Activate"],
+    [
+      "an engine that came back elsewhere is published anew",
+      seen("activating", { pod }, { endpoints: [{ ...endpoint, url: "http://127.0.9.9:1", reachable: true }] }),
+      0,
+      `publish ${url}, again ${2 * minute}`
+    ],
+    ["a gateway that never reaches it fails the run", seen("activating", { pod }, { endpoints: [endpoint] }), 2 * minute, "enter failed gateway_unreachable"]
+  ],
+  "activated and active": [
+    ["what serves is published while it is ready", seen("activated", { pod }, serving), 0, `publish ${url}`],
+    ["and written only on change", seen("activated", { pod }, { ...serving, endpoints: [endpoint] }), 0, ""],
+    ["an engine that is not ready is withdrawn", seen("activated", { pod: unready }, { ...serving, endpoints: [endpoint] }), 0, "publish nothing"],
+    ["a lost pod comes back", seen("activated", {}, { ...serving, endpoints: [endpoint] }), 0, "publish nothing, EnsurePod"],
+    ["a silent node is given a minute", seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }), 59_999, "again 60000"],
+    [
+      "and then its pod is replaced",
+      seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }),
+      60_000,
+      "publish nothing, remove pod pod-1 by force"
+    ],
+    ["a pod on a lost node is replaced", seen("activated", { pod: { ...pod, lost: "its node is gone" } }, serving), 0, "remove pod pod-1 by force"],
+    ["a deleted custom resource comes back", seen("activated", { pod, resource: null }, { ...serving, endpoints: [endpoint] }), 0, "EnsureResource"],
+    ["a deleted model is drained", seen("activated", { pod }, { ...serving, modelDeleted: true, endpoints: [endpoint] }), 0, "publish nothing, again 10000"]
+  ],
+  "activated and superseded": [
+    [
+      "gets no new requests",
+      seen("activated", { pod, drainingSince: 0 }, { ...found({ status: "superseded" }), endpoints: [endpoint] }),
+      0,
+      "publish nothing, again 10000"
+    ],
+    ["finishes those it has", seen("activated", { pod, drainingSince: 0 }, found({ status: "superseded" })), 9_999, "again 10000"],
+    ["then gives its GPUs back", seen("activated", { pod, drainingSince: 0 }, found({ status: "superseded" })), 10_000, "remove pod pod-1"],
+    ["its record is not forced back into the cluster", seen("activated", { resource: null }, found({ status: "superseded" })), 10_000, ""]
+  ],
+  "activated as a candidate": [
+    ["keeps its GPUs for a while", seen("activated", { pod }, { serve: false, endedAt: 0 }), 899_999, "again 900000"],
+    ["and then gives them back", seen("activated", { pod }, { serve: false, endedAt: 0 }), 900_000, "remove pod pod-1"]
+  ],
+  "failed and cancelled": [
+    [
+      "a cancelled run is cleaned up, also of what no watch shows",
+      seen("cancelled", { pod, fetch: FetchSeen.Active({ problem: null }), resource: { uid: "mdep-1", mirroredPhase: "booting" } }, { endpoints: [endpoint] }),
+      0,
+      "publish nothing, remove pod, RemoveFetch"
+    ],
+    ["once shown as cancelled, nothing is written again", seen("cancelled", { resource: { uid: "mdep-1", mirroredPhase: "cancelled" } }), 0, ""],
+    [
+      "a pod that a stale write made after all is removed",
+      seen("failed", { pod, resource: { uid: "mdep-1", mirroredPhase: "failed" } }),
+      0,
+      "remove pod pod-1"
+    ],
+    ["a deleted record stays deleted", seen("failed", { resource: null }), 0, ""],
+    ["a run of a deleted model ends", seen("checking", { pod }, { modelDeleted: true }), 0, "enter cancelled"]
+  ]
+}
+
+for (const [name, cases] of Object.entries(tables)) {
+  describe(name, () => {
+    for (const [promise, observation, now, expected] of cases) it(promise, () => assert.strictEqual(words(decide(observation, now)), expected))
+  })
+}
+
+describe("what a run waits for", () => {
+  it("is said in words", () => {
+    assert.strictEqual(
+      decide(seen("waiting", {}, { olderRun: otherDeployment }), 0).message,
+      `Waits for the older run ${otherDeployment} of this model to end.`
+    )
+    assert.strictEqual(decide(seen("queued", { freeSlots: 0, ahead: 2 }), 0).message, "Waits for 1 GPU of simulated: 2 runs go first.")
+    assert.strictEqual(decide(seen("queued", { freeSlots: 0 }), 0).message, "Waits for 1 GPU of simulated: first in the queue.")
+    assert.strictEqual(decide(seen("failed", {}, { failure: { code: "boot_timeout", text: "No." } }), 0).message, "boot_timeout: No.")
+    assert.strictEqual(decide(seen("screening", {}, { ...run, revision: null }), 0).message, "Reads seatrial/tiny-chat.")
+  })
+})

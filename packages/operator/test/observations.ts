@@ -1,0 +1,173 @@
+import { type CheckReport, Commit, DeploymentId, type HostClass, ModelId, OrgId, RevisionId } from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
+import type { Run, RunRevision } from "@seatrial/store"
+import { Schema } from "effect"
+import { FetchSeen, type Observation, type PodSeen } from "../src/decide/Observation.ts"
+import type { PodClass } from "../src/resources/HostClassResource.ts"
+
+const body = "01k3v7m8q2w4x6y8z0a2b4c6d8"
+export const deploymentId = Schema.decodeSync(DeploymentId)(`dep_${body}`)
+export const orgId = Schema.decodeSync(OrgId)(`org_${body}`)
+export const modelId = Schema.decodeSync(ModelId)(`mdl_${body}`)
+export const revisionId = Schema.decodeSync(RevisionId)(`rev_${body}`)
+export const commit = Schema.decodeSync(Commit)("0123456789abcdef0123456789abcdef01234567")
+export const otherDeployment = Schema.decodeSync(DeploymentId)("dep_01k3v7m8q2w4x6y8z0a2b4c6d9")
+
+export const hostClass: HostClass = {
+  name: "local",
+  runtimes: [{ runtime: "reference", image: "reference:1" }],
+  gpu_pool: "simulated",
+  gpu_count: 1,
+  gpu_memory_bytes: 2 ** 30,
+  price_per_gpu_hour_micros: "1000000",
+  simulated: true
+}
+
+export const podClass: PodClass = {
+  hostClass,
+  gpuResource: "nvidia.com/gpu",
+  nodeSelector: {},
+  tolerations: [],
+  weightsClaim: null,
+  benchmarkSeconds: 4,
+  bootDeadlineSeconds: 600
+}
+
+export const report: CheckReport = {
+  suite: "seatrial-core",
+  suite_version: 0,
+  passed: true,
+  checks: [{ name: "usage_exact", passed: true }],
+  fingerprints: [],
+  fingerprint_card: null
+}
+
+export const step = {
+  concurrency: 1,
+  requests: 10,
+  errors: 0,
+  seconds: 2,
+  ttft_ms_p50: 3,
+  ttft_ms_p90: null,
+  tpot_ms_p50: 1,
+  tpot_ms_p90: null,
+  output_tokens_per_s: 100
+}
+export const benchmark = { suite: "seatrial-bench", suite_version: 1, input_tokens: 128, output_tokens: 32, seed: 1, steps: [step] }
+export const measured = { weights_bytes: 1000, kv_cache_bytes: 1000, kv_cache_tokens: 4096, overhead_bytes: 0, max_concurrency: 4, load_seconds: 1 }
+
+export const revision: RunRevision = {
+  id: revisionId,
+  status: "draft",
+  facts: {
+    repo: "seatrial/tiny-chat",
+    ref: "main",
+    commit,
+    license: null,
+    gated: false,
+    files: [{ path: "model.safetensors", size: 2 ** 20, blob_id: "b".repeat(40), sha256: "a".repeat(64) }],
+    config: {
+      architecture: "LlamaForCausalLM",
+      model_type: "llama",
+      num_layers: 2,
+      hidden_size: 64,
+      num_attention_heads: 4,
+      num_kv_heads: 2,
+      head_dim: 16,
+      vocab_size: 256,
+      native_context: 1024,
+      sliding_window: null,
+      dtype: "bfloat16",
+      quantization: "none"
+    },
+    weights_bytes: 2 ** 20,
+    parameters: 500_000,
+    chat_template: null
+  },
+  settings: { runtime: "reference", host_class: "local", max_context: 1024, kv_cache_dtype: "auto" },
+  engineVersion: "reference-0.1.0",
+  estimate: {
+    verdict: "fits",
+    host_class: "local",
+    gpu_pool: "simulated",
+    gpu_count: 1,
+    gpu_memory_bytes: 2 ** 30,
+    weights_bytes: 2 ** 20,
+    kv_cache_bytes: 2 ** 20,
+    kv_bytes_per_token: 256,
+    overhead_bytes: { low: 0, high: 0 },
+    headroom_bytes: { low: 0, high: 0 },
+    max_context: 1024,
+    concurrent_sequences: 4,
+    calibrated: false
+  },
+  checks: null,
+  measured: null,
+  benchmark: null
+}
+
+export const run: Run = {
+  id: deploymentId,
+  orgId,
+  orgSlug: "acme",
+  modelId,
+  model: "acme/tiny-chat",
+  phase: "screening",
+  phaseSince: 0,
+  requeues: 0,
+  failure: null,
+  source: { kind: "model_hub", repo: "seatrial/tiny-chat" },
+  servingRequest: {},
+  serve: true,
+  startedBy: null,
+  createdAt: 0,
+  endedAt: null,
+  revision: null,
+  activeRevisionId: null,
+  modelDeleted: false,
+  olderRun: null,
+  endpoints: [],
+  history: [{ phase: "screening", at: 0, reason: null }]
+}
+
+export const url = "http://127.0.1.1:8000"
+export const pod: PodSeen = {
+  name: "dep-01k3v7m8q2w4x6y8z0a2b4c6d8-engine-0",
+  uid: "pod-1",
+  createdAt: 0,
+  deleting: false,
+  scheduled: true,
+  unschedulable: null,
+  started: true,
+  ready: true,
+  restarts: 0,
+  lastExit: null,
+  blocked: null,
+  lost: null,
+  nodeDownSince: null,
+  url
+}
+
+export const observed: Observation = {
+  run: { ...run, revision },
+  resource: { uid: "mdep-1", mirroredPhase: "screening" },
+  podClass,
+  engine: engineFor("reference") ?? null,
+  fetch: FetchSeen.Absent(),
+  pod: null,
+  bootLog: null,
+  freeSlots: 1,
+  ahead: 0,
+  work: { running: null, ended: null },
+  drainingSince: null
+}
+
+/** An observation of a run in that phase, with what else differs. */
+export const seen = (phase: Run["phase"], change: Partial<Observation> = {}, runChange: Partial<Run> = {}): Observation => ({
+  ...observed,
+  ...change,
+  run: { ...observed.run, phase, ...runChange }
+})
+
+/** The run's revision with what the trial found so far. */
+export const found = (change: Partial<RunRevision>): Partial<Run> => ({ revision: { ...revision, ...change } })
