@@ -1,0 +1,22 @@
+import { HttpApi, OpenApi } from "effect/http-api"
+import { DeploymentsGroup } from "./DeploymentsGroup.ts"
+import { OrgGroup } from "./OrgGroup.ts"
+import { describeApi } from "./openApi.ts"
+import { RequestsGroup } from "./RequestsGroup.ts"
+import { SystemGroup } from "./SystemGroup.ts"
+
+const strict = { onExcessProperty: "error" } as const
+
+/** Everything that the server offers over HTTP. */
+export class Api extends HttpApi.make("seatrial")
+  .add(DeploymentsGroup, RequestsGroup, OrgGroup, SystemGroup)
+  .annotate(HttpApi.QueryParseOptions, strict)
+  .annotate(HttpApi.PayloadParseOptions, strict)
+  .annotateMerge(
+    OpenApi.annotations({
+      title: "Seatrial",
+      version: "1.0.0",
+      description: "Model serving: the organisation's requests, receipts and deployments. The organisation is always the API key's.",
+      transform: describeApi
+    })
+  ) {}

@@ -1,0 +1,44 @@
+import { DeploymentDetail, Receipt, RequestRecord } from "@seatrial/domain"
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { DeploymentList, RequestList } from "./envelopes.ts"
+import { Authorization, Boundary } from "./middleware.ts"
+import { policy } from "./policy.ts"
+import { InvalidCursor, NotFound } from "./publicErrors.ts"
+import { DeploymentsQuery, NoQuery, RequestsQuery } from "./queries.ts"
+
+/** The organisation's data for reading; deployments with every phase under its full name. */
+export class OrgGroup extends HttpApiGroup.make("org")
+  .add(
+    HttpApiEndpoint.get("listRequests", "/requests", {
+      query: RequestsQuery,
+      success: RequestList,
+      error: InvalidCursor
+    }).annotateMerge(policy("read", ["requests:read"])),
+    HttpApiEndpoint.get("getRequest", "/requests/:request_id", {
+      params: { request_id: Schema.String },
+      query: NoQuery,
+      success: RequestRecord,
+      error: NotFound
+    }).annotateMerge(policy("read", ["requests:read"])),
+    HttpApiEndpoint.get("getReceipt", "/receipts/:request_id", {
+      params: { request_id: Schema.String },
+      query: NoQuery,
+      success: Receipt,
+      error: NotFound
+    }).annotateMerge(policy("read", ["requests:read"], ["inference:write"])),
+    HttpApiEndpoint.get("listDeployments", "/deployments", {
+      query: DeploymentsQuery,
+      success: DeploymentList,
+      error: InvalidCursor
+    }).annotateMerge(policy("read", ["deployments:read"])),
+    HttpApiEndpoint.get("getDeployment", "/deployments/:id", {
+      params: { id: Schema.String },
+      query: NoQuery,
+      success: DeploymentDetail,
+      error: NotFound
+    }).annotateMerge(policy("read", ["deployments:read"]))
+  )
+  .prefix("/v1/org")
+  .middleware(Authorization)
+  .middleware(Boundary) {}

@@ -1,0 +1,73 @@
+import { Commit, HostClassName, RefusalCode, ServingRequest, ServingSettings, Source } from "@seatrial/domain"
+import { Schema } from "effect"
+
+const Bytes = Schema.Int
+const Interval = Schema.Struct({ low: Bytes, high: Bytes })
+
+const Fit = Schema.Struct({
+  verdict: Schema.Literals(["fits", "tight"]),
+  host_class: HostClassName,
+  gpu_pool: Schema.String,
+  gpu_count: Schema.Int,
+  gpu_memory_bytes: Bytes,
+  weights_bytes: Bytes,
+  kv_cache_bytes: Bytes,
+  kv_bytes_per_token: Bytes,
+  overhead_bytes: Interval,
+  headroom_bytes: Interval,
+  max_context: Schema.Int,
+  concurrent_sequences: Schema.Int,
+  calibrated: Schema.Boolean
+}).annotate({ identifier: "Fit" })
+
+const Capabilities = Schema.Struct({
+  supports_streaming: Schema.Boolean,
+  supports_tool_calls: Schema.Boolean,
+  supports_json_mode: Schema.Boolean,
+  supports_structured_output: Schema.Boolean,
+  supports_reasoning: Schema.Boolean,
+  supports_image_input: Schema.Boolean,
+  supported_endpoints: Schema.Array(Schema.String)
+}).annotate({ identifier: "Capabilities" })
+
+const PinnedSource = Schema.Struct({
+  kind: Schema.Literal("model_hub"),
+  repo: Schema.String,
+  ref: Schema.NullOr(Schema.String),
+  commit: Schema.NullOr(Schema.toEncoded(Commit))
+}).annotate({ identifier: "PinnedSource" })
+
+const Settings = ServingSettings.annotate({ identifier: "ServingSettings" })
+
+/** The source can be served like this; `serving` is complete and can be pasted into a create. */
+export const DerivedPreview = Schema.Struct({
+  object: Schema.Literal("deployment_preview"),
+  kind: Schema.Literal("derived"),
+  source: PinnedSource,
+  architecture: Schema.String,
+  license: Schema.NullOr(Schema.String),
+  dtype: Schema.String,
+  quantization: Schema.String,
+  weights_bytes: Bytes,
+  serving: Settings,
+  fit: Fit,
+  alternatives: Schema.Array(Fit),
+  capabilities: Capabilities
+}).annotate({ identifier: "DerivedPreview" })
+
+/** The source cannot be served as asked: why, and what to do about it. */
+export const RefusedPreview = Schema.Struct({
+  object: Schema.Literal("deployment_preview"),
+  kind: Schema.Literal("refused"),
+  source: PinnedSource,
+  reason: Schema.Struct({ code: RefusalCode, message: Schema.String }),
+  remedy: Schema.Struct({ message: Schema.String, serving: Schema.NullOr(Settings) })
+}).annotate({ identifier: "RefusedPreview" })
+
+export const Preview = Schema.Union([DerivedPreview, RefusedPreview])
+
+/** How the model is to be served, as previews and creates take it. */
+export const Serving = ServingRequest.annotate({ identifier: "ServingRequest" })
+
+export const PreviewPayload = Schema.Struct({ source: Source, serving: Schema.optionalKey(Serving) }).annotate({ identifier: "PreviewDeployment" })
+export type PreviewPayload = typeof PreviewPayload.Type

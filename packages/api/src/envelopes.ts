@@ -1,0 +1,19 @@
+import { Deployment, RequestRecord, V1Deployment } from "@seatrial/domain"
+import { Schema } from "effect"
+
+const list = <A extends Schema.Top>(identifier: string, record: A) =>
+  Schema.Struct({
+    object: Schema.Literal("list"),
+    /** Newest first. */
+    data: Schema.Array(record),
+    /** Null marks the end. */
+    next_cursor: Schema.NullOr(Schema.String.check(Schema.isBetweenLength(1, 256)))
+  }).annotate({ identifier })
+
+export const RequestList = list("RequestList", RequestRecord)
+export const DeploymentList = list("OrgDeploymentList", Deployment)
+export const V1DeploymentList = list("DeploymentList", V1Deployment)
+
+export const Cancelled = Schema.Struct({ id: Schema.String.check(Schema.isBetweenLength(1, 64)), cancelled: Schema.Literal(true) }).annotate({
+  identifier: "Cancelled"
+})

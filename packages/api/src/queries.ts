@@ -1,0 +1,44 @@
+import { DeploymentBucket } from "@seatrial/domain"
+import { Schema, SchemaTransformation } from "effect"
+
+/** An integer in plain digits: no sign, space, exponent or leading zero, so that each value has one spelling. */
+const Digits = (minimum: number, maximum: number) =>
+  Schema.String.check(Schema.isPattern(/^(0|[1-9]\d{0,15})$/u)).pipe(
+    Schema.decodeTo(Schema.Int.check(Schema.isBetween({ minimum, maximum })), SchemaTransformation.transform({ decode: Number, encode: String }))
+  )
+
+const Text = (maximum: number) => Schema.String.check(Schema.isBetweenLength(1, maximum))
+
+const page = {
+  /** `next_cursor` of the page before; the other filters must be unchanged. */
+  cursor: Schema.optionalKey(Text(256)),
+  limit: Schema.optionalKey(Digits(1, 200))
+}
+
+/** Rows of a page where `limit` is not given. */
+export const defaultLimit = 50
+
+/** `from` inclusive and `to` exclusive, Unix milliseconds. */
+const timeBounds = {
+  from: Schema.optionalKey(Digits(0, Number.MAX_SAFE_INTEGER)),
+  to: Schema.optionalKey(Digits(0, Number.MAX_SAFE_INTEGER))
+}
+
+export const RequestsQuery = Schema.Struct({
+  ...page,
+  model_id: Schema.optionalKey(Text(64)),
+  api_key_id: Schema.optionalKey(Text(64)),
+  status: Schema.optionalKey(Schema.Literals(["success", "client_error", "server_error"])),
+  ...timeBounds
+})
+export type RequestsQuery = typeof RequestsQuery.Type
+
+export const DeploymentsQuery = Schema.Struct({
+  ...page,
+  model_id: Schema.optionalKey(Text(64)),
+  status: Schema.optionalKey(DeploymentBucket)
+})
+export type DeploymentsQuery = typeof DeploymentsQuery.Type
+
+/** An operation that takes no query parameter at all. */
+export const NoQuery = Schema.Record(Schema.String, Schema.Never)

@@ -1,0 +1,63 @@
+import { Boundary, IdempotencyHeader, RequestIdentity } from "@seatrial/api"
+import { schemaProblem } from "@seatrial/domain"
+import { Cause, Effect, Layer, Predicate, type SchemaIssue } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiError } from "effect/http-api"
+import { SqlError } from "effect/sql"
+import { idempotencyKeyInvalid, idempotencyKeyRequired, internal, invalidParameter, unavailable, unknownParameter } from "./publicErrors.ts"
+
+/** SQLSTATE classes of a server that is starting, stopping or out of resources (57P, 53): others than faults of a statement. */
+const isAwayState = (cause: unknown): boolean => Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^(57P|53)/.test(cause.code)
+
+const isAway = (defect: unknown): boolean =>
+  SqlError.isSqlError(defect) && (defect.reason._tag === "ConnectionError" || defect.reason._tag === "AuthenticationError" || isAwayState(defect.reason.cause))
+
+/** Logs what went wrong under the request's id and tells the caller no more than that it did. */
+export const fault = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, operation: string) {
+  const { id } = yield* RequestIdentity
+  if (cause.reasons.some((reason) => reason._tag === "Die" && isAway(reason.defect))) {
+    yield* Effect.logWarning("The database is away.").pipe(Effect.annotateLogs({ request_id: id, operation }))
+    return yield* unavailable("The database is away.", 1)
+  }
+  yield* Effect.logError(cause).pipe(Effect.annotateLogs({ request_id: id, operation }))
+  return yield* internal
+})
+
+const refuseParameter = Effect.fnUntraced(function* (issue: SchemaIssue.Issue) {
+  const { message, param, unexpected } = schemaProblem(issue)
+  // What is wrong with a repeated parameter is said of one of its values.
+  const name = (param ?? "").replace(/\[\d+\]$/, "")
+  if (unexpected) return yield* unknownParameter(name)
+  return yield* invalidParameter(name, `${name} ${message}.`)
+})
+
+export const layerBoundary = Layer.succeed(
+  Boundary,
+  Boundary.of((handled, { endpoint, group }) =>
+    Effect.catchCause(
+      handled,
+      Effect.fnUntraced(function* (cause) {
+        const operation = `${group.identifier}.${endpoint.identifier}`
+        if (Cause.hasDies(cause)) return yield* fault(cause, operation)
+        const failed = cause.reasons.find(Cause.isFailReason)?.error
+        if (!HttpApiError.HttpApiSchemaError.is(failed)) return yield* Effect.failCause(cause)
+        if (failed.kind === "Body" || failed.kind === "ResponseHeaders") return yield* fault(cause, operation)
+        return yield* refuseParameter(failed.cause.issue)
+      })
+    )
+  )
+)
+
+export const layerIdempotencyHeader = Layer.succeed(
+  IdempotencyHeader,
+  IdempotencyHeader.of((handled) =>
+    Effect.catch(
+      handled,
+      Effect.fnUntraced(function* (failed) {
+        if (!HttpApiError.HttpApiSchemaError.is(failed) || failed.kind !== "Headers") return yield* Effect.fail(failed)
+        const { headers } = yield* HttpServerRequest.HttpServerRequest
+        return yield* headers["idempotency-key"] === undefined ? idempotencyKeyRequired : idempotencyKeyInvalid
+      })
+    )
+  )
+)

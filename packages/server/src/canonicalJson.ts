@@ -1,0 +1,13 @@
+import { createHash } from "node:crypto"
+
+const canonical = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
+  if (typeof value !== "object" || value === null) return JSON.stringify(value)
+  const members = Object.entries(value)
+    .filter(([, member]) => member !== undefined)
+    .sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+  return `{${members.map(([name, member]) => `${JSON.stringify(name)}:${canonical(member)}`).join(",")}}`
+}
+
+/** SHA-256 (lower-case hexadecimal) of a JSON value with its members in the order of their names, so that their order on the wire means nothing. */
+export const inputHash = (value: unknown): string => createHash("sha256").update(canonical(value)).digest("hex")

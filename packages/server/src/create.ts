@@ -1,0 +1,108 @@
+import { Caller, NewModel, Redeploy } from "@seatrial/api"
+import { defaultModelName, type DeploymentOperation, ModelId, type ServingRequest, toV1Phase } from "@seatrial/domain"
+import { engines } from "@seatrial/engines"
+import { type CreateInput, Deployments, HostClasses, type Operation } from "@seatrial/store"
+import { Effect, Option, Schema } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { inputHash } from "./canonicalJson.ts"
+import { decodeBody, readJson } from "./jsonBody.ts"
+import {
+  firstPurchaseRequired,
+  idempotencyKeyReused,
+  invalidBody,
+  invalidParameter,
+  missingScope,
+  modelDeleted,
+  modelNameTaken,
+  notFound
+} from "./publicErrors.ts"
+import { ServerSettings } from "./ServerSettings.ts"
+import { hostClassProblem, servingProblem } from "./servingCheck.ts"
+
+const decodeNewModel = decodeBody(NewModel)
+const decodeRedeploy = decodeBody(Redeploy)
+const decodeModelId = Schema.decodeUnknownOption(ModelId)
+
+type Decoded = { readonly _tag: "NewModel"; readonly body: NewModel } | { readonly _tag: "Redeploy"; readonly body: Redeploy }
+
+const namesModel = (body: unknown): boolean => typeof body === "object" && body !== null && Object.hasOwn(body, "model_id")
+
+/** The two kinds of body differ in whether they name a model; each is then decoded strictly, so that what belongs to the other kind is named. */
+const decodeCreate = Effect.fnUntraced(function* (body: unknown) {
+  const decoded: Decoded = namesModel(body)
+    ? { _tag: "Redeploy", body: yield* decodeRedeploy(body) }
+    : { _tag: "NewModel", body: yield* decodeNewModel(body) }
+  return decoded
+})
+
+/** The input as it is compared on a replay: decoded, with its defaults, and the `ref` as it was written. */
+const normalized = (decoded: Decoded, serving: ServingRequest, serve: boolean): unknown =>
+  decoded._tag === "NewModel"
+    ? { source: decoded.body.source, model_name: decoded.body.model_name ?? defaultModelName(decoded.body.source.repo), serving, serve }
+    : { model_id: decoded.body.model_id, ref: decoded.body.ref ?? null, serving, serve }
+
+const targetOf = Effect.fnUntraced(function* (decoded: Decoded) {
+  if (decoded._tag === "NewModel") {
+    const { model_name, source } = decoded.body
+    const target: CreateInput["target"] = { _tag: "NewModel", source, slug: model_name ?? defaultModelName(source.repo) }
+    return target
+  }
+  const modelId = decodeModelId(decoded.body.model_id)
+  if (Option.isNone(modelId)) return yield* notFound
+  const target: CreateInput["target"] = { _tag: "Redeploy", modelId: modelId.value, ref: decoded.body.ref ?? null }
+  return target
+})
+
+const answer = ({ id, modelId, phase, replayed, revisionId }: Operation) => {
+  const status_url = `/v1/deployments/${id}`
+  const body: DeploymentOperation = { id, object: "deployment", model_id: modelId, revision_id: revisionId, status: toV1Phase(phase), status_url }
+  return HttpServerResponse.jsonUnsafe(body, {
+    status: replayed ? 200 : 201,
+    headers: replayed ? { location: status_url, "idempotent-replayed": "true" } : { location: status_url }
+  })
+}
+
+/** Makes a deployment, or gives the one that the idempotency key already stands for. */
+export const createOperation = Effect.gen(function* () {
+  const deployments = yield* Deployments
+  const hostClasses = yield* HostClasses
+  const { maxBodyBytes, requireFirstPurchase } = yield* ServerSettings
+
+  const checkServing = Effect.fnUntraced(function* (serving: ServingRequest) {
+    if (serving.host_class === undefined && serving.runtime === undefined && serving.engine_flags === undefined) return
+    const classes = yield* hostClasses.list
+    const problem = hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines)
+    if (problem === null) return
+    return yield* problem.kind === "invalid" ? invalidBody(problem.param, problem.message) : invalidParameter(problem.param, problem.message)
+  })
+
+  return Effect.fnUntraced(function* (given: {
+    readonly request: HttpServerRequest.HttpServerRequest
+    readonly headers: { readonly "idempotency-key": string }
+  }) {
+    const caller = yield* Caller
+    const decoded = yield* decodeCreate(yield* readJson(given.request, maxBodyBytes))
+    const { serve = true, serving = {} } = decoded.body
+    if (serve && !caller.scopes.has("models:write")) return yield* missingScope("models:write")
+    yield* checkServing(serving)
+    if (requireFirstPurchase && !caller.firstPurchase) return yield* firstPurchaseRequired
+    const operation = yield* deployments
+      .create({
+        caller,
+        idempotencyKey: given.headers["idempotency-key"],
+        inputHash: inputHash(normalized(decoded, serving, serve)),
+        target: yield* targetOf(decoded),
+        serving,
+        serve
+      })
+      .pipe(
+        Effect.catchTags({
+          IdempotencyKeyReused: () => idempotencyKeyReused,
+          ModelDeleted: () => modelDeleted,
+          ModelNameTaken: ({ slug }) => modelNameTaken(slug),
+          RecordNotFound: () => notFound
+        })
+      )
+    return answer(operation)
+  })
+})

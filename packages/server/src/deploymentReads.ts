@@ -1,0 +1,63 @@
+import { Caller, type DeploymentsQuery } from "@seatrial/api"
+import { type Deployment, type DeploymentDetail, DeploymentId, foldV1, ModelId, toV1Phase } from "@seatrial/domain"
+import { Deployments } from "@seatrial/store"
+import { Effect, Option, Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { answerPage, emptyPage } from "./lists.ts"
+import { notFound } from "./publicErrors.ts"
+
+/** How a path family shows deployments. */
+export interface DeploymentFamily {
+  readonly row: (row: Deployment) => unknown
+  readonly detail: (detail: DeploymentDetail) => unknown
+}
+
+/** The org family shows every phase under its own name. */
+export const orgFamily: DeploymentFamily = { row: (row) => row, detail: (detail) => detail }
+
+const v1History = ({ phases }: DeploymentDetail) => foldV1(phases.map(({ at, status }) => ({ phase: status, at })))
+
+/** The `/v1` family has fewer names, and folds what has the same name there. */
+export const v1Family: DeploymentFamily = {
+  row: (row) => ({ ...row, status: toV1Phase(row.status) }),
+  detail: (detail) => ({ ...detail, status: toV1Phase(detail.status), phases: v1History(detail).map(({ at, phase }) => ({ status: phase, at })) })
+}
+
+const isDeploymentId = Schema.is(DeploymentId)
+const isModelId = Schema.is(ModelId)
+
+/** The reading operations on deployments. */
+export const deploymentReads = Effect.gen(function* () {
+  const deployments = yield* Deployments
+
+  const find = Effect.fnUntraced(function* (id: string) {
+    const { orgId } = yield* Caller
+    const found = isDeploymentId(id) ? yield* deployments.find(orgId, id) : Option.none()
+    return Option.isNone(found) ? yield* notFound : found.value
+  })
+
+  return {
+    list:
+      (operation: string, family: DeploymentFamily) =>
+      ({ query }: { readonly query: DeploymentsQuery }) =>
+        answerPage(
+          operation,
+          query,
+          (orgId, page) => {
+            const { model_id: modelId, status: bucket } = query
+            if (modelId !== undefined && !isModelId(modelId)) return Effect.succeed(emptyPage)
+            return deployments.list(orgId, { ...page, ...(modelId === undefined ? {} : { modelId }), ...(bucket === undefined ? {} : { bucket }) })
+          },
+          family.row
+        ),
+    get: (family: DeploymentFamily) =>
+      Effect.fnUntraced(function* ({ params }: { readonly params: { readonly id: string } }) {
+        return HttpServerResponse.jsonUnsafe(family.detail(yield* find(params.id)))
+      }),
+    events: Effect.fnUntraced(function* ({ params }: { readonly params: { readonly id: string } }) {
+      const detail = yield* find(params.id)
+      const data = v1History(detail).map(({ at, phase }) => ({ phase, entered_at: at }))
+      return HttpServerResponse.jsonUnsafe({ deployment_id: detail.id, data })
+    })
+  }
+})

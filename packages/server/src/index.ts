@@ -1,0 +1,3 @@
+export { makeNodeServer } from "./nodeServer.ts"
+export { layerRoutes, makeApp, makeRequestListener } from "./Server.ts"
+export * from "./ServerSettings.ts"

@@ -1,0 +1,46 @@
+import { Caller, type PreviewPayload, PreviewPayload as PreviewSchema } from "@seatrial/api"
+import { derivePreview, type Preview, refusedPreview } from "@seatrial/domain"
+import { engines } from "@seatrial/engines"
+import { Hub } from "@seatrial/hub"
+import { HostClasses, HubConnections } from "@seatrial/store"
+import { Effect } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { decodeBody, readJson } from "./jsonBody.ts"
+import { invalidBody, invalidParameter, unavailable } from "./publicErrors.ts"
+import { ServerSettings } from "./ServerSettings.ts"
+import { servingProblem } from "./servingCheck.ts"
+
+const decodePayload = decodeBody(PreviewSchema)
+
+/** Seconds after which a hub that was away is worth another try, where it did not say. */
+const hubRetrySeconds = 5
+
+/** Reads the repository as the key's creator and tells whether and how it can be served. Creates nothing. */
+export const previewOperation = Effect.gen(function* () {
+  const connections = yield* HubConnections
+  const hostClasses = yield* HostClasses
+  const hub = yield* Hub
+  const { maxBodyBytes } = yield* ServerSettings
+
+  const inspect = Effect.fnUntraced(function* ({ serving = {}, source }: PreviewPayload) {
+    const classes = yield* hostClasses.list
+    const problem = servingProblem(serving, classes, engines)
+    if (problem !== null) return yield* problem.kind === "invalid" ? invalidBody(problem.param, problem.message) : invalidParameter(problem.param, problem.message)
+    const { orgId, userId } = yield* Caller
+    const token = yield* connections.find(orgId, userId)
+    const ref = source.ref ?? null
+    return yield* hub.inspect({ repo: source.repo, ref: source.ref }, token).pipe(
+      Effect.map((facts): Preview => derivePreview({ facts, ref, request: serving, hostClasses: classes, engines })),
+      Effect.catchTags({
+        HubRefusal: ({ code, commit, message, remedy }) =>
+          Effect.succeed<Preview>(refusedPreview({ kind: "model_hub", repo: source.repo, ref, commit }, code, message, remedy)),
+        HubUnavailable: ({ message, retryAfter }) => unavailable(message, retryAfter === undefined ? hubRetrySeconds : Math.max(1, Math.ceil(retryAfter / 1000)))
+      })
+    )
+  })
+
+  return Effect.fnUntraced(function* ({ request }: { readonly request: HttpServerRequest.HttpServerRequest }) {
+    const payload = yield* decodePayload(yield* readJson(request, maxBodyBytes))
+    return HttpServerResponse.jsonUnsafe(yield* inspect(payload))
+  })
+})

@@ -1,0 +1,150 @@
+import * as Public from "@seatrial/api"
+import { Effect } from "effect"
+
+// The public errors as effects that fail with them, each with the id of the exchange that it ends.
+
+const refused = <E>(make: (request_id: string) => E): Effect.Effect<never, E, Public.RequestIdentity> =>
+  Effect.flatMap(Public.RequestIdentity, ({ id }) => Effect.fail(make(id)))
+
+/** The same for records that never were, that are gone and that belong to another organisation. */
+export const notFound = refused(
+  (request_id) => new Public.NotFound({ error: { message: "There is no such record in this organisation.", code: "not_found", request_id } })
+)
+
+export const invalidParameter = (param: string, message: string) =>
+  refused((request_id) => new Public.InvalidParameter({ error: { message, code: "invalid_parameter", param, request_id } }))
+
+export const unknownParameter = (param: string) =>
+  refused(
+    (request_id) =>
+      new Public.InvalidParameter({ error: { message: `${param} is not a parameter of this operation.`, code: "unknown_parameter", param, request_id } })
+  )
+
+export const invalidCursor = refused(
+  (request_id) =>
+    new Public.InvalidCursor({
+      error: {
+        message: "The cursor does not belong to this list with these filters. Start again without it.",
+        code: "invalid_cursor",
+        param: "cursor",
+        request_id
+      }
+    })
+)
+
+export const invalidBody = (param: string | null, message: string) =>
+  refused((request_id) => new Public.InvalidBody({ error: { message, code: "invalid_body", param, request_id } }))
+
+export const idempotencyKeyRequired = refused(
+  (request_id) =>
+    new Public.InvalidIdempotencyKey({
+      error: { message: "The header Idempotency-Key is required.", code: "idempotency_key_required", param: "Idempotency-Key", request_id }
+    })
+)
+
+export const idempotencyKeyInvalid = refused(
+  (request_id) =>
+    new Public.InvalidIdempotencyKey({
+      error: {
+        message: "The header Idempotency-Key takes 1 to 128 letters, digits, dots, underscores, colons and hyphens.",
+        code: "idempotency_key_invalid",
+        param: "Idempotency-Key",
+        request_id
+      }
+    })
+)
+
+export const bodyTooLarge = (bytes: number) =>
+  refused((request_id) => new Public.BodyTooLarge({ error: { message: `The body may have at most ${bytes} bytes.`, code: "body_too_large", request_id } }))
+
+export const unsupportedMediaType = refused(
+  (request_id) =>
+    new Public.UnsupportedMediaType({
+      error: { message: "The body has to be application/json in UTF-8.", code: "unsupported_media_type", param: "Content-Type", request_id }
+    })
+)
+
+export const missingApiKey = refused(
+  (request_id) =>
+    new Public.Unauthorized({
+      error: { message: "An API key is required: Authorization: Bearer <API_KEY>.", code: "missing_api_key", request_id },
+      challenge: 'Bearer realm="seatrial"'
+    })
+)
+
+/** One answer for keys that are unknown, revoked or expired and for inactive organisations, so that nothing can be probed. */
+export const invalidApiKey = refused(
+  (request_id) =>
+    new Public.Unauthorized({
+      error: { message: "The API key is not valid.", code: "invalid_api_key", request_id },
+      challenge: 'Bearer realm="seatrial", error="invalid_token"'
+    })
+)
+
+export const missingScope = (scope: string) =>
+  refused(
+    (request_id) => new Public.MissingScope({ error: { message: `The API key lacks the scope ${scope}.`, code: "missing_scope", param: scope, request_id } })
+  )
+
+/** `retryAfter` in whole seconds. */
+export const rateLimited = (of: "key" | "org", retryAfter: number) =>
+  refused(
+    (request_id) =>
+      new Public.RateLimited({
+        error: {
+          message: `Too many requests of the ${of === "key" ? "API key" : "organisation"}. Try again in ${retryAfter} s.`,
+          code: of === "key" ? "key_rate_limited" : "org_rate_limited",
+          request_id
+        },
+        retryAfter
+      })
+  )
+
+export const firstPurchaseRequired = refused(
+  (request_id) =>
+    new Public.FirstPurchaseRequired({
+      error: { message: "Deploying requires a first purchase of the organisation.", code: "first_purchase_required", request_id }
+    })
+)
+
+export const modelDeleted = refused(
+  (request_id) => new Public.ModelDeleted({ error: { message: "The model of this deployment has been deleted since.", code: "model_deleted", request_id } })
+)
+
+export const idempotencyKeyReused = refused(
+  (request_id) =>
+    new Public.IdempotencyKeyReused({
+      error: {
+        message: "The Idempotency-Key stands for a create with other input. Use a new key.",
+        code: "idempotency_key_reused",
+        param: "Idempotency-Key",
+        request_id
+      }
+    })
+)
+
+export const modelNameTaken = (slug: string) =>
+  refused(
+    (request_id) =>
+      new Public.ModelNameTaken({
+        error: {
+          message: `The organisation has a model ${slug}. Choose another model_name, or redeploy it with its model_id.`,
+          code: "model_name_taken",
+          param: "model_name",
+          request_id
+        }
+      })
+  )
+
+export const deploymentFinished = (phase: string) =>
+  refused(
+    (request_id) => new Public.DeploymentFinished({ error: { message: `The deployment is over: it is ${phase}.`, code: "deployment_finished", request_id } })
+  )
+
+export const internal = refused(
+  (request_id) => new Public.Internal({ error: { message: "The server failed. Its log names the cause under this request id.", code: "internal", request_id } })
+)
+
+/** `retryAfter` in whole seconds. */
+export const unavailable = (message: string, retryAfter: number) =>
+  refused((request_id) => new Public.Unavailable({ error: { message, code: "unavailable", request_id }, retryAfter }))

@@ -1,0 +1,42 @@
+import { type EngineContract, type HostClass, type Runtime, type ServingRequest } from "@seatrial/domain"
+
+/** What is wrong with serving settings, known without looking at the model. `unknown`: it names something that this installation does not have. */
+export interface ServingProblem {
+  readonly kind: "unknown" | "invalid"
+  /** Path in the body. */
+  readonly param: string
+  readonly message: string
+}
+
+/**
+ * The first problem of serving settings that the configured host classes and engines show at once, or null. Flags are wrong where every engine that the settings
+ * may lead to refuses them.
+ */
+export const servingProblem = (serving: ServingRequest, hostClasses: ReadonlyArray<HostClass>, engines: ReadonlyArray<EngineContract>): ServingProblem | null => {
+  const { engine_flags: flags, host_class: name, runtime } = serving
+  const classes = name === undefined ? hostClasses : hostClasses.filter((hostClass) => hostClass.name === name)
+  const runtimesOf = (hostClass: HostClass): ReadonlyArray<Runtime> => hostClass.runtimes.map((offered) => offered.runtime)
+  if (runtime !== undefined && classes.length > 0 && !classes.some((hostClass) => runtimesOf(hostClass).includes(runtime))) {
+    const offered = [...new Set(classes.flatMap(runtimesOf))].sort().join(", ")
+    return { kind: "unknown", param: "serving.runtime", message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}; there is ${offered}.` }
+  }
+  if (flags === undefined) return null
+  const chosen = new Set(classes.map((hostClass) => runtime ?? hostClass.runtimes[0].runtime))
+  const candidates = engines.filter((engine) => (runtime === undefined ? chosen.size === 0 || chosen.has(engine.runtime) : engine.runtime === runtime))
+  const issues = candidates.map((engine) => engine.flagIssue(flags))
+  const issue = issues[0]
+  if (issue === undefined || issue === null || issues.includes(null)) return null
+  return { kind: "invalid", param: `serving.engine_flags.${issue.flag}`, message: issue.message }
+}
+
+/** The problem of a host class that is not configured, or null. Nothing is known where none is. */
+export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyArray<HostClass>): ServingProblem | null => {
+  const name = serving.host_class
+  if (name === undefined || hostClasses.some((hostClass) => hostClass.name === name)) return null
+  const names = hostClasses.map((hostClass) => hostClass.name).sort().join(", ")
+  return {
+    kind: "unknown",
+    param: "serving.host_class",
+    message: `There is no host class ${name}${names === "" ? "" : `; choose one of ${names}`}.`
+  }
+}

@@ -1,0 +1,32 @@
+import { Api, type ErrorObject } from "@seatrial/api"
+import type { RequestId } from "@seatrial/domain"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { HttpApi } from "effect/http-api"
+
+const paths = new Map<string, Set<string>>([["/openapi.json", new Set(["GET"])]])
+HttpApi.reflect(Api, {
+  onGroup: () => {},
+  onEndpoint: ({ endpoint }) => {
+    const methods = paths.get(endpoint.path) ?? new Set()
+    paths.set(endpoint.path, methods.add(endpoint.method))
+  }
+})
+
+const known = [...paths].map(([path, methods]) => ({
+  pattern: new RegExp(`^${path.replace(/[.]/g, "\\$&").replace(/:[a-z_]+/g, "[^/]+")}$`),
+  allow: [...methods, ...(methods.has("GET") ? ["HEAD"] : []), "OPTIONS"].sort().join(", ")
+}))
+
+const error = (status: number, code: string, message: string, request_id: RequestId, headers: Record<string, string> = {}) => {
+  const body: ErrorObject = { error: { message, type: status === 404 ? "not_found_error" : "invalid_request_error", code, request_id } }
+  return HttpServerResponse.jsonUnsafe(body, { status, headers })
+}
+
+/** What no route takes: another method of a path that there is, or a path that there is not. */
+export const answerUnmatched = ({ method, url }: HttpServerRequest.HttpServerRequest, id: RequestId): HttpServerResponse.HttpServerResponse => {
+  const path = url.replace(/[?;#].*$/s, "")
+  const match = known.find(({ pattern }) => pattern.test(path))
+  if (match === undefined) return error(404, "not_found", "There is no such path.", id)
+  if (method === "OPTIONS") return HttpServerResponse.empty({ status: 204, headers: { allow: match.allow } })
+  return error(405, "method_not_allowed", `This path takes ${match.allow}.`, id, { allow: match.allow })
+}
