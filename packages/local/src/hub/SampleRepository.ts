@@ -11,8 +11,8 @@ export interface SampleFile extends Content {
   readonly path: string
   /** Git's blob id; for a file in LFS, that of its pointer. */
   readonly blobId: string
-  /** Of the content, for a file in LFS. */
-  readonly lfs: { readonly sha256: string; readonly pointerSize: number } | null
+  /** For a file in LFS: the hash of its content, and what git keeps in its place. */
+  readonly lfs: { readonly sha256: string; readonly pointer: Uint8Array } | null
 }
 
 export interface SampleCommit {
@@ -44,7 +44,7 @@ const makeFile = (path: string, { head, size }: Content): SampleFile => {
   // A file of which only the head is real gets the head's hash: nobody can download it whole to see the difference.
   const sha256 = createHash("sha256").update(head).digest("hex")
   const pointer = Buffer.from(`version https://git-lfs.github.com/spec/v1\noid sha256:${sha256}\nsize ${size}\n`)
-  return { path, head, size, blobId: blobId(pointer), lfs: { sha256, pointerSize: pointer.length } }
+  return { path, head, size, blobId: blobId(pointer), lfs: { sha256, pointer } }
 }
 
 export interface CommitContent {

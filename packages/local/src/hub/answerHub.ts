@@ -37,7 +37,7 @@ const treeEntry = (file: SampleFile) => ({
   oid: file.blobId,
   size: file.size,
   path: file.path,
-  ...(file.lfs === null ? {} : { lfs: { oid: file.lfs.sha256, size: file.size, pointerSize: file.lfs.pointerSize } })
+  ...(file.lfs === null ? {} : { lfs: { oid: file.lfs.sha256, size: file.size, pointerSize: file.lfs.pointer.length } })
 })
 
 /** The files of a folder (`""` for the root), or with those of its folders too. */
@@ -65,7 +65,8 @@ const modelConfig = (commit: SampleCommit): unknown => {
   return Option.getOrElse(decodeConfig(Buffer.from(file?.head ?? []).toString()), () => ({}))
 }
 
-const modelInfo = (repository: SampleRepository, commit: SampleCommit) => ({
+/** `blobs`: with each file's size and hashes. */
+const modelInfo = (repository: SampleRepository, commit: SampleCommit, blobs: boolean) => ({
   _id: commit.id.slice(0, 24),
   id: repository.name,
   modelId: repository.name,
@@ -83,7 +84,10 @@ const modelInfo = (repository: SampleRepository, commit: SampleCommit) => ({
   tags: ["transformers", "safetensors", `license:${repository.license}`],
   cardData: { license: repository.license, library_name: "transformers", pipeline_tag: "text-generation" },
   config: modelConfig(commit),
-  siblings: commit.files.map(({ path }) => ({ rfilename: path }))
+  siblings: commit.files.map(({ blobId, lfs, path, size }) => ({
+    rfilename: path,
+    ...(blobs ? { blobId, size, ...(lfs === null ? {} : { lfs: { sha256: lfs.sha256, size, pointerSize: lfs.pointer.length } }) } : {})
+  }))
 })
 
 const decodePath = (path: string): string => {
@@ -109,9 +113,9 @@ export const answerHub = (contents: HubContents): RequestListener => {
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const url = new URL(request.url ?? "/", "http://hub.invalid")
     const method = request.method ?? "GET"
-    const resolved = /^\/([^/]+\/[^/]+)\/resolve\/([^/]+)\/(.+)$/.exec(url.pathname)
+    const resolved = /^\/(?<name>[^/]+\/[^/]+)\/(?<way>resolve|raw)\/(?<revision>[^/]+)\/(?<path>.+)$/.exec(url.pathname)?.groups
     const called = /^\/api\/models\/([^/]+\/[^/]+)(?:\/(revision|tree|paths-info|refs|commits)(?:\/([^/]+)(?:\/(.+))?)?)?$/.exec(url.pathname)
-    const file = resolved?.[3] === undefined ? null : decodePath(resolved[3])
+    const file = resolved?.path === undefined ? null : decodePath(resolved.path)
 
     const count = (counts.get(`${method} ${url.pathname}`) ?? 0) + 1
     counts.set(`${method} ${url.pathname}`, count)
@@ -132,7 +136,7 @@ export const answerHub = (contents: HubContents): RequestListener => {
       else sendError(response, 401, null, "Invalid credentials in Authorization header")
       return
     }
-    const repository = contents.repositories.get(decodePath(resolved?.[1] ?? called?.[1] ?? "").toLowerCase())
+    const repository = contents.repositories.get(decodePath(resolved?.name ?? called?.[1] ?? "").toLowerCase())
     if (repository === undefined || (repository.private && !trusted)) return sendError(response, 404, "RepoNotFound", "Repository not found")
 
     const kind = called?.[2]
@@ -144,7 +148,7 @@ export const answerHub = (contents: HubContents): RequestListener => {
       })
       return
     }
-    const revision = decodePath(resolved?.[2] ?? called?.[3] ?? "main")
+    const revision = decodePath(resolved?.revision ?? called?.[3] ?? "main")
     const commit = findCommit(repository, revision)
     if (commit === undefined) return sendError(response, 404, "RevisionNotFound", `Invalid rev id: ${revision.slice(0, 200)}`)
 
@@ -155,12 +159,15 @@ export const answerHub = (contents: HubContents): RequestListener => {
       }
       const found = commit.files.find(({ path }) => path === file)
       if (found === undefined) return sendError(response, 404, "EntryNotFound", "Entry not found")
-      return sendFile(request, response, { commit: commit.id, file: found, fault })
+      // `raw` is what git holds: for a file in LFS its pointer.
+      const pointer = resolved?.way === "raw" ? found.lfs?.pointer : undefined
+      const content = pointer === undefined ? found : { ...found, head: pointer, size: pointer.length, lfs: null }
+      return sendFile(request, response, { commit: commit.id, file: content, fault })
     }
     switch (kind) {
       case undefined:
       case "revision":
-        return sendJson(response, modelInfo(repository, commit))
+        return sendJson(response, modelInfo(repository, commit, url.searchParams.get("blobs")?.toLowerCase() === "true"))
       case "commits":
         return sendJson(
           response,

@@ -1,0 +1,83 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { asksForCode, chatTemplateOf, parseModelConfig } from "../src/modelConfig.ts"
+
+const llama = {
+  architectures: ["LlamaForCausalLM"],
+  model_type: "llama",
+  hidden_size: 4096,
+  num_hidden_layers: 32,
+  num_attention_heads: 32,
+  num_key_value_heads: 8,
+  max_position_embeddings: 8192,
+  vocab_size: 128_256,
+  torch_dtype: "bfloat16"
+}
+const parse = (config: Readonly<Record<string, unknown>>, storedType = "BF16") => Result.getOrThrow(parseModelConfig(config, storedType))
+const refused = (config: Readonly<Record<string, unknown>>) => Result.getOrThrow(Result.flip(parseModelConfig(config, "BF16")))
+
+describe("config.json", () => {
+  it.each([
+    ["the head's size from the hidden size", llama, { head_dim: 128, num_kv_heads: 8 }],
+    ["the head's size as stated", { ...llama, head_dim: 96 }, { head_dim: 96 }],
+    ["one key-value head for multi-query attention", { ...llama, num_key_value_heads: null, multi_query: true }, { num_kv_heads: 1 }],
+    ["as many key-value heads as heads where none are stated", { ...llama, num_key_value_heads: undefined }, { num_kv_heads: 32 }],
+    ["the smallest of several context limits", { ...llama, model_max_length: 4096, seq_length: 16_384 }, { native_context: 4096 }],
+    ["a sliding window", { ...llama, sliding_window: 1024 }, { sliding_window: 1024 }],
+    ["no sliding window where it is switched off", { ...llama, sliding_window: 1024, use_sliding_window: false }, { sliding_window: null }],
+    ["the type as newer configurations name it", { ...llama, torch_dtype: undefined, dtype: "float16" }, { dtype: "float16" }],
+    ["the stored type where the configuration names none", { ...llama, torch_dtype: null }, { dtype: "bfloat16" }],
+    ["the method of quantization", { ...llama, quantization_config: { quant_method: "fp8" } }, { quantization: "fp8" }],
+    [
+      "a language model within a multimodal one",
+      { architectures: ["LlavaForConditionalGeneration"], model_type: "llava", text_config: { ...llama, architectures: undefined } },
+      { architecture: "LlavaForConditionalGeneration", model_type: "llava", num_layers: 32 }
+    ],
+    [
+      "the names of GPT-2",
+      { architectures: ["GPT2LMHeadModel"], model_type: "gpt2", n_layer: 12, n_embd: 768, n_head: 12, n_positions: 1024, vocab_size: 50_257 },
+      { num_layers: 12, hidden_size: 768, num_attention_heads: 12, num_kv_heads: 12, head_dim: 64, native_context: 1024 }
+    ]
+  ] as const)("gives %s", (_, config, expected) => {
+    assert.deepInclude(parse(config), expected)
+  })
+
+  it.each([
+    ["layers in words", { ...llama, num_hidden_layers: "32" }, "Unreadable"],
+    ["half a head", { ...llama, num_attention_heads: 0.5 }, "Unreadable"],
+    ["more heads than width", { ...llama, num_attention_heads: 5000 }, "Unreadable"],
+    ["a context without end", { ...llama, max_position_embeddings: 1e30 }, "Unreadable"],
+    ["a quantization that is no name", { ...llama, quantization_config: { quant_method: "x y" } }, "Unreadable"],
+    ["no context", { ...llama, max_position_embeddings: undefined }, "UnsupportedArchitecture"],
+    ["no vocabulary", { ...llama, vocab_size: undefined }, "UnsupportedArchitecture"],
+    ["no architecture", { ...llama, architectures: [] }, "UnsupportedArchitecture"]
+  ] as const)("is refused with %s", (_, config, tag) => {
+    assert.strictEqual(refused(config)._tag, tag)
+  })
+})
+
+describe("a chat template", () => {
+  it.each([
+    ["text", "{{ a }}", "{{ a }}"],
+    [
+      "several by name",
+      [
+        { name: "tool_use", template: "t" },
+        { name: "default", template: "d" }
+      ],
+      "d"
+    ],
+    ["one that is not named default", [{ name: "rag", template: "r" }], "r"],
+    ["nothing", undefined, null],
+    ["a number", 1, null]
+  ])("may be %s", (_, chat_template, expected) => {
+    assert.strictEqual(chatTemplateOf({ chat_template }), expected)
+  })
+})
+
+describe("auto_map", () => {
+  it("is found however deep it lies, and not where only a value is called so", () => {
+    assert.isTrue(asksForCode({ a: [{ b: { auto_map: {} } }] }))
+    assert.isFalse(asksForCode({ a: ["auto_map", { b: "auto_map" }], auto_map: null }))
+  })
+})
