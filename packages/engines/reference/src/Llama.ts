@@ -199,11 +199,15 @@ export class Llama {
       let highest = Number.NEGATIVE_INFINITY
       for (let p = 0; p < count; p++) {
         const base = p * width + kvBase
-        let sum = 0
-        for (let i = 0; i < headDim; i++) sum += (query[queryBase + i] ?? 0) * (keys[base + i] ?? 0)
-        sum *= scale
-        scores[p] = sum
-        if (sum > highest) highest = sum
+        let even = 0
+        let odd = 0
+        for (let i = 0; i < headDim; i += 2) {
+          even += (query[queryBase + i] ?? 0) * (keys[base + i] ?? 0)
+          odd += (query[queryBase + i + 1] ?? 0) * (keys[base + i + 1] ?? 0)
+        }
+        const score = (even + odd) * scale
+        scores[p] = score
+        if (score > highest) highest = score
       }
       let total = 0
       for (let p = 0; p < count; p++) {
@@ -212,10 +216,17 @@ export class Llama {
         total += weight
       }
       mixed.fill(0)
-      for (let p = 0; p < count; p++) {
-        const base = p * width + kvBase
-        const weight = scores[p] ?? 0
-        for (let i = 0; i < headDim; i++) mixed[i] = (mixed[i] ?? 0) + weight * (values[base + i] ?? 0)
+      const paired = count - (count & 1)
+      for (let p = 0; p < paired; p += 2) {
+        const first = p * width + kvBase
+        const second = first + width
+        const firstWeight = scores[p] ?? 0
+        const secondWeight = scores[p + 1] ?? 0
+        for (let i = 0; i < headDim; i++) mixed[i] = (mixed[i] ?? 0) + firstWeight * (values[first + i] ?? 0) + secondWeight * (values[second + i] ?? 0)
+      }
+      if (paired < count) {
+        const weight = scores[paired] ?? 0
+        for (let i = 0; i < headDim; i++) mixed[i] = (mixed[i] ?? 0) + weight * (values[paired * width + kvBase + i] ?? 0)
       }
       for (let i = 0; i < headDim; i++) attended[queryBase + i] = (mixed[i] ?? 0) / total
     }
