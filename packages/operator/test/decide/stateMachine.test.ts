@@ -1,0 +1,89 @@
+import { assert, describe, it } from "@effect/vitest"
+import { isFinished } from "@seatrial/domain"
+import { Schema } from "effect"
+import { random, World } from "./world.ts"
+
+/** A world in which anything happens in any order for a while, with crashes in the middle of passes. */
+const storm = (seed: number, steps: number): World => {
+  const draw = random(seed)
+  const world = new World(draw() < 0.8)
+  const faulty = draw() * 0.3
+  const cancelled = draw() < 0.2
+  for (let step = 0; step < steps; step++) {
+    world.now += Math.floor(draw() * 3_000)
+    const dice = draw()
+    if (dice < faulty) world.fault(draw)
+    else if (dice < faulty + 0.2) world.advance(draw() < 0.3 ? world.old : world.next)
+    else if (dice < faulty + 0.35) world.finishWork("done")
+    else if (dice < faulty + 0.4) world.reach()
+    else if (cancelled && dice < faulty + 0.402) world.cancel()
+    else world.reconcile(draw() < 0.3 ? "old" : "next", draw() < 0.1 ? Math.floor(draw() * 3) : undefined)
+  }
+  return world
+}
+
+/** Lets everything work again until nothing is left to do; the passes that it took. */
+const settle = (world: World): number => {
+  for (const state of [world.old, world.next]) if (state.pod !== null) state.pod = { ...state.pod, nodeDownSince: null }
+  world.next.free = true
+  for (let pass = 1; pass <= 200; pass++) {
+    const before = JSON.stringify([world.old, world.next])
+    const decisions = [world.reconcile("old"), world.reconcile("next")]
+    world.finishWork("done")
+    world.advance(world.old)
+    world.advance(world.next)
+    world.reach()
+    const times = decisions.flatMap(({ lookAgainAt }) => (lookAgainAt === null ? [] : [lookAgainAt]))
+    if (before === JSON.stringify([world.old, world.next])) {
+      if (times.length === 0) return pass
+      world.now = Math.max(world.now, Math.min(...times))
+    }
+  }
+  return Number.POSITIVE_INFINITY
+}
+
+describe("in random worlds", () => {
+  it.prop(
+    "phases go forward, each once but for requeues, and what serves is never removed or withdrawn",
+    [Schema.Int],
+    ([seed]) => assert.deepStrictEqual(storm(seed, 150).violations, []),
+    { arbitrary: { runs: 500 } }
+  )
+
+  it.prop(
+    "once faults stop, every run ends, somebody serves, and nothing is left to do",
+    [Schema.Int],
+    ([seed]) => {
+      const world = storm(seed, 60)
+      assert.isBelow(settle(world), 200)
+      assert.isTrue(isFinished(world.next.run.phase))
+      assert.deepStrictEqual(world.violations, [])
+      const serving = [world.old, world.next].filter(({ run }) => run.phase === "activated" && run.revision?.status === "active")
+      assert.strictEqual(serving.length, 1)
+      assert.isTrue(serving[0]?.pod?.ready)
+      assert.strictEqual(serving[0]?.run.endpoints.length, 1)
+      for (const state of [world.old, world.next]) {
+        if (!serving.includes(state)) assert.deepStrictEqual([state.pod, state.fetch._tag, state.run.endpoints], [null, "Absent", []])
+      }
+    },
+    { arbitrary: { runs: 500 } }
+  )
+
+  it("without faults a run passes every phase that has something to do, in order", () => {
+    const world = new World(true)
+    settle(world)
+    assert.deepStrictEqual(world.phases, [
+      "screening",
+      "materializing",
+      "provisioning",
+      "booting",
+      "checking",
+      "measuring",
+      "benchmarking",
+      "activating",
+      "activated"
+    ])
+    assert.strictEqual(world.old.run.revision?.status, "superseded")
+    assert.isNull(world.old.pod)
+  })
+})

@@ -1,0 +1,193 @@
+import { canEnter, isFinished, type Phase } from "@seatrial/domain"
+import type { Run, RunRevision } from "@seatrial/store"
+import type { Action, Decision } from "../../src/decide/Decision.ts"
+import { decide } from "../../src/decide/decide.ts"
+import { FetchSeen, type Observation, type PodSeen, type WorkEnded } from "../../src/decide/Observation.ts"
+import { benchmark, measured, observed, pod, podClass, report, revision, run } from "../observations.ts"
+
+/** Numbers from 0 to 1 that follow from a seed (mulberry32). */
+export const random = (seed: number) => {
+  let state = seed | 0
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let value = Math.imul(state ^ (state >>> 15), 1 | state)
+    value = (value + Math.imul(value ^ (value >>> 7), 61 | value)) ^ value
+    return ((value ^ (value >>> 14)) >>> 0) / 4294967296
+  }
+}
+
+interface State {
+  run: Run
+  resource: { uid: string; mirroredPhase: string | null } | null
+  fetch: FetchSeen
+  pod: PodSeen | null
+  work: { running: Observation["work"]["running"]; ended: WorkEnded | null }
+  free: boolean
+  drainingSince: number | null
+}
+
+/** A model that already serves (`old`) and a run that is to replace it (`next`), in a cluster, a hub and gateways where anything may happen at any time. */
+export class World {
+  now = 0
+  readonly violations: Array<string> = []
+  readonly phases: Array<Phase> = ["screening"]
+  old: State
+  next: State
+  private pods = 0
+
+  constructor(serve: boolean) {
+    const active: RunRevision = { ...revision, status: "active", checks: report, measured, benchmark }
+    const oldPod = { ...pod, uid: "old", url: "http://127.0.2.1:8000" }
+    const blank = {
+      resource: { uid: "r", mirroredPhase: null },
+      fetch: FetchSeen.Absent(),
+      work: { running: null, ended: null },
+      free: true,
+      drainingSince: null
+    }
+    this.old = {
+      ...blank,
+      run: { ...run, phase: "activated", endedAt: 0, revision: active, endpoints: [{ url: "http://127.0.2.1:8000", pod: pod.name, reachable: true }] },
+      pod: oldPod
+    }
+    this.next = { ...blank, run: { ...run, serve }, pod: null }
+  }
+
+  private observation(state: State): Observation {
+    return { ...observed, ...state, podClass, freeSlots: state.free ? 1 : 0, ahead: 0, bootLog: "" }
+  }
+
+  decide(state: State): Decision {
+    return decide(this.observation(state), this.now)
+  }
+
+  /** One pass; a crash may come after any of its writes. */
+  reconcile(which: "old" | "next", crashAfter = Number.POSITIVE_INFINITY): Decision {
+    const state = this[which]
+    const decision = this.decide(state)
+    let done = 0
+    for (const action of decision.actions) {
+      if (done++ >= crashAfter) {
+        state.work = { running: null, ended: null }
+        return decision
+      }
+      this.apply(which, state, action)
+    }
+    if (decision.work !== state.work.running) state.work = { ...state.work, running: decision.work }
+    if (state.resource !== null && !decision.actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish")) {
+      state.resource = { ...state.resource, mirroredPhase: state.run.phase }
+    }
+    return decision
+  }
+
+  private apply(which: string, state: State, action: Action): void {
+    const serves = which === "old" && state.run.revision?.status === "active"
+    switch (action._tag) {
+      case "EnsureResource":
+        state.resource ??= { uid: "again", mirroredPhase: null }
+        return
+      case "EnsureFetch":
+        if (state.fetch._tag === "Absent") state.fetch = FetchSeen.Active({ problem: null })
+        return
+      case "RemoveFetch":
+        state.fetch = FetchSeen.Absent()
+        return
+      case "EnsurePod":
+        state.pod ??= { ...pod, uid: `pod-${++this.pods}`, createdAt: this.now, scheduled: false, started: false, ready: false, url: null }
+        return
+      case "RemovePod":
+        if (serves && state.pod !== null && state.pod.lost === null && state.pod.nodeDownSince === null) this.violations.push("removed an engine that serves")
+        if (state.pod !== null && (action.uid === null || action.uid === state.pod.uid))
+          state.pod = action.force ? null : { ...state.pod, deleting: true, ready: false }
+        return
+      case "Publish":
+        if (serves && action.endpoints.length === 0 && state.pod?.ready === true && state.pod.nodeDownSince === null)
+          this.violations.push("withdrew an engine that serves")
+        state.run = { ...state.run, endpoints: action.endpoints.map((endpoint) => ({ ...endpoint, reachable: false })) }
+        return
+      case "Activate": {
+        const { run, pod } = state
+        if (run.serve && !(pod?.ready === true && run.endpoints.some(({ reachable, url }) => reachable && url === pod.url)))
+          this.violations.push("activated before it was reachable")
+        if (run.revision?.checks?.passed !== true || run.revision.benchmark === null) this.violations.push("activated without a trial")
+        this.move(state, "activated")
+        if (run.serve && run.revision !== null && this.old.run.revision !== null) {
+          state.run = { ...state.run, revision: { ...run.revision, status: "active" } }
+          this.old.run = { ...this.old.run, revision: { ...this.old.run.revision, status: "superseded" } }
+          this.old.drainingSince = this.now
+        }
+        return
+      }
+      case "Enter":
+        this.move(state, action.to)
+    }
+  }
+
+  private move(state: State, to: Phase): void {
+    const from = state.run.phase
+    if (!canEnter(from, to, state.run.requeues)) this.violations.push(`${from} to ${to} after ${state.run.requeues} requeues`)
+    const requeued = to === "queued" && (from === "provisioning" || from === "booting")
+    if (!requeued && !isFinished(to) && this.phases.filter((phase) => phase === to).length > state.run.requeues) this.violations.push(`${to} twice`)
+    this.phases.push(to)
+    state.run = { ...state.run, phase: to, phaseSince: this.now, requeues: state.run.requeues + (requeued ? 1 : 0), endedAt: isFinished(to) ? this.now : null }
+  }
+
+  cancel(): void {
+    if (!isFinished(this.next.run.phase)) this.move(this.next, "cancelled")
+  }
+
+  /** Background work comes to its end. */
+  finishWork(outcome: "done" | "refused" | "unavailable"): void {
+    const { next } = this
+    const kind = next.work.running
+    if (kind === null) return
+    if (outcome !== "done") {
+      const attempts = (next.work.ended?.kind === kind ? next.work.ended.attempts : 0) + 1
+      const failure = outcome === "refused" ? { code: "does_not_fit", text: "No." } : null
+      next.work = { running: null, ended: { kind, attempts, at: this.now, failure, message: "Away." } }
+      return
+    }
+    next.work = { running: null, ended: null }
+    const result = { screening: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }[kind]
+    next.run = { ...next.run, revision: { ...(next.run.revision ?? revision), ...result } }
+  }
+
+  /** The cluster does what it should with this run's objects. */
+  advance(state: State): void {
+    if (state.fetch._tag === "Active") state.fetch = FetchSeen.Succeeded()
+    const { pod: present } = state
+    if (present === null) return
+    if (present.deleting) state.pod = null
+    else if (!present.scheduled)
+      state.pod = state.free
+        ? { ...present, scheduled: true, unschedulable: null }
+        : { ...present, unschedulable: present.unschedulable ?? { since: this.now, message: "0/1 nodes" } }
+    else if (!present.started) state.pod = { ...present, started: true, url: "http://127.0.3.1:8000" }
+    else if (!present.ready) state.pod = { ...present, ready: present.lost === null && present.nodeDownSince === null }
+  }
+
+  /** Every gateway probes what is published and answers. */
+  reach(): void {
+    const { next } = this
+    if (next.pod?.ready === true) next.run = { ...next.run, endpoints: next.run.endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) }
+  }
+
+  /** Something goes wrong, somewhere. */
+  fault(draw: () => number): void {
+    const state = draw() < 0.5 ? this.old : this.next
+    const faults: ReadonlyArray<() => void> = [
+      () => this.finishWork(draw() < 0.3 ? "refused" : "unavailable"),
+      () => (state.resource = null),
+      () => (state.pod = null),
+      () => (state.pod = state.pod === null ? null : { ...state.pod, deleting: true, ready: false }),
+      () => (state.pod = state.pod === null ? null : { ...state.pod, lost: "Evicted", ready: false }),
+      () => (state.pod = state.pod === null ? null : { ...state.pod, ready: false, restarts: state.pod.restarts + 1, lastExit: { code: 1, reason: "Error" } }),
+      () => (state.pod = state.pod === null ? null : { ...state.pod, nodeDownSince: this.now, ready: false }),
+      () => (this.next.fetch = draw() < 0.5 ? FetchSeen.Absent() : FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "" } })),
+      () => (this.next.free = !this.next.free),
+      () => (this.next.work = { running: null, ended: null }),
+      () => (this.now += Math.floor(draw() * 180_000))
+    ]
+    faults[Math.floor(draw() * faults.length)]?.()
+  }
+}
