@@ -8,7 +8,7 @@ import { connect, type HubConnection } from "./HubConnection.ts"
 import type { HubSettings } from "./HubSettings.ts"
 import { asksForCode, chatTemplateOf, parseModelConfig } from "./modelConfig.ts"
 import { headerLength, joinShards, maxHeaderBytes, parseHeader, parseIndex, type Tensor, tensorBytes } from "./safetensors.ts"
-import { licenseRefused, noHubConnection, refusalOf, remoteCodeRequired, unsupportedFormat } from "./screening.ts"
+import { isRepoName, licenseRefused, noHubConnection, refusalOf, remoteCodeRequired, unknownRepository, unsupportedFormat } from "./screening.ts"
 import { chooseWeights, indexPattern, isPlainPath, isServingFile, otherFormats, weightsPattern } from "./servingFiles.ts"
 
 /** Largest configuration file that is read, in bytes. */
@@ -133,6 +133,8 @@ export const inspect = (settings: HubSettings) =>
     const ref = source.ref ?? "main"
     const connection = connect(settings, token)
     const asked = { repo, ref, hasToken: Option.isSome(token), commit: null }
+
+    if (!isRepoName(repo)) return yield* unknownRepository(asked)
 
     const answered = yield* connection
       .library((params) =>

@@ -1,4 +1,5 @@
-import type { Commit } from "@seatrial/domain"
+import { type Commit, RepoName } from "@seatrial/domain"
+import { Schema } from "effect"
 import { type HubAnswer, HubRefusal } from "./failures.ts"
 
 interface Asked {
@@ -19,6 +20,19 @@ export const noHubConnection = ({ commit, repo }: Asked) =>
     commit
   })
 
+/** Whether a name may become part of an address. */
+export const isRepoName = Schema.is(RepoName)
+
+export const unknownRepository = ({ commit, hasToken, repo }: Omit<Asked, "ref">) =>
+  new HubRefusal({
+    code: "repository_not_found",
+    message: `The hub has no repository ${repo.slice(0, 200)}, or does not show it to this organisation.`,
+    remedy: hasToken
+      ? "Check the owner and the name; a private repository needs a token that may read it."
+      : "Check the owner and the name; for a private repository connect a hub token that may read it.",
+    commit
+  })
+
 /** A hub's 4xx answer in the words of a refusal. The hub answers 401 for repositories that do not exist where the caller has no token. */
 export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   const { commit, hasToken, ref, repo } = asked
@@ -34,14 +48,7 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
       commit: null
     })
   }
-  return new HubRefusal({
-    code: "repository_not_found",
-    message: `The hub has no repository ${repo}, or does not show it to this organisation.`,
-    remedy: hasToken
-      ? "Check the owner and the name; a private repository needs a token that may read it."
-      : "Check the owner and the name; for a private repository connect a hub token that may read it.",
-    commit
-  })
+  return unknownRepository(asked)
 }
 
 export const unsupportedFormat = (reason: string, commit: Commit): HubRefusal =>

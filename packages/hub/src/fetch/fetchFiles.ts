@@ -6,7 +6,7 @@ import { HubUnavailable, WeightsMismatch } from "../failures.ts"
 import type { FetchProgress } from "../Hub.ts"
 import { connect } from "../HubConnection.ts"
 import type { HubSettings } from "../HubSettings.ts"
-import { refusalOf, unsupportedFormat } from "../screening.ts"
+import { isRepoName, refusalOf, unknownRepository, unsupportedFormat } from "../screening.ts"
 import { isServingFile } from "../servingFiles.ts"
 import { downloadFile } from "./downloadFile.ts"
 import { hasManifest, isComplete, manifestName, manifestOf } from "./Manifest.ts"
@@ -61,7 +61,8 @@ const place = Effect.fnUntraced(function* (partial: string, directory: string, i
   if (!(yield* moved())) {
     if (yield* isThere) return yield* onDisk(() => rm(partial, { recursive: true, force: true }))
     // What is in the way is not a download of these files, or somebody changed it.
-    const aside = `${partial}.replaced`
+    // Its new name is that of a partial directory, so that whoever comes next removes it where this process dies before.
+    const aside = `${partial}0`
     yield* onDisk(() => rename(directory, aside))
     if (!(yield* moved())) return yield* new HubUnavailable({ message: "The directory of the model is being replaced by somebody else." })
     yield* onDisk(() => rm(aside, { recursive: true, force: true }))
@@ -74,6 +75,7 @@ export const fetchFiles = (settings: HubSettings) =>
   Effect.fn("Hub.fetch")(function* ({ commit, directory, files, onProgress, repo, token }: FetchOptions) {
     const foreign = files.find(({ path }) => !isServingFile(path))
     if (foreign !== undefined) return yield* unsupportedFormat("The list of files to download names one that serving does not need.", commit)
+    if (!isRepoName(repo)) return yield* unknownRepository({ repo, commit, hasToken: Option.isSome(token) })
     const manifest = manifestOf(repo, commit, files)
     const isThere = isComplete(directory, manifest, files)
     if (yield* isThere) return

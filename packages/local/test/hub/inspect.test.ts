@@ -3,7 +3,7 @@ import type { HubRefusal, HubUnavailable } from "@seatrial/hub"
 import { Effect, Option, Redacted } from "effect"
 import { giantWeightsBytes } from "../../src/hub/giant.ts"
 import type { HubFault } from "../../src/hub/HubFault.ts"
-import { sampleHubToken } from "../../src/hub/SampleHub.ts"
+import { SampleHub, sampleHubToken } from "../../src/hub/SampleHub.ts"
 import { type CommitContent, makeRepository } from "../../src/hub/SampleRepository.ts"
 import { sampleRepositories } from "../../src/hub/sampleRepositories.ts"
 import { safetensors, tinyConfig, tinyFiles, tinyWeightsBytes } from "./tinyFiles.ts"
@@ -94,6 +94,7 @@ describe("inspect", () => {
       Effect.gen(function* () {
         const cases = [
           [{ repo: "seatrial/absent" }, none, "repository_not_found"],
+          [{ repo: "../../api" }, none, "repository_not_found"],
           [{ repo: "seatrial/tiny-chat", ref: "absent" }, none, "revision_not_found"],
           [{ repo: "seatrial/tiny-chat-gated" }, none, "no_hub_connection"],
           [{ repo: "seatrial/tiny-chat-gated" }, Option.some(Redacted.make("hf_another")), "access_required"],
@@ -111,6 +112,24 @@ describe("inspect", () => {
       })
     )
   )
+
+  it.live("follows the hub to another origin, and leaves the token behind", () => {
+    const inspectBehind = (gated: boolean) => {
+      const repositories = [makeRepository({ name: "odd/small", gated, commits: [{ title: "Small", files: tinyFiles(1) }] })]
+      return Effect.gen(function* () {
+        const storage = yield* SampleHub
+        return yield* withHub((hub) => hub.inspect({ repo: "odd/small" }, token), {
+          repositories,
+          faults: ({ file, path }) => (file === null ? undefined : { kind: "status", status: 302, headers: { location: `${storage.address}${path}` } })
+        })
+      }).pipe(Effect.provide(SampleHub.layer({ port: 0, repositories })))
+    }
+    return Effect.gen(function* () {
+      assert.strictEqual((yield* inspectBehind(false)).weights_bytes, tinyWeightsBytes)
+      const error = yield* Effect.flip(inspectBehind(true))
+      assert.strictEqual(error._tag === "HubRefusal" && error.code, "access_required")
+    })
+  })
 
   it.live("shows a private repository to the holder of the token only", () =>
     withHub(
