@@ -1,19 +1,25 @@
-import type {
+import { PgClient } from "@effect/sql-pg"
+import {
+  AuditEventId,
+  bucketPhases,
   Deployment,
-  DeploymentBucket,
+  type DeploymentBucket,
   DeploymentDetail,
   DeploymentId,
+  Ids,
   ModelId,
-  OrgId,
+  type OrgId,
   Phase,
   RevisionId,
-  ServingRequest,
-  Source,
-  UserId
+  type ServingRequest,
+  type Source,
+  type UserId
 } from "@seatrial/domain"
-import { Context, Data, type Effect, type Option } from "effect"
+import { Clock, Context, Data, Effect, Layer, Option, Schema } from "effect"
+import { SqlSchema, type Statement } from "effect/sql"
 import type { Caller } from "./ApiKeys.ts"
-import type { Page, PageRequest } from "./Page.ts"
+import { callableName, IsoFromDate, isoText, revisionJson } from "./columns.ts"
+import { afterPosition, type Page, type PageRequest, pageOf } from "./Page.ts"
 
 /** The idempotency key was used with other input. */
 export class IdempotencyKeyReused extends Data.TaggedError("IdempotencyKeyReused") {}
@@ -48,6 +54,20 @@ export interface Operation {
   readonly replayed: boolean
 }
 
+const times = { created_at: IsoFromDate, updated_at: IsoFromDate, ended_at: Schema.NullOr(IsoFromDate) }
+const DeploymentRow = Schema.Struct({ ...Deployment.fields, ...times })
+const DetailRow = Schema.Struct({ ...DeploymentDetail.fields, ...times })
+const OperationRow = Schema.Struct({ id: DeploymentId, modelId: ModelId, revisionId: Schema.NullOr(RevisionId), phase: Phase })
+const BoundRow = Schema.Struct({ ...OperationRow.fields, inputHash: Schema.String, deleted: Schema.Boolean })
+
+/** The WHERE of a bucket, word for word that of its partial index. */
+const bucketClause: Record<DeploymentBucket, string> = {
+  running: "d.ended_at IS NULL",
+  succeeded: `d.phase = '${bucketPhases.succeeded[0]}'`,
+  failed: `d.phase = '${bucketPhases.failed[0]}'`,
+  stopped: `d.phase = '${bucketPhases.stopped[0]}'`
+}
+
 /** Deployments as the API sees them; each statement names the organisation. */
 export class Deployments extends Context.Service<
   Deployments,
@@ -62,4 +82,173 @@ export class Deployments extends Context.Service<
     /** Ends the run before anything else does, in one conditional update. */
     readonly cancel: (orgId: OrgId, id: string, by: UserId) => Effect.Effect<DeploymentId, RecordNotFound | DeploymentFinished>
   }
->()("seatrial/Deployments") {}
+>()("seatrial/Deployments") {
+  static readonly layerSql = Layer.effect(
+    Deployments,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const ids = yield* Ids
+
+      const summary = `
+        d.id, 'deployment' AS object, d.model_id, ${callableName} AS model, d.phase AS status, d.failure_code || ': ' || d.failure_text AS failure_detail,
+        d.created_at, d.updated_at, d.ended_at, d.revision_id, r.hf_revision, d.started_by_user_id`
+      const detail = `${summary},
+        (SELECT json_agg(json_build_object('status', p.phase, 'at', ${isoText("p.at")}) ORDER BY p.seq)
+          FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS phases,
+        coalesce(r.checks -> 'checks', '[]') AS checks,
+        ${revisionJson} AS revision`
+      const joined = `
+        deployments d
+        JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
+        JOIN organizations o ON o.id = d.org_id
+        LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id`
+      const decodeRows = Schema.decodeUnknownEffect(Schema.Array(DeploymentRow))
+      const findDetail = SqlSchema.findOneOption({
+        Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
+        Result: DetailRow,
+        execute: ({ id, orgId }) => sql`SELECT ${sql.literal(detail)} FROM ${sql.literal(joined)} WHERE d.org_id = ${orgId} AND d.id = ${id}`
+      })
+      const findBound = SqlSchema.findOneOption({
+        Request: Schema.Struct({ orgId: Schema.String, key: Schema.String }),
+        Result: BoundRow,
+        execute: ({ key, orgId }) => sql`
+          SELECT d.id, d.model_id AS "modelId", d.revision_id AS "revisionId", d.phase, k.input_hash AS "inputHash", m.deleted_at IS NOT NULL AS deleted
+          FROM idempotency_keys k
+          JOIN deployments d ON d.org_id = k.org_id AND d.id = k.deployment_id
+          JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
+          WHERE k.org_id = ${orgId} AND k.operation = 'deployments.create' AND k.key = ${key}`
+      })
+      const phaseOf = SqlSchema.findOneOption({
+        Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
+        Result: Schema.Struct({ phase: Phase }),
+        execute: ({ id, orgId }) => sql`SELECT phase FROM deployments WHERE org_id = ${orgId} AND id = ${id}`
+      })
+
+      /**
+       * All of a create as one statement, hence one transaction. The idempotency row goes first: a second create of the same key waits there until the first
+       * is committed, and then inserts nothing. Without a model to run nothing is bound either.
+       */
+      const insertOnce = Effect.fnUntraced(function* (input: CreateInput) {
+        const { caller, target } = input
+        const now = yield* Clock.currentTimeMillis
+        const at = new Date(now)
+        const id = yield* ids.make(DeploymentId, now)
+        const auditId = yield* ids.make(AuditEventId, now)
+        const fresh = target._tag === "NewModel"
+        const modelId = fresh ? yield* ids.make(ModelId, now) : target.modelId
+        const after = {
+          deployment_id: id,
+          serve: input.serve,
+          serving: input.serving,
+          ...(fresh ? { slug: target.slug, repo: target.source.repo, ref: target.source.ref ?? null } : { ref: target.ref })
+        }
+        const key = sql`
+          INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)
+          SELECT ${caller.orgId}, 'deployments.create', ${input.idempotencyKey}, ${input.inputHash}, ${id}, ${at}`
+        const bound: Statement.Fragment = fresh
+          ? sql`
+            bound AS (${key} ON CONFLICT DO NOTHING RETURNING 1),
+            model AS (
+              INSERT INTO models (id, org_id, slug, display_name, hf_repo, ref, created_at, updated_at)
+              SELECT ${modelId}, ${caller.orgId}, ${target.slug}, ${target.slug}, ${target.source.repo}, ${target.source.ref ?? null}, ${at}, ${at} FROM bound
+              RETURNING id, org_id, ref, active_revision_id
+            )`
+          : sql`
+            found AS (
+              SELECT id, org_id, ref, active_revision_id FROM models WHERE org_id = ${caller.orgId} AND id = ${modelId} AND deleted_at IS NULL FOR KEY SHARE
+            ),
+            bound AS (${key} FROM found ON CONFLICT DO NOTHING RETURNING 1),
+            model AS (SELECT found.* FROM found, bound)`
+        const served = Object.keys(input.serving).length > 0 || fresh ? sql`${sql.json(input.serving)}` : previousSettings
+        const rows = yield* sql`
+          WITH ${bound},
+          made AS (
+            INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, serve, started_by_user_id, created_at, updated_at)
+            SELECT ${id}, model.org_id, model.id, 'screening', ${at}, ${fresh ? sql`model.ref` : sql`coalesce(${target.ref}, model.ref)`}, ${served},
+              ${input.serve}, ${caller.userId}, ${at}, ${at}
+            FROM model
+            RETURNING id, org_id, model_id
+          ),
+          entered AS (
+            INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) SELECT org_id, id, 1, 'screening', ${at}, 'Created' FROM made
+          ),
+          told AS (
+            INSERT INTO audit_events (org_id, created_at, id, actor_kind, actor_user_id, resource_type, resource_id, action, before, after)
+            SELECT org_id, ${at}, ${auditId}, 'user', ${caller.userId}, 'model_config', model_id, ${fresh ? "created" : "updated"}, 'null'::jsonb, ${sql.json(after)}
+            FROM made
+          ),
+          work AS (
+            INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM made
+          )
+          SELECT id, model_id AS "modelId", NULL AS "revisionId", 'screening' AS phase, pg_notify('deployments', id) FROM made`
+        return yield* Effect.map(Schema.decodeUnknownEffect(Schema.Array(OperationRow))(rows), (made) => made[0])
+      })
+
+      // Settings left out are those that serve, or else those of the last run.
+      const previousSettings = sql`coalesce(
+        (SELECT r.settings FROM revisions r WHERE r.org_id = model.org_id AND r.id = model.active_revision_id),
+        (SELECT coalesce(r.settings, d.serving) FROM deployments d LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+          WHERE d.org_id = model.org_id AND d.model_id = model.id ORDER BY d.created_at DESC, d.id DESC LIMIT 1),
+        '{}'::jsonb)`
+
+      return Deployments.of({
+        create: Effect.fn("Deployments.create")(function* (input) {
+          const made = yield* insertOnce(input).pipe(
+            Effect.catchReason(
+              "SqlError",
+              "UniqueViolation",
+              () => new ModelNameTaken({ slug: input.target._tag === "NewModel" ? input.target.slug : "" }),
+              Effect.die
+            ),
+            Effect.catchTag("SchemaError", Effect.die)
+          )
+          if (made !== undefined) return { ...made, replayed: false }
+          const earlier = yield* Effect.orDie(findBound({ orgId: input.caller.orgId, key: input.idempotencyKey }))
+          if (Option.isNone(earlier)) return yield* new RecordNotFound()
+          const { deleted, inputHash, ...operation } = earlier.value
+          if (inputHash !== input.inputHash) return yield* new IdempotencyKeyReused()
+          if (deleted) return yield* new ModelDeleted()
+          return { ...operation, replayed: true }
+        }),
+        list: Effect.fn("Deployments.list")(function* (orgId, query) {
+          const clauses = [sql`d.org_id = ${orgId}`, ...afterPosition(sql, "d", query.after)]
+          if (query.modelId !== undefined) clauses.push(sql`d.model_id = ${query.modelId}`)
+          if (query.bucket !== undefined) clauses.push(sql`${sql.literal(bucketClause[query.bucket])}`)
+          return yield* sql`
+            SELECT ${sql.literal(summary)} FROM ${sql.literal(joined)} WHERE ${sql.and(clauses)}
+            ORDER BY d.created_at DESC, d.id DESC LIMIT ${query.limit + 1}`.pipe(
+            Effect.flatMap(decodeRows),
+            Effect.map((rows) => pageOf(rows, query.limit)),
+            Effect.orDie
+          )
+        }),
+        find: Effect.fn("Deployments.find")((orgId, id) => Effect.orDie(findDetail({ orgId, id }))),
+        cancel: Effect.fn("Deployments.cancel")(function* (orgId, id, by) {
+          const at = new Date(yield* Clock.currentTimeMillis)
+          const rows = yield* sql`
+            WITH ended AS (
+              UPDATE deployments SET phase = 'cancelled', phase_since = ${at}, phase_count = phase_count + 1, ended_at = ${at}, updated_at = ${at},
+                cancelled_by_user_id = ${by}
+              WHERE org_id = ${orgId} AND id = ${id} AND ended_at IS NULL
+              RETURNING org_id, id, phase_count
+            ),
+            entered AS (
+              INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
+              SELECT org_id, id, phase_count, 'cancelled', ${at}, 'CancelledByUser' FROM ended
+            ),
+            work AS (
+              INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM ended
+            )
+            SELECT id, pg_notify('deployments', id) FROM ended`.pipe(
+            Effect.flatMap(Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: DeploymentId })))),
+            Effect.orDie
+          )
+          if (rows[0] !== undefined) return rows[0].id
+          const current = yield* Effect.orDie(phaseOf({ orgId, id }))
+          if (Option.isNone(current)) return yield* new RecordNotFound()
+          return yield* new DeploymentFinished(current.value)
+        })
+      })
+    })
+  )
+}

@@ -1,5 +1,8 @@
-import type { OrgId, UserId } from "@seatrial/domain"
-import { Context, Data, type Effect, type Option } from "effect"
+import { PgClient } from "@effect/sql-pg"
+import { Ids, OrgId, UserId } from "@seatrial/domain"
+import { Clock, Context, Data, Effect, Layer, type Option, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { writeAudit } from "./audit.ts"
 
 export interface Organization {
   readonly id: OrgId
@@ -15,6 +18,15 @@ export interface User {
   readonly email: string
   readonly name: string
 }
+
+const OrganizationRow = Schema.Struct({
+  id: OrgId,
+  slug: Schema.String,
+  name: Schema.String,
+  status: Schema.Literals(["active", "suspended"]),
+  firstPurchase: Schema.Boolean
+})
+const UserRow = Schema.Struct({ id: UserId, email: Schema.String, name: Schema.String })
 
 /** The slug or the e-mail address is taken. */
 export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {}
@@ -38,4 +50,135 @@ export class Organizations extends Context.Service<
     readonly recordPurchase: (input: { readonly orgId: OrgId; readonly micros: bigint }) => Effect.Effect<void>
     readonly setStatus: (orgId: OrgId, status: Organization["status"]) => Effect.Effect<void>
   }
->()("seatrial/Organizations") {}
+>()("seatrial/Organizations") {
+  static readonly layerSql = Layer.effect(
+    Organizations,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const ids = yield* Ids
+      const audit = writeAudit.bind(null, sql, ids)
+      /** Tells every server that what it remembers of the organisation's keys is out of date. */
+      const tellServers = (orgId: OrgId) => sql`SELECT pg_notify('api_keys', ${orgId})`
+
+      const columns = sql.literal(`id, slug, name, status, first_purchase_at IS NOT NULL AS "firstPurchase"`)
+      const findBySlug = SqlSchema.findOneOption({
+        Request: Schema.String,
+        Result: OrganizationRow,
+        execute: (slug) => sql`SELECT ${columns} FROM organizations WHERE slug = ${slug}`
+      })
+      const list = SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: OrganizationRow,
+        execute: () => sql`SELECT ${columns} FROM organizations ORDER BY slug`
+      })
+      const userByEmail = SqlSchema.findOne({
+        Request: Schema.String,
+        Result: UserRow,
+        execute: (email) => sql`SELECT id, email, name FROM users WHERE email = ${email}`
+      })
+      const findMember = SqlSchema.findOneOption({
+        Request: Schema.Struct({ orgId: OrgId, email: Schema.String }),
+        Result: UserRow,
+        execute: ({ email, orgId }) => sql`
+          SELECT u.id, u.email, u.name FROM memberships m JOIN users u ON u.id = m.user_id
+          WHERE m.org_id = ${orgId} AND u.email = ${email}`
+      })
+
+      return Organizations.of({
+        create: Effect.fn("Organizations.create")(function* ({ name, slug }) {
+          const at = yield* Clock.currentTimeMillis
+          const id = yield* ids.make(OrgId, at)
+          const organization: Organization = { id, slug, name, status: "active", firstPurchase: false }
+          yield* sql`
+            INSERT INTO organizations (id, slug, name, status, created_at, updated_at)
+            VALUES (${id}, ${slug}, ${name}, 'active', ${new Date(at)}, ${new Date(at)})`.pipe(
+            Effect.andThen(
+              audit({
+                orgId: id,
+                actorKind: "admin",
+                resourceType: "org",
+                resourceId: id,
+                action: "created",
+                before: null,
+                after: { slug, name, status: "active" },
+                at
+              })
+            ),
+            sql.withTransaction,
+            Effect.catchReason("SqlError", "UniqueViolation", () => new NameTaken({ name: slug }), Effect.die)
+          )
+          return organization
+        }),
+        findBySlug: Effect.fn("Organizations.findBySlug")((slug) => Effect.orDie(findBySlug(slug))),
+        list: Effect.orDie(list()).pipe(Effect.withSpan("Organizations.list")),
+        addUser: Effect.fn("Organizations.addUser")(function* (input) {
+          const at = yield* Clock.currentTimeMillis
+          const email = input.email.toLowerCase()
+          const fresh = yield* ids.make(UserId, at)
+          return yield* Effect.gen(function* () {
+            yield* sql`
+              INSERT INTO users (id, email, name, created_at) VALUES (${fresh}, ${email}, ${input.name}, ${new Date(at)}) ON CONFLICT (email) DO NOTHING`
+            const user = yield* userByEmail(email)
+            const joined = yield* sql`
+              INSERT INTO memberships (org_id, user_id, role, created_at) VALUES (${input.orgId}, ${user.id}, ${input.role}, ${new Date(at)})
+              ON CONFLICT (org_id, user_id) DO NOTHING RETURNING 1`
+            if (joined.length > 0) {
+              yield* audit({
+                orgId: input.orgId,
+                actorKind: "admin",
+                resourceType: "membership",
+                resourceId: user.id,
+                action: "joined",
+                before: null,
+                after: { email, role: input.role },
+                at
+              })
+            }
+            return user
+          }).pipe(sql.withTransaction, Effect.orDie)
+        }),
+        findUser: Effect.fn("Organizations.findUser")((orgId, email) => Effect.orDie(findMember({ orgId, email: email.toLowerCase() }))),
+        recordPurchase: Effect.fn("Organizations.recordPurchase")(function* ({ micros, orgId }) {
+          const at = yield* Clock.currentTimeMillis
+          yield* Effect.gen(function* () {
+            yield* sql`INSERT INTO purchases (org_id, amount_micros, created_at) VALUES (${orgId}, ${micros}, ${new Date(at)})`
+            yield* sql`
+              UPDATE organizations SET first_purchase_at = ${new Date(at)}, updated_at = ${new Date(at)} WHERE id = ${orgId} AND first_purchase_at IS NULL`
+            yield* audit({
+              orgId,
+              actorKind: "admin",
+              resourceType: "billing",
+              resourceId: orgId,
+              action: "granted",
+              before: null,
+              after: { amount_micros: micros.toString() },
+              at
+            })
+            yield* tellServers(orgId)
+          }).pipe(sql.withTransaction, Effect.orDie)
+        }),
+        setStatus: Effect.fn("Organizations.setStatus")(function* (orgId, status) {
+          const at = yield* Clock.currentTimeMillis
+          yield* Effect.gen(function* () {
+            const changed = yield* sql`
+              UPDATE organizations SET status = ${status}, updated_at = ${new Date(at)} WHERE id = ${orgId} AND status <> ${status} RETURNING 1`
+            if (changed.length === 0) return
+            const active = status === "active"
+            yield* audit({
+              orgId,
+              actorKind: "admin",
+              resourceType: "org",
+              resourceId: orgId,
+              action: active ? "resumed" : "updated",
+              before: { status: active ? "suspended" : "active" },
+              after: { status },
+              at
+            })
+            yield* tellServers(orgId)
+            yield* sql`SELECT pg_notify('routes', ${orgId})`
+          }).pipe(sql.withTransaction, Effect.orDie)
+        })
+      })
+    })
+  )
+}

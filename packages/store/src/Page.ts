@@ -1,3 +1,5 @@
+import type { SqlClient, Statement } from "effect/sql"
+
 /** Where a page begins: after the row of that time and id, in the order newest first. */
 export interface Position {
   /** Unix milliseconds. */
@@ -15,4 +17,15 @@ export interface PageRequest {
   /** 1 to 200. */
   readonly limit: number
   readonly after: Position | null
+}
+
+/** The WHERE of a page after its position, for a table alias: a row comparison, which walks one index range. */
+export const afterPosition = (sql: SqlClient.SqlClient, alias: string, after: Position | null): ReadonlyArray<Statement.Fragment> =>
+  after === null ? [] : [sql`(${sql.literal(`${alias}.created_at, ${alias}.id`)}) < (${new Date(after.createdAt)}, ${after.id})`]
+
+/** A page of records that were read with `limit + 1`: the one too many tells that there is a next page. */
+export const pageOf = <A extends { readonly id: string; readonly created_at: string }>(records: ReadonlyArray<A>, limit: number): Page<A> => {
+  const items = records.slice(0, limit)
+  const last = items.at(-1)
+  return { items, next: records.length > limit && last !== undefined ? { createdAt: Date.parse(last.created_at), id: last.id } : null }
 }

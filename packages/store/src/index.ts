@@ -1,4 +1,5 @@
 export * from "./ApiKeys.ts"
+export { Database } from "./Database.ts"
 export * from "./Deployments.ts"
 export * from "./HostClasses.ts"
 export * from "./HubConnections.ts"

@@ -1,0 +1,31 @@
+import { type PgClient, PgConnection } from "@effect/sql-pg"
+import { Effect, Stream } from "effect"
+
+/** What a listener sees: each `Listening` may have been preceded by notifications that nobody heard. */
+export type ListenEvent = { readonly _tag: "Listening" } | { readonly _tag: "Notified"; readonly payload: string } | { readonly _tag: "Lost" }
+
+const listening: ListenEvent = { _tag: "Listening" }
+const lost: ListenEvent = { _tag: "Lost" }
+const pause = "250 millis"
+
+/**
+ * The notifications of one channel, on a connection of its own that is made again whenever it is lost. Never ends and never fails; who keeps a copy of something
+ * reads it anew on each `Listening`.
+ */
+export const listen = (client: PgClient.PgClient, channel: string): Stream.Stream<ListenEvent> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const connection = yield* PgConnection.make(client.config)
+      const notifications = yield* connection.listen(channel)
+      return Stream.fromQueue(notifications).pipe(
+        Stream.map(({ payload }): ListenEvent => ({ _tag: "Notified", payload })),
+        Stream.prepend([listening])
+      )
+    })
+  ).pipe(
+    Stream.catch((error) =>
+      Stream.fromEffect(Effect.as(Effect.logWarning(`Lost the database's notifications of ${channel}; connecting again (${error.message})`), lost))
+    ),
+    Stream.concat(Stream.drain(Stream.fromEffect(Effect.sleep(pause)))),
+    Stream.forever
+  )

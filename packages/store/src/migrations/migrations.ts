@@ -1,0 +1,14 @@
+import { organizations } from "./0001_organizations.ts"
+import { auditEvents } from "./0002_audit_events.ts"
+import { models } from "./0003_models.ts"
+import { deployments } from "./0004_deployments.ts"
+import { requests } from "./0005_requests.ts"
+
+/** Every migration by its number. Forward only: one that has landed is never edited. */
+export const migrations = {
+  "0001_organizations": organizations,
+  "0002_audit_events": auditEvents,
+  "0003_models": models,
+  "0004_deployments": deployments,
+  "0005_requests": requests
+}

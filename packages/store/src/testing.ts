@@ -1,0 +1,61 @@
+import { PgClient } from "@effect/sql-pg"
+import { Clock, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
+import { connect, migrate } from "./Database.ts"
+import { ensurePartitions } from "./Partitions.ts"
+
+const address = (base: string, name: string) => Redacted.make(`${base.replace(/\/$/, "")}/${name}`)
+
+const uniqueName = (kind: string) => `seatrial_${kind}_${crypto.randomUUID().replaceAll("-", "")}`
+
+/** Runs statements on the server's own database. */
+const administer = <A, E>(base: string, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
+  Effect.flatMap(SqlClient.SqlClient, use).pipe(Effect.provide(PgClient.layer({ url: address(base, "postgres"), maxConnections: 1 })))
+
+// Migrating takes far longer than copying, so each process migrates one database and copies it.
+const templates = new Map<string, Promise<string>>()
+const templateOf = (base: string): Promise<string> => {
+  const known = templates.get(base)
+  if (known !== undefined) return known
+  const name = uniqueName("template")
+  const made = Effect.runPromise(
+    Effect.gen(function* () {
+      yield* administer(base, (sql) => sql`CREATE DATABASE ${sql(name)}`)
+      yield* migrate.pipe(Effect.provide(PgClient.layer({ url: address(base, name), maxConnections: 1 })))
+      return name
+    })
+  )
+  templates.set(base, made)
+  return made
+}
+
+/** A new migrated database on the server at `base` (`postgres://user:password@host:port`), dropped when the scope closes: its address. */
+export const makeTestDatabase = (base: string) =>
+  Effect.acquireRelease(
+    Effect.gen(function* () {
+      const template = yield* Effect.promise(() => templateOf(base))
+      const name = uniqueName("test")
+      yield* administer(base, (sql) => sql`CREATE DATABASE ${sql(name)} TEMPLATE ${sql(template)}`)
+      return name
+    }),
+    (name) => Effect.orDie(administer(base, (sql) => sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`))
+  ).pipe(
+    Effect.orDie,
+    Effect.map((name) => address(base, name))
+  )
+
+/**
+ * A pool on a new migrated database of its own, with partitions for the clock's time. A test with a clock of its own sets the time before this is built:
+ * connecting has a deadline, which a leap of the clock would pass.
+ */
+export const layerTestDatabase = (base: string) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const client = connect({ url: yield* makeTestDatabase(base), poolSize: 10, applicationName: "seatrial-test", idleTimeout: "100000 days" })
+      const partitions = Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        yield* ensurePartitions(yield* SqlClient.SqlClient, now, now)
+      })
+      return Layer.effectDiscard(partitions).pipe(Layer.provideMerge(client))
+    })
+  )

@@ -1,0 +1,182 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, describe, it } from "@effect/vitest"
+import { Ids, isApiKey, KeyId, makeApiKey, OrgId, UserId } from "@seatrial/domain"
+import { Effect, Layer, Option, Redacted, Schedule } from "effect"
+import { TestClock } from "effect/testing"
+import { inject } from "vitest"
+import { ApiKeys, type Caller, Organizations } from "../src/index.ts"
+import { KeyCache } from "../src/KeyCache.ts"
+import { makeTestDatabase } from "../src/testing.ts"
+import { layerApi, makeCaller } from "./stage.ts"
+
+/** A second process on the same database. */
+const another = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  if (sql.config.url === undefined) return yield* Effect.die("no address")
+  return ApiKeys.layerSql.pipe(Layer.provide([PgClient.layer({ url: sql.config.url, maxConnections: 2 }), Ids.layer]), Layer.fresh)
+})
+
+const soon = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
+  condition.pipe(Effect.repeat({ until: (met) => met, schedule: Schedule.spaced("10 millis") }), Effect.timeout("10 seconds"))
+
+describe("ApiKeys", () => {
+  it.live("a key is told once, stored as its SHA-256 only, and stands for its creator", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const keys = yield* ApiKeys
+      const { caller, organization, secret, user } = yield* makeCaller("acme")
+      const text = Redacted.value(secret)
+      assert.isTrue(isApiKey(text))
+      assert.deepStrictEqual([caller.orgId, caller.orgSlug, caller.userId, caller.firstPurchase], [organization.id, "acme", user.id, true])
+      assert.isTrue(caller.scopes.has("deployments:write"))
+      const [row] = yield* keys.list(organization.id)
+      assert.deepStrictEqual([row?.prefix, row?.lastFour], [text.slice(0, 13), text.slice(-4)])
+      const dump = JSON.stringify(yield* sql`SELECT k.*, encode(secret_sha256, 'escape') FROM api_keys k WHERE org_id = ${organization.id}`, (_, value) =>
+        typeof value === "bigint" ? `${value}` : value
+      )
+      assert.notInclude(dump, text.slice(13, 40))
+      assert.notInclude(JSON.stringify(yield* sql`SELECT after FROM audit_events WHERE org_id = ${organization.id}`), text.slice(13, 40))
+      assert.isTrue(Option.isNone(yield* keys.authenticate(Redacted.make(makeApiKey(crypto.getRandomValues(new Uint8Array(128)))))))
+      assert.isTrue(Option.isNone(yield* keys.authenticate(Redacted.make(""))))
+    }).pipe(Effect.provide(layerApi))
+  )
+
+  it.live("a revocation, a suspension and a first purchase are seen by another process that remembers the key", () =>
+    Effect.gen(function* () {
+      const organizations = yield* Organizations
+      const keys = yield* ApiKeys
+      const organization = yield* organizations.create({ slug: "acme", name: "Acme" })
+      const user = yield* organizations.addUser({ orgId: organization.id, email: "Ada@Acme.example", name: "Ada", role: "owner" })
+      const { key, secret } = yield* keys.create({ orgId: organization.id, userId: user.id, name: "k", scopes: ["models:read"] })
+      yield* Effect.gen(function* () {
+        const theirs = yield* ApiKeys
+        const seen = theirs.authenticate(secret)
+        assert.isFalse(Option.getOrThrow(yield* seen).firstPurchase)
+        yield* organizations.recordPurchase({ orgId: organization.id, micros: 1n })
+        yield* soon(Effect.map(seen, (caller) => Option.isSome(caller) && caller.value.firstPurchase))
+        yield* organizations.setStatus(organization.id, "suspended")
+        yield* soon(Effect.map(seen, Option.isNone))
+        yield* organizations.setStatus(organization.id, "active")
+        yield* soon(Effect.map(seen, Option.isSome))
+        assert.isTrue(Option.isSome(yield* keys.revoke(organization.id, key.id)))
+        assert.isTrue(Option.isNone(yield* keys.authenticate(secret)))
+        yield* soon(Effect.map(seen, Option.isNone))
+        assert.isTrue(Option.isNone(yield* keys.revoke(organization.id, key.id)))
+      }).pipe(Effect.provide(yield* another))
+    }).pipe(Effect.provide(layerApi))
+  )
+
+  it.live("after its listening connection was lost, a process hears of revocations again", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const keys = yield* ApiKeys
+      const { caller, secret } = yield* makeCaller("lost")
+      yield* sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`
+      const listening = sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%' AND state = 'idle'`
+      yield* soon(Effect.map(listening, (rows) => rows.length > 0))
+      assert.isTrue(Option.isSome(yield* keys.authenticate(secret)))
+      yield* sql`UPDATE api_keys SET revoked_at = now() WHERE org_id = ${caller.orgId}`
+      yield* sql`SELECT pg_notify('api_keys', ${caller.keyId})`
+      yield* soon(Effect.map(keys.authenticate(secret), Option.isNone))
+    }).pipe(Effect.provide(layerApi))
+  )
+
+  it.effect("a key ends when it expires, and its use is written at most once a minute", () => {
+    const start = Date.UTC(2030, 0, 1)
+    return Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const organizations = yield* Organizations
+      const keys = yield* ApiKeys
+      const organization = yield* organizations.create({ slug: "acme", name: "Acme" })
+      const user = yield* organizations.addUser({ orgId: organization.id, email: "ada@acme.example", name: "Ada", role: "owner" })
+      const { secret } = yield* keys.create({ orgId: organization.id, userId: user.id, name: "k", scopes: [], expiresAt: start + 600_000 })
+      const used = Effect.map(keys.list(organization.id), ([key]) => key?.lastUsedAt)
+      const settled = (expected: string) =>
+        Effect.gen(function* () {
+          while ((yield* used) !== expected) yield* Effect.yieldNow
+        })
+      yield* keys.authenticate(secret)
+      yield* settled("2030-01-01T00:00:00.000Z")
+      yield* TestClock.adjust("59 seconds")
+      yield* keys.authenticate(secret)
+      yield* TestClock.adjust("1 seconds")
+      yield* keys.authenticate(secret)
+      yield* settled("2030-01-01T00:01:00.000Z")
+      yield* TestClock.setTime(start + 599_999)
+      assert.isTrue(Option.isSome(yield* keys.authenticate(secret)))
+      yield* TestClock.setTime(start + 600_000)
+      assert.isTrue(Option.isNone(yield* keys.authenticate(secret)))
+      const writes =
+        yield* sql`SELECT count(*)::int AS count FROM api_keys WHERE org_id = ${organization.id} AND last_used_at > created_at + interval '10 minutes'`
+      assert.deepStrictEqual<unknown>(writes, [{ count: 0 }])
+    }).pipe(Effect.provide(layerApi), (test) => Effect.andThen(TestClock.setTime(start), test))
+  })
+
+  it.live("keys are listed and revoked within their organisation only", () =>
+    Effect.gen(function* () {
+      const keys = yield* ApiKeys
+      const mine = yield* makeCaller("mine")
+      const theirs = yield* makeCaller("theirs")
+      assert.deepStrictEqual(
+        (yield* keys.list(mine.caller.orgId)).map(({ id }) => id),
+        [mine.caller.keyId]
+      )
+      assert.isTrue(Option.isNone(yield* keys.revoke(mine.caller.orgId, theirs.caller.keyId)))
+      assert.isTrue(Option.isSome(yield* keys.authenticate(theirs.secret)))
+    }).pipe(Effect.provide(layerApi))
+  )
+})
+
+describe("KeyCache", () => {
+  const body = "0000000000000000000000000"
+  const caller = (index: number): Caller => ({
+    keyId: KeyId.make(`key_${index}${body}`),
+    orgId: OrgId.make(`org_0${body}`),
+    orgSlug: "acme",
+    userId: UserId.make(`usr_0${body}`),
+    scopes: new Set(),
+    firstPurchase: false
+  })
+
+  it("is bounded, and guessed keys do not push out real ones", () => {
+    const cache = new KeyCache(3)
+    cache.setTrusted(true)
+    for (let index = 0; index < 3; index++) cache.putLive(`live${index}`, caller(index), 0, null, cache.generation)
+    for (let index = 0; index < 100; index++) cache.putUnknown(`guess${index}`, 0, cache.generation)
+    assert.strictEqual(cache.size, 6)
+    assert.isDefined(cache.live("live0", 1))
+    cache.putLive("live3", caller(3), 0, null, cache.generation)
+    assert.isUndefined(cache.live("live1", 1))
+    assert.isDefined(cache.live("live0", 29_999))
+    assert.isUndefined(cache.live("live0", 30_000))
+  })
+
+  it("does not remember an answer that was asked for before a change", () => {
+    const cache = new KeyCache(3)
+    cache.setTrusted(true)
+    const asked = cache.generation
+    cache.forget(caller(1).keyId)
+    cache.putLive("live1", caller(1), 0, null, asked)
+    cache.putUnknown("guess", 0, asked)
+    assert.strictEqual(cache.size, 0)
+  })
+
+  it("remembers nothing while changes are not heard of", () => {
+    const cache = new KeyCache(3)
+    cache.putLive("live1", caller(1), 0, null, cache.generation)
+    assert.strictEqual(cache.size, 0)
+    cache.setTrusted(true)
+    cache.putLive("live1", caller(1), 0, null, cache.generation)
+    cache.setTrusted(false)
+    assert.strictEqual(cache.size, 0)
+  })
+})
+
+it.live("a test database is gone when its scope closes", () =>
+  Effect.gen(function* () {
+    const url = yield* Effect.scoped(makeTestDatabase(inject("postgres")))
+    const opened = yield* Effect.exit(Effect.scoped(Layer.build(PgClient.layer({ url, minConnections: 1 }))))
+    const queried = yield* Effect.exit(Effect.flatMap(PgClient.PgClient, (sql) => sql`SELECT 1`).pipe(Effect.provide(PgClient.layer({ url }))))
+    assert.isTrue(opened._tag === "Failure" || queried._tag === "Failure")
+  })
+)

@@ -1,0 +1,179 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { type Deployment, DeploymentDetail, ModelId, type Phase } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import { Deployments, type Page, type Position } from "../src/index.ts"
+import { layerApi, makeCaller, newModel } from "./stage.ts"
+
+const Count = Schema.Tuple([Schema.Struct({ count: Schema.BigInt })])
+const countOf = Effect.fnUntraced(function* (table: string, orgId: string) {
+  const sql = yield* PgClient.PgClient
+  const rows = yield* sql`SELECT count(*) AS count FROM ${sql(table)} WHERE org_id = ${orgId}`
+  const [row] = yield* Schema.decodeUnknownEffect(Count)(rows)
+  return Number(row.count)
+})
+
+layer(layerApi, { excludeTestServices: true })("Deployments", (it) => {
+  it.effect("a create makes the model, the run, its first phase, the audit event and the operator's work", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("create")
+      const made = yield* deployments.create(newModel(caller, "k1", "tiny-chat"))
+      assert.deepStrictEqual([made.phase, made.revisionId, made.replayed], ["screening", null, false])
+      const detail = Option.getOrThrow(yield* deployments.find(caller.orgId, made.id))
+      assert.isTrue(Schema.is(DeploymentDetail)(detail))
+      assert.strictEqual(detail.model, "create/tiny-chat")
+      assert.deepStrictEqual([detail.status, detail.ended_at, detail.started_by_user_id], ["screening", null, caller.userId])
+      assert.deepStrictEqual<unknown>(detail.phases, [{ status: "screening", at: detail.created_at }])
+      assert.strictEqual(yield* countOf("models", caller.orgId), 1)
+      assert.strictEqual(yield* countOf("outbox", caller.orgId), 1)
+      // The organisation, its member, the purchase, the key, and this.
+      assert.strictEqual(yield* countOf("audit_events", caller.orgId), 5)
+    })
+  )
+
+  it.effect("fifty callers with one idempotency key make one run", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("fifty")
+      const operations = yield* Effect.forEach(Array.from({ length: 50 }), () => deployments.create(newModel(caller, "same")), { concurrency: "unbounded" })
+      assert.strictEqual(new Set(operations.map(({ id }) => id)).size, 1)
+      assert.strictEqual(operations.filter(({ replayed }) => !replayed).length, 1)
+      assert.strictEqual(yield* countOf("deployments", caller.orgId), 1)
+      assert.strictEqual(yield* countOf("models", caller.orgId), 1)
+    })
+  )
+
+  it.effect("a replay gives the operation as it now is, other input is a conflict, another organisation's key is its own", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("replay")
+      const other = yield* makeCaller("replay-other")
+      const made = yield* deployments.create(newModel(caller, "k"))
+      yield* deployments.cancel(caller.orgId, made.id, caller.userId)
+      assert.deepStrictEqual(yield* deployments.create(newModel(caller, "k")), { ...made, phase: "cancelled", replayed: true })
+      const conflict = yield* Effect.flip(deployments.create(newModel(caller, "k", "tiny", { inputHash: "b".repeat(64) })))
+      assert.strictEqual(conflict._tag, "IdempotencyKeyReused")
+      const theirs = yield* deployments.create(newModel(other.caller, "k"))
+      assert.notStrictEqual(theirs.id, made.id)
+      assert.isFalse(theirs.replayed)
+    })
+  )
+
+  it.effect("a replay of a run whose model was deleted says so and makes nothing", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("deleted")
+      const made = yield* deployments.create(newModel(caller, "k"))
+      yield* sql`UPDATE models SET deleted_at = now() WHERE org_id = ${caller.orgId} AND id = ${made.modelId}`
+      const error = yield* Effect.flip(deployments.create(newModel(caller, "k")))
+      assert.strictEqual(error._tag, "ModelDeleted")
+      const again = yield* deployments.create(newModel(caller, "k2"))
+      assert.notStrictEqual(again.modelId, made.modelId)
+      const redeploy = newModel(caller, "k3", "", { target: { _tag: "Redeploy", modelId: made.modelId, ref: null } })
+      assert.strictEqual((yield* Effect.flip(deployments.create(redeploy)))._tag, "RecordNotFound")
+    })
+  )
+
+  it.effect("a refused create binds nothing: its key can be used again", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("taken")
+      yield* deployments.create(newModel(caller, "k1", "tiny"))
+      const taken = yield* Effect.flip(deployments.create(newModel(caller, "k2", "tiny")))
+      assert.deepStrictEqual([taken._tag, "slug" in taken && taken.slug], ["ModelNameTaken", "tiny"])
+      const unknown = newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId: ModelId.make("mdl_00000000000000000000000000"), ref: null } })
+      assert.strictEqual((yield* Effect.flip(deployments.create(unknown)))._tag, "RecordNotFound")
+      assert.strictEqual(yield* countOf("idempotency_keys", caller.orgId), 1)
+      assert.isFalse((yield* deployments.create(newModel(caller, "k2", "small", { inputHash: "c".repeat(64) }))).replayed)
+    })
+  )
+
+  it.effect("a redeploy keeps the settings that it leaves out, and no organisation runs another's model", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("again")
+      const other = yield* makeCaller("again-other")
+      const first = yield* deployments.create(newModel(caller, "k1", "tiny", { serving: { host_class: "cpu-small", max_context: 512 } }))
+      const target = { _tag: "Redeploy", modelId: first.modelId, ref: null } as const
+      const second = yield* deployments.create(newModel(caller, "k2", "", { target }))
+      assert.strictEqual(second.modelId, first.modelId)
+      const rows = yield* sql`SELECT serving, ref FROM deployments WHERE org_id = ${caller.orgId} AND id = ${second.id}`
+      assert.deepStrictEqual<unknown>(rows, [{ serving: { host_class: "cpu-small", max_context: 512 }, ref: "main" }])
+      assert.strictEqual((yield* Effect.flip(deployments.create(newModel(other.caller, "k", "", { target }))))._tag, "RecordNotFound")
+    })
+  )
+
+  it.effect("a cancel ends a run once; afterwards, and for anybody else, there is nothing to cancel", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("cancel")
+      const other = yield* makeCaller("cancel-other")
+      const made = yield* deployments.create(newModel(caller, "k"))
+      assert.strictEqual((yield* Effect.flip(deployments.cancel(other.caller.orgId, made.id, other.caller.userId)))._tag, "RecordNotFound")
+      const attempts = yield* Effect.forEach(
+        Array.from({ length: 10 }),
+        () => Effect.match(deployments.cancel(caller.orgId, made.id, caller.userId), { onFailure: ({ _tag }) => _tag, onSuccess: () => "cancelled" }),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(attempts.toSorted(), [...Array.from({ length: 9 }, () => "DeploymentFinished"), "cancelled"])
+      const detail = Option.getOrThrow(yield* deployments.find(caller.orgId, made.id))
+      assert.deepStrictEqual(
+        detail.phases.map(({ status }) => status),
+        ["screening", "cancelled"] satisfies ReadonlyArray<Phase>
+      )
+      assert.isNotNull(detail.ended_at)
+      assert.isTrue(Option.isNone(yield* deployments.find(other.caller.orgId, made.id)))
+    })
+  )
+
+  it.effect("pages hold every run once, newest first, while others are made and whatever the limit", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("pages")
+      for (let index = 0; index < 23; index++) yield* deployments.create(newModel(caller, `k${index}`, `m${index}`))
+      // Equal milliseconds: the id decides.
+      yield* sql`UPDATE deployments SET created_at = date_trunc('second', created_at) WHERE org_id = ${caller.orgId}`
+      const all = (yield* deployments.list(caller.orgId, { limit: 200, after: null })).items
+      const expected = all.toSorted((a, b) => (a.created_at === b.created_at ? (a.id < b.id ? 1 : -1) : a.created_at < b.created_at ? 1 : -1))
+      assert.deepStrictEqual(all, expected)
+      assert.strictEqual(all.length, 23)
+      const seen: Array<string> = []
+      let after: Position | null = null
+      for (let page = 0; page === 0 || after !== null; page++) {
+        const found: Page<Deployment> = yield* deployments.list(caller.orgId, { limit: 1 + (page % 7), after })
+        seen.push(...found.items.map(({ id }) => id))
+        after = found.next
+        if (page < 3) yield* deployments.create(newModel(caller, `later${page}`, `later${page}`))
+      }
+      assert.deepStrictEqual(
+        seen,
+        all.map(({ id }) => id)
+      )
+    })
+  )
+
+  it.effect("filters keep to the model, the bucket and the organisation", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("filters")
+      const other = yield* makeCaller("filters-other")
+      yield* deployments.create(newModel(other.caller, "k"))
+      const a = yield* deployments.create(newModel(caller, "a", "a"))
+      const b = yield* deployments.create(newModel(caller, "b", "b"))
+      yield* deployments.cancel(caller.orgId, b.id, caller.userId)
+      const page = { limit: 50, after: null }
+      const list = (query: object) => Effect.map(deployments.list(caller.orgId, { ...page, ...query }), ({ items }) => items.map(({ id }) => id).toSorted())
+      assert.deepStrictEqual(yield* list({}), [a.id, b.id].toSorted())
+      assert.deepStrictEqual(yield* list({ modelId: a.modelId }), [a.id])
+      assert.deepStrictEqual(yield* list({ bucket: "running" }), [a.id])
+      assert.deepStrictEqual(yield* list({ bucket: "stopped" }), [b.id])
+      assert.deepStrictEqual(yield* list({ bucket: "succeeded" }), [])
+      assert.deepStrictEqual(yield* list({ bucket: "failed", modelId: b.modelId }), [])
+      assert.deepStrictEqual((yield* deployments.list(other.caller.orgId, { ...page, modelId: a.modelId })).items, [])
+    })
+  )
+})
