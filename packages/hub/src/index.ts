@@ -1,2 +1,3 @@
 export { HubRefusal, HubUnavailable, WeightsMismatch } from "./failures.ts"
 export * from "./Hub.ts"
+export { manifestSha256 } from "./manifestSha256.ts"
