@@ -17,6 +17,11 @@ const start = (words: ReadonlyArray<string>) => {
     process.exitCode = 2
     return
   }
+  process.stdout.on("error", () => {})
+  process.on("uncaughtException", (cause) => {
+    log.error("main.ts", `EngineCore encountered an issue: ${cause.name} ${cause.message}`)
+    process.exit(1)
+  })
   let stop: () => void = () => process.exit(130)
   for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop())
   if (process.env.SEATRIAL_PARENT_PIPE === "1") {

@@ -39,7 +39,7 @@ tags:
 
 # tiny-chat
 
-A chat model of about 0.65 million parameters in the Llama architecture, for machines without a GPU. It is small enough to be downloaded,
+A chat model of about 0.72 million parameters in the Llama architecture, for machines without a GPU. It is small enough to be downloaded,
 loaded and asked in a second, and it has every file that a real repository has. Its weights come from a seeded random number generator and
 from counts of word pairs in a page of text: it writes words about ships, not answers.
 

@@ -21,7 +21,7 @@ const ones = (name: string, length: number): NamedTensor => ({ name, shape: [len
 
 /**
  * An output head that remembers which token followed which: row `next` is the sum of the embeddings of the tokens that were seen before
- * it (a linear associative memory). Tokens that were never seen are pushed down by the embedding's first dimension, which all tokens share.
+ * it (a linear associative memory), weakened where many came before, whose noise adds up. Tokens that were never seen are pushed down by the embedding's first dimension, which all tokens share.
  */
 const pairHead = (embedding: Float32Array, sequences: ReadonlyArray<ReadonlyArray<number>>, random: Random): NamedTensor => {
   const { hidden, vocabulary } = tinyShape
@@ -34,11 +34,13 @@ const pairHead = (embedding: Float32Array, sequences: ReadonlyArray<ReadonlyArra
       seen.add(sequence[i + 1] ?? 0)
     }
   }
+  const befores = new Map<number, number>()
+  for (const pair of pairs.keys()) befores.set(pair % vocabulary, (befores.get(pair % vocabulary) ?? 0) + 1)
   const head = gaussian(random, "lm_head.weight", [vocabulary, hidden], 0.02)
   for (const [pair, count] of pairs) {
     const before = Math.floor(pair / vocabulary) * hidden
     const row = (pair % vocabulary) * hidden
-    const strength = 0.05 + 0.01 * Math.min(count, 4)
+    const strength = (0.12 + 0.036 * Math.min(count - 1, 3)) / Math.sqrt(Math.sqrt(befores.get(pair % vocabulary) ?? 1))
     for (let i = 1; i < hidden; i++) head.values[row + i] = (head.values[row + i] ?? 0) + strength * (embedding[before + i] ?? 0)
   }
   for (let token = 0; token < vocabulary; token++) head.values[token * hidden] = seen.has(token) ? 0 : -4
@@ -64,7 +66,7 @@ export const tinyWeights = (seed: number, sequences: ReadonlyArray<ReadonlyArray
       ones(`${prefix}post_attention_layernorm.weight`, hidden),
       matrix("mlp.gate_proj", intermediate, hidden, 1),
       matrix("mlp.up_proj", intermediate, hidden, 1),
-      matrix("mlp.down_proj", hidden, intermediate, 0.5)
+      matrix("mlp.down_proj", hidden, intermediate, 0.4)
     ]
   })
   return [embedding, ...blocks.flat(), ones("model.norm.weight", hidden), pairHead(embedding.values, sequences, random)]
