@@ -119,10 +119,18 @@ const runOnce = Effect.fnUntraced(function* (host: ContainerHost, container: Con
   const process = yield* start({ container: name, words, environment: target.environment, workingDirectory: target.workingDirectory }, host.folder)
   const startedAt = yield* Clock.currentTimeMillis
   yield* host.update(name, { phase: { _tag: "Running", startedAt: seconds(startedAt) }, started: false, ready: false })
+  let told = ""
   const probing = runProbes(target, {
     started: host.update(name, { started: true }),
     ready: (ready) => (host.record(name).ready === ready ? Effect.void : host.update(name, { ready })),
-    unhealthy: (kind, message) => host.event("Warning", "Unhealthy", `${kind} probe failed: ${message}`)
+    unhealthy: (kind, message) =>
+      Effect.suspend(() => {
+        // An engine that boots for minutes fails its startup probe every second, and says nothing new by it.
+        const text = `${kind} probe failed: ${message}`
+        if (text === told) return Effect.void
+        told = text
+        return host.event("Warning", "Unhealthy", text)
+      })
   })
   const exited = Effect.as(Deferred.await(process.exited), undefined)
   const stopped = Effect.map(Deferred.await(host.terminating), (grace) => ({ grace, why: "the pod is deleted" }))

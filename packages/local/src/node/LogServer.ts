@@ -67,7 +67,7 @@ const answer = async (options: LogServerOptions, request: IncomingMessage, respo
     ({ size }) => size,
     () => undefined
   )
-  if (size === undefined) return refuse(response, 404, `container "${container}" in pod "${name}" has no log yet`)
+  if (size === undefined) return refuse(response, 400, `container "${container}" in pod "${name}" has no log yet`)
   const text = await readLog(path, asked === null ? undefined : Number.parseInt(asked, 10) || 0)
   const limit = Number.parseInt(url.searchParams.get("limitBytes") ?? "", 10)
   response.writeHead(200, { "content-type": "text/plain; charset=utf-8" })

@@ -14,7 +14,7 @@ const pidFiles = async (state: string) => {
   return files.flat()
 }
 
-/** Ends the containers that a killed agent has left behind: only groups whose first process is the very one that it started. */
+/** Ends the containers that a killed agent has left behind: no group whose first process began at another time than the one that it started. */
 export const endStale = Effect.fn("endStale")(function* (state: string): Effect.fn.Return<void> {
   for (const path of yield* Effect.promise(() => pidFiles(state))) {
     const text = yield* Effect.promise(() => readFile(path, "utf8").catch(() => ""))
@@ -22,8 +22,10 @@ export const endStale = Effect.fn("endStale")(function* (state: string): Effect.
     const word = text.slice(0, space)
     const started = text.slice(space + 1)
     const pid = Number.parseInt(word, 10)
-    if (Number.isInteger(pid) && pid > 1 && started !== "" && (yield* Effect.promise(() => startOf(pid))) === started) {
-      signal(-pid, "SIGKILL")
+    if (Number.isInteger(pid) && pid > 1 && started !== "") {
+      const alive = yield* Effect.promise(() => startOf(pid))
+      // A group outlives its first process, and while it does its number is given to no other.
+      if (alive === undefined || alive === started) signal(-pid, "SIGKILL")
       // SIGKILL cannot be refused: what is left is the kernel's own time to end it.
       while ((yield* Effect.promise(() => startOf(pid))) === started) yield* Effect.sleep(10)
     }

@@ -2,59 +2,13 @@ import { mkdtemp, readFile, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { defineResource, KubeClient, Node, objectSchema, Secret } from "@seatrial/kube"
+import { KubeClient, Node, Secret } from "@seatrial/kube"
 import { Effect, Layer, Option, Schema, type Scope, Stream } from "effect"
 import { NodeAgent } from "../../src/node/NodeAgent.ts"
 import { BoundPod } from "../../src/node/PodObject.ts"
 import { startOf } from "../../src/process/ProcessIdentity.ts"
-import { layerMemoryKube } from "./MemoryKube.ts"
-
-const RawPod = defineResource({
-  group: "",
-  version: "v1",
-  plural: "pods",
-  kind: "Pod",
-  namespaced: true,
-  schema: objectSchema({ spec: Schema.Unknown, status: Schema.optionalKey(Schema.Unknown) })
-})
-
-const image = "ghcr.io/seatrial/test:1"
-const node = (script: string, more: object = {}) => ({ name: "main", image, command: ["node", "-e", script], ...more })
-const idle = "setInterval(() => {}, 1000)"
-/** A process that ends when its standard input does, as every program of ours. */
-const serve = "require('node:http').createServer((q, r) => r.end('ok')).listen(8000, process.env.POD_IP)"
-const podIP = { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } }
-
-const create = (name: string, spec: { readonly containers: ReadonlyArray<object>; readonly [key: string]: unknown }) =>
-  Effect.flatMap(KubeClient, (kube) =>
-    kube.create(RawPod, { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: "default" }, spec: { nodeName: "gpu-0", ...spec } })
-  )
-
-/** The pod once it is as wanted. */
-const until = (name: string, wanted: (pod: BoundPod) => boolean) =>
-  Effect.gen(function* () {
-    const kube = yield* KubeClient
-    const found = yield* kube.watch(BoundPod, { fieldSelector: `metadata.name=${name}` }).pipe(
-      Stream.flatMap((event) =>
-        event._tag === "Synced" ? Stream.fromIterable(event.items) : event._tag === "Changed" ? Stream.succeed(event.object) : Stream.empty
-      ),
-      Stream.filter(wanted),
-      Stream.runHead
-    )
-    return Option.getOrThrow(found)
-  })
-
-const untilGone = (name: string) =>
-  Effect.flatMap(KubeClient, (kube) =>
-    kube.watch(BoundPod, { fieldSelector: `metadata.name=${name}` }).pipe(
-      Stream.filter((event) => event._tag === "Removed" || (event._tag === "Synced" && event.items.length === 0)),
-      Stream.runHead
-    )
-  )
-
-const isReady = (pod: BoundPod) => pod.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") === true
-const phase = (wanted: string) => (pod: BoundPod) => pod.status?.phase === wanted
-const main = (pod: BoundPod) => pod.status?.containerStatuses?.find(({ name }) => name === "main")
+import { create, idle, image, isReady, main, node, phase, podIP, serve, until, untilAbsent, untilGone } from "./pods.ts"
+import { layerCluster } from "./realCluster.ts"
 
 const folder = Effect.acquireRelease(
   Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-node-test-"))),
@@ -78,7 +32,7 @@ const onNode = <A, E>(promise: string, body: (directory: string, network: string
       const directory = yield* folder
       const network = `127.${networks++}`
       return yield* body(directory, network)
-    }).pipe(Effect.scoped, Effect.provide(layerMemoryKube))
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(layerCluster)))
   )
 
 const pidOf = (directory: string, pod: BoundPod) =>
@@ -167,14 +121,7 @@ describe("NodeAgent", () => {
       assert.strictEqual(file.mode & 0o777, 0o600)
       yield* kube.remove(BoundPod, "env", "default")
       yield* untilGone("env")
-      assert.isTrue(
-        yield* Effect.promise(() =>
-          stat(seen.env.TOKEN_FILE).then(
-            () => false,
-            () => true
-          )
-        )
-      )
+      yield* untilAbsent(seen.env.TOKEN_FILE)
       assert.isTrue((yield* Effect.promise(() => stat(volume))).isDirectory())
     })
   )
@@ -254,14 +201,7 @@ describe("NodeAgent", () => {
       yield* untilGone("stubborn")
       assert.isUndefined(yield* Effect.promise(() => startOf(pid)))
       assert.isUndefined(yield* Effect.promise(() => startOf(grandchild)))
-      assert.isTrue(
-        yield* Effect.promise(() =>
-          stat(join(directory, "pods", pod.metadata.uid ?? "")).then(
-            () => false,
-            () => true
-          )
-        )
-      )
+      yield* untilAbsent(join(directory, "pods", pod.metadata.uid ?? ""))
     })
   )
 

@@ -1,0 +1,231 @@
+import { defineResource, fromKey, KubeClient, type KubeError, objectSchema, Reflector, toKey, WorkQueue } from "@seatrial/kube"
+import { Clock, Duration, Effect, Layer, Option, Schema, Stream } from "effect"
+import { type Attempt, decideJob, type JobSeen, type JobStatus } from "./decideJob.ts"
+import { seconds } from "./kubeTime.ts"
+import { BoundPod, uidOf } from "./PodObject.ts"
+
+const optional = Schema.optionalKey
+const Labels = Schema.Record(Schema.String, Schema.String)
+const Amount = optional(Schema.NullOr(Schema.Number))
+
+/** The pod's spec is passed on as it is. */
+const Job = defineResource({
+  group: "batch",
+  version: "v1",
+  plural: "jobs",
+  kind: "Job",
+  namespaced: true,
+  schema: objectSchema({
+    spec: Schema.Struct({
+      completions: Amount,
+      parallelism: Amount,
+      backoffLimit: Amount,
+      activeDeadlineSeconds: Amount,
+      ttlSecondsAfterFinished: Amount,
+      suspend: optional(Schema.NullOr(Schema.Boolean)),
+      podFailurePolicy: optional(
+        Schema.NullOr(
+          Schema.Struct({
+            rules: Schema.Array(
+              Schema.Struct({
+                action: Schema.String,
+                onPodConditions: optional(Schema.Array(Schema.Struct({ type: Schema.String, status: optional(Schema.String) })))
+              })
+            )
+          })
+        )
+      ),
+      template: Schema.Struct({ metadata: optional(Schema.Struct({ labels: optional(Labels), annotations: optional(Labels) })), spec: Schema.Unknown })
+    }),
+    status: optional(
+      Schema.Struct({
+        active: optional(Schema.Number),
+        succeeded: optional(Schema.Number),
+        failed: optional(Schema.Number),
+        startTime: optional(Schema.String),
+        completionTime: optional(Schema.String),
+        conditions: optional(
+          Schema.Array(
+            Schema.Struct({
+              type: Schema.String,
+              status: Schema.String,
+              reason: optional(Schema.String),
+              message: optional(Schema.String),
+              lastTransitionTime: optional(Schema.NullOr(Schema.String))
+            })
+          )
+        )
+      })
+    )
+  })
+})
+type Job = (typeof Job.schema)["Type"]
+
+const PodToMake = defineResource({
+  group: "",
+  version: "v1",
+  plural: "pods",
+  kind: "Pod",
+  namespaced: true,
+  schema: objectSchema({ spec: Schema.Unknown })
+})
+
+const ownedBy = (pod: BoundPod, uid: string | undefined) => uid !== undefined && (pod.metadata.ownerReferences ?? []).some((owner) => owner.uid === uid)
+
+const millis = (text: string | null | undefined) => (text === undefined || text === null ? undefined : Date.parse(text))
+
+const attemptOf = (job: Job, pod: BoundPod): Attempt => {
+  const statuses = pod.status?.containerStatuses ?? []
+  const finishedAt = Math.max(0, ...statuses.map(({ state }) => millis(state?.terminated?.finishedAt) ?? 0))
+  const ignored = (job.spec.podFailurePolicy?.rules ?? []).some(
+    ({ action, onPodConditions = [] }) =>
+      action === "Ignore" &&
+      onPodConditions.some(({ type, status = "True" }) => pod.status?.conditions?.some((each) => each.type === type && each.status === status))
+  )
+  return {
+    name: pod.metadata.name,
+    phase: pod.status?.phase ?? "Pending",
+    deleting: pod.metadata.deletionTimestamp !== undefined,
+    restarts: statuses.reduce((sum, { restartCount }) => sum + restartCount, 0),
+    ...(finishedAt > 0 ? { finishedAt } : {}),
+    ignored
+  }
+}
+
+const seenOf = (job: Job, pods: ReadonlyArray<BoundPod>): JobSeen => {
+  const { spec, status } = job
+  const startedAt = millis(status?.startTime)
+  const { activeDeadlineSeconds: deadline, ttlSecondsAfterFinished: ttl } = spec
+  return {
+    name: job.metadata.name,
+    completions: spec.completions ?? 1,
+    parallelism: spec.parallelism ?? 1,
+    backoffLimit: spec.backoffLimit ?? 6,
+    ...(deadline === undefined || deadline === null ? {} : { activeDeadline: deadline * 1_000 }),
+    ...(ttl === undefined || ttl === null ? {} : { ttl: ttl * 1_000 }),
+    suspended: spec.suspend === true,
+    ...(startedAt === undefined ? {} : { startedAt }),
+    conditions: status?.conditions ?? [],
+    attempts: pods.map((pod) => attemptOf(job, pod))
+  }
+}
+
+const statusJson = (job: Job, status: JobStatus, now: number) => ({
+  ...(status.active === 0 ? {} : { active: status.active }),
+  ...(status.succeeded === 0 ? {} : { succeeded: status.succeeded }),
+  ...(status.failed === 0 ? {} : { failed: status.failed }),
+  ...(status.startedAt === undefined ? {} : { startTime: seconds(status.startedAt) }),
+  ...(status.completedAt === undefined ? {} : { completionTime: seconds(status.completedAt) }),
+  ...(status.conditions.length === 0
+    ? {}
+    : {
+        conditions: status.conditions.map((condition) => {
+          const before = job.status?.conditions?.find(({ type, status }) => type === condition.type && status === "True")
+          return { ...condition, status: "True", lastTransitionTime: before?.lastTransitionTime ?? seconds(now) }
+        })
+      })
+})
+
+const canonical = (value: unknown): string =>
+  JSON.stringify(value, (_, each: unknown) =>
+    typeof each === "object" && each !== null && !Array.isArray(each) ? Object.fromEntries(Object.entries(each).sort(([a], [b]) => (a < b ? -1 : 1))) : each
+  )
+
+const podOf = (job: Job, name: string) => {
+  const uid = job.metadata.uid ?? ""
+  const { metadata, spec } = job.spec.template
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name,
+      namespace: job.metadata.namespace ?? "default",
+      labels: {
+        ...metadata?.labels,
+        "job-name": job.metadata.name,
+        "batch.kubernetes.io/job-name": job.metadata.name,
+        "controller-uid": uid,
+        "batch.kubernetes.io/controller-uid": uid
+      },
+      ...(metadata?.annotations === undefined ? {} : { annotations: metadata.annotations }),
+      ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name: job.metadata.name, uid, controller: true, blockOwnerDeletion: true }]
+    },
+    spec
+  }
+}
+
+const make = Effect.gen(function* () {
+  const kube = yield* KubeClient
+  const jobs = yield* Reflector.make(Job, {})
+  const pods = yield* Reflector.make(BoundPod, {}, { indexLabels: ["batch.kubernetes.io/job-name"] })
+  yield* jobs.synced
+  yield* pods.synced
+
+  const reconcile = Effect.fn("JobController.reconcile")(function* (key: string): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError> {
+    const wanted = fromKey(key)
+    const found = Option.getOrUndefined(yield* jobs.get(wanted.name, wanted.namespace))
+    if (found === undefined || found.metadata.deletionTimestamp !== undefined) return Option.none()
+    const { name, namespace, uid } = found.metadata
+    const own = (yield* pods.listByLabel("batch.kubernetes.io/job-name", name)).filter((pod) => ownedBy(pod, uid))
+    const now = yield* Clock.currentTimeMillis
+    const decision = decideJob(seenOf(found, own), now)
+    if (decision.expire) {
+      yield* kube.remove(Job, name, namespace, { propagation: "Background", ...(uid === undefined ? {} : { uid }) })
+      return Option.none()
+    }
+    for (const pod of own.filter(({ metadata }) => decision.remove.includes(metadata.name))) {
+      yield* kube.remove(BoundPod, pod.metadata.name, namespace, { uid: uidOf(pod) })
+    }
+    for (const pod of decision.create) {
+      yield* kube.create(PodToMake, podOf(found, pod)).pipe(
+        Effect.catchIf(
+          ({ reason }) => reason === "Conflict",
+          // Made by an earlier pass that the watch has not shown yet; a pod of another owner keeps the name, and the next pass takes the next.
+          () => Effect.void
+        )
+      )
+    }
+    if (decision.status !== undefined) {
+      const status = statusJson(found, decision.status, now)
+      if (canonical(status) !== canonical(found.status ?? {})) {
+        const { resourceVersion } = found.metadata
+        const version = resourceVersion === undefined ? {} : { resourceVersion }
+        const object = { apiVersion: "batch/v1", kind: "Job", metadata: { name, ...(namespace === undefined ? {} : { namespace }), ...version }, status }
+        yield* kube.applyStatus(Job, object).pipe(
+          Effect.catchIf(
+            // Older than our own last write: what is stored comes with the watch.
+            ({ reason }) => reason === "NotFound" || reason === "Conflict",
+            () => Effect.void
+          )
+        )
+      }
+    }
+    return decision.again === undefined ? Option.none() : Option.some(Duration.millis(decision.again))
+  })
+
+  const queue = yield* WorkQueue.make({ concurrency: 4, work: reconcile })
+  // Whose a pod was is known no more when it is gone: its job has to hear of that too.
+  const jobOf = new Map<string, string>()
+  const owners = pods.changes.pipe(
+    Stream.mapEffect(
+      Effect.fnUntraced(function* (key: string) {
+        const { name, namespace } = fromKey(key)
+        const pod = Option.getOrUndefined(yield* pods.get(name, namespace))
+        const job = pod?.metadata.labels?.["batch.kubernetes.io/job-name"]
+        const known = jobOf.get(key)
+        if (job !== undefined) jobOf.set(key, toKey(job, namespace))
+        else jobOf.delete(key)
+        return job === undefined ? known : toKey(job, namespace)
+      })
+    ),
+    Stream.filter((key) => key !== undefined)
+  )
+  yield* Stream.merge(jobs.changes, owners).pipe(
+    Stream.runForEach(queue.add),
+    Effect.tapError((error) => Effect.logError(`The job controller cannot watch: ${error.message}`)),
+    Effect.forkScoped
+  )
+})
+
+/** Makes the pods of `batch/v1` Jobs and keeps the Jobs' status. For a cluster that has no job controller of its own. */
+export const JobController = { layer: Layer.effectDiscard(make) }

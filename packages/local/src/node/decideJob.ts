@@ -1,0 +1,125 @@
+import type { Condition } from "./PodObject.ts"
+
+/** One attempt at a job, as its pod shows it. */
+export interface Attempt {
+  readonly name: string
+  readonly phase: string
+  readonly deleting: boolean
+  /** Restarts of its containers. */
+  readonly restarts: number
+  /** Epoch milliseconds; absent while it runs. */
+  readonly finishedAt?: number
+  /** Its failure does not count: the job's failure policy ignores it. */
+  readonly ignored: boolean
+}
+
+export interface JobSeen {
+  readonly name: string
+  readonly completions: number
+  readonly parallelism: number
+  readonly backoffLimit: number
+  readonly activeDeadline?: number
+  readonly ttl?: number
+  readonly suspended: boolean
+  readonly startedAt?: number
+  readonly conditions: ReadonlyArray<Condition>
+  readonly attempts: ReadonlyArray<Attempt>
+}
+
+export interface JobStatus {
+  readonly active: number
+  readonly succeeded: number
+  readonly failed: number
+  readonly startedAt?: number
+  readonly completedAt?: number
+  readonly conditions: ReadonlyArray<{ readonly type: string; readonly reason: string; readonly message: string }>
+}
+
+export interface JobDecision {
+  readonly create: ReadonlyArray<string>
+  readonly remove: ReadonlyArray<string>
+  /** The job's time to live is over. */
+  readonly expire: boolean
+  /** Absent: what stands stays. */
+  readonly status?: JobStatus
+  /** Look again after these milliseconds although nothing may have changed. */
+  readonly again?: number
+}
+
+const firstBackOff = 1_000
+const longestBackOff = 60_000
+const nothing = { create: [], remove: [], expire: false }
+
+const finished = (conditions: ReadonlyArray<Condition>) =>
+  conditions.find(({ type, status }) => (type === "Complete" || type === "Failed") && status === "True")
+
+/** The name of the job's nth pod. Deterministic, so that a controller that is killed between two writes makes none twice. */
+const nameOf = (job: string, attempt: number) => `${job.slice(0, 57)}-${attempt}`
+
+const nextNames = (job: JobSeen, count: number): ReadonlyArray<string> => {
+  const taken = new Set(job.attempts.map(({ name }) => name))
+  const names: Array<string> = []
+  for (let attempt = 0; names.length < count; attempt++) {
+    const name = nameOf(job.name, attempt)
+    if (!taken.has(name)) names.push(name)
+  }
+  return names
+}
+
+const verdict = (job: JobSeen, failures: number, startedAt: number, now: number) => {
+  if (job.activeDeadline !== undefined && now >= startedAt + job.activeDeadline) {
+    return { reason: "DeadlineExceeded", message: "Job was active longer than specified deadline" }
+  }
+  return failures > job.backoffLimit ? { reason: "BackoffLimitExceeded", message: "Job has reached the specified backoff limit" } : undefined
+}
+
+/** The rules of a `batch/v1` Job, pure. Like Kubernetes' own, but the pause after a failure begins at one second and ends at one minute. */
+export const decideJob = (job: JobSeen, now: number): JobDecision => {
+  const end = finished(job.conditions)
+  if (end !== undefined) {
+    if (job.ttl === undefined) return nothing
+    const left = Date.parse(end.lastTransitionTime ?? "") + job.ttl - now
+    return left > 0 ? { ...nothing, again: left } : { ...nothing, expire: true }
+  }
+  const running = job.attempts.filter(({ phase }) => phase !== "Succeeded" && phase !== "Failed")
+  const active = running.filter(({ deleting }) => !deleting)
+  const succeeded = job.attempts.filter(({ phase }) => phase === "Succeeded").length
+  const failed = job.attempts.filter(({ phase, ignored }) => phase === "Failed" && !ignored)
+  const failures = failed.length + active.reduce((sum, { restarts }) => sum + restarts, 0)
+  if (job.suspended) {
+    const suspended = { active: 0, succeeded, failed: failed.length, conditions: [{ type: "Suspended", reason: "JobSuspended", message: "Job suspended" }] }
+    return { ...nothing, remove: active.map(({ name }) => name), status: suspended }
+  }
+  const startedAt = job.startedAt ?? now
+  const counts = { active: active.length, succeeded, failed: failed.length, startedAt }
+
+  if (succeeded >= job.completions) {
+    const conditions = [{ type: "Complete", reason: "CompletionsReached", message: "Reached expected number of succeeded pods" }]
+    const completedAt = Math.max(0, ...job.attempts.map(({ phase, finishedAt }) => (phase === "Succeeded" ? (finishedAt ?? now) : 0)))
+    return { ...nothing, remove: active.map(({ name }) => name), status: { ...counts, active: 0, completedAt, conditions } }
+  }
+  const refused = job.conditions.find(({ type, status }) => type === "FailureTarget" && status === "True")
+  const why = refused === undefined ? verdict(job, failures, startedAt, now) : { reason: refused.reason ?? "", message: refused.message ?? "" }
+  if (why !== undefined) {
+    // As Kubernetes does: the job is said to have failed only when nothing of it runs any more.
+    const types = running.length === 0 ? ["FailureTarget", "Failed"] : ["FailureTarget"]
+    const conditions = types.map((type) => ({ type, ...why }))
+    return { ...nothing, remove: active.map(({ name }) => name), status: { ...counts, active: 0, failed: failed.length, conditions } }
+  }
+  const deadline = job.activeDeadline === undefined ? undefined : startedAt + job.activeDeadline - now
+  const wait = Math.max(
+    0,
+    Math.max(...failed.map(({ finishedAt }) => finishedAt ?? 0), 0) + Math.min(firstBackOff * 2 ** Math.max(0, failed.length - 1), longestBackOff) - now
+  )
+  const missing = Math.max(0, Math.min(job.parallelism, job.completions - succeeded) - running.length)
+  const paused = failed.length > 0 && wait > 0 && missing > 0
+  const create = paused ? [] : nextNames(job, missing)
+  const again = [deadline, paused ? wait : undefined].filter((each) => each !== undefined)
+  return {
+    create,
+    remove: [],
+    expire: false,
+    status: { ...counts, active: active.length + create.length, conditions: [] },
+    ...(again.length === 0 ? {} : { again: Math.min(...again) })
+  }
+}
