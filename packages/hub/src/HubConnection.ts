@@ -3,13 +3,13 @@ import { HubAnswer, HubUnavailable } from "./failures.ts"
 import type { HubSettings } from "./HubSettings.ts"
 
 /** What `@huggingface/hub` takes in each of its calls. */
-export interface LibraryParams {
+interface LibraryParams {
   readonly hubUrl: string
   readonly fetch: typeof fetch
 }
 
 /** An answer to a ranged read: `start` is where its body begins within the file, `total` the file's size, both as the hub stated them. */
-export interface RangeAnswer {
+interface RangeAnswer {
   readonly start: number
   readonly end: number
   readonly total: number | null

@@ -1,3 +1,4 @@
 export { HubRefusal, HubUnavailable, WeightsMismatch } from "./failures.ts"
+export { manifestSha256 } from "./fetch/Manifest.ts"
 export * from "./Hub.ts"
 export { manifestSha256 } from "./manifestSha256.ts"

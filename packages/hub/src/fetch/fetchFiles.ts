@@ -3,7 +3,6 @@ import { dirname, join } from "node:path"
 import type { Commit, RepositoryFile } from "@seatrial/domain"
 import { Effect, Option, type Redacted } from "effect"
 import { HubUnavailable, WeightsMismatch } from "../failures.ts"
-import type { FetchProgress } from "../Hub.ts"
 import { connect } from "../HubConnection.ts"
 import type { HubSettings } from "../HubSettings.ts"
 import { isRepoName, refusalOf, unknownRepository, unsupportedFormat } from "../screening.ts"
@@ -13,13 +12,13 @@ import { hasManifest, isComplete, manifestName, manifestOf } from "./Manifest.ts
 import { isOccupied, onDisk, syncDirectory } from "./onDisk.ts"
 import { claimPartial, removeAbandoned } from "./PartialDirectory.ts"
 
-export interface FetchOptions {
+interface FetchOptions {
   readonly repo: string
   readonly commit: Commit
   readonly files: ReadonlyArray<RepositoryFile>
   readonly directory: string
   readonly token: Option.Option<Redacted.Redacted<string>>
-  readonly onProgress?: (progress: FetchProgress) => Effect.Effect<void>
+  readonly onProgress?: (progress: { readonly bytes: number; readonly totalBytes: number }) => Effect.Effect<void>
 }
 
 const sizeOf = (path: string): Promise<number | null> =>
