@@ -1,4 +1,3 @@
 export { HubRefusal, HubUnavailable, WeightsMismatch } from "./failures.ts"
-export { manifestSha256 } from "./fetch/Manifest.ts"
 export * from "./Hub.ts"
 export { manifestSha256 } from "./manifestSha256.ts"

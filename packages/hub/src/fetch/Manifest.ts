@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto"
 import { readFile, stat } from "node:fs/promises"
 import { join } from "node:path"
 import type { Commit, RepositoryFile } from "@seatrial/domain"
@@ -8,12 +7,6 @@ export const manifestName = ".seatrial-manifest.json"
 
 const sorted = (files: ReadonlyArray<RepositoryFile>) =>
   files.map(({ blob_id, path, sha256, size }) => ({ path, size, blob_id, sha256 })).sort((a, b) => (a.path < b.path ? -1 : 1))
-
-/** SHA-256, in hexadecimal, of a list of files with their sizes and hashes, in whatever order they come: two lists that agree bring the same bytes. */
-export const manifestSha256 = (files: ReadonlyArray<RepositoryFile>): string =>
-  createHash("sha256")
-    .update(JSON.stringify(sorted(files)))
-    .digest("hex")
 
 /** The manifest of a downloaded commit: which files belong to it, in path order, and what each must hash to. */
 export const manifestOf = (repo: string, commit: Commit, files: ReadonlyArray<RepositoryFile>): string =>
