@@ -89,7 +89,6 @@ const ContainerState = Schema.Struct({
   running: optional(Schema.Struct({ startedAt: optional(Schema.NullOr(Schema.String)) })),
   terminated: optional(Terminated)
 })
-export type ContainerState = typeof ContainerState.Type
 
 const ContainerStatus = Schema.Struct({
   name: Schema.String,

@@ -116,4 +116,3 @@ export const podStatus = (pod: BoundPod, facts: PodFacts, previous: ReadonlyArra
     )
   }
 }
-export type PodStatus = ReturnType<typeof podStatus>

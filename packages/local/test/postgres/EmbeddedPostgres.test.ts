@@ -3,6 +3,7 @@ import { chmod, mkdtemp, readFile, rm, stat } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted, Schema, Stream } from "effect"
@@ -110,7 +111,7 @@ describe("EmbeddedPostgres", () => {
   it.live("ends the server of a killed program before it starts, and loses nothing that was committed", () =>
     Effect.gen(function* () {
       const directory = yield* folder(0o755)
-      const child = fork(join(import.meta.dirname, "host.ts"), [directory], { stdio: ["ignore", "inherit", "inherit", "ipc"] })
+      const child = fork(fileURLToPath(import.meta.resolve("./host.ts")), [directory], { stdio: ["ignore", "inherit", "inherit", "ipc"] })
       yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
       const told = yield* Effect.callback<unknown>((resume) => {
         child.once("message", (message) => resume(Effect.succeed(message)))
