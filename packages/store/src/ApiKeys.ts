@@ -56,7 +56,8 @@ const CallerRow = Schema.Struct({
   userId: UserId,
   scopes: Schema.Array(Scope),
   firstPurchase: Schema.Boolean,
-  expiresAt: Schema.NullOr(MillisFromDate)
+  expiresAt: Schema.NullOr(MillisFromDate),
+  lastUsedAt: Schema.NullOr(MillisFromDate)
 })
 
 const sha256Of = (text: string): string => hash("sha256", text, "hex")
@@ -127,7 +128,7 @@ export class ApiKeys extends Context.Service<
         Result: CallerRow,
         execute: ({ now, sha256 }) => sql`
           SELECT k.id AS "keyId", k.org_id AS "orgId", o.slug AS "orgSlug", k.user_id AS "userId", k.scopes,
-            o.first_purchase_at IS NOT NULL AS "firstPurchase", k.expires_at AS "expiresAt"
+            o.first_purchase_at IS NOT NULL AS "firstPurchase", k.expires_at AS "expiresAt", k.last_used_at AS "lastUsedAt"
           FROM api_keys k JOIN organizations o ON o.id = k.org_id
           WHERE k.secret_sha256 = ${sha256} AND k.revoked_at IS NULL AND o.status = 'active'
             AND (k.expires_at IS NULL OR k.expires_at > ${new Date(now)})`
@@ -171,9 +172,9 @@ export class ApiKeys extends Context.Service<
           cache.putUnknown(sha256, now, generation)
           return undefined
         }
-        const { expiresAt, scopes, ...known } = row.value
+        const { expiresAt, lastUsedAt, scopes, ...known } = row.value
         const caller: Caller = { ...known, scopes: new Set(scopes) }
-        return cache.putLive(sha256, caller, now, expiresAt, generation)
+        return cache.putLive(sha256, { caller, expiresAt, usedAt: lastUsedAt }, now, generation)
       })
 
       return ApiKeys.of({

@@ -56,8 +56,17 @@ export class KeyCache {
     return false
   }
 
-  putLive(sha256: string, caller: Caller, now: number, expiresAt: number | null, generation: number): LiveKey {
-    const entry: LiveKey = { caller, until: Math.min(now + liveMillis, expiresAt ?? Number.POSITIVE_INFINITY), usedAt: Number.NEGATIVE_INFINITY }
+  putLive(
+    sha256: string,
+    key: { readonly caller: Caller; readonly expiresAt: number | null; readonly usedAt: number | null },
+    now: number,
+    generation: number
+  ): LiveKey {
+    const entry: LiveKey = {
+      caller: key.caller,
+      until: Math.min(now + liveMillis, key.expiresAt ?? Number.POSITIVE_INFINITY),
+      usedAt: key.usedAt ?? Number.NEGATIVE_INFINITY
+    }
     if (this.#trusted && generation === this.generation) this.#put(this.#live, sha256, entry)
     return entry
   }

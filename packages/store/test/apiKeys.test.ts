@@ -129,23 +129,27 @@ describe("ApiKeys", () => {
 
 describe("KeyCache", () => {
   const body = "0000000000000000000000000"
-  const caller = (index: number): Caller => ({
-    keyId: KeyId.make(`key_${index}${body}`),
-    orgId: OrgId.make(`org_0${body}`),
-    orgSlug: "acme",
-    userId: UserId.make(`usr_0${body}`),
-    scopes: new Set(),
-    firstPurchase: false
+  const key = (index: number): { readonly caller: Caller; readonly expiresAt: null; readonly usedAt: null } => ({
+    caller: {
+      keyId: KeyId.make(`key_${index}${body}`),
+      orgId: OrgId.make(`org_0${body}`),
+      orgSlug: "acme",
+      userId: UserId.make(`usr_0${body}`),
+      scopes: new Set(),
+      firstPurchase: false
+    },
+    expiresAt: null,
+    usedAt: null
   })
 
   it("is bounded, and guessed keys do not push out real ones", () => {
     const cache = new KeyCache(3)
     cache.setTrusted(true)
-    for (let index = 0; index < 3; index++) cache.putLive(`live${index}`, caller(index), 0, null, cache.generation)
+    for (let index = 0; index < 3; index++) cache.putLive(`live${index}`, key(index), 0, cache.generation)
     for (let index = 0; index < 100; index++) cache.putUnknown(`guess${index}`, 0, cache.generation)
     assert.strictEqual(cache.size, 6)
     assert.isDefined(cache.live("live0", 1))
-    cache.putLive("live3", caller(3), 0, null, cache.generation)
+    cache.putLive("live3", key(3), 0, cache.generation)
     assert.isUndefined(cache.live("live1", 1))
     assert.isDefined(cache.live("live0", 29_999))
     assert.isUndefined(cache.live("live0", 30_000))
@@ -155,18 +159,18 @@ describe("KeyCache", () => {
     const cache = new KeyCache(3)
     cache.setTrusted(true)
     const asked = cache.generation
-    cache.forget(caller(1).keyId)
-    cache.putLive("live1", caller(1), 0, null, asked)
+    cache.forget(key(1).caller.keyId)
+    cache.putLive("live1", key(1), 0, asked)
     cache.putUnknown("guess", 0, asked)
     assert.strictEqual(cache.size, 0)
   })
 
   it("remembers nothing while changes are not heard of", () => {
     const cache = new KeyCache(3)
-    cache.putLive("live1", caller(1), 0, null, cache.generation)
+    cache.putLive("live1", key(1), 0, cache.generation)
     assert.strictEqual(cache.size, 0)
     cache.setTrusted(true)
-    cache.putLive("live1", caller(1), 0, null, cache.generation)
+    cache.putLive("live1", key(1), 0, cache.generation)
     cache.setTrusted(false)
     assert.strictEqual(cache.size, 0)
   })
