@@ -1,13 +1,6 @@
 import type { Ending, Piece, ReportedToken } from "./Generation.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 
-/** The fields that every chunk and every whole answer begins with. */
-export interface Envelope {
-  readonly id: string
-  readonly created: number
-  readonly model: string
-}
-
 export interface Usage {
   readonly prompt_tokens: number
   readonly total_tokens: number

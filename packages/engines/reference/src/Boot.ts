@@ -45,7 +45,7 @@ const warmUp = (model: Llama, pool: KvPool, maxLength: number) => {
 }
 
 /** Where the lines of the log go: the file that speaks, and the text. */
-export type Say = (source: string, text: string) => void
+type Say = (source: string, text: string) => void
 
 /** Loads the model directory and sizes the KV pool. Throws `BootFailure` with the sentence that the log should end with. */
 export const boot = (settings: Arguments, say: Say): Booted => {

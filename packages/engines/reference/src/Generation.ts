@@ -81,7 +81,7 @@ const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
 }
 
 /** The refusal for prompts and answers that the context cannot hold, in vLLM's words. */
-export const contextExceeded = (limit: number, asked: number, prompt: string, total: string) =>
+const contextExceeded = (limit: number, asked: number, prompt: string, total: string) =>
   badRequest(
     `This model's maximum context length is ${limit} tokens. However, you requested ${asked} output tokens and your prompt contains ${prompt} input tokens, for a total of ${total} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`,
     "input_tokens"

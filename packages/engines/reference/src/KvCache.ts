@@ -6,7 +6,7 @@ export type KvType = "bfloat16" | "float32"
 
 type Block = Uint16Array | Float32Array
 
-export interface KvShape {
+interface KvShape {
   readonly layers: number
   /** Numbers in one position's keys (and as many in its values): KV heads times head size. */
   readonly width: number

@@ -17,7 +17,7 @@ interface Layer {
 }
 
 /** The weights of one model. */
-export interface Weights {
+interface Weights {
   readonly embedding: Tensor
   readonly layers: ReadonlyArray<Layer>
   readonly norm: Float32Array

@@ -13,7 +13,7 @@ export interface SamplingSettings {
 }
 
 /** A token and the natural logarithm of its probability. */
-export interface TokenLogprob {
+interface TokenLogprob {
   readonly id: number
   readonly logprob: number
 }

@@ -11,7 +11,7 @@ export interface GeneratedToken {
 }
 
 /** What one request asks of the scheduler. Callbacks run between steps and must not block. */
-export interface Work {
+interface Work {
   readonly prompt: ReadonlyArray<number>
   /** At least 1; prompt and answer together must not be longer than the longest sequence. */
   readonly maxTokens: number
@@ -49,7 +49,7 @@ export interface Ticket {
   readonly abort: () => void
 }
 
-export interface Limits {
+interface Limits {
   readonly maxRunning: number
   readonly maxWaiting: number
   readonly seed: number

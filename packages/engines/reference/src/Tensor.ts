@@ -1,6 +1,3 @@
-/** The element types that the engine reads from a checkpoint. */
-export type ElementType = "float32" | "bfloat16" | "float16"
-
 /**
  * Numbers as the checkpoint stores them. Sixteen-bit values keep their bits and are looked up in a table of 65,536 floats while computing,
  * so that the weights take the memory that the file says and nothing is computed in less than float32.
@@ -8,8 +5,6 @@ export type ElementType = "float32" | "bfloat16" | "float16"
 export type Tensor =
   | { readonly type: "float32"; readonly shape: ReadonlyArray<number>; readonly values: Float32Array }
   | { readonly type: "bfloat16" | "float16"; readonly shape: ReadonlyArray<number>; readonly bits: Uint16Array; readonly table: Float32Array }
-
-export const elementBytes = (type: ElementType) => (type === "float32" ? 4 : 2)
 
 let bfloat16: Float32Array | undefined
 let float16: Float32Array | undefined

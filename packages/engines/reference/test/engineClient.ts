@@ -9,7 +9,7 @@ const Described = Schema.Struct({ token: Schema.String, logprob: Schema.Finite, 
 const Logprobs = Schema.Struct({ content: Schema.Array(Schema.Struct({ ...Described.fields, top_logprobs: Schema.Array(Described) })) })
 const shared = { finish_reason: Schema.NullOr(Schema.String), token_ids: Schema.optionalKey(Schema.Array(Schema.Int)) }
 
-export const Chat = Schema.Struct({
+const Chat = Schema.Struct({
   id: Schema.String,
   object: Schema.Literal("chat.completion"),
   model: Schema.String,
@@ -27,7 +27,7 @@ export const Text = Schema.Struct({
     Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.Struct({ logprob: Schema.Finite, decoded_token: Schema.String }))))
   )
 })
-export const Refusal = Schema.Struct({
+const Refusal = Schema.Struct({
   error: Schema.Struct({ message: Schema.String, type: Schema.String, param: Schema.NullOr(Schema.String), code: Schema.Int })
 })
 export const Tokens = Schema.Struct({ count: Schema.Int, max_model_len: Schema.Int, tokens: Schema.Array(Schema.Int) })

@@ -86,7 +86,7 @@ const encode = (values: Float32Array, type: SmallModel["type"]): Buffer => {
 }
 
 /** The bytes of a safetensors file. */
-export const safetensorsFile = (tensors: Tensors, type: SmallModel["type"]): Buffer => {
+const safetensorsFile = (tensors: Tensors, type: SmallModel["type"]): Buffer => {
   const data: Array<Buffer> = []
   let end = 0
   const entries = [...tensors].map(([name, { shape, values }]) => {
