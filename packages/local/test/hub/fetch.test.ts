@@ -1,6 +1,10 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { createInterface } from "node:readline"
+import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import type { RepositoryFacts } from "@seatrial/domain"
 import type { FetchProgress, Hub } from "@seatrial/hub"
@@ -32,6 +36,7 @@ interface Scene {
   readonly directory: string
   readonly parent: string
   readonly asked: ReadonlyArray<HubRequest>
+  readonly address: string
   readonly fetch: (onProgress?: (progress: FetchProgress) => Effect.Effect<void>) => ReturnType<Hub["Service"]["fetch"]>
 }
 
@@ -39,7 +44,7 @@ interface Scene {
 const scene = <A, E>(use: (scene: Scene) => Effect.Effect<A, E>, faults: (request: HubRequest) => HubFault | undefined = () => undefined) => {
   let armed = false
   return withHub(
-    (hub, asked) =>
+    (hub, asked, address) =>
       Effect.gen(function* () {
         const parent = yield* temporary
         const facts = yield* hub.inspect({ repo: "odd/model" }, none)
@@ -48,7 +53,7 @@ const scene = <A, E>(use: (scene: Scene) => Effect.Effect<A, E>, faults: (reques
         const { commit, files, repo } = facts
         const fetch: Scene["fetch"] = (onProgress) =>
           hub.fetch({ repo, commit, files, directory, token: none, ...(onProgress === undefined ? {} : { onProgress }) })
-        return yield* use({ hub, facts, directory, parent, asked, fetch })
+        return yield* use({ hub, facts, directory, parent, asked, address, fetch })
       }).pipe(Effect.scoped),
     { repositories, faults: (request) => (armed && request.file === weights ? faults(request) : undefined), settings: { HUB_TIMEOUT: "300 millis" } }
   )
@@ -66,6 +71,16 @@ const assertWhole = ({ directory, facts, parent }: Scene) =>
   })
 
 const assertAbsent = ({ directory, parent }: Scene) => Effect.promise(async () => assert.notInclude(await readdir(parent), directory.slice(parent.length + 1)))
+
+/** Lets the first request that the predicate takes go wrong. */
+const failOnce = (fault: HubFault, predicate: (request: HubRequest) => boolean = () => true) => {
+  let sent = false
+  return (request: HubRequest) => {
+    if (sent || !predicate(request)) return undefined
+    sent = true
+    return fault
+  }
+}
 
 describe("fetch", () => {
   it.live("brings every file that serving needs, tells how far it is, and asks for nothing the second time", () =>
@@ -104,14 +119,6 @@ describe("fetch", () => {
     )
   )
 
-  const once = (fault: HubFault) => {
-    let sent = false
-    return () => {
-      if (sent) return undefined
-      sent = true
-      return fault
-    }
-  }
   it.live.each([
     ["a corrupted body", { kind: "corrupt", offset: 1_000 }],
     ["a body that ends early", { kind: "cut", after: 500_000 }],
@@ -121,7 +128,7 @@ describe("fetch", () => {
     ["a status of 503", { kind: "status", status: 503 }],
     ["a status of 429", { kind: "status", status: 429, headers: { "retry-after": "0" } }]
   ] as const satisfies ReadonlyArray<readonly [string, HubFault]>)("gets over %s", ([, fault]) =>
-    scene((scene) => Effect.andThen(scene.fetch(), assertWhole(scene)), once(fault))
+    scene((scene) => Effect.andThen(scene.fetch(), assertWhole(scene)), failOnce(fault))
   )
 
   it.live.each([
@@ -173,6 +180,37 @@ describe("fetch", () => {
       ),
     { arbitrary: { runs: 12 } }
   )
+
+  it.live("goes on where a process that was killed stopped", () => {
+    return scene(
+      (scene) =>
+        Effect.gen(function* () {
+          // The hub stops in the middle of the weights, so that the process is there to be killed.
+          yield* Effect.acquireUseRelease(
+            Effect.sync(() =>
+              spawn(process.execPath, [fileURLToPath(new URL("./fetchProcess.ts", import.meta.url)), "odd/model", scene.directory], {
+                env: { ...process.env, HF_ENDPOINT: scene.address },
+                stdio: ["ignore", "pipe", "inherit"]
+              })
+            ),
+            (child) =>
+              Effect.promise(async () => {
+                for await (const line of createInterface(child.stdout)) if (Number(line) >= 600_000) break
+                child.kill("SIGKILL")
+                if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
+              }),
+            (child) => Effect.sync(() => child.kill("SIGKILL"))
+          )
+          yield* assertAbsent(scene)
+          const before = scene.asked.length
+          yield* scene.fetch()
+          yield* assertWhole(scene)
+          const again = scene.asked.slice(before).filter(({ file }) => file === weights)
+          assert.match(again[0]?.range ?? "", /^bytes=[1-9]\d{5,}-/)
+        }),
+      failOnce({ kind: "stall", after: 700_000 }, ({ range }) => range === `bytes=0-${files[weights].length - 1}`)
+    )
+  })
 
   it.live("begins a file anew where what was left of it is not the commit's", () =>
     scene((scene) =>

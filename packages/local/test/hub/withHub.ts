@@ -6,7 +6,7 @@ import type { SampleRepository } from "../../src/hub/SampleRepository.ts"
 
 /** A hub client in front of a sample hub that both live as long as the test; `asked` collects the hub's requests. */
 export const withHub = <A, E>(
-  use: (hub: Hub["Service"], asked: ReadonlyArray<HubRequest>) => Effect.Effect<A, E>,
+  use: (hub: Hub["Service"], asked: ReadonlyArray<HubRequest>, address: string) => Effect.Effect<A, E>,
   options: {
     readonly repositories?: ReadonlyArray<SampleRepository>
     readonly pageSize?: number
@@ -29,5 +29,8 @@ export const withHub = <A, E>(
       ConfigProvider.layer(ConfigProvider.fromUnknown({ HF_ENDPOINT: address, HUB_RETRY_DELAY: "1 millis", ...options.settings }))
     )
   )
-  return Effect.flatMap(Hub, (hub) => use(hub, asked)).pipe(Effect.provide(Hub.layer.pipe(Layer.provide(settings), Layer.provide(sample))))
+  return Effect.gen(function* () {
+    const { address } = yield* SampleHub
+    return yield* use(yield* Hub, asked, address)
+  }).pipe(Effect.provide(Hub.layer.pipe(Layer.provide(settings), Layer.provideMerge(sample))))
 }
