@@ -49,7 +49,7 @@ const rules = new Map<string, Rule>([
     { help: "share of the budget that may be used", fallback: "0.92", accepts: (text) => /^(0?\.\d+|1(\.0+)?)$/.test(text) && Number(text) > 0 }
   ],
   ["dtype", { help: "auto: weights stay as they are stored", fallback: "auto", accepts: oneOf(["auto"]) }],
-  ["kv-cache-dtype", { help: "auto (as the weights), bfloat16 or float32", fallback: "auto", accepts: oneOf(["auto", "bfloat16", "float32"]) }],
+  ["kv-cache-dtype", { help: "auto (float32), float32 or bfloat16", fallback: "auto", accepts: oneOf(["auto", "bfloat16", "float32"]) }],
   ["block-size", { help: "tokens in a block of the KV cache", fallback: "16", accepts: whole(1, 256) }],
   ["max-logprobs", { help: "the most log-probabilities a request may ask for", fallback: "20", accepts: whole(0, 1000) }],
   ["tensor-parallel-size", { help: "only 1", fallback: "1", accepts: oneOf(["1"]) }],

@@ -65,7 +65,7 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const weights = readWeights(config, files)
   const held = weightBytes(weights)
   const loadSeconds = ((performance.now() - begun) / 1000).toFixed(3)
-  say("Safetensors.ts", `Loading weights took ${loadSeconds} seconds`)
+  say("Boot.ts", `Loading weights took ${loadSeconds} seconds`)
   say("Llama.ts", `Model loading took ${gib(held)} GiB memory and ${loadSeconds} seconds`)
   const vocabulary = new Vocabulary(settings.model, config.vocabulary)
   const template = new ChatTemplate(settings.model)
@@ -77,8 +77,9 @@ export const boot = (settings: Arguments, say: Say): Booted => {
     "Boot.ts",
     `Free memory on device (${gib(memory)}/${gib(memory)} GiB) on startup. Desired GPU memory utilization is (${settings.gpuMemoryUtilization}, ${gib(budget)} GiB). Actual usage is ${gib(held)} GiB for consumed memory (weights + non-torch), ${gib(overhead)} GiB for peak activation, and 0 GiB for CUDAGraph memory. Current kv cache memory in use is ${gib(Math.max(0, available))} GiB`
   )
+  say("Boot.ts", `Overhead is ${gib(overhead)} GiB`)
   say("Boot.ts", `Available KV cache memory: ${gib(Math.max(0, available))} GiB`)
-  const type = settings.kvCacheDtype === "auto" ? (weights.embedding.type === "float32" ? "float32" : "bfloat16") : settings.kvCacheDtype
+  const type = settings.kvCacheDtype === "bfloat16" ? "bfloat16" : "float32"
   const shape = kvShape(config, settings.blockSize, type)
   const blocks = Math.floor(available / blockBytes(shape))
   const needed = Math.ceil(maxModelLen / settings.blockSize)

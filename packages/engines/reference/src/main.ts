@@ -1,3 +1,4 @@
+#!/usr/bin/env node
 import { parseArguments, usage } from "./Arguments.ts"
 import { boot } from "./Boot.ts"
 import { BootFailure } from "./BootFailure.ts"

@@ -133,7 +133,7 @@ describe("a full engine", () => {
   it("runs more than its KV pool holds by preemption, with the answers of each alone", async () => {
     const words = ["--max-model-len=256", "--gpu-memory-utilization=1"]
     const roomy = await serve(directory, ...words)
-    const block = 16_384
+    const block = 32_768
     const surplus = Number(roomy.booted.cacheConfig.kv_cache_memory_bytes) - 20 * block
     const tight = await serve(directory, ...words, `--gpu-memory-bytes=${67_108_864 - surplus}`)
     expect(tight.booted.cacheConfig.kv_cache_size_tokens).toBe("320")
