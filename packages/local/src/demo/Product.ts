@@ -1,0 +1,100 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync, readFileSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout as pause } from "node:timers/promises"
+import { Option, Schema } from "effect"
+import { DemoError } from "./DemoError.ts"
+
+const State = Schema.fromJsonString(Schema.Struct({ address: Schema.String, api_key: Schema.String, kubeconfig: Schema.String, hub: Schema.String }))
+type State = typeof State.Type
+
+const Failure = Schema.Struct({ error: Schema.Struct({ message: Schema.String, code: Schema.String }) })
+
+/** A system that was started for the demo, used through its HTTP interface alone. */
+export class Product {
+  readonly state: State
+  readonly folder: string
+  readonly #child: ChildProcess
+
+  private constructor(child: ChildProcess, folder: string, state: State) {
+    this.#child = child
+    this.folder = folder
+    this.state = state
+  }
+
+  /** Starts what `npm start` starts, with a state folder of its own that goes with it. Ready when its state file is there. */
+  static async start(folder: string, signal: AbortSignal): Promise<Product> {
+    const child = spawn(process.execPath, [join(import.meta.dirname, "../main.ts")], {
+      // In a process group of its own, so that Ctrl-C reaches it through us, once.
+      detached: true,
+      stdio: ["pipe", "pipe", "pipe"],
+      env: { ...process.env, SEATRIAL_STATE: folder, SEATRIAL_DURABLE: "false", SEATRIAL_PARENT_PIPE: "1" }
+    })
+    let said = ""
+    const keep = (chunk: Buffer) => {
+      said = (said + chunk.toString()).slice(-4_000)
+    }
+    child.stdout.on("data", keep)
+    child.stderr.on("data", keep)
+    const file = join(folder, "local.json")
+    for (let waited = 0; waited < 600 && !signal.aborted; waited++) {
+      if (child.exitCode !== null || child.signalCode !== null) break
+      const state = existsSync(file) ? Schema.decodeUnknownOption(State)(readFileSync(file, "utf8")) : Option.none()
+      if (Option.isSome(state)) return new Product(child, folder, state.value)
+      await pause(100)
+    }
+    await end(child)
+    const last = said.trim().split("\n").slice(-3).join(" ")
+    throw new DemoError("start", signal.aborted ? "It was stopped." : `The system did not become ready. ${last}`, `Read ${join(folder, "seatrial.log")}.`)
+  }
+
+  /** Ends the system and removes its folder. */
+  async stop(): Promise<void> {
+    await end(this.#child)
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  /** One call of the HTTP interface; an answer that is no success is the step's failure. */
+  async call<A>(
+    step: string,
+    method: "GET" | "POST",
+    path: string,
+    schema: Schema.Codec<A, unknown>,
+    body?: unknown,
+    headers: Readonly<Record<string, string>> = {}
+  ) {
+    const response = await this.send(step, method, path, body, headers)
+    const text = await response.text()
+    const parsed: unknown = text === "" ? null : JSON.parse(text)
+    const failure = Schema.decodeUnknownOption(Failure)(parsed)
+    if (Option.isSome(failure))
+      throw new DemoError(step, `${failure.value.error.message} (${failure.value.error.code})`, `Read ${join(this.folder, "seatrial.log")}.`)
+    const decoded = Schema.decodeUnknownOption(schema)(parsed)
+    if (Option.isNone(decoded))
+      throw new DemoError(step, `${method} ${path} answered something unexpected: ${text.slice(0, 300)}`, "This is a fault of Seatrial: please report it.")
+    return { status: response.status, headers: response.headers, body: decoded.value }
+  }
+
+  async send(step: string, method: string, path: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> {
+    try {
+      return await fetch(`${this.state.address}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${this.state.api_key}`, ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) })
+      })
+    } catch {
+      throw new DemoError(step, `${this.state.address} does not answer any more.`, `Read ${join(this.folder, "seatrial.log")}.`)
+    }
+  }
+}
+
+const end = async (child: ChildProcess): Promise<void> => {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve())
+  })
+  child.kill("SIGINT")
+  const late = setTimeout(() => child.kill("SIGKILL"), 15_000)
+  await gone
+  clearTimeout(late)
+}

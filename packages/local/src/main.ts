@@ -1,0 +1,158 @@
+import { join } from "node:path"
+import { NodeHttpServer, NodeRuntime, NodeServices } from "@effect/platform-node"
+import { PgClient } from "@effect/sql-pg"
+import { Ids } from "@seatrial/domain"
+import { Gateway } from "@seatrial/gateway"
+import { Hub } from "@seatrial/hub"
+import { KubeClient, KubeConnection } from "@seatrial/kube"
+import { Operator } from "@seatrial/operator"
+import { ServerSettings } from "@seatrial/server"
+import { ApiKeys, Database, Deployments, HostClasses, HubConnections, Metering, Organizations, Requests, Routes, Runs } from "@seatrial/store"
+import { ConfigProvider, Console, Context, Effect, Layer, Redacted, Schedule } from "effect"
+import { LocalCluster } from "./cluster/LocalCluster.ts"
+import { SampleHub } from "./hub/SampleHub.ts"
+import { JobController } from "./node/JobController.ts"
+import { NodeAgent } from "./node/NodeAgent.ts"
+import { Scheduler } from "./node/Scheduler.ts"
+import { EmbeddedPostgres } from "./postgres/EmbeddedPostgres.ts"
+import { bootstrap } from "./start/bootstrap.ts"
+import { localNodes } from "./start/hostClasses.ts"
+import { install } from "./start/install.ts"
+import { layerLog } from "./start/layerLog.ts"
+import { openFront } from "./start/openFront.ts"
+import { parentGone } from "./start/parentGone.ts"
+import { podNetwork } from "./start/podNetwork.ts"
+import { StateFolder } from "./start/StateFolder.ts"
+import { settings } from "./start/settings.ts"
+
+const bin = join(import.meta.dirname, "../../../node_modules/.bin")
+
+const layerKube = (kubeconfig: string) => KubeClient.layer.pipe(Layer.provide(KubeConnection.layer({ kubeconfig })))
+
+/** Postgres: our own, or that of `DATABASE_URL`. The local cluster's objects are always in our own. */
+const openDatabases = Effect.fnUntraced(function* (options: {
+  readonly folder: string
+  readonly durable: boolean
+  readonly database: string
+  readonly kubeconfig: string
+}) {
+  if (options.database !== "" && options.kubeconfig !== "") return { product: Redacted.make(options.database), cluster: null }
+  const postgres = Context.get(yield* Layer.build(EmbeddedPostgres.layer({ directory: options.folder, durable: options.durable })), EmbeddedPostgres)
+  yield* Effect.all([postgres.createDatabase("seatrial"), postgres.createDatabase("cluster")])
+  return { product: options.database === "" ? postgres.url("seatrial") : Redacted.make(options.database), cluster: postgres.url("cluster") }
+})
+
+/** The sample hub, or that of `HF_ENDPOINT`; its address. */
+const openHub = Effect.fnUntraced(function* (endpoint: string, port: number) {
+  if (endpoint !== "") return endpoint
+  const open = (wanted: number) => Layer.build(SampleHub.layer({ port: wanted }))
+  return Context.get(yield* open(port).pipe(Effect.catchTag("SampleHubFailed", () => open(0))), SampleHub).address
+})
+
+/** The local cluster with its nodes, or that of `KUBECONFIG`; the path of its kubeconfig. */
+const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: Redacted.Redacted<string> | null, port: number) {
+  if (kubeconfig !== "" || database === null) {
+    yield* install({ hostClasses: false }).pipe(Effect.provide(layerKube(kubeconfig)))
+    return kubeconfig
+  }
+  const folder = yield* StateFolder
+  const open = (wanted: number) =>
+    Layer.build(
+      LocalCluster.layer({ port: wanted, token: folder.secrets.cluster_token }).pipe(Layer.provide(PgClient.layer({ url: database, maxConnections: 5 })))
+    )
+  const cluster = Context.get(yield* open(port).pipe(Effect.catch(() => open(0))), LocalCluster)
+  const path = yield* folder.write("kubeconfig", cluster.kubeconfig)
+  const kube = yield* Layer.build(layerKube(path))
+  yield* Effect.provideContext(install({ hostClasses: true }), kube)
+  const agent = NodeAgent.layer({
+    directory: folder.path,
+    nodes: localNodes,
+    images: { "ghcr.io/seatrial/seatrial": { path: [bin] }, "ghcr.io/seatrial/reference-engine": { path: [bin] } },
+    network: yield* podNetwork(folder.path)
+  })
+  yield* Layer.build(Layer.mergeAll(Scheduler.layer, JobController.layer, agent).pipe(Layer.provide(Layer.succeedContext(kube))))
+  return path
+})
+
+const layerStore = Layer.mergeAll(
+  ApiKeys.layerSql,
+  Deployments.layerSql,
+  HostClasses.layerSql,
+  HubConnections.layerSql,
+  Metering.layerSql,
+  Organizations.layerSql,
+  Requests.layerSql,
+  Routes.layerSql,
+  Runs.layerSql
+).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]))
+
+const start = Effect.gen(function* () {
+  const options = yield* settings
+  const folder = yield* StateFolder
+  const databases = yield* openDatabases(options)
+  const hub = yield* openHub(options.hub, options.hubPort)
+  const kubeconfig = yield* openCluster(options.kubeconfig, databases.cluster, options.clusterPort)
+
+  const layerConfig = ConfigProvider.layerAdd(
+    ConfigProvider.fromUnknown({
+      DATABASE_URL: Redacted.value(databases.product),
+      HF_ENDPOINT: hub,
+      KUBECONFIG: kubeconfig,
+      SEATRIAL_ENCRYPTION_KEY: folder.secrets.encryption_key,
+      SEATRIAL_CURSOR_KEY: folder.secrets.cursor_key
+    }),
+    { asPrimary: true }
+  )
+  const services = Layer.mergeAll(layerStore, Hub.layer, ServerSettings.layerConfig, layerKube(kubeconfig))
+  const gateway = options.programs.gateway ? Gateway.layer : Layer.succeed(Gateway, Gateway.of({ handler: () => {} }))
+  const operator = options.programs.operator ? Operator.layer : Layer.empty
+  const context = yield* Layer.build(Layer.provideMerge(Layer.mergeAll(gateway, operator), services).pipe(Layer.provide(layerConfig)))
+
+  yield* Effect.gen(function* () {
+    const apiKey = yield* bootstrap()
+    const port = yield* openFront(options.port, options.programs)
+    if (options.programs.operator) {
+      // A create needs a host class: the operator tells the API of them.
+      const classes = yield* HostClasses
+      yield* classes.list.pipe(Effect.repeat({ schedule: Schedule.spaced("50 millis"), until: (list) => list.length > 0 }), Effect.timeout("30 seconds"))
+    }
+    const address = `http://127.0.0.1:${port}`
+    yield* folder.publish({
+      address,
+      api_key: apiKey,
+      kubeconfig,
+      hub,
+      database_url: Redacted.value(databases.product),
+      encryption_key: folder.secrets.encryption_key
+    })
+    yield* Console.log(
+      [
+        "Seatrial is ready.",
+        "",
+        `  API and gateway  ${address}`,
+        `  API key          ${folder.path}/local.json`,
+        `  model hub        ${hub}${options.hub === "" ? " (sample hub)" : ""}`,
+        `  kubeconfig       ${kubeconfig}`,
+        `  log              ${folder.path}/seatrial.log`,
+        ...(options.kubeconfig === "" ? ["", "  The GPUs are simulated; the reference engine computes on this machine's CPU."] : []),
+        "",
+        "Try next, in another terminal:",
+        "  npx seatrial deploy seatrial/tiny-chat --wait",
+        `  kubectl --kubeconfig ${kubeconfig} get mdep -A`,
+        "",
+        "Ctrl-C ends it; npm start goes on where it was."
+      ].join("\n")
+    )
+    yield* parentGone
+  }).pipe(Effect.provideContext(context))
+}).pipe(Effect.scoped)
+
+const main = Effect.gen(function* () {
+  const { folder } = yield* settings
+  yield* start.pipe(Effect.provide(layerLog(folder)), Effect.provide(StateFolder.layer(folder)))
+}).pipe(
+  Effect.tapError((error) => Console.error(`Seatrial cannot start: ${error.message}`)),
+  Effect.provide([NodeHttpServer.layerHttpServices, NodeServices.layer])
+)
+
+NodeRuntime.runMain(main, { disableErrorReporting: true })

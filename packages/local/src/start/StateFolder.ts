@@ -1,0 +1,83 @@
+import { randomBytes } from "node:crypto"
+import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Context, Effect, Layer, Option, Schema } from "effect"
+import { startOf } from "../process/ProcessIdentity.ts"
+import { StartError } from "./StartError.ts"
+
+/** Secrets that outlive a restart: what is encrypted or signed with them stays readable. */
+const Secrets = Schema.fromJsonString(
+  Schema.Struct({ encryption_key: Schema.String, cursor_key: Schema.String, cluster_token: Schema.String, api_key: Schema.NullOr(Schema.String) })
+)
+type Secrets = typeof Secrets.Type
+
+const Lock = Schema.fromJsonString(Schema.Struct({ pid: Schema.Int, started: Schema.String }))
+
+/** The folder that one running system keeps its state in; a second one in the same folder is refused. */
+export class StateFolder extends Context.Service<
+  StateFolder,
+  {
+    readonly path: string
+    readonly secrets: Secrets
+    readonly keepApiKey: (secret: string) => Effect.Effect<void>
+    /** Tells scripts where the system is; goes with the system. */
+    readonly publish: (state: Readonly<Record<string, string>>) => Effect.Effect<void>
+    /** Writes a file that only its owner reads; its path. */
+    readonly write: (name: string, text: string) => Effect.Effect<string>
+  }
+>()("seatrial/local/StateFolder") {
+  static readonly layer = (path: string): Layer.Layer<StateFolder, StartError> =>
+    Layer.effect(
+      StateFolder,
+      Effect.gen(function* () {
+        const write = (name: string, text: string) =>
+          Effect.sync(() => {
+            const target = join(path, name)
+            writeFileSync(`${target}.new`, text, { mode: 0o600 })
+            chmodSync(`${target}.new`, 0o600)
+            renameSync(`${target}.new`, target)
+            return target
+          })
+        const read = (name: string) => Effect.sync(() => (existsSync(join(path, name)) ? readFileSync(join(path, name), "utf8") : ""))
+        yield* Effect.try({
+          try: () => mkdirSync(path, { recursive: true }),
+          catch: () => new StartError({ message: `The state folder ${path} cannot be made. Set SEATRIAL_STATE to a folder that you may write.` })
+        })
+        const holder = Schema.decodeUnknownOption(Lock)(yield* read("lock.json"))
+        const holderStart = Option.isSome(holder) ? yield* Effect.promise(() => startOf(holder.value.pid)) : undefined
+        if (Option.isSome(holder) && holderStart === holder.value.started) {
+          return yield* new StartError({
+            message: `Seatrial runs in ${path} already (process ${holder.value.pid}). Stop it first, or set SEATRIAL_STATE to another folder.`
+          })
+        }
+        yield* write("lock.json", JSON.stringify({ pid: process.pid, started: (yield* Effect.promise(() => startOf(process.pid))) ?? "" }))
+        const local = join(path, "local.json")
+        const forget = Effect.sync(() => {
+          rmSync(local, { force: true })
+        })
+        yield* forget
+        yield* Effect.addFinalizer(() =>
+          Effect.andThen(
+            forget,
+            Effect.sync(() => rmSync(join(path, "lock.json"), { force: true }))
+          )
+        )
+
+        const known = Schema.decodeUnknownOption(Secrets)(yield* read("secrets.json"))
+        const fresh = () => randomBytes(32).toString("base64")
+        const secrets = Option.getOrElse(
+          known,
+          (): Secrets => ({ encryption_key: fresh(), cursor_key: fresh(), cluster_token: randomBytes(32).toString("hex"), api_key: null })
+        )
+        if (Option.isNone(known)) yield* write("secrets.json", JSON.stringify(secrets))
+
+        return StateFolder.of({
+          path,
+          secrets,
+          keepApiKey: (api_key) => Effect.asVoid(write("secrets.json", JSON.stringify({ ...secrets, api_key }))),
+          publish: (state) => Effect.asVoid(write("local.json", `${JSON.stringify(state, null, 2)}\n`)),
+          write
+        })
+      })
+    )
+}

@@ -1,0 +1,30 @@
+/** The simulated GPU nodes of the local cluster. Their memory is counted, not real: the reference engine keeps to it. */
+export const localNodes = [
+  { name: "sim-small-0", gpus: 4, product: "Seatrial-Sim-1GiB", memoryMiB: 1_024, labels: { "seatrial.dev/pool": "sim-small" } },
+  { name: "sim-large-0", gpus: 4, product: "Seatrial-Sim-8GiB", memoryMiB: 8_192, labels: { "seatrial.dev/pool": "sim-large" } }
+]
+
+const image = "ghcr.io/seatrial/reference-engine:0.1.0"
+
+const hostClass = (name: string, product: string, gpuCount: number, gpuMemoryBytes: number, pricePerGpuHour: string) => ({
+  apiVersion: "seatrial.dev/v1alpha1",
+  kind: "HostClass",
+  metadata: { name },
+  spec: {
+    runtimes: [{ runtime: "reference", image }] as const,
+    gpuPool: product,
+    gpuCount,
+    gpuMemoryBytes,
+    nodeSelector: { "nvidia.com/gpu.product": product },
+    pricePerGpuHour,
+    benchmarkSeconds: 4,
+    bootDeadlineSeconds: 60,
+    simulated: true
+  }
+})
+
+/** Kinds of hosts that the local cluster offers: prices are examples. */
+export const localHostClasses = [
+  hostClass("sim-small", "Seatrial-Sim-1GiB", 1, 2 ** 30, "100000"),
+  hostClass("sim-large", "Seatrial-Sim-8GiB", 2, 8 * 2 ** 30, "400000")
+]

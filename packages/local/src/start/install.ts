@@ -1,0 +1,16 @@
+import { CustomResourceDefinition, KubeClient, Namespace } from "@seatrial/kube"
+import { customResourceDefinitions, HostClassResource } from "@seatrial/operator"
+import { Effect, Schedule } from "effect"
+import { localHostClasses } from "./hostClasses.ts"
+
+/** What a cluster needs before the operator runs: the namespace, the custom resource definitions, and (on the local cluster) host classes. */
+export const install = Effect.fn("install")(function* (options: { readonly hostClasses: boolean }) {
+  const kube = yield* KubeClient
+  yield* kube.apply(Namespace, { apiVersion: "v1", kind: "Namespace", metadata: { name: "seatrial" } })
+  yield* Effect.forEach(Object.values(customResourceDefinitions), (definition) => kube.apply(CustomResourceDefinition, definition))
+  if (!options.hostClasses) return
+  // A definition is served a moment after it was stored.
+  yield* Effect.forEach(localHostClasses, (hostClass) => kube.apply(HostClassResource, hostClass)).pipe(
+    Effect.retry(Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 50 })))
+  )
+})
