@@ -98,6 +98,7 @@ const seenOf = (job: Job, pods: ReadonlyArray<BoundPod>): JobSeen => {
   const { activeDeadlineSeconds: deadline, ttlSecondsAfterFinished: ttl } = spec
   return {
     name: job.metadata.name,
+    uid: job.metadata.uid ?? "",
     completions: spec.completions ?? 1,
     parallelism: spec.parallelism ?? 1,
     backoffLimit: spec.backoffLimit ?? 6,
@@ -180,7 +181,7 @@ const make = Effect.gen(function* () {
       yield* kube.create(PodToMake, podOf(found, pod)).pipe(
         Effect.catchIf(
           ({ reason }) => reason === "Conflict",
-          // Made by an earlier pass that the watch has not shown yet; a pod of another owner keeps the name, and the next pass takes the next.
+          // Made by an earlier pass that the watch has not shown yet.
           () => Effect.void
         )
       )

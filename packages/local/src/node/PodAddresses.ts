@@ -1,4 +1,4 @@
-/** Loopback addresses for pods, one each: `127.a.0.2` and up within `127.a.0.0/16`. */
+/** Loopback addresses for pods, one each: `127.a.0.2` to `127.a.254.254`. */
 export class PodAddresses {
   readonly #prefix: string
   readonly #owners = new Map<string, string>()
@@ -26,7 +26,7 @@ export class PodAddresses {
     if (known !== undefined) return known
     for (let tried = 0; tried < 0x1_0000; tried++) {
       const number = this.#next
-      this.#next = number >= 0xfffe ? 2 : number + 1
+      this.#next = number >= 0xfefe ? 2 : number + 1
       const address = `${this.#prefix}.${number >> 8}.${number & 0xff}`
       // An address that ends in 0 or 255 is refused by some clients as a network or a broadcast.
       if ((number & 0xff) === 0 || (number & 0xff) === 0xff || this.#owners.has(address)) continue

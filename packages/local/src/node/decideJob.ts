@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import type { Condition } from "./PodObject.ts"
 
 /** One attempt at a job, as its pod shows it. */
@@ -15,6 +16,7 @@ export interface Attempt {
 
 export interface JobSeen {
   readonly name: string
+  readonly uid: string
   readonly completions: number
   readonly parallelism: number
   readonly backoffLimit: number
@@ -53,14 +55,18 @@ const nothing = { create: [], remove: [], expire: false }
 const finished = (conditions: ReadonlyArray<Condition>) =>
   conditions.find(({ type, status }) => (type === "Complete" || type === "Failed") && status === "True")
 
-/** The name of the job's nth pod. Deterministic, so that a controller that is killed between two writes makes none twice. */
-const nameOf = (job: string, attempt: number) => `${job.slice(0, 57)}-${attempt}`
+/**
+ * The name of the job's nth pod, from 0. Deterministic, so that a controller that is killed between two writes makes none twice; five characters stand for the
+ * job itself, so that a job made again under the same name does not meet the pods of the one before.
+ */
+export const attemptName = (job: { readonly name: string; readonly uid: string }, attempt: number) =>
+  `${job.name.slice(0, 50)}-${createHash("sha256").update(job.uid).digest("hex").slice(0, 5)}-${attempt}`
 
 const nextNames = (job: JobSeen, count: number): ReadonlyArray<string> => {
   const taken = new Set(job.attempts.map(({ name }) => name))
   const names: Array<string> = []
   for (let attempt = 0; names.length < count; attempt++) {
-    const name = nameOf(job.name, attempt)
+    const name = attemptName(job, attempt)
     if (!taken.has(name)) names.push(name)
   }
   return names

@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Event, Job, KubeClient } from "@seatrial/kube"
 import { Effect, Layer, Option, Stream } from "effect"
+import { attemptName } from "../../src/node/decideJob.ts"
 import { JobController } from "../../src/node/JobController.ts"
 import { NodeAgent } from "../../src/node/NodeAgent.ts"
 import { BoundPod } from "../../src/node/PodObject.ts"
@@ -42,6 +43,11 @@ const untilJob = (wanted: (job: Job) => boolean) =>
     )
     return Option.getOrThrow(found)
   })
+/** The name of the first pod of the job that `startJob` made. */
+const firstPod = Effect.map(
+  untilJob(() => true),
+  ({ metadata }) => attemptName({ name: metadata.name, uid: metadata.uid ?? "" }, 0)
+)
 const has = (type: string) => (job: Job) => job.status?.conditions?.some((each) => each.type === type && each.status === "True") === true
 const startJob = (script: string, spec: object) =>
   Effect.flatMap(KubeClient, (kube) =>
@@ -97,11 +103,11 @@ describe("on a local cluster", () => {
       const job = yield* untilJob(has("Complete"))
       assert.deepInclude(job.status, { succeeded: 1 })
       assert.isString(job.status?.completionTime)
-      const pod = yield* until("load-0", phase("Succeeded"))
+      const pod = yield* until(yield* firstPod, phase("Succeeded"))
       assert.deepInclude(pod.metadata.labels, { app: "load", "job-name": "load", "batch.kubernetes.io/job-name": "load", "controller-uid": job.metadata.uid })
       assert.deepInclude(pod.metadata.ownerReferences?.[0], { kind: "Job", uid: job.metadata.uid ?? "", controller: true })
       const kube = yield* KubeClient
-      assert.strictEqual(yield* kube.podLog("load-0", "default", { tailLines: 10 }), "done\n")
+      assert.strictEqual(yield* kube.podLog(pod.metadata.name, "default", { tailLines: 10 }), "done\n")
     })
   )
 
@@ -122,12 +128,13 @@ describe("on a local cluster", () => {
     "a Job past its deadline has its pod ended",
     Effect.gen(function* () {
       yield* startJob(idle, { activeDeadlineSeconds: 1 })
+      const name = yield* firstPod
       const job = yield* untilJob(has("Failed"))
       assert.deepInclude(
         job.status?.conditions?.find(({ type }) => type === "Failed"),
         { reason: "DeadlineExceeded" }
       )
-      yield* untilGone("load-0")
+      yield* untilGone(name)
     })
   )
 
@@ -136,12 +143,12 @@ describe("on a local cluster", () => {
     Effect.gen(function* () {
       yield* startJob("", { ttlSecondsAfterFinished: 0 })
       const kube = yield* KubeClient
-      yield* untilJob(() => true)
+      const name = yield* firstPod
       yield* kube.watch(Job, { namespace: "default" }).pipe(
         Stream.filter((event) => event._tag === "Removed" || (event._tag === "Synced" && event.items.length === 0)),
         Stream.runHead
       )
-      yield* untilGone("load-0")
+      yield* untilGone(name)
     })
   )
 
@@ -150,9 +157,9 @@ describe("on a local cluster", () => {
     Effect.gen(function* () {
       yield* startJob(idle, {})
       const kube = yield* KubeClient
-      const first = yield* until("load-0", phase("Running"))
-      yield* kube.remove(BoundPod, "load-0", "default")
-      const second = yield* until("load-0", (pod) => pod.metadata.uid !== first.metadata.uid && pod.status?.phase === "Running")
+      const first = yield* until(yield* firstPod, phase("Running"))
+      yield* kube.remove(BoundPod, first.metadata.name, "default")
+      const second = yield* until(yield* firstPod, (pod) => pod.metadata.uid !== first.metadata.uid && pod.status?.phase === "Running")
       assert.notStrictEqual(second.metadata.uid, first.metadata.uid)
     })
   )

@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Attempt, decideJob, type JobSeen } from "../../src/node/decideJob.ts"
+import { type Attempt, attemptName, decideJob, type JobSeen } from "../../src/node/decideJob.ts"
 
-const job: JobSeen = { name: "load", completions: 1, parallelism: 1, backoffLimit: 1, suspended: false, conditions: [], attempts: [] }
+const job: JobSeen = { name: "load", uid: "u", completions: 1, parallelism: 1, backoffLimit: 1, suspended: false, conditions: [], attempts: [] }
+const pod = (number: number) => attemptName(job, number)
 const attempt = (number: number, phase: string, more: Partial<Attempt> = {}): Attempt => ({
-  name: `load-${number}`,
+  name: pod(number),
   phase,
   deleting: false,
   restarts: 0,
@@ -15,23 +16,18 @@ const done = (type: string) => [{ type, status: "True", lastTransitionTime: "197
 
 describe("decideJob", () => {
   const cases: ReadonlyArray<readonly [promise: string, seen: Partial<JobSeen>, now: number, expected: object]> = [
-    ["a new job gets its pod", {}, 0, { create: ["load-0"], remove: [] }],
+    ["a new job gets its pod", {}, 0, { create: [pod(0)], remove: [] }],
     ["a job whose pod runs is left alone", { attempts: [attempt(0, "Running")] }, 0, { create: [], remove: [] }],
     ["a pod that is on its way out is waited for", { attempts: [attempt(0, "Running", { deleting: true })] }, 0, { create: [] }],
     ["a failed pod is followed by another, after a pause", { attempts: [failed(0, 5_000)] }, 5_400, { create: [], again: 600 }],
-    ["and then under another name", { attempts: [failed(0, 5_000)] }, 6_000, { create: ["load-1"] }],
+    ["and then under another name", { attempts: [failed(0, 5_000)] }, 6_000, { create: [pod(1)] }],
     ["past its limit the job is given up", { attempts: [failed(0, 1), failed(1, 2)] }, 99_000, { create: [], remove: [] }],
-    [
-      "a disrupted pod that the policy ignores does not count",
-      { backoffLimit: 0, attempts: [failed(0, 1, { ignored: true })] },
-      99_000,
-      { create: ["load-1"] }
-    ],
+    ["a disrupted pod that the policy ignores does not count", { backoffLimit: 0, attempts: [failed(0, 1, { ignored: true })] }, 99_000, { create: [pod(1)] }],
     [
       "its deadline ends a job that runs",
       { activeDeadline: 10_000, startedAt: 0, attempts: [attempt(0, "Running")] },
       10_000,
-      { create: [], remove: ["load-0"] }
+      { create: [], remove: [pod(0)] }
     ],
     [
       "before its deadline it is only looked at again",
@@ -39,7 +35,7 @@ describe("decideJob", () => {
       4_000,
       { remove: [], again: 6_000 }
     ],
-    ["a suspended job has no pods", { suspended: true, attempts: [attempt(0, "Running")] }, 0, { create: [], remove: ["load-0"] }],
+    ["a suspended job has no pods", { suspended: true, attempts: [attempt(0, "Running")] }, 0, { create: [], remove: [pod(0)] }],
     ["a finished job never changes", { conditions: done("Failed") }, 99_000, { create: [], remove: [], expire: false }],
     ["a finished job stays for its time to live", { ttl: 5_000, conditions: done("Complete") }, 12_000, { expire: false, again: 3_000 }],
     ["and then goes", { ttl: 5_000, conditions: done("Complete") }, 15_000, { expire: true }]
