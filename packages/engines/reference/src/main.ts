@@ -1,4 +1,6 @@
 #!/usr/bin/env node
+#!/usr/bin/env node
+
 import { parseArguments, usage } from "./Arguments.ts"
 import { boot } from "./Boot.ts"
 import { BootFailure } from "./BootFailure.ts"

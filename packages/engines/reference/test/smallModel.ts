@@ -1,6 +1,7 @@
-import { mkdtempSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { afterAll } from "vitest"
 import { Random } from "../src/Random.ts"
 import { makeTinyChat } from "../src/sample/index.ts"
 
@@ -35,7 +36,17 @@ export const small: SmallModel = {
   type: "F32"
 }
 
-export const emptyDirectory = () => mkdtempSync(join(tmpdir(), "reference-"))
+const made: Array<string> = []
+afterAll(() => {
+  for (const directory of made) rmSync(directory, { recursive: true, force: true })
+})
+
+/** A new directory, removed when the test file ends. */
+export const emptyDirectory = (): string => {
+  const directory = mkdtempSync(join(tmpdir(), "reference-"))
+  made.push(directory)
+  return directory
+}
 
 /** Random tensors whose values are multiples of 1/64 below 2: exact in all three stored types. */
 export const randomTensors = (model: SmallModel, seed: number): Tensors => {
