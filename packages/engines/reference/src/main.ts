@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-#!/usr/bin/env node
 
 import { parseArguments, usage } from "./Arguments.ts"
 import { boot } from "./Boot.ts"
