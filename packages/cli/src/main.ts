@@ -29,17 +29,15 @@ const layerLocalConfig = ConfigProvider.layerAdd(
 
 const layerApi = ApiClient.layer.pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
 
+const noStore = new CommandError({
+  message: "Postgres cannot be used: set DATABASE_URL (and SEATRIAL_ENCRYPTION_KEY for hub connections), or run this where `npm start` runs.",
+  exitCode: 2
+})
+
 const layerStore = Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, HubConnections.layerSql).pipe(
   Layer.provide([Database.layerMigrated, Ids.layer]),
   Layer.provide(layerLocalConfig),
-  Layer.catchCause(() =>
-    Layer.effectDiscard(
-      new CommandError({
-        message: "Postgres cannot be used: set DATABASE_URL (and SEATRIAL_ENCRYPTION_KEY for hub connections), or run this where `npm start` runs.",
-        exitCode: 2
-      })
-    )
-  )
+  Layer.catchCause(() => Layer.effectContext(Effect.fail(noStore)))
 )
 
 Command.make("seatrial").pipe(
