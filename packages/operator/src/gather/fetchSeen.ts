@@ -1,17 +1,9 @@
-import type { Failure } from "@seatrial/domain"
+import { type Failure, RefusalCode } from "@seatrial/domain"
 import type { Job, Pod } from "@seatrial/kube"
 import { FetchSeen } from "../decide/Observation.ts"
 
 /** What `seatrial fetch` may name as the cause in its last line. */
-const codes = new Set([
-  "weights_mismatch",
-  "weights_incomplete",
-  "access_required",
-  "repository_not_found",
-  "revision_not_found",
-  "hub_unavailable",
-  "storage_full"
-])
+const codes = new Set<string>(["weights_mismatch", "weights_incomplete", "hub_unavailable", "storage_full", ...RefusalCode.literals])
 
 const unexplained: Failure = {
   code: "download_failed",

@@ -1,0 +1,76 @@
+import { manifestSha256 } from "@seatrial/hub"
+import type { KubeObject, OwnerReference } from "@seatrial/kube"
+import type { Run, RunRevision } from "@seatrial/store"
+import type { OperatorSettings } from "../OperatorSettings.ts"
+import { fetchJobName, hubSecretName } from "../resources/objectNames.ts"
+import { restrictedContainer, restrictedPod, runLabels, weightsPath } from "./engineObjects.ts"
+
+interface FetchInput {
+  readonly run: Run
+  readonly revision: RunRevision
+  readonly settings: OperatorSettings
+  readonly weightsClaim: string
+  readonly owner: OwnerReference
+}
+
+/** The Secret through which alone the hub token reaches the download. */
+export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): KubeObject => {
+  const object = {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: hubSecretName(run.id), namespace: settings.namespace, labels: runLabels(run, "fetch"), ownerReferences: [owner] },
+    type: "Opaque",
+    stringData: { token }
+  }
+  return object
+}
+
+/** The Job that downloads a pinned commit and verifies every file against it. Exit code 3 means that another try would not help. */
+export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: FetchInput, withToken: boolean): KubeObject => {
+  const labels = runLabels(run, "fetch")
+  const { commit, files, repo } = revision.facts
+  const object = {
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { name: fetchJobName(run.id), namespace: settings.namespace, labels, ownerReferences: [owner] },
+    spec: {
+      backoffLimit: 2,
+      activeDeadlineSeconds: settings.fetchSeconds,
+      podFailurePolicy: { rules: [{ action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [3] } }] },
+      template: {
+        metadata: { labels },
+        spec: {
+          restartPolicy: "Never",
+          automountServiceAccountToken: false,
+          enableServiceLinks: false,
+          securityContext: restrictedPod,
+          containers: [
+            {
+              name: "fetch",
+              image: settings.fetchImage,
+              command: ["seatrial", "fetch"],
+              args: [`--repo=${repo}`, `--commit=${commit}`, `--directory=${weightsPath("/weights", revision)}`, `--manifest=${manifestSha256(files)}`],
+              env: [
+                { name: "HF_ENDPOINT", value: settings.hubEndpoint },
+                { name: "HOME", value: "/tmp" },
+                ...(withToken ? [{ name: "HF_TOKEN", valueFrom: { secretKeyRef: { name: hubSecretName(run.id), key: "token" } } }] : [])
+              ],
+              resources: { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "2Gi" } },
+              securityContext: restrictedContainer,
+              terminationMessagePolicy: "FallbackToLogsOnError",
+              volumeMounts: [
+                { name: "weights", mountPath: "/weights" },
+                { name: "scratch", mountPath: "/tmp" }
+              ]
+            }
+          ],
+          volumes: [
+            { name: "weights", persistentVolumeClaim: { claimName: weightsClaim } },
+            { name: "scratch", emptyDir: {} }
+          ]
+        }
+      }
+    }
+  }
+  return object
+}

@@ -1,0 +1,155 @@
+import { Clock, Data, type Duration, Effect, Option, Schema, Stream } from "effect"
+import { HttpClient, HttpClientRequest } from "effect/http"
+
+/** The engine could not be reached, or did not answer in time. */
+export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ readonly message: string }> {}
+
+/** The engine answered something else than it must. `detail`: numbers and codes only, never generated text. */
+export class Unexpected extends Data.TaggedError("Unexpected")<{ readonly detail: string }> {}
+
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Usage = Schema.Struct({ prompt_tokens: Count, completion_tokens: Count, total_tokens: Count })
+export type Usage = typeof Usage.Type
+
+const text = Schema.optionalKey(Schema.NullOr(Schema.String))
+const Part = Schema.Struct({ role: text, content: text, reasoning: text, reasoning_content: text })
+const Choice = Schema.Struct({ text, message: Schema.optionalKey(Part), delta: Schema.optionalKey(Part), finish_reason: text })
+const Whole = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray(Choice), usage: Usage }))
+const Frame = Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Choice), usage: Schema.optionalKey(Schema.NullOr(Usage)) }))
+const decodeWhole = Schema.decodeUnknownOption(Whole)
+const decodeFrame = Schema.decodeUnknownOption(Frame)
+
+export interface Answer {
+  readonly content: string
+  readonly reasoning: string
+  readonly finishReason: string | null
+  readonly usage: Usage
+}
+
+/** A streamed answer, with what only a stream can get wrong. Times are monotonic milliseconds. */
+export interface StreamedAnswer extends Answer {
+  readonly sentAt: number
+  /** When each piece of content or reasoning came. */
+  readonly arrivals: ReadonlyArray<number>
+  readonly roles: number
+  readonly finishReasons: number
+  readonly usageFrames: number
+  /** Whether `[DONE]` came, once, and nothing after it. */
+  readonly done: boolean
+}
+
+export interface EngineClient {
+  /** Status and text of a GET. */
+  readonly get: (path: string) => Effect.Effect<{ readonly status: number; readonly text: string }, EngineUnreachable>
+  /** Status and text of a POST of that body as it is. */
+  readonly post: (path: string, body: string) => Effect.Effect<{ readonly status: number; readonly text: string }, EngineUnreachable>
+  readonly ask: (path: string, body: object) => Effect.Effect<Answer, EngineUnreachable | Unexpected>
+  readonly stream: (path: string, body: object) => Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected>
+}
+
+const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
+
+const reasoningOf = (part: typeof Part.Type | undefined) => part?.reasoning ?? part?.reasoning_content ?? ""
+
+/** Collects the frames of one stream as they come. */
+const makeCollector = (sentAt: number) => {
+  const arrivals: Array<number> = []
+  let content = ""
+  let reasoning = ""
+  let roles = 0
+  let finishReasons = 0
+  let usageFrames = 0
+  let dones = 0
+  let after = 0
+  let finishReason: string | null = null
+  let usage: Usage | null = null
+  let unreadable = 0
+  return {
+    take: (line: string, at: number): void => {
+      if (!line.startsWith("data:")) return
+      const data = line.slice(5).trim()
+      if (dones > 0) after++
+      if (data === "[DONE]") {
+        dones++
+        return
+      }
+      const frame = decodeFrame(data)
+      if (Option.isNone(frame)) {
+        unreadable++
+        return
+      }
+      const choice = frame.value.choices[0]
+      if (frame.value.usage != null && frame.value.choices.length === 0) {
+        usage = frame.value.usage
+        usageFrames++
+      }
+      const piece = choice?.delta?.content ?? choice?.text ?? ""
+      const thought = reasoningOf(choice?.delta)
+      if (piece !== "" || thought !== "") arrivals.push(at)
+      content += piece
+      reasoning += thought
+      if (choice?.delta?.role != null) roles++
+      if (choice?.finish_reason != null) {
+        finishReason = choice.finish_reason
+        finishReasons++
+      }
+    },
+    answer: (): Effect.Effect<StreamedAnswer, Unexpected> =>
+      usage === null || unreadable > 0
+        ? Effect.fail(new Unexpected({ detail: unreadable > 0 ? `${unreadable} unreadable frames` : "a stream without a usage chunk" }))
+        : Effect.succeed({ content, reasoning, finishReason, usage, sentAt, arrivals, roles, finishReasons, usageFrames, done: dones === 1 && after === 0 })
+  }
+}
+
+/** Speaks to one engine at its own address. Nothing that it sends is kept or logged. `timeout` bounds every whole exchange. */
+export const makeEngineClient = Effect.fnUntraced(function* (
+  url: string,
+  timeout: Duration.Input
+): Effect.fn.Return<EngineClient, never, HttpClient.HttpClient> {
+  const http = yield* HttpClient.HttpClient
+
+  const bounded = <A, E>(effect: Effect.Effect<A, E>) =>
+    Effect.timeoutOrElse(effect, { duration: timeout, orElse: () => Effect.fail(new EngineUnreachable({ message: "The engine did not answer in time." })) })
+  const unreachable = () => new EngineUnreachable({ message: "The engine could not be reached." })
+  const read = (request: HttpClientRequest.HttpClientRequest) =>
+    http.execute(request).pipe(
+      Effect.flatMap((response) => Effect.map(response.text, (text) => ({ status: response.status, text }))),
+      Effect.mapError(unreachable),
+      bounded
+    )
+  const posted = (path: string, body: string) => HttpClientRequest.post(`${url}${path}`).pipe(HttpClientRequest.bodyText(body, "application/json"))
+  const refused = (status: number) => new Unexpected({ detail: `HTTP ${status} for a good request` })
+
+  return {
+    get: (path) => read(HttpClientRequest.get(`${url}${path}`)),
+    post: (path, body) => read(posted(path, body)),
+    ask: Effect.fnUntraced(function* (path, body) {
+      const { status, text } = yield* read(posted(path, JSON.stringify(body)))
+      if (status !== 200) return yield* refused(status)
+      const whole = decodeWhole(text)
+      if (Option.isNone(whole)) return yield* new Unexpected({ detail: "an answer without choices and usage" })
+      const [choice] = whole.value.choices
+      return {
+        content: choice.message?.content ?? choice.text ?? "",
+        reasoning: reasoningOf(choice.message),
+        finishReason: choice.finish_reason ?? null,
+        usage: whole.value.usage
+      }
+    }),
+    stream: (path, body) =>
+      Effect.gen(function* () {
+        const sentAt = yield* monotonicMillis
+        const request = posted(path, JSON.stringify({ ...body, stream: true, stream_options: { include_usage: true } }))
+        const response = yield* Effect.mapError(http.execute(request), unreachable)
+        if (response.status !== 200) return yield* refused(response.status)
+        const collector = makeCollector(sentAt)
+        yield* response.stream.pipe(
+          Stream.decodeText,
+          Stream.splitLines,
+          Stream.runForEach((line) => Effect.map(monotonicMillis, (at) => collector.take(line, at))),
+          Effect.mapError(unreachable)
+        )
+        return yield* collector.answer()
+      }).pipe(bounded)
+  }
+})

@@ -1,0 +1,68 @@
+import type { DeploymentId } from "@seatrial/domain"
+import { Cause, Clock, Effect, Exit, FiberMap, Option, Predicate, type Scope } from "effect"
+import type { WorkEnded, WorkKind } from "../decide/Observation.ts"
+import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
+
+export interface Background {
+  /** Whether something runs for the run, and how the last that could not record a result ended. */
+  readonly seen: (id: DeploymentId) => Effect.Effect<{ readonly running: WorkKind | null; readonly ended: WorkEnded | null }>
+  /** From now on this work and no other runs for the run; null: none. What runs already goes on. */
+  readonly want: (id: DeploymentId, kind: WorkKind | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
+  readonly forget: (id: DeploymentId) => Effect.Effect<void>
+}
+
+interface Entry {
+  running: WorkKind | null
+  ended: WorkEnded | null
+}
+
+const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): { readonly failure: WorkEnded["failure"]; readonly message: string } => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  if (error instanceof WorkRefused) return { failure: error.failure, message: error.failure.text }
+  return { failure: null, message: error instanceof WorkUnavailable ? error.message : "An internal fault." }
+}
+
+/** Long work beside the reconciler: at most one fibre a run, of the scope that made this; its result is seen by the next look. `done` is told whenever one ends. */
+export const makeBackground = Effect.fnUntraced(function* (done: (id: DeploymentId) => Effect.Effect<void>): Effect.fn.Return<Background, never, Scope.Scope> {
+  const fibres = yield* FiberMap.make<DeploymentId>()
+  const entries = new Map<DeploymentId, Entry>()
+
+  const finish = (id: DeploymentId, entry: Entry, kind: WorkKind, exit: Exit.Exit<void, WorkRefused | WorkUnavailable>) =>
+    Effect.gen(function* () {
+      // Another work took its place, or it was stopped on purpose.
+      if (entries.get(id) !== entry || entry.running !== kind) return
+      entry.running = null
+      if (Exit.isSuccess(exit)) entry.ended = null
+      else {
+        if (!Cause.hasFails(exit.cause)) yield* Effect.logError(`${kind} of ${id} ended in a fault`, Cause.pretty(exit.cause))
+        const attempts = (entry.ended?.kind === kind ? entry.ended.attempts : 0) + 1
+        entry.ended = { kind, attempts, at: yield* Clock.currentTimeMillis, ...failureOf(exit.cause) }
+      }
+      yield* done(id)
+    })
+
+  return {
+    seen: (id) => Effect.sync(() => ({ running: entries.get(id)?.running ?? null, ended: entries.get(id)?.ended ?? null })),
+    want: Effect.fnUntraced(function* (id, kind, start) {
+      const entry = entries.get(id)
+      if ((entry?.running ?? null) === kind) return
+      if (Predicate.isNotNullish(entry?.running)) {
+        entry.running = null
+        yield* FiberMap.remove(fibres, id)
+      }
+      if (kind === null) return
+      const made: Entry = { running: kind, ended: entry?.ended?.kind === kind ? entry.ended : null }
+      entries.set(id, made)
+      yield* FiberMap.run(
+        fibres,
+        id,
+        Effect.onExit(start, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : finish(id, made, kind, exit)))
+      )
+    }),
+    forget: (id) =>
+      Effect.andThen(
+        FiberMap.remove(fibres, id),
+        Effect.sync(() => entries.delete(id))
+      )
+  }
+})

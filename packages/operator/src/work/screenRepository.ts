@@ -1,0 +1,27 @@
+import { derivePreview, type HostClass } from "@seatrial/domain"
+import { engineFor, engines } from "@seatrial/engines"
+import { Hub } from "@seatrial/hub"
+import { type Run, Runs } from "@seatrial/store"
+import { Effect } from "effect"
+import { persist } from "./persist.ts"
+import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
+
+/** Pins and reads the repository, decides how it is served, and records it. Refused as a preview would refuse it. */
+export const screenRepository = Effect.fn("screenRepository")(function* (run: Run, hostClasses: ReadonlyArray<HostClass>) {
+  const runs = yield* Runs
+  const hub = yield* Hub
+  const token = yield* runs.hubToken(run.orgId, run.startedBy)
+  const facts = yield* hub.inspect({ repo: run.source.repo, ref: run.source.ref }, token).pipe(
+    Effect.catchTags({
+      HubRefusal: ({ code, message, remedy }) => Effect.fail(new WorkRefused({ failure: { code, text: `${message} ${remedy}` } })),
+      HubUnavailable: ({ message }) => Effect.fail(new WorkUnavailable({ message }))
+    })
+  )
+  const preview = derivePreview({ facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines })
+  if (preview.kind === "refused") {
+    return yield* new WorkRefused({ failure: { code: preview.reason.code, text: `${preview.reason.message} ${preview.remedy.message}` } })
+  }
+  const engine = engineFor(preview.serving.runtime)
+  if (engine === undefined) return yield* Effect.die(new Error(`no engine for the runtime ${preview.serving.runtime}`))
+  yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, settings: preview.serving, engineVersion: engine.version, estimate: preview.fit }))
+})
