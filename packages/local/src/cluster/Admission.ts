@@ -25,7 +25,11 @@ const metadataCauses = (object: JsonObject): ReadonlyArray<Cause> => {
   }
   for (const value of Object.values(fieldsAt(object, "metadata", "labels"))) {
     if (typeof value === "string" && value.length <= 63 && labelValue.test(value)) continue
-    causes.push({ reason: "FieldValueInvalid", field: "metadata.labels", message: `Invalid value: ${JSON.stringify(value)}: a valid label must be an empty string or consist of at most 63 alphanumeric characters, '-', '_' or '.'` })
+    causes.push({
+      reason: "FieldValueInvalid",
+      field: "metadata.labels",
+      message: `Invalid value: ${JSON.stringify(value)}: a valid label must be an empty string or consist of at most 63 alphanumeric characters, '-', '_' or '.'`
+    })
   }
   return causes
 }
@@ -40,15 +44,15 @@ const containersOf = (spec: JsonObject): JsonObject => {
             ? orElse(
                 {
                   ...one,
-                  ...(isList(one["ports"]) ? { ports: one["ports"].map((port) => (isObject(port) ? orElse(port, { protocol: "TCP" }) : port)) } : {})
+                  ...(isList(one.ports) ? { ports: one.ports.map((port) => (isObject(port) ? orElse(port, { protocol: "TCP" }) : port)) } : {})
                 },
                 { imagePullPolicy: "IfNotPresent", resources: {}, terminationMessagePath: "/dev/termination-log", terminationMessagePolicy: "File" }
               )
             : one
         )
       : list
-  const containers = filled(spec["containers"])
-  const before = filled(spec["initContainers"])
+  const containers = filled(spec.containers)
+  const before = filled(spec.initContainers)
   return { ...spec, ...(containers === undefined ? {} : { containers }), ...(before === undefined ? {} : { initContainers: before }) }
 }
 
@@ -92,7 +96,15 @@ const builtInDefaults = (kind: Kind, object: JsonObject): JsonObject => {
             selector: { matchLabels: { "batch.kubernetes.io/controller-uid": uid } },
             template: { ...put(template, ["metadata", "labels"], labels), spec: podSpec(fieldsAt(template, "spec"), undefined) }
           },
-          { parallelism: 1, completions: 1, backoffLimit: 6, completionMode: "NonIndexed", suspend: false, manualSelector: false, podReplacementPolicy: "TerminatingOrFailed" }
+          {
+            parallelism: 1,
+            completions: 1,
+            backoffLimit: 6,
+            completionMode: "NonIndexed",
+            suspend: false,
+            manualSelector: false,
+            podReplacementPolicy: "TerminatingOrFailed"
+          }
         )
       }
     }
@@ -103,7 +115,10 @@ const builtInDefaults = (kind: Kind, object: JsonObject): JsonObject => {
     }
     case "Service":
       // No address is allocated: nothing here would route it. Pods are reached by their own addresses.
-      return { ...object, spec: orElse(spec, { type: "ClusterIP", clusterIP: "None", clusterIPs: ["None"], sessionAffinity: "None", internalTrafficPolicy: "Cluster" }) }
+      return {
+        ...object,
+        spec: orElse(spec, { type: "ClusterIP", clusterIP: "None", clusterIPs: ["None"], sessionAffinity: "None", internalTrafficPolicy: "Cluster" })
+      }
     case "Namespace":
       return {
         ...put(object, ["metadata", "labels", "kubernetes.io/metadata.name"], textAt(object, "metadata", "name")),
@@ -129,7 +144,13 @@ const definitionCauses = (object: JsonObject): ReadonlyArray<Cause> => {
     ...["plural", "kind"].filter((field) => textAt(object, "spec", "names", field) === "").map((field) => required(`spec.names.${field}`)),
     ...(textAt(object, "metadata", "name") === name
       ? []
-      : [{ reason: "FieldValueInvalid", field: "metadata.name", message: `Invalid value: "${textAt(object, "metadata", "name")}": must be spec.names.plural+"."+spec.group` }]),
+      : [
+          {
+            reason: "FieldValueInvalid",
+            field: "metadata.name",
+            message: `Invalid value: "${textAt(object, "metadata", "name")}": must be spec.names.plural+"."+spec.group`
+          }
+        ]),
     ...(versions.filter((version) => at(version, "storage") === true).length === 1
       ? []
       : [{ reason: "FieldValueInvalid", field: "spec.versions", message: "Invalid value: must have exactly one version marked as storage version" }]),
@@ -148,7 +169,13 @@ const builtInCauses = (kind: Kind, object: JsonObject): ReadonlyArray<Cause> => 
     ...podCauses(fieldsAt(object, "spec", "template", "spec"), "spec.template.spec"),
     ...(policy === "Never" || policy === "OnFailure"
       ? []
-      : [{ reason: "FieldValueNotSupported", field: "spec.template.spec.restartPolicy", message: `Unsupported value: "${policy}": supported values: "OnFailure", "Never"` }])
+      : [
+          {
+            reason: "FieldValueNotSupported",
+            field: "spec.template.spec.restartPolicy",
+            message: `Unsupported value: "${policy}": supported values: "OnFailure", "Never"`
+          }
+        ])
   ]
 }
 
@@ -164,12 +191,19 @@ export const admit = (kind: Kind, object: JsonObject): Admitted => {
   const filled = withDefaults(schema, without(object, "metadata"))
   const kept = pruned({ ...schema, properties: { ...fieldsAt(schema, "properties"), apiVersion: {}, kind: {} } }, filled, "", (path) => unknown.push(path))
   const whole = { ...(isObject(kept) ? kept : {}), apiVersion, kind: name, metadata }
-  return { object: whole, unknown, causes: [...metadataCauses(whole), ...violations({ ...schema, properties: without(fieldsAt(schema, "properties"), "metadata") }, without(whole, "metadata"), "")] }
+  return {
+    object: whole,
+    unknown,
+    causes: [
+      ...metadataCauses(whole),
+      ...violations({ ...schema, properties: without(fieldsAt(schema, "properties"), "metadata") }, without(whole, "metadata"), "")
+    ]
+  }
 }
 
 /** The status that a new object starts with. */
 export const firstStatus = (kind: Kind, object: JsonObject, time: string): Json | undefined => {
-  if (kind.custom) return hasStatus(kind) ? undefined : object["status"]
+  if (kind.custom) return hasStatus(kind) ? undefined : object.status
   switch (kind.kind) {
     case "Pod":
       return { phase: "Pending", qosClass: "Burstable" }
@@ -181,9 +215,9 @@ export const firstStatus = (kind: Kind, object: JsonObject, time: string): Json 
       return definitionStatus(object, time)
     // A kubelet registers its node with the status already in it.
     case "Node":
-      return object["status"]
+      return object.status
     default:
-      return hasStatus(kind) ? {} : object["status"]
+      return hasStatus(kind) ? {} : object.status
   }
 }
 
@@ -225,8 +259,8 @@ export const fixedCauses = (kind: Kind, before: JsonObject, after: JsonObject): 
     return ["selector", "template", "completions", "completionMode"].filter((name) => !equal(was[name], is[name])).map((name) => immutable(`spec.${name}`))
   }
   if ((kind.kind === "Secret" || kind.kind === "ConfigMap") && !kind.custom) {
-    const frozen = before["immutable"] === true && !equal(before["data"], after["data"])
-    const type = kind.kind === "Secret" && !equal(before["type"], after["type"])
+    const frozen = before.immutable === true && !equal(before.data, after.data)
+    const type = kind.kind === "Secret" && !equal(before.type, after.type)
     return [...(frozen ? [immutable("data")] : []), ...(type ? [immutable("type")] : [])]
   }
   return []

@@ -61,11 +61,20 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         const version = typeof pinned === "number" ? pinned : store.version()
         // A page after the first shows what is there now: a watch from the first page's version tells what changed between them.
         if (version < store.oldest()) {
-          return yield* new KubeStatus({ code: 410, reason: "Expired", message: "The provided continue parameter is too old to display a consistent list result." })
+          return yield* new KubeStatus({
+            code: 410,
+            reason: "Expired",
+            message: "The provided continue parameter is too old to display a consistent list result."
+          })
         }
         const asked = number(query.get("resourceVersion"))
         if (asked !== undefined && asked > store.version()) {
-          return yield* new KubeStatus({ code: 504, reason: "Timeout", message: `Too large resource version: ${asked}, current: ${store.version()}`, details: { retryAfterSeconds: 1 } })
+          return yield* new KubeStatus({
+            code: 504,
+            reason: "Timeout",
+            message: `Too large resource version: ${asked}, current: ${store.version()}`,
+            details: { retryAfterSeconds: 1 }
+          })
         }
         const start = textAt(from, "start")
         const keyOf = (item: Stored) => `${item.namespace}/${item.name}`
@@ -124,7 +133,8 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
 
       const bind = Effect.fnUntraced(function* (call: Call, target: Target) {
         const node = textAt(yield* parsed(call.body), "target", "name")
-        if (node === "") return yield* KubeStatus.invalid(target.kind, target.name, [{ reason: "FieldValueRequired", field: "target.name", message: "Required value" }])
+        if (node === "")
+          return yield* KubeStatus.invalid(target.kind, target.name, [{ reason: "FieldValueRequired", field: "target.name", message: "Required value" }])
         const time = rfc3339(yield* Clock.currentTimeMillis)
         yield* writes.bind(target, node, time, optionsOf(call))
         return { code: 201, json: { kind: "Status", apiVersion: "v1", metadata: {}, status: "Success", code: 201 } }
@@ -142,12 +152,22 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
       const removeAll = Effect.fnUntraced(function* (call: Call, target: Target & { readonly everywhere: boolean }) {
         const matches = yield* Effect.fromResult(selection(target.kind, call.query))
         const options = deleteOptions(target.kind, call.body === "" ? undefined : yield* parsed(call.body), call.query)
-        const chosen = store.list(target.kind.stored, target.everywhere || !target.kind.namespaced ? undefined : target.namespace).filter(({ object }) => matches(object))
+        const chosen = store
+          .list(target.kind.stored, target.everywhere || !target.kind.namespaced ? undefined : target.namespace)
+          .filter(({ object }) => matches(object))
         for (const { name, namespace } of chosen) {
-          yield* writes.remove({ kind: target.kind, name, namespace }, options).pipe(Effect.catchIf(({ code }) => code === 404, () => Effect.void))
+          yield* writes.remove({ kind: target.kind, name, namespace }, options).pipe(
+            Effect.catchIf(
+              ({ code }) => code === 404,
+              () => Effect.void
+            )
+          )
         }
         const items = chosen.map(({ object }) => present(target.kind, object))
-        return { code: 200, json: { kind: target.kind.listKind, apiVersion: apiVersionOf(target.kind), metadata: { resourceVersion: String(store.version()) }, items } }
+        return {
+          code: 200,
+          json: { kind: target.kind.listKind, apiVersion: apiVersionOf(target.kind), metadata: { resourceVersion: String(store.version()) }, items }
+        }
       })
 
       const patch = Effect.fnUntraced(function* (call: Call, target: Target) {
@@ -177,7 +197,8 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         const { kind, name, namespace, subresource } = target
         if (subresource !== "" && !kind.subresources.includes(subresource)) return yield* KubeStatus.noSuchPath()
         if (name === "") {
-          if (method === "GET") return yield* query.get("watch") === "true" || query.get("watch") === "1" || watchPrefix ? watching(call, target) : list(call, target)
+          if (method === "GET")
+            return yield* query.get("watch") === "true" || query.get("watch") === "1" || watchPrefix ? watching(call, target) : list(call, target)
           if (method === "DELETE") return yield* removeAll(call, target)
           if (method !== "POST" || target.everywhere) return yield* KubeStatus.methodNotAllowed()
           const body = yield* bodyOf(call, kind)
@@ -205,4 +226,3 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
     })
   )
 }
-

@@ -68,11 +68,22 @@ export const managedFields = (owners: ReadonlyArray<Owner>): Json =>
       ...(subresource === "" ? {} : { subresource })
     }))
 
-const serverOwned = ["name", "namespace", "uid", "creationTimestamp", "resourceVersion", "generation", "managedFields", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"]
+const serverOwned = [
+  "name",
+  "namespace",
+  "uid",
+  "creationTimestamp",
+  "resourceVersion",
+  "generation",
+  "managedFields",
+  "selfLink",
+  "deletionTimestamp",
+  "deletionGracePeriodSeconds"
+]
 
 /** The part of an object whose fields can be owned through a subresource. */
 export const ownable = (kind: Kind, object: JsonObject, subresource: string): JsonObject => {
-  if (subresource === "status") return object["status"] === undefined ? {} : { status: object["status"] }
+  if (subresource === "status") return object.status === undefined ? {} : { status: object.status }
   const metadata = without(fieldsAt(object, "metadata"), ...serverOwned)
   const rest = without(object, "apiVersion", "kind", "metadata", ...(hasStatus(kind) ? ["status"] : []))
   return Object.keys(metadata).length === 0 ? rest : { ...rest, metadata }
@@ -102,7 +113,12 @@ const isItem = (step: string, item: Json): boolean => {
 export const valueAt = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>): Json | undefined => {
   if (step === undefined) return value
   if (step.startsWith("f:")) return valueAt(at(value, step.slice(2)), rest)
-  return isList(value) ? valueAt(value.find((item) => isItem(step, item)), rest) : undefined
+  return isList(value)
+    ? valueAt(
+        value.find((item) => isItem(step, item)),
+        rest
+      )
+    : undefined
 }
 
 /** The value without the place at a path, nor what becomes empty by that and `keeps` does not want. */

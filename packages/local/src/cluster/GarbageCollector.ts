@@ -26,11 +26,24 @@ export const layerGarbageCollector = Layer.effectDiscard(
       const kind = kinds.storedAs(resource)
       if (kind === undefined) return Effect.void
       const options = { dryRun: false, strict: false, manager: "kube-controller-manager" }
-      return writes.update({ kind, namespace, name, subresource: "" }, (current) => Effect.succeed({ object: textAt(current, "metadata", "uid") === uid ? change(current) : current }), options)
+      return writes.update(
+        { kind, namespace, name, subresource: "" },
+        (current) => Effect.succeed({ object: textAt(current, "metadata", "uid") === uid ? change(current) : current }),
+        options
+      )
     }
-    const unfinalized = (name: string) => (object: JsonObject) => put(object, ["metadata", "finalizers"], finalizers(object).filter((one) => one !== name))
+    const unfinalized = (name: string) => (object: JsonObject) =>
+      put(
+        object,
+        ["metadata", "finalizers"],
+        finalizers(object).filter((one) => one !== name)
+      )
     const disowned = (gone: (uid: string) => boolean) => (object: JsonObject) =>
-      put(object, ["metadata", "ownerReferences"], listAt(object, "metadata", "ownerReferences").filter((one) => !gone(textAt(one, "uid"))))
+      put(
+        object,
+        ["metadata", "ownerReferences"],
+        listAt(object, "metadata", "ownerReferences").filter((one) => !gone(textAt(one, "uid")))
+      )
 
     /** Everything that is due for one object. */
     const tend = Effect.fnUntraced(function* (one: Stored, dependents: ReadonlyMap<string, ReadonlyArray<Stored>>) {
@@ -43,7 +56,11 @@ export const layerGarbageCollector = Layer.effectDiscard(
       if (!deleting(one.object)) return
       const mine = (dependents.get(one.uid) ?? []).filter(({ uid }) => store.byUid(uid) !== undefined)
       if (finalizers(one.object).includes("orphan")) {
-        for (const dependent of mine) yield* edit(dependent, disowned((uid) => uid === one.uid))
+        for (const dependent of mine)
+          yield* edit(
+            dependent,
+            disowned((uid) => uid === one.uid)
+          )
         yield* edit(one, unfinalized("orphan"))
       }
       if (finalizers(one.object).includes("foregroundDeletion")) {
@@ -64,7 +81,8 @@ export const layerGarbageCollector = Layer.effectDiscard(
       }
     })
 
-    const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.catchCause(effect, (cause) => Effect.logDebug("Garbage collection will try again", cause))
+    const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.catchCause(effect, (cause) => Effect.logDebug("Garbage collection will try again", cause))
 
     const sweep = Effect.gen(function* () {
       const dependents = new Map<string, Array<Stored>>()
@@ -81,10 +99,20 @@ export const layerGarbageCollector = Layer.effectDiscard(
       yield* sweep
       while (true) {
         const some = yield* Queue.takeAll(changes)
-        const matters = some.some((change) => "after" in change && (change.removed || change.after.resource === "/events" || isObject(change.after.object) && (deleting(change.after.object) || owners(change.after.object).length > 0)))
+        const matters = some.some(
+          (change) =>
+            "after" in change &&
+            (change.removed ||
+              change.after.resource === "/events" ||
+              (isObject(change.after.object) && (deleting(change.after.object) || owners(change.after.object).length > 0)))
+        )
         if (matters) yield* sweep
       }
-    }).pipe(Effect.scoped, Effect.catch(() => Effect.void), Effect.forever, Effect.forkScoped)
+    }).pipe(
+      Effect.scoped,
+      Effect.catch(() => Effect.void),
+      Effect.forever,
+      Effect.forkScoped
+    )
   })
 )
-

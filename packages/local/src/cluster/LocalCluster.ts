@@ -1,6 +1,5 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import { Context, Effect, Layer } from "effect"
-import type { SqlClient } from "effect/sql"
 import { stringify } from "yaml"
 import { ApiObjects } from "./ApiObjects.ts"
 import { discovery, version } from "./Discovery.ts"
@@ -74,7 +73,8 @@ const started = Effect.fnUntraced(function* (options: LocalClusterOptions) {
     const [root, ...rest] = call.path
     if (root !== undefined && open.has(root)) return root === "version" ? { code: 200, json: version } : { code: 200, text: "ok" }
     if (root === "openapi") {
-      const document = rest[0] === "v3" ? openApiV3(rest.slice(1), kinds.all(), call.prefix) : rest.length === 1 && rest[0] === "v2" ? openApiV2(kinds.all()) : undefined
+      const document =
+        rest[0] === "v3" ? openApiV3(rest.slice(1), kinds.all(), call.prefix) : rest.length === 1 && rest[0] === "v2" ? openApiV2(kinds.all()) : undefined
       return document === undefined ? yield* KubeStatus.noSuchPath() : { code: 200, json: document }
     }
     const document = call.method === "GET" ? discovery(call.path, kinds.all()) : undefined
@@ -106,9 +106,10 @@ export class LocalCluster extends Context.Service<
 >()("seatrial/local/LocalCluster") {
   /** Listens until the scope closes. Fails where the port is taken. */
   static readonly make = Effect.fnUntraced(function* (options: LocalClusterOptions) {
-    return LocalCluster.of(yield* started(options))
-  }, Effect.provide(layerObjects))
+    // Built into the caller's scope: what the layers run lives as long as the server.
+    const context = yield* Layer.build(layerObjects)
+    return LocalCluster.of(yield* Effect.provideContext(started(options), context))
+  })
 
-  static readonly layer = (options: LocalClusterOptions): Layer.Layer<LocalCluster, Error, SqlClient.SqlClient> =>
-    Layer.effect(LocalCluster, started(options)).pipe(Layer.provide(layerObjects))
+  static readonly layer = (options: LocalClusterOptions) => Layer.effect(LocalCluster, LocalCluster.make(options))
 }

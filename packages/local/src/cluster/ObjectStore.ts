@@ -1,4 +1,4 @@
-import { Cause, Context, Effect, Layer, Queue, Schema, type Scope, Semaphore } from "effect"
+import { type Cause, Context, Effect, Layer, Queue, Schema, type Scope, Semaphore } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { type JsonObject, put } from "./Json.ts"
 import { KubeStatus } from "./KubeStatus.ts"

@@ -59,7 +59,10 @@ export const openApiV3 = (path: ReadonlyArray<string>, kinds: ReadonlyArray<Kind
     const groups = [...new Set(kinds.map(groupPath))]
     const entry = (group: string): JsonObject => {
       const served = kinds.filter((kind) => groupPath(kind) === group)
-      const hash = createHash("sha256").update(JSON.stringify(schemas(served))).digest("hex").slice(0, 32)
+      const hash = createHash("sha256")
+        .update(JSON.stringify(schemas(served)))
+        .digest("hex")
+        .slice(0, 32)
       return { [group]: { serverRelativeURL: `${prefix}/openapi/v3/${group}?hash=${hash}` } }
     }
     return { paths: merged(groups.map(entry)) }

@@ -44,14 +44,20 @@ export const strategicMerge = (value: Json | undefined, patch: Json, name = "", 
   const how = textAt(patch, "$patch")
   if (how === "delete") return {}
   const start: JsonObject = isObject(value) && how !== "replace" ? value : {}
-  const retained = patch["$retainKeys"]
+  const retained = patch.$retainKeys
   const kept = isList(retained) ? Object.fromEntries(Object.entries(start).filter(([field]) => retained.includes(field))) : start
   return Object.entries(patch).reduce<JsonObject>((object, [field, change]) => {
     if (directives.has(field) || field.startsWith("$setElementOrder/")) return object
     if (field.startsWith("$deleteFromPrimitiveList/")) {
       const list = field.slice("$deleteFromPrimitiveList/".length)
       const current = object[list]
-      return isList(current) && isList(change) ? put(object, [list], current.filter((one) => !change.some((gone) => equal(gone, one)))) : object
+      return isList(current) && isList(change)
+        ? put(
+            object,
+            [list],
+            current.filter((one) => !change.some((gone) => equal(gone, one)))
+          )
+        : object
     }
     return put(object, [field], change === null ? undefined : strategicMerge(object[field], change, field, name))
   }, kept)
@@ -94,7 +100,11 @@ export const jsonPatch = Effect.fnUntraced(function* (object: JsonObject, patch:
     const op = textAt(operation, "op")
     const path = textAt(operation, "path")
     const from = textAt(operation, "from")
-    const refused = new KubeStatus({ code: 422, reason: "Invalid", message: `the server rejected our request due to an error in our request: ${op} operation does not apply: ${path}` })
+    const refused = new KubeStatus({
+      code: 422,
+      reason: "Invalid",
+      message: `the server rejected our request due to an error in our request: ${op} operation does not apply: ${path}`
+    })
     if (op === "test") {
       if (!equal(lookUp(value, pointer(path)) ?? null, at(operation, "value") ?? null)) return yield* refused
       continue

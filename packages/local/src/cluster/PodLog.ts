@@ -20,7 +20,10 @@ export const podLog = Effect.fnUntraced(function* (store: ObjectStore["Service"]
   if (nodeName === "") return yield* KubeStatus.badRequest(`pod ${pod.name} does not have a host assigned`)
   const node = nodes === undefined ? undefined : store.get(nodes.stored, "", nodeName)
   if (node === undefined) return yield* new KubeStatus({ code: 500, reason: "InternalError", message: `Internal error occurred: no node "${nodeName}"` })
-  const host = textAt(listAt(node.object, "status", "addresses").find((one) => textAt(one, "type") === "InternalIP"), "address")
+  const host = textAt(
+    listAt(node.object, "status", "addresses").find((one) => textAt(one, "type") === "InternalIP"),
+    "address"
+  )
   const port = at(fieldsAt(node.object, "status", "daemonEndpoints", "kubeletEndpoint"), "Port")
   const url = new URL(`http://${host}:${port}/containerLogs/${pod.namespace}/${pod.name}/${container}`)
   for (const name of passedOn) {

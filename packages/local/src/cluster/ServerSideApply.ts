@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { differs, elements, fieldSet, managedFields, type Owner, ownable, ownersOf, removeAt, sameWriter, type Writer } from "./FieldOwnership.ts"
+import { differs, elements, fieldSet, managedFields, type Owner, ownable, ownersOf, pathOf, removeAt, sameWriter, type Writer } from "./FieldOwnership.ts"
 import { at, equal, isList, isObject, type Json, type JsonObject, put, textAt } from "./Json.ts"
 import type { Kind } from "./Kind.ts"
 import { KubeStatus } from "./KubeStatus.ts"
@@ -39,6 +39,13 @@ const shownPath = (path: string): string =>
         : `[=${rest}]`
     })
     .join("")
+
+const parentOf = (path: string): string => pathOf(elements(path).slice(0, -1))
+
+const isKey = (path: string): boolean => {
+  const [item = "", field = ""] = elements(path).slice(-2)
+  return item.startsWith("k:") && Object.hasOwn(JSON.parse(item.slice(2)), field.slice(2))
+}
 
 interface Clash {
   readonly owner: Owner
@@ -86,11 +93,17 @@ export const applied = Effect.fnUntraced(function* (
   )
   if (clashes.length > 0 && !force) return yield* conflict(clashes)
   const remaining = others.map(
-    (owner): Owner => ({ ...owner, fields: new Set([...owner.fields].filter((path) => !clashes.some((clash) => clash.owner === owner && clash.path === path))) })
+    (owner): Owner => ({
+      ...owner,
+      fields: new Set([...owner.fields].filter((path) => !clashes.some((clash) => clash.owner === owner && clash.path === path)))
+    })
   )
   const claimed = [...fields, ...remaining.flatMap((owner) => [...owner.fields])]
   const isClaimed = (path: string) => claimed.some((one) => one.startsWith(path))
-  const dropped = [...(mine?.fields ?? [])].filter((path) => !isClaimed(path)).sort((a, b) => b.length - a.length)
+  // A list's element goes before its fields, by which it is found; while it stays, so do its keys.
+  const dropped = [...(mine?.fields ?? [])]
+    .filter((path) => !isClaimed(path) && !(isKey(path) && isClaimed(parentOf(path))))
+    .sort((a, b) => a.length - b.length)
   const overlay = overlaid(shape, current, wanted)
   const left = dropped.reduce<Json>((object, path) => removeAt(object, elements(path), isClaimed) ?? {}, overlay)
   const asked = textAt(configuration, "metadata", "resourceVersion")

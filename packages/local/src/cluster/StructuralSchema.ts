@@ -11,7 +11,7 @@ const fieldSchema = (schema: JsonObject, name: string): JsonObject | undefined =
   if (isObject(declared)) return declared
   const embedded = schema["x-kubernetes-embedded-resource"] === true && (name === "apiVersion" || name === "kind" || name === "metadata")
   if (embedded) return { "x-kubernetes-preserve-unknown-fields": true }
-  const rest = schema["additionalProperties"]
+  const rest = schema.additionalProperties
   return isObject(rest) ? rest : rest === true || preserves(schema) ? { "x-kubernetes-preserve-unknown-fields": true } : undefined
 }
 
@@ -75,7 +75,11 @@ const bounds: ReadonlyArray<Bound> = [
   ["minLength", sizes(characters, (length, limit) => length < limit), (limit) => `should be at least ${limit} chars long`],
   ["minItems", sizes(items, (length, limit) => length < limit), (limit) => `should have at least ${limit} items`],
   ["minProperties", sizes(properties, (length, limit) => length < limit), (limit) => `should have at least ${limit} properties`],
-  ["pattern", (value, limit) => typeof value === "string" && typeof limit === "string" && !new RegExp(limit, "u").test(value), (limit) => `should match '${limit}'`],
+  [
+    "pattern",
+    (value, limit) => typeof value === "string" && typeof limit === "string" && !new RegExp(limit, "u").test(value),
+    (limit) => `should match '${limit}'`
+  ],
   ["multipleOf", numbers((value, limit) => !Number.isInteger(value / limit)), (limit) => `should be a multiple of ${limit}`]
 ]
 
@@ -89,7 +93,7 @@ const date = /^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
 
 /** Everything in which a value breaks the schema, in the words of the real API server. */
 export const violations = (schema: JsonObject, value: Json, path: string): ReadonlyArray<Cause> => {
-  if (value === null && schema["nullable"] === true) return []
+  if (value === null && schema.nullable === true) return []
   const invalid = (says: string, reason = "FieldValueInvalid"): Cause => ({
     reason,
     field: path === "" ? "<nil>" : path,
@@ -109,7 +113,11 @@ export const violations = (schema: JsonObject, value: Json, path: string): Reado
   const found: Array<Cause> = []
   const allowed = listAt(schema, "enum")
   if (allowed.length > 0 && !allowed.some((one) => equal(one, value))) {
-    found.push({ reason: "FieldValueNotSupported", field: path, message: `Unsupported value: ${shown(value)}: supported values: ${allowed.map(shown).join(", ")}` })
+    found.push({
+      reason: "FieldValueNotSupported",
+      field: path,
+      message: `Unsupported value: ${shown(value)}: supported values: ${allowed.map(shown).join(", ")}`
+    })
   }
   for (const [name, breaks, says] of bounds) {
     const limit = schema[name]
@@ -123,24 +131,24 @@ export const violations = (schema: JsonObject, value: Json, path: string): Reado
       found.push({ reason: unit === "characters" ? "FieldValueTooLong" : "FieldValueTooMany", field: path, message })
     }
   }
-  const minimum = schema["minimum"]
-  const maximum = schema["maximum"]
+  const minimum = schema.minimum
+  const maximum = schema.maximum
   if (typeof value === "number" && typeof minimum === "number") {
-    const open = schema["exclusiveMinimum"] === true
+    const open = schema.exclusiveMinimum === true
     if (open ? value <= minimum : value < minimum) found.push(invalid(`should be greater than ${open ? "" : "or equal to "}${minimum}`))
   }
   if (typeof value === "number" && typeof maximum === "number") {
-    const open = schema["exclusiveMaximum"] === true
+    const open = schema.exclusiveMaximum === true
     if (open ? value >= maximum : value > maximum) found.push(invalid(`should be less than ${open ? "" : "or equal to "}${maximum}`))
   }
-  if (schema["format"] === "date-time" && typeof value === "string" && !date.test(value)) found.push(invalid(`must be of type date-time: ${shown(value)}`))
+  if (schema.format === "date-time" && typeof value === "string" && !date.test(value)) found.push(invalid(`must be of type date-time: ${shown(value)}`))
   const passes = (branch: Json) => isObject(branch) && violations(branch, value, path).length === 0
   for (const branch of listAt(schema, "allOf")) if (isObject(branch)) found.push(...violations(branch, value, path))
   const any = listAt(schema, "anyOf")
   if (any.length > 0 && !any.some(passes)) found.push(invalid("must validate at least one schema (anyOf)"))
   const one = listAt(schema, "oneOf")
   if (one.length > 0 && one.filter(passes).length !== 1) found.push(invalid("must validate one and only one schema (oneOf)"))
-  const never = schema["not"]
+  const never = schema.not
   if (isObject(never) && passes(never)) found.push(invalid("must not validate the schema (not)"))
   return [...found, ...inside(schema, value, path)]
 }

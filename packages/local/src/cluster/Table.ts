@@ -23,7 +23,14 @@ const since = (time: Json | undefined, now: number): Json => {
 }
 
 type Value = Column["value"]
-const column = (name: string, value: Value, priority = 0, type = "string"): Column => ({ name, type, format: name === "Name" ? "name" : "", description: name, priority, value })
+const column = (name: string, value: Value, priority = 0, type = "string"): Column => ({
+  name,
+  type,
+  format: name === "Name" ? "name" : "",
+  description: name,
+  priority,
+  value
+})
 
 const path =
   (...names: ReadonlyArray<string>): Value =>
@@ -67,12 +74,18 @@ const nodeStatus: Value = (node) => {
   const state = ready === undefined ? "Unknown" : textAt(ready, "status") === "True" ? "Ready" : "NotReady"
   return at(node, "spec", "unschedulable") === true ? `${state},SchedulingDisabled` : state
 }
-const containers: Value = (object) => listAt(object, "spec", "containers").map((one) => textAt(one, "name")).join(",")
+const containers: Value = (object) =>
+  listAt(object, "spec", "containers")
+    .map((one) => textAt(one, "name"))
+    .join(",")
 
 const builtIn: Readonly<Record<string, ReadonlyArray<Column>>> = {
   pods: [
     nameColumn,
-    column("Ready", (pod) => `${listAt(pod, "status", "containerStatuses").filter((one) => at(one, "ready") === true).length}/${listAt(pod, "spec", "containers").length}`),
+    column(
+      "Ready",
+      (pod) => `${listAt(pod, "status", "containerStatuses").filter((one) => at(one, "ready") === true).length}/${listAt(pod, "spec", "containers").length}`
+    ),
     column("Status", podStatus),
     column("Restarts", (pod) => String(sum(listAt(pod, "status", "containerStatuses"), "restartCount"))),
     ageColumn,
@@ -93,7 +106,15 @@ const builtIn: Readonly<Record<string, ReadonlyArray<Column>>> = {
     column("Roles", nodeRoles),
     ageColumn,
     column("Version", path("status", "nodeInfo", "kubeletVersion")),
-    column("Internal-IP", (node) => textAt(listAt(node, "status", "addresses").find((one) => textAt(one, "type") === "InternalIP"), "address") || "<none>", 1)
+    column(
+      "Internal-IP",
+      (node) =>
+        textAt(
+          listAt(node, "status", "addresses").find((one) => textAt(one, "type") === "InternalIP"),
+          "address"
+        ) || "<none>",
+      1
+    )
   ],
   namespaces: [nameColumn, column("Status", path("status", "phase")), ageColumn],
   secrets: [nameColumn, column("Type", path("type")), column("Data", (secret) => Object.keys(fieldsAt(secret, "data")).length, 0, "integer"), ageColumn],
@@ -102,12 +123,20 @@ const builtIn: Readonly<Record<string, ReadonlyArray<Column>>> = {
     nameColumn,
     column("Type", path("spec", "type")),
     column("Cluster-IP", path("spec", "clusterIP")),
-    column("Port(s)", (service) => listAt(service, "spec", "ports").map((port) => `${at(port, "port") ?? ""}/${textAt(port, "protocol") || "TCP"}`).join(",") || "<none>"),
+    column(
+      "Port(s)",
+      (service) =>
+        listAt(service, "spec", "ports")
+          .map((port) => `${at(port, "port") ?? ""}/${textAt(port, "protocol") || "TCP"}`)
+          .join(",") || "<none>"
+    ),
     ageColumn
   ],
   leases: [nameColumn, column("Holder", path("spec", "holderIdentity")), ageColumn],
   events: [
-    column("Last Seen", (event, now) => since(at(event, "lastTimestamp") ?? at(event, "series", "lastObservedTime") ?? at(event, "eventTime") ?? at(event, "metadata", "creationTimestamp"), now)),
+    column("Last Seen", (event, now) =>
+      since(at(event, "lastTimestamp") ?? at(event, "series", "lastObservedTime") ?? at(event, "eventTime") ?? at(event, "metadata", "creationTimestamp"), now)
+    ),
     column("Type", path("type")),
     column("Reason", path("reason")),
     column("Object", (event) => `${textAt(event, "involvedObject", "kind").toLowerCase()}/${textAt(event, "involvedObject", "name")}`),
@@ -152,6 +181,5 @@ export const table = (kind: Kind, objects: ReadonlyArray<JsonObject>, metadata: 
 export const partial = (object: JsonObject): JsonObject => ({
   kind: "PartialObjectMetadata",
   apiVersion: "meta.k8s.io/v1",
-  metadata: isObject(object["metadata"]) ? put(object["metadata"], ["managedFields"], undefined) : {}
+  metadata: isObject(object.metadata) ? put(object.metadata, ["managedFields"], undefined) : {}
 })
-

@@ -43,7 +43,9 @@ export const watch = Effect.fnUntraced(function* (
     const is = !change.removed && selected(change.after)
     if (is) return shown(was ? "MODIFIED" : "ADDED", change.after, at)
     if (!was || change.before === undefined) return undefined
-    const last = change.removed ? change.after : { ...change.before, object: put(change.before.object, ["metadata", "resourceVersion"], String(change.version)) }
+    const last = change.removed
+      ? change.after
+      : { ...change.before, object: put(change.before.object, ["metadata", "resourceVersion"], String(change.version)) }
     return shown("DELETED", last, at)
   }
   const bookmark = (version: number, initialEnd: boolean) => {

@@ -1,11 +1,11 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { Clock, Context, Effect, Layer } from "effect"
 import { admit, firstStatus, fixedCauses } from "./Admission.ts"
+import { afterUpdate, type Writer } from "./FieldOwnership.ts"
 import { at, equal, fieldsAt, isList, type Json, type JsonObject, listAt, put, rfc3339, textAt, without } from "./Json.ts"
 import { apiVersionOf, builtInKinds, hasStatus, type Kind } from "./Kind.ts"
 import { KubeStatus } from "./KubeStatus.ts"
 import { type Mutation, ObjectStore, type Stored } from "./ObjectStore.ts"
-import { afterUpdate, type Writer } from "./FieldOwnership.ts"
 
 /** One object, or the part of it that a subresource is. */
 export interface Target {
@@ -51,10 +51,20 @@ const writer = (target: Target, options: WriteOptions, time: string): Writer => 
   time
 })
 
-const checked = (kind: Kind, name: string, object: JsonObject, strict: boolean, more: (admitted: JsonObject) => ReadonlyArray<Parameters<typeof KubeStatus.invalid>[2][number]>) => {
+const checked = (
+  kind: Kind,
+  name: string,
+  object: JsonObject,
+  strict: boolean,
+  more: (admitted: JsonObject) => ReadonlyArray<Parameters<typeof KubeStatus.invalid>[2][number]>
+) => {
   const admitted = admit(kind, object)
   if (strict && admitted.unknown.length > 0) {
-    return Effect.fail(KubeStatus.badRequest(`${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${admitted.unknown.map((path) => `unknown field "${path}"`).join(", ")}`))
+    return Effect.fail(
+      KubeStatus.badRequest(
+        `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${admitted.unknown.map((path) => `unknown field "${path}"`).join(", ")}`
+      )
+    )
   }
   const causes = [...admitted.causes, ...more(admitted.object)]
   return causes.length > 0 ? Effect.fail(KubeStatus.invalid(kind, name, causes)) : Effect.succeed(admitted.object)
@@ -72,13 +82,21 @@ export class Writes extends Context.Service<
   {
     readonly create: (target: Omit<Target, "name">, body: JsonObject, options: WriteOptions) => Effect.Effect<Stored, KubeStatus>
     /** `createMissing`: what to start from where there is no object yet. */
-    readonly update: (target: Target, patch: Patch, options: WriteOptions, createMissing?: boolean) => Effect.Effect<{ readonly stored: Stored; readonly created: boolean }, KubeStatus>
+    readonly update: (
+      target: Target,
+      patch: Patch,
+      options: WriteOptions,
+      createMissing?: boolean
+    ) => Effect.Effect<{ readonly stored: Stored; readonly created: boolean }, KubeStatus>
     /** Puts a pod on a node; 409 where it has one already. */
     readonly bind: (target: Target, node: string, time: string, options: WriteOptions) => Effect.Effect<Stored, KubeStatus>
     /** The last step of a namespace's deletion, once it is empty. */
     readonly finalizeNamespace: (namespace: Stored) => Effect.Effect<void, KubeStatus>
     /** `gone`: whether the object is no more; otherwise its last word is given to it (finalizers, grace). */
-    readonly remove: (target: Omit<Target, "subresource">, options: DeleteOptions) => Effect.Effect<{ readonly stored: Stored; readonly gone: boolean }, KubeStatus>
+    readonly remove: (
+      target: Omit<Target, "subresource">,
+      options: DeleteOptions
+    ) => Effect.Effect<{ readonly stored: Stored; readonly gone: boolean }, KubeStatus>
   }
 >()("seatrial/local/Writes") {
   static readonly layer = Layer.effect(
@@ -100,7 +118,9 @@ export class Writes extends Context.Service<
         const prefix = textAt(body, "metadata", "generateName")
         const name = textAt(body, "metadata", "name") || (prefix === "" ? "" : `${prefix}${suffix()}`)
         if (name === "") {
-          return yield* KubeStatus.invalid(kind, "", [{ reason: "FieldValueRequired", field: "metadata.name", message: "Required value: name or generateName is required" }])
+          return yield* KubeStatus.invalid(kind, "", [
+            { reason: "FieldValueRequired", field: "metadata.name", message: "Required value: name or generateName is required" }
+          ])
         }
         const asked = textAt(body, "metadata", "namespace")
         if (asked !== "" && asked !== namespace) {
@@ -114,7 +134,7 @@ export class Writes extends Context.Service<
         const time = rfc3339(yield* Clock.currentTimeMillis)
         const uid = randomUUID()
         const given = without(fieldsAt(body, "metadata"), "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
-        const finalizers = kind.plural === "customresourcedefinitions" ? [...new Set([...listAt(given, "finalizers"), definitionFinalizer])] : given["finalizers"]
+        const finalizers = kind.plural === "customresourcedefinitions" ? [...new Set([...listAt(given, "finalizers"), definitionFinalizer])] : given.finalizers
         const metadata: JsonObject = {
           ...without(given, "finalizers"),
           ...(finalizers === undefined ? {} : { finalizers }),
@@ -130,7 +150,12 @@ export class Writes extends Context.Service<
         return { resource: kind.stored, namespace, name, uid, object: put(admitted, ["metadata", "managedFields"], fields) }
       })
 
-      const update = Effect.fnUntraced(function* (target: Target, current: Stored, patch: Patch, options: WriteOptions): Effect.fn.Return<Mutation, KubeStatus> {
+      const update = Effect.fnUntraced(function* (
+        target: Target,
+        current: Stored,
+        patch: Patch,
+        options: WriteOptions
+      ): Effect.fn.Return<Mutation, KubeStatus> {
         const { kind, name, subresource } = target
         const now = yield* Clock.currentTimeMillis
         const by = writer(target, options, rfc3339(now))
@@ -138,7 +163,9 @@ export class Writes extends Context.Service<
         const { managed, object } = yield* patch(before, by)
         const version = textAt(object, "metadata", "resourceVersion")
         if (version === "" && (kind.custom || kind.plural === "leases" || kind.plural === "customresourcedefinitions")) {
-          return yield* KubeStatus.invalid(kind, name, [{ reason: "FieldValueInvalid", field: "metadata.resourceVersion", message: "Invalid value: 0: must be specified for an update" }])
+          return yield* KubeStatus.invalid(kind, name, [
+            { reason: "FieldValueInvalid", field: "metadata.resourceVersion", message: "Invalid value: 0: must be specified for an update" }
+          ])
         }
         if (version !== "" && version !== String(current.version)) {
           return yield* KubeStatus.conflict(kind, name, "the object has been modified; please apply your changes to the latest version and try again")
@@ -148,7 +175,8 @@ export class Writes extends Context.Service<
           return yield* KubeStatus.conflict(kind, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.uid}`)
         }
         const givenName = textAt(object, "metadata", "name")
-        if (givenName !== "" && givenName !== name) return yield* KubeStatus.badRequest(`the name of the object (${givenName}) does not match the name on the URL (${name})`)
+        if (givenName !== "" && givenName !== name)
+          return yield* KubeStatus.badRequest(`the name of the object (${givenName}) does not match the name on the URL (${name})`)
         const was = fieldsAt(before, "metadata")
         const kept = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "generateName"]
         const metadata = {
@@ -157,34 +185,63 @@ export class Writes extends Context.Service<
         }
         const next =
           subresource === "status"
-            ? put({ ...before, metadata: without(was, "managedFields", "resourceVersion") }, ["status"], object["status"])
-            : put({ ...object, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }, ["status"], hasStatus(kind) ? before["status"] : object["status"])
+            ? put({ ...before, metadata: without(was, "managedFields", "resourceVersion") }, ["status"], object.status)
+            : put({ ...object, apiVersion: apiVersionOf(kind), kind: kind.kind, metadata }, ["status"], hasStatus(kind) ? before.status : object.status)
         const bare = put(put(before, ["metadata", "managedFields"], undefined), ["metadata", "resourceVersion"], undefined)
         const added = listAt(next, "metadata", "finalizers").filter((one) => !listAt(was, "finalizers").includes(one))
         const admitted = yield* checked(kind, name, next, options.strict, (one) => [
           ...(subresource === "" ? fixedCauses(kind, before, one) : []),
-          ...(added.length > 0 && was["deletionTimestamp"] !== undefined
-            ? [{ reason: "FieldValueForbidden", field: "metadata.finalizers", message: `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers ${JSON.stringify(added)}` }]
+          ...(added.length > 0 && was.deletionTimestamp !== undefined
+            ? [
+                {
+                  reason: "FieldValueForbidden",
+                  field: "metadata.finalizers",
+                  message: `Forbidden: no new finalizers can be added if the object is being deleted, found new finalizers ${JSON.stringify(added)}`
+                }
+              ]
             : [])
         ])
         const generation = at(was, "generation")
-        const intended = sameIntent(before, admitted, hasStatus(kind)) || typeof generation !== "number" ? admitted : put(admitted, ["metadata", "generation"], generation + 1)
+        const intended =
+          sameIntent(before, admitted, hasStatus(kind)) || typeof generation !== "number" ? admitted : put(admitted, ["metadata", "generation"], generation + 1)
         const replaced = at(object, "metadata", "managedFields")
-        const fields = managed ?? afterUpdate(kind, { ...bare, metadata: { ...fieldsAt(bare, "metadata"), managedFields: isList(replaced) ? replaced : (was["managedFields"] ?? []) } }, intended, by)
-        if (equal(intended, bare) && equal(fields, was["managedFields"])) return { to: "keep", object: current }
-        const outcome = { resource: current.resource, namespace: current.namespace, name, uid: current.uid, object: put(intended, ["metadata", "managedFields"], fields) }
+        const fields =
+          managed ??
+          afterUpdate(
+            kind,
+            { ...bare, metadata: { ...fieldsAt(bare, "metadata"), managedFields: isList(replaced) ? replaced : (was.managedFields ?? []) } },
+            intended,
+            by
+          )
+        if (equal(intended, bare) && equal(fields, was.managedFields)) return { to: "keep", object: current }
+        const outcome = {
+          resource: current.resource,
+          namespace: current.namespace,
+          name,
+          uid: current.uid,
+          object: put(intended, ["metadata", "managedFields"], fields)
+        }
         const graceful = at(was, "deletionGracePeriodSeconds")
-        const released = was["deletionTimestamp"] !== undefined && listAt(intended, "metadata", "finalizers").length === 0 && (graceful === undefined || graceful === 0)
+        const released =
+          was.deletionTimestamp !== undefined && listAt(intended, "metadata", "finalizers").length === 0 && (graceful === undefined || graceful === 0)
         return released ? { to: "remove", object: { ...outcome, version: current.version } } : { to: "put", object: outcome }
       })
 
-      const remove = Effect.fnUntraced(function* (target: Omit<Target, "subresource">, current: Stored, options: DeleteOptions): Effect.fn.Return<Mutation, KubeStatus> {
+      const remove = Effect.fnUntraced(function* (
+        target: Omit<Target, "subresource">,
+        current: Stored,
+        options: DeleteOptions
+      ): Effect.fn.Return<Mutation, KubeStatus> {
         const { kind, name } = target
         if (options.uid !== "" && options.uid !== current.uid) {
           return yield* KubeStatus.conflict(kind, name, `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${current.uid}`)
         }
         if (options.resourceVersion !== "" && options.resourceVersion !== String(current.version)) {
-          return yield* KubeStatus.conflict(kind, name, `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${current.version}`)
+          return yield* KubeStatus.conflict(
+            kind,
+            name,
+            `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${current.version}`
+          )
         }
         if (kind === namespaceKind && systemNamespaces.includes(name)) return yield* KubeStatus.forbidden(kind, name, "this namespace may not be deleted")
         const { object } = current
@@ -217,7 +274,10 @@ export class Writes extends Context.Service<
 
       return Writes.of({
         create: (target, body, options) =>
-          store.write(Effect.map(prepared(target, body, options), (object): Mutation => ({ to: "put", object })), options),
+          store.write(
+            Effect.map(prepared(target, body, options), (object): Mutation => ({ to: "put", object })),
+            options
+          ),
         update: Effect.fnUntraced(function* (target, patch, options, createMissing = false) {
           let created = false
           const decide = Effect.suspend((): Effect.Effect<Mutation, KubeStatus> => {
@@ -242,7 +302,8 @@ export class Writes extends Context.Service<
               const { object } = current
               const placed = textAt(object, "spec", "nodeName")
               if (placed !== "") return yield* KubeStatus.conflict(kind, name, `pod ${name} is already assigned to node "${placed}"`)
-              if (at(object, "metadata", "deletionTimestamp") !== undefined) return yield* KubeStatus.conflict(kind, name, `pod ${name} is being deleted, cannot be assigned to a host`)
+              if (at(object, "metadata", "deletionTimestamp") !== undefined)
+                return yield* KubeStatus.conflict(kind, name, `pod ${name} is being deleted, cannot be assigned to a host`)
               const others = listAt(object, "status", "conditions").filter((one) => textAt(one, "type") !== "PodScheduled")
               const conditions = [...others, { type: "PodScheduled", status: "True", lastTransitionTime: time }]
               const bound = put(put(object, ["spec", "nodeName"], node), ["status", "conditions"], conditions)
@@ -254,7 +315,8 @@ export class Writes extends Context.Service<
           store.write(
             Effect.suspend((): Effect.Effect<Mutation, KubeStatus> => {
               const current = store.get(resource, "", name)
-              if (current === undefined || current.uid !== uid) return Effect.fail(KubeStatus.notFound({ group: "", plural: "namespaces", kind: "Namespace" }, name))
+              if (current === undefined || current.uid !== uid)
+                return Effect.fail(KubeStatus.notFound({ group: "", plural: "namespaces", kind: "Namespace" }, name))
               const waits = listAt(current.object, "metadata", "finalizers").length > 0
               const emptied = { ...current, object: put(current.object, ["spec", "finalizers"], []) }
               return Effect.succeed(waits ? { to: "keep", object: current } : { to: "remove", object: emptied })
@@ -293,6 +355,8 @@ export const deleteOptions = (kind: Kind, body: Json | undefined, query: URLSear
     grace: typeof grace === "number" ? grace : undefined,
     // Jobs keep their pods unless told otherwise, as they have since before there was a choice.
     propagation:
-      textAt(body, "propagationPolicy") || query.get("propagationPolicy") || (orphan === true || (kind.group === "batch" && orphan === undefined) ? "Orphan" : "Background")
+      textAt(body, "propagationPolicy") ||
+      query.get("propagationPolicy") ||
+      (orphan === true || (kind.group === "batch" && orphan === undefined) ? "Orphan" : "Background")
   }
 }

@@ -54,7 +54,11 @@ const callOf = Effect.fnUntraced(function* (request: IncomingMessage, authorize:
   const body = yield* readBody(request)
   if (path === undefined) return yield* new KubeStatus({ code: 401, reason: "Unauthorized", message: "Unauthorized" })
   const segments = yield* Effect.try({
-    try: () => path.split("/").filter((part) => part !== "").map(decodeURIComponent),
+    try: () =>
+      path
+        .split("/")
+        .filter((part) => part !== "")
+        .map(decodeURIComponent),
     catch: () => KubeStatus.badRequest("the request's path is not well formed")
   })
   const call: Call = {
@@ -106,4 +110,3 @@ export const serve = Effect.fnUntraced(function* (handler: Handler, authorize: (
   const address = server.address()
   return address !== null && typeof address === "object" ? address.port : port
 })
-
