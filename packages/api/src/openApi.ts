@@ -40,14 +40,14 @@ const schemaName = (name: string) => name.replace(/Encoded$/, "")
 
 const describeResponse = (status: string, response: Readonly<Record<string, unknown>>) => ({
   ...response,
-  description: descriptions[status] ?? response["description"],
-  headers: { ...requestIdHeader, ...(isRecord(response["headers"]) ? response["headers"] : {}) }
+  description: descriptions[status] ?? response.description,
+  headers: { ...requestIdHeader, ...(isRecord(response.headers) ? response.headers : {}) }
 })
 
 const describeRecord = (record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
   const { in: place, name, pattern } = record
-  const reference = record["$ref"]
-  const operationId = record["operationId"]
+  const reference = record.$ref
+  const operationId = record.operationId
   // The contract names the operations of the org family.
   if (typeof operationId === "string") return { ...record, operationId: operationId.replace(/^org\./, "") }
   if (typeof reference === "string") return { ...record, $ref: schemaName(reference) }

@@ -30,7 +30,9 @@ const isRouteNotFound = (cause: Cause.Cause<unknown>): boolean =>
   )
 
 const internalError = (request_id: RequestId) => {
-  const body: ErrorObject = { error: { message: "The server failed. Its log names the cause under this request id.", type: "api_error", code: "internal", request_id } }
+  const body: ErrorObject = {
+    error: { message: "The server failed. Its log names the cause under this request id.", type: "api_error", code: "internal", request_id }
+  }
   return HttpServerResponse.jsonUnsafe(body, { status: 500 })
 }
 
@@ -46,7 +48,7 @@ export const makeApp = Effect.gen(function* () {
     const id = yield* ids.make(RequestId)
     const request = yield* HttpServerRequest.HttpServerRequest
     const response = yield* router.pipe(
-      Effect.provideService(RequestIdentity, { id }),
+      Effect.provideService(RequestIdentity, id),
       Effect.catchCause(
         Effect.fnUntraced(function* (cause) {
           if (isRouteNotFound(cause)) return answerUnmatched(request, id)

@@ -1,18 +1,18 @@
-import { Config, Context, Duration, Layer, type Redacted } from "effect"
+import { Config, Context, Duration, Layer, type Redacted, Schema } from "effect"
 import type { Rate } from "./RateLimits.ts"
 
-/** One setting as `--help` shows it; `default` null where it has to be given. */
+/** One setting as `--help` shows it; without `default` it has to be given. */
 export interface Setting {
   readonly name: string
   readonly description: string
-  readonly default: string | null
+  readonly default?: string
 }
 
-/** The server's settings, read from the environment. */
-export const settings: ReadonlyArray<Setting> = [
+/** The server's own settings, read from the environment; those of the store come on top. */
+export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_HOST", description: "Address to listen on.", default: "127.0.0.1" },
   { name: "SERVER_PORT", description: "Port to listen on; 0 takes a free one.", default: "8080" },
-  { name: "SEATRIAL_CURSOR_KEY", description: "Secret of at least 16 characters that list cursors are signed with; the same for all servers.", default: null },
+  { name: "SEATRIAL_CURSOR_KEY", description: "Secret of at least 16 characters that list cursors are signed with; the same for all servers." },
   { name: "SERVER_MAX_BODY_BYTES", description: "Largest request body, in bytes.", default: "1048576" },
   { name: "SERVER_REQUIRE_FIRST_PURCHASE", description: "Whether an organisation has to make a purchase before it deploys.", default: "true" },
   { name: "SERVER_READS_PER_KEY", description: "Reads of one API key per second.", default: "25" },
@@ -22,25 +22,22 @@ export const settings: ReadonlyArray<Setting> = [
   { name: "SERVER_PREVIEWS_PER_ORG", description: "Previews of one organisation per minute, and at once.", default: "30" },
   { name: "SERVER_WRITES_PER_ORG", description: "Creates and cancels of one organisation per minute, and at once.", default: "20" },
   { name: "SERVER_SHUTDOWN_TIMEOUT", description: "How long requests in flight may take when the server is told to stop.", default: "20 seconds" },
-  { name: "DATABASE_URL", description: "Address of the Postgres database.", default: null },
-  { name: "DATABASE_POOL_SIZE", description: "Connections to the database.", default: "10" },
   { name: "HF_ENDPOINT", description: "Address of the model hub.", default: "https://huggingface.co" }
 ]
 
-const perSecond = (name: string, rate: number, burst: number) =>
-  Config.all({
-    perSecond: Config.Number(name).pipe(Config.withDefault(rate)),
-    burst: Config.Number(`${name}_BURST`).pipe(Config.withDefault(burst))
-  })
+const positive = (name: string, value: number) =>
+  Config.schema(Schema.NumberFromString.check(Schema.isFinite(), Schema.isGreaterThan(0)), name).pipe(Config.withDefault(value))
 
-const perMinute = (name: string, rate: number) =>
-  Config.Number(name).pipe(
-    Config.withDefault(rate),
-    Config.map((value): Rate => ({ perSecond: value / 60, burst: value }))
-  )
+/** A bucket has to hold one token at least, or nothing could ever be drawn from it. */
+const burst = (name: string, value: number) =>
+  Config.schema(Schema.NumberFromString.check(Schema.isFinite(), Schema.isGreaterThanOrEqualTo(1)), name).pipe(Config.withDefault(value))
+
+const perSecond = (name: string, rate: number, atOnce: number) => Config.all({ perSecond: positive(name, rate), burst: burst(`${name}_BURST`, atOnce) })
+
+const perMinute = (name: string, rate: number) => burst(name, rate).pipe(Config.map((value): Rate => ({ perSecond: value / 60, burst: value })))
 
 const config = Config.all({
-  cursorKey: Config.Redacted("SEATRIAL_CURSOR_KEY"),
+  cursorKey: Config.schema(Schema.Redacted(Schema.String.check(Schema.isMinLength(16))), "SEATRIAL_CURSOR_KEY"),
   maxBodyBytes: Config.Int("SERVER_MAX_BODY_BYTES").pipe(Config.withDefault(1_048_576)),
   requireFirstPurchase: Config.Boolean("SERVER_REQUIRE_FIRST_PURCHASE").pipe(Config.withDefault(true)),
   rates: Config.all({

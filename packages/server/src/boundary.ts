@@ -1,9 +1,9 @@
 import { Boundary, IdempotencyHeader, RequestIdentity } from "@seatrial/api"
-import { schemaProblem } from "@seatrial/domain"
 import { Cause, Effect, Layer, Predicate, type SchemaIssue } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
+import { inputProblem } from "./inputProblem.ts"
 import { idempotencyKeyInvalid, idempotencyKeyRequired, internal, invalidParameter, unavailable, unknownParameter } from "./publicErrors.ts"
 
 /** SQLSTATE classes of a server that is starting, stopping or out of resources (57P, 53): others than faults of a statement. */
@@ -14,7 +14,7 @@ const isAway = (defect: unknown): boolean =>
 
 /** Logs what went wrong under the request's id and tells the caller no more than that it did. */
 export const fault = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, operation: string) {
-  const { id } = yield* RequestIdentity
+  const id = yield* RequestIdentity
   if (cause.reasons.some((reason) => reason._tag === "Die" && isAway(reason.defect))) {
     yield* Effect.logWarning("The database is away.").pipe(Effect.annotateLogs({ request_id: id, operation }))
     return yield* unavailable("The database is away.", 1)
@@ -24,7 +24,7 @@ export const fault = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, o
 })
 
 const refuseParameter = Effect.fnUntraced(function* (issue: SchemaIssue.Issue) {
-  const { message, param, unexpected } = schemaProblem(issue)
+  const { message, param, unexpected } = inputProblem(issue)
   // What is wrong with a repeated parameter is said of one of its values.
   const name = (param ?? "").replace(/\[\d+\]$/, "")
   if (unexpected) return yield* unknownParameter(name)

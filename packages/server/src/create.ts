@@ -1,5 +1,5 @@
 import { Caller, NewModel, Redeploy } from "@seatrial/api"
-import { defaultModelName, type DeploymentOperation, ModelId, type ServingRequest, toV1Phase } from "@seatrial/domain"
+import { type DeploymentOperation, defaultModelName, ModelId, type ServingRequest, toV1Phase } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { type CreateInput, Deployments, HostClasses, type Operation } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
@@ -29,9 +29,7 @@ const namesModel = (body: unknown): boolean => typeof body === "object" && body 
 
 /** The two kinds of body differ in whether they name a model; each is then decoded strictly, so that what belongs to the other kind is named. */
 const decodeCreate = Effect.fnUntraced(function* (body: unknown) {
-  const decoded: Decoded = namesModel(body)
-    ? { _tag: "Redeploy", body: yield* decodeRedeploy(body) }
-    : { _tag: "NewModel", body: yield* decodeNewModel(body) }
+  const decoded: Decoded = namesModel(body) ? { _tag: "Redeploy", body: yield* decodeRedeploy(body) } : { _tag: "NewModel", body: yield* decodeNewModel(body) }
   return decoded
 })
 

@@ -3,7 +3,7 @@ import { type Deployment, type DeploymentDetail, DeploymentId, foldV1, ModelId, 
 import { Deployments } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { answerPage, emptyPage } from "./lists.ts"
+import { emptyPage, pageAnswers } from "./lists.ts"
 import { notFound } from "./publicErrors.ts"
 
 /** How a path family shows deployments. */
@@ -29,6 +29,7 @@ const isModelId = Schema.is(ModelId)
 /** The reading operations on deployments. */
 export const deploymentReads = Effect.gen(function* () {
   const deployments = yield* Deployments
+  const answerPage = yield* pageAnswers
 
   const find = Effect.fnUntraced(function* (id: string) {
     const { orgId } = yield* Caller

@@ -55,7 +55,10 @@ const layerSystem = HttpApiBuilder.group(
   "system",
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
-    const answers = sql`SELECT 1`.pipe(Effect.timeout("2 seconds"), Effect.catchCause(() => unavailable("The database is away.", 1)))
+    const answers = sql`SELECT 1`.pipe(
+      Effect.timeout("2 seconds"),
+      Effect.catchCause(() => unavailable("The database is away.", 1))
+    )
     return handlers.handle("health", () => Effect.succeed(ok)).handle("readiness", () => Effect.as(answers, ok))
   })
 )

@@ -1,6 +1,6 @@
-import { schemaProblem } from "@seatrial/domain"
 import { ByteSize, Effect, Schema } from "effect"
 import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
+import { inputProblem } from "./inputProblem.ts"
 import { bodyTooLarge, invalidBody, unsupportedMediaType } from "./publicErrors.ts"
 
 /** Levels of nesting that a body may have: far more than any operation needs, far less than a parser's stack. */
@@ -61,7 +61,7 @@ export const decodeBody = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error" })
   return (body: unknown) =>
     Effect.catch(decode(body), ({ issue }) => {
-      const { message, param } = schemaProblem(issue)
+      const { message, param } = inputProblem(issue)
       return invalidBody(param, param === null ? `The body ${message}.` : `${param} ${message}.`)
     })
 }

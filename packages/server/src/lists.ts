@@ -14,20 +14,23 @@ interface PageParameters {
 export const emptyPage: Page<never> = { items: [], next: null }
 
 /**
- * Answers with one page as a list envelope. The rows come from Postgres in the shape of the wire and go out as they are: encoding each by its schema again would
- * cost more than the query.
+ * Gives what answers with one page as a list envelope. The rows come from Postgres in the shape of the wire and go out as they are: encoding each by its schema
+ * again would cost more than the query.
  */
-export const answerPage = Effect.fnUntraced(function* <A>(
-  operation: string,
-  { cursor, limit, ...filters }: PageParameters & ListIdentity["filters"],
-  read: (orgId: ListIdentity["orgId"], page: PageRequest) => Effect.Effect<Page<A>>,
-  render: (row: A) => unknown
-) {
-  const { orgId } = yield* Caller
+export const pageAnswers = Effect.gen(function* () {
   const cursors = yield* Cursors
-  const list = { orgId, operation, filters }
-  const after = cursor === undefined ? Option.none() : cursors.decode(list, cursor)
-  if (cursor !== undefined && Option.isNone(after)) return yield* invalidCursor
-  const { items, next } = yield* read(orgId, { limit: limit ?? defaultLimit, after: Option.getOrNull(after) })
-  return HttpServerResponse.jsonUnsafe({ object: "list", data: items.map(render), next_cursor: next === null ? null : cursors.encode(list, next) })
+
+  return Effect.fnUntraced(function* <A>(
+    operation: string,
+    { cursor, limit, ...filters }: PageParameters & ListIdentity["filters"],
+    read: (orgId: ListIdentity["orgId"], page: PageRequest) => Effect.Effect<Page<A>>,
+    render: (row: A) => unknown
+  ) {
+    const { orgId } = yield* Caller
+    const list = { orgId, operation, filters }
+    const after = cursor === undefined ? Option.none() : cursors.decode(list, cursor)
+    if (cursor !== undefined && Option.isNone(after)) return yield* invalidCursor
+    const { items, next } = yield* read(orgId, { limit: limit ?? defaultLimit, after: Option.getOrNull(after) })
+    return HttpServerResponse.jsonUnsafe({ object: "list", data: items.map(render), next_cursor: next === null ? null : cursors.encode(list, next) })
+  })
 })

@@ -14,7 +14,13 @@ const malformed = { status: 400, code: "invalid_parameter", message: "This is no
  * of 16 KiB at most. What never becomes a request is answered with an Error object too.
  */
 export const makeNodeServer = (): Server => {
-  const server = createServer({ maxHeaderSize: 16_384, headersTimeout: 10_000, requestTimeout: 60_000, keepAliveTimeout: 5_000, connectionsCheckingInterval: 2_000 })
+  const server = createServer({
+    maxHeaderSize: 16_384,
+    headersTimeout: 10_000,
+    requestTimeout: 60_000,
+    keepAliveTimeout: 5_000,
+    connectionsCheckingInterval: 2_000
+  })
   server.on("clientError", (failure: NodeJS.ErrnoException, socket) => {
     if (failure.code === "ECONNRESET" || !socket.writable) return socket.destroy()
     const { code, message, status } = refusals[failure.code ?? ""] ?? malformed

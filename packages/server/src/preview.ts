@@ -25,7 +25,8 @@ export const previewOperation = Effect.gen(function* () {
   const inspect = Effect.fnUntraced(function* ({ serving = {}, source }: PreviewPayload) {
     const classes = yield* hostClasses.list
     const problem = servingProblem(serving, classes, engines)
-    if (problem !== null) return yield* problem.kind === "invalid" ? invalidBody(problem.param, problem.message) : invalidParameter(problem.param, problem.message)
+    if (problem !== null)
+      return yield* problem.kind === "invalid" ? invalidBody(problem.param, problem.message) : invalidParameter(problem.param, problem.message)
     const { orgId, userId } = yield* Caller
     const token = yield* connections.find(orgId, userId)
     const ref = source.ref ?? null
@@ -34,7 +35,8 @@ export const previewOperation = Effect.gen(function* () {
       Effect.catchTags({
         HubRefusal: ({ code, commit, message, remedy }) =>
           Effect.succeed<Preview>(refusedPreview({ kind: "model_hub", repo: source.repo, ref, commit }, code, message, remedy)),
-        HubUnavailable: ({ message, retryAfter }) => unavailable(message, retryAfter === undefined ? hubRetrySeconds : Math.max(1, Math.ceil(retryAfter / 1000)))
+        HubUnavailable: ({ message, retryAfter }) =>
+          unavailable(message, retryAfter === undefined ? hubRetrySeconds : Math.max(1, Math.ceil(retryAfter / 1000)))
       })
     )
   })

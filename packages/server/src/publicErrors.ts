@@ -3,8 +3,7 @@ import { Effect } from "effect"
 
 // The public errors as effects that fail with them, each with the id of the exchange that it ends.
 
-const refused = <E>(make: (request_id: string) => E): Effect.Effect<never, E, Public.RequestIdentity> =>
-  Effect.flatMap(Public.RequestIdentity, ({ id }) => Effect.fail(make(id)))
+const refused = <E>(make: (request_id: string) => E): Effect.Effect<never, E> => Effect.flatMap(Public.RequestIdentity, (id) => Effect.fail(make(id)))
 
 /** The same for records that never were, that are gone and that belong to another organisation. */
 export const notFound = refused(

@@ -3,7 +3,7 @@ import { KeyId, ModelId, RequestId } from "@seatrial/domain"
 import { Requests } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { HttpServerResponse } from "effect/http"
-import { answerPage, emptyPage } from "./lists.ts"
+import { emptyPage, pageAnswers } from "./lists.ts"
 import { invalidParameter, notFound } from "./publicErrors.ts"
 
 const isRequestId = Schema.is(RequestId)
@@ -13,6 +13,7 @@ const isKeyId = Schema.is(KeyId)
 /** The operations on requests and receipts, which both path families share. */
 export const requestOperations = Effect.gen(function* () {
   const requests = yield* Requests
+  const answerPage = yield* pageAnswers
 
   return {
     list: (operation: string) =>

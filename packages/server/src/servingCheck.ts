@@ -1,4 +1,4 @@
-import { type EngineContract, type HostClass, type Runtime, type ServingRequest } from "@seatrial/domain"
+import type { EngineContract, HostClass, Runtime, ServingRequest } from "@seatrial/domain"
 
 /** What is wrong with serving settings, known without looking at the model. `unknown`: it names something that this installation does not have. */
 export interface ServingProblem {
@@ -12,13 +12,21 @@ export interface ServingProblem {
  * The first problem of serving settings that the configured host classes and engines show at once, or null. Flags are wrong where every engine that the settings
  * may lead to refuses them.
  */
-export const servingProblem = (serving: ServingRequest, hostClasses: ReadonlyArray<HostClass>, engines: ReadonlyArray<EngineContract>): ServingProblem | null => {
+export const servingProblem = (
+  serving: ServingRequest,
+  hostClasses: ReadonlyArray<HostClass>,
+  engines: ReadonlyArray<EngineContract>
+): ServingProblem | null => {
   const { engine_flags: flags, host_class: name, runtime } = serving
   const classes = name === undefined ? hostClasses : hostClasses.filter((hostClass) => hostClass.name === name)
   const runtimesOf = (hostClass: HostClass): ReadonlyArray<Runtime> => hostClass.runtimes.map((offered) => offered.runtime)
   if (runtime !== undefined && classes.length > 0 && !classes.some((hostClass) => runtimesOf(hostClass).includes(runtime))) {
     const offered = [...new Set(classes.flatMap(runtimesOf))].sort().join(", ")
-    return { kind: "unknown", param: "serving.runtime", message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}; there is ${offered}.` }
+    return {
+      kind: "unknown",
+      param: "serving.runtime",
+      message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}; there is ${offered}.`
+    }
   }
   if (flags === undefined) return null
   const chosen = new Set(classes.map((hostClass) => runtime ?? hostClass.runtimes[0].runtime))
@@ -33,7 +41,10 @@ export const servingProblem = (serving: ServingRequest, hostClasses: ReadonlyArr
 export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyArray<HostClass>): ServingProblem | null => {
   const name = serving.host_class
   if (name === undefined || hostClasses.some((hostClass) => hostClass.name === name)) return null
-  const names = hostClasses.map((hostClass) => hostClass.name).sort().join(", ")
+  const names = hostClasses
+    .map((hostClass) => hostClass.name)
+    .sort()
+    .join(", ")
   return {
     kind: "unknown",
     param: "serving.host_class",

@@ -3,17 +3,17 @@ import type { RequestId } from "@seatrial/domain"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi } from "effect/http-api"
 
-const paths = new Map<string, Set<string>>([["/openapi.json", new Set(["GET"])]])
+const paths = new Map<string, ReadonlySet<string>>([["/openapi.json", new Set(["GET"])]])
 HttpApi.reflect(Api, {
   onGroup: () => {},
   onEndpoint: ({ endpoint }) => {
-    const methods = paths.get(endpoint.path) ?? new Set()
-    paths.set(endpoint.path, methods.add(endpoint.method))
+    paths.set(endpoint.path, new Set([...(paths.get(endpoint.path) ?? []), endpoint.method]))
   }
 })
 
 const known = [...paths].map(([path, methods]) => ({
   pattern: new RegExp(`^${path.replace(/[.]/g, "\\$&").replace(/:[a-z_]+/g, "[^/]+")}$`),
+  methods,
   allow: [...methods, ...(methods.has("GET") ? ["HEAD"] : []), "OPTIONS"].sort().join(", ")
 }))
 
@@ -26,7 +26,8 @@ const error = (status: number, code: string, message: string, request_id: Reques
 export const answerUnmatched = ({ method, url }: HttpServerRequest.HttpServerRequest, id: RequestId): HttpServerResponse.HttpServerResponse => {
   const path = url.replace(/[?;#].*$/s, "")
   const match = known.find(({ pattern }) => pattern.test(path))
-  if (match === undefined) return error(404, "not_found", "There is no such path.", id)
+  // A path of the right form and method gets here only where its percent-encoding means nothing.
+  if (match === undefined || match.methods.has(method)) return error(404, "not_found", "There is no such path.", id)
   if (method === "OPTIONS") return HttpServerResponse.empty({ status: 204, headers: { allow: match.allow } })
   return error(405, "method_not_allowed", `This path takes ${match.allow}.`, id, { allow: match.allow })
 }

@@ -1,0 +1,31 @@
+import { NodeHttpServer, NodeRuntime, NodeServices } from "@effect/platform-node"
+import { Ids } from "@seatrial/domain"
+import { Hub } from "@seatrial/hub"
+import { ApiKeys, Database, Deployments, HostClasses, HubConnections, Requests } from "@seatrial/store"
+import { Effect, Layer, Logger } from "effect"
+import { HttpServer } from "effect/http"
+import { makeNodeServer } from "./nodeServer.ts"
+import { makeApp } from "./Server.ts"
+import { listening, ServerSettings } from "./ServerSettings.ts"
+
+const layerServices = Layer.mergeAll(
+  ApiKeys.layerSql,
+  Deployments.layerSql,
+  HostClasses.layerSql,
+  HubConnections.layerSql,
+  Requests.layerSql,
+  Hub.layer,
+  ServerSettings.layerConfig
+).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]))
+
+const layerNode = Layer.unwrap(Effect.map(listening, (options) => NodeHttpServer.layerServer(makeNodeServer, options)))
+
+Layer.unwrap(Effect.map(makeApp, HttpServer.serve)).pipe(
+  HttpServer.withLogAddress,
+  Layer.provide(layerNode),
+  Layer.provide(layerServices),
+  Layer.provide([NodeHttpServer.layerHttpServices, NodeServices.layer]),
+  Layer.provide(Logger.layer([Logger.consoleJson])),
+  Layer.launch,
+  NodeRuntime.runMain
+)
