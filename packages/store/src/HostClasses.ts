@@ -1,5 +1,7 @@
-import type { HostClass } from "@seatrial/domain"
-import { Context, type Effect } from "effect"
+import { PgClient } from "@effect/sql-pg"
+import { HostClass } from "@seatrial/domain"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
 
 /** The cluster's host classes, mirrored here by the operator for the programs that have no access to the cluster. */
 export class HostClasses extends Context.Service<
@@ -9,4 +11,32 @@ export class HostClasses extends Context.Service<
     /** Makes the stored set equal to the given one. Writes only what changed. */
     readonly replaceAll: (classes: ReadonlyArray<HostClass>) => Effect.Effect<void>
   }
->()("seatrial/HostClasses") {}
+>()("seatrial/HostClasses") {
+  static readonly layerSql = Layer.effect(
+    HostClasses,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const list = SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: Schema.Struct({ spec: HostClass }),
+        execute: () => sql`SELECT spec FROM host_classes ORDER BY name`
+      })
+
+      return HostClasses.of({
+        list: list().pipe(
+          Effect.map((rows) => rows.map(({ spec }) => spec)),
+          Effect.orDie,
+          Effect.withSpan("HostClasses.list")
+        ),
+        replaceAll: Effect.fn("HostClasses.replaceAll")(function* (classes) {
+          const at = new Date(yield* Clock.currentTimeMillis)
+          yield* Effect.orDie(sql`
+            WITH wanted AS (SELECT spec ->> 'name' AS name, spec FROM jsonb_array_elements(${sql.json(classes)}) AS given (spec)),
+            gone AS (DELETE FROM host_classes WHERE name NOT IN (SELECT name FROM wanted))
+            INSERT INTO host_classes (name, spec, updated_at) SELECT name, spec, ${at} FROM wanted
+            ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, updated_at = excluded.updated_at WHERE host_classes.spec <> excluded.spec`)
+        })
+      })
+    })
+  )
+}

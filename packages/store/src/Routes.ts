@@ -1,5 +1,9 @@
-import type { ModelId, OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
-import { Context, type Effect, type Option, type Stream } from "effect"
+import { PgClient } from "@effect/sql-pg"
+import { ModelId, OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
+import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Stream } from "effect"
+import { SqlSchema } from "effect/sql"
+import { callableName } from "./columns.ts"
+import { listen } from "./listen.ts"
 
 /** A pod that serves a revision. */
 export interface Endpoint {
@@ -29,6 +33,39 @@ export interface UnprovenEndpoint extends Endpoint {
   readonly runtime: Runtime
 }
 
+const RouteRow = Schema.Struct({
+  orgId: OrgId,
+  modelId: ModelId,
+  model: Schema.String,
+  visibility: Schema.Literals(["public", "private"]),
+  revisionId: RevisionId,
+  runtime: Runtime,
+  engineVersion: Schema.String,
+  hfRevision: Schema.String,
+  maxModelLen: Schema.Int,
+  prices: Prices,
+  endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String }))
+})
+const UnprovenRow = Schema.Struct({ url: Schema.String, pod: Schema.String, revisionId: RevisionId, runtime: Runtime })
+
+/** One reading of the routes. */
+interface Snapshot {
+  readonly ofOrganization: ReadonlyMap<string, ReadonlyMap<string, Route>>
+  readonly ofAll: ReadonlyMap<string, Route>
+  readonly unproven: ReadonlyArray<UnprovenEndpoint>
+}
+
+const snapshotOf = (rows: ReadonlyArray<typeof RouteRow.Type>, unproven: ReadonlyArray<UnprovenEndpoint>): Snapshot => {
+  const ofOrganization = new Map<string, Map<string, Route>>()
+  const ofAll = new Map<string, Route>()
+  for (const { visibility, ...route } of rows) {
+    const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
+    ofOrganization.set(route.orgId, own.set(route.model, route))
+    if (visibility === "public") ofAll.set(route.model, route)
+  }
+  return { ofOrganization, ofAll, unproven }
+}
+
 /** The gateway's side of routing: a copy of the routes in memory, kept up to date by `LISTEN`. */
 export class Routes extends Context.Service<
   Routes,
@@ -41,4 +78,82 @@ export class Routes extends Context.Service<
     /** This gateway got an answer from the endpoint. */
     readonly markReachable: (revisionId: RevisionId, url: string) => Effect.Effect<void>
   }
->()("seatrial/Routes") {}
+>()("seatrial/Routes") {
+  static readonly layerSql = Layer.effect(
+    Routes,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+
+      const findRoutes = SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: RouteRow,
+        execute: () => sql`
+          SELECT m.org_id AS "orgId", m.id AS "modelId", ${sql.literal(callableName)} AS model, m.visibility, r.id AS "revisionId", r.runtime,
+            r.engine_version AS "engineVersion", r.hf_revision AS "hfRevision", r.max_model_len AS "maxModelLen",
+            json_build_object(
+              'input_micros_per_mtok', r.input_micros_per_mtok::text,
+              'output_micros_per_mtok', r.output_micros_per_mtok::text,
+              'cache_read_micros_per_mtok', r.cache_read_micros_per_mtok::text,
+              'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
+            coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod) ORDER BY e.url)
+              FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]') AS endpoints
+          FROM models m
+          JOIN organizations o ON o.id = m.org_id
+          JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
+          WHERE m.active_revision_id IS NOT NULL AND m.status = 'active' AND m.deleted_at IS NULL AND o.status = 'active'`
+      })
+      const findUnproven = SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: UnprovenRow,
+        execute: () => sql`
+          SELECT e.url, e.pod, e.revision_id AS "revisionId", r.runtime FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
+          WHERE e.reachable_at IS NULL ORDER BY e.published_at, e.url`
+      })
+      const read = Effect.gen(function* () {
+        return snapshotOf(yield* findRoutes(), yield* findUnproven())
+      })
+
+      let current = yield* Effect.orDie(read)
+      const snapshots = yield* PubSub.sliding<Snapshot>({ capacity: 1, replay: 1 })
+      yield* PubSub.publish(snapshots, current)
+      const reload = Effect.gen(function* () {
+        current = yield* read
+        yield* PubSub.publish(snapshots, current)
+      })
+      // Changes that come while the routes are read become one more reading.
+      yield* listen(sql, "routes").pipe(
+        Stream.filter(({ _tag }) => _tag !== "Lost"),
+        Stream.buffer({ capacity: 1, strategy: "sliding" }),
+        Stream.runForEach(() =>
+          reload.pipe(
+            Effect.tapError((error) => Effect.logWarning(`The routes could not be read; those known stay in use (${error.message})`)),
+            Effect.retry(Schedule.spaced("500 millis")),
+            Effect.orDie
+          )
+        ),
+        Effect.forkScoped
+      )
+
+      return Routes.of({
+        find: (orgId, model) => Effect.sync(() => Option.fromUndefinedOr(current.ofOrganization.get(orgId)?.get(model) ?? current.ofAll.get(model))),
+        list: (orgId) => Effect.sync(() => [...(current.ofOrganization.get(orgId)?.values() ?? [])]),
+        unproven: Stream.fromPubSub(snapshots).pipe(
+          Stream.map(({ unproven }) => unproven),
+          Stream.flattenIterable
+        ),
+        markReachable: Effect.fn("Routes.markReachable")(function* (revisionId, url) {
+          const at = new Date(yield* Clock.currentTimeMillis)
+          yield* Effect.orDie(sql`
+            WITH reached AS (
+              UPDATE endpoints SET reachable_at = ${at} WHERE revision_id = ${revisionId} AND url = ${url} AND reachable_at IS NULL
+              RETURNING org_id, deployment_id, revision_id
+            ),
+            work AS (
+              INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, deployment_id, ${at} FROM reached
+            )
+            SELECT pg_notify('routes', revision_id), pg_notify('deployments', deployment_id) FROM reached`)
+        })
+      })
+    })
+  )
+}

@@ -1,24 +1,35 @@
-import type {
-  Benchmark,
-  CheckReport,
+import { PgClient } from "@effect/sql-pg"
+import {
+  type Benchmark,
+  type CheckReport,
   Commit,
   DeploymentId,
-  Failure,
-  Fit,
-  Measured,
-  ModelId,
-  OrgId,
-  Phase,
-  RepositoryFacts,
-  RevisionId,
-  RevisionStatus,
-  ServingRequest,
-  ServingSettings,
-  Source,
-  UserId
+  type Failure,
+  type Fit,
+  Ids,
+  type Measured,
+  type ModelId,
+  type OrgId,
+  type Phase,
+  type RepositoryFacts,
+  type RevisionId,
+  type RevisionStatus,
+  type ServingRequest,
+  type ServingSettings,
+  type Source,
+  type UserId
 } from "@seatrial/domain"
-import { Context, type Effect, type Option, type Redacted, type Stream } from "effect"
+import { Clock, Context, Effect, Layer, Option, type Redacted, Schema, Stream } from "effect"
+import { SqlSchema } from "effect/sql"
+import { HubConnections } from "./HubConnections.ts"
+import { listen } from "./listen.ts"
 import type { Endpoint } from "./Routes.ts"
+import { activateRun } from "./runs/activate.ts"
+import { enterPhase } from "./runs/enter.ts"
+import { observeRun } from "./runs/observe.ts"
+import { publishEndpoints } from "./runs/publishEndpoints.ts"
+import { recordResult } from "./runs/recordResult.ts"
+import { recordScreening } from "./runs/recordScreening.ts"
 
 /** The configuration revision that a run prepares, with what is known of it so far. */
 export interface RunRevision {
@@ -67,12 +78,15 @@ export interface Run {
   readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
 }
 
+/** How long a finished run that nobody released counts as live, milliseconds. */
+const unreleasedMillis = 86_400_000
+
 /** The operator's side of deployments. Every transition is one compare-and-set with its phase row in one transaction. */
 export class Runs extends Context.Service<
   Runs,
   {
     readonly observe: (id: DeploymentId) => Effect.Effect<Option.Option<Run>>
-    /** Runs that may need work: unfinished, and those whose revision serves or may still have objects in the cluster. */
+    /** Runs that may need work: unfinished, those whose revision serves or has endpoints, and those that ended in the last day and were not released. */
     readonly live: Effect.Effect<ReadonlyArray<DeploymentId>>
     /** Ids of runs as they change (created, cancelled, moved, endpoints reached); after a lost connection all live ones again. */
     readonly changes: Stream.Stream<DeploymentId>
@@ -109,5 +123,88 @@ export class Runs extends Context.Service<
     readonly hubToken: (orgId: OrgId, userId: UserId | null) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
     /** Full commits that some unfinished or serving revision needs. */
     readonly neededCommits: Effect.Effect<ReadonlyArray<{ readonly repo: string; readonly commit: Commit }>>
+    /** The cluster holds nothing of this finished run any more: `live` leaves it out from now on, unless it serves. */
+    readonly release: (id: DeploymentId, orgId: OrgId) => Effect.Effect<void>
   }
->()("seatrial/Runs") {}
+>()("seatrial/Runs") {
+  static readonly layerSql = Layer.effect(
+    Runs,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const ids = yield* Ids
+      const hubConnections = yield* HubConnections
+
+      const IdRow = Schema.Struct({ id: DeploymentId })
+      const findLive = SqlSchema.findAll({
+        Request: Schema.Finite,
+        Result: IdRow,
+        execute: (now) => sql`
+          SELECT id FROM deployments WHERE ended_at IS NULL
+          UNION SELECT d.id FROM models m JOIN deployments d ON d.org_id = m.org_id AND d.revision_id = m.active_revision_id
+          UNION SELECT deployment_id FROM endpoints
+          UNION SELECT id FROM deployments WHERE ended_at IS NOT NULL AND released_at IS NULL AND ended_at > ${new Date(now - unreleasedMillis)}
+          ORDER BY id`
+      })
+      const live = Clock.currentTimeMillis.pipe(
+        Effect.flatMap(findLive),
+        Effect.map((rows) => rows.map(({ id }) => id)),
+        Effect.orDie
+      )
+      const drainOutbox = SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: IdRow,
+        execute: () => sql`WITH work AS (DELETE FROM outbox RETURNING deployment_id) SELECT DISTINCT deployment_id AS id FROM work`
+      })
+      const findCommits = SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: Schema.Struct({ repo: Schema.String, commit: Commit }),
+        execute: () => sql`
+          SELECT hf_repo AS repo, hf_revision AS commit FROM revisions WHERE status = 'active'
+          UNION SELECT r.hf_repo, r.hf_revision FROM deployments d JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id WHERE d.ended_at IS NULL
+          UNION SELECT r.hf_repo, r.hf_revision FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
+          ORDER BY 1, 2`
+      })
+
+      /** All that was missed while nobody listened: what is left in the outbox, then everything that is live. */
+      const missed = Effect.gen(function* () {
+        const left = yield* Effect.orDie(drainOutbox())
+        return [...new Set([...left.map(({ id }) => id), ...(yield* live)])]
+      })
+      const heard = Effect.fnUntraced(function* (payload: string) {
+        const id = Schema.decodeOption(DeploymentId)(payload)
+        if (Option.isNone(id)) return []
+        yield* Effect.orDie(sql`DELETE FROM outbox WHERE deployment_id = ${id.value}`)
+        return [id.value]
+      })
+
+      return Runs.of({
+        observe: observeRun(sql),
+        live: live.pipe(Effect.withSpan("Runs.live")),
+        changes: listen(sql, "deployments").pipe(
+          Stream.mapEffect(
+            (event): Effect.Effect<ReadonlyArray<DeploymentId>> =>
+              event._tag === "Listening" ? missed : event._tag === "Notified" ? heard(event.payload) : Effect.succeed([])
+          ),
+          Stream.flattenIterable
+        ),
+        enter: enterPhase(sql, ids),
+        recordScreening: recordScreening(sql, ids),
+        recordChecks: recordResult(sql, "checks", "checking"),
+        recordMeasured: recordResult(sql, "measured", "measuring"),
+        recordBenchmark: recordResult(sql, "benchmark", "benchmarking"),
+        publishEndpoints: publishEndpoints(sql),
+        activate: activateRun(sql, ids),
+        hubToken: Effect.fn("Runs.hubToken")((orgId, userId) =>
+          userId === null ? Effect.succeed(Option.none<Redacted.Redacted<string>>()) : hubConnections.find(orgId, userId)
+        ),
+        neededCommits: Effect.orDie(findCommits()).pipe(Effect.withSpan("Runs.neededCommits")),
+        release: Effect.fn("Runs.release")(function* (id, orgId) {
+          const at = new Date(yield* Clock.currentTimeMillis)
+          yield* Effect.orDie(
+            sql`UPDATE deployments SET released_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND ended_at IS NOT NULL AND released_at IS NULL`
+          )
+        })
+      })
+    })
+  )
+}

@@ -1,0 +1,170 @@
+import { type PgClient, PgTypes } from "@effect/sql-pg"
+import { idMillis, type Prices, type RequestError } from "@seatrial/domain"
+import { Result } from "effect"
+import type { Statement } from "effect/sql"
+
+/** A request as it is first written: running, or refused at once. */
+export interface InsertRow {
+  readonly id: string
+  readonly orgId: string
+  readonly state: "running" | "refused"
+  readonly keyId: string
+  readonly endpoint: string
+  readonly streamed: boolean | null
+  readonly modelId: string | null
+  readonly model: string | null
+  readonly revisionId: string | null
+  readonly statusCode: number | null
+  readonly costMicros: bigint | null
+  readonly latencyMs: number | null
+  readonly error: RequestError | null
+  /** Unix milliseconds. */
+  readonly leaseUntil: number | null
+}
+
+/** How a request ended, with what its receipt freezes. */
+export interface EndRow {
+  readonly id: string
+  readonly orgId: string
+  readonly statusCode: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cacheReadTokens: number | null
+  readonly cacheWriteTokens: number | null
+  readonly costMicros: bigint
+  readonly ttftMs: number | null
+  readonly latencyMs: number
+  readonly finishReason: string | null
+  readonly error: RequestError | null
+  readonly note: string | null
+  readonly prices: Prices
+  readonly hfRevision: string
+  readonly engineVersion: string
+}
+
+export interface CheckpointRow {
+  readonly id: string
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cacheReadTokens: number | null
+  readonly cacheWriteTokens: number | null
+  readonly leaseUntil: number
+}
+
+/** One column of all rows as an array parameter. */
+const column =
+  <Row>(rows: ReadonlyArray<Row>) =>
+  (oid: number, valueOf: (row: Row) => unknown) =>
+    Result.getOrThrow(PgTypes.array(rows.map(valueOf), oid))
+
+const { bool, float8, int4, int8, text: textOid, timestamptz } = PgTypes.OID
+
+// Postgres has no NUL in texts; one in a caller's words must not cost a record.
+const clean = (value: string | null | undefined): string | null => (value == null ? null : value.includes("\0") ? value.replaceAll("\0", "\uFFFD") : value)
+
+const createdAt = ({ id }: { readonly id: string }) => idMillis(id)
+
+/** The months that the rows belong to, as one time of each. */
+export const monthsOf = (rows: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<number> => [
+  ...new Map(rows.map((row) => [new Date(createdAt(row)).toISOString().slice(0, 7), createdAt(row)])).values()
+]
+
+export const insertStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<InsertRow>): Statement.Statement<object> => {
+  const of = column(rows)
+  return sql`
+    INSERT INTO requests (org_id, created_at, id, state, model_id, model, revision_id, api_key_id, endpoint, status_code, cost_micros, latency_ms, streamed,
+      error_code, error_message, error_param, lease_until)
+    SELECT * FROM unnest(
+      ${of(textOid, ({ orgId }) => orgId)},
+      ${of(timestamptz, createdAt)},
+      ${of(textOid, ({ id }) => id)},
+      ${of(textOid, ({ state }) => state)},
+      ${of(textOid, ({ modelId }) => modelId)},
+      ${of(textOid, ({ model }) => clean(model))},
+      ${of(textOid, ({ revisionId }) => revisionId)},
+      ${of(textOid, ({ keyId }) => keyId)},
+      ${of(textOid, ({ endpoint }) => clean(endpoint))},
+      ${of(int4, ({ statusCode }) => statusCode)},
+      ${of(int8, ({ costMicros }) => costMicros)},
+      ${of(float8, ({ latencyMs }) => latencyMs)},
+      ${of(bool, ({ streamed }) => streamed)},
+      ${of(textOid, ({ error }) => clean(error?.code))},
+      ${of(textOid, ({ error }) => clean(error?.message))},
+      ${of(textOid, ({ error }) => clean(error?.param))},
+      ${of(timestamptz, ({ leaseUntil }) => leaseUntil)})
+    ON CONFLICT DO NOTHING`
+}
+
+/**
+ * Ends requests that still run and writes their receipts, in one statement; the others it leaves alone. With `leaseEndedBy`, Unix milliseconds, only those whose
+ * lease is over. The bounds on `created_at` keep it to the partitions concerned.
+ */
+export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, leaseEndedBy?: number): Statement.Statement<object> => {
+  const of = column(rows)
+  const times = rows.map(createdAt)
+  const lease = leaseEndedBy === undefined ? sql`` : sql`AND r.lease_until <= ${new Date(leaseEndedBy)}`
+  return sql`
+    WITH given AS (
+      SELECT * FROM unnest(
+        ${of(textOid, ({ orgId }) => orgId)},
+        ${of(timestamptz, createdAt)},
+        ${of(textOid, ({ id }) => id)},
+        ${of(int4, ({ statusCode }) => statusCode)},
+        ${of(int4, ({ inputTokens }) => inputTokens)},
+        ${of(int4, ({ outputTokens }) => outputTokens)},
+        ${of(int4, ({ cacheReadTokens }) => cacheReadTokens)},
+        ${of(int4, ({ cacheWriteTokens }) => cacheWriteTokens)},
+        ${of(int8, ({ costMicros }) => costMicros)},
+        ${of(float8, ({ ttftMs }) => ttftMs)},
+        ${of(float8, ({ latencyMs }) => latencyMs)},
+        ${of(textOid, ({ finishReason }) => clean(finishReason))},
+        ${of(textOid, ({ error }) => clean(error?.code))},
+        ${of(textOid, ({ error }) => clean(error?.message))},
+        ${of(textOid, ({ error }) => clean(error?.param))},
+        ${of(textOid, ({ note }) => clean(note))},
+        ${of(textOid, ({ hfRevision }) => hfRevision)},
+        ${of(textOid, ({ engineVersion }) => engineVersion)},
+        ${of(int8, ({ prices }) => BigInt(prices.input_micros_per_mtok))},
+        ${of(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
+        ${of(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
+        ${of(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}
+      ) AS given (org_id, created_at, id, status_code, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, ttft_ms, latency_ms,
+        finish_reason, error_code, error_message, error_param, note, hf_revision, engine_version, input_price, output_price, cache_read_price, cache_write_price)
+    ),
+    ended AS (
+      UPDATE requests r SET state = 'completed', status_code = given.status_code, input_tokens = given.input_tokens, output_tokens = given.output_tokens,
+        cache_read_tokens = given.cache_read_tokens, cache_write_tokens = given.cache_write_tokens, cost_micros = given.cost_micros,
+        ttft_ms = given.ttft_ms, latency_ms = given.latency_ms, finish_reason = given.finish_reason, error_code = given.error_code,
+        error_message = given.error_message, error_param = given.error_param, lease_until = NULL
+      FROM given
+      WHERE r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND r.state = 'running'
+        AND r.created_at BETWEEN ${new Date(Math.min(...times))} AND ${new Date(Math.max(...times))} ${lease}
+      RETURNING r.org_id, r.created_at, r.id, r.revision_id
+    )
+    INSERT INTO receipts (org_id, created_at, request_id, revision_id, hf_revision, engine_version, input_micros_per_mtok, output_micros_per_mtok,
+      cache_read_micros_per_mtok, cache_write_micros_per_mtok, note)
+    SELECT ended.org_id, ended.created_at, ended.id, ended.revision_id, given.hf_revision, given.engine_version, given.input_price, given.output_price,
+      given.cache_read_price, given.cache_write_price, given.note
+    FROM ended JOIN given ON given.org_id = ended.org_id AND given.id = ended.id
+    RETURNING request_id`
+}
+
+/** Writes the usage so far and renews the lease. By id alone, which is the gateway's own and no caller's: running requests have an index for it. */
+export const checkpointStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<CheckpointRow>): Statement.Statement<object> => {
+  const of = column(rows)
+  const times = rows.map(createdAt)
+  return sql`
+    UPDATE requests r SET input_tokens = given.input_tokens, output_tokens = given.output_tokens, cache_read_tokens = given.cache_read_tokens,
+      cache_write_tokens = given.cache_write_tokens, lease_until = given.lease_until
+    FROM unnest(
+      ${of(timestamptz, createdAt)},
+      ${of(textOid, ({ id }) => id)},
+      ${of(int4, ({ inputTokens }) => inputTokens)},
+      ${of(int4, ({ outputTokens }) => outputTokens)},
+      ${of(int4, ({ cacheReadTokens }) => cacheReadTokens)},
+      ${of(int4, ({ cacheWriteTokens }) => cacheWriteTokens)},
+      ${of(timestamptz, ({ leaseUntil }) => leaseUntil)}
+    ) AS given (created_at, id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, lease_until)
+    WHERE r.state = 'running' AND r.id = given.id AND r.created_at = given.created_at
+      AND r.created_at BETWEEN ${new Date(Math.min(...times))} AND ${new Date(Math.max(...times))}`
+}

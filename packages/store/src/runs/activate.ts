@@ -1,0 +1,88 @@
+import type { PgClient } from "@effect/sql-pg"
+import { CheckReport, type Ids, ModelId, RevisionId, type Verification } from "@seatrial/domain"
+import { Clock, Effect, Option, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { writeAudit } from "../audit.ts"
+import type { Runs } from "../Runs.ts"
+
+/** What of the trial goes into receipts: without a card the fingerprints mean nothing, so they stay out. */
+const verificationOf = (report: CheckReport): Verification => ({
+  checks: report.checks,
+  ...(report.fingerprint_card === null ? {} : { outputFingerprints: report.fingerprints, fingerprintCard: report.fingerprint_card })
+})
+
+/** Ends a run as `activated` in one transaction, and lets its revision serve where it is to. */
+export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["activate"] => {
+  // The model is locked first, so that two runs of one model cannot both become its active revision.
+  const lockRun = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, id: Schema.String, from: Schema.String }),
+    Result: Schema.Struct({
+      modelId: ModelId,
+      revisionId: RevisionId,
+      serve: Schema.Boolean,
+      phaseCount: Schema.Int,
+      hfRevision: Schema.String,
+      checks: Schema.NullOr(CheckReport),
+      earlier: Schema.NullOr(RevisionId)
+    }),
+    execute: ({ from, id, orgId }) => sql`
+      SELECT d.model_id AS "modelId", d.revision_id AS "revisionId", d.serve, d.phase_count AS "phaseCount", r.hf_revision AS "hfRevision", r.checks,
+        m.active_revision_id AS earlier
+      FROM models m
+      JOIN deployments d ON d.org_id = m.org_id AND d.model_id = m.id
+      JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+      WHERE d.org_id = ${orgId} AND d.id = ${id} AND d.phase = ${from} AND m.deleted_at IS NULL
+      FOR UPDATE OF m, d, r`
+  })
+  return Effect.fn("Runs.activate")(function* ({ from, id, orgId }) {
+    const now = yield* Clock.currentTimeMillis
+    const at = new Date(now)
+    return yield* Effect.gen(function* () {
+      const found = yield* lockRun({ orgId, id, from })
+      if (Option.isNone(found)) return false
+      const run = found.value
+      if (from !== "activating" && (run.serve || from !== "benchmarking")) return false
+      if (run.checks === null || !run.checks.passed) return yield* Effect.die(new Error(`The checks of ${run.revisionId} have not passed`))
+      yield* sql`
+        UPDATE deployments SET phase = 'activated', phase_since = ${at}, phase_count = phase_count + 1, ended_at = ${at}, updated_at = ${at}
+        WHERE org_id = ${orgId} AND id = ${id}`
+      yield* sql`
+        INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
+        VALUES (${orgId}, ${id}, ${run.phaseCount + 1}, 'activated', ${at}, ${run.serve ? "Serving" : "Verified"})`
+      if (run.serve) {
+        yield* sql`
+          UPDATE revisions SET status = 'superseded', updated_at = ${at}
+          WHERE org_id = ${orgId} AND model_id = ${run.modelId} AND status = 'active' AND id <> ${run.revisionId}`
+      }
+      yield* sql`
+        UPDATE revisions SET status = ${run.serve ? "active" : "draft"}, verification = ${sql.json(verificationOf(run.checks))}, verified_at = ${at},
+          updated_at = ${at}
+        WHERE org_id = ${orgId} AND id = ${run.revisionId}`
+      if (run.serve) {
+        yield* sql`
+          UPDATE models SET status = 'active', active_revision_id = ${run.revisionId}, hf_revision = ${run.hfRevision}, updated_at = ${at}
+          WHERE org_id = ${orgId} AND id = ${run.modelId}`
+        yield* writeAudit(sql, ids, {
+          orgId,
+          actorKind: "system",
+          resourceType: "model_config",
+          resourceId: run.modelId,
+          action: "activated",
+          before: { revision_id: run.earlier },
+          after: { revision_id: run.revisionId, deployment_id: id, hf_revision: run.hfRevision },
+          at: now
+        })
+        yield* sql`SELECT pg_notify('routes', ${run.revisionId})`
+      }
+      // The runs of the superseded revision have something to withdraw now.
+      yield* sql`
+        WITH work AS (
+          INSERT INTO outbox (org_id, deployment_id, created_at)
+          SELECT org_id, id, ${at} FROM deployments WHERE org_id = ${orgId} AND (id = ${id} OR (${run.serve} AND revision_id = ${run.earlier}))
+          RETURNING deployment_id
+        )
+        SELECT pg_notify('deployments', deployment_id) FROM work`
+      return true
+    }).pipe(sql.withTransaction, Effect.orDie)
+  })
+}

@@ -1,0 +1,41 @@
+import type { PgClient } from "@effect/sql-pg"
+import { canEnter, type Ids, isFinished, maxRequeues, type Phase } from "@seatrial/domain"
+import { Clock, Effect } from "effect"
+import type { Runs } from "../Runs.ts"
+import { activateRun } from "./activate.ts"
+
+/** Characters of a failure's text that are kept. */
+const failureLength = 500
+
+const fallsBack = (from: Phase, to: Phase) => to === "queued" && (from === "provisioning" || from === "booting")
+
+/** One compare-and-set on the phase, with its phase row and the operator's work in the same statement. */
+export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["enter"] => {
+  const activate = activateRun(sql, ids)
+  return Effect.fn("Runs.enter")(function* ({ failure, from, id, orgId, reason, to }) {
+    if (isFinished(from)) return false
+    if (!canEnter(from, to)) return yield* Effect.die(new Error(`A run cannot go from ${from} to ${to}`))
+    if (to === "activated") return yield* activate({ id, orgId, from })
+    const at = new Date(yield* Clock.currentTimeMillis)
+    const failed = to === "failed"
+    const text = (failure?.text ?? reason).slice(0, failureLength)
+    const rows = yield* Effect.orDie(sql`
+      WITH moved AS (
+        UPDATE deployments SET phase = ${to}, phase_since = ${at}, phase_count = phase_count + 1, updated_at = ${at},
+          requeues = requeues + ${fallsBack(from, to) ? 1 : 0},
+          ended_at = ${isFinished(to) ? at : null}::timestamptz,
+          failure_code = ${failed ? (failure?.code ?? "internal") : null},
+          failure_text = ${failed ? text : null}
+        WHERE org_id = ${orgId} AND id = ${id} AND phase = ${from} AND requeues < ${fallsBack(from, to) ? maxRequeues : maxRequeues + 1}
+        RETURNING org_id, id, phase_count
+      ),
+      entered AS (
+        INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) SELECT org_id, id, phase_count, ${to}, ${at}, ${reason} FROM moved
+      ),
+      work AS (
+        INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM moved
+      )
+      SELECT pg_notify('deployments', id) FROM moved`)
+    return rows.length > 0
+  })
+}

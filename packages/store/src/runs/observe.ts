@@ -1,0 +1,104 @@
+import type { PgClient } from "@effect/sql-pg"
+import {
+  Benchmark,
+  CheckReport,
+  DeploymentId,
+  Measured,
+  ModelId,
+  OrgId,
+  Phase,
+  RepositoryFacts,
+  RevisionId,
+  RevisionStatus,
+  ServingRequest,
+  ServingSettings,
+  Source,
+  UserId
+} from "@seatrial/domain"
+import { Effect, type Option, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { callableName, MillisFromDate } from "../columns.ts"
+import type { Run } from "../Runs.ts"
+
+const Interval = Schema.Struct({ low: Schema.Finite, high: Schema.Finite })
+const Estimate = Schema.Struct({
+  verdict: Schema.Literals(["fits", "tight"]),
+  host_class: Schema.String,
+  gpu_pool: Schema.String,
+  gpu_count: Schema.Int,
+  gpu_memory_bytes: Schema.Finite,
+  weights_bytes: Schema.Finite,
+  kv_cache_bytes: Schema.Finite,
+  kv_bytes_per_token: Schema.Finite,
+  overhead_bytes: Interval,
+  headroom_bytes: Interval,
+  max_context: Schema.Int,
+  concurrent_sequences: Schema.Finite,
+  calibrated: Schema.Boolean
+})
+
+const RunRow = Schema.Struct({
+  id: DeploymentId,
+  orgId: OrgId,
+  orgSlug: Schema.String,
+  modelId: ModelId,
+  model: Schema.String,
+  phase: Phase,
+  phaseSince: MillisFromDate,
+  requeues: Schema.Int,
+  failure: Schema.NullOr(Schema.Struct({ code: Schema.String, text: Schema.String })),
+  source: Source,
+  servingRequest: ServingRequest,
+  serve: Schema.Boolean,
+  startedBy: Schema.NullOr(UserId),
+  createdAt: MillisFromDate,
+  endedAt: Schema.NullOr(MillisFromDate),
+  revision: Schema.NullOr(
+    Schema.Struct({
+      id: RevisionId,
+      status: RevisionStatus,
+      facts: RepositoryFacts,
+      settings: ServingSettings,
+      engineVersion: Schema.String,
+      estimate: Estimate,
+      checks: Schema.NullOr(CheckReport),
+      measured: Schema.NullOr(Measured),
+      benchmark: Schema.NullOr(Benchmark)
+    })
+  ),
+  activeRevisionId: Schema.NullOr(RevisionId),
+  modelDeleted: Schema.Boolean,
+  olderRun: Schema.NullOr(DeploymentId),
+  endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String, reachable: Schema.Boolean })),
+  history: Schema.Array(Schema.Struct({ phase: Phase, at: Schema.Finite, reason: Schema.NullOr(Schema.String) }))
+})
+
+/** Reads all of a run in one statement, hence as of one moment. */
+export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effect.Effect<Option.Option<Run>>) => {
+  const find = SqlSchema.findOneOption({
+    Request: DeploymentId,
+    Result: RunRow,
+    execute: (id) => sql`
+      SELECT d.id, d.org_id AS "orgId", o.slug AS "orgSlug", d.model_id AS "modelId", ${sql.literal(callableName)} AS model, d.phase,
+        d.phase_since AS "phaseSince", d.requeues,
+        CASE WHEN d.failure_code IS NOT NULL THEN json_build_object('code', d.failure_code, 'text', d.failure_text) END AS failure,
+        json_strip_nulls(json_build_object('kind', 'model_hub', 'repo', m.hf_repo, 'ref', d.ref)) AS source,
+        d.serving AS "servingRequest", d.serve, d.started_by_user_id AS "startedBy", d.created_at AS "createdAt", d.ended_at AS "endedAt",
+        CASE WHEN r.id IS NOT NULL THEN json_build_object('id', r.id, 'status', r.status, 'facts', r.facts, 'settings', r.settings,
+          'engineVersion', r.engine_version, 'estimate', r.estimate, 'checks', r.checks, 'measured', r.measured, 'benchmark', r.benchmark) END AS revision,
+        m.active_revision_id AS "activeRevisionId", m.deleted_at IS NOT NULL AS "modelDeleted",
+        (SELECT older.id FROM deployments older
+          WHERE older.org_id = d.org_id AND older.model_id = d.model_id AND older.ended_at IS NULL AND (older.created_at, older.id) < (d.created_at, d.id)
+          ORDER BY older.created_at, older.id LIMIT 1) AS "olderRun",
+        coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod, 'reachable', e.reachable_at IS NOT NULL) ORDER BY e.url)
+          FROM endpoints e WHERE e.org_id = d.org_id AND e.revision_id = d.revision_id), '[]') AS endpoints,
+        (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
+          FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history
+      FROM deployments d
+      JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
+      JOIN organizations o ON o.id = d.org_id
+      LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+      WHERE d.id = ${id}`
+  })
+  return Effect.fn("Runs.observe")((id) => Effect.orDie(find(id)))
+}

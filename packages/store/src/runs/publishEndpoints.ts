@@ -1,0 +1,32 @@
+import { type PgClient, PgTypes } from "@effect/sql-pg"
+import { Clock, Effect, Result } from "effect"
+import type { Runs } from "../Runs.ts"
+
+const textArray = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
+
+/** Makes the revision's endpoints equal to the given ones. What stays keeps its reachability; who listens hears only of changes. */
+export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publishEndpoints"] =>
+  Effect.fn("Runs.publishEndpoints")(function* (id, orgId, endpoints) {
+    const at = new Date(yield* Clock.currentTimeMillis)
+    yield* Effect.orDie(sql`
+      WITH run AS (
+        SELECT org_id, id, revision_id FROM deployments WHERE org_id = ${orgId} AND id = ${id} AND revision_id IS NOT NULL FOR UPDATE
+      ),
+      wanted AS (
+        SELECT DISTINCT ON (url) url, pod
+        FROM unnest(${textArray(endpoints.map(({ url }) => url))}, ${textArray(endpoints.map(({ pod }) => pod))}) AS given (url, pod) ORDER BY url, pod
+      ),
+      gone AS (
+        DELETE FROM endpoints e USING run
+        WHERE e.org_id = run.org_id AND e.revision_id = run.revision_id AND NOT EXISTS (SELECT FROM wanted WHERE wanted.url = e.url) RETURNING 1
+      ),
+      put AS (
+        INSERT INTO endpoints (org_id, revision_id, url, pod, deployment_id, published_at)
+        SELECT run.org_id, run.revision_id, wanted.url, wanted.pod, run.id, ${at} FROM run, wanted
+        ON CONFLICT (revision_id, url) DO UPDATE SET pod = excluded.pod, deployment_id = excluded.deployment_id, published_at = excluded.published_at,
+          reachable_at = NULL
+        WHERE endpoints.pod <> excluded.pod
+        RETURNING 1
+      )
+      SELECT pg_notify('routes', run.revision_id) FROM run WHERE EXISTS (SELECT FROM gone) OR EXISTS (SELECT FROM put)`)
+  })

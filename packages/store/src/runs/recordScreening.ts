@@ -1,0 +1,48 @@
+import type { PgClient } from "@effect/sql-pg"
+import { type Ids, ModelId, RevisionId } from "@seatrial/domain"
+import { Clock, Effect, Option, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { writeAudit } from "../audit.ts"
+import type { Runs } from "../Runs.ts"
+
+/** Makes the run's draft revision from what screening found, once: a second call while the run still screens changes nothing. */
+export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["recordScreening"] => {
+  const lockRun = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
+    Result: Schema.Struct({ modelId: ModelId, revisionId: Schema.NullOr(RevisionId) }),
+    execute: ({ id, orgId }) => sql`
+      SELECT model_id AS "modelId", revision_id AS "revisionId" FROM deployments
+      WHERE org_id = ${orgId} AND id = ${id} AND phase = 'screening' FOR UPDATE`
+  })
+  return Effect.fn("Runs.recordScreening")(function* ({ engineVersion, estimate, facts, id, orgId, settings }) {
+    const now = yield* Clock.currentTimeMillis
+    const at = new Date(now)
+    const revisionId = yield* ids.make(RevisionId, now)
+    return yield* Effect.gen(function* () {
+      const run = yield* lockRun({ orgId, id })
+      if (Option.isNone(run)) return false
+      if (run.value.revisionId !== null) return true
+      const { modelId } = run.value
+      yield* sql`
+        INSERT INTO revisions (id, org_id, model_id, status, hf_repo, hf_revision, facts, settings, runtime, engine_version, estimate, dtype, quantization,
+          max_model_len, gpu_pool, gpu_count, created_at, updated_at)
+        VALUES (${revisionId}, ${orgId}, ${modelId}, 'draft', ${facts.repo}, ${facts.commit}, ${sql.json(facts)}, ${sql.json(settings)}, ${settings.runtime},
+          ${engineVersion}, ${sql.json(estimate)}, ${facts.config.dtype}, ${facts.config.quantization}, ${settings.max_context}, ${estimate.gpu_pool},
+          ${estimate.gpu_count}, ${at}, ${at})`
+      yield* sql`UPDATE deployments SET revision_id = ${revisionId}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`
+      yield* sql`UPDATE models SET hf_revision = ${facts.commit}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${modelId} AND active_revision_id IS NULL`
+      yield* writeAudit(sql, ids, {
+        orgId,
+        actorKind: "system",
+        resourceType: "model_config",
+        resourceId: revisionId,
+        action: "created",
+        before: null,
+        after: { model_id: modelId, deployment_id: id, hf_revision: facts.commit, settings, engine_version: engineVersion },
+        at: now
+      })
+      yield* sql`SELECT pg_notify('deployments', ${id})`
+      return true
+    }).pipe(sql.withTransaction, Effect.orDie)
+  })
+}
