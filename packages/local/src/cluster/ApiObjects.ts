@@ -1,4 +1,5 @@
 import { Clock, Context, Effect, Layer, Stream } from "effect"
+import { deleteOptions } from "./Deletion.ts"
 import type { Answer, Call, Handler } from "./Http.ts"
 import { at, isObject, type Json, type JsonObject, rfc3339, textAt } from "./Json.ts"
 import { apiVersionOf, type Kind } from "./Kind.ts"
@@ -12,7 +13,7 @@ import { selection } from "./Selector.ts"
 import { applied } from "./ServerSideApply.ts"
 import { table, wantsTable } from "./Table.ts"
 import { watch } from "./Watch.ts"
-import { deleteOptions, type Patch, type Target, type WriteOptions, Writes } from "./Writes.ts"
+import { type Patch, type Target, type WriteOptions, Writes } from "./Writes.ts"
 
 /** Where a resource path leads; without a name it means the collection. */
 const targetOf = (kinds: Kinds["Service"], path: ReadonlyArray<string>): (Target & { readonly everywhere: boolean }) | undefined => {

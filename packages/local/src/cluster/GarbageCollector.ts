@@ -1,5 +1,5 @@
 import { Effect, Layer, Queue } from "effect"
-import { at, isObject, type JsonObject, listAt, put, textAt } from "./Json.ts"
+import { at, isObject, type Json, type JsonObject, listAt, put, textAt } from "./Json.ts"
 import { Kinds } from "./Kinds.ts"
 import { ObjectStore, type Stored } from "./ObjectStore.ts"
 import { definitionFinalizer, Writes } from "./Writes.ts"
@@ -32,18 +32,11 @@ export const layerGarbageCollector = Layer.effectDiscard(
         options
       )
     }
+    const nonEmpty = (list: ReadonlyArray<Json>) => (list.length === 0 ? undefined : list)
     const unfinalized = (name: string) => (object: JsonObject) =>
-      put(
-        object,
-        ["metadata", "finalizers"],
-        finalizers(object).filter((one) => one !== name)
-      )
+      put(object, ["metadata", "finalizers"], nonEmpty(finalizers(object).filter((one) => one !== name)))
     const disowned = (gone: (uid: string) => boolean) => (object: JsonObject) =>
-      put(
-        object,
-        ["metadata", "ownerReferences"],
-        listAt(object, "metadata", "ownerReferences").filter((one) => !gone(textAt(one, "uid")))
-      )
+      put(object, ["metadata", "ownerReferences"], nonEmpty(listAt(object, "metadata", "ownerReferences").filter((one) => !gone(textAt(one, "uid")))))
 
     /** Everything that is due for one object. */
     const tend = Effect.fnUntraced(function* (one: Stored, dependents: ReadonlyMap<string, ReadonlyArray<Stored>>) {

@@ -227,7 +227,10 @@ export class ObjectStore extends Context.Service<
             if (mutation.to === "put" && uids.size >= mostObjects && !uids.has(mutation.object.uid)) {
               return yield* new KubeStatus({ code: 403, reason: "Forbidden", message: `the cluster holds at most ${mostObjects} objects` })
             }
-            if (options?.dryRun === true) return mutation.to === "put" ? { ...mutation.object, version: newest } : mutation.object
+            if (options?.dryRun === true) {
+              const current = uids.get(mutation.object.uid)
+              return current === undefined ? { ...mutation.object, version: newest } : withVersion(mutation.object, current.version)
+            }
             return yield* guarded(store(mutation))
           }).pipe(lock.withPermits(1))
       })

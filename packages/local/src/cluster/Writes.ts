@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { Clock, Context, Effect, Layer } from "effect"
 import { admit, firstStatus, fixedCauses } from "./Admission.ts"
+import { type DeleteOptions, deletion } from "./Deletion.ts"
 import { afterUpdate, type Writer } from "./FieldOwnership.ts"
 import { at, equal, fieldsAt, isList, type Json, type JsonObject, listAt, put, rfc3339, textAt, without } from "./Json.ts"
 import { apiVersionOf, builtInKinds, hasStatus, type Kind } from "./Kind.ts"
@@ -23,15 +24,6 @@ export interface WriteOptions {
   readonly manager: string
 }
 
-export interface DeleteOptions {
-  readonly dryRun: boolean
-  readonly uid: string
-  readonly resourceVersion: string
-  /** In seconds. */
-  readonly grace: number | undefined
-  readonly propagation: string
-}
-
 /** What a patch makes of the current object; the managed fields as well, where it decides on them itself. */
 export type Patch = (current: JsonObject, writer: Writer) => Effect.Effect<{ readonly object: JsonObject; readonly managed?: Json }, KubeStatus>
 
@@ -42,7 +34,6 @@ const letters = "bcdfghjklmnpqrstvwxz2456789"
 const suffix = (): string => [...randomBytes(5)].map((byte) => letters[byte % letters.length]).join("")
 
 const namespaceKind = builtInKinds.find(({ plural }) => plural === "namespaces")
-const systemNamespaces = ["default", "kube-system", "kube-public", "kube-node-lease"]
 
 const writer = (target: Target, options: WriteOptions, time: string): Writer => ({
   manager: options.manager,
@@ -227,45 +218,6 @@ export class Writes extends Context.Service<
         return released ? { to: "remove", object: { ...outcome, version: current.version } } : { to: "put", object: outcome }
       })
 
-      const remove = Effect.fnUntraced(function* (
-        target: Omit<Target, "subresource">,
-        current: Stored,
-        options: DeleteOptions
-      ): Effect.fn.Return<Mutation, KubeStatus> {
-        const { kind, name } = target
-        if (options.uid !== "" && options.uid !== current.uid) {
-          return yield* KubeStatus.conflict(kind, name, `Precondition failed: UID in precondition: ${options.uid}, UID in object meta: ${current.uid}`)
-        }
-        if (options.resourceVersion !== "" && options.resourceVersion !== String(current.version)) {
-          return yield* KubeStatus.conflict(
-            kind,
-            name,
-            `Precondition failed: ResourceVersion in precondition: ${options.resourceVersion}, ResourceVersion in object meta: ${current.version}`
-          )
-        }
-        if (kind === namespaceKind && systemNamespaces.includes(name)) return yield* KubeStatus.forbidden(kind, name, "this namespace may not be deleted")
-        const { object } = current
-        const now = yield* Clock.currentTimeMillis
-        const grace = graceOf(kind, object, options.grace)
-        const deleting = at(object, "metadata", "deletionTimestamp") !== undefined
-        const extra = options.propagation === "Foreground" ? ["foregroundDeletion"] : options.propagation === "Orphan" ? ["orphan"] : []
-        const finalizers = deleting ? listAt(object, "metadata", "finalizers") : [...new Set([...listAt(object, "metadata", "finalizers"), ...extra])]
-        const waits = finalizers.length > 0 || (kind === namespaceKind && listAt(object, "spec", "finalizers").length > 0)
-        if (grace === 0 && !waits) return { to: "remove", object: current }
-        const remaining = at(object, "metadata", "deletionGracePeriodSeconds")
-        if (deleting && (typeof remaining !== "number" || remaining <= grace)) return { to: "keep", object: current }
-        const generation = at(object, "metadata", "generation")
-        const metadata: JsonObject = {
-          ...fieldsAt(object, "metadata"),
-          ...(finalizers.length > 0 ? { finalizers } : {}),
-          ...(typeof generation === "number" ? { generation: generation + 1 } : {}),
-          deletionTimestamp: rfc3339(now + grace * 1_000),
-          deletionGracePeriodSeconds: grace
-        }
-        const marked = { ...object, metadata }
-        return { to: "put", object: { ...current, object: kind === namespaceKind ? put(marked, ["status", "phase"], "Terminating") : marked } }
-      })
-
       const found = ({ kind, name, namespace }: Omit<Target, "subresource">) =>
         Effect.suspend(() => {
           const current = store.get(kind.stored, namespace, name)
@@ -325,7 +277,7 @@ export class Writes extends Context.Service<
         remove: Effect.fnUntraced(function* (target, options) {
           let gone = false
           const decide = found(target).pipe(
-            Effect.flatMap((current) => remove(target, current, options)),
+            Effect.flatMap((current) => deletion(target, current, options)),
             Effect.tap((mutation) => Effect.sync(() => (gone = mutation.to === "remove")))
           )
           const stored = yield* store.write(decide, options)
@@ -334,29 +286,4 @@ export class Writes extends Context.Service<
       })
     })
   )
-}
-
-const graceOf = (kind: Kind, object: JsonObject, asked: number | undefined): number => {
-  if (kind.custom || kind.kind !== "Pod") return 0
-  const phase = textAt(object, "status", "phase")
-  if (textAt(object, "spec", "nodeName") === "" || phase === "Succeeded" || phase === "Failed") return 0
-  const own = at(object, "spec", "terminationGracePeriodSeconds")
-  return asked ?? (typeof own === "number" ? own : 30)
-}
-
-/** Reads `DeleteOptions` from a request's body and query. */
-export const deleteOptions = (kind: Kind, body: Json | undefined, query: URLSearchParams): DeleteOptions => {
-  const grace = at(body, "gracePeriodSeconds") ?? (query.has("gracePeriodSeconds") ? Number(query.get("gracePeriodSeconds")) : undefined)
-  const orphan = at(body, "orphanDependents")
-  return {
-    dryRun: query.get("dryRun") === "All" || listAt(body, "dryRun").includes("All"),
-    uid: textAt(body, "preconditions", "uid"),
-    resourceVersion: textAt(body, "preconditions", "resourceVersion"),
-    grace: typeof grace === "number" ? grace : undefined,
-    // Jobs keep their pods unless told otherwise, as they have since before there was a choice.
-    propagation:
-      textAt(body, "propagationPolicy") ||
-      query.get("propagationPolicy") ||
-      (orphan === true || (kind.group === "batch" && orphan === undefined) ? "Orphan" : "Background")
-  }
 }

@@ -2,10 +2,11 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { Cause, Effect, FiberSet, Stream } from "effect"
 import type { Answer, Call, Handler } from "./Http.ts"
 import { KubeStatus } from "./KubeStatus.ts"
+import { fromProtobuf } from "./protobuf.ts"
 
 const mostBytes = 3 * 1_024 * 1_024
 
-const readBody = (request: IncomingMessage): Effect.Effect<string, KubeStatus> =>
+const readBody = (request: IncomingMessage): Effect.Effect<Buffer, KubeStatus> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let size = 0
@@ -17,7 +18,7 @@ const readBody = (request: IncomingMessage): Effect.Effect<string, KubeStatus> =
       resume(
         size > mostBytes
           ? Effect.fail(new KubeStatus({ code: 413, reason: "RequestEntityTooLarge", message: `Request entity too large: limit is ${mostBytes}` }))
-          : Effect.succeed(Buffer.concat(chunks).toString("utf8"))
+          : Effect.succeed(Buffer.concat(chunks))
       )
     )
     request.on("error", () => resume(Effect.fail(KubeStatus.badRequest("the request's body ended early"))))
@@ -48,10 +49,19 @@ const send = Effect.fnUntraced(function* (response: ServerResponse, answer: Answ
   response.end(body)
 })
 
+const protobuf = "application/vnd.kubernetes.protobuf"
+
+const textOf = (mediaType: string, bytes: Buffer): Effect.Effect<string, KubeStatus> => {
+  if (mediaType !== protobuf || bytes.length === 0) return Effect.succeed(bytes.toString("utf8"))
+  const object = fromProtobuf(bytes)
+  const message = "the body of the request was in an unknown format - this server takes JSON and YAML, and protobuf for a few kinds only"
+  return object === undefined ? Effect.fail(new KubeStatus({ code: 415, reason: "UnsupportedMediaType", message })) : Effect.succeed(JSON.stringify(object))
+}
+
 const callOf = Effect.fnUntraced(function* (request: IncomingMessage, authorize: (path: string, token: string) => string | undefined) {
   const url = new URL(request.url ?? "/", "http://localhost")
   const path = authorize(url.pathname, /^Bearer (.+)$/i.exec(request.headers.authorization ?? "")?.[1] ?? "")
-  const body = yield* readBody(request)
+  const bytes = yield* readBody(request)
   if (path === undefined) return yield* new KubeStatus({ code: 401, reason: "Unauthorized", message: "Unauthorized" })
   const segments = yield* Effect.try({
     try: () =>
@@ -61,13 +71,15 @@ const callOf = Effect.fnUntraced(function* (request: IncomingMessage, authorize:
         .map(decodeURIComponent),
     catch: () => KubeStatus.badRequest("the request's path is not well formed")
   })
+  const mediaType = (request.headers["content-type"] ?? "application/json").split(";")[0]?.trim() ?? ""
+  const body = yield* textOf(mediaType, bytes)
   const call: Call = {
     method: request.method ?? "GET",
     path: segments,
     prefix: url.pathname.slice(0, url.pathname.length - path.length),
     query: url.searchParams,
     accept: request.headers.accept ?? "",
-    mediaType: (request.headers["content-type"] ?? "application/json").split(";")[0]?.trim() ?? "",
+    mediaType: mediaType === protobuf ? "application/json" : mediaType,
     userAgent: request.headers["user-agent"] ?? "",
     body
   }
