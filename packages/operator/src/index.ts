@@ -1,3 +1,5 @@
+export { Operator } from "./Operator.ts"
+export { operatorSettings } from "./OperatorSettings.ts"
 export { customResourceDefinitions } from "./resources/customResourceDefinitions.ts"
 export { HostClassResource, HostClassSpec } from "./resources/HostClassResource.ts"
 export { ModelDeployment, ModelDeploymentSpec, ModelDeploymentStatus } from "./resources/ModelDeployment.ts"

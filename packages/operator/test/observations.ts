@@ -159,7 +159,8 @@ export const observed: Observation = {
   freeSlots: 1,
   ahead: 0,
   work: { running: null, ended: null },
-  drainingSince: null
+  drainingSince: null,
+  released: true
 }
 
 /** An observation of a run in that phase, with what else differs. */

@@ -22,7 +22,7 @@ export const workload = (budget: number, maxContext: number, kvTokens: number | 
     maxContext >= 1_536 ? { input: 1_024, output: 256 } : { input: Math.max(1, Math.floor(maxContext / 2)), output: Math.max(2, Math.floor(maxContext / 8)) }
   const inputTokens = short ? Math.min(whole.input, 128) : whole.input
   const outputTokens = short ? Math.min(whole.output, 32) : whole.output
-  const slots = settings.engine_flags?.["max_num_seqs"]
+  const slots = settings.engine_flags?.max_num_seqs
   const most = Math.min(
     short ? 8 : 64,
     Math.floor((kvTokens ?? Number.POSITIVE_INFINITY) / (inputTokens + outputTokens)),

@@ -18,6 +18,8 @@ export type Action = Data.TaggedEnum<{
   Publish: { readonly endpoints: ReadonlyArray<Endpoint> }
   Enter: { readonly to: Phase; readonly reason: string; readonly failure: Failure | null }
   Activate: None
+  /** The cluster holds nothing of the run any more. */
+  Release: None
 }>
 export const Action = Data.taggedEnum<Action>()
 

@@ -74,4 +74,6 @@ export interface Observation {
   readonly work: { readonly running: WorkKind | null; readonly ended: WorkEnded | null }
   /** Since when its revision has been seen superseded. */
   readonly drainingSince: number | null
+  /** Whether it was said already that the cluster holds nothing of the run any more. */
+  readonly released: boolean
 }

@@ -57,6 +57,15 @@ const candidate = (seen: Observation, now: number): Decision => {
   return act("Verified. Its GPUs are free.", ...withdraw(seen), ...removePod(seen))
 }
 
+/** Whether nothing of the run is left in the cluster but its record, and that was not said yet. */
+const isGone = ({ fetch, pod, released, resource, run }: Observation): boolean =>
+  !released &&
+  pod === null &&
+  fetch._tag === "Absent" &&
+  run.endpoints.length === 0 &&
+  (run.phase !== "activated" || run.modelDeleted || run.revision?.status !== "active") &&
+  (resource === null || resource.mirroredPhase === run.phase)
+
 /** A finished run never changes; what is left to do is about its engine. */
 export const finished = (seen: Observation, now: number): Decision => {
   const { run } = seen
@@ -71,5 +80,6 @@ export const finished = (seen: Observation, now: number): Decision => {
             ? draining(seen, now, "Replaced by a newer revision.")
             : candidate(seen, now)
   const stray = run.phase === "activated" && seen.fetch._tag !== "Absent" && seen.fetch._tag !== "Leaving" ? [Action.RemoveFetch()] : []
-  return { ...decision, actions: [...decision.actions, ...stray] }
+  const actions = [...decision.actions, ...stray]
+  return { ...decision, actions: actions.length === 0 && decision.lookAgainAt === null && isGone(seen) ? [Action.Release()] : actions }
 }

@@ -264,6 +264,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       "remove pod pod-1"
     ],
+    ["once nothing is left, that is said", seen("failed", { released: false, resource: { uid: "mdep-1", mirroredPhase: "failed" } }), 0, "Release"],
     ["a deleted record stays deleted", seen("failed", { resource: null }), 0, ""],
     ["a run of a deleted model ends", seen("checking", { pod }, { modelDeleted: true }), 0, "enter cancelled"]
   ]

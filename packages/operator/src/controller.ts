@@ -1,0 +1,75 @@
+import type { DeploymentId } from "@seatrial/domain"
+import type { KubeObject } from "@seatrial/kube"
+import { fromKey, type Reflector, WorkQueue } from "@seatrial/kube"
+import { HostClasses, Runs } from "@seatrial/store"
+import { Effect, Option, Stream } from "effect"
+import { watchCluster } from "./gather/Cluster.ts"
+import type { Draining } from "./gather/gather.ts"
+import { makePool } from "./gather/Pool.ts"
+import type { OperatorSettings } from "./OperatorSettings.ts"
+import { reconcile } from "./reconcile.ts"
+import { toPodClass } from "./resources/HostClassResource.ts"
+import { deploymentOf, deploymentOfName } from "./resources/objectNames.ts"
+import { makeBackground } from "./work/Background.ts"
+
+/**
+ * Drives every run for as long as its scope: a pass over a run whenever its row, its custom resource, its pods, its Job or what it waits for changes, and when a decision
+ * asked for the time. Never ends by itself; fails where a watch is denied or a kind does not exist.
+ */
+export const control = Effect.fnUntraced(function* (settings: OperatorSettings) {
+  const runs = yield* Runs
+  const hostClasses = yield* HostClasses
+  const cluster = yield* watchCluster(settings.namespace)
+  const pool = makePool()
+  const draining: Draining = new Map()
+  const background = yield* makeBackground((id) => queue.add(id))
+  const reconciler = {
+    cluster,
+    pool,
+    draining,
+    released: new Set<DeploymentId>(),
+    background,
+    settings,
+    look: (id: DeploymentId): Effect.Effect<void> => queue.add(id)
+  }
+  const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({ concurrency: settings.concurrency, work: (id: DeploymentId) => reconcile(reconciler, id) })
+
+  const mirrorClasses = Effect.gen(function* () {
+    const objects = yield* cluster.hostClasses.list()
+    yield* hostClasses.replaceAll(objects.flatMap((object) => Option.toArray(Option.map(toPodClass(object), ({ hostClass }) => hostClass))))
+    return Option.none()
+  })
+  const classQueue = yield* WorkQueue.make({ concurrency: 1, work: (_: "all") => mirrorClasses })
+  yield* classQueue.add("all")
+
+  const lookAt = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)
+  const lookAll = (ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, queue.add, { discard: true })
+  const lookLive = Effect.flatMap(runs.live, lookAll)
+  const onChange = <A extends KubeObject, E>(reflector: Reflector<A>, look: (name: string) => Effect.Effect<void, E>) =>
+    Stream.runForEach(reflector.changes, (key) => look(fromKey(key).name))
+  const byName = (name: string) => lookAt(deploymentOfName(name))
+  const onNode = Effect.fnUntraced(function* (name: string) {
+    yield* lookAll(pool.queued())
+    for (const pod of yield* cluster.pods.list()) if (pod.spec?.nodeName === name) yield* lookAt(deploymentOf(pod.metadata.labels))
+  })
+
+  yield* Effect.logInfo(`the operator drives namespace ${settings.namespace}`)
+  return yield* Effect.all(
+    [
+      Stream.runForEach(runs.changes, queue.add),
+      onChange(cluster.deployments, byName),
+      onChange(cluster.jobs, byName),
+      // A pod that goes may be what a queued run waits for.
+      onChange(cluster.pods, (name) =>
+        Effect.andThen(
+          byName(name),
+          Effect.suspend(() => lookAll(pool.queued()))
+        )
+      ),
+      onChange(cluster.nodes, onNode),
+      onChange(cluster.hostClasses, () => Effect.andThen(classQueue.add("all"), lookLive)),
+      lookLive
+    ],
+    { concurrency: "unbounded", discard: true }
+  ).pipe(Effect.andThen(Effect.never))
+})

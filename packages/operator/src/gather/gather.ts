@@ -1,0 +1,93 @@
+import type { HostClass } from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
+import { KubeClient, type Pod } from "@seatrial/kube"
+import type { Run } from "@seatrial/store"
+import { Clock, Effect, Option } from "effect"
+import { bootRestarts } from "../decide/limits.ts"
+import type { Observation } from "../decide/Observation.ts"
+import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
+import type { ModelDeployment } from "../resources/ModelDeployment.ts"
+import { deploymentLabel, enginePodName, fetchJobName, objectName, roleLabel } from "../resources/objectNames.ts"
+import type { Background } from "../work/Background.ts"
+import type { Cluster } from "./Cluster.ts"
+import { fetchSeen } from "./fetchSeen.ts"
+import type { Pool } from "./Pool.ts"
+import { podSeen } from "./podSeen.ts"
+
+/** What a pass reads, before the pool is asked: `observe` adds that in the same instant as the decision is made. */
+export interface Gathered {
+  readonly run: Run
+  readonly resource: ModelDeployment | null
+  readonly podClass: PodClass | null
+  readonly hostClasses: ReadonlyArray<HostClass>
+  readonly observe: () => Observation
+}
+
+/** Since when revisions have been seen superseded; only a memory, so that a restart at worst drains for a little longer. */
+export type Draining = Map<Run["id"], number>
+
+export interface GatherFrom {
+  readonly cluster: Cluster
+  readonly pool: Pool
+  readonly background: Background
+  readonly draining: Draining
+  /** Runs that were released lately. */
+  readonly released: Set<Run["id"]>
+}
+
+const logTail = 200
+
+/** Reads the world once for one run. */
+export const gather = Effect.fnUntraced(function* (
+  { background, cluster, draining, pool, released }: GatherFrom,
+  run: Run
+): Effect.fn.Return<Gathered, never, KubeClient> {
+  const kube = yield* KubeClient
+  const { namespace } = cluster
+  const now = yield* Clock.currentTimeMillis
+  const resource = Option.getOrNull(yield* cluster.deployments.get(objectName(run.id), namespace))
+  const job = Option.getOrUndefined(yield* cluster.jobs.get(fetchJobName(run.id), namespace))
+  const own = yield* cluster.pods.listByLabel(deploymentLabel, run.id)
+  const enginePod = own.find((pod: Pod) => pod.metadata.name === enginePodName(run.id))
+  const nodes = yield* cluster.nodes.list()
+  const pods = yield* cluster.pods.list()
+  const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
+  const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
+  const pod =
+    enginePod === undefined
+      ? null
+      : podSeen(
+          enginePod,
+          nodes.find((node) => node.metadata.name === enginePod.spec?.nodeName)
+        )
+  const work = yield* background.seen(run.id)
+
+  const ended = run.phase === "booting" && pod !== null && !pod.ready && pod.restarts >= bootRestarts
+  const bootLog = ended ? yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: logTail }), () => Effect.succeed("")) : null
+
+  if (run.revision?.status !== "superseded") draining.delete(run.id)
+  else if (!draining.has(run.id)) draining.set(run.id, now)
+
+  const seen = {
+    run,
+    resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
+    podClass,
+    engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
+    fetch: fetchSeen(
+      job,
+      own.filter((candidate: Pod) => candidate.metadata.labels?.[roleLabel] === "fetch")
+    ),
+    pod,
+    bootLog,
+    work,
+    drainingSince: draining.get(run.id) ?? null,
+    released: released.has(run.id)
+  }
+  return {
+    run,
+    resource,
+    podClass,
+    hostClasses: classes.map(({ hostClass }) => hostClass),
+    observe: () => ({ ...seen, ...pool.view(run, podClass, nodes, pods) })
+  }
+})

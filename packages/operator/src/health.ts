@@ -1,0 +1,16 @@
+import { createServer } from "node:http"
+import { NodeHttpServer } from "@effect/platform-node"
+import { Config, Effect, Layer } from "effect"
+import { HttpRouter, HttpServerResponse } from "effect/http"
+import { PrometheusMetrics } from "effect/observability"
+
+const ok = Effect.succeed(HttpServerResponse.text("ok\n"))
+
+const routes = Layer.mergeAll(HttpRouter.add("GET", "/healthz", ok), HttpRouter.add("GET", "/readyz", ok), PrometheusMetrics.layerHttp({ path: "/metrics" }))
+
+/** `/healthz`, `/readyz` and `/metrics` on `OPERATOR_PORT`; nothing where that is 0. An operator that stands by is healthy too. */
+export const layerHealth = Layer.unwrap(
+  Effect.map(Config.Int("OPERATOR_PORT").pipe(Config.withDefault(9090)), (port) =>
+    port === 0 ? Layer.empty : HttpRouter.serve(routes, { disableLogger: true }).pipe(Layer.provide(NodeHttpServer.layer(createServer, { port })))
+  )
+)

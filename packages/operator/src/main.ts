@@ -1,0 +1,22 @@
+import { NodeRuntime } from "@effect/platform-node"
+import { Ids } from "@seatrial/domain"
+import { Hub } from "@seatrial/hub"
+import { layerKubeClient } from "@seatrial/kube"
+import { Database, HostClasses, HubConnections, Runs } from "@seatrial/store"
+import { Config, Layer, Logger } from "effect"
+import { layerHealth } from "./health.ts"
+import { Operator } from "./Operator.ts"
+
+const layerKube = layerKubeClient({ kubeconfig: Config.String("KUBECONFIG").pipe(Config.withDefault(undefined)) })
+
+const layerStore = Layer.mergeAll(Runs.layerSql, HostClasses.layerSql).pipe(
+  Layer.provideMerge(HubConnections.layerSql),
+  Layer.provideMerge([Database.layerMigrated, Ids.layer])
+)
+
+Layer.mergeAll(Operator.layer, layerHealth).pipe(
+  Layer.provide([layerStore, Hub.layer, layerKube]),
+  Layer.provide(Logger.layer([Logger.consoleJson])),
+  Layer.launch,
+  NodeRuntime.runMain
+)

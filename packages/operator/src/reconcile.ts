@@ -1,0 +1,96 @@
+import { type DeploymentId, isFinished } from "@seatrial/domain"
+import type { Hub } from "@seatrial/hub"
+import type { KubeClient, KubeError } from "@seatrial/kube"
+import { Runs } from "@seatrial/store"
+import { Clock, Duration, Effect, Option } from "effect"
+import type { HttpClient } from "effect/http"
+import { applyActions } from "./apply/apply.ts"
+import { mirror } from "./apply/mirror.ts"
+import type { Decision } from "./decide/Decision.ts"
+import { decide } from "./decide/decide.ts"
+import type { Observation } from "./decide/Observation.ts"
+import { type Gathered, type GatherFrom, gather } from "./gather/gather.ts"
+import type { OperatorSettings } from "./OperatorSettings.ts"
+import { screenRepository } from "./work/screenRepository.ts"
+import { benchmarkEngine, checkEngine, measureEngine } from "./work/tryEngine.ts"
+import type { WorkRefused, WorkUnavailable } from "./work/WorkResult.ts"
+
+export interface Reconciler extends GatherFrom {
+  readonly settings: OperatorSettings
+  /** Asks for a pass over another run. */
+  readonly look: (id: DeploymentId) => Effect.Effect<void>
+}
+
+type Services = Runs | KubeClient | Hub | HttpClient.HttpClient
+
+/** After a write that changes what the next decision sees. */
+const atOnce = Option.some(Duration.zero)
+/** After a status write that met a newer version; the watch is usually quicker. */
+const soon = Option.some(Duration.seconds(1))
+/** After the API server refused an object; somebody has to change something first. */
+const later = Option.some(Duration.seconds(10))
+
+const isRefused = (error: KubeError) => error.reason === "Invalid" || error.reason === "Denied" || error.reason === "NotFound"
+
+/** The background work that the decision wants. */
+const startWork = (
+  { hostClasses, podClass, run }: Gathered,
+  seen: Observation,
+  decision: Decision,
+  namespace: string
+): Effect.Effect<void, WorkRefused | WorkUnavailable, Services> => {
+  if (decision.work === "screening") return screenRepository(run, hostClasses)
+  const { engine, pod } = seen
+  if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null)
+    return Effect.die(new Error(`${run.id} has no engine to try`))
+  const trial = { run, revision: run.revision, podClass, engine, namespace, pod: pod.name, url: pod.url }
+  return decision.work === "checking" ? checkEngine(trial) : decision.work === "measuring" ? measureEngine(trial) : benchmarkEngine(trial)
+}
+
+/** One pass over one run: reads the world, decides, and applies. The time after which to look again, if time alone may change the answer. */
+export const reconcile = Effect.fn("reconcile")(function* (
+  reconciler: Reconciler,
+  id: DeploymentId
+): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Services> {
+  const { background, draining, look, pool, released, settings } = reconciler
+  const runs = yield* Runs
+  const found = yield* runs.observe(id)
+  if (Option.isNone(found)) {
+    pool.forget(id)
+    draining.delete(id)
+    yield* background.forget(id)
+    return Option.none()
+  }
+  const run = found.value
+  const gathered = yield* gather(reconciler, run)
+  const now = yield* Clock.currentTimeMillis
+
+  // Without a pause in between, so that no other run is let through on the same GPUs.
+  const seen = gathered.observe()
+  const decision = decide(seen, now)
+  const entered = decision.actions.findLast((action) => action._tag === "Enter")
+  pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase)
+
+  const moves = decision.actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish")
+  const refused = yield* applyActions(gathered, decision.actions, settings).pipe(
+    Effect.as(null),
+    Effect.catchIf(isRefused, (error) => Effect.as(Effect.logWarning(`the API server refuses an object of ${id}: ${error.message}`), error.message))
+  )
+  if (decision.actions.some(({ _tag }) => _tag === "Release")) {
+    // Forgetting them only costs a write that changes nothing.
+    if (released.size >= 10_000) released.clear()
+    released.add(id)
+  }
+  const context = yield* Effect.context<Services>()
+  yield* background.want(id, decision.work, Effect.suspend(() => startWork(gathered, seen, decision, settings.namespace)).pipe(Effect.provideContext(context)))
+  if (isFinished(run.phase)) yield* Effect.forEach(pool.behind(id), look, { discard: true })
+  if (run.phase === "queued" && moves) yield* Effect.forEach(pool.queued(), look, { discard: true })
+  if (moves && refused === null) return atOnce
+
+  if (gathered.resource !== null) {
+    const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
+    if (!(yield* mirror({ run, pod: seen.pod, resource: gathered.resource, message, now }))) return soon
+  }
+  if (refused !== null) return later
+  return decision.lookAgainAt === null ? Option.none() : Option.some(Duration.millis(Math.max(0, decision.lookAgainAt - now)))
+})
