@@ -49,7 +49,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     })
 
   const commit = (pending: ReadonlyArray<Pending<Row>>): Effect.Effect<void> =>
-    options.commit(pending.map(({ row }) => row)).pipe(
+    Effect.suspend(() => options.commit(pending.map(({ row }) => row))).pipe(
       Effect.retry({ while: isTransient, schedule: patience }),
       Effect.exit,
       Effect.flatMap((exit): Effect.Effect<void> => {
