@@ -4,7 +4,7 @@ import type { Cause } from "./KubeStatus.ts"
 import { pruned, violations, withDefaults } from "./StructuralSchema.ts"
 
 /** What admission made of an object, and what is wrong with it. */
-export interface Admitted {
+interface Admitted {
   readonly object: JsonObject
   readonly unknown: ReadonlyArray<string>
   readonly causes: ReadonlyArray<Cause>
@@ -85,7 +85,8 @@ const builtInDefaults = (kind: Kind, object: JsonObject): JsonObject => {
       return { ...object, spec: podSpec(spec, "Always") }
     case "Job": {
       const uid = textAt(object, "metadata", "uid")
-      const owned = { "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": textAt(object, "metadata", "name") }
+      const name = textAt(object, "metadata", "name")
+      const owned = { "batch.kubernetes.io/controller-uid": uid, "controller-uid": uid, "batch.kubernetes.io/job-name": name, "job-name": name }
       const template = fieldsAt(spec, "template")
       const labels = { ...fieldsAt(template, "metadata", "labels"), ...owned }
       return {
@@ -222,7 +223,7 @@ export const firstStatus = (kind: Kind, object: JsonObject, time: string): Json 
 }
 
 /** A definition is served as soon as it is stored. */
-export const definitionStatus = (definition: JsonObject, time: string): Json => ({
+const definitionStatus = (definition: JsonObject, time: string): Json => ({
   acceptedNames: fieldsAt(definition, "spec", "names"),
   conditions: [
     { type: "NamesAccepted", status: "True", reason: "NoConflicts", message: "no conflicts found", lastTransitionTime: time },

@@ -110,7 +110,7 @@ const isItem = (step: string, item: Json): boolean => {
   return step.startsWith("v:") ? equal(wanted, item) : isObject(wanted) && equal(wanted, identity(Object.keys(wanted), item))
 }
 
-export const valueAt = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>): Json | undefined => {
+const valueAt = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>): Json | undefined => {
   if (step === undefined) return value
   if (step.startsWith("f:")) return valueAt(at(value, step.slice(2)), rest)
   return isList(value)

@@ -9,7 +9,7 @@ export interface Cause {
 }
 
 /** What names an object in a message: `group` is empty for the core group. */
-export interface Named {
+interface Named {
   readonly group: string
   readonly plural: string
   readonly kind: string

@@ -2,7 +2,7 @@ import { at, fieldsAt, type Json, type JsonObject, listAt } from "./Json.ts"
 import type { Kind } from "./Kind.ts"
 
 /** How the elements of a list are told apart: by the values of key fields, by themselves, or not at all (the list is one value). */
-export type ListType = { readonly keys: ReadonlyArray<string> } | "set" | "atomic"
+type ListType = { readonly keys: ReadonlyArray<string> } | "set" | "atomic"
 
 /** What merging must know about a place in an object. */
 export interface Shape {

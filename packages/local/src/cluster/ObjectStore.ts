@@ -1,4 +1,4 @@
-import { type Cause, Context, Effect, Layer, Queue, Schema, type Scope, Semaphore } from "effect"
+import { Cause, Context, Effect, Layer, Queue, Schema, type Scope, Semaphore } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { type JsonObject, put } from "./Json.ts"
 import { KubeStatus } from "./KubeStatus.ts"
@@ -24,7 +24,7 @@ export interface Change {
 }
 
 /** Stands in a watcher's queue where every change up to its version has passed. */
-export interface Mark {
+interface Mark {
   readonly mark: number
 }
 
@@ -201,7 +201,7 @@ export class ObjectStore extends Context.Service<
       const guarded = <A, E>(effect: Effect.Effect<A, E>) =>
         Effect.catchCause(effect, (cause) => {
           doubtful = true
-          return Effect.logWarning("The cluster's database failed", cause).pipe(Effect.andThen(Effect.fail(unavailable())))
+          return Effect.logWarning(`The cluster's database failed: ${Cause.squash(cause)}`).pipe(Effect.andThen(Effect.fail(unavailable())))
         })
 
       return ObjectStore.of({

@@ -6,7 +6,7 @@ import { KubeStatus } from "./KubeStatus.ts"
 import { patchKey } from "./ListShape.ts"
 
 /** RFC 7386. */
-export const mergePatch = (value: Json | undefined, patch: Json): Json => {
+const mergePatch = (value: Json | undefined, patch: Json): Json => {
   if (!isObject(patch)) return patch
   const start: JsonObject = isObject(value) ? value : {}
   return Object.entries(patch).reduce<JsonObject>(
@@ -33,7 +33,7 @@ const mergedList = (current: ReadonlyArray<Json>, patch: ReadonlyArray<Json>, ke
 }
 
 /** Kubernetes' own merge: lists with a merge key are merged by element, other lists of scalars and objects are replaced. */
-export const strategicMerge = (value: Json | undefined, patch: Json, name = "", parent = "object"): Json => {
+const strategicMerge = (value: Json | undefined, patch: Json, name = "", parent = "object"): Json => {
   if (isList(patch)) {
     if (name === "finalizers" && isList(value)) return [...value, ...patch.filter((one) => !value.some((known) => equal(known, one)))]
     const key = patchKey(name, parent)
@@ -93,7 +93,7 @@ const edited = (value: Json | undefined, [step, ...rest]: ReadonlyArray<string>,
 }
 
 /** RFC 6902. 422 where an operation does not apply, as the real API server answers. */
-export const jsonPatch = Effect.fnUntraced(function* (object: JsonObject, patch: Json): Effect.fn.Return<JsonObject, KubeStatus> {
+const jsonPatch = Effect.fnUntraced(function* (object: JsonObject, patch: Json): Effect.fn.Return<JsonObject, KubeStatus> {
   if (!isList(patch)) return yield* KubeStatus.badRequest("a JSON patch is a list of operations")
   let value: Json = object
   for (const operation of patch) {

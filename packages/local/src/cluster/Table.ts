@@ -2,7 +2,7 @@ import { at, fieldsAt, isObject, type Json, type JsonObject, listAt, put, textAt
 import type { Column, Kind } from "./Kind.ts"
 
 /** A span as kubectl writes it: `42s`, `3m20s`, `5h`, `2d4h`, `38d`. */
-export const age = (milliseconds: number): string => {
+const age = (milliseconds: number): string => {
   const seconds = Math.max(0, Math.floor(milliseconds / 1_000))
   const minutes = Math.floor(seconds / 60)
   const hours = Math.floor(minutes / 60)
@@ -178,7 +178,7 @@ export const table = (kind: Kind, objects: ReadonlyArray<JsonObject>, metadata: 
 }
 
 /** An object's metadata alone. */
-export const partial = (object: JsonObject): JsonObject => ({
+const partial = (object: JsonObject): JsonObject => ({
   kind: "PartialObjectMetadata",
   apiVersion: "meta.k8s.io/v1",
   metadata: isObject(object.metadata) ? put(object.metadata, ["managedFields"], undefined) : {}

@@ -7,7 +7,7 @@ import { present } from "./present.ts"
 import type { Matches } from "./Selector.ts"
 import { table } from "./Table.ts"
 
-export interface WatchOptions {
+interface WatchOptions {
   readonly kind: Kind
   readonly namespace: string | undefined
   readonly matches: Matches
