@@ -1,0 +1,151 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { encodeIdBody, type OrgId, type RequestRecord } from "@seatrial/domain"
+import { Effect, Option } from "effect"
+import { type Page, type Position, type RequestQuery, Requests } from "../src/index.ts"
+import { ensurePartitions } from "../src/Partitions.ts"
+import { layerStore, makeCaller } from "./stage.ts"
+
+const start = Date.UTC(2026, 0, 31, 23, 59, 58)
+const statuses = [200, 302, 404, 429, 499, 500, 503]
+
+/** Rows straight into the table: many to a millisecond, over the border of a month. */
+const fill = Effect.fnUntraced(function* (orgId: OrgId, count: number) {
+  const sql = yield* PgClient.PgClient
+  yield* ensurePartitions(sql, start, start + 10_000)
+  const rows = Array.from({ length: count }, (_, index) => {
+    const millis = start + Math.floor(index / 7) * 5
+    const status = statuses[index % statuses.length] ?? 200
+    return {
+      org_id: orgId,
+      created_at: new Date(millis),
+      id: `req_${encodeIdBody(millis, crypto.getRandomValues(new Uint8Array(10)))}`,
+      state: index % 50 === 0 ? "running" : status === 429 ? "refused" : "completed",
+      model_id: index % 5 === 0 ? null : `mdl_${index % 3}`,
+      api_key_id: `key_${index % 4}`,
+      endpoint: "/v1/chat/completions",
+      status_code: index % 50 === 0 ? null : status
+    }
+  })
+  for (let from = 0; from < rows.length; from += 1_000) {
+    const [first, ...rest] = rows.slice(from, from + 1_000)
+    if (first !== undefined) yield* sql`INSERT INTO requests ${sql.insert([first, ...rest])}`
+  }
+  return rows
+})
+
+const queries: ReadonlyArray<Omit<RequestQuery, "limit" | "after">> = [
+  {},
+  { modelId: "mdl_1" },
+  { apiKeyId: "key_2" },
+  { status: "success" },
+  { status: "client_error" },
+  { status: "server_error" },
+  { from: start + 100, to: start + 2_500 },
+  { modelId: "mdl_2", apiKeyId: "key_1", status: "client_error", from: start + 50 },
+  { modelId: "mdl_nobody" },
+  { to: Number.MAX_SAFE_INTEGER, from: 0 }
+]
+const classes = { success: [200, 399], client_error: [400, 499], server_error: [500, 599] } as const
+
+layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
+  it.effect("every filter pages through exactly what an oracle in memory says, while newer ones arrive", () =>
+    Effect.gen(function* () {
+      const requests = yield* Requests
+      const { caller } = yield* makeCaller("oracle")
+      const other = yield* makeCaller("oracle-other")
+      const { orgId } = caller
+      const rows = yield* fill(orgId, 1_500)
+      yield* fill(other.caller.orgId, 200)
+      const sql = yield* PgClient.PgClient
+      for (const query of queries) {
+        const range = query.status === undefined ? undefined : classes[query.status]
+        const expected = rows
+          .filter(
+            (row) =>
+              row.state !== "running" &&
+              (query.modelId === undefined || row.model_id === query.modelId) &&
+              (query.apiKeyId === undefined || row.api_key_id === query.apiKeyId) &&
+              (range === undefined || (row.status_code !== null && row.status_code >= range[0] && row.status_code <= range[1])) &&
+              (query.from === undefined || row.created_at.getTime() >= query.from) &&
+              (query.to === undefined || row.created_at.getTime() < query.to)
+          )
+          .toSorted((a, b) => b.created_at.getTime() - a.created_at.getTime() || (a.id < b.id ? 1 : -1))
+          .map(({ id }) => id)
+        const seen: Array<string> = []
+        let after: Position | null = null
+        for (let page = 0; page === 0 || after !== null; page++) {
+          const found: Page<RequestRecord> = yield* requests.list(orgId, { ...query, limit: page % 2 === 0 ? 97 : 200, after })
+          seen.push(...found.items.map(({ id }) => id))
+          after = found.next
+          if (page === 0) {
+            const now = Date.now()
+            yield* sql`
+              INSERT INTO requests (org_id, created_at, id, state, endpoint, status_code)
+              VALUES (${orgId}, ${new Date(now)}, ${`req_${encodeIdBody(now, crypto.getRandomValues(new Uint8Array(10)))}`}, 'completed', '/', 299)`
+          }
+        }
+        assert.deepStrictEqual(seen, expected, JSON.stringify(query))
+        yield* sql`DELETE FROM requests WHERE org_id = ${orgId} AND status_code = 299`
+      }
+    })
+  )
+
+  it.effect("no filter reads more than an index range, and a look-up reads one partition", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const requests = yield* Requests
+      const { caller } = yield* makeCaller("plans")
+      const { orgId } = caller
+      const rows = yield* fill(orgId, 20_000)
+      const busy = yield* makeCaller("plans-busy")
+      yield* sql`
+        INSERT INTO requests (org_id, created_at, id, state, model_id, api_key_id, endpoint, status_code)
+        SELECT ${busy.caller.orgId}, created_at, id, state, model_id, api_key_id, endpoint, status_code FROM requests WHERE org_id = ${orgId}`
+      yield* sql`ANALYZE requests`
+      // The plans of the very statements that the service sends: the database logs them to the session itself.
+      const explain = Effect.fnUntraced(function* (where: string) {
+        const plan = yield* sql<{ "QUERY PLAN": string }>`EXPLAIN ${sql.literal(`
+          SELECT id FROM requests WHERE org_id = '${orgId}' AND ${where} ORDER BY created_at DESC, id DESC LIMIT 51`)}`
+        return plan.map((line) => line["QUERY PLAN"]).join("\n")
+      })
+      const position = `(created_at, id) < ('${new Date(start + 3_000).toISOString()}', 'req_8')`
+      const listed = "state <> 'running'"
+      const cases: ReadonlyArray<readonly [index: RegExp, where: string]> = [
+        [/_pkey/, `${listed} AND ${position}`],
+        [/model/, `${listed} AND ${position} AND model_id = 'mdl_nobody'`],
+        [/key_id/, `${listed} AND ${position} AND api_key_id = 'key_nobody'`],
+        [/Index/, `${listed} AND ${position} AND status_code BETWEEN 200 AND 399`],
+        [/Index/, `${listed} AND ${position} AND status_code BETWEEN 400 AND 499`],
+        [/Index/, `${listed} AND ${position} AND status_code BETWEEN 500 AND 599`]
+      ]
+      for (const [index, where] of cases) {
+        const plan = yield* explain(where)
+        assert.notInclude(plan, "Seq Scan", where)
+        assert.notInclude(plan, "Sort", where)
+        assert.match(plan, index, where)
+      }
+      const one = rows.at(-1)
+      if (one === undefined) return assert.fail()
+      const lookUp = yield* explain(`created_at = '${one.created_at.toISOString()}' AND id = '${one.id}'`)
+      assert.include(lookUp, "requests_2026_02")
+      assert.notInclude(lookUp, "requests_2026_01")
+      assert.isTrue(Option.isSome(yield* requests.find(orgId, one.id)))
+    })
+  )
+
+  it.effect("what is not an id, and what is another organisation's, is not there", () =>
+    Effect.gen(function* () {
+      const requests = yield* Requests
+      const { caller } = yield* makeCaller("isolated")
+      const other = yield* makeCaller("isolated-other")
+      const rows = yield* fill(caller.orgId, 100)
+      for (const id of ["", "req_", "req_zzzz", `dep_${"0".repeat(26)}`, `req_${"7".repeat(26)}`, "x".repeat(64)]) {
+        assert.isTrue(Option.isNone(yield* requests.find(caller.orgId, id)), id)
+        assert.isTrue(Option.isNone(yield* requests.findReceipt(caller.orgId, id)), id)
+      }
+      for (const { id } of rows) assert.isTrue(Option.isNone(yield* requests.find(other.caller.orgId, id)))
+      assert.deepStrictEqual(yield* requests.list(other.caller.orgId, { limit: 200, after: null }), { items: [], next: null })
+    })
+  )
+})

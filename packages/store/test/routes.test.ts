@@ -1,0 +1,136 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Fiber, Option, Queue, Stream } from "effect"
+import { Deployments, Organizations, Routes, Runs, type UnprovenEndpoint } from "../src/index.ts"
+import { layerStore, makeCaller, makeServing, newModel, soon, walk } from "./stage.ts"
+
+const endpoint = (name: string) => ({ url: `http://127.0.0.1:80${name.length}${name.charCodeAt(0)}`, pod: `pod-${name}` })
+
+layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
+  it.effect("only what is active and was reached is routed to; a new revision takes over, and the old one's pods stay until they are withdrawn", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const routes = yield* Routes
+      const { caller } = yield* makeCaller("route")
+      const { orgId } = caller
+      const { id, modelId } = yield* deployments.create(newModel(caller, "k1"))
+      yield* walk(caller, id, "activating")
+      const revisionOf = Effect.fnUntraced(function* (run: typeof id) {
+        return Option.getOrThrow(Option.fromNullishOr(Option.getOrThrow(yield* runs.observe(run)).revision)).id
+      })
+      const first = yield* revisionOf(id)
+      yield* runs.publishEndpoints(id, orgId, [endpoint("a"), endpoint("b")])
+      yield* routes.markReachable(first, endpoint("a").url)
+      assert.deepStrictEqual(
+        Option.getOrThrow(yield* runs.observe(id)).endpoints.map(({ reachable }) => reachable),
+        [true, false]
+      )
+      assert.isTrue(Option.isNone(yield* routes.find(orgId, "route/tiny")))
+      yield* runs.activate({ id, orgId, from: "activating" })
+      const found = routes.find(orgId, "route/tiny")
+      yield* soon(Effect.map(found, Option.isSome))
+      const route = Option.getOrThrow(yield* found)
+      assert.deepStrictEqual(
+        [route.revisionId, route.modelId, route.maxModelLen, route.engineVersion, route.prices.input_micros_per_mtok, route.endpoints],
+        [first, modelId, 2_048, "reference-1", "0", [endpoint("a")]]
+      )
+      yield* routes.markReachable(first, endpoint("b").url)
+      yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).endpoints.length === 2))
+
+      const second = yield* deployments.create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId, ref: null } }))
+      yield* walk(caller, second.id, "activating")
+      yield* runs.publishEndpoints(second.id, orgId, [endpoint("c")])
+      yield* routes.markReachable(yield* revisionOf(second.id), endpoint("c").url)
+      yield* runs.activate({ id: second.id, orgId, from: "activating" })
+      yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).revisionId !== first))
+      assert.deepStrictEqual(Option.getOrThrow(yield* found).endpoints, [endpoint("c")])
+      assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).endpoints.length, 2)
+      assert.include(yield* runs.live, id)
+      yield* runs.publishEndpoints(id, orgId, [])
+      assert.deepStrictEqual(Option.getOrThrow(yield* runs.observe(id)).endpoints, [])
+    })
+  )
+
+  it.effect("a new pod at a known address has to be reached again, and publishing the same says nothing to anybody", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const runs = yield* Runs
+      const routes = yield* Routes
+      const { caller } = yield* makeCaller("again")
+      const { operation, revisionId } = yield* makeServing(caller, "k")
+      const publish = (pod: string) => runs.publishEndpoints(operation.id, caller.orgId, [{ url: endpoint("a").url, pod }])
+      yield* publish("one")
+      yield* routes.markReachable(revisionId, endpoint("a").url)
+      const reachable = Effect.map(runs.observe(operation.id), (run) => Option.getOrThrow(run).endpoints.map((known) => known.reachable))
+      const version = sql`SELECT xmin::text, published_at FROM endpoints WHERE org_id = ${caller.orgId}`
+      const before = yield* version
+      yield* publish("one")
+      assert.deepStrictEqual(yield* version, before)
+      assert.deepStrictEqual(yield* reachable, [true])
+      yield* publish("two")
+      assert.deepStrictEqual(yield* reachable, [false])
+    })
+  )
+
+  it.effect("unproven endpoints are told of until one gateway has reached them", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const routes = yield* Routes
+      const { caller } = yield* makeCaller("unproven")
+      const { operation, revisionId } = yield* makeServing(caller, "k")
+      const heard = yield* Queue.sliding<UnprovenEndpoint>(100)
+      const fibre = yield* Effect.forkChild(Stream.runForEach(routes.unproven, (found) => Queue.offer(heard, found)))
+      yield* runs.publishEndpoints(operation.id, caller.orgId, [endpoint("u")])
+      const hear = Effect.gen(function* () {
+        while (true) {
+          const found = yield* Queue.take(heard)
+          if (found.revisionId === revisionId) return found
+        }
+      })
+      assert.deepStrictEqual(yield* hear, { ...endpoint("u"), revisionId, runtime: "reference" })
+      yield* routes.markReachable(revisionId, endpoint("u").url)
+      yield* soon(Effect.map(routes.find(caller.orgId, "unproven/tiny"), (route) => Option.getOrThrow(route).endpoints.length === 1))
+      yield* Queue.clear(heard)
+      const later = yield* makeServing(caller, "k2", "later")
+      yield* runs.publishEndpoints(later.operation.id, caller.orgId, [endpoint("v")])
+      const next = yield* Queue.take(heard)
+      assert.notStrictEqual(next.revisionId, revisionId)
+      yield* Fiber.interrupt(fibre)
+    })
+  )
+
+  it.effect("no organisation sees another's models, but all see public ones by their bare name; a suspended one's are gone", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const routes = yield* Routes
+      const organizations = yield* Organizations
+      const mine = yield* makeCaller("mine")
+      const theirs = yield* makeCaller("theirs")
+      yield* makeServing(mine.caller, "k", "own")
+      const open = yield* makeServing(mine.caller, "k2", "open")
+      yield* soon(Effect.map(routes.list(mine.caller.orgId), (all) => all.length === 2))
+      assert.isTrue(Option.isNone(yield* routes.find(theirs.caller.orgId, "mine/own")))
+      assert.deepStrictEqual(yield* routes.list(theirs.caller.orgId), [])
+      yield* sql`UPDATE models SET visibility = 'public' WHERE org_id = ${mine.caller.orgId} AND id = ${open.modelId}`
+      yield* sql`SELECT pg_notify('routes', '')`
+      yield* soon(Effect.map(routes.find(theirs.caller.orgId, "open"), Option.isSome))
+      assert.isTrue(Option.isNone(yield* routes.find(theirs.caller.orgId, "own")))
+      yield* organizations.setStatus(mine.caller.orgId, "suspended")
+      yield* soon(Effect.map(routes.find(theirs.caller.orgId, "open"), Option.isNone))
+    })
+  )
+
+  it.effect("after a lost connection the routes are read anew", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const routes = yield* Routes
+      const { caller } = yield* makeCaller("reconnect")
+      const { modelId } = yield* makeServing(caller, "k")
+      yield* soon(Effect.map(routes.find(caller.orgId, "reconnect/tiny"), Option.isSome))
+      yield* sql`UPDATE models SET status = 'disabled' WHERE org_id = ${caller.orgId} AND id = ${modelId}`
+      yield* sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN "routes"'`
+      yield* soon(Effect.map(routes.find(caller.orgId, "reconnect/tiny"), Option.isNone))
+    })
+  )
+})

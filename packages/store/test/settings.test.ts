@@ -1,0 +1,87 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, describe, it, layer } from "@effect/vitest"
+import type { HostClass } from "@seatrial/domain"
+import { ConfigProvider, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { HostClasses, HubConnections, Organizations } from "../src/index.ts"
+import { seal, unseal } from "../src/sealing.ts"
+import { encryptionKey, layerDatabase, layerStore, makeCaller } from "./stage.ts"
+
+const hostClass = (name: string, over: Partial<HostClass> = {}): HostClass => ({
+  name,
+  runtimes: [{ runtime: "reference", image: "seatrial/reference:1" }],
+  gpu_pool: "Simulated-GPU",
+  gpu_count: 1,
+  gpu_memory_bytes: 85_899_345_920,
+  price_per_gpu_hour_micros: "2000000",
+  simulated: true,
+  ...over
+})
+
+layer(layerStore, { excludeTestServices: true })("HostClasses", (it) => {
+  it.effect("the stored set becomes the given one, and what did not change is not written", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const hostClasses = yield* HostClasses
+      const versions = sql`SELECT name, xmin::text FROM host_classes ORDER BY name`
+      yield* hostClasses.replaceAll([hostClass("b"), hostClass("a")])
+      assert.deepStrictEqual(yield* hostClasses.list, [hostClass("a"), hostClass("b")])
+      const before = yield* versions
+      yield* hostClasses.replaceAll([hostClass("a"), hostClass("b")])
+      assert.deepStrictEqual(yield* versions, before)
+      yield* hostClasses.replaceAll([hostClass("b", { gpu_count: 2 }), hostClass("c")])
+      assert.deepStrictEqual(yield* hostClasses.list, [hostClass("b", { gpu_count: 2 }), hostClass("c")])
+      yield* hostClasses.replaceAll([])
+      assert.deepStrictEqual(yield* hostClasses.list, [])
+    })
+  )
+})
+
+layer(layerStore, { excludeTestServices: true })("HubConnections", (it) => {
+  it.effect("a token comes back as it was set, for its own user of its own organisation only, and is not readable in the database", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const connections = yield* HubConnections
+      const organizations = yield* Organizations
+      const mine = yield* makeCaller("mine")
+      const theirs = yield* makeCaller("theirs")
+      const other = yield* organizations.addUser({ orgId: mine.caller.orgId, email: "b@mine.example", name: "B", role: "member" })
+      const token = "hf_sécret-token"
+      yield* connections.set(mine.caller.orgId, mine.user.id, Redacted.make("old"))
+      yield* connections.set(mine.caller.orgId, mine.user.id, Redacted.make(token))
+      assert.strictEqual(Redacted.value(Option.getOrThrow(yield* connections.find(mine.caller.orgId, mine.user.id))), token)
+      assert.isTrue(Option.isNone(yield* connections.find(mine.caller.orgId, other.id)))
+      assert.isTrue(Option.isNone(yield* connections.find(theirs.caller.orgId, mine.user.id)))
+      const [row] = yield* sql<{ sealed: Uint8Array }>`SELECT sealed_token AS sealed FROM hub_connections WHERE org_id = ${mine.caller.orgId}`
+      assert.isFalse(Buffer.from(row?.sealed ?? []).includes("cret-token"))
+      // Moved to another user by somebody who writes to the database, it opens for nobody.
+      yield* sql`UPDATE hub_connections SET user_id = ${other.id} WHERE org_id = ${mine.caller.orgId}`
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(connections.find(mine.caller.orgId, other.id))))
+      yield* connections.remove(mine.caller.orgId, other.id)
+      assert.isTrue(Option.isNone(yield* connections.find(mine.caller.orgId, other.id)))
+    })
+  )
+})
+
+describe("sealing", () => {
+  const key = Buffer.from(encryptionKey, "base64")
+
+  it("seals the same text differently each time, and any changed byte is noticed", () => {
+    const sealed = seal(key, "token", "org/user")
+    assert.notDeepEqual(sealed, seal(key, "token", "org/user"))
+    assert.strictEqual(unseal(key, sealed, "org/user"), "token")
+    for (let index = 0; index < sealed.length; index++) {
+      const tampered = Uint8Array.from(sealed, (byte, at) => (at === index ? byte ^ 1 : byte))
+      assert.throws(() => unseal(key, tampered, "org/user"))
+    }
+    assert.throws(() => unseal(key, sealed.subarray(0, 20), "org/user"))
+    assert.throws(() => unseal(Buffer.alloc(32, 8), sealed, "org/user"))
+  })
+
+  it.effect("a key of another length is refused at the start", () =>
+    Effect.gen(function* () {
+      const settings = ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(16).toString("base64") }))
+      const exit = yield* Effect.exit(Effect.scoped(Layer.build(HubConnections.layerSql.pipe(Layer.provide([layerDatabase, settings])))))
+      assert.isTrue(Exit.isFailure(exit))
+    })
+  )
+})
