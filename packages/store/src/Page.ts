@@ -19,9 +19,17 @@ export interface PageRequest {
   readonly after: Position | null
 }
 
-/** The WHERE of a page after its position, for a table alias: a row comparison, which walks one index range. */
+/**
+ * The WHERE of a page after its position, for a table alias: a row comparison, which walks one index range. The bound on the time alone says nothing new, but it
+ * is what lets newer partitions be left out.
+ */
 export const afterPosition = (sql: SqlClient.SqlClient, alias: string, after: Position | null): ReadonlyArray<Statement.Fragment> =>
-  after === null ? [] : [sql`(${sql.literal(`${alias}.created_at, ${alias}.id`)}) < (${new Date(after.createdAt)}, ${after.id})`]
+  after === null
+    ? []
+    : [
+        sql`${sql.literal(`${alias}.created_at`)} <= ${new Date(after.createdAt)}`,
+        sql`(${sql.literal(`${alias}.created_at, ${alias}.id`)}) < (${new Date(after.createdAt)}, ${after.id})`
+      ]
 
 /** A page of records that were read with `limit + 1`: the one too many tells that there is a next page. */
 export const pageOf = <A extends { readonly id: string; readonly created_at: string }>(records: ReadonlyArray<A>, limit: number): Page<A> => {

@@ -3,7 +3,8 @@ import { idMillis, type OrgId, Receipt, RequestId, type RequestRecord } from "@s
 import { Context, Effect, Layer, Option, Schema, Struct } from "effect"
 import { SqlSchema } from "effect/sql"
 import { IsoFromDate } from "./columns.ts"
-import { afterPosition, type Page, type PageRequest, pageOf } from "./Page.ts"
+import { type Page, type PageRequest, pageOf } from "./Page.ts"
+import { findStatement, listStatement } from "./requests/statements.ts"
 
 export interface RequestQuery extends PageRequest {
   readonly modelId?: string
@@ -40,10 +41,6 @@ interface RequestRow {
   readonly error_param: string | null
 }
 
-const columns = `
-  id, state, model_id, model, api_key_id, endpoint, created_at, status_code, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros,
-  ttft_ms, latency_ms, finish_reason, streamed, error_code, error_message, error_param`
-
 const recordOf = (row: RequestRow): RequestRecord => {
   // The tokens of a running request are its last checkpoint, which is nobody's business yet.
   const running = row.state === "running"
@@ -70,16 +67,6 @@ const recordOf = (row: RequestRow): RequestRecord => {
     receipt_url: row.state === "completed" ? `/v1/receipts/${row.id}` : null
   }
 }
-
-/** The WHERE of a status class, word for word that of its partial index. */
-const statusClause = {
-  success: "status_code BETWEEN 200 AND 399",
-  client_error: "status_code BETWEEN 400 AND 499",
-  server_error: "status_code BETWEEN 500 AND 599"
-} as const
-
-/** A time bound, kept within what Postgres can hold: beyond it, it bounds nothing. */
-const timeBound = (millis: number): Date => new Date(Math.min(millis, Date.UTC(9999, 11, 31)))
 
 const isRequestId = Schema.is(RequestId)
 
@@ -126,20 +113,12 @@ export class Requests extends Context.Service<
 
       return Requests.of({
         list: Effect.fn("Requests.list")(function* (orgId, query) {
-          const clauses = [sql`org_id = ${orgId} AND state <> 'running'`, ...afterPosition(sql, "requests", query.after)]
-          if (query.modelId !== undefined) clauses.push(sql`model_id = ${query.modelId}`)
-          if (query.apiKeyId !== undefined) clauses.push(sql`api_key_id = ${query.apiKeyId}`)
-          if (query.status !== undefined) clauses.push(sql`${sql.literal(statusClause[query.status])}`)
-          if (query.from !== undefined) clauses.push(sql`created_at >= ${timeBound(query.from)}`)
-          if (query.to !== undefined) clauses.push(sql`created_at < ${timeBound(query.to)}`)
-          const rows = yield* Effect.orDie(sql<RequestRow>`
-            SELECT ${sql.literal(columns)} FROM requests WHERE ${sql.and(clauses)} ORDER BY created_at DESC, id DESC LIMIT ${query.limit + 1}`)
+          const rows = yield* Effect.orDie(listStatement<RequestRow>(sql, orgId, query))
           return pageOf(rows.map(recordOf), query.limit)
         }),
         find: Effect.fn("Requests.find")(function* (orgId, id) {
           if (!isRequestId(id)) return Option.none()
-          const rows = yield* Effect.orDie(sql<RequestRow>`
-            SELECT ${sql.literal(columns)} FROM requests WHERE org_id = ${orgId} AND created_at = ${new Date(idMillis(id))} AND id = ${id}`)
+          const rows = yield* Effect.orDie(findStatement<RequestRow>(sql, orgId, id))
           return Option.map(Option.fromUndefinedOr(rows[0]), recordOf)
         }),
         findReceipt: Effect.fn("Requests.findReceipt")(function* (orgId, id) {

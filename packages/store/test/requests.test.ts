@@ -2,8 +2,10 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { encodeIdBody, type OrgId, type RequestRecord } from "@seatrial/domain"
 import { Effect, Option } from "effect"
+import type { Statement } from "effect/sql"
 import { type Page, type Position, type RequestQuery, Requests } from "../src/index.ts"
 import { ensurePartitions } from "../src/Partitions.ts"
+import { findStatement, listStatement } from "../src/requests/statements.ts"
 import { layerStore, makeCaller } from "./stage.ts"
 
 const start = Date.UTC(2026, 0, 31, 23, 59, 58)
@@ -103,31 +105,31 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
         INSERT INTO requests (org_id, created_at, id, state, model_id, api_key_id, endpoint, status_code)
         SELECT ${busy.caller.orgId}, created_at, id, state, model_id, api_key_id, endpoint, status_code FROM requests WHERE org_id = ${orgId}`
       yield* sql`ANALYZE requests`
-      // The plans of the very statements that the service sends: the database logs them to the session itself.
-      const explain = Effect.fnUntraced(function* (where: string) {
-        const plan = yield* sql<{ "QUERY PLAN": string }>`EXPLAIN ${sql.literal(`
-          SELECT id FROM requests WHERE org_id = '${orgId}' AND ${where} ORDER BY created_at DESC, id DESC LIMIT 51`)}`
+      const explain = Effect.fnUntraced(function* (statement: Statement.Statement<object>) {
+        const [text, parameters] = statement.compile()
+        const plan = yield* sql.unsafe<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, parameters)
         return plan.map((line) => line["QUERY PLAN"]).join("\n")
       })
-      const position = `(created_at, id) < ('${new Date(start + 3_000).toISOString()}', 'req_8')`
-      const listed = "state <> 'running'"
-      const cases: ReadonlyArray<readonly [index: RegExp, where: string]> = [
-        [/_pkey/, `${listed} AND ${position}`],
-        [/model/, `${listed} AND ${position} AND model_id = 'mdl_nobody'`],
-        [/key_id/, `${listed} AND ${position} AND api_key_id = 'key_nobody'`],
-        [/Index/, `${listed} AND ${position} AND status_code BETWEEN 200 AND 399`],
-        [/Index/, `${listed} AND ${position} AND status_code BETWEEN 400 AND 499`],
-        [/Index/, `${listed} AND ${position} AND status_code BETWEEN 500 AND 599`]
+      const after = { createdAt: start + 3_000, id: "req_8" }
+      const cases: ReadonlyArray<readonly [index: RegExp, query: Partial<RequestQuery>]> = [
+        [/_pkey/, {}],
+        [/_model_id_/, { modelId: "mdl_nobody" }],
+        [/_api_key_id_/, { apiKeyId: "key_nobody" }],
+        [/_org_id_created_at_id_idx/, { status: "success" }],
+        [/_org_id_created_at_id_idx/, { status: "client_error" }],
+        [/_org_id_created_at_id_idx/, { status: "server_error" }],
+        [/Index/, { modelId: "mdl_1", status: "server_error", from: start, to: start + 2_000 }]
       ]
-      for (const [index, where] of cases) {
-        const plan = yield* explain(where)
-        assert.notInclude(plan, "Seq Scan", where)
-        assert.notInclude(plan, "Sort", where)
-        assert.match(plan, index, where)
+      for (const [index, query] of cases) {
+        const plan = yield* explain(listStatement(sql, orgId, { limit: 50, after, ...query }))
+        assert.notInclude(plan, "Seq Scan", plan)
+        assert.notInclude(plan, "Sort", plan)
+        assert.notInclude(plan, `requests_${new Date().toISOString().slice(0, 7).replace("-", "_")}`, plan)
+        assert.match(plan, index, plan)
       }
       const one = rows.at(-1)
       if (one === undefined) return assert.fail()
-      const lookUp = yield* explain(`created_at = '${one.created_at.toISOString()}' AND id = '${one.id}'`)
+      const lookUp = yield* explain(findStatement(sql, orgId, one.id))
       assert.include(lookUp, "requests_2026_02")
       assert.notInclude(lookUp, "requests_2026_01")
       assert.isTrue(Option.isSome(yield* requests.find(orgId, one.id)))
