@@ -20,7 +20,7 @@ const layerServices = Layer.mergeAll(
 
 const layerNode = Layer.unwrap(Effect.map(listening, (options) => NodeHttpServer.layerServer(makeNodeServer, options)))
 
-Layer.unwrap(Effect.map(makeApp, HttpServer.serve)).pipe(
+Layer.unwrap(Effect.map(makeApp, (app) => HttpServer.serve(app))).pipe(
   HttpServer.withLogAddress,
   Layer.provide(layerNode),
   Layer.provide(layerServices),

@@ -1,0 +1,105 @@
+import { assert, describe, it, layer } from "@effect/vitest"
+import { KeyId, OrgId } from "@seatrial/domain"
+import { ConfigProvider, Effect, Layer, Result, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { ServerSettings } from "../src/index.ts"
+import { RateLimits } from "../src/RateLimits.ts"
+import { jsonOf, layerStage, makeTenant, Stage } from "./stage.ts"
+
+const layerLimits = RateLimits.layer.pipe(
+  Layer.provide(ServerSettings.layerConfig),
+  Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_CURSOR_KEY: "0123456789abcdef" })))
+)
+
+const caller = (org: number, key: number) => ({
+  orgId: Schema.decodeSync(OrgId)(`org_0189000000000000000000000${org}`),
+  keyId: Schema.decodeSync(KeyId)(`key_0189000000000000000000000${key}`)
+})
+
+/** How many of these draws went through. */
+const drawn = Effect.fnUntraced(function* (count: number, of: ReturnType<typeof caller>, rate: "read" | "preview" | "write" = "read") {
+  const limits = yield* RateLimits
+  const results = yield* Effect.forEach(Array.from({ length: count }), () => Effect.result(limits.draw(of, rate)))
+  const refused = results.filter(Result.isFailure)
+  return { taken: count - refused.length, last: refused.at(-1)?.failure }
+})
+
+describe("rates", () => {
+  it.effect("a key reads 50 times at once and 25 times a second", () =>
+    Effect.gen(function* () {
+      const first = yield* drawn(60, caller(1, 1))
+      assert.strictEqual(first.taken, 50)
+      assert.deepInclude(first.last, { of: "key", retryAfter: 1 })
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* drawn(60, caller(1, 1))).taken, 25)
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* drawn(60, caller(1, 1))).taken, 50)
+    }).pipe(Effect.provide(layerLimits))
+  )
+
+  it.effect("an organisation reads 200 times at once with all its keys, and another organisation is not touched", () =>
+    Effect.gen(function* () {
+      let taken = 0
+      for (const key of [1, 2, 3, 4, 5]) taken += (yield* drawn(50, caller(1, key))).taken
+      assert.strictEqual(taken, 200)
+      assert.deepInclude((yield* drawn(1, caller(1, 6))).last, { of: "org" })
+      assert.strictEqual((yield* drawn(50, caller(2, 7))).taken, 50)
+    }).pipe(Effect.provide(layerLimits))
+  )
+
+  it.effect("a draw that one bucket refuses takes nothing from the other", () =>
+    Effect.gen(function* () {
+      yield* drawn(50, caller(1, 1))
+      // These are refused by the key's bucket; had they emptied the organisation's, its other keys would feel it.
+      yield* drawn(500, caller(1, 1))
+      let taken = 0
+      for (const key of [2, 3, 4]) taken += (yield* drawn(50, caller(1, key))).taken
+      assert.strictEqual(taken, 150)
+    }).pipe(Effect.provide(layerLimits))
+  )
+
+  it.effect("previews and writes have buckets of their own, and say how long to wait", () =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* drawn(40, caller(1, 1), "preview")).taken, 30)
+      const writes = yield* drawn(40, caller(1, 1), "write")
+      assert.strictEqual(writes.taken, 20)
+      assert.deepInclude(writes.last, { of: "org", retryAfter: 3 })
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual((yield* drawn(40, caller(1, 1), "write")).taken, 1)
+      assert.strictEqual((yield* drawn(1, caller(1, 1))).taken, 1)
+    }).pipe(Effect.provide(layerLimits))
+  )
+})
+
+layer(layerStage({ SERVER_READS_PER_KEY: "0.001", SERVER_READS_PER_KEY_BURST: "3", SERVER_WRITES_PER_ORG: "1" }), { excludeTestServices: true })(
+  "rates over the wire",
+  (it) => {
+    it.effect("answer 429 with Retry-After before the scope, the parameters and the body are looked at", () =>
+      Effect.gen(function* () {
+        const { call } = yield* Stage
+        const tenant = yield* makeTenant()
+        const { secret: powerless } = yield* tenant.withKey([])
+        for (const status of [403, 403, 403, 429]) assert.strictEqual((yield* call("GET", "/v1/requests?nonsense=1", { key: powerless })).status, status)
+        const refused = yield* call("GET", "/v1/requests?nonsense=1", { key: powerless })
+        assert.match(String(refused.headers["retry-after"]), /^[1-9]\d*$/)
+        assert.include(refused.text, '"code":"key_rate_limited"')
+        // Another key of the organisation still reads; a wrong key is never counted.
+        assert.strictEqual((yield* call("GET", "/v1/requests", { key: tenant.key })).status, 200)
+        assert.strictEqual((yield* call("GET", "/v1/requests", { key: "wrong" })).status, 401)
+      })
+    )
+
+    it.effect("count writes per organisation", () =>
+      Effect.gen(function* () {
+        const { call } = yield* Stage
+        const tenant = yield* makeTenant()
+        const cancel = (key: string) => call("POST", "/v1/deployments/dep_01890000000000000000000000/cancel", { key })
+        const { secret } = yield* tenant.withKey(["deployments:write"])
+        assert.strictEqual((yield* cancel(tenant.key)).status, 404)
+        const refused = yield* cancel(secret)
+        assert.strictEqual(refused.status, 429)
+        assert.deepNestedInclude(jsonOf(refused), { "error.code": "org_rate_limited", "error.type": "rate_limit_error" })
+      })
+    )
+  }
+)

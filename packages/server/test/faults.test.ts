@@ -1,0 +1,99 @@
+import { connect, createServer, type Socket } from "node:net"
+import { assert, layer } from "@effect/vitest"
+import { Database } from "@seatrial/store"
+import { makeTestDatabase } from "@seatrial/store/testing"
+import { Context, Effect, Layer, Redacted } from "effect"
+import { inject } from "vitest"
+import { jsonOf, layerStageOn, makeTenant, Stage } from "./stage.ts"
+
+/** The way from the server to Postgres, which a test can cut. */
+class Wire extends Context.Service<Wire, { readonly port: number; readonly cut: Effect.Effect<void>; readonly mend: Effect.Effect<void> }>()(
+  "seatrial/test/Wire"
+) {
+  static readonly layer = Layer.effect(
+    Wire,
+    Effect.gen(function* () {
+      const target = new URL(inject("postgres"))
+      const open = new Set<Socket>()
+      let whole = true
+      const server = createServer((socket) => {
+        if (!whole) return socket.destroy()
+        const upstream = connect(Number(target.port), target.hostname)
+        for (const [from, to] of [
+          [socket, upstream],
+          [upstream, socket]
+        ] as const) {
+          open.add(from)
+          from.on("error", () => undefined)
+          from.on("close", () => {
+            open.delete(from)
+            to.destroy()
+          })
+          from.pipe(to)
+        }
+      })
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => {
+          server.listen(0, "127.0.0.1", () => resume(Effect.void))
+        }),
+        () =>
+          Effect.callback<void>((resume) => {
+            for (const socket of open) socket.destroy()
+            server.close(() => resume(Effect.void))
+          })
+      )
+      const address = server.address()
+      if (address === null || typeof address === "string") return yield* Effect.die(new Error("no port"))
+      return Wire.of({
+        port: address.port,
+        cut: Effect.sync(() => {
+          whole = false
+          for (const socket of open) socket.destroy()
+        }),
+        mend: Effect.sync(() => {
+          whole = true
+        })
+      })
+    })
+  )
+}
+
+const layerDatabase = Layer.unwrap(
+  Effect.gen(function* () {
+    const { port } = yield* Wire
+    const url = new URL(Redacted.value(yield* makeTestDatabase(inject("postgres"))))
+    url.hostname = "127.0.0.1"
+    url.port = String(port)
+    return Database.layerUrl(Redacted.make(url.href))
+  })
+)
+
+layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer))).pipe(Layer.provideMerge(Wire.layer)), { excludeTestServices: true })(
+  "while Postgres is away",
+  (it) => {
+    it.effect("every operation says so and when to try again, and goes on when it is back", () =>
+      Effect.gen(function* () {
+        const { call } = yield* Stage
+        const wire = yield* Wire
+        const { key } = yield* makeTenant()
+        const reads = ["/readyz", "/v1/requests", "/v1/deployments", "/v1/requests/req_01890000000000000000000000"]
+        yield* call("GET", "/v1/requests", { key })
+        yield* wire.cut
+        for (const path of reads) {
+          const answer = yield* call("GET", path, { key })
+          assert.strictEqual(answer.status, 503, `${path} ${answer.text}`)
+          assert.match(String(answer.headers["retry-after"]), /^[1-9]\d*$/)
+          assert.deepNestedInclude(jsonOf(answer), { "error.code": "unavailable", "error.type": "api_error" })
+        }
+        const body = { source: { kind: "model_hub", repo: "seatrial/tiny-chat" } }
+        const create = call("POST", "/v1/deployments", { key, body, headers: { "idempotency-key": "over-a-cut" } })
+        assert.strictEqual((yield* create).status, 503)
+        assert.strictEqual((yield* call("GET", "/healthz")).status, 200)
+        yield* wire.mend
+        yield* call("GET", "/readyz").pipe(Effect.repeat({ until: ({ status }) => status === 200 }), Effect.timeout("10 seconds"))
+        assert.strictEqual((yield* create).status, 201)
+        assert.strictEqual((yield* create).status, 200)
+      })
+    )
+  }
+)

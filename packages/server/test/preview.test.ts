@@ -1,0 +1,157 @@
+import { assert, layer } from "@effect/vitest"
+import type { HostClass } from "@seatrial/domain"
+import { HubRefusal, HubUnavailable } from "@seatrial/hub"
+import { HostClasses, HubConnections } from "@seatrial/store"
+import { Effect, Option, Redacted, Ref, Schema } from "effect"
+import { type HubAnswers, jsonOf, layerStage, makeTenant, Stage, tinyFacts } from "./stage.ts"
+
+const hostClass = (name: string, gib: number, price: string): HostClass => ({
+  name,
+  runtimes: [{ runtime: "reference", image: "reference" }],
+  gpu_pool: `simulated-${name}`,
+  gpu_count: 1,
+  gpu_memory_bytes: gib * 2 ** 30,
+  price_per_gpu_hour_micros: price,
+  simulated: true
+})
+const small = hostClass("small", 1, "100")
+const large = hostClass("large", 8, "900")
+
+const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
+
+const preview = Effect.fnUntraced(function* (key: string, body: unknown) {
+  const { call } = yield* Stage
+  return yield* call("POST", "/v1/deployment-previews", { key, body })
+})
+
+const withHub = Effect.fnUntraced(function* (answers: HubAnswers, classes: ReadonlyArray<HostClass> = [small, large]) {
+  yield* Ref.set((yield* Stage).hub, answers)
+  yield* (yield* HostClasses).replaceAll(classes)
+})
+
+const Derived = Schema.Struct({ kind: Schema.Literal("derived"), serving: Schema.Json })
+
+layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (it) => {
+  it.effect("tells how a model is served, completely, and makes nothing", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const { key } = yield* makeTenant()
+      yield* withHub(() => Effect.succeed(tinyFacts))
+      const answer = yield* preview(key, { source: { ...source, ref: "main" } })
+      assert.strictEqual(answer.status, 200)
+      const body = jsonOf(answer)
+      assert.deepInclude(body, {
+        object: "deployment_preview",
+        kind: "derived",
+        source: { kind: "model_hub", repo: "seatrial/tiny-chat", ref: "main", commit: tinyFacts.commit },
+        architecture: "LlamaForCausalLM",
+        weights_bytes: 1_000_000
+      })
+      assert.deepNestedInclude(body, { "serving.host_class": "small", "serving.runtime": "reference", "serving.max_context": 1024, "fit.verdict": "fits" })
+      assert.deepNestedInclude(body, { "alternatives[0].host_class": "large" })
+      assert.deepInclude(jsonOf(yield* call("GET", "/v1/deployments", { key })), { data: [] })
+    })
+  )
+
+  it.effect("gives settings that a create and another preview take as they are", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const { key } = yield* makeTenant()
+      yield* withHub(() => Effect.succeed(tinyFacts))
+      const asked = { host_class: "large", max_context: 512, hold_seconds: 5, engine_flags: { max_num_seqs: 4 } }
+      const { serving } = Schema.decodeUnknownSync(Derived)(jsonOf(yield* preview(key, { source, serving: asked })))
+      const again = Schema.decodeUnknownSync(Derived)(jsonOf(yield* preview(key, { source, serving })))
+      assert.deepStrictEqual(again.serving, serving)
+      const created = yield* call("POST", "/v1/deployments", { key, body: { source, serving }, headers: { "idempotency-key": "paste" } })
+      assert.strictEqual(created.status, 201)
+    })
+  )
+
+  it.effect("speaks to the hub as the key's creator", () =>
+    Effect.gen(function* () {
+      const tenant = yield* makeTenant()
+      const other = yield* makeTenant()
+      const seen: Array<Option.Option<string>> = []
+      yield* withHub((_, token) => Effect.sync(() => (seen.push(token), tinyFacts)))
+      yield* (yield* HubConnections).set(tenant.orgId, tenant.userId, Redacted.make("hf_secret"))
+      yield* preview(tenant.key, { source })
+      yield* preview(other.key, { source })
+      assert.deepStrictEqual(seen, [Option.some("hf_secret"), Option.none()])
+    })
+  )
+
+  it.effect("that the hub refuses says why and what to do, with 200", () =>
+    Effect.gen(function* () {
+      const { key } = yield* makeTenant()
+      yield* withHub(() => Effect.fail(new HubRefusal({ code: "access_required", message: "It is gated.", remedy: "Ask for access.", commit: null })))
+      const answer = yield* preview(key, { source })
+      assert.strictEqual(answer.status, 200)
+      assert.deepStrictEqual(jsonOf(answer), {
+        object: "deployment_preview",
+        kind: "refused",
+        source: { kind: "model_hub", repo: "seatrial/tiny-chat", ref: null, commit: null },
+        reason: { code: "access_required", message: "It is gated." },
+        remedy: { message: "Ask for access.", serving: null }
+      })
+    })
+  )
+
+  it.effect("of a model that fits nowhere, or on a host class that is not there, is refused with the commit", () =>
+    Effect.gen(function* () {
+      const { key } = yield* makeTenant()
+      yield* withHub(() => Effect.succeed({ ...tinyFacts, weights_bytes: 140e9 }))
+      assert.deepNestedInclude(jsonOf(yield* preview(key, { source })), { kind: "refused", "source.commit": tinyFacts.commit, "reason.code": "does_not_fit" })
+      assert.deepNestedInclude(jsonOf(yield* preview(key, { source, serving: { host_class: "h100" } })), { "reason.code": "host_class_unknown" })
+      yield* withHub(() => Effect.succeed(tinyFacts), [])
+      assert.deepNestedInclude(jsonOf(yield* preview(key, { source })), { "reason.code": "host_class_unknown" })
+    })
+  )
+
+  it.effect("with a runtime or a flag that is not offered is 400, before the hub is asked", () =>
+    Effect.gen(function* () {
+      const { key } = yield* makeTenant()
+      yield* withHub(() => Effect.die(new Error("the hub was asked")))
+      for (const [serving, param] of [
+        [{ runtime: "sglang" }, "serving.runtime"],
+        [{ engine_flags: { max_num_seqs: 0 } }, "serving.engine_flags.max_num_seqs"]
+      ] as const) {
+        const answer = yield* preview(key, { source, serving })
+        assert.strictEqual(answer.status, 400)
+        assert.deepNestedInclude(jsonOf(answer), { "error.param": param })
+      }
+    })
+  )
+
+  it.effect("while the hub is away is 503 with when to try again", () =>
+    Effect.gen(function* () {
+      const { key } = yield* makeTenant()
+      for (const [retryAfter, header] of [
+        [undefined, "5"],
+        [0, "1"],
+        [1, "1"],
+        [90_001, "91"]
+      ] as const) {
+        yield* withHub(() =>
+          Effect.fail(new HubUnavailable({ message: "The model hub cannot be reached.", ...(retryAfter === undefined ? {} : { retryAfter }) }))
+        )
+        const answer = yield* preview(key, { source })
+        assert.strictEqual(answer.status, 503)
+        assert.strictEqual(answer.headers["retry-after"], header)
+        assert.deepNestedInclude(jsonOf(answer), { "error.code": "unavailable", "error.type": "api_error" })
+      }
+    })
+  )
+
+  it.effect("that fails within tells nothing of how", () =>
+    Effect.gen(function* () {
+      const { key } = yield* makeTenant()
+      yield* withHub(() => Effect.die(new Error("hf_secret at /root/secrets")))
+      const answer = yield* preview(key, { source })
+      assert.strictEqual(answer.status, 500)
+      assert.deepNestedInclude(jsonOf(answer), { "error.code": "internal", "error.type": "api_error" })
+      assert.notInclude(answer.text, "secret")
+      const { logged } = yield* Stage
+      assert.isTrue(logged.some((line) => line.includes("/root/secrets") && line.includes(String(answer.headers["x-request-id"]))))
+    })
+  )
+})
