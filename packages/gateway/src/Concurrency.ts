@@ -23,18 +23,19 @@ export class Concurrency {
   }
 
   /** A place for one request until the scope closes, or the refusal. A draw beyond one limit takes from none. */
-  take(caller: Caller): Effect.Effect<void, Refusal, Scope.Scope> {
-    return Effect.suspend(() => {
-      if ((this.#counts.get(caller.keyId) ?? 0) >= this.#limits.perKey) return Effect.fail(keyConcurrencyLimited)
-      if ((this.#counts.get(caller.orgId) ?? 0) >= this.#limits.perOrg) return Effect.fail(orgConcurrencyLimited)
-      this.#add(caller.keyId, 1)
-      this.#add(caller.orgId, 1)
-      return Effect.addFinalizer(() =>
-        Effect.sync(() => {
-          this.#add(caller.keyId, -1)
-          this.#add(caller.orgId, -1)
-        })
-      )
+  take({ keyId, orgId }: Caller): Effect.Effect<void, Refusal, Scope.Scope> {
+    const draw = Effect.suspend(() => {
+      if ((this.#counts.get(keyId) ?? 0) >= this.#limits.perKey) return Effect.fail(keyConcurrencyLimited)
+      if ((this.#counts.get(orgId) ?? 0) >= this.#limits.perOrg) return Effect.fail(orgConcurrencyLimited)
+      this.#add(keyId, 1)
+      this.#add(orgId, 1)
+      return Effect.void
     })
+    return Effect.acquireRelease(draw, () =>
+      Effect.sync(() => {
+        this.#add(keyId, -1)
+        this.#add(orgId, -1)
+      })
+    )
   }
 }

@@ -2,8 +2,11 @@ import { Agent, type IncomingMessage, request } from "node:http"
 import { Context, Data, Effect, Layer } from "effect"
 import type { Endpoint } from "./requestBody.ts"
 
-/** No usable answer came: refused, reset, or too late. `worked`: whether the engine may have begun the work. */
-export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ readonly worked: boolean; readonly timedOut: boolean }> {}
+/**
+ * No answer came. `refused`: there was no connection. `stale`: a kept connection turned out closed at once, so that nothing was worked on. `broken`: the connection
+ * ended when the engine may have begun the work. `late`: no head within the time. `aborted`: the signal said so.
+ */
+export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ readonly reason: "refused" | "stale" | "broken" | "late" | "aborted" }> {}
 
 export interface EngineCall {
   /** `http://address:port`. */
@@ -14,11 +17,19 @@ export interface EngineCall {
   readonly requestId: string
   /** Milliseconds until the answer's head. */
   readonly timeout: number
+  /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
+  readonly signal: AbortSignal
 }
 
+/** Milliseconds until a connection must be open. */
+const connectTimeout = 1_000
+
+/** Milliseconds within which a kept connection shows that its other end had closed it before. */
+const staleWithin = 1_000
+
 /**
- * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept and our request id.
- * The answer's body is the caller's to read or destroy; interruption closes the connection, which makes the engine stop its work.
+ * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept and our request id. The answer's body is the
+ * caller's to read or destroy.
  */
 export class EngineClient extends Context.Service<EngineClient, { readonly call: (call: EngineCall) => Effect.Effect<IncomingMessage, EngineUnreachable> }>()(
   "seatrial/EngineClient"
@@ -32,10 +43,14 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
         (open) => Effect.sync(() => open.destroy())
       )
 
-      const call = ({ body, method, path, requestId, timeout, url }: EngineCall) =>
-        Effect.callback<IncomingMessage, EngineUnreachable>((resume, signal) => {
-          let sent = false
-          let timedOut = false
+      const call = ({ body, method, path, requestId, signal, timeout, url }: EngineCall) =>
+        Effect.callback<IncomingMessage, EngineUnreachable>((resume) => {
+          const fail = (reason: EngineUnreachable["reason"]) => resume(new EngineUnreachable({ reason }))
+          if (signal.aborted) return fail("aborted")
+          const startedAt = performance.now()
+          let connected = false
+          let late = false
+          let connecting: NodeJS.Timeout | undefined
           const outgoing = request(`${url}${path}`, {
             agent,
             method,
@@ -45,24 +60,44 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
               ...(body === null ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) })
             }
           })
-          const limit = setTimeout(() => {
-            timedOut = true
+          const hangUp = () => {
             outgoing.destroy()
-          }, timeout)
-          signal.addEventListener("abort", () => outgoing.destroy(), { once: true })
-          outgoing.once("response", (incoming) => {
+          }
+          const settled = () => {
             clearTimeout(limit)
+            clearTimeout(connecting)
+          }
+          const limit = setTimeout(() => {
+            late = true
+            hangUp()
+          }, timeout)
+          signal.addEventListener("abort", hangUp)
+          outgoing.once("socket", (socket) => {
+            connected = !socket.connecting
+            if (connected) return
+            connecting = setTimeout(hangUp, connectTimeout)
+            socket.once("connect", () => {
+              connected = true
+              clearTimeout(connecting)
+            })
+          })
+          outgoing.once("response", (incoming) => {
+            settled()
+            // Whoever reads the answer learns of its end from `close`.
+            incoming.on("error", () => {})
+            incoming.once("close", () => signal.removeEventListener("abort", hangUp))
             resume(Effect.succeed(incoming))
           })
-          outgoing.once("finish", () => {
-            sent = true
-          })
-          // A kept connection that the engine closed meanwhile fails before any byte of an answer: nothing was worked on.
-          outgoing.once("error", (cause: NodeJS.ErrnoException) => {
-            clearTimeout(limit)
-            resume(new EngineUnreachable({ worked: sent && cause.code !== "ECONNREFUSED" && !outgoing.reusedSocket, timedOut }))
+          outgoing.on("error", () => {
+            settled()
+            const stale = outgoing.reusedSocket && performance.now() - startedAt < staleWithin
+            fail(signal.aborted ? "aborted" : late ? "late" : !connected ? "refused" : stale ? "stale" : "broken")
           })
           outgoing.end(body ?? undefined)
+          return Effect.sync(() => {
+            settled()
+            hangUp()
+          })
         })
 
       return EngineClient.of({ call })

@@ -1,14 +1,19 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import { Ids, RequestId } from "@seatrial/domain"
-import { ApiKeys, type Caller, Metering, Routes } from "@seatrial/store"
-import { Context, Effect, FiberSet, Layer, Option, Redacted, Schedule, Stream } from "effect"
+import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
+import { Cause, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import { Concurrency } from "./Concurrency.ts"
 import { EngineClient } from "./EngineClient.ts"
+import { elapsed } from "./elapsed.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
-import { elapsed, Inference } from "./Inference.ts"
-import { readJson } from "./readBody.ts"
+import { Inference } from "./Inference.ts"
+import { layerReachability } from "./layerReachability.ts"
+import { layerSweeper } from "./layerSweeper.ts"
+import { onStopping } from "./listen.ts"
+import { requestError } from "./Outcome.ts"
+import { readBody } from "./readBody.ts"
 import {
-  internal,
+  faultOf,
   invalidApiKey,
   methodNotAllowed,
   missingApiKey,
@@ -19,17 +24,35 @@ import {
   type Refusal,
   writeRefusal
 } from "./refusals.ts"
-import { checkRequest, type Endpoint, namesOf } from "./requestBody.ts"
+import { checkRequest, type Endpoint, parseBody, streamOf } from "./requestBody.ts"
 
 const endpoints = new Map<string, Endpoint>([
   ["/v1/chat/completions", "/v1/chat/completions"],
   ["/v1/completions", "/v1/completions"]
 ])
 
-const pathOf = (request: IncomingMessage): string => (request.url ?? "/").split("?", 1)[0] ?? "/"
+const pathOf = (url: string | undefined): string => (url ?? "/").split("?", 1)[0] ?? "/"
 
 /** Whether a request is the gateway's: where gateway and API share an address, all else is the API's. */
-export const isInferencePath = (url: string | undefined): boolean => endpoints.has((url ?? "/").split("?", 1)[0] ?? "/")
+export const isInferencePath = (url: string | undefined): boolean => endpoints.has(pathOf(url))
+
+/** Milliseconds for which the rest of a body that is not wanted is read and dropped: a connection that is closed before may lose the answer on its way. */
+const linger = 2_000
+
+const discardRest = (request: IncomingMessage) => {
+  if (request.complete || request.destroyed) return
+  const cut = setTimeout(() => request.destroy(), linger)
+  request.once("close", () => clearTimeout(cut))
+  request.resume()
+}
+
+/** What came in. */
+interface Exchange {
+  readonly id: RequestId
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly startedAt: number
+}
 
 /** The data path of inference: checks a request, routes it, and passes the engine's answer through. */
 export class Gateway extends Context.Service<Gateway, { readonly handler: RequestListener }>()("seatrial/Gateway") {
@@ -55,54 +78,49 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       })
 
       /** From an authenticated caller on, every outcome is recorded. */
-      const admit = Effect.fnUntraced(function* (
-        id: RequestId,
-        endpoint: Endpoint,
-        caller: Caller,
-        request: IncomingMessage,
-        response: ServerResponse,
-        startedAt: number
-      ) {
-        let names: { readonly model: string | null; readonly stream: boolean | null } = { model: null, stream: null }
-        const admitted = yield* Effect.gen(function* () {
+      const admit = Effect.fnUntraced(function* ({ id, request, response, startedAt }: Exchange, endpoint: Endpoint, caller: Caller) {
+        let route: Route | null = null
+        let streamed: boolean | null = null
+        const departure = new AbortController()
+        response.once("close", () => departure.abort("gone"))
+        onStopping(response, () => departure.abort("stopped"))
+
+        const check = Effect.gen(function* () {
           if (!caller.scopes.has("inference:write")) return yield* missingScope("inference:write")
           yield* concurrency.take(caller)
-          const parsed = yield* readJson(request, config.maxBody, config.bodyTimeout)
-          names = namesOf(parsed)
-          const checked = yield* checkRequest(endpoint, parsed)
-          const route = yield* routes.find(caller.orgId, checked.model)
-          if (Option.isNone(route)) return yield* modelNotFound(`There is no model ${checked.model.slice(0, 128)}.`, "model")
-          if (route.value.endpoints.length === 0) return yield* modelStarting
-          return { id, caller, checked, route: route.value, response, startedAt }
-        }).pipe(
-          Effect.tapError((error) => {
-            const known = names.model === null ? Effect.succeedNone : routes.find(caller.orgId, names.model)
-            return Effect.flatMap(known, (route) =>
-              metering.refuse({
-                id,
-                orgId: caller.orgId,
-                keyId: caller.keyId,
-                endpoint,
-                streamed: names.stream,
-                modelId: Option.getOrNull(Option.map(route, ({ modelId }) => modelId)),
-                model: Option.getOrNull(Option.map(route, ({ model }) => model)),
-                statusCode: error.status,
-                latencyMs: elapsed(startedAt),
-                error: { code: error.code, message: error.message, param: error.param }
-              })
-            )
+          const body = yield* parseBody(yield* readBody(request, config.maxBody, config.bodyTimeout))
+          streamed = streamOf(body.members)
+          const found = yield* routes.find(caller.orgId, body.model)
+          if (Option.isNone(found)) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
+          route = found.value
+          const checked = yield* checkRequest(endpoint, body)
+          if (route.endpoints.length === 0) return yield* modelStarting
+          return { id, caller, checked, route, response, departure, startedAt }
+        })
+        const refuse = (error: Refusal) =>
+          metering.refuse({
+            id,
+            orgId: caller.orgId,
+            keyId: caller.keyId,
+            endpoint,
+            streamed,
+            modelId: route?.modelId ?? null,
+            model: route?.model ?? null,
+            statusCode: error.status,
+            latencyMs: elapsed(startedAt),
+            error: requestError(error)
           })
-        )
-        yield* inference.serve(admitted)
+        yield* inference.serve(yield* Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error))))
       }, Effect.scoped)
 
-      const answer = Effect.fnUntraced(function* (id: RequestId, request: IncomingMessage, response: ServerResponse, startedAt: number) {
-        const path = pathOf(request)
+      const answer = Effect.fnUntraced(function* (exchange: Exchange) {
+        const { request, response } = exchange
+        const path = pathOf(request.url)
         if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
         const endpoint = endpoints.get(path)
         if (endpoint === undefined) return yield* notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`)
         if (request.method !== "POST") return yield* methodNotAllowed(request.method ?? "", "POST")
-        return yield* admit(id, endpoint, yield* authenticate(request), request, response, startedAt)
+        return yield* admit(exchange, endpoint, yield* authenticate(request))
       })
 
       const handle = Effect.fnUntraced(function* (request: IncomingMessage, response: ServerResponse) {
@@ -110,17 +128,17 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const id = yield* ids.make(RequestId)
         response.setHeader("x-request-id", id)
         response.setHeader("request-id", id)
-        yield* answer(id, request, response, startedAt).pipe(
-          Effect.catch((error: Refusal) => Effect.sync(() => writeRefusal(response, error, id))),
-          Effect.catchDefect((defect) =>
-            Effect.logError("inference request failed", defect).pipe(
+        yield* answer({ id, request, response, startedAt }).pipe(
+          Effect.catchCause((cause) => {
+            const failure = cause.reasons.find(Cause.isFailReason)
+            if (failure !== undefined) return Effect.sync(() => writeRefusal(response, failure.error, id))
+            return Effect.logError("a request could not be handled", cause).pipe(
               Effect.annotateLogs("request_id", id),
-              Effect.andThen(Effect.sync(() => writeRefusal(response, internal, id)))
+              Effect.andThen(Effect.sync(() => writeRefusal(response, faultOf(Cause.squash(cause)), id)))
             )
-          )
+          })
         )
-        // What the caller still sends of a body that was not wanted is not read: the connection ends with the answer.
-        if (!request.complete) response.once("finish", () => request.destroy())
+        discardRest(request)
       })
 
       return Gateway.of({
@@ -132,48 +150,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
     })
   )
 
-  /** Asks each endpoint that no gateway has reached yet whether it is there, and tells so: the operator sends no traffic to others. */
-  static readonly layerReachability = Layer.effectDiscard(
-    Effect.gen(function* () {
-      const engine = yield* EngineClient
-      const routes = yield* Routes
-      const prove = Effect.fnUntraced(function* ({
-        revisionId,
-        url
-      }: {
-        readonly revisionId: Parameters<typeof routes.markReachable>[0]
-        readonly url: string
-      }) {
-        const answer = yield* engine.call({ url, path: "/health", method: "GET", body: null, requestId: "reachability", timeout: 2_000 })
-        answer.resume()
-        if (answer.statusCode !== 200) return yield* Effect.fail("not ready")
-        yield* routes.markReachable(revisionId, url)
-      })
-      yield* routes.unproven.pipe(
-        Stream.mapEffect((endpoint) => Effect.ignore(Effect.retry(prove(endpoint), Schedule.spaced("500 millis").pipe(Schedule.upTo({ times: 20 })))), {
-          concurrency: 16,
-          unordered: true
-        }),
-        Stream.runDrain,
-        Effect.forkScoped
-      )
-    })
-  )
-
-  /** Ends the records of requests whose gateway died. */
-  static readonly layerSweeper = Layer.effectDiscard(
-    Effect.gen(function* () {
-      const metering = yield* Metering
-      yield* Effect.forkScoped(
-        metering.sweep.pipe(
-          Effect.catchDefect((defect) => Effect.logWarning("sweep failed", defect)),
-          Effect.repeat(Schedule.spaced("5 seconds"))
-        )
-      )
-    })
-  )
-
-  static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide(Inference.layer)), Gateway.layerReachability, Gateway.layerSweeper).pipe(
+  static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide(Inference.layer)), layerReachability, layerSweeper).pipe(
     Layer.provide(EngineClient.layer),
     Layer.provide(GatewayConfig.layer)
   )

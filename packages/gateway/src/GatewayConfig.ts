@@ -1,4 +1,4 @@
-import { Config, Context, Effect, Layer } from "effect"
+import { Config, Context, Effect, Layer, Schema } from "effect"
 
 export interface GatewaySettings {
   /** Bytes. */
@@ -9,6 +9,7 @@ export interface GatewaySettings {
   readonly bodyTimeout: number
   readonly firstFrame: number
   readonly whole: number
+  readonly stream: number
   readonly silence: number
   readonly heartbeat: number
   readonly writeStall: number
@@ -25,15 +26,28 @@ export const gatewaySettings = [
   { name: "GATEWAY_BODY_SECONDS", description: "Time in which a request body must have arrived", default: 30 },
   { name: "GATEWAY_FIRST_FRAME_SECONDS", description: "Time until an engine's first frame of a stream", default: 300 },
   { name: "GATEWAY_WHOLE_SECONDS", description: "Time for an answer that is not streamed", default: 600 },
+  { name: "GATEWAY_STREAM_SECONDS", description: "Time for a whole stream", default: 3_600 },
   { name: "GATEWAY_SILENCE_SECONDS", description: "Silence of an engine within a stream after which it counts as dead", default: 60 },
   { name: "GATEWAY_HEARTBEAT_SECONDS", description: "Silence after which a comment keeps a stream's connection alive", default: 15 },
   { name: "GATEWAY_WRITE_STALL_SECONDS", description: "Time a caller may take to read what waits for it", default: 60 }
 ] as const
 
+const byName = new Map<string, string | number>(gatewaySettings.map((entry) => [entry.name, entry.default]))
 type Name = (typeof gatewaySettings)[number]["name"]
 
-const setting = (name: Name) => Config.Number(name).pipe(Config.withDefault(Number(gatewaySettings.find((entry) => entry.name === name)?.default ?? 0)))
+const Positive = Schema.Finite.check(Schema.isGreaterThan(0))
+const setting = (name: Name) => Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Positive)), name).pipe(Config.withDefault(Number(byName.get(name))))
 const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value * 1_000))
+
+/** Where the gateway's own program listens; `grace` in milliseconds. */
+export const listenSettings = Config.all({
+  host: Config.String("GATEWAY_HOST").pipe(Config.withDefault(String(byName.get("GATEWAY_HOST")))),
+  port: Config.Port("GATEWAY_PORT").pipe(Config.withDefault(Number(byName.get("GATEWAY_PORT")))),
+  grace: Config.Number("GATEWAY_GRACE_SECONDS").pipe(
+    Config.withDefault(Number(byName.get("GATEWAY_GRACE_SECONDS"))),
+    Config.map((value) => value * 1_000)
+  )
+})
 
 export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySettings>()("seatrial/GatewayConfig") {
   static readonly layer = Layer.effect(
@@ -46,6 +60,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         bodyTimeout: seconds("GATEWAY_BODY_SECONDS"),
         firstFrame: seconds("GATEWAY_FIRST_FRAME_SECONDS"),
         whole: seconds("GATEWAY_WHOLE_SECONDS"),
+        stream: seconds("GATEWAY_STREAM_SECONDS"),
         silence: seconds("GATEWAY_SILENCE_SECONDS"),
         heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS")

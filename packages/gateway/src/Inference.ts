@@ -1,24 +1,21 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
-import type { RequestError, RequestId, Usage } from "@seatrial/domain"
-import { type Caller, Metering, type RequestEnd, type RequestRefusal, type Route } from "@seatrial/store"
-import { Context, Effect, Fiber, Layer, Option, Schedule, Schema } from "effect"
+import type { RequestId } from "@seatrial/domain"
+import { type Caller, Metering, type Route } from "@seatrial/store"
+import { Cause, Context, Effect, Exit, Fiber, Layer, Option, Schema } from "effect"
+import { deliver, handedOver } from "./deliver.ts"
 import { EngineClient } from "./EngineClient.ts"
-import { EngineUsage, usageOf } from "./frames.ts"
+import { EventStream } from "./EventStream.ts"
+import { elapsed, round } from "./elapsed.ts"
+import { readEngineError } from "./engineError.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
+import { failed, noUsage, type Outcome, refused, requestError } from "./Outcome.ts"
 import { Outstanding } from "./Outstanding.ts"
-import {
-  contextLengthExceeded,
-  engineFailed,
-  engineTimeout,
-  errorBody,
-  invalidParameter,
-  modelOverloaded,
-  modelStarting,
-  Refusal,
-  unavailable,
-  writeRefusal
-} from "./refusals.ts"
-import { readWhole, relay, startStream } from "./relay.ts"
+import { EngineUsage, Progress, usageOf } from "./Progress.ts"
+import { Running } from "./Running.ts"
+import { finishReasonOf } from "./readFrame.ts"
+import { readWhole } from "./readWhole.ts"
+import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, modelStarting, type Refusal, unavailable } from "./refusals.ts"
+import { relay } from "./relay.ts"
 import type { CheckedRequest } from "./requestBody.ts"
 
 export interface Admitted {
@@ -27,28 +24,21 @@ export interface Admitted {
   readonly checked: CheckedRequest
   readonly route: Route
   readonly response: ServerResponse
+  /** Aborted when there is nobody to answer any more; the reason is `gone` for a caller who left. */
+  readonly departure: AbortController
   /** `performance.now()` at the request's first byte. */
   readonly startedAt: number
 }
 
-/** How a request ended, for its record. */
-interface Ending {
-  readonly status: number
-  readonly usage: Usage
-  readonly firstContentAt: number | null
-  readonly finishReason: string | null
-  readonly error: Refusal | null
-  readonly note: string | null
+/** A request under way. */
+interface Work {
+  readonly admitted: Admitted
+  readonly stream: EventStream | null
+  readonly progress: Progress
+  readonly begun: Fiber.Fiber<Exit.Exit<void>>
+  /** Endpoints that were asked. */
+  readonly tried: Array<string>
 }
-
-/** The end of a request and what is left to tell the caller, which waits until the record is committed. */
-interface Outcome {
-  readonly end: { readonly _tag: "Ended"; readonly ending: Ending } | { readonly _tag: "Refused"; readonly error: Refusal }
-  readonly deliver: () => void
-}
-
-const clientClosed = new Refusal({ status: 499, type: "api_error", code: "client_closed_request", message: "The caller left.", param: null })
-const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null }
 
 const WholeAnswer = Schema.fromJsonString(
   Schema.Struct({
@@ -58,49 +48,16 @@ const WholeAnswer = Schema.fromJsonString(
 )
 const decodeWhole = Schema.decodeUnknownOption(WholeAnswer)
 
-const EngineError = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
-const decodeEngineError = Schema.decodeUnknownOption(EngineError)
+/** Bytes of the largest answer that is not streamed. */
+const maxAnswer = 16 * 1024 * 1024
 
-/** Our own words for an engine's refusal: its own may echo the prompt. */
-const translate = (status: number, body: Buffer | null, route: Route): Refusal => {
-  if (status === 503) return modelOverloaded
-  if (status >= 500 || body === null) return engineFailed
-  const message = Option.match(decodeEngineError(body.toString("utf8")), { onNone: () => "", onSome: ({ error }) => error.message })
-  return /context length|max_model_len|too long/i.test(message)
-    ? contextLengthExceeded(`This model's maximum context length is ${route.maxModelLen} tokens. Shorten the input or lower max_tokens.`, "messages")
-    : invalidParameter("The engine cannot serve the request with these parameters.")
-}
+const departed = ({ admitted: { departure }, progress }: Work): Outcome =>
+  departure.signal.reason === "gone" ? failed(clientClosed, "The caller left.", progress) : failed(unavailable, "The gateway was stopped.", progress)
 
-/** Milliseconds with three decimals. */
-const round = (milliseconds: number) => Math.round(milliseconds * 1_000) / 1_000
-export const elapsed = (startedAt: number): number => round(performance.now() - startedAt)
+/** An error of the engine before any frame; only one of the engine itself may have cost work. */
+const turnedAway = (error: Refusal, { progress }: Work): Outcome => (error === engineFailed ? failed(error, "The engine failed.", progress) : refused(error))
 
-const outcome = (ending: Ending, deliver: () => void): Outcome => ({ end: { _tag: "Ended", ending }, deliver })
-
-/** Work was or may have been done, and there is no answer. */
-const failure = (response: ServerResponse, id: RequestId, error: Refusal, note: string): Outcome =>
-  outcome({ status: error.status, usage: noUsage, firstContentAt: null, finishReason: null, error, note }, () =>
-    error === clientClosed ? response.destroy() : writeRefusal(response, error, id)
-  )
-
-/** The engine turned the request away before any work. */
-const refusal = (response: ServerResponse, id: RequestId, error: Refusal): Outcome => ({
-  end: { _tag: "Refused", error },
-  deliver: () => writeRefusal(response, error, id)
-})
-
-/** Fails once the caller is gone. */
-const left = (response: ServerResponse): Effect.Effect<never, Refusal> =>
-  Effect.callback((resume) => {
-    const gone = () => resume(Effect.fail(clientClosed))
-    if (response.destroyed) return gone()
-    response.once("close", gone)
-    return Effect.sync(() => {
-      response.off("close", gone)
-    })
-  })
-
-const requestError = (error: Refusal): RequestError => ({ code: error.code, message: error.message, param: error.param })
+const untold = "The engine told no usage: the output counts what was delivered, the input is unknown."
 
 /** Sends an admitted request to an engine, its answer to the caller, and its record to Postgres before the caller has the last byte. */
 export class Inference extends Context.Service<Inference, { readonly serve: (admitted: Admitted) => Effect.Effect<void> }>()("seatrial/Inference") {
@@ -110,153 +67,182 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const config = yield* GatewayConfig
       const engine = yield* EngineClient
       const metering = yield* Metering
+      const running = yield* Running.make
       const outstanding = new Outstanding()
 
-      /** One engine's answer; another endpoint is tried once where the first took no work. */
-      const open = Effect.fnUntraced(function* ({ checked, id, route }: Admitted) {
-        const tried = new Set<string>()
-        for (;;) {
-          const endpoint = outstanding.pick(route.endpoints, tried)
-          if (endpoint === undefined) return yield* tried.size === 0 ? modelStarting : engineFailed
-          tried.add(endpoint.url)
-          yield* outstanding.hold(endpoint.url)
-          const timeout = checked.stream ? config.firstFrame : config.whole
-          const call = engine.call({ url: endpoint.url, path: checked.endpoint, method: "POST", body: checked.engineBody, requestId: id, timeout })
-          const answer = yield* Effect.result(call)
-          if (answer._tag === "Success") return answer.success
-          if (answer.failure.timedOut) return yield* engineTimeout
-          if (answer.failure.worked || tried.size > 1) return yield* engineFailed
-        }
-      })
-
-      const record = ({ caller, id, route, startedAt }: Admitted, ending: Ending): RequestEnd => ({
-        id,
-        orgId: caller.orgId,
-        statusCode: ending.status,
-        usage: ending.usage,
-        ttftMs: ending.firstContentAt === null ? null : round(ending.firstContentAt - startedAt),
-        latencyMs: elapsed(startedAt),
-        finishReason: ending.finishReason,
-        error: ending.error === null ? null : requestError(ending.error),
-        note: ending.note,
-        receipt: { prices: route.prices, hfRevision: route.hfRevision, engineVersion: route.engineVersion }
-      })
-
-      const refusalRecord = ({ caller, checked, id, route, startedAt }: Admitted, error: Refusal): RequestRefusal => ({
-        id,
-        orgId: caller.orgId,
-        keyId: caller.keyId,
-        endpoint: checked.endpoint,
-        streamed: checked.stream,
-        modelId: route.modelId,
-        model: route.model,
-        statusCode: error.status,
-        latencyMs: elapsed(startedAt),
-        error: requestError(error)
-      })
-
-      const stream = Effect.fnUntraced(function* ({ checked, id, response }: Admitted, upstream: IncomingMessage, seen: { usage: Usage }) {
+      const relayStream = Effect.fnUntraced(function* (work: Work, upstream: IncomingMessage, stream: EventStream) {
+        const { admitted, progress } = work
+        const { checked, departure, route, startedAt } = admitted
         const relayed = yield* relay({
           upstream,
-          response,
+          stream,
+          progress,
           wantsUsage: checked.wantsUsage,
-          heartbeat: config.heartbeat,
+          firstFrame: config.firstFrame - (performance.now() - startedAt),
           silence: config.silence,
-          writeStall: config.writeStall,
-          onUsage: (usage) => {
-            seen.usage = usage
-          }
+          whole: config.stream - (performance.now() - startedAt),
+          signal: departure.signal
         })
-        const usage = relayed.usage ?? { ...noUsage, output_tokens: relayed.contentFrames }
-        const untold = relayed.usage === null ? "The engine told no usage: the output counts what was delivered, the input is unknown." : null
-        const { firstContentAt, finishReason } = relayed
-        if (relayed.end === "done") {
-          return outcome({ status: 200, usage, firstContentAt, finishReason, error: null, note: untold }, () => {
-            startStream(response)
-            response.end("data: [DONE]\n\n")
-          })
+        if (relayed._tag === "Departed") return departed(work)
+        if (relayed._tag === "Silent") return failed(engineTimeout, "The engine fell silent.", progress)
+        if (relayed._tag === "Broken") return failed(engineFailed, "The engine's stream broke off.", progress)
+        if (relayed._tag === "Failed") {
+          if (!relayed.first) return failed(engineFailed, "The engine failed.", progress)
+          return turnedAway(readEngineError(relayed.payload, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
         }
-        const error = relayed.end === "client_gone" ? clientClosed : relayed.end === "silent" ? engineTimeout : engineFailed
-        const note = untold ?? "The stream broke off: usage as the engine last told it."
-        // Where the head is out, the status 200 was sent: the record says what became of it, the caller gets an error frame.
-        const status = relayed.started && relayed.end !== "client_gone" ? 502 : error.status
-        return outcome({ status, usage, firstContentAt, finishReason: null, error, note }, () => {
-          if (relayed.end === "client_gone") response.destroy()
-          else if (relayed.started) response.end(`data: ${errorBody(error, id)}\n\ndata: [DONE]\n\n`)
-          else writeRefusal(response, error, id)
-        })
+        const { finishReason, told, usage } = progress
+        if (told === null) yield* Effect.logWarning("the engine told no usage").pipe(Effect.annotateLogs("request_id", admitted.id))
+        return { state: "completed", status: 200, usage, finishReason, error: null, note: told === null ? untold : null, body: null } satisfies Outcome
       })
 
-      const whole = Effect.fnUntraced(function* ({ id, response }: Admitted, upstream: IncomingMessage) {
-        const body = yield* readWhole(upstream, 64 * 1024 * 1024, config.whole)
-        const answer = body === null ? Option.none() : decodeWhole(body.toString("utf8"))
-        if (body === null || Option.isNone(answer)) return failure(response, id, engineFailed, "The engine's answer broke off.")
+      const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: IncomingMessage) {
+        const { admitted, progress } = work
+        const { checked, departure, route, startedAt } = admitted
+        const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), departure.signal)
+        if (departure.signal.aborted) return departed(work)
+        if (body === null)
+          return elapsed(startedAt) >= config.whole
+            ? failed(engineTimeout, "The engine did not answer in time.", progress)
+            : failed(engineFailed, "The engine's answer broke off.", progress)
+        const text = body.toString("utf8")
+        const answer = decodeWhole(text)
+        if (Option.isNone(answer)) return turnedAway(readEngineError(text, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
         const { choices, usage } = answer.value
-        const known = usage === undefined || usage === null ? null : usageOf(usage)
-        const note = known === null ? "The engine told no usage." : null
-        return outcome({ status: 200, usage: known ?? noUsage, firstContentAt: null, finishReason: choices[0]?.finish_reason ?? null, error: null, note }, () =>
-          response.writeHead(200, { "content-type": "application/json", "content-length": body.length }).end(body)
-        )
+        const reason = choices[0]?.finish_reason ?? null
+        const finishReason = reason === null ? null : finishReasonOf(reason)
+        const known = usage == null ? null : usageOf(usage)
+        if (finishReason === null) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: known ?? noUsage }
+        const told = finishReason === reason ? body : Buffer.from(text.replace(/"finish_reason":\s*"repetition"/g, '"finish_reason":"stop"'))
+        return {
+          state: "completed",
+          status: 200,
+          usage: known ?? noUsage,
+          finishReason,
+          error: null,
+          note: known === null ? "The engine told no usage." : null,
+          body: told
+        } satisfies Outcome
       })
 
-      /** What the engine made of the request; the caller has not been told the end of it. */
-      const work = Effect.fnUntraced(function* (admitted: Admitted, begun: Fiber.Fiber<void>, seen: { usage: Usage }) {
-        const { checked, id, response, route } = admitted
-        const opened = yield* Effect.result(Effect.raceFirst(open(admitted), left(response)))
+      /** One engine's answer. Undefined: it took no work, another one may. */
+      const attempt = Effect.fnUntraced(function* (work: Work, url: string) {
+        const { admitted, begun, progress, stream } = work
+        const { checked, departure, id, route } = admitted
+        const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
+        const { signal } = departure
+        const opened = yield* Effect.result(
+          engine.call({ url, path: checked.endpoint, method: "POST", body: checked.engineBody, requestId: id, timeout, signal })
+        )
         // Nothing goes out before the row is committed; the engine works meanwhile.
         yield* Fiber.join(begun)
-        if (opened._tag === "Failure") return failure(response, id, opened.failure, "The engine gave no answer.")
-        const upstream = opened.success
-        if (upstream.statusCode !== 200) {
-          const error = translate(upstream.statusCode ?? 500, yield* readWhole(upstream, 1024 * 1024, 10_000), route)
-          return error.status < 500 || error === modelOverloaded ? refusal(response, id, error) : failure(response, id, error, "The engine failed.")
+        if (signal.aborted) return departed(work)
+        if (opened._tag === "Failure") {
+          const { reason } = opened.failure
+          if (reason === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
+          if (reason === "broken") return failed(engineFailed, "The engine gave no answer.", progress)
+          return { retry: reason, outcome: failed(engineFailed, "No engine could be reached.", progress) } as const
         }
-        if (checked.stream) return yield* stream(admitted, upstream, seen)
-        return yield* Effect.raceFirst(
-          whole(admitted, upstream),
-          Effect.catch(left(response), (error) => Effect.succeed(failure(response, id, error, "The caller left.")))
-        )
+        const upstream = opened.success
+        const status = upstream.statusCode ?? 500
+        let outcome: Outcome
+        if (status !== 200) {
+          const body = yield* readWhole(upstream, 64 * 1024, 10_000, signal)
+          if (signal.aborted) return departed(work)
+          outcome = turnedAway(readEngineError(body?.toString("utf8") ?? "", status, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
+        } else {
+          outcome = yield* stream === null ? readAnswer(work, upstream) : relayStream(work, upstream, stream)
+        }
+        return outcome.error === modelOverloaded ? ({ retry: "refused", outcome } as const) : outcome
       })
 
-      const serve = Effect.fn("Inference.serve")(function* (admitted: Admitted) {
-        const { caller, checked, id, response, route } = admitted
-        const seen = { usage: noUsage }
-        const { modelId, model, revisionId } = route
-        const begun = yield* Effect.forkChild(
-          metering.begin({ id, orgId: caller.orgId, keyId: caller.keyId, endpoint: checked.endpoint, streamed: checked.stream, modelId, model, revisionId }),
-          { startImmediately: true }
-        )
-        yield* Effect.forkScoped(
-          Effect.repeat(
-            Effect.delay(
-              Effect.suspend(() => metering.checkpoint(id, seen.usage)),
-              "5 seconds"
-            ),
-            Schedule.forever
-          )
-        )
-        const { deliver, end } = yield* work(admitted, begun, seen).pipe(
-          Effect.onInterrupt(() =>
-            Fiber.join(begun).pipe(
-              Effect.andThen(
-                metering.end(
-                  record(admitted, {
-                    status: 503,
-                    usage: seen.usage,
-                    firstContentAt: null,
-                    finishReason: null,
-                    error: unavailable,
-                    note: "The gateway was stopped."
-                  })
-                )
-              ),
-              Effect.andThen(Effect.sync(() => response.destroy()))
+      /** What an engine made of the request; one other is asked where the first took no work. */
+      const ask = Effect.fnUntraced(function* (work: Work) {
+        const { endpoints } = work.admitted.route
+        for (let url = outstanding.pick(endpoints, [])?.url; url !== undefined; ) {
+          work.tried.push(url)
+          outstanding.add(url)
+          const answer = yield* attempt(work, url)
+          if (!("retry" in answer)) return answer
+          const next = outstanding.pick(endpoints, work.tried)?.url ?? (answer.retry === "stale" ? url : undefined)
+          if (next === undefined || work.tried.length > 1) return answer.outcome
+          url = next
+        }
+        return refused(modelStarting)
+      })
+
+      const record = (
+        { caller, checked, id, route, startedAt }: Admitted,
+        { error, finishReason, note, state, status, usage }: Outcome,
+        firstContentAt: number | null
+      ) =>
+        state === "refused" && error !== null
+          ? metering.refuse({
+              id,
+              orgId: caller.orgId,
+              keyId: caller.keyId,
+              endpoint: checked.endpoint,
+              streamed: checked.stream,
+              modelId: route.modelId,
+              model: route.model,
+              statusCode: status,
+              latencyMs: elapsed(startedAt),
+              error: requestError(error)
+            })
+          : metering.end({
+              id,
+              orgId: caller.orgId,
+              statusCode: status,
+              usage,
+              ttftMs: firstContentAt === null ? null : round(firstContentAt - startedAt),
+              latencyMs: elapsed(startedAt),
+              finishReason,
+              error: error === null ? null : requestError(error),
+              note,
+              receipt: { prices: route.prices, hfRevision: route.hfRevision, engineVersion: route.engineVersion }
+            })
+
+      const logged = (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) =>
+        Effect.logError(message, cause).pipe(Effect.annotateLogs("request_id", id), Effect.as(faultOf(Cause.squash(cause))))
+
+      const serve = (admitted: Admitted) =>
+        Effect.uninterruptibleMask(
+          Effect.fnUntraced(function* (restore) {
+            const { caller, checked, departure, id, response, route } = admitted
+            const { model, modelId, revisionId } = route
+            const progress = new Progress()
+            const { heartbeat, writeStall } = config
+            const stream = checked.stream ? new EventStream({ response, heartbeat, writeStall, onStall: () => departure.abort("gone") }) : null
+            const start = { id, orgId: caller.orgId, keyId: caller.keyId, endpoint: checked.endpoint, streamed: checked.stream, modelId, model, revisionId }
+            const begun = yield* Effect.forkChild(
+              Effect.map(Effect.exit(metering.begin(start)), (exit) => {
+                if (Exit.isFailure(exit)) departure.abort("unrecorded")
+                else {
+                  running.add(id, progress)
+                  stream?.open()
+                }
+                return exit
+              }),
+              { startImmediately: true }
             )
-          )
+            const work: Work = { admitted, stream, progress, begun, tried: [] }
+            const outcome = yield* restore(ask(work)).pipe(
+              Effect.catchCause((cause) => {
+                departure.abort("stopped")
+                if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(departed(work))
+                return Effect.map(logged(id, "inference failed")(cause), (error) => failed(error, "The gateway failed.", progress))
+              })
+            )
+            stream?.close()
+            const committed = yield* Effect.flatMap(Fiber.join(begun), (exit) =>
+              Exit.isFailure(exit) ? exit : record(admitted, outcome, progress.firstContentAt)
+            ).pipe(Effect.as(null), Effect.catchCause(logged(id, "the record could not be committed")))
+            running.remove(id)
+            for (const url of work.tried) outstanding.remove(url)
+            // Nobody may take an answer for complete that is not recorded.
+            deliver({ response, stream, id, body: outcome.body, error: outcome.error ?? committed })
+            yield* restore(handedOver(response, writeStall))
+          })
         )
-        yield* Effect.uninterruptible(end._tag === "Ended" ? metering.end(record(admitted, end.ending)) : metering.refuse(refusalRecord(admitted, end.error)))
-        yield* Effect.sync(deliver)
-      }, Effect.scoped)
 
       return Inference.of({ serve })
     })

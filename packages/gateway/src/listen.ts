@@ -1,4 +1,4 @@
-import { createServer, type RequestListener } from "node:http"
+import { createServer, type RequestListener, type ServerResponse } from "node:http"
 import { Data, Effect, type Scope } from "effect"
 
 /** The address cannot be listened on. */
@@ -12,9 +12,32 @@ export interface ListenOptions {
   readonly grace: number
 }
 
-/** Serves until the scope closes: then no new connection is taken, what is under way may end, and the rest is cut. Gives the port. */
+const stopping = Symbol("stopping")
+
+/** Calls `stop` when the server that serves this response has no more time for it: what is to be said must be said then. */
+export const onStopping = (response: ServerResponse, stop: () => void): void => {
+  response.once(stopping, stop)
+}
+
+/** Milliseconds for the last words. */
+const lastWords = 2_000
+
+/** Serves until the scope closes: then no new connection is taken, what is under way may end, then is told to, and the rest is cut. Gives the port. */
 export const listen = (handler: RequestListener, { grace, host, port }: ListenOptions): Effect.Effect<number, ListenError, Scope.Scope> => {
-  const server = createServer({ headersTimeout: 10_000, requestTimeout: 60_000, keepAliveTimeout: 65_000, maxHeaderSize: 16_384, noDelay: true }, handler)
+  const underWay = new Set<ServerResponse>()
+  const server = createServer(
+    { headersTimeout: 10_000, requestTimeout: 60_000, keepAliveTimeout: 65_000, maxHeaderSize: 16_384, noDelay: true },
+    (request, response) => {
+      underWay.add(response)
+      if (!server.listening) response.shouldKeepAlive = false
+      response.once("close", () => {
+        underWay.delete(response)
+        // A connection that becomes idle now is of no more use.
+        if (!server.listening) setImmediate(() => server.closeIdleConnections())
+      })
+      handler(request, response)
+    }
+  )
   const open = Effect.callback<number, ListenError>((resume) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
       resume(new ListenError({ message: `${host}:${port} cannot be listened on (${cause.code}).`, taken: cause.code === "EADDRINUSE" }))
@@ -25,8 +48,12 @@ export const listen = (handler: RequestListener, { grace, host, port }: ListenOp
     })
   })
   const close = Effect.callback<void>((resume) => {
-    const cut = setTimeout(() => server.closeAllConnections(), grace)
+    const tell = setTimeout(() => {
+      for (const response of underWay) response.emit(stopping)
+    }, grace)
+    const cut = setTimeout(() => server.closeAllConnections(), grace + lastWords)
     server.close(() => {
+      clearTimeout(tell)
       clearTimeout(cut)
       resume(Effect.void)
     })

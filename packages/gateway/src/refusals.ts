@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http"
 import { Data } from "effect"
+import { SqlError } from "effect/sql"
 
 /** A request that is answered without the engine, or whose engine failed: what the caller and the record see. */
 export class Refusal extends Data.TaggedError("Refusal")<{
@@ -63,13 +64,17 @@ export const engineTimeout = new Refusal({
   param: null,
   headers: { "x-should-retry": "false" }
 })
+export const clientClosed = new Refusal({ status: 499, type: "api_error", code: "client_closed_request", message: "The caller left.", param: null })
 export const internal = refusal(500, "api_error", "internal")("The request could not be handled. The request ID helps support to find out why.")
+
+/** What a caller is told of a defect: the database is away, or no more than that something failed. */
+export const faultOf = (defect: unknown): Refusal => (SqlError.isSqlError(defect) ? unavailable : internal)
 
 /** The Error object of the contract. */
 export const errorBody = (error: Refusal, requestId: string): string =>
   JSON.stringify({ error: { message: error.message, type: error.type, code: error.code, param: error.param, request_id: requestId } })
 
-/** Answers with the error, unless something has gone out already. */
+/** Answers with the error, where nothing has gone out yet. */
 export const writeRefusal = (response: ServerResponse, error: Refusal, requestId: string): void => {
   if (response.headersSent || response.destroyed) {
     response.destroy()

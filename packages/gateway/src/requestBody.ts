@@ -5,9 +5,13 @@ import { invalidBody, invalidParameter, type Refusal, unknownParameter, unsuppor
 const optional = Schema.optionalKey
 const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 const PositiveInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
+// Not an Int: it may be larger than the integers that a number holds exactly. Its digits are taken from the text.
+const Seed = Schema.Finite.check(
+  Schema.makeFilter((seed: number) => Number.isInteger(seed) && seed >= -(2 ** 63) && seed <= 2 ** 63, { expected: "an integer of 64 bits" })
+)
 
 const sampling = {
-  model: Schema.String.check(Schema.isBetweenLength(1, 256)),
+  model: Schema.String,
   stream: optional(Schema.Boolean),
   stream_options: optional(Schema.Struct({ include_usage: optional(Schema.Boolean), include_obfuscation: optional(Schema.Boolean) })),
   max_tokens: optional(PositiveInt),
@@ -19,7 +23,7 @@ const sampling = {
   frequency_penalty: optional(between(-2, 2)),
   repetition_penalty: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 2, exclusiveMinimum: true }))),
   n: optional(Schema.Literal(1)),
-  seed: optional(Schema.Int),
+  seed: optional(Seed),
   stop: optional(Schema.Union([Schema.NonEmptyString, Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, 4))])),
   user: optional(Schema.String)
 }
@@ -37,24 +41,45 @@ const ChatBody = Schema.Struct({
   max_completion_tokens: optional(PositiveInt),
   logprobs: optional(Schema.Boolean),
   top_logprobs: optional(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 20 }))),
-  metadata: optional(Schema.Record(Schema.String, Schema.String)),
+  metadata: optional(Schema.Record(Schema.String, Schema.String).check(Schema.isMaxProperties(16))),
   safety_identifier: optional(Schema.String),
   prompt_cache_key: optional(Schema.String),
+  prompt_cache_retention: optional(Schema.String),
+  prompt_cache_options: optional(Schema.Record(Schema.String, Schema.Unknown)),
   store: optional(Schema.Literal(false)),
   service_tier: optional(Schema.Literals(["auto", "default"])),
+  verbosity: optional(Schema.Literal("medium")),
   modalities: optional(Schema.Tuple([Schema.Literal("text")])),
   response_format: optional(Schema.Struct({ type: Schema.Literal("text") }))
 })
 
+const isTokens = (value: unknown): value is ReadonlyArray<number> =>
+  Array.isArray(value) && value.length > 0 && value.every((token) => Number.isSafeInteger(token) && token >= 0)
+
 const CompletionBody = Schema.Struct({
   ...sampling,
-  prompt: Schema.Union([Schema.String, Schema.Array(Schema.Int).check(Schema.isMinLength(1))]),
+  // One look at each of what may be a million tokens.
+  prompt: Schema.Union([Schema.String, Schema.declare(isTokens, { expected: "a list of tokens" })]),
   echo: optional(Schema.Boolean),
-  logprobs: optional(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })))
+  logprobs: optional(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 }))),
+  best_of: optional(Schema.Literal(1))
 })
 
 /** Accepted for the clients' sake and without effect: never sent to an engine. */
-const advisory = new Set(["user", "metadata", "safety_identifier", "prompt_cache_key", "store", "service_tier", "modalities", "response_format"])
+const advisory = new Set([
+  "user",
+  "metadata",
+  "safety_identifier",
+  "prompt_cache_key",
+  "prompt_cache_retention",
+  "prompt_cache_options",
+  "store",
+  "service_tier",
+  "verbosity",
+  "modalities",
+  "response_format",
+  "best_of"
+])
 
 /** Real fields of the API that no served model offers yet. */
 const unsupported = new Set([
@@ -65,13 +90,17 @@ const unsupported = new Set([
   "function_call",
   "reasoning_effort",
   "chat_template_kwargs",
+  "thinking_token_budget",
   "logit_bias",
   "audio",
   "prediction",
   "web_search_options",
-  "best_of",
+  "moderation",
   "suffix"
 ])
+
+/** Where a value of the API may be right and is still not served. */
+const closedValues = /^(?:n|store|service_tier|verbosity|best_of|modalities.*|.*\.(?:type|role))$/
 
 export type Endpoint = "/v1/chat/completions" | "/v1/completions"
 
@@ -86,19 +115,56 @@ export interface CheckedRequest {
   readonly engineBody: string
 }
 
-const withoutNulls = (value: unknown): unknown =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-    ? Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null))
-    : value
+/** A body whose model is named, and whose other members are not checked yet. */
+export interface ParsedBody {
+  readonly model: string
+  readonly members: Readonly<Record<string, unknown>>
+  readonly text: string
+}
 
-const modelField = Schema.decodeUnknownResult(Schema.Struct({ model: Schema.String, stream: optional(Schema.Unknown) }))
+const maxDepth = 64
+/** Objects and lists, which cost far more to check than they cost to send. */
+const maxContainers = 100_000
 
-/** The names of model and streaming, as far as the body tells them, for the record of a refused request. */
-export const namesOf = (body: unknown): { readonly model: string | null; readonly stream: boolean | null } =>
-  Result.match(modelField(body), {
-    onFailure: () => ({ model: null, stream: null }),
-    onSuccess: ({ model, stream }) => ({ model, stream: typeof stream === "boolean" ? stream : null })
-  })
+/** The value without the members that are null, which count as absent; undefined where it is nested too deeply or has too many parts. */
+const withoutNulls = (body: unknown): unknown => {
+  let containers = 0
+  const copy = (value: unknown, depth: number): unknown => {
+    if (typeof value !== "object" || value === null) return value
+    if (depth > maxDepth || ++containers > maxContainers) throw new RangeError()
+    if (Array.isArray(value)) return typeof value[0] === "number" ? value : value.map((item) => copy(item, depth + 1))
+    const kept: Array<[string, unknown]> = []
+    for (const [name, member] of Object.entries(value)) {
+      if (member !== null) kept.push([name, copy(member, depth + 1)])
+    }
+    return Object.fromEntries(kept)
+  }
+  try {
+    return copy(body, 1)
+  } catch {
+    return undefined
+  }
+}
+
+const decodeMembers = Schema.decodeUnknownResult(Schema.fromJsonString(Schema.Unknown))
+const isMembers = Schema.is(Schema.Record(Schema.String, Schema.Unknown))
+
+/** Whether the caller asked for a stream, as far as the body tells, for the record of a refused request. */
+export const streamOf = ({ stream }: Readonly<Record<string, unknown>>): boolean | null => (typeof stream === "boolean" ? stream : null)
+
+/** Reads the text of a body as far as the name of its model. */
+export const parseBody = Effect.fnUntraced(function* (text: string): Effect.fn.Return<ParsedBody, Refusal> {
+  const parsed = decodeMembers(text)
+  if (Result.isFailure(parsed)) return yield* invalidBody("The body is not valid JSON.")
+  if (!isMembers(parsed.success)) return yield* invalidBody("The body must be a JSON object.")
+  const members = withoutNulls(parsed.success)
+  if (!isMembers(members)) return yield* invalidBody(`The body may be nested ${maxDepth} deep and have ${maxContainers} objects and lists at most.`)
+  const { model } = members
+  if (typeof model !== "string" || model.length < 1 || model.length > 256) {
+    return yield* invalidParameter(model === undefined ? "model is required." : "model must be a string of 1 to 256 characters.", "model")
+  }
+  return { model, members, text }
+})
 
 const decodeChat = Schema.decodeUnknownResult(ChatBody, { onExcessProperty: "error" })
 const decodeCompletion = Schema.decodeUnknownResult(CompletionBody, { onExcessProperty: "error" })
@@ -106,15 +172,30 @@ const decodeCompletion = Schema.decodeUnknownResult(CompletionBody, { onExcessPr
 const decode = (endpoint: Endpoint, body: unknown): Result.Result<typeof ChatBody.Type | typeof CompletionBody.Type, Schema.SchemaError> =>
   endpoint === "/v1/chat/completions" ? decodeChat(body) : decodeCompletion(body)
 
-/** Checks a parsed body; `null` members count as absent. */
-export const checkRequest = Effect.fnUntraced(function* (endpoint: Endpoint, parsed: unknown): Effect.fn.Return<CheckedRequest, Refusal> {
-  const decoded = decode(endpoint, withoutNulls(parsed))
+/** The seed's own digits, where a number does not hold them: the last such member counts, as it does for the parser. */
+const exactSeed = (text: string): string | undefined => [...text.matchAll(/"seed"\s*:\s*(-?\d{16,19})\s*[,}]/g)].at(-1)?.[1]
+
+const serialise = (body: Readonly<Record<string, unknown>>, text: string): Effect.Effect<string, Refusal> => {
+  if (body.seed === undefined || Number.isSafeInteger(body.seed)) return Effect.succeed(JSON.stringify(body))
+  const digits = exactSeed(text)
+  if (digits === undefined || BigInt.asIntN(64, BigInt(digits)) !== BigInt(digits)) {
+    return Effect.fail(invalidParameter("seed: expected an integer of 64 bits.", "seed"))
+  }
+  const { seed: _, ...rest } = body
+  return Effect.succeed(`{"seed":${digits},${JSON.stringify(rest).slice(1)}`)
+}
+
+/** Checks the members of a body against the closed vocabulary of its endpoint. */
+export const checkRequest = Effect.fnUntraced(function* (endpoint: Endpoint, { members, text }: ParsedBody): Effect.fn.Return<CheckedRequest, Refusal> {
+  const { tools, ...others } = members
+  // Many clients send an empty list where there are no tools.
+  const decoded = decode(endpoint, Array.isArray(tools) && tools.length === 0 ? others : members)
   if (Result.isFailure(decoded)) {
     const { message, param, unexpected } = schemaProblem(decoded.failure.issue)
     if (param === null) return yield* invalidBody(`The body ${message}.`)
     if (unexpected && unsupported.has(param)) return yield* unsupportedParameter(`The model does not support ${param}.`, param)
     if (unexpected) return yield* unknownParameter(`${param} ${message} of this request.`, param)
-    if (param === "n" || /\.(type|role)$/.test(param)) return yield* unsupportedValue(`${param}: ${message}.`, param)
+    if (closedValues.test(param)) return yield* unsupportedValue(`${param}: ${message}.`, param)
     return yield* invalidParameter(`${param}: ${message}.`, param)
   }
   const { stream = false, stream_options, ...rest } = decoded.success
@@ -126,11 +207,9 @@ export const checkRequest = Effect.fnUntraced(function* (endpoint: Endpoint, par
     return yield* invalidParameter("top_logprobs goes with `logprobs: true` only.", "top_logprobs")
   }
   const forwarded = Object.fromEntries(Object.entries(rest).filter(([name]) => !advisory.has(name)))
-  return {
-    endpoint,
-    model: rest.model,
-    stream,
-    wantsUsage: stream_options?.include_usage === true,
-    engineBody: JSON.stringify(stream ? { ...forwarded, stream, stream_options: { include_usage: true, continuous_usage_stats: true } } : forwarded)
-  }
+  const engineBody = yield* serialise(
+    stream ? { ...forwarded, stream, stream_options: { include_usage: true, continuous_usage_stats: true } } : forwarded,
+    text
+  )
+  return { endpoint, model: rest.model, stream, wantsUsage: stream_options?.include_usage === true, engineBody }
 })

@@ -1,0 +1,66 @@
+import type { ServerResponse } from "node:http"
+
+const head = {
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "no-cache, no-transform",
+  "x-accel-buffering": "no"
+}
+
+export interface EventStreamOptions {
+  readonly response: ServerResponse
+  /** Milliseconds of silence after which a comment keeps the connection alive. */
+  readonly heartbeat: number
+  /** Milliseconds that a caller may take to read what waits for it. */
+  readonly writeStall: number
+  readonly onStall: () => void
+}
+
+/** The caller's end of a stream. Its head, and with it the status 200, goes out with the first frame or heartbeat. */
+export class EventStream {
+  readonly response: ServerResponse
+  readonly #options: EventStreamOptions
+  #timer: NodeJS.Timeout | undefined
+  #writtenAt = performance.now()
+
+  constructor(options: EventStreamOptions) {
+    this.response = options.response
+    this.#options = options
+  }
+
+  /** From here on bytes may go out, and silence is filled. */
+  open() {
+    const { heartbeat, writeStall } = this.#options
+    this.#timer = setInterval(() => this.#look(), Math.min(1_000, Math.ceil(Math.min(heartbeat, writeStall) / 4)))
+  }
+
+  #look() {
+    const { heartbeat, onStall, writeStall } = this.#options
+    const silence = performance.now() - this.#writtenAt
+    if (this.response.writableNeedDrain) {
+      if (silence > writeStall) onStall()
+    } else if (silence > heartbeat) this.write(": keep-alive\n\n")
+  }
+
+  get started(): boolean {
+    return this.response.headersSent
+  }
+
+  /** Sends frames, Latin-1; false where the caller reads slower than that: wait for `drain`. */
+  write(frames: string): boolean {
+    this.#writtenAt = performance.now()
+    if (!this.response.headersSent) this.response.writeHead(200, head)
+    return this.response.write(frames, "latin1")
+  }
+
+  /** No heartbeat follows. */
+  close() {
+    clearInterval(this.#timer)
+  }
+
+  /** The terminal frame: the marker, after the error where there is one. */
+  end(error: string | null) {
+    this.close()
+    if (!this.response.headersSent) this.response.writeHead(200, head)
+    this.response.end(error === null ? "data: [DONE]\n\n" : `data: ${error}\n\ndata: [DONE]\n\n`)
+  }
+}

@@ -1,0 +1,35 @@
+import type { ServerResponse } from "node:http"
+import { Effect } from "effect"
+import type { EventStream } from "./EventStream.ts"
+import { clientClosed, errorBody, type Refusal, writeRefusal } from "./refusals.ts"
+
+export interface Delivery {
+  readonly response: ServerResponse
+  readonly stream: EventStream | null
+  readonly id: string
+  /** The whole answer, where it is not a stream. */
+  readonly body: Buffer | null
+  readonly error: Refusal | null
+}
+
+/** Tells the caller how the request ended: a stream that has begun ends in its terminal frame, whatever happened. */
+export const deliver = ({ body, error, id, response, stream }: Delivery): void => {
+  if (error === clientClosed || response.destroyed) response.destroy()
+  else if (stream !== null && (stream.started || error === null)) stream.end(error === null ? null : errorBody(error, id))
+  else if (error !== null) writeRefusal(response, error, id)
+  else response.writeHead(200, { "content-type": "application/json", "content-length": body?.length ?? 0 }).end(body)
+}
+
+/** Waits until the answer has been handed over; the connection of a caller who takes longer than `writeStall` milliseconds is cut. */
+export const handedOver = (response: ServerResponse, writeStall: number): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    const settle = () => {
+      clearTimeout(stalled)
+      response.off("close", settle).off("finish", settle)
+      resume(Effect.void)
+    }
+    const stalled = setTimeout(() => response.destroy(), writeStall)
+    if (response.destroyed || response.writableFinished) return settle()
+    response.on("close", settle).on("finish", settle)
+    return Effect.sync(settle)
+  })
