@@ -1,0 +1,109 @@
+import { spawn } from "node:child_process"
+import { readFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { Data, Effect, Schedule, type Scope } from "effect"
+
+/** A step of a benchmark could not be done; the message says which and why. */
+export class BenchError extends Data.TaggedError("BenchError")<{ readonly message: string }> {}
+
+/** A process under test, or one beside it. */
+export interface Program {
+  readonly name: string
+  readonly pid: number
+  readonly host: string
+  readonly port: number
+}
+
+export interface ProgramOptions {
+  readonly name: string
+  /** TypeScript file that node runs. */
+  readonly file: string
+  /** `port` is the one it has to listen on. */
+  readonly environment: (port: number) => Readonly<Record<string, string>>
+  /** Answers 200 once the program is ready. */
+  readonly readyPath: string
+  /** The core it is kept on, where the machine can do so. */
+  readonly core?: number
+}
+
+const host = "127.0.0.1"
+
+const freePort = Effect.callback<number, BenchError>((resume) => {
+  const server = createServer().once("error", (error) => resume(Effect.fail(new BenchError({ message: `No free port: ${error.message}` }))))
+  server.listen(0, host, () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0)))
+  })
+})
+
+const exists = (command: string) =>
+  Effect.promise(() =>
+    readFile(command).then(
+      () => true,
+      () => false
+    )
+  )
+
+/** Words of a command line that keeps what follows on one core; none where the machine has no such tool. */
+export const onCore = Effect.fnUntraced(function* (core: number | undefined): Effect.fn.Return<ReadonlyArray<string>> {
+  if (core === undefined || !(yield* exists("/usr/bin/taskset"))) return []
+  return ["/usr/bin/taskset", "-c", String(core)]
+})
+
+/** Runs a program until the scope closes, and waits until it is ready (20 s at most). */
+export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions): Effect.fn.Return<Program, BenchError, Scope.Scope> {
+  const port = yield* freePort
+  const [command = process.execPath, ...rest] = [...(yield* onCore(options.core)), process.execPath, options.file]
+  let words = ""
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const started = spawn(command, rest, {
+        env: { PATH: process.env.PATH ?? "", ...options.environment(port) },
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      const keep = (chunk: Buffer) => {
+        words = (words + chunk.toString("utf8")).slice(-2_000)
+      }
+      started.stdout.on("data", keep)
+      started.stderr.on("data", keep)
+      return started
+    }),
+    (running) =>
+      Effect.callback<void>((resume) => {
+        if (running.exitCode !== null || running.signalCode !== null) return resume(Effect.void)
+        const cut = setTimeout(() => running.kill("SIGKILL"), 5_000)
+        running.once("exit", () => {
+          clearTimeout(cut)
+          resume(Effect.void)
+        })
+        running.kill("SIGTERM")
+      })
+  )
+  const failed = (why: string) => new BenchError({ message: `${options.name} did not start (${why}): ${words.trim()}` })
+  const ended = Effect.callback<never, BenchError>((resume) => {
+    child.once("error", (error) => resume(Effect.fail(failed(error.message))))
+    child.once("exit", (code, signal) => resume(Effect.fail(failed(`it ended with ${signal ?? code}`))))
+  })
+  const ready = Effect.tryPromise(async () => {
+    const answer = await fetch(`http://${host}:${port}${options.readyPath}`)
+    await answer.arrayBuffer()
+    if (answer.status !== 200) throw new Error(`status ${answer.status}`)
+  }).pipe(
+    Effect.retry(Schedule.spaced("50 millis")),
+    Effect.timeoutOrElse({ duration: "20 seconds", orElse: () => Effect.fail(failed("not ready after 20 s")) }),
+    Effect.catchTag("UnknownError", (error) => Effect.fail(failed(String(error.cause))))
+  )
+  yield* Effect.raceFirst(ready, ended)
+  if (child.pid === undefined) return yield* failed("it has no process id")
+  return { name: options.name, pid: child.pid, host, port }
+})
+
+/** Processor time that a process has used so far, microseconds; null where the system does not tell. */
+export const processorMicros = (pid: number): Effect.Effect<number | null> =>
+  Effect.promise(async () => {
+    const text = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => null)
+    if (text === null) return null
+    // Behind the command's closing bracket the third field begins; 14 and 15 are user and system time in ticks of 10 ms.
+    const fields = text.slice(text.lastIndexOf(")") + 2).split(" ")
+    return (Number(fields[11]) + Number(fields[12])) * 10_000
+  })

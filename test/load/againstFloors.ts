@@ -1,0 +1,109 @@
+import { join } from "node:path"
+import { isDeepStrictEqual } from "node:util"
+import { Effect, type Scope } from "effect"
+import { compare, httpRequest, type Run } from "./compare.ts"
+import { figureOf, show, table } from "./figures.ts"
+import type { statements } from "./floor/statements.ts"
+import type { Lab } from "./Lab.ts"
+import { startLoadGenerator } from "./LoadGenerator.ts"
+import { BenchError, type Program, startProgram } from "./Program.ts"
+
+const root = join(import.meta.dirname, "../..")
+const plenty = "1000000000"
+
+const startServer = (lab: Lab) =>
+  startProgram({
+    name: "Seatrial's server",
+    file: join(root, "packages/server/src/main.ts"),
+    readyPath: "/readyz",
+    environment: (port) => ({
+      DATABASE_URL: lab.databaseUrl,
+      SERVER_PORT: String(port),
+      SEATRIAL_CURSOR_KEY: "a cursor key of the benchmark",
+      SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64"),
+      // The limits are drawn on as ever, and never reached.
+      SERVER_READS_PER_KEY: plenty,
+      SERVER_READS_PER_KEY_BURST: plenty,
+      SERVER_READS_PER_ORG: plenty,
+      SERVER_READS_PER_ORG_BURST: plenty
+    })
+  })
+
+const startFloor = (lab: Lab, statement: keyof typeof statements, prepared: boolean) =>
+  startProgram({
+    name: prepared ? "`node:http` + `pg`, named statement" : "`node:http` + `pg`",
+    file: join(import.meta.dirname, "floor/main.ts"),
+    readyPath: "/healthz",
+    environment: (port) => ({
+      DATABASE_URL: lab.databaseUrl,
+      PORT: String(port),
+      ORG_ID: lab.orgId,
+      STATEMENT: statement,
+      PREPARED: String(prepared)
+    })
+  })
+
+const fetchJson = ({ host, name, port }: Program, path: string, key: string) =>
+  Effect.tryPromise({
+    try: async (): Promise<unknown> => {
+      const answer = await fetch(`http://${host}:${port}${path}`, { headers: { authorization: `Bearer ${key}` } })
+      const text = await answer.text()
+      if (answer.status !== 200) throw new Error(`${answer.status} ${text.slice(0, 500)}`)
+      return JSON.parse(text)
+    },
+    catch: (cause) => new BenchError({ message: `${name} does not answer ${path}: ${cause}` })
+  })
+
+export interface FloorComparison {
+  readonly statement: keyof typeof statements
+  /** Taken in turn. */
+  readonly paths: readonly [string, ...ReadonlyArray<string>]
+  /** What both have to answer the same to, and what of it. */
+  readonly same: { readonly path: string; readonly of: (answer: unknown) => unknown }
+  readonly connections: number
+  readonly rounds: number
+  readonly seconds: number
+}
+
+const ratios = (runs: ReadonlyArray<Run>, floor: ReadonlyArray<Run>) =>
+  figureOf(runs.map((run, round) => run.perSecond / (floor[round]?.perSecond ?? Number.NaN)))
+
+const row = (name: string, runs: ReadonlyArray<Run>, floors: ReadonlyArray<ReadonlyArray<Run>>) => [
+  name,
+  show(figureOf(runs.map(({ perSecond }) => perSecond))),
+  ...floors.map((floor) => (floor === runs ? "1" : show(ratios(runs, floor), 2))),
+  show(figureOf(runs.map(({ whole }) => whole.p50)), 2),
+  show(figureOf(runs.map(({ whole }) => whole.p99)), 2),
+  show(figureOf(runs.map(({ processorMicros }) => processorMicros ?? Number.NaN)))
+]
+
+/** Seatrial's server against the bare floors on the same database, each program in a process of its own: a table. */
+export const againstFloors = Effect.fnUntraced(function* (lab: Lab, options: FloorComparison): Effect.fn.Return<string, BenchError, Scope.Scope> {
+  const plain = yield* startFloor(lab, options.statement, false)
+  const named = yield* startFloor(lab, options.statement, true)
+  const server = yield* startServer(lab)
+
+  const expected = options.same.of(yield* fetchJson(plain, options.same.path, lab.key))
+  const found = options.same.of(yield* fetchJson(server, options.same.path, lab.key))
+  if (expected === undefined || !isDeepStrictEqual(found, expected))
+    return yield* new BenchError({ message: `${server.name} and ${plain.name} differ in ${options.same.path}.` })
+
+  const [first, ...others] = options.paths
+  const plan = {
+    requests: [httpRequest("GET", first, lab.key), ...others.map((path) => httpRequest("GET", path, lab.key))] as const,
+    connections: options.connections,
+    warmSeconds: 0.4,
+    seconds: options.seconds
+  }
+  const generate = yield* startLoadGenerator()
+  const [plainRuns = [], namedRuns = [], serverRuns = []] = yield* compare(
+    generate,
+    options.rounds,
+    [plain, named, server].map((program) => ({ program, plan }))
+  )
+  const floors = [plainRuns, namedRuns]
+  return table(
+    ["", "answers/s", "ratio to the first", "ratio to the second", "p50 ms", "p99 ms", "processor µs per answer"],
+    [row(plain.name, plainRuns, floors), row(named.name, namedRuns, floors), row(server.name, serverRuns, floors)]
+  )
+})

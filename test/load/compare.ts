@@ -1,0 +1,49 @@
+import { Effect } from "effect"
+import type { LoadPlan, LoadResult } from "./generator/LoadPlan.ts"
+import type { LoadGenerator } from "./LoadGenerator.ts"
+import { type BenchError, type Program, processorMicros } from "./Program.ts"
+
+/** What one run of a subject gave. */
+export interface Run extends LoadResult {
+  /** Processor time of the subject's process for each answer, microseconds; null where the system does not tell. */
+  readonly processorMicros: number | null
+}
+
+export interface Subject {
+  readonly program: Program
+  readonly plan: Omit<LoadPlan, "host" | "port">
+}
+
+/**
+ * Measures the subjects in turn, round after round, so that what else the machine does falls on all alike; an uncounted round goes ahead. The runs of each subject, in
+ * order.
+ */
+export const compare = Effect.fnUntraced(function* (
+  generate: LoadGenerator,
+  rounds: number,
+  subjects: ReadonlyArray<Subject>
+): Effect.fn.Return<ReadonlyArray<ReadonlyArray<Run>>, BenchError> {
+  const run = Effect.fnUntraced(function* ({ plan, program }: Subject) {
+    const before = yield* processorMicros(program.pid)
+    const result = yield* generate({ ...plan, host: program.host, port: program.port })
+    const after = yield* processorMicros(program.pid)
+    return { ...result, processorMicros: before === null || after === null ? null : (after - before) / result.all }
+  })
+  yield* Effect.forEach(subjects, run, { discard: true })
+  const runs = subjects.map((): Array<Run> => [])
+  for (let round = 0; round < rounds; round++) {
+    for (const [index, subject] of subjects.entries()) runs[index]?.push(yield* run(subject))
+  }
+  return runs
+})
+
+/** The request as bytes of HTTP/1.1. */
+export const httpRequest = (method: string, path: string, key: string, body?: string): string =>
+  [
+    `${method} ${path} HTTP/1.1`,
+    "host: 127.0.0.1",
+    `authorization: Bearer ${key}`,
+    ...(body === undefined ? [] : ["content-type: application/json", `content-length: ${Buffer.byteLength(body)}`]),
+    "",
+    body ?? ""
+  ].join("\r\n")

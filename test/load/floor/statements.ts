@@ -1,0 +1,33 @@
+/** What the floors ask the database: the queries of the server, written out. The benchmark first sees to it that both answer with the same records. */
+export const statements = {
+  deployment: {
+    name: "deployment",
+    text: `
+      SELECT d.id, 'deployment' AS object, d.model_id, CASE m.visibility WHEN 'public' THEN m.slug ELSE o.slug || '/' || m.slug END AS model,
+        d.phase AS status, d.failure_code || ': ' || d.failure_text AS failure_detail, d.created_at, d.updated_at, d.ended_at, d.revision_id,
+        r.hf_revision, d.started_by_user_id,
+        (SELECT json_agg(json_build_object('status', p.phase, 'at', to_char(p.at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')) ORDER BY p.seq)
+          FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS phases,
+        coalesce(r.checks -> 'checks', '[]') AS checks,
+        CASE WHEN r.id IS NOT NULL THEN json_build_object(
+          'id', r.id, 'status', r.status, 'hf_revision', r.hf_revision, 'dtype', r.dtype, 'quantization', r.quantization, 'max_model_len', r.max_model_len,
+          'engine', r.runtime, 'engine_version', r.engine_version, 'gpu_pool', r.gpu_pool, 'gpu_count', r.gpu_count,
+          'prices', json_build_object(
+            'input_micros_per_mtok', r.input_micros_per_mtok::text, 'output_micros_per_mtok', r.output_micros_per_mtok::text,
+            'cache_read_micros_per_mtok', r.cache_read_micros_per_mtok::text, 'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text),
+          'verified_at', to_char(r.verified_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')
+        ) END AS revision
+      FROM deployments d
+      JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
+      JOIN organizations o ON o.id = d.org_id
+      LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+      WHERE d.org_id = $1 AND d.id = $2`
+  },
+  list: {
+    name: "list",
+    text: `
+      SELECT id, state, model_id, model, api_key_id, endpoint, created_at, status_code, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
+        cost_micros, ttft_ms, latency_ms, finish_reason, streamed, error_code, error_message, error_param
+      FROM requests WHERE org_id = $1 AND state <> 'running' ORDER BY created_at DESC, id DESC LIMIT $2`
+  }
+} as const

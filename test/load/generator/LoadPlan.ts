@@ -1,0 +1,31 @@
+import { Schema } from "effect"
+
+/** What the load generator does: keeps `connections` connections busy, each with one request at a time. */
+export const LoadPlan = Schema.Struct({
+  host: Schema.String,
+  port: Schema.Int,
+  /** Whole requests, head and body; taken in turn. */
+  requests: Schema.NonEmptyArray(Schema.String),
+  connections: Schema.Int,
+  /** Not counted in the figures. */
+  warmSeconds: Schema.Finite,
+  seconds: Schema.Finite
+})
+export type LoadPlan = typeof LoadPlan.Type
+
+const Spread = Schema.Struct({ p50: Schema.Finite, p99: Schema.Finite })
+
+/** What it saw. Latencies in milliseconds, from the request's last byte handed over. */
+export const LoadResult = Schema.Struct({
+  /** Answers within the measured time. */
+  answers: Schema.Int,
+  /** Answers of the warm-up too. */
+  all: Schema.Int,
+  /** Answers other than 200, and broken connections. */
+  failures: Schema.Int,
+  perSecond: Schema.Finite,
+  whole: Spread,
+  /** To the first byte of the body: of a stream, its first frame. */
+  first: Spread
+})
+export type LoadResult = typeof LoadResult.Type

@@ -1,0 +1,69 @@
+import { Schema } from "effect"
+import { type Answer, HttpConnection } from "./HttpConnection.ts"
+import { LoadPlan, type LoadResult } from "./LoadPlan.ts"
+
+// The load generator: a process of its own that runs one plan for each message and answers with what it saw.
+
+/** Answers that one run keeps at most; the run ends with them. */
+const most = 1_000_000
+
+const percentiles = (sorted: Float64Array): { readonly p50: number; readonly p99: number } => {
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+  return { p50: at(0.5), p99: at(0.99) }
+}
+
+const run = async (plan: LoadPlan): Promise<LoadResult> => {
+  const requests = plan.requests.map((request) => Buffer.from(request))
+  const whole = new Float64Array(most)
+  const first = new Float64Array(most)
+  let turn = 0
+  let answers = 0
+  let all = 0
+  let failures = 0
+  const from = performance.now() + plan.warmSeconds * 1_000
+  const until = from + plan.seconds * 1_000
+
+  const count = ({ endedAt, firstBodyByteAt, sentAt, status }: Answer) => {
+    all++
+    if (status !== 200) failures++
+    if (endedAt < from || endedAt > until) return
+    whole[answers] = endedAt - sentAt
+    first[answers] = firstBodyByteAt - sentAt
+    answers++
+  }
+  const client = async () => {
+    const connection = new HttpConnection(plan.host, plan.port)
+    while (performance.now() < until && answers < most && failures < 1_000) {
+      const request = requests[turn++ % requests.length]
+      if (request === undefined) break
+      try {
+        count(await connection.send(request))
+      } catch {
+        failures++
+      }
+    }
+    connection.close()
+  }
+  await Promise.all(Array.from({ length: plan.connections }, client))
+  return {
+    answers,
+    all,
+    failures,
+    perSecond: answers / plan.seconds,
+    whole: percentiles(whole.subarray(0, answers).sort()),
+    first: percentiles(first.subarray(0, answers).sort())
+  }
+}
+
+const decodePlan = Schema.decodeUnknownSync(LoadPlan)
+
+process.on("message", (message) => {
+  run(decodePlan(message)).then(
+    (result) => process.send?.(result),
+    (error: unknown) => {
+      process.stderr.write(`${error}\n`)
+      process.exit(1)
+    }
+  )
+})
+process.once("disconnect", () => process.exit(0))

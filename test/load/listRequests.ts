@@ -1,0 +1,39 @@
+import { Config, Effect, Schema } from "effect"
+import { againstFloors } from "./againstFloors.ts"
+import type { Benchmark } from "./Benchmark.ts"
+import { makeRequests } from "./makeRequests.ts"
+
+const connections = 32
+const organizations = 100
+const hourMillis = 3_600_000
+
+const Listed = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String, latency_ms: Schema.Finite })) })
+/** Undefined, which nothing equals, where there are not 50. */
+const rowsOf = (answer: unknown) => {
+  const { data } = Schema.decodeUnknownSync(Listed)(answer)
+  return data.length === 50 ? data : undefined
+}
+
+export const listRequests: Benchmark = {
+  name: "list",
+  title: "List 50 requests",
+  measure: Effect.fnUntraced(function* (lab) {
+    const rows = yield* Config.Int("BENCH_REQUESTS").pipe(Config.withDefault(1_000_000))
+    const begun = performance.now()
+    const until = Math.floor(Date.now() / hourMillis) * hourMillis
+    yield* makeRequests(lab.sql, { orgId: lab.orgId, rows, organizations, until, days: 60, seed: 1 })
+    const seconds = (performance.now() - begun) / 1_000
+    const figures = yield* againstFloors(lab, {
+      statement: "list",
+      paths: ["/v1/requests?limit=50"],
+      same: { path: "/v1/requests?limit=50", of: rowsOf },
+      connections,
+      rounds: 5,
+      seconds: 2
+    })
+    return `\`GET /v1/requests?limit=50\` out of ${rows.toLocaleString("en-US")} requests of ${organizations} organisations, one of which holds half and asks (made in
+${seconds.toFixed(0)} s; \`BENCH_REQUESTS\` sets another number), over ${connections} connections. The floors send the same query and \`JSON.stringify\` of its rows.
+
+${figures}`
+  })
+}

@@ -1,0 +1,77 @@
+import { execFileSync } from "node:child_process"
+import { readFile, writeFile } from "node:fs/promises"
+import { cpus, totalmem } from "node:os"
+import { join } from "node:path"
+import { NodeRuntime } from "@effect/platform-node"
+import { Clock, Console, Effect } from "effect"
+import type { Benchmark } from "./Benchmark.ts"
+import { gatewayLatency } from "./gatewayLatency.ts"
+import { openLab } from "./Lab.ts"
+import { listRequests } from "./listRequests.ts"
+import { BenchError } from "./Program.ts"
+import { readDeployment } from "./readDeployment.ts"
+
+const benchmarks: ReadonlyArray<Benchmark> = [readDeployment, listRequests, gatewayLatency]
+const document = join(import.meta.dirname, "../../docs/benchmarks.md")
+
+const introduction = `# Benchmarks
+
+\`npm run bench\` measures and writes this page; \`npm run bench -- NAME\` does one of ${benchmarks.map(({ name }) => `\`${name}\``).join(", ")}. Absolute figures are those of one
+machine on one day. What carries over are the ratios, each to a floor that is measured in the same run: the programs take turns, round after round, and a ratio is
+worked out within a round. A figure is the median of the rounds, with the lowest and the highest in brackets. Load generator, floors and programs are processes of their
+own on one machine and share its cores; the processor time is that of the measured process alone.
+`
+
+const marks = (name: string) => ({ begin: `<!-- ${name} -->`, end: `<!-- end of ${name} -->` })
+
+/** The part of a page between the marks of a benchmark. */
+const partOf = (page: string, name: string): string | undefined => {
+  const { begin, end } = marks(name)
+  const [from, to] = [page.indexOf(begin), page.indexOf(end)]
+  return from === -1 || to === -1 ? undefined : page.slice(from, to + end.length)
+}
+
+const machine = () => {
+  const cores = cpus()
+  return `${cores.length} × ${cores[0]?.model.trim() ?? "unknown processor"}, ${Math.round(totalmem() / 2 ** 30)} GiB, ${process.platform} ${process.arch}`
+}
+
+const commit = () => {
+  try {
+    return execFileSync("git", ["rev-parse", "--short", "HEAD"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
+  } catch {
+    return "unknown"
+  }
+}
+
+const main = Effect.gen(function* () {
+  const wanted = process.argv.slice(2)
+  const unknown = wanted.find((name) => !benchmarks.some((benchmark) => benchmark.name === name))
+  if (unknown !== undefined) {
+    return yield* new BenchError({ message: `There is no benchmark ${unknown}; there are ${benchmarks.map(({ name }) => name).join(", ")}.` })
+  }
+  const chosen = benchmarks.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
+  yield* Console.log("Starting Postgres…")
+  const lab = yield* openLab
+  const date = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, 10)
+  const command = `npm run bench${wanted.length === 0 ? "" : ` -- ${wanted.join(" ")}`}`
+  const measured = `Measured ${date} with \`${command}\` at commit ${commit()}: ${machine()}, Node ${process.versions.node}, Postgres ${lab.postgresVersion}.`
+  for (const { measure, name, title } of chosen) {
+    yield* Console.log(`\n${title} (${name})…`)
+    const text = yield* Effect.scoped(measure(lab))
+    yield* Console.log(text)
+    yield* Effect.promise(async () => {
+      const page = await readFile(document, "utf8").catch(() => "")
+      const { begin, end } = marks(name)
+      const fresh = `${begin}\n## ${title}\n\n${text}\n\n${measured}\n${end}`
+      const parts = benchmarks.map((benchmark) => (benchmark.name === name ? fresh : partOf(page, benchmark.name))).filter((part) => part !== undefined)
+      await writeFile(document, `${[introduction, ...parts].join("\n")}\n`)
+    })
+  }
+  yield* Console.log(`\nWritten to docs/benchmarks.md.`)
+}).pipe(
+  Effect.scoped,
+  Effect.tapError((error) => Console.error(error instanceof BenchError ? error.message : String(error)))
+)
+
+NodeRuntime.runMain(main, { disableErrorReporting: true })
