@@ -109,6 +109,7 @@ export class Metering extends Context.Service<
   {
     readonly begin: (start: RequestStart) => Effect.Effect<void>
     readonly end: (end: RequestEnd) => Effect.Effect<void>
+    /** Of a request that runs already: its engine turned it away before any work. */
     readonly refuse: (refusal: RequestRefusal) => Effect.Effect<void>
     /** The usage so far, for a request whose gateway may die; also renews its lease. */
     readonly checkpoint: (id: RequestId, usage: Usage) => Effect.Effect<void>
@@ -218,7 +219,8 @@ export class Metering extends Context.Service<
           yield* Deferred.await(committed)
         }),
         end: (ending) => Effect.andThen(begun(ending.id), write(end, endRow(ending))),
-        refuse: (refusal) => write(insert, { ...refusal, state: "refused", revisionId: null, costMicros: 0n, leaseUntil: null }),
+        refuse: (refusal) =>
+          Effect.andThen(begun(refusal.id), write(insert, { ...refusal, state: "refused", revisionId: null, costMicros: 0n, leaseUntil: null })),
         checkpoint: Effect.fnUntraced(function* (id, usage) {
           yield* begun(id)
           const now = yield* Clock.currentTimeMillis

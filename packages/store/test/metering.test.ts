@@ -149,6 +149,37 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
     })
   )
 
+  it.effect("a request that runs and is turned away by its engine becomes that refusal, once and for good", () =>
+    Effect.gen(function* () {
+      const metering = yield* Metering
+      const requests = yield* Requests
+      const { caller } = yield* makeCaller("turned-away")
+      const start = yield* startOf(caller, yield* makeServing(caller, "k"))
+      const { revisionId: _, ...named } = start
+      const refuse = (statusCode: number) =>
+        metering.refuse({ ...named, statusCode, latencyMs: 3, error: { code: "model_overloaded", message: "m", param: null } })
+      yield* metering.begin(start)
+      yield* metering.checkpoint(start.id, usage)
+      yield* refuse(503)
+      const record = Option.getOrThrow(yield* requests.find(caller.orgId, start.id))
+      assert.isTrue(Schema.is(RequestRecord)(record))
+      assert.deepStrictEqual(
+        [record.state, record.status_code, record.input_tokens, record.output_tokens, record.cost_micros, record.error?.code, record.receipt_url],
+        ["refused", 503, null, null, "0", "model_overloaded", null]
+      )
+      yield* refuse(400)
+      yield* metering.begin(start)
+      yield* metering.end(endOf(start))
+      assert.deepStrictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, start.id)), record)
+
+      const ended = yield* startOf(caller, start)
+      yield* metering.begin(ended)
+      yield* metering.end(endOf(ended))
+      yield* metering.refuse({ ...named, id: ended.id, statusCode: 503, latencyMs: 3, error: { code: "model_overloaded", message: "m", param: null } })
+      assert.strictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, ended.id)).state, "completed")
+    })
+  )
+
   it.effect("a row that the database refuses fails alone", () =>
     Effect.gen(function* () {
       const metering = yield* Metering

@@ -69,6 +69,7 @@ export const monthsOf = (rows: ReadonlyArray<{ readonly id: string }>): Readonly
   ...new Map(rows.map((row) => [new Date(createdAt(row)).toISOString().slice(0, 7), createdAt(row)])).values()
 ]
 
+/** Writes requests that begin, and those that are refused: a request that runs already and was turned away by its engine before any work ends as refused. */
 export const insertStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<InsertRow>): Statement.Statement<object> => {
   const of = column(rows)
   return sql`
@@ -92,7 +93,10 @@ export const insertStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
       ${of(textOid, ({ error }) => clean(error?.message))},
       ${of(textOid, ({ error }) => clean(error?.param))},
       ${of(timestamptz, ({ leaseUntil }) => leaseUntil)})
-    ON CONFLICT DO NOTHING`
+    ON CONFLICT (org_id, created_at, id) DO UPDATE SET state = 'refused', status_code = excluded.status_code, cost_micros = excluded.cost_micros,
+      latency_ms = excluded.latency_ms, error_code = excluded.error_code, error_message = excluded.error_message, error_param = excluded.error_param,
+      input_tokens = NULL, output_tokens = NULL, cache_read_tokens = NULL, cache_write_tokens = NULL, lease_until = NULL
+    WHERE requests.state = 'running' AND excluded.state = 'refused'`
 }
 
 /**
