@@ -4,12 +4,13 @@ import { Cause, Duration, Effect, Layer, Schedule } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { control } from "./controller.ts"
 import { OperatorSettings } from "./OperatorSettings.ts"
+import { startWork } from "./work/startWork.ts"
 
 /** Leads, or stands by until it may: what the controllers do happens only while the lease is held. */
 const run = Effect.gen(function* () {
   const settings = yield* OperatorSettings
   const seconds = settings.leaseSeconds
-  const lead = Effect.scoped(control(settings)).pipe(
+  const lead = Effect.scoped(control(settings, startWork(settings.namespace))).pipe(
     Effect.tapCause((cause) =>
       Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("the controllers stopped and start again", Cause.pretty(cause))
     ),

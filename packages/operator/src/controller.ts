@@ -11,12 +11,13 @@ import { reconcile } from "./reconcile.ts"
 import { toPodClass } from "./resources/HostClassResource.ts"
 import { deploymentOf, deploymentOfName } from "./resources/objectNames.ts"
 import { makeBackground } from "./work/Background.ts"
+import type { StartWork } from "./work/startWork.ts"
 
 /**
  * Drives every run for as long as its scope: a pass over a run whenever its row, its custom resource, its pods, its Job or what it waits for changes, and when a decision
  * asked for the time. Never ends by itself; fails where a watch is denied or a kind does not exist.
  */
-export const control = Effect.fnUntraced(function* (settings: OperatorSettings) {
+export const control = Effect.fnUntraced(function* (settings: OperatorSettings, start: StartWork) {
   const runs = yield* Runs
   const hostClasses = yield* HostClasses
   const cluster = yield* watchCluster(settings.namespace)
@@ -30,6 +31,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings) 
     released: new Set<DeploymentId>(),
     background,
     settings,
+    start,
     look: (id: DeploymentId): Effect.Effect<void> => queue.add(id)
   }
   const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({ concurrency: settings.concurrency, work: (id: DeploymentId) => reconcile(reconciler, id) })

@@ -1,27 +1,20 @@
 import { type DeploymentId, isFinished } from "@seatrial/domain"
-import type { Hub } from "@seatrial/hub"
 import type { KubeClient, KubeError } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
-import type { HttpClient } from "effect/http"
 import { applyActions } from "./apply/apply.ts"
 import { mirror } from "./apply/mirror.ts"
-import type { Decision } from "./decide/Decision.ts"
 import { decide } from "./decide/decide.ts"
-import type { Observation } from "./decide/Observation.ts"
-import { type Gathered, type GatherFrom, gather } from "./gather/gather.ts"
+import { type GatherFrom, gather } from "./gather/gather.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
-import { screenRepository } from "./work/screenRepository.ts"
-import { benchmarkEngine, checkEngine, measureEngine } from "./work/tryEngine.ts"
-import type { WorkRefused, WorkUnavailable } from "./work/WorkResult.ts"
+import type { StartWork, WorkServices } from "./work/startWork.ts"
 
 export interface Reconciler extends GatherFrom {
   readonly settings: OperatorSettings
   /** Asks for a pass over another run. */
   readonly look: (id: DeploymentId) => Effect.Effect<void>
+  readonly start: StartWork
 }
-
-type Services = Runs | KubeClient | Hub | HttpClient.HttpClient
 
 /** After a write that changes what the next decision sees. */
 const atOnce = Option.some(Duration.zero)
@@ -32,27 +25,12 @@ const later = Option.some(Duration.seconds(10))
 
 const isRefused = (error: KubeError) => error.reason === "Invalid" || error.reason === "Denied" || error.reason === "NotFound"
 
-/** The background work that the decision wants. */
-const startWork = (
-  { hostClasses, podClass, run }: Gathered,
-  seen: Observation,
-  decision: Decision,
-  namespace: string
-): Effect.Effect<void, WorkRefused | WorkUnavailable, Services> => {
-  if (decision.work === "screening") return screenRepository(run, hostClasses)
-  const { engine, pod } = seen
-  if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null)
-    return Effect.die(new Error(`${run.id} has no engine to try`))
-  const trial = { run, revision: run.revision, podClass, engine, namespace, pod: pod.name, url: pod.url }
-  return decision.work === "checking" ? checkEngine(trial) : decision.work === "measuring" ? measureEngine(trial) : benchmarkEngine(trial)
-}
-
 /** One pass over one run: reads the world, decides, and applies. The time after which to look again, if time alone may change the answer. */
 export const reconcile = Effect.fn("reconcile")(function* (
   reconciler: Reconciler,
   id: DeploymentId
-): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Services> {
-  const { background, draining, look, pool, released, settings } = reconciler
+): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
+  const { background, draining, look, pool, released, settings, start } = reconciler
   const runs = yield* Runs
   const found = yield* runs.observe(id)
   if (Option.isNone(found)) {
@@ -81,8 +59,10 @@ export const reconcile = Effect.fn("reconcile")(function* (
     if (released.size >= 10_000) released.clear()
     released.add(id)
   }
-  const context = yield* Effect.context<Services>()
-  yield* background.want(id, decision.work, Effect.suspend(() => startWork(gathered, seen, decision, settings.namespace)).pipe(Effect.provideContext(context)))
+  const context = yield* Effect.context<WorkServices>()
+  const { work } = decision
+  const begun = work === null ? Effect.void : Effect.suspend(() => start(gathered, seen, work))
+  yield* background.want(id, work, Effect.provideContext(begun, context))
   if (isFinished(run.phase)) yield* Effect.forEach(pool.behind(id), look, { discard: true })
   if (run.phase === "queued" && moves) yield* Effect.forEach(pool.queued(), look, { discard: true })
   if (moves && refused === null) return atOnce

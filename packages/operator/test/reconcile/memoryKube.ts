@@ -1,0 +1,148 @@
+import { KubeClient, KubeError, type KubeObject, type Resource, type Selection, type WatchEvent } from "@seatrial/kube"
+import { Effect, Equal, Option, Predicate, Queue, Schema, Stream } from "effect"
+
+type Json = Record<PropertyKey, unknown>
+
+const decode = <A extends KubeObject>(resource: Resource<A>, json: Json): A => Schema.decodeUnknownSync(resource.schema)(json)
+const metaOf = (json: Json): Json => (Predicate.isObject(json.metadata) ? json.metadata : {})
+
+/** An API server in memory: watches, server-side apply as a merge of the top level, uids, versions, the status subresource. `onWrite` runs after every write that changed something. */
+export const makeMemoryKube = () => {
+  const objects = new Map<string, { readonly kind: string; json: Json }>()
+  const watchers = new Set<{ readonly kind: string; readonly queue: Queue.Queue<Json | { readonly gone: Json }> }>()
+  const log: Array<string> = []
+  let version = 0
+  let listeners: ReadonlyArray<(write: string) => void> = []
+  /** Called before a write answers; may never end. */
+  let gate: (write: string) => Effect.Effect<void> = () => Effect.void
+
+  const keyOf = (kind: string, name: string) => `${kind}/${name}`
+  const tell = (kind: string, message: Json | { readonly gone: Json }) => {
+    for (const watcher of watchers) if (watcher.kind === kind) Queue.offerUnsafe(watcher.queue, message)
+  }
+
+  const put = (kind: string, name: string, change: (json: Json) => Json, write: string): Json => {
+    const before = objects.get(keyOf(kind, name))?.json
+    const start: Json = before ?? { kind, metadata: { name, uid: `uid-${++version}`, generation: 1, creationTimestamp: new Date(0).toISOString() } }
+    const changed = change(start)
+    if (before !== undefined && Equal.equals(before, changed)) return before
+    const json = { ...changed, metadata: { ...metaOf(changed), resourceVersion: String(++version) } }
+    objects.set(keyOf(kind, name), { kind, json })
+    log.push(write)
+    tell(kind, json)
+    for (const listener of listeners) listener(write)
+    return json
+  }
+
+  const drop = (kind: string, name: string, write: string) => {
+    const before = objects.get(keyOf(kind, name))
+    if (before === undefined) return
+    objects.delete(keyOf(kind, name))
+    log.push(write)
+    tell(kind, { gone: before.json })
+    for (const listener of listeners) listener(write)
+  }
+
+  const written = <A extends KubeObject>(resource: Resource<A>, write: string, change: () => Json) =>
+    Effect.sync(change).pipe(
+      Effect.tap(() => gate(write)),
+      Effect.map((json) => decode(resource, json))
+    )
+
+  const ofKind = (kind: string) => [...objects.values()].filter((object) => object.kind === kind).map(({ json }) => json)
+  const find = (kind: string, name: string) => Option.fromNullishOr(objects.get(keyOf(kind, name))?.json)
+  const fields = (object: KubeObject): Json => ({ ...object })
+  const conflict = new KubeError({ reason: "Conflict", message: "exists", status: 409 })
+
+  const service = KubeClient.of({
+    get: (resource, name) => Effect.sync(() => Option.map(find(resource.kind, name), (json) => decode(resource, json))),
+    list: (resource) => Effect.sync(() => ofKind(resource.kind).map((json) => decode(resource, json))),
+    watch: <A extends KubeObject>(resource: Resource<A>, _: Selection) =>
+      Stream.unwrap(
+        Effect.gen(function* () {
+          const queue = yield* Queue.unbounded<Json | { readonly gone: Json }>()
+          const watcher = { kind: resource.kind, queue }
+          yield* Effect.acquireRelease(
+            Effect.sync(() => watchers.add(watcher)),
+            () => Effect.sync(() => watchers.delete(watcher))
+          )
+          const first: WatchEvent<A> = { _tag: "Synced", items: ofKind(resource.kind).map((json) => decode(resource, json)) }
+          const later = Stream.map(Stream.fromQueue(queue), (message): WatchEvent<A> => {
+            const gone = message.gone
+            return Predicate.isObject(gone)
+              ? { _tag: "Removed", object: decode(resource, gone) }
+              : { _tag: "Changed", object: decode(resource, { ...message }) }
+          })
+          return Stream.concat(Stream.succeed(first), later)
+        })
+      ),
+    create: (resource, object) => {
+      const { name } = object.metadata
+      if (Option.isSome(find(resource.kind, name))) return Effect.fail(conflict)
+      return written(resource, `create ${resource.kind} ${name}`, () =>
+        put(
+          resource.kind,
+          name,
+          (json) => ({ ...json, ...fields(object), metadata: { ...metaOf(json), ...object.metadata } }),
+          `create ${resource.kind} ${name}`
+        )
+      )
+    },
+    update: () => Effect.die("not used"),
+    updateStatus: () => Effect.die("not used"),
+    apply: (resource, object) => {
+      const { name } = object.metadata
+      const write = `apply ${resource.kind} ${name}`
+      return written(resource, write, () =>
+        put(
+          resource.kind,
+          name,
+          (json) => ({
+            ...json,
+            ...fields(object),
+            metadata: { ...metaOf(json), ...object.metadata },
+            ...(json.status === undefined ? {} : { status: json.status })
+          }),
+          write
+        )
+      )
+    },
+    applyStatus: (resource, object) => {
+      const { name, resourceVersion } = object.metadata
+      const write = `status ${resource.kind} ${name}`
+      const stored = find(resource.kind, name)
+      if (Option.isNone(stored)) return Effect.fail(new KubeError({ reason: "NotFound", message: "gone", status: 404 }))
+      if (resourceVersion !== undefined && metaOf(stored.value).resourceVersion !== resourceVersion) return Effect.fail(conflict)
+      return written(resource, write, () => put(resource.kind, name, (json) => ({ ...json, status: fields(object).status }), write))
+    },
+    mergePatch: () => Effect.die("not used"),
+    remove: (resource, name, _, options) => {
+      const write = `remove ${resource.kind} ${name}`
+      const stored = find(resource.kind, name)
+      if (Option.isSome(stored) && options?.uid !== undefined && metaOf(stored.value).uid !== options.uid) return Effect.fail(conflict)
+      return Effect.andThen(
+        Effect.sync(() => drop(resource.kind, name, write)),
+        Effect.suspend(() => gate(write))
+      )
+    },
+    podLog: () => Effect.succeed("")
+  })
+
+  return {
+    service,
+    log,
+    names: (kind: string) => ofKind(kind).map((json) => String(metaOf(json).name)),
+    find,
+    /** A status that the cluster itself writes. */
+    setStatus: (kind: string, name: string, status: Json) => put(kind, name, (json) => ({ ...json, status }), `cluster ${kind} ${name}`),
+    add: (kind: string, name: string, json: Json) =>
+      put(kind, name, (made) => ({ ...made, ...json, metadata: { ...metaOf(made), ...metaOf(json) } }), `cluster ${kind} ${name}`),
+    drop: (kind: string, name: string) => drop(kind, name, `cluster removes ${kind} ${name}`),
+    onWrite: (listener: (write: string) => void) => {
+      listeners = [...listeners, listener]
+    },
+    setGate: (next: (write: string) => Effect.Effect<void>) => {
+      gate = next
+    }
+  }
+}

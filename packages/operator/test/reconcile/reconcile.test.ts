@@ -1,0 +1,145 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Predicate } from "effect"
+import { TestClock } from "effect/testing"
+import { makeStage } from "./stage.ts"
+
+const whole = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
+
+type Stage = ReturnType<typeof makeStage>
+const isShown = (stage: Stage, phase: string) => () => {
+  const status = stage.mirrored()
+  return stage.row().phase === phase && status?.phase === phase
+}
+const phasesOf = (stage: Stage) => stage.row().history.map(({ phase }) => phase)
+
+describe("a run", () => {
+  it.effect("passes every phase in order, is shown in its custom resource, and told by one event each", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(() => isShown(stage, "activated")() && stage.mirrored()?.message === "Serves."))
+      assert.deepStrictEqual(phasesOf(stage), whole)
+      assert.strictEqual(stage.kube.names("Event").length, whole.length)
+      assert.deepStrictEqual(stage.kube.names("Job"), [])
+      assert.deepStrictEqual(stage.kube.names("Pod").length, 1)
+      assert.deepStrictEqual(stage.published, [1])
+      assert.include(stage.classes, "local")
+      const conditions = stage.mirrored()?.conditions
+      const statuses = Array.isArray(conditions) ? conditions.map((one) => (Predicate.isObject(one) ? `${one.type} ${one.status}` : "")) : []
+      assert.deepStrictEqual(statuses, ["Ready True", "Activated True", "Failed False"])
+    })
+  })
+
+  it.effect("that is settled is written no more, whatever is told of it", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      const settled = stage.until(() => stage.mirrored()?.message === "Serves.")
+      yield* stage.operate(settled)
+      const before = stage.writes.length
+      // A new operator looks at everything again.
+      yield* stage.operate(
+        Effect.andThen(
+          settled,
+          Effect.forEach(Array.from({ length: 200 }), () => Effect.yieldNow)
+        )
+      )
+      assert.strictEqual(stage.writes.length, before)
+    })
+  })
+
+  it.effect("ends the same after a crash behind any single write", () =>
+    Effect.gen(function* () {
+      let survived = 0
+      for (let count = 1; ; count++) {
+        const stage = makeStage(Option.some("hf_token"))
+        const done = () => stage.mirrored()?.message === "Serves."
+        const died = yield* stage.operateUntilWrite(count, done)
+        yield* stage.operate(stage.until(done))
+        assert.deepStrictEqual(phasesOf(stage), whole, `after write ${count}`)
+        assert.deepStrictEqual([stage.kube.names("Job"), stage.kube.names("Secret")], [[], []], `after write ${count}`)
+        assert.strictEqual(stage.kube.names("Pod").length, 1)
+        assert.strictEqual(stage.kube.names("Event").length, whole.length, `after write ${count}`)
+        if (!died) break
+        survived++
+      }
+      assert.isAtLeast(survived, 30)
+    })
+  )
+
+  it.effect("that is cancelled leaves nothing but its record, also after a crash in the middle of cleaning up", () =>
+    Effect.gen(function* () {
+      for (let count = 1; count <= 8; count++) {
+        const stage = makeStage(Option.some("hf_token"))
+        stage.setStory("starting")
+        yield* stage.operate(stage.until(() => stage.row().phase === "booting" && stage.kube.names("Pod").length === 1))
+        stage.cancel(1)
+        yield* stage.operateUntilWrite(count, () => stage.released() > 0)
+        yield* stage.operate(stage.until(() => stage.released() > 0))
+        assert.isTrue(isShown(stage, "cancelled")())
+        assert.deepStrictEqual([stage.kube.names("Pod"), stage.kube.names("Job"), stage.kube.names("Secret")], [[], [], []])
+        assert.strictEqual(phasesOf(stage).at(-1), "cancelled")
+      }
+    })
+  )
+
+  it.effect("gives its hub token to the download through a Secret, and to nothing else", () => {
+    const stage = makeStage(Option.some("hf_secret_token"))
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(() => stage.mirrored()?.message === "Serves."))
+      assert.isTrue(stage.writes.some((write) => write.startsWith("apply Secret")))
+      assert.isTrue(stage.writes.some((write) => write.startsWith("remove Secret")))
+      for (const kind of ["Pod", "ModelDeployment", "Event"]) {
+        for (const name of stage.kube.names(kind)) assert.notInclude(JSON.stringify(Option.getOrNull(stage.kube.find(kind, name))), "hf_secret_token")
+      }
+    })
+  })
+
+  it.effect("fails at its boot deadline, although no event tells it", () => {
+    const stage = makeStage()
+    stage.setStory("starting")
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(isShown(stage, "booting"))
+          yield* TestClock.adjust("59 seconds")
+          assert.strictEqual(stage.row().phase, "booting")
+          yield* TestClock.adjust("1 second")
+          yield* stage.until(() => stage.released() > 0)
+        })
+      )
+      assert.strictEqual(stage.row().failure?.code, "boot_timeout")
+      assert.deepStrictEqual(stage.kube.names("Pod"), [])
+    })
+  })
+
+  it.effect("whose custom resource is deleted gets it back, with its status", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      const settled = stage.until(() => stage.mirrored()?.message === "Serves.")
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* settled
+          stage.kube.drop("ModelDeployment", stage.kube.names("ModelDeployment")[0] ?? "")
+          yield* settled
+        })
+      )
+      assert.deepStrictEqual(phasesOf(stage), whole)
+    })
+  })
+
+  it.effect("whose engine goes away while it serves is withdrawn, and gets another", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      const settled = stage.until(() => stage.mirrored()?.message === "Serves." && stage.kube.names("Pod").length === 1)
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* settled
+          stage.kube.drop("Pod", stage.kube.names("Pod")[0] ?? "")
+          yield* stage.until(() => stage.published.length >= 3)
+          yield* settled
+        })
+      )
+      assert.deepStrictEqual(stage.published, [1, 0, 1])
+      assert.deepStrictEqual(phasesOf(stage), whole)
+    })
+  })
+})

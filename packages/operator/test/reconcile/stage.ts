@@ -1,0 +1,251 @@
+import { canEnter, isFinished, type Phase } from "@seatrial/domain"
+import { Hub } from "@seatrial/hub"
+import { KubeClient } from "@seatrial/kube"
+import { HostClasses, type Run, type RunRevision, Runs } from "@seatrial/store"
+import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { control } from "../../src/controller.ts"
+import type { StartWork } from "../../src/work/startWork.ts"
+import { benchmark, hostClass, measured, report, revision, run } from "../observations.ts"
+import { makeMemoryKube } from "./memoryKube.ts"
+
+const settings = {
+  namespace: "seatrial",
+  leaseSeconds: 15,
+  concurrency: 4,
+  fetchImage: "seatrial:1",
+  fetchSeconds: 60,
+  weightsClaim: "weights",
+  hubEndpoint: "http://hub"
+}
+
+const containerRuns = { name: "engine", ready: true, restartCount: 0, state: { running: {} } }
+const scheduled = { type: "PodScheduled", status: "True" }
+
+/** What the cluster does with pods: ready at once, or held where a test says so. */
+export type PodStory = "ready" | "starting" | "unschedulable"
+
+/** A whole world in memory around the real controller: rows, an API server, a cluster that runs what it is given, gateways. Any write can be its last. */
+export const makeStage = (token: Option.Option<string> = Option.none()) => {
+  const kube = makeMemoryKube()
+  const rows = new Map<string, Run>([[run.id, run]])
+  const changed: Array<Queue.Queue<Run["id"]>> = []
+  const changes = Latch.makeUnsafe(false)
+  const writes: Array<string> = []
+  const published: Array<number> = []
+  const classes: Array<string> = []
+  let released = 0
+  let story: PodStory = "ready"
+  let crashAt = Number.POSITIVE_INFINITY
+  let crashed = Deferred.makeUnsafe<void>()
+
+  const wake = () => changes.openUnsafe()
+  /** Every write passes here after it was made; the one at which the operator dies never answers. */
+  const gate = (write: string) =>
+    Effect.suspend(() => {
+      writes.push(write)
+      wake()
+      if (writes.length < crashAt) return Effect.void
+      Deferred.doneUnsafe(crashed, Effect.void)
+      return Effect.never
+    })
+  kube.setGate(gate)
+
+  const notify = (id: Run["id"]) => {
+    for (const queue of changed) Queue.offerUnsafe(queue, id)
+    wake()
+  }
+  const change = (id: Run["id"], next: (row: Run) => Run) => {
+    const row = rows.get(id)
+    if (row === undefined) return
+    rows.set(id, next(row))
+    notify(id)
+  }
+  const move = (row: Run, to: Phase, at: number, reason: string, failure: Run["failure"]): Run => {
+    if (!canEnter(row.phase, to, row.requeues)) throw new Error(`${row.phase} to ${to}`)
+    const requeued = to === "queued" && (row.phase === "provisioning" || row.phase === "booting")
+    return {
+      ...row,
+      phase: to,
+      phaseSince: at,
+      failure,
+      requeues: row.requeues + (requeued ? 1 : 0),
+      endedAt: isFinished(to) ? at : null,
+      history: [...row.history, { phase: to, at, reason }]
+    }
+  }
+  const revised = (id: Run["id"], part: Partial<RunRevision>) => change(id, (row) => ({ ...row, revision: { ...(row.revision ?? revision), ...part } }))
+
+  const runs = Runs.of({
+    observe: (id) => Effect.sync(() => Option.fromNullishOr(rows.get(id))),
+    live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
+    changes: Stream.unwrap(
+      Effect.map(
+        Effect.acquireRelease(Queue.unbounded<Run["id"]>(), (queue) => Effect.sync(() => changed.splice(changed.indexOf(queue), 1))),
+        (queue) => {
+          changed.push(queue)
+          return Stream.fromQueue(queue)
+        }
+      )
+    ),
+    enter: ({ failure, from, id, reason, to }) =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        if (rows.get(id)?.phase !== from) return false
+        change(id, (row) => move(row, to, now, reason, failure ?? null))
+        yield* gate(`enter ${to}`)
+        return true
+      }),
+    recordScreening: ({ id }) =>
+      Effect.as(
+        Effect.andThen(
+          Effect.sync(() => revised(id, {})),
+          gate("record screening")
+        ),
+        true
+      ),
+    recordChecks: (id) =>
+      Effect.as(
+        Effect.andThen(
+          Effect.sync(() => revised(id, { checks: report })),
+          gate("record checks")
+        ),
+        true
+      ),
+    recordMeasured: (id) =>
+      Effect.as(
+        Effect.andThen(
+          Effect.sync(() => revised(id, { measured })),
+          gate("record measured")
+        ),
+        true
+      ),
+    recordBenchmark: (id) =>
+      Effect.as(
+        Effect.andThen(
+          Effect.sync(() => revised(id, { benchmark })),
+          gate("record benchmark")
+        ),
+        true
+      ),
+    publishEndpoints: (id, _, endpoints) =>
+      Effect.andThen(
+        Effect.sync(() => {
+          published.push(endpoints.length)
+          change(id, (row) => ({ ...row, endpoints: endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) }))
+        }),
+        gate("publish")
+      ),
+    activate: ({ from, id }) =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        const row = rows.get(id)
+        if (row?.phase !== from || row.revision === null) return false
+        const active: RunRevision = { ...row.revision, status: row.serve ? "active" : "draft" }
+        change(id, (current) => ({ ...move(current, "activated", now, "Serving", null), revision: active }))
+        yield* gate("activate")
+        return true
+      }),
+    hubToken: () => Effect.succeed(Option.map(token, (text) => Redacted.make(text))),
+    neededCommits: Effect.succeed([]),
+    release: () =>
+      Effect.andThen(
+        Effect.sync(() => released++),
+        gate("release")
+      )
+  })
+
+  const start: StartWork = ({ run: { id, orgId } }, _, kind) =>
+    Effect.asVoid(
+      kind === "screening"
+        ? runs.recordScreening({ id, orgId, facts: revision.facts, settings: revision.settings, engineVersion: "1", estimate: revision.estimate })
+        : kind === "checking"
+          ? runs.recordChecks(id, orgId, report)
+          : kind === "measuring"
+            ? runs.recordMeasured(id, orgId, measured)
+            : runs.recordBenchmark(id, orgId, benchmark)
+    )
+
+  kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })
+  kube.add("HostClass", hostClass.name, {
+    spec: { runtimes: hostClass.runtimes, gpuPool: hostClass.gpu_pool, gpuCount: 1, gpuMemoryBytes: 2 ** 30, pricePerGpuHour: "1", bootDeadlineSeconds: 60 }
+  })
+  const podStatus = () =>
+    story === "unschedulable"
+      ? { phase: "Pending", conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "0/1 nodes are available." }] }
+      : story === "starting"
+        ? {
+            phase: "Running",
+            podIP: "127.0.3.1",
+            conditions: [scheduled, { type: "Ready", status: "False" }],
+            containerStatuses: [{ ...containerRuns, ready: false }]
+          }
+        : { phase: "Running", podIP: "127.0.3.1", conditions: [scheduled, { type: "Ready", status: "True" }], containerStatuses: [containerRuns] }
+  kube.onWrite((write) => {
+    wake()
+    const [verb, kind, name] = write.split(" ")
+    if (verb !== "apply" || name === undefined) return
+    if (kind === "Job") kube.setStatus("Job", name, { conditions: [{ type: "Complete", status: "True" }] })
+    if (kind === "Pod") {
+      const pod = kube.find("Pod", name)
+      const spec = Option.isSome(pod) && Predicate.isObject(pod.value.spec) ? pod.value.spec : {}
+      if (story !== "unschedulable") kube.add("Pod", name, { spec: { ...spec, nodeName: "node-1" } })
+      kube.setStatus("Pod", name, podStatus())
+    }
+  })
+
+  const layer = Layer.mergeAll(
+    Layer.succeed(Runs, runs),
+    Layer.succeed(
+      HostClasses,
+      HostClasses.of({ list: Effect.succeed([]), replaceAll: (all) => Effect.sync(() => void classes.push(all.map(({ name }) => name).join(","))) })
+    ),
+    Layer.succeed(KubeClient, kube.service),
+    Layer.mock(Hub)({}),
+    FetchHttpClient.layer
+  )
+
+  /** Waits until the world is so. Checked after every write. */
+  const until = Effect.fnUntraced(function* (holds: () => boolean) {
+    while (!holds()) {
+      yield* changes.await
+      changes.closeUnsafe()
+    }
+  })
+
+  return {
+    kube,
+    writes,
+    published,
+    classes,
+    row: () => rows.get(run.id) ?? run,
+    released: () => released,
+    setStory: (next: PodStory) => {
+      story = next
+    },
+    change: (next: (row: Run) => Run) => change(run.id, next),
+    cancel: (now: number) => change(run.id, (row) => move(row, "cancelled", now, "cancelled", null)),
+    until,
+    /** The phase that the custom resource shows. */
+    mirrored: () => {
+      const status = Option.getOrUndefined(kube.find("ModelDeployment", kube.names("ModelDeployment")[0] ?? ""))?.status
+      return Predicate.isObject(status) ? status : null
+    },
+    /** Runs an operator until `effect` ends, then stops it. */
+    operate: <A, E>(effect: Effect.Effect<A, E>) => Effect.raceFirst(effect, Effect.orDie(Effect.scoped(control(settings, start)))).pipe(Effect.provide(layer)),
+    /** Runs an operator that dies right after its nth write from now. False where it came to `done` before. */
+    operateUntilWrite: Effect.fnUntraced(function* (count: number, done: () => boolean) {
+      crashAt = writes.length + count
+      crashed = Deferred.makeUnsafe<void>()
+      const scope = yield* Scope.make()
+      const died = Effect.as(Deferred.await(crashed), true)
+      const ended = Effect.as(until(done), false)
+      const result = yield* Effect.raceFirst(Effect.raceFirst(died, ended), Effect.orDie(Scope.provide(control(settings, start), scope))).pipe(
+        Effect.provide(layer)
+      )
+      yield* Scope.close(scope, Exit.void)
+      crashAt = Number.POSITIVE_INFINITY
+      return result
+    })
+  }
+}
