@@ -2,7 +2,7 @@ import { DeploymentEvents, DeploymentOperation, V1DeploymentDetail } from "@seat
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import { CreatePayload, IdempotencyKey } from "./CreateDeployment.ts"
-import { Cancelled, V1DeploymentList } from "./envelopes.ts"
+import { Cancelled, Empty, V1DeploymentList } from "./envelopes.ts"
 import { Authorization, Boundary, IdempotencyHeader } from "./middleware.ts"
 import { Preview, PreviewPayload } from "./Preview.ts"
 import { policy } from "./policy.ts"
@@ -72,7 +72,7 @@ export class DeploymentsGroup extends HttpApiGroup.make("deployments")
     HttpApiEndpoint.post("cancel", "/v1/deployments/:id/cancel", {
       params: { id: Schema.String },
       query: NoQuery,
-      payload: [HttpApiSchema.NoContent, Schema.Struct({}).annotate({ identifier: "Empty" })],
+      payload: [HttpApiSchema.NoContent, Empty],
       success: Cancelled,
       error: [...bodyErrors, NotFound, DeploymentFinished]
     }).annotateMerge(policy("write", ["deployments:write"]))

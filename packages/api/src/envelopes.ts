@@ -17,3 +17,6 @@ export const V1DeploymentList = list("DeploymentList", V1Deployment)
 export const Cancelled = Schema.Struct({ id: Schema.String.check(Schema.isBetweenLength(1, 64)), cancelled: Schema.Literal(true) }).annotate({
   identifier: "Cancelled"
 })
+
+/** An object without members; `Schema.Struct({})` would take any value. */
+export const Empty = Schema.Record(Schema.String, Schema.Never).annotate({ identifier: "Empty" })

@@ -64,6 +64,8 @@ export class ServerSettings extends Context.Service<
 /** Where and how long the stand-alone server listens. */
 export const listening: Config.Config<{ readonly host: string; readonly port: number; readonly gracefulShutdownTimeout: Duration.Duration }> = Config.all({
   host: Config.String("SERVER_HOST").pipe(Config.withDefault("127.0.0.1")),
-  port: Config.Port("SERVER_PORT").pipe(Config.withDefault(8080)),
+  port: Config.schema(Schema.NumberFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: 65_535 })), "SERVER_PORT").pipe(
+    Config.withDefault(8080)
+  ),
   gracefulShutdownTimeout: Config.Duration("SERVER_SHUTDOWN_TIMEOUT").pipe(Config.withDefault(Duration.seconds(20)))
 })

@@ -1,4 +1,4 @@
-import { Caller } from "@seatrial/api"
+import { Caller, Empty } from "@seatrial/api"
 import { DeploymentId } from "@seatrial/domain"
 import { Deployments } from "@seatrial/store"
 import { Effect, Schema } from "effect"
@@ -9,8 +9,7 @@ import { ServerSettings } from "./ServerSettings.ts"
 
 const isDeploymentId = Schema.is(DeploymentId)
 
-/** An object without members; `Schema.Struct({})` would take any value. */
-const decodeEmpty = decodeBody(Schema.Record(Schema.String, Schema.Never))
+const decodeEmpty = decodeBody(Empty)
 
 /** Ends the named run. */
 export const cancelOperation = Effect.gen(function* () {

@@ -2,7 +2,7 @@ import { NodeHttpServer, NodeRuntime, NodeServices } from "@effect/platform-node
 import { Ids } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { ApiKeys, Database, Deployments, HostClasses, HubConnections, Requests } from "@seatrial/store"
-import { Effect, Layer, Logger } from "effect"
+import { Effect, Layer, Logger, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { makeNodeServer } from "./nodeServer.ts"
 import { makeApp } from "./Server.ts"
@@ -27,5 +27,6 @@ Layer.unwrap(Effect.map(makeApp, (app) => HttpServer.serve(app))).pipe(
   Layer.provide([NodeHttpServer.layerHttpServices, NodeServices.layer]),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
-  NodeRuntime.runMain
+  // Being told to stop is no failure.
+  NodeRuntime.runMain({ teardown: (exit, onExit) => Runtime.defaultTeardown(exit, (code) => onExit(code === 130 ? 0 : code)) })
 )

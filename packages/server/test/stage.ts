@@ -44,7 +44,7 @@ export class Stage extends Context.Service<
   }
 >()("seatrial/test/Stage") {}
 
-const callPort =
+export const callPort =
   (port: number) =>
   (method: string, path: string, { body, headers = {}, key }: Call = {}) =>
     Effect.callback<Answer>((resume) => {
@@ -120,15 +120,14 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
     Stage,
     Effect.gen(function* () {
       const hub = yield* Ref.make(noHub)
-      const app = yield* makeApp.pipe(
-        Effect.provideService(
-          Hub,
-          Hub.of({
-            inspect: (source, token) => Effect.flatMap(Ref.get(hub), (answer) => answer(source, Option.map(token, Redacted.value))),
-            fetch: () => Effect.die(new Error("the server downloads nothing"))
-          })
-        )
+      const layerHub = Layer.succeed(
+        Hub,
+        Hub.of({
+          inspect: (source, token) => Effect.flatMap(Ref.get(hub), (answer) => answer(source, Option.map(token, Redacted.value))),
+          fetch: () => Effect.die(new Error("the server downloads nothing"))
+        })
       )
+      const app = yield* makeApp.pipe(Effect.provide(layerHub))
       const server = yield* HttpServer.HttpServer
       yield* server.serve(app)
       const { address } = server
@@ -139,7 +138,7 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
 
   return layerServer.pipe(
     Layer.provide(NodeHttpServer.layerServer(makeNodeServer, { port: 0, host: "127.0.0.1" })),
-    Layer.provide(ServerSettings.layerConfig),
+    Layer.provideMerge(ServerSettings.layerConfig),
     Layer.provideMerge(layerStore),
     Layer.provideMerge([NodeHttpServer.layerHttpServices, NodeServices.layer]),
     Layer.provide(Logger.layer([collect])),

@@ -1,0 +1,153 @@
+import { assert, describe, it } from "@effect/vitest"
+import { scopes } from "@seatrial/domain"
+import { Context, Schema } from "effect"
+import { HttpApi, OpenApi } from "effect/http-api"
+import { Api, RequiredScopes } from "../src/index.ts"
+
+const Parameter = Schema.Struct({ name: Schema.String, in: Schema.String, required: Schema.Boolean, schema: Schema.Record(Schema.String, Schema.Json) })
+const Operation = Schema.Struct({
+  operationId: Schema.String,
+  parameters: Schema.Array(Parameter),
+  security: Schema.Array(Schema.Record(Schema.String, Schema.Array(Schema.String))),
+  requestBody: Schema.optionalKey(Schema.Struct({ required: Schema.Boolean, content: Schema.Json })),
+  responses: Schema.Record(Schema.String, Schema.Struct({ headers: Schema.Record(Schema.String, Schema.Json) }))
+})
+const Document = Schema.Struct({
+  openapi: Schema.String,
+  info: Schema.Struct({ version: Schema.String }),
+  paths: Schema.Record(Schema.String, Schema.Record(Schema.String, Operation)),
+  components: Schema.Struct({ schemas: Schema.Record(Schema.String, Schema.Json), securitySchemes: Schema.Json })
+})
+const raw = OpenApi.fromApi(Api)
+const document = Schema.decodeUnknownSync(Document)(raw)
+const operations = Object.entries(document.paths).flatMap(([path, item]) => Object.entries(item).map(([method, operation]) => ({ path, method, ...operation })))
+const find = (method: string, path: string) => {
+  const found = operations.find((operation) => operation.method === method && operation.path === path)
+  assert.isDefined(found, `${method} ${path}`)
+  return found
+}
+
+describe("the OpenAPI document", () => {
+  it("is OpenAPI 3.1 of version 1.0.0", () => {
+    assert.match(document.openapi, /^3\.1\./)
+    assert.strictEqual(document.info.version, "1.0.0")
+  })
+
+  const list = ["cursor", "limit", "model_id", "status"]
+  const requests = ["api_key_id", "cursor", "from", "limit", "model_id", "status", "to"]
+  const reads = ["200", "400", "401", "403", "404", "429", "500", "503"]
+  const lists = ["200", "400", "401", "403", "429", "500", "503"]
+  const contract: ReadonlyArray<
+    readonly [method: string, path: string, operationId: string, query: ReadonlyArray<string>, statuses: ReadonlyArray<string>, scopes: ReadonlyArray<string>]
+  > = [
+    ["get", "/v1/org/requests", "listRequests", requests, lists, ["requests:read"]],
+    ["get", "/v1/org/requests/{request_id}", "getRequest", [], reads, ["requests:read"]],
+    ["get", "/v1/org/receipts/{request_id}", "getReceipt", [], reads, ["requests:read", "inference:write"]],
+    ["get", "/v1/org/deployments", "listDeployments", list, lists, ["deployments:read"]],
+    ["get", "/v1/org/deployments/{id}", "getDeployment", [], reads, ["deployments:read"]],
+    ["get", "/v1/requests", "requests.list", requests, lists, ["requests:read"]],
+    ["get", "/v1/requests/{request_id}", "requests.get", [], reads, ["requests:read"]],
+    ["get", "/v1/receipts/{request_id}", "requests.receipt", [], reads, ["requests:read", "inference:write"]],
+    ["get", "/v1/deployments", "deployments.list", list, lists, ["deployments:read"]],
+    ["get", "/v1/deployments/{id}", "deployments.get", [], reads, ["deployments:read"]],
+    ["get", "/v1/deployments/{id}/events", "deployments.events", [], reads, ["deployments:read"]],
+    ["post", "/v1/deployment-previews", "deployments.preview", [], ["200", "400", "401", "403", "413", "415", "429", "500", "503"], ["deployments:write"]],
+    [
+      "post",
+      "/v1/deployments",
+      "deployments.create",
+      [],
+      ["200", "201", "400", "401", "402", "403", "404", "409", "413", "415", "429", "500", "503"],
+      ["deployments:write"]
+    ],
+    [
+      "post",
+      "/v1/deployments/{id}/cancel",
+      "deployments.cancel",
+      [],
+      ["200", "400", "401", "403", "404", "409", "413", "415", "429", "500", "503"],
+      ["deployments:write"]
+    ]
+  ]
+  for (const [method, path, operationId, query, statuses, anyOf] of contract) {
+    it(`describes ${method.toUpperCase()} ${path} with its parameters, answers and scopes`, () => {
+      const operation = find(method, path)
+      assert.strictEqual(operation.operationId, operationId)
+      assert.deepStrictEqual(
+        operation.parameters
+          .filter((parameter) => parameter.in === "query")
+          .map(({ name }) => name)
+          .sort(),
+        query
+      )
+      assert.deepStrictEqual(Object.keys(operation.responses).sort(), statuses)
+      assert.deepStrictEqual(
+        operation.security,
+        anyOf.map((scope) => ({ bearer: [scope] }))
+      )
+    })
+  }
+
+  it("says of integers that they are", () => {
+    for (const operation of operations) {
+      for (const parameter of operation.parameters) {
+        if (["limit", "from", "to"].includes(parameter.name)) assert.strictEqual(parameter.schema["type"], "integer", `${operation.path} ${parameter.name}`)
+      }
+    }
+    const limit = find("get", "/v1/requests").parameters.find(({ name }) => name === "limit")
+    assert.deepInclude(limit?.schema, { minimum: 1, maximum: 200, default: 50 })
+  })
+
+  it("has x-request-id on every answer, and when to try again and where to look where that is so", () => {
+    for (const { method, path, responses } of operations) {
+      for (const [status, { headers }] of Object.entries(responses)) {
+        assert.property(headers, "x-request-id", `${method} ${path} ${status}`)
+        if (status === "429" || status === "503") assert.property(headers, "retry-after")
+        if (status === "401") assert.property(headers, "www-authenticate")
+      }
+    }
+    const { responses } = find("post", "/v1/deployments")
+    assert.containsAllKeys(responses["201"]?.headers, ["location"])
+    assert.containsAllKeys(responses["200"]?.headers, ["location", "idempotent-replayed"])
+  })
+
+  it("tells which bodies may be left out", () => {
+    assert.isTrue(find("post", "/v1/deployments").requestBody?.required)
+    assert.isTrue(find("post", "/v1/deployment-previews").requestBody?.required)
+    assert.isFalse(find("post", "/v1/deployments/{id}/cancel").requestBody?.required)
+  })
+
+  it("shows no name of our own making, and refers to nothing that it lacks", () => {
+    const names = Object.keys(document.components.schemas)
+    assert.deepStrictEqual(
+      names.filter((name) => /Encoded|_\d+$|^_/.test(name)),
+      []
+    )
+    for (const [, name] of JSON.stringify(raw).matchAll(/#\/components\/schemas\/([^"]+)/g)) assert.include(names, name)
+  })
+
+  it("closes every object, so that nothing comes that it does not name", () => {
+    const open: Array<string> = []
+    const walk = (value: unknown, path: string): void => {
+      if (typeof value !== "object" || value === null) return
+      if ("properties" in value && "type" in value && value.type === "object" && (!("additionalProperties" in value) || value.additionalProperties !== false))
+        open.push(path)
+      for (const [name, member] of Object.entries(value)) walk(member, `${path}/${name}`)
+    }
+    walk(document.components.schemas, "")
+    assert.deepStrictEqual(open, [])
+  })
+})
+
+describe("the contract", () => {
+  it("guards every operation under /v1 by scopes that there are", () => {
+    HttpApi.reflect(Api, {
+      onGroup: () => {},
+      onEndpoint: ({ endpoint }) => {
+        const anyOf = Context.get(endpoint.annotations, RequiredScopes)
+        assert.strictEqual(endpoint.path.startsWith("/v1/"), anyOf.length > 0, endpoint.path)
+        for (const required of anyOf.flat()) assert.include(scopes, required)
+      }
+    })
+  })
+})

@@ -1,0 +1,90 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process"
+import { connect } from "node:net"
+import type { Readable } from "node:stream"
+import { assert, it } from "@effect/vitest"
+import { makeApiKey } from "@seatrial/domain"
+import { Database } from "@seatrial/store"
+import { makeTestDatabase } from "@seatrial/store/testing"
+import { Context, Effect, Fiber, Layer, Redacted, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { inject } from "vitest"
+
+const Line = Schema.fromJsonString(Schema.Struct({ message: Schema.Json }))
+
+type Program = ChildProcessByStdio<null, Readable, null>
+
+/** Runs the program itself, and kills it when the scope closes. */
+const start = (env: Readonly<Record<string, string>>) =>
+  Effect.acquireRelease(
+    Effect.sync(
+      (): Program =>
+        spawn(process.execPath, [new URL("../src/main.ts", import.meta.url).pathname], {
+          env: { ...process.env, ...env },
+          stdio: ["ignore", "pipe", "inherit"]
+        })
+    ),
+    (program) => Effect.sync(() => program.kill("SIGKILL"))
+  )
+
+const portOf = (program: Program) =>
+  Effect.callback<number>((resume) => {
+    let text = ""
+    program.stdout.on("data", (chunk) => {
+      text += String(chunk)
+      const line = text.split("\n").find((candidate) => candidate.includes("Listening on"))
+      const port = line === undefined ? null : /:(\d+)/.exec(String(Schema.decodeUnknownSync(Line)(line).message))
+      if (port !== null) resume(Effect.succeed(Number(port[1])))
+    })
+    program.once("exit", () => resume(Effect.die(new Error("the program ended before it listened"))))
+  })
+
+/** The address of the database that the program and the test share. */
+class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/test/Url") {
+  static readonly layer = Layer.effect(Url, makeTestDatabase(inject("postgres")))
+}
+const layerDatabase = Layer.unwrap(Effect.map(Url, (url) => Database.layerUrl(url))).pipe(Layer.provideMerge(Url.layer))
+
+/** What comes back on a connection of its own, until the server closes it. */
+const exchange = (port: number, headers: string) =>
+  Effect.callback<string>((resume) => {
+    let text = ""
+    const socket = connect(port, "127.0.0.1", () => socket.write(`GET /v1/requests HTTP/1.1\r\nhost: x\r\nconnection: close\r\n${headers}\r\n`))
+    socket.on("data", (chunk) => {
+      text += String(chunk)
+    })
+    socket.on("error", () => undefined)
+    socket.on("close", () => resume(Effect.succeed(text)))
+  })
+
+it.live("the program serves, and on SIGTERM answers what it has begun, takes nothing new, and leaves", () =>
+  Effect.gen(function* () {
+    const url = yield* Url
+    const program = yield* start({
+      DATABASE_URL: Redacted.value(url),
+      SERVER_PORT: "0",
+      SEATRIAL_CURSOR_KEY: "0123456789abcdef",
+      SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64")
+    })
+    const exited = yield* Effect.forkChild(
+      Effect.callback<number | null>((resume) => {
+        program.once("exit", (code) => resume(Effect.succeed(code)))
+      })
+    )
+    const port = yield* portOf(program)
+    assert.match(yield* exchange(port, ""), /^HTTP\/1.1 401 /)
+
+    const sql = yield* SqlClient.SqlClient
+    const begun = yield* Effect.gen(function* () {
+      // A lock holds the request up until the program has been told to stop.
+      yield* sql`LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE`
+      const key = makeApiKey(crypto.getRandomValues(new Uint8Array(64)))
+      const answer = yield* Effect.forkDetach(exchange(port, `authorization: Bearer ${key}\r\n`))
+      yield* sql`SELECT 1 FROM pg_locks WHERE NOT granted`.pipe(Effect.repeat({ until: (waiting) => waiting.length > 0 }))
+      program.kill("SIGTERM")
+      yield* exchange(port, "").pipe(Effect.repeat({ until: (text) => text === "" }))
+      return answer
+    }).pipe(sql.withTransaction)
+    assert.match(yield* Fiber.join(begun), /^HTTP\/1.1 401 [\s\S]*invalid_api_key/)
+    assert.strictEqual(yield* Fiber.join(exited), 0)
+  }).pipe(Effect.provide(layerDatabase), Effect.scoped)
+)
