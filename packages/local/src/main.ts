@@ -1,4 +1,4 @@
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { NodeHttpServer, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { Ids } from "@seatrial/domain"
@@ -8,7 +8,7 @@ import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { Operator } from "@seatrial/operator"
 import { ServerSettings } from "@seatrial/server"
 import { ApiKeys, Database, Deployments, HostClasses, HubConnections, Metering, Organizations, Requests, Routes, Runs } from "@seatrial/store"
-import { ConfigProvider, Console, Context, Effect, Layer, Redacted, Schedule } from "effect"
+import { Cause, ConfigProvider, Console, Context, Effect, Layer, Option, Redacted, Schedule } from "effect"
 import { LocalCluster } from "./cluster/LocalCluster.ts"
 import { SampleHub } from "./hub/SampleHub.ts"
 import { JobController } from "./node/JobController.ts"
@@ -25,7 +25,8 @@ import { podNetwork } from "./start/podNetwork.ts"
 import { StateFolder } from "./start/StateFolder.ts"
 import { settings } from "./start/settings.ts"
 
-const bin = join(import.meta.dirname, "../../../node_modules/.bin")
+/** What the product's images hold, as this checkout has it: its commands, and the Node that runs us. */
+const image = { path: [join(import.meta.dirname, "../../../node_modules/.bin"), dirname(process.execPath)] }
 
 const layerKube = (kubeconfig: string) => KubeClient.layer.pipe(Layer.provide(KubeConnection.layer({ kubeconfig })))
 
@@ -67,14 +68,14 @@ const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: R
   const agent = NodeAgent.layer({
     directory: folder.path,
     nodes: localNodes,
-    images: { "ghcr.io/seatrial/seatrial": { path: [bin] }, "ghcr.io/seatrial/reference-engine": { path: [bin] } },
+    images: { "ghcr.io/seatrial/seatrial": image, "ghcr.io/seatrial/reference-engine": image },
     network: yield* podNetwork(folder.path)
   })
   yield* Layer.build(Layer.mergeAll(Scheduler.layer, JobController.layer, agent).pipe(Layer.provide(Layer.succeedContext(kube))))
   return path
 })
 
-const layerStore = Layer.mergeAll(
+const layerRecords = Layer.mergeAll(
   ApiKeys.layerSql,
   Deployments.layerSql,
   HostClasses.layerSql,
@@ -82,9 +83,9 @@ const layerStore = Layer.mergeAll(
   Metering.layerSql,
   Organizations.layerSql,
   Requests.layerSql,
-  Routes.layerSql,
-  Runs.layerSql
-).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]))
+  Routes.layerSql
+)
+const layerStore = Runs.layerSql.pipe(Layer.provideMerge(layerRecords), Layer.provideMerge([Database.layerMigrated, Ids.layer]))
 
 const start = Effect.gen(function* () {
   const options = yield* settings
@@ -147,11 +148,22 @@ const start = Effect.gen(function* () {
   }).pipe(Effect.provideContext(context))
 }).pipe(Effect.scoped)
 
+/** Says a failure in a sentence; the log has the rest. */
+const explain = (cause: Cause.Cause<{ readonly message: string }>) =>
+  Option.match(Cause.findErrorOption(cause), {
+    onNone: () => Console.error("Seatrial ended by a fault of its own: see seatrial.log in its state folder."),
+    onSome: (error) => Console.error(`Seatrial cannot start: ${error.message}`)
+  })
+
 const main = Effect.gen(function* () {
   const { folder } = yield* settings
-  yield* start.pipe(Effect.provide(layerLog(folder)), Effect.provide(StateFolder.layer(folder)))
+  const logged = start.pipe(
+    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("Seatrial ended", Cause.pretty(cause)))),
+    Effect.provide(layerLog(folder))
+  )
+  yield* logged.pipe(Effect.provide(StateFolder.layer(folder)))
 }).pipe(
-  Effect.tapError((error) => Console.error(`Seatrial cannot start: ${error.message}`)),
+  Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : explain(cause))),
   Effect.provide([NodeHttpServer.layerHttpServices, NodeServices.layer])
 )
 

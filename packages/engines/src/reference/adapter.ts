@@ -12,7 +12,7 @@ const flags: Readonly<Record<string, (value: unknown) => string | null>> = {
 }
 
 const utilization = (engineFlags: Readonly<Record<string, unknown>> | undefined): number => {
-  const value = engineFlags?.["gpu_memory_utilization"]
+  const value = engineFlags?.gpu_memory_utilization
   return typeof value === "number" ? value : 0.92
 }
 
@@ -29,7 +29,9 @@ const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: string, text:
   [/maximum model length|max seq len/i, "context_does_not_fit", "The KV cache cannot hold one sequence of max_context. Try a shorter max_context."],
   [/No available memory for the cache blocks/, "out_of_memory", "The weights leave no memory for the KV cache. Try a larger host class."],
   [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture."],
-  [/tensor/i, "weights_incomplete", "The engine could not load the model's tensors."]
+  [/Cannot find any model weights with/, "weights_missing", "The repository has no weights that the engine can load."],
+  [/Failed to load the tokenizer/, "tokenizer_unreadable", "The engine could not load the repository's tokenizer."],
+  [/tensor|safetensors|its header/i, "weights_incomplete", "The engine could not load the model's tensors."]
 ]
 
 /**

@@ -44,7 +44,7 @@ export const showChat = async (product: Product, model: string, question: string
   }
   say()
   if (!ended) throw new DemoError("chat", "The stream broke off.", `Read ${product.folder}/seatrial.log.`)
-  say(dim("          The sample model's weights are random: what it says is computed, and means nothing."))
+  say(dim("          The sample model is tiny and hardly knows words: what it says is computed, and means little."))
   return id
 }
 

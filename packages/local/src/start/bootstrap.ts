@@ -14,7 +14,7 @@ export const bootstrap = Effect.fn("bootstrap")(function* () {
   const found = yield* organizations.findBySlug("local")
   const org = Option.isSome(found) ? found.value : yield* Effect.orDie(organizations.create({ slug: "local", name: "Local" }))
   const user = yield* organizations.addUser({ orgId: org.id, email: "you@localhost", name: "You", role: "owner" })
-  if (!org.firstPurchase) yield* organizations.recordPurchase({ orgId: org.id, micros: 0n })
+  if (!org.firstPurchase) yield* organizations.recordPurchase({ orgId: org.id, micros: 1_000_000n })
   const { secret } = yield* keys.create({ orgId: org.id, userId: user.id, name: "local", scopes })
   yield* folder.keepApiKey(Redacted.value(secret))
   return Redacted.value(secret)

@@ -1,0 +1,120 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schedule } from "effect"
+import { writeTinyChat } from "../reference/src/sample/index.ts"
+import { reference } from "../src/reference/adapter.ts"
+
+const main = join(import.meta.dirname, "../reference/src/main.ts")
+
+const model = Effect.acquireRelease(
+  Effect.sync(() => {
+    const directory = mkdtempSync(join(tmpdir(), "seatrial-adapter-"))
+    writeTinyChat(directory, { seed: 1 })
+    return directory
+  }),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+)
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0)))
+  })
+})
+
+const exit = (child: ChildProcess) =>
+  Effect.callback<number | null>((resume) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.succeed(child.exitCode))
+    child.once("close", (code) => resume(Effect.succeed(code)))
+  })
+
+/** The engine as the adapter starts it, on a port of ours. */
+const start = Effect.fnUntraced(function* (directory: string, port: number, gpuMemory = 2 ** 28) {
+  const { args } = reference.container({
+    settings: { runtime: "reference", host_class: "small", max_context: 512, kv_cache_dtype: "auto", engine_flags: { max_num_seqs: 4 } },
+    servedName: "org/tiny",
+    modelPath: directory,
+    hostClass: { gpu_count: 1, gpu_memory_bytes: gpuMemory }
+  })
+  const own = args.map((argument) => argument.replace("$(POD_IP)", "127.0.0.1").replace(/^--port=.*/, `--port=${port}`))
+  const said = { log: "" }
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const started = spawn(process.execPath, [main, ...own], { stdio: ["ignore", "pipe", "pipe"] })
+      for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => (said.log += chunk.toString()))
+      return started
+    }),
+    (started) =>
+      Effect.suspend(() => {
+        started.kill("SIGTERM")
+        return exit(started)
+      })
+  )
+  return { child, said }
+})
+
+const get = (port: number, path: string) =>
+  Effect.tryPromise(async () => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`)
+    return { ok: response.ok, text: await response.text() }
+  })
+
+describe("the adapter of the reference engine", () => {
+  it.live("what it passes starts the engine, and what the engine then reports is read whole and lies within the fit's estimate", () =>
+    Effect.gen(function* () {
+      const [directory, port] = [yield* model, yield* freePort]
+      const { said } = yield* start(directory, port)
+      yield* get(port, "/health").pipe(Effect.retry(Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 400 }))))
+      const metrics = yield* get(port, "/metrics")
+      const measured = reference.measured({ metrics: metrics.text, log: said.log })
+      for (const [name, value] of Object.entries(measured)) assert.isNotNull(value, name)
+      const overhead = reference.overheadBytes({
+        architecture: "LlamaForCausalLM",
+        model_type: "llama",
+        num_layers: 4,
+        hidden_size: 128,
+        num_attention_heads: 4,
+        num_kv_heads: 2,
+        head_dim: 32,
+        vocab_size: 512,
+        native_context: 1_024,
+        sliding_window: null,
+        dtype: "bfloat16",
+        quantization: "none"
+      })
+      assert.isAtLeast(measured.overhead_bytes ?? 0, overhead.low)
+      assert.isAtMost(measured.overhead_bytes ?? 0, overhead.high)
+      const perToken = (measured.kv_cache_bytes ?? 0) / (measured.kv_cache_tokens ?? 1)
+      assert.closeTo(perToken, 2 * 4 * 2 * 32 * 4, 2 * 4 * 2 * 32 * 4 * 0.02)
+    }).pipe(Effect.scoped)
+  )
+
+  const failures: ReadonlyArray<readonly [promise: string, spoil: (directory: string) => void, gpuMemory: number, code: string]> = [
+    ["a cut weights file is named", (directory) => truncateSync(join(directory, "model.safetensors"), 400_000), 2 ** 28, "weights_incomplete"],
+    ["missing weights are named", (directory) => rmSync(join(directory, "model.safetensors")), 2 ** 28, "weights_missing"],
+    ["a broken tokenizer is named", (directory) => writeFileSync(join(directory, "tokenizer.json"), "{}"), 2 ** 28, "tokenizer_unreadable"],
+    ["a GPU that is too small for the context is named", () => {}, 4 * 2 ** 20, "context_does_not_fit"]
+  ]
+  for (const [promise, spoil, gpuMemory, code] of failures) {
+    it.live(`${promise} when the engine does not start`, () =>
+      Effect.gen(function* () {
+        const [directory, port] = [yield* model, yield* freePort]
+        spoil(directory)
+        const { child, said } = yield* start(directory, port, gpuMemory)
+        assert.strictEqual(yield* exit(child), 1)
+        assert.strictEqual(reference.bootFailure(said.log).code, code, said.log)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it("a flag that the engine does not offer is named, and so is a value out of its range", () => {
+    assert.isNull(reference.flagIssue({ max_num_seqs: 8, seed: 1, gpu_memory_utilization: 0.8 }))
+    assert.strictEqual(reference.flagIssue({ trust_remote_code: true })?.flag, "trust_remote_code")
+    assert.strictEqual(reference.flagIssue({ max_num_seqs: "8" })?.flag, "max_num_seqs")
+  })
+})
