@@ -1,0 +1,181 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Job, Node, Pod } from "@seatrial/kube"
+import type { Run } from "@seatrial/store"
+import { fetchSeen } from "../../src/gather/fetchSeen.ts"
+import { freeSlots, makePool } from "../../src/gather/Pool.ts"
+import { podSeen } from "../../src/gather/podSeen.ts"
+import { enginePodName } from "../../src/resources/objectNames.ts"
+import { deploymentId, otherDeployment, podClass, revision, run } from "../observations.ts"
+
+const at = "2026-11-21T10:00:00Z"
+const millis = Date.parse(at)
+const made = { name: "engine", creationTimestamp: at, uid: "u" }
+const spec = { nodeName: "n", containers: [{ name: "engine", ports: [{ containerPort: 8000 }] }] }
+const scheduled = { type: "PodScheduled", status: "True", lastTransitionTime: at }
+const node: Node = { metadata: { name: "n" }, status: { allocatable: { "nvidia.com/gpu": "2" }, conditions: [{ type: "Ready", status: "True" }] } }
+const silent: Node = { metadata: { name: "n" }, status: { conditions: [{ type: "Ready", status: "Unknown", lastTransitionTime: "2026-11-21T11:00:00Z" }] } }
+const status = (container: object, extra: object = {}) => ({
+  conditions: [scheduled],
+  containerStatuses: [{ name: "engine", ready: false, restartCount: 0, ...container }],
+  ...extra
+})
+
+describe("a pod", () => {
+  const cases: ReadonlyArray<readonly [promise: string, pod: Pod, node: Node | undefined, expected: object]> = [
+    [
+      "without a status has not started",
+      { metadata: made, spec: { containers: [] } },
+      undefined,
+      { scheduled: false, started: false, ready: false, url: null }
+    ],
+    [
+      "that no node takes says why and since when",
+      {
+        metadata: made,
+        spec: { containers: [] },
+        status: { conditions: [{ type: "PodScheduled", status: "False", message: "0/3 nodes", lastTransitionTime: at }] }
+      },
+      undefined,
+      { unschedulable: { since: millis, message: "0/3 nodes" } }
+    ],
+    ["that runs has started", { metadata: made, spec, status: status({ state: { running: {} } }) }, node, { started: true, ready: false, blocked: null }],
+    [
+      "that is ready has an address",
+      {
+        metadata: made,
+        spec,
+        status: { ...status({ state: { running: {} } }), podIP: "10.0.0.1", conditions: [scheduled, { type: "Ready", status: "True" }] }
+      },
+      node,
+      { ready: true, url: "http://10.0.0.1:8000" }
+    ],
+    ["at an IPv6 address has a valid address", { metadata: made, spec, status: status({}, { podIP: "fd00::1" }) }, node, { url: "http://[fd00::1]:8000" }],
+    [
+      "whose image cannot be pulled names the reason",
+      { metadata: made, spec, status: status({ state: { waiting: { reason: "ImagePullBackOff" } } }) },
+      node,
+      { blocked: "ImagePullBackOff", started: false }
+    ],
+    [
+      "that only waits for its container is not blocked",
+      { metadata: made, spec, status: status({ state: { waiting: { reason: "ContainerCreating" } } }) },
+      node,
+      { blocked: null }
+    ],
+    [
+      "that ended tells its last exit, also while it waits to start again",
+      {
+        metadata: made,
+        spec,
+        status: status({
+          restartCount: 2,
+          state: { waiting: { reason: "CrashLoopBackOff" } },
+          lastState: { terminated: { exitCode: 137, reason: "OOMKilled" } }
+        })
+      },
+      node,
+      { restarts: 2, lastExit: { code: 137, reason: "OOMKilled" }, started: true, blocked: null }
+    ],
+    ["that was evicted is lost", { metadata: made, spec, status: { phase: "Failed", reason: "Evicted" } }, node, { lost: "Evicted" }],
+    ["on a silent node counts from the silence", { metadata: made, spec, status: status({}) }, silent, { nodeDownSince: Date.parse("2026-11-21T11:00:00Z") }],
+    ["on a node that is not known counts from its binding", { metadata: made, spec, status: status({}) }, undefined, { nodeDownSince: millis }],
+    ["on a node that is well is not silent", { metadata: made, spec, status: status({}) }, node, { nodeDownSince: null }],
+    ["that is being deleted says so", { metadata: { ...made, deletionTimestamp: at }, spec, status: status({}) }, node, { deleting: true }]
+  ]
+  for (const [promise, pod, on, expected] of cases) it(promise, () => assert.deepInclude(podSeen(pod, on), expected))
+})
+
+describe("a download", () => {
+  const job = (conditions: ReadonlyArray<{ readonly type: string; readonly status: string; readonly reason?: string }>): Job => ({
+    metadata: { name: "j" },
+    status: { conditions }
+  })
+  const said = (message: string, finishedAt = at): Pod => ({
+    metadata: made,
+    spec,
+    status: status({ state: { terminated: { exitCode: 3, message, finishedAt } } })
+  })
+  const failed = job([{ type: "Failed", status: "True" }])
+  const code = (seen: ReturnType<typeof fetchSeen>) => (seen._tag === "Failed" ? `${seen.failure.code}: ${seen.failure.text}` : seen._tag)
+
+  const cases: ReadonlyArray<readonly [promise: string, seen: ReturnType<typeof fetchSeen>, expected: string]> = [
+    ["that was not started is absent", fetchSeen(undefined, []), "Absent"],
+    ["that works is active", fetchSeen(job([]), []), "Active"],
+    ["that is complete succeeded", fetchSeen(job([{ type: "Complete", status: "True" }]), []), "Succeeded"],
+    ["that is being deleted is leaving", fetchSeen({ metadata: { name: "j", deletionTimestamp: at } }, []), "Leaving"],
+    [
+      "that found other bytes says so",
+      fetchSeen(failed, [said("fetched 3\nweights_mismatch: 2 of 14 files differ.\n")]),
+      "weights_mismatch: 2 of 14 files differ."
+    ],
+    [
+      "names its latest cause",
+      fetchSeen(failed, [said("hub_unavailable: away"), said("access_required: token", "2026-11-21T10:05:00Z")]),
+      "access_required: token"
+    ],
+    [
+      "shows nothing of what it does not know",
+      fetchSeen(failed, [said("Error: ENOENT: /weights/secret")]),
+      "download_failed: The download ended without naming a cause. The cluster's operator finds it in the log of the download's pod."
+    ],
+    [
+      "that took too long says so",
+      fetchSeen(job([{ type: "Failed", status: "True", reason: "DeadlineExceeded" }]), []),
+      "download_failed: The download did not end within its time limit."
+    ]
+  ]
+  for (const [promise, seen, expected] of cases) it(promise, () => assert.strictEqual(code(seen), expected))
+})
+
+describe("the pool", () => {
+  const engine = (name: string, change: object = {}): Pod => ({
+    metadata: { name, labels: { "seatrial.dev/host-class": "local" } },
+    spec: { nodeName: "n", containers: [{ name: "engine", resources: { limits: { "nvidia.com/gpu": "1" } } }], ...change }
+  })
+  const cordoned: Node = { ...node, spec: { unschedulable: true } }
+  const tainted: Node = { ...node, spec: { taints: [{ key: "gpu", effect: "NoSchedule" }] } }
+  const tolerant = { ...podClass, tolerations: [{ key: "gpu", operator: "Exists" as const }] }
+  const wide = { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }
+  const cases: ReadonlyArray<readonly [promise: string, slots: number, expected: number]> = [
+    ["counts what nodes offer", freeSlots(podClass, [node], [], ""), 2],
+    ["less what pods hold", freeSlots(podClass, [node], [engine("a")], ""), 1],
+    ["but not what ended pods held", freeSlots(podClass, [node], [{ ...engine("a"), status: { phase: "Succeeded" } }], ""), 2],
+    ["nor the run's own pod", freeSlots(podClass, [node], [engine("a")], "a"), 2],
+    ["a pod without a node holds a place already", freeSlots(podClass, [node], [{ metadata: engine("a").metadata, spec: { containers: [] } }], ""), 1],
+    ["a cordoned node offers none", freeSlots(podClass, [cordoned], [], ""), 0],
+    ["a silent node offers none", freeSlots(podClass, [silent], [], ""), 0],
+    ["a tainted node offers none", freeSlots(podClass, [tainted], [], ""), 0],
+    ["unless the class tolerates the taint", freeSlots(tolerant, [tainted], [], ""), 2],
+    ["a node of another kind offers none", freeSlots({ ...podClass, nodeSelector: { card: "h100" } }, [node], [], ""), 0],
+    ["an engine's GPUs lie on one node", freeSlots(wide, [node, { ...node, metadata: { name: "m" } }], [engine("a")], ""), 1]
+  ]
+  for (const [promise, slots, expected] of cases) it(promise, () => assert.strictEqual(slots, expected))
+
+  const mine: Run = { ...run, revision, phase: "queued", createdAt: 2 }
+  const older: Run = { ...mine, id: otherDeployment, createdAt: 1 }
+
+  it("lets the older run go first", () => {
+    const pool = makePool()
+    pool.note(older, "queued")
+    pool.note(mine, "queued")
+    assert.deepStrictEqual(pool.view(mine, podClass, [node], []), { freeSlots: 2, ahead: 1 })
+    assert.deepStrictEqual(pool.view(older, podClass, [node], []), { freeSlots: 2, ahead: 0 })
+  })
+
+  it("counts who was let through before its pod is seen, and not twice after", () => {
+    const pool = makePool()
+    pool.note(older, "provisioning")
+    assert.strictEqual(pool.view(mine, podClass, [node], []).freeSlots, 1)
+    assert.strictEqual(pool.view(mine, podClass, [node], [engine(enginePodName(otherDeployment))]).freeSlots, 1)
+    pool.note(older, "failed")
+    assert.strictEqual(pool.view(mine, podClass, [node], []).freeSlots, 2)
+  })
+
+  it("knows who waits for whom", () => {
+    const pool = makePool()
+    pool.note({ ...mine, olderRun: otherDeployment }, "waiting")
+    assert.deepStrictEqual(pool.behind(otherDeployment), [deploymentId])
+    pool.forget(deploymentId)
+    assert.deepStrictEqual(pool.behind(otherDeployment), [])
+  })
+})

@@ -1,0 +1,151 @@
+import { readdir, readFile } from "node:fs/promises"
+import { assert, describe, it } from "@effect/vitest"
+import { engineFor } from "@seatrial/engines"
+import { Option, Predicate, Schema } from "effect"
+import { parseAllDocuments } from "yaml"
+import { customResource } from "../../src/apply/customResource.ts"
+import { enginePod } from "../../src/apply/engineObjects.ts"
+import { fetchJob } from "../../src/apply/fetchObjects.ts"
+import { customResourceDefinitions } from "../../src/resources/customResourceDefinitions.ts"
+import { HostClassResource, HostClassSpec, toPodClass } from "../../src/resources/HostClassResource.ts"
+import { ModelDeployment, ModelDeploymentSpec } from "../../src/resources/ModelDeployment.ts"
+import { deploymentOfName, enginePodName, fetchJobName, objectName } from "../../src/resources/objectNames.ts"
+import { structuralSchema } from "../../src/resources/structuralSchema.ts"
+import { deploymentId, podClass, revision, run } from "../observations.ts"
+
+const folder = new URL("../../../../k8s/", import.meta.url)
+const documents = async (path: string) => parseAllDocuments(await readFile(new URL(path, folder), "utf8")).map((document): unknown => document.toJS())
+
+/** Every schema within a structural schema. */
+const within = (schema: unknown): ReadonlyArray<Record<PropertyKey, unknown>> => {
+  if (!Predicate.isObject(schema)) return []
+  const properties = Predicate.isObject(schema.properties) ? Object.values(schema.properties) : []
+  return [schema, ...[...properties, schema.items, schema.additionalProperties].flatMap(within)]
+}
+
+describe("the definitions in k8s/crds", () => {
+  it("are those of the schemas", async () => {
+    for (const [file, definition] of Object.entries(customResourceDefinitions)) {
+      assert.deepStrictEqual(await documents(`crds/${file}`), [JSON.parse(JSON.stringify(definition))])
+    }
+    assert.sameMembers(await readdir(new URL("crds/", folder)), Object.keys(customResourceDefinitions))
+  })
+
+  it("are structural: typed everywhere, without references or unions, and described", () => {
+    for (const { spec } of Object.values(customResourceDefinitions)) {
+      for (const { schema } of spec.versions) {
+        for (const [name, field] of Object.entries(schema.openAPIV3Schema.properties)) {
+          if (name !== "spec" && name !== "status") continue
+          for (const part of within(field)) {
+            assert.isTrue(part.type !== undefined || part["x-kubernetes-preserve-unknown-fields"] === true, JSON.stringify(part))
+            for (const keyword of ["$ref", "anyOf", "oneOf", "not", "allOf", "const"]) assert.notProperty(part, keyword)
+            assert.isFalse(part.properties !== undefined && part.additionalProperties !== undefined)
+            if (Predicate.isObject(part.properties)) {
+              for (const [key, property] of Object.entries(part.properties)) {
+                assert.isTrue(Predicate.isObject(property) && (typeof property.description === "string" || key === "passed" || key === "phase"), key)
+              }
+            }
+          }
+        }
+      }
+    }
+  })
+
+  it("refuse what a definition cannot say", () => {
+    assert.throws(() => structuralSchema(Schema.Union([Schema.String, Schema.Int])), /not structural/)
+    assert.throws(() => structuralSchema(Schema.String.check(Schema.isPattern(/^(?!a)/u))), /look-around/)
+  })
+})
+
+describe("the samples", () => {
+  it("are valid", async () => {
+    assert.isTrue(Schema.is(ModelDeploymentSpec)(Schema.decodeUnknownSync(ModelDeployment.schema)((await documents("samples/modeldeployment.yaml"))[0]).spec))
+    for (const file of ["hostclass-local.yaml", "hostclass-h100.yaml"]) {
+      const object = Schema.decodeUnknownSync(HostClassResource.schema)((await documents(`samples/${file}`))[0])
+      assert.isTrue(Schema.is(HostClassSpec)(object.spec))
+      assert.isTrue(Option.isSome(toPodClass(object)))
+    }
+  })
+})
+
+describe("the objects of a run", () => {
+  const owner = { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", name: objectName(deploymentId), uid: "u", controller: true }
+  const screened = { ...run, revision }
+
+  it("have names that follow from its id, and lead back to it", () => {
+    for (const name of [objectName(deploymentId), enginePodName(deploymentId), `${fetchJobName(deploymentId)}-x7k2p`]) {
+      assert.match(name, /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/)
+      assert.deepStrictEqual(deploymentOfName(name), Option.some(deploymentId))
+    }
+    assert.deepStrictEqual(deploymentOfName("somebody-elses"), Option.none())
+  })
+
+  it("show the run's own wishes in the custom resource", () => {
+    const object = customResource({ ...screened, servingRequest: { host_class: "local", yarn: { factor: 2 } } }, "seatrial")
+    const { spec } = Schema.decodeUnknownSync(ModelDeployment.schema)(JSON.parse(JSON.stringify(object)))
+    assert.deepStrictEqual(spec.serving, { hostClass: "local", yarn: { factor: 2 } })
+    assert.strictEqual(spec.model, "tiny-chat")
+    assert.strictEqual(spec.deploymentId, deploymentId)
+  })
+
+  const engine = engineFor("reference")
+  const pod =
+    engine === undefined
+      ? {}
+      : JSON.parse(JSON.stringify(enginePod({ run: screened, revision, podClass, engine, namespace: "seatrial", weightsClaim: "weights", owner })))
+  const job = JSON.parse(
+    JSON.stringify(
+      fetchJob(
+        {
+          run: screened,
+          revision,
+          owner,
+          weightsClaim: "weights",
+          settings: {
+            namespace: "seatrial",
+            leaseSeconds: 15,
+            concurrency: 1,
+            fetchImage: "seatrial:1",
+            fetchSeconds: 60,
+            weightsClaim: "weights",
+            hubEndpoint: "http://hub"
+          }
+        },
+        true
+      )
+    )
+  )
+
+  it("start an engine on read-only weights, offline, without credentials, with all GPUs of its class", () => {
+    const [container] = pod.spec.containers
+    assert.deepInclude(pod.spec, { automountServiceAccountToken: false, enableServiceLinks: false, restartPolicy: "Always" })
+    assert.deepInclude(container.volumeMounts, { name: "weights", mountPath: "/models", readOnly: true })
+    assert.deepInclude(container.env, { name: "HF_HUB_OFFLINE", value: "1" })
+    assert.deepStrictEqual(container.env[0], { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } })
+    assert.deepStrictEqual(container.resources.limits, { "nvidia.com/gpu": "1" })
+    assert.include(container.args, `--model=/models/seatrial/tiny-chat/${revision.facts.commit}`)
+    assert.deepStrictEqual(pod.metadata.ownerReferences, [owner])
+    assert.notInclude(JSON.stringify(pod), "HF_TOKEN")
+  })
+
+  it("download exactly what screening saw, with the token by reference only", () => {
+    const { containers, restartPolicy } = job.spec.template.spec
+    assert.strictEqual(restartPolicy, "Never")
+    assert.deepStrictEqual(containers[0].command, ["seatrial", "fetch"])
+    assert.match(
+      containers[0].args.join(" "),
+      /^--repo=seatrial\/tiny-chat --commit=[0-9a-f]{40} --directory=\/weights\/seatrial\/tiny-chat\/[0-9a-f]{40} --manifest=[0-9a-f]{64}$/
+    )
+    assert.deepInclude(containers[0].env, { name: "HF_TOKEN", valueFrom: { secretKeyRef: { name: `${objectName(deploymentId)}-hub`, key: "token" } } })
+    assert.deepStrictEqual([job.spec.backoffLimit, job.spec.activeDeadlineSeconds], [2, 60])
+  })
+
+  it("keep the restricted Pod Security level", () => {
+    for (const spec of [pod.spec, job.spec.template.spec]) {
+      assert.deepInclude(spec.securityContext, { runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } })
+      for (const { securityContext } of spec.containers) {
+        assert.deepStrictEqual(securityContext, { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } })
+      }
+    }
+  })
+})

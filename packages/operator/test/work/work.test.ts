@@ -1,0 +1,144 @@
+import { assert, describe, it } from "@effect/vitest"
+import { engineFor } from "@seatrial/engines"
+import { Hub, HubRefusal, HubUnavailable } from "@seatrial/hub"
+import { Runs } from "@seatrial/store"
+import { Deferred, Effect, Layer, Option, Ref } from "effect"
+import { TestClock } from "effect/testing"
+import { makeBackground } from "../../src/work/Background.ts"
+import { screenRepository } from "../../src/work/screenRepository.ts"
+import { WorkRefused, WorkUnavailable } from "../../src/work/WorkResult.ts"
+import { deploymentId, hostClass, revision, run } from "../observations.ts"
+
+describe("background work", () => {
+  const told = Effect.gen(function* () {
+    const count = yield* Ref.make(0)
+    return { count, background: yield* makeBackground(() => Ref.update(count, (n) => n + 1)) }
+  })
+
+  it.effect("runs once for a run however often it is wanted, and tells when it ends", () =>
+    Effect.gen(function* () {
+      const { background, count } = yield* told
+      const starts = yield* Ref.make(0)
+      const gate = yield* Deferred.make<void>()
+      const work = Effect.andThen(
+        Ref.update(starts, (n) => n + 1),
+        Deferred.await(gate)
+      )
+      yield* background.want(deploymentId, "checking", work)
+      yield* background.want(deploymentId, "checking", work)
+      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: "checking", ended: null })
+      yield* Deferred.succeed(gate, undefined)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual([yield* Ref.get(starts), yield* Ref.get(count)], [1, 1])
+      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: null, ended: null })
+    })
+  )
+
+  it.effect("counts its failures for the phase, and forgets them with the next kind", () =>
+    Effect.gen(function* () {
+      const { background } = yield* told
+      const away = Effect.fail(new WorkUnavailable({ message: "Away." }))
+      yield* TestClock.adjust("5 seconds")
+      for (let attempt = 1; attempt <= 2; attempt++) {
+        yield* background.want(deploymentId, "checking", away)
+        yield* Effect.yieldNow
+      }
+      assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, { kind: "checking", attempts: 2, at: 5_000, failure: null, message: "Away." })
+      yield* background.want(deploymentId, "measuring", Effect.fail(new WorkRefused({ failure: { code: "no", text: "No." } })))
+      yield* Effect.yieldNow
+      assert.deepInclude((yield* background.seen(deploymentId)).ended, { kind: "measuring", attempts: 1, failure: { code: "no", text: "No." } })
+    })
+  )
+
+  it.effect("is interrupted at once when it is not wanted any more", () =>
+    Effect.gen(function* () {
+      const { background, count } = yield* told
+      const stopped = yield* Ref.make(false)
+      yield* background.want(
+        deploymentId,
+        "benchmarking",
+        Effect.onInterrupt(Effect.never, () => Ref.set(stopped, true))
+      )
+      yield* background.want(deploymentId, null, Effect.void)
+      assert.isTrue(yield* Ref.get(stopped))
+      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: null, ended: null })
+      assert.strictEqual(yield* Ref.get(count), 0)
+    })
+  )
+
+  it.effect("that dies is a fault of ours, not an answer", () =>
+    Effect.gen(function* () {
+      const { background } = yield* told
+      yield* background.want(deploymentId, "checking", Effect.die("boom"))
+      yield* Effect.yieldNow
+      assert.deepInclude((yield* background.seen(deploymentId)).ended, { failure: null, message: "An internal fault." })
+    })
+  )
+})
+
+describe("screening", () => {
+  type Recorded = Parameters<Runs["Service"]["recordScreening"]>[0]
+  const screen = (inspect: Hub["Service"]["inspect"], recorded: Ref.Ref<Option.Option<Recorded>>, faults = 0) => {
+    let left = faults
+    return screenRepository(run, [hostClass]).pipe(
+      Effect.provide([
+        Layer.mock(Hub)({ inspect }),
+        Layer.mock(Runs)({
+          hubToken: () => Effect.succeed(Option.none()),
+          recordScreening: (input) =>
+            Effect.suspend(() => (left-- > 0 ? Effect.die("the database is away") : Effect.as(Ref.set(recorded, Option.some(input)), true)))
+        })
+      ])
+    )
+  }
+  const nothing = Ref.make(Option.none<Recorded>())
+
+  it.effect("records the pinned facts, the settings that were chosen, and the engine", () =>
+    Effect.gen(function* () {
+      const recorded = yield* nothing
+      yield* screen(() => Effect.succeed(revision.facts), recorded)
+      const input = Option.getOrThrow(yield* Ref.get(recorded))
+      assert.deepInclude(input.settings, { runtime: "reference", host_class: "local" })
+      assert.strictEqual(input.engineVersion, engineFor("reference")?.version)
+      assert.strictEqual(input.facts.commit, revision.facts.commit)
+    })
+  )
+
+  it.effect("outlasts a database that is away", () =>
+    Effect.gen(function* () {
+      const recorded = yield* nothing
+      const fibre = yield* Effect.forkChild(screen(() => Effect.succeed(revision.facts), recorded, 6))
+      yield* TestClock.adjust("1 minute")
+      assert.isTrue(Option.isSome(yield* Ref.get(recorded)))
+      assert.isDefined(fibre.pollUnsafe())
+    })
+  )
+
+  const refusals: ReadonlyArray<readonly [promise: string, inspect: Hub["Service"]["inspect"], code: string]> = [
+    [
+      "passes the hub's refusal on, with its remedy",
+      () => Effect.fail(new HubRefusal({ code: "remote_code_required", message: "It needs code.", remedy: "Choose another.", commit: null })),
+      "remote_code_required: It needs code. Choose another."
+    ],
+    [
+      "refuses what fits no host class as a preview does",
+      () => Effect.succeed({ ...revision.facts, weights_bytes: 2 ** 40 }),
+      "does_not_fit: 1024.0 GiB of weights do not fit any host class (the largest has 1.0 GiB). Choose a smaller or a quantized model, or ask the cluster's operator for a larger host class."
+    ]
+  ]
+  for (const [promise, inspect, expected] of refusals) {
+    it.effect(promise, () =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(screen(inspect, yield* nothing))
+        assert.strictEqual(error._tag === "WorkRefused" ? `${error.failure.code}: ${error.failure.text}` : error._tag, expected)
+      })
+    )
+  }
+
+  it.effect("leaves a hub that is away for later", () =>
+    Effect.gen(function* () {
+      const error = yield* Effect.flip(screen(() => Effect.fail(new HubUnavailable({ message: "Away." })), yield* nothing))
+      assert.strictEqual(error._tag, "WorkUnavailable")
+    })
+  )
+})
