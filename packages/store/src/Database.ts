@@ -18,7 +18,8 @@ export const connect = (options: {
     startupParameters: { timezone: "UTC" },
     keepAlive: "5 seconds",
     idleTimeout: options.idleTimeout ?? "1 minute",
-    multiplex: true
+    // Pipelining many statements on one connection is faster, but one that waits for a row's lock would then hold up all that were sent behind it.
+    multiplex: false
   })
 
 const migrator = Migrator.make({})

@@ -1,0 +1,151 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Ids, idMillis, RequestId, zeroPrices } from "@seatrial/domain"
+import { Deferred, Effect, Exit, Fiber, Option } from "effect"
+import { SqlError, UnknownError } from "effect/sql/SqlError"
+import { TestClock } from "effect/testing"
+import { groupCommit } from "../src/GroupCommit.ts"
+import { Deployments, Metering, type RequestEnd, type RequestStart, Requests, Runs } from "../src/index.ts"
+import { layerStore, makeCaller, makeServing, newModel, soon, walk } from "./stage.ts"
+
+const makeRequests = Effect.fnUntraced(function* (slug: string, count: number) {
+  const ids = yield* Ids
+  const { caller } = yield* makeCaller(slug)
+  const { model, modelId, revisionId } = yield* makeServing(caller, "k")
+  return yield* Effect.forEach(Array.from({ length: count }), () =>
+    Effect.map(ids.make(RequestId), (id) => {
+      const start: RequestStart = { id, orgId: caller.orgId, keyId: caller.keyId, endpoint: "/", streamed: false, modelId, model, revisionId }
+      const end: RequestEnd = {
+        id,
+        orgId: caller.orgId,
+        statusCode: 200,
+        usage: { input_tokens: 1, output_tokens: 1, cache_read_tokens: null, cache_write_tokens: null },
+        ttftMs: null,
+        latencyMs: 1,
+        finishReason: "stop",
+        error: null,
+        note: null,
+        receipt: { prices: zeroPrices, hfRevision: "c".repeat(40), engineVersion: "reference-1" }
+      }
+      return { start, end, created: new Date(idMillis(id)) }
+    })
+  )
+})
+
+/** Holds a transaction open, with what it did, until `release`. */
+const hold = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>, commit: boolean) {
+  const sql = yield* PgClient.PgClient
+  const held = yield* Deferred.make<void>()
+  const release = yield* Deferred.make<void>()
+  const fibre = yield* work.pipe(
+    Effect.andThen(Deferred.succeed(held, undefined)),
+    Effect.andThen(Deferred.await(release)),
+    Effect.andThen(commit ? Effect.void : Effect.fail("roll back")),
+    sql.withTransaction,
+    Effect.exit,
+    Effect.forkChild
+  )
+  yield* Deferred.await(held)
+  return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fibre))
+})
+
+/** Waits until so many statements of this database wait for a lock. */
+const waiting = Effect.fnUntraced(function* (count: number) {
+  const sql = yield* PgClient.PgClient
+  yield* soon(Effect.map(sql`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`, (rows) => rows.length >= count))
+})
+
+layer(layerStore, { excludeTestServices: true })("in whatever order the database answers", (it) => {
+  it.effect("an end waits for its own begin", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const metering = yield* Metering
+      const requests = yield* Requests
+      const [slow, quick] = yield* makeRequests("order", 2)
+      if (slow === undefined || quick === undefined) return assert.fail()
+      const release = yield* hold(
+        sql`INSERT INTO requests (org_id, created_at, id, state, endpoint) VALUES (${slow.start.orgId}, ${slow.created}, ${slow.start.id}, 'running', '/')`,
+        false
+      )
+      const begin = yield* Effect.forkChild(metering.begin(slow.start), { startImmediately: true })
+      yield* waiting(1)
+      const end = yield* Effect.forkChild(metering.end(slow.end), { startImmediately: true })
+      // Whatever was handed in before this has had its turn after it.
+      yield* metering.begin(quick.start)
+      yield* metering.end(quick.end)
+      yield* release
+      yield* Fiber.join(begin)
+      yield* Fiber.join(end)
+      assert.strictEqual(Option.getOrThrow(yield* requests.find(slow.start.orgId, slow.start.id)).state, "completed")
+    })
+  )
+
+  it.effect("ends of one request that share a commit make one receipt", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const metering = yield* Metering
+      const requests = yield* Requests
+      const all = yield* makeRequests("shared", 3)
+      const [first, second, third] = all
+      if (first === undefined || second === undefined || third === undefined) return assert.fail()
+      yield* Effect.forEach(all, ({ start }) => metering.begin(start))
+      const release = yield* hold(sql`SELECT 1 FROM requests WHERE org_id = ${first.start.orgId} AND id <> ${third.start.id} FOR UPDATE`, true)
+      const busy = yield* Effect.forkChild(metering.end(first.end), { startImmediately: true })
+      yield* waiting(1)
+      const busyToo = yield* Effect.forkChild(metering.end(second.end), { startImmediately: true })
+      yield* waiting(2)
+      const ends = yield* Effect.forEach(Array.from({ length: 3 }), () => Effect.forkChild(metering.end(third.end), { startImmediately: true }))
+      yield* release
+      yield* Effect.forEach([busy, busyToo, ...ends], Fiber.join)
+      assert.isTrue(Option.isSome(yield* requests.findReceipt(third.start.orgId, third.start.id)))
+    })
+  )
+
+  it.effect("an activation that meets a cancel under way waits for it and does nothing", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("cancel-first")
+      const { orgId } = caller
+      const { id } = yield* deployments.create(newModel(caller, "k"))
+      yield* walk(caller, id, "activating")
+      const release = yield* hold(deployments.cancel(orgId, id, caller.userId), true)
+      const activation = yield* Effect.forkChild(runs.activate({ id, orgId, from: "activating" }), { startImmediately: true })
+      yield* waiting(1)
+      yield* release
+      assert.isFalse(yield* Fiber.join(activation))
+      const run = Option.getOrThrow(yield* runs.observe(id))
+      assert.deepStrictEqual([run.phase, run.activeRevisionId], ["cancelled", null])
+    })
+  )
+})
+
+describe("groupCommit", () => {
+  it.effect("tries a lost connection again for a while, and a refused row not at all", () =>
+    Effect.gen(function* () {
+      const failure = (code: string) => new SqlError({ reason: new UnknownError({ cause: Object.assign(new Error(code), { code }) }) })
+      let attempts = 0
+      const hand = yield* groupCommit<string>({
+        batch: 10,
+        committers: 1,
+        capacity: 10,
+        commit: ([code]) =>
+          Effect.suspend(() => {
+            attempts++
+            return attempts < 4 && code !== undefined ? Effect.fail(failure(code)) : Effect.void
+          })
+      })
+      const write = Effect.fnUntraced(function* (code: string) {
+        attempts = 0
+        const committed = Deferred.makeUnsafe<void>()
+        const fibre = yield* Effect.forkChild(Effect.exit(Effect.andThen(hand(code, committed), Deferred.await(committed))), { startImmediately: true })
+        yield* TestClock.adjust("1 second")
+        return yield* Fiber.join(fibre)
+      })
+      assert.isTrue(Exit.isSuccess(yield* write("57P01")))
+      assert.strictEqual(attempts, 4)
+      assert.isTrue(Exit.isFailure(yield* write("22003")))
+      assert.strictEqual(attempts, 1)
+    }).pipe(Effect.scoped)
+  )
+})
