@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { request } from "node:http"
 import { setTimeout as pause } from "node:timers/promises"
-import { Benchmark, DeploymentDetail, isFinished, Measured } from "@seatrial/domain"
+import { DeploymentDetail, isFinished } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import { parse } from "yaml"
 import { DemoError } from "./DemoError.ts"
@@ -43,8 +43,21 @@ const Kubeconfig = Schema.Struct({
 
 const CustomResource = Schema.fromJsonString(
   Schema.Struct({
-    spec: Schema.Struct({ hostClass: Schema.optionalKey(Schema.String) }),
-    status: Schema.Struct({ measured: Schema.optionalKey(Measured), benchmark: Schema.optionalKey(Benchmark) })
+    status: Schema.Struct({
+      measured: Schema.Struct({ weightsBytes: Schema.Int, kvCacheBytes: Schema.Int, kvCacheTokens: Schema.Int }),
+      benchmark: Schema.Struct({
+        inputTokens: Schema.Int,
+        outputTokens: Schema.Int,
+        steps: Schema.Array(
+          Schema.Struct({
+            concurrency: Schema.Int,
+            requests: Schema.Int,
+            outputTokensPerSecond: Schema.Finite,
+            ttftMsP50: Schema.optionalKey(Schema.Finite)
+          })
+        )
+      })
+    })
   })
 )
 
@@ -74,21 +87,20 @@ export const showTrial = async (
   heading("Its trial: checks, memory, benchmark")
   for (const check of detail.checks) say(`   ${check.passed ? green("pass") : red("FAIL")} ${check.name.padEnd(22)} ${dim(check.detail ?? "")}`)
   const found = Schema.decodeUnknownOption(CustomResource)(await readCustomResource(product, detail.id))
-  const { benchmark, measured } = Option.isSome(found) ? found.value.status : {}
-  if (measured === undefined || benchmark === undefined) {
+  if (Option.isNone(found))
     throw new DemoError("trial", "The custom resource tells no measured memory or no benchmark.", "This is a fault of Seatrial: please report it.")
-  }
+  const { benchmark, measured } = found.value.status
   say()
   say(`   ${dim("memory".padEnd(16))} ${"measured".padStart(12)} ${"estimated".padStart(12)}`)
-  say(`   ${dim("weights".padEnd(16))} ${bytes(measured.weights_bytes).padStart(12)} ${bytes(estimate.weights).padStart(12)}`)
-  say(`   ${dim("KV cache".padEnd(16))} ${bytes(measured.kv_cache_bytes).padStart(12)} ${bytes(estimate.kvCache).padStart(12)}`)
-  row("KV cache holds", `${measured.kv_cache_tokens ?? "unknown"} tokens`)
+  say(`   ${dim("weights".padEnd(16))} ${bytes(measured.weightsBytes).padStart(12)} ${bytes(estimate.weights).padStart(12)}`)
+  say(`   ${dim("KV cache".padEnd(16))} ${bytes(measured.kvCacheBytes).padStart(12)} ${bytes(estimate.kvCache).padStart(12)}`)
+  row("KV cache holds", `${measured.kvCacheTokens} tokens`)
   say()
   for (const step of benchmark.steps) {
-    const figure = (value: number | null, unit: string) => (value === null ? "too few samples" : `${value.toFixed(1)} ${unit}`)
+    const first = step.ttftMsP50 === undefined ? "" : `, first token after ${step.ttftMsP50.toFixed(1)} ms (p50)`
     row(
       `benchmark, c=${step.concurrency}`,
-      `${step.output_tokens_per_s.toFixed(0)} tokens/s, first token p50 ${figure(step.ttft_ms_p50, "ms")}, n=${step.requests}`
+      `${step.outputTokensPerSecond.toFixed(0)} tokens/s${first}, ${step.requests} requests of ${benchmark.inputTokens} + ${benchmark.outputTokens} tokens`
     )
   }
   say(dim("   Figures of the reference engine on simulated GPUs: real for it, and for nothing else."))

@@ -1,4 +1,4 @@
-import { isFinished } from "@seatrial/domain"
+import { type Benchmark, isFinished } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import type { PodSeen } from "../decide/Observation.ts"
 import type { Condition, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
@@ -42,10 +42,25 @@ const present = <K extends string, A>(key: K, value: A | null | undefined): { re
 }
 
 /** The status that mirrors a run: everything from Postgres and the pod, nothing that only the status would know but the times of its conditions. */
+const benchmarkOf = (benchmark: Benchmark) => ({
+  suite: `${benchmark.suite} ${benchmark.suite_version}`,
+  inputTokens: benchmark.input_tokens,
+  outputTokens: benchmark.output_tokens,
+  steps: benchmark.steps.map((step) => ({
+    concurrency: step.concurrency,
+    requests: step.requests,
+    errors: step.errors,
+    seconds: step.seconds,
+    outputTokensPerSecond: step.output_tokens_per_s,
+    ...present("ttftMsP50", step.ttft_ms_p50),
+    ...present("tpotMsP50", step.tpot_ms_p50)
+  }))
+})
+
 export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
   const { message, pod, run } = input
   const { revision } = run
-  const { measured } = revision ?? { measured: null }
+  const { benchmark, measured } = revision ?? { benchmark: null, measured: null }
   const served = run.phase === "activated" && revision?.status === "active"
   return {
     phase: run.phase,
@@ -76,6 +91,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
             ...present("loadSeconds", measured.load_seconds)
           }
         }),
+    ...present("benchmark", benchmark === null ? null : benchmarkOf(benchmark)),
     ...present("failure", run.failure === null ? null : { code: run.failure.code, message: run.failure.text }),
     conditions: conditions(input),
     observedGeneration: input.generation

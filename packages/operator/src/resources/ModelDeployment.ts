@@ -99,6 +99,24 @@ export const ModelDeploymentStatus = Schema.Struct({
       loadSeconds: optional(Schema.Finite.annotate({ description: "Seconds that loading the weights took." }))
     }).annotate({ description: "What the engine itself reported after its start." })
   ),
+  benchmark: optional(
+    Schema.Struct({
+      suite: text("Workload and its version."),
+      inputTokens: count("Tokens of each prompt."),
+      outputTokens: count("Tokens of each answer."),
+      steps: Schema.Array(
+        Schema.Struct({
+          concurrency: count("Requests at once."),
+          requests: count("Requests measured."),
+          errors: count("Requests that failed."),
+          seconds: Schema.Finite.annotate({ description: "Length of the measured window." }),
+          outputTokensPerSecond: Schema.Finite.annotate({ description: "Tokens that arrived in the window, by its seconds." }),
+          ttftMsP50: optional(Schema.Finite.annotate({ description: "Median time to first token in milliseconds; absent where the sample is too small." })),
+          tpotMsP50: optional(Schema.Finite.annotate({ description: "Median time per output token in milliseconds; absent where the sample is too small." }))
+        })
+      )
+    }).annotate({ description: "How fast it was, alone and at steps of concurrency." })
+  ),
   failure: optional(
     Schema.Struct({ code: text("Stable code of the failure."), message: text("What happened and what to do.") }).annotate({
       description: "Why the run failed."
