@@ -1,0 +1,105 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { Effect } from "effect"
+
+/** One request that an engine got. */
+export interface Call {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly body: string
+  /** Whether the gateway closed the connection before the answer was complete. */
+  readonly isCut: () => boolean
+}
+
+export type Script = (call: Call) => void
+
+/** An engine that does whatever the script says. */
+export interface FakeEngine {
+  readonly url: string
+  readonly calls: Array<Call>
+  script: Script
+}
+
+export const makeEngine = (script: Script) =>
+  Effect.acquireRelease(
+    Effect.callback<FakeEngine & { readonly close: () => void }>((resume) => {
+      const calls: Array<Call> = []
+      const server = createServer((request, response) => {
+        const chunks: Array<Buffer> = []
+        request.on("data", (chunk: Buffer) => chunks.push(chunk))
+        request.on("end", () => {
+          let cut = false
+          response.once("close", () => {
+            cut = !response.writableFinished
+          })
+          const call = { request, response, body: Buffer.concat(chunks).toString("utf8"), isCut: () => cut }
+          calls.push(call)
+          engine.script(call)
+        })
+      })
+      const engine = {
+        url: "",
+        calls,
+        script,
+        close: () => {
+          server.close()
+          server.closeAllConnections()
+        }
+      }
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        engine.url = `http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`
+        resume(Effect.succeed(engine))
+      })
+    }),
+    ({ close }) => Effect.sync(close)
+  )
+
+/** An address where nobody listens. */
+export const deadAddress = Effect.scoped(
+  Effect.map(
+    makeEngine(() => {}),
+    ({ url }) => url
+  )
+)
+
+export const usage = (prompt: number, completion: number) => ({ prompt_tokens: prompt, total_tokens: prompt + completion, completion_tokens: completion })
+
+const envelope = { id: "chatcmpl-1", object: "chat.completion.chunk", created: 1, model: "acme/tiny" }
+
+/** A frame of content as vLLM writes it, with its running usage. */
+export const chunk = (content: string, completion: number | null = null) =>
+  `data: ${JSON.stringify({
+    ...envelope,
+    choices: [{ index: 0, delta: { content }, logprobs: null, finish_reason: null }],
+    ...(completion === null ? {} : { usage: usage(10, completion) })
+  })}\n\n`
+
+export const finish = (reason: string) => `data: ${JSON.stringify({ ...envelope, choices: [{ index: 0, delta: {}, finish_reason: reason }] })}\n\n`
+export const usageFrame = (completion: number) => `data: ${JSON.stringify({ ...envelope, choices: [], usage: usage(10, completion) })}\n\n`
+export const errorFrame = (code: number, message = "the prompt was: secret") =>
+  `data: ${JSON.stringify({ error: { message, type: "BadRequestError", param: null, code } })}\n\n`
+export const done = "data: [DONE]\n\n"
+
+export const openStream = ({ response }: Call): ServerResponse => response.writeHead(200, { "content-type": "text/event-stream" })
+
+/** A whole stream of those texts: role, contents, finish, usage, marker. */
+export const streamOf = (texts: ReadonlyArray<string>): string =>
+  [chunk(""), ...texts.map((text, index) => chunk(text, index + 1)), finish("stop"), usageFrame(texts.length), done].join("")
+
+export const streams =
+  (texts: ReadonlyArray<string>): Script =>
+  (call) =>
+    openStream(call).end(streamOf(texts))
+
+export const wholeAnswer = (content: string, reason = "stop") =>
+  JSON.stringify({
+    ...envelope,
+    object: "chat.completion",
+    choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: reason }],
+    usage: usage(10, 3)
+  })
+
+export const answers =
+  (body: string, status = 200): Script =>
+  ({ response }) =>
+    response.writeHead(status, { "content-type": "application/json" }).end(body)

@@ -1,0 +1,124 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { FrameSplitter } from "../src/FrameSplitter.ts"
+import { Progress } from "../src/Progress.ts"
+import { readFrame } from "../src/readFrame.ts"
+import { chunk, done, finish, streamOf, usageFrame } from "./fakeEngine.ts"
+
+const split = (pieces: ReadonlyArray<Buffer>): ReadonlyArray<string> => {
+  const splitter = new FrameSplitter()
+  return pieces.flatMap((piece) => splitter.push(piece) ?? ["too large"])
+}
+const textOf = (frame: string, wantsUsage = false) => {
+  const read = readFrame(frame, wantsUsage)
+  return read._tag === "Chunk" ? read.text : read._tag
+}
+const latin1 = (text: string) => Buffer.from(text, "utf8").toString("latin1")
+const utf8 = (text: string) => Buffer.from(text, "latin1").toString("utf8")
+
+const Frames = Schema.Array(
+  Schema.Struct({ content: Schema.String, completion: Schema.NullOr(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1e6 }))) })
+)
+
+describe("frames", () => {
+  const stream = Buffer.from(streamOf(["Hel", 'lo\n\n, "', "wörld 🌊"]))
+
+  it("split at any byte are the same frames", () => {
+    const whole = split([stream])
+    assert.strictEqual(whole.length, 7)
+    for (let at = 0; at <= stream.length; at++) assert.deepStrictEqual(split([stream.subarray(0, at), stream.subarray(at)]), whole)
+    assert.deepStrictEqual(split(Array.from(stream, (byte) => Buffer.from([byte]))), whole)
+  })
+
+  it("with carriage returns are the same frames, split anywhere", () => {
+    const whole = split([stream])
+    const carriage = Buffer.from(stream.toString("utf8").replaceAll("\n", "\r\n"))
+    for (let at = 0; at <= carriage.length; at++) assert.deepStrictEqual(split([carriage.subarray(0, at), carriage.subarray(at)]), whole)
+  })
+
+  it.prop("of any content pass unchanged, but for their usage", [Frames], ([frames]) => {
+    const sent = frames.map(({ completion, content }) => chunk(content, completion))
+    const got = split([Buffer.from(sent.join(""))]).map((frame) => utf8(textOf(frame) ?? ""))
+    assert.deepStrictEqual(
+      got,
+      frames.map(({ content }) => chunk(content))
+    )
+  })
+
+  it.prop(
+    "cut of their usage are what parsing and writing anew without it gives",
+    [Schema.String, Schema.String, Schema.Int, Schema.Boolean],
+    ([content, token, count, spaced]) => {
+      const logprobs = { content: [{ token, logprob: -0.5, bytes: null, top_logprobs: [] }] }
+      const choice = { index: 0, delta: { content }, logprobs, finish_reason: null }
+      const rest = { id: "a", choices: [choice] }
+      const whole = { ...rest, usage: { prompt_tokens: count, prompt_tokens_details: { cached_tokens: 1 } } }
+      const frame = latin1(`data: ${spaced ? JSON.stringify(whole, null, 1).replaceAll("\n", "") : JSON.stringify(whole)}\n\n`)
+      assert.strictEqual(utf8(textOf(frame) ?? ""), `data: ${JSON.stringify(rest)}\n\n`)
+      assert.strictEqual(readFrame(frame, false)._tag === "Chunk" && textOf(frame, true), textOf(frame))
+    }
+  )
+
+  it("that only look like usage, errors or endings are the model's words", () => {
+    for (const content of ['],"usage":null}', '"error":1', '"finish_reason":"abort"', "data: [DONE]\n\n", "\\", '"content":""']) {
+      const frame = latin1(chunk(content))
+      assert.deepStrictEqual(readFrame(frame, false), { _tag: "Chunk", text: frame, usage: null, hasContent: true, finishReason: null })
+    }
+  })
+
+  it("without words have no content; the finish and the usage are told", () => {
+    assert.deepInclude(readFrame(chunk(""), false), { _tag: "Chunk", hasContent: false })
+    assert.deepInclude(readFrame(finish("length"), false), { text: finish("length"), finishReason: "length", hasContent: false })
+    assert.deepInclude(readFrame(usageFrame(3), false), { text: null, usage: '{"prompt_tokens":10,"total_tokens":13,"completion_tokens":3}' })
+    assert.deepInclude(readFrame(usageFrame(3), true), { text: usageFrame(3) })
+    const reasoning = 'data: {"choices":[{"delta":{"reasoning_content":"hm"},"finish_reason":null}]}\n\n'
+    assert.deepInclude(readFrame(reasoning, false), { text: reasoning, hasContent: true })
+  })
+
+  it("lose comments, names and numbers, which break some clients", () => {
+    for (const kept of [": ping\n\n", "\n\n", "retry: 10\n\n", "event: x\nid: 7\n\n"]) assert.strictEqual(textOf(kept), "Comment")
+    const data = chunk("a")
+    assert.strictEqual(textOf(`: ping\nid: 7\nevent: message\n${data}`), data)
+    assert.strictEqual(textOf(data.replace("data: ", "data:")), data)
+    assert.strictEqual(textOf(`\n${done}`), "Done")
+    assert.strictEqual(textOf('data: {"choices":\ndata: []}\n\n', true), 'data: {"choices": []}\n\n')
+  })
+
+  it("that are no chunk are broken, and errors are errors", () => {
+    for (const text of ["data: {\n\n", "data: 1\n\n", "data: {}\n\n", 'data: {"choices":1}\n\n']) assert.strictEqual(textOf(text), "Broken")
+    for (const text of ['data: {"error":{"message":"m"}}\n\n', 'event: error\ndata: {"error":"m"}\n\n', finish("abort"), finish("error")]) {
+      assert.strictEqual(textOf(text), "Failed")
+    }
+  })
+
+  it("that never end are given up", () => {
+    const splitter = new FrameSplitter(1_000)
+    assert.deepStrictEqual(splitter.push(Buffer.from("x".repeat(1_000))), [])
+    assert.strictEqual(splitter.push(Buffer.from("x")), null)
+  })
+})
+
+describe("usage", () => {
+  const usageOf = (json: string) => {
+    const progress = new Progress()
+    progress.sawUsage(json)
+    return progress.told
+  }
+
+  it("has four classes that add up to what the engine counted", () => {
+    const told = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":60,"created_cache_tokens":30}}'
+    assert.deepStrictEqual(usageOf(told), { input_tokens: 10, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 30 })
+    const bare = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}'
+    assert.deepStrictEqual(usageOf(bare), { input_tokens: 100, output_tokens: 7, cache_read_tokens: null, cache_write_tokens: null })
+    assert.strictEqual(usageOf("null"), null)
+    assert.strictEqual(usageOf('{"prompt_tokens":-1}'), null)
+  })
+
+  it("once told is not forgotten for one that cannot be read", () => {
+    const progress = new Progress()
+    progress.sawUsage('{"prompt_tokens":3,"completion_tokens":1}')
+    assert.strictEqual(progress.usage.input_tokens, 3)
+    progress.sawUsage("null")
+    assert.strictEqual(progress.usage.input_tokens, 3)
+  })
+})

@@ -1,0 +1,199 @@
+import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
+import { type Scope as ApiScope, Ids, KeyId, ModelId, OrgId, type RequestId, RevisionId, type Usage, UserId, zeroPrices } from "@seatrial/domain"
+import { ApiKeys, type Caller, Metering, type RequestEnd, type RequestRefusal, type RequestStart, type Route, Routes } from "@seatrial/store"
+import { ConfigProvider, Context, Effect, Layer, Option, Redacted, type Scope, Stream } from "effect"
+import { Gateway } from "../src/Gateway.ts"
+import { listen } from "../src/listen.ts"
+
+export type Recorded =
+  | { readonly _tag: "Begin"; readonly row: RequestStart }
+  | { readonly _tag: "End"; readonly row: RequestEnd }
+  | { readonly _tag: "Refuse"; readonly row: RequestRefusal }
+
+/** What the doubles hold: a test may change it at any time. */
+export interface World {
+  readonly caller: Caller
+  route: Route
+  /** What was handed to be committed, in order. */
+  readonly recorded: Array<Recorded>
+  readonly checkpoints: Array<{ readonly id: RequestId; readonly usage: Usage }>
+  /** What a commit waits for, or fails by. */
+  onBegin: Effect.Effect<void>
+  onEnd: Effect.Effect<void>
+  onRefuse: Effect.Effect<void>
+}
+
+export const apiKey = "right"
+
+const makeWorld = Effect.gen(function* () {
+  const ids = yield* Ids
+  const orgId = yield* ids.make(OrgId)
+  const scopes = new Set<ApiScope>(["inference:write"])
+  const world: World = {
+    caller: { keyId: yield* ids.make(KeyId), orgId, orgSlug: "acme", userId: yield* ids.make(UserId), scopes, firstPurchase: true },
+    route: {
+      orgId,
+      modelId: yield* ids.make(ModelId),
+      model: "acme/tiny",
+      revisionId: yield* ids.make(RevisionId),
+      runtime: "reference",
+      engineVersion: "reference-1",
+      hfRevision: "c".repeat(40),
+      maxModelLen: 2_048,
+      prices: zeroPrices,
+      endpoints: []
+    },
+    recorded: [],
+    checkpoints: [],
+    onBegin: Effect.void,
+    onEnd: Effect.void,
+    onRefuse: Effect.void
+  }
+  return world
+})
+
+const record = ({ recorded }: World, entry: Recorded, commit: () => Effect.Effect<void>) =>
+  Effect.suspend(() => {
+    recorded.push(entry)
+    return commit()
+  })
+
+const doubles = (world: World) =>
+  Layer.mergeAll(
+    Layer.mock(ApiKeys)({
+      authenticate: (token) =>
+        Effect.sync(() => {
+          const text = Redacted.value(token)
+          if (text === "reader") return Option.some({ ...world.caller, scopes: new Set<ApiScope>(["models:read"]) })
+          return text === apiKey ? Option.some(world.caller) : Option.none()
+        })
+    }),
+    Layer.succeed(
+      Routes,
+      Routes.of({
+        find: (orgId, model) => Effect.sync(() => (orgId === world.route.orgId && model === world.route.model ? Option.some(world.route) : Option.none())),
+        list: () => Effect.succeed([world.route]),
+        unproven: Stream.never,
+        markReachable: () => Effect.void
+      })
+    ),
+    Layer.succeed(
+      Metering,
+      Metering.of({
+        begin: (row) => record(world, { _tag: "Begin", row }, () => world.onBegin),
+        end: (row) => record(world, { _tag: "End", row }, () => world.onEnd),
+        refuse: (row) => record(world, { _tag: "Refuse", row }, () => world.onRefuse),
+        checkpoint: (id, usage) => Effect.sync(() => void world.checkpoints.push({ id, usage })),
+        sweep: Effect.succeed(0)
+      })
+    )
+  )
+
+export interface Stage {
+  readonly world: World
+  readonly address: string
+}
+
+/** A gateway that listens, with doubles of what it needs from the store. Settings by the names of the configuration; the last finalizer is the listener's. */
+export const makeStage = Effect.fnUntraced(function* (
+  urls: ReadonlyArray<string>,
+  settings: Readonly<Record<string, number>> = {},
+  grace = 0
+): Effect.fn.Return<Stage, never, Scope.Scope> {
+  const world = yield* makeWorld.pipe(Effect.provide(Ids.layer))
+  world.route = { ...world.route, endpoints: urls.map((url, index) => ({ url, pod: `pod-${index}` })) }
+  const context = yield* Layer.build(
+    Gateway.layer.pipe(Layer.provide([doubles(world), Ids.layer]), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings))))
+  ).pipe(Effect.orDie)
+  const port = yield* Effect.orDie(listen(Context.get(context, Gateway).handler, { host: "127.0.0.1", port: 0, grace }))
+  return { world, address: `http://127.0.0.1:${port}` }
+})
+
+/** Repeats until the condition holds. */
+export const soon = (condition: () => boolean): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    while (!condition()) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+  }).pipe(Effect.timeout("10 seconds"), Effect.orDie)
+
+/** What a caller sees of an answer. */
+export interface Seen {
+  readonly request: ClientRequest
+  response: IncomingMessage | undefined
+  bytes: Buffer
+  /** `end`: complete by the protocol; `cut`: anything else. */
+  ended: "end" | "cut" | undefined
+  readonly text: () => string
+  readonly status: () => number | undefined
+  readonly headers: () => IncomingHttpHeaders
+}
+
+export interface SendOptions {
+  readonly path?: string
+  readonly method?: string
+  readonly key?: string | null
+  readonly headers?: Readonly<Record<string, string>>
+  /** Text as it stands, or a value to be sent as JSON. */
+  readonly body?: unknown
+  /** Leaves the answer unread. */
+  readonly unread?: boolean
+}
+
+export const chat = { model: "acme/tiny", messages: [{ role: "user", content: "hi" }] }
+export const chatStream = { ...chat, stream: true }
+
+/** Sends a request and returns at once; what comes back is seen in the result. */
+export const send = (
+  address: string,
+  { body = chatStream, headers = {}, key = apiKey, method = "POST", path = "/v1/chat/completions", unread }: SendOptions = {}
+) =>
+  Effect.sync((): Seen => {
+    const outgoing = request(`${address}${path}`, {
+      method,
+      agent: false,
+      headers: { "content-type": "application/json", ...(key === null ? {} : { authorization: `Bearer ${key}` }), ...headers }
+    })
+    const seen: Seen = {
+      request: outgoing,
+      response: undefined,
+      bytes: Buffer.alloc(0),
+      ended: undefined,
+      text: () => seen.bytes.toString("utf8"),
+      status: () => seen.response?.statusCode,
+      headers: () => seen.response?.headers ?? {}
+    }
+    outgoing.on("error", () => {
+      seen.ended ??= "cut"
+    })
+    outgoing.on("response", (incoming) => {
+      seen.response = incoming
+      incoming.on("error", () => {})
+      incoming.on("close", () => {
+        seen.ended ??= incoming.complete ? "end" : "cut"
+      })
+      if (unread === true) return
+      incoming.on("data", (bytes: Buffer) => {
+        seen.bytes = Buffer.concat([seen.bytes, bytes])
+      })
+    })
+    outgoing.end(typeof body === "string" ? body : JSON.stringify(body))
+    return seen
+  })
+
+/** Sends a request and waits for the whole answer. */
+export const fetched = Effect.fnUntraced(function* (address: string, options: SendOptions = {}) {
+  const seen = yield* send(address, options)
+  yield* soon(() => seen.ended !== undefined)
+  return seen
+})
+
+/** The code and the status of what was recorded last, with its kind. */
+export const outcomes = ({ recorded }: World) =>
+  recorded.map(({ _tag, row }) => (_tag === "Begin" ? "Begin" : `${_tag} ${row.statusCode}${row.error === null ? "" : ` ${row.error.code}`}`))
+
+/** The record of a request's end; dies where there is not exactly one. */
+export const endOf = ({ recorded }: World): RequestEnd => {
+  const ends = recorded.flatMap((entry) => (entry._tag === "End" ? [entry.row] : []))
+  const [end] = ends
+  if (end === undefined || ends.length > 1) throw new Error(`${ends.length} ends were recorded`)
+  return end
+}
