@@ -1,12 +1,6 @@
 import type { Caller, RateClass } from "@seatrial/api"
 import { Clock, Context, Data, Effect, Layer } from "effect"
-import { ServerSettings } from "./ServerSettings.ts"
-
-/** A token bucket's figures: it holds `burst` tokens at most and gains `perSecond`. */
-export interface Rate {
-  readonly perSecond: number
-  readonly burst: number
-}
+import { type Rate, ServerSettings } from "./ServerSettings.ts"
 
 /** A draw was refused. `retryAfter` in whole seconds, at least 1. */
 export class RateExceeded extends Data.TaggedError("RateExceeded")<{ readonly of: "key" | "org"; readonly retryAfter: number }> {}

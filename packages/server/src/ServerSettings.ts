@@ -1,5 +1,10 @@
 import { Config, Context, Duration, Layer, type Redacted, Schema } from "effect"
-import type { Rate } from "./RateLimits.ts"
+
+/** A token bucket's figures: it holds `burst` tokens at most and gains `perSecond`. */
+export interface Rate {
+  readonly perSecond: number
+  readonly burst: number
+}
 
 /** One setting as `--help` shows it; without `default` it has to be given. */
 export interface Setting {
@@ -13,6 +18,8 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_HOST", description: "Address to listen on.", default: "127.0.0.1" },
   { name: "SERVER_PORT", description: "Port to listen on; 0 takes a free one.", default: "8080" },
   { name: "SEATRIAL_CURSOR_KEY", description: "Secret of at least 16 characters that list cursors are signed with; the same for all servers." },
+  { name: "SEATRIAL_ENCRYPTION_KEY", description: "Key that hub tokens are encrypted with at rest: 32 bytes in base64." },
+  { name: "SERVER_REQUEST_TIMEOUT", description: "How long a request may take before it is answered with 503.", default: "60 seconds" },
   { name: "SERVER_MAX_BODY_BYTES", description: "Largest request body, in bytes.", default: "1048576" },
   { name: "SERVER_REQUIRE_FIRST_PURCHASE", description: "Whether an organisation has to make a purchase before it deploys.", default: "true" },
   { name: "SERVER_READS_PER_KEY", description: "Reads of one API key per second.", default: "25" },
@@ -39,6 +46,7 @@ const perMinute = (name: string, rate: number) => burst(name, rate).pipe(Config.
 const config = Config.all({
   cursorKey: Config.schema(Schema.Redacted(Schema.String.check(Schema.isMinLength(16))), "SEATRIAL_CURSOR_KEY"),
   maxBodyBytes: Config.Int("SERVER_MAX_BODY_BYTES").pipe(Config.withDefault(1_048_576)),
+  requestTimeout: Config.Duration("SERVER_REQUEST_TIMEOUT").pipe(Config.withDefault(Duration.seconds(60))),
   requireFirstPurchase: Config.Boolean("SERVER_REQUIRE_FIRST_PURCHASE").pipe(Config.withDefault(true)),
   rates: Config.all({
     readsPerKey: perSecond("SERVER_READS_PER_KEY", 25, 50),
@@ -54,6 +62,7 @@ export class ServerSettings extends Context.Service<
   {
     readonly cursorKey: Redacted.Redacted<string>
     readonly maxBodyBytes: number
+    readonly requestTimeout: Duration.Duration
     readonly requireFirstPurchase: boolean
     readonly rates: Readonly<Record<"readsPerKey" | "readsPerOrg" | "previewsPerOrg" | "writesPerOrg", Rate>>
   }

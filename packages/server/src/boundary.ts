@@ -5,6 +5,7 @@ import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
 import { inputProblem } from "./inputProblem.ts"
 import { idempotencyKeyInvalid, idempotencyKeyRequired, internal, invalidParameter, unavailable, unknownParameter } from "./publicErrors.ts"
+import { ServerSettings } from "./ServerSettings.ts"
 
 /** SQLSTATE classes of a server that is starting, stopping or out of resources (57P, 53): others than faults of a statement. */
 const isAwayState = (cause: unknown): boolean => Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^(57P|53)/.test(cause.code)
@@ -13,7 +14,7 @@ const isAway = (defect: unknown): boolean =>
   SqlError.isSqlError(defect) && (defect.reason._tag === "ConnectionError" || defect.reason._tag === "AuthenticationError" || isAwayState(defect.reason.cause))
 
 /** Logs what went wrong under the request's id and tells the caller no more than that it did. */
-export const fault = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, operation: string) {
+const fault = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, operation: string) {
   const id = yield* RequestIdentity
   if (cause.reasons.some((reason) => reason._tag === "Die" && isAway(reason.defect))) {
     yield* Effect.logWarning("The database is away.").pipe(Effect.annotateLogs({ request_id: id, operation }))
@@ -31,21 +32,27 @@ const refuseParameter = Effect.fnUntraced(function* (issue: SchemaIssue.Issue) {
   return yield* invalidParameter(name, `${name} ${message}.`)
 })
 
-export const layerBoundary = Layer.succeed(
+export const layerBoundary = Layer.effect(
   Boundary,
-  Boundary.of((handled, { endpoint, group }) =>
-    Effect.catchCause(
-      handled,
-      Effect.fnUntraced(function* (cause) {
-        const operation = `${group.identifier}.${endpoint.identifier}`
-        if (Cause.hasDies(cause)) return yield* fault(cause, operation)
-        const failed = cause.reasons.find(Cause.isFailReason)?.error
-        if (!HttpApiError.HttpApiSchemaError.is(failed)) return yield* Effect.failCause(cause)
-        if (failed.kind === "Body" || failed.kind === "ResponseHeaders") return yield* fault(cause, operation)
-        return yield* refuseParameter(failed.cause.issue)
-      })
+  Effect.gen(function* () {
+    const { requestTimeout } = yield* ServerSettings
+
+    return Boundary.of((handled, { endpoint, group }) =>
+      handled.pipe(
+        Effect.timeoutOrElse({ duration: requestTimeout, orElse: () => unavailable("The server did not finish in time.", 1) }),
+        Effect.catchCause(
+          Effect.fnUntraced(function* (cause) {
+            const operation = `${group.identifier}.${endpoint.identifier}`
+            if (Cause.hasDies(cause)) return yield* fault(cause, operation)
+            const failed = cause.reasons.find(Cause.isFailReason)?.error
+            if (!HttpApiError.HttpApiSchemaError.is(failed)) return yield* Effect.failCause(cause)
+            if (failed.kind === "Body" || failed.kind === "ResponseHeaders") return yield* fault(cause, operation)
+            return yield* refuseParameter(failed.cause.issue)
+          })
+        )
+      )
     )
-  )
+  })
 )
 
 export const layerIdempotencyHeader = Layer.succeed(

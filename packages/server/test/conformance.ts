@@ -30,7 +30,7 @@ const Document = Schema.Struct({
 })
 
 /** The document as it is served. */
-export const document = Schema.decodeUnknownSync(Document)(OpenApi.fromApi(Api))
+const document = Schema.decodeUnknownSync(Document)(OpenApi.fromApi(Api))
 
 /** The document's operations, with the path as a pattern. */
 export const operations = Object.entries(document.paths).flatMap(([path, item]) =>

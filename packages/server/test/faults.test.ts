@@ -3,8 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Database } from "@seatrial/store"
 import { makeTestDatabase } from "@seatrial/store/testing"
 import { Context, Effect, Layer, Redacted } from "effect"
+import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { jsonOf, layerStageOn, makeTenant, Stage } from "./stage.ts"
+import { jsonOf, layerStage, layerStageOn, makeTenant, Stage } from "./stage.ts"
 
 /** The way from the server to Postgres, which a test can cut. */
 class Wire extends Context.Service<Wire, { readonly port: number; readonly cut: Effect.Effect<void>; readonly mend: Effect.Effect<void> }>()(
@@ -97,3 +98,16 @@ layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer))).pipe(Layer.pro
     )
   }
 )
+
+layer(layerStage({ SERVER_REQUEST_TIMEOUT: "300 millis" }), { excludeTestServices: true })("while Postgres does not answer", (it) => {
+  it.effect("no request waits for ever", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const { key } = yield* makeTenant()
+      const sql = yield* SqlClient.SqlClient
+      const answer = yield* Effect.andThen(sql`LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE`, call("GET", "/v1/requests", { key })).pipe(sql.withTransaction)
+      assert.strictEqual(answer.status, 503)
+      assert.strictEqual((yield* call("GET", "/v1/requests", { key })).status, 200)
+    })
+  )
+})

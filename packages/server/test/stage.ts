@@ -94,7 +94,7 @@ const settings = (over: Readonly<Record<string, string>>) =>
     })
   )
 
-export const noHub: HubAnswers = () => Effect.die(new Error("this test asks the hub nothing"))
+const noHub: HubAnswers = () => Effect.die(new Error("this test asks the hub nothing"))
 
 const layerOwnDatabase = Layer.unwrap(Effect.sync(() => layerTestDatabase(inject("postgres"))))
 
