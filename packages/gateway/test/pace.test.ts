@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { type Call, chunk, done, errorFrame, finish, makeEngine, openStream, streams } from "./fakeEngine.ts"
 import { endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
@@ -50,11 +50,14 @@ describe("silence", () => {
     Effect.gen(function* () {
       const { engine } = yield* makePatient
       const { address, world } = yield* makeStage([engine.url], { ...held, GATEWAY_FIRST_FRAME_SECONDS: 0.1 })
-      world.onBegin = Effect.never
+      const committed = yield* Deferred.make<void>()
+      world.onBegin = Deferred.await(committed)
       const seen = yield* send(address)
       yield* soon(() => engine.calls[0]?.isCut() === true)
       assert.strictEqual(seen.response, undefined)
-      seen.request.destroy()
+      yield* Deferred.succeed(committed, undefined)
+      yield* soon(() => seen.ended === "end")
+      assert.strictEqual(seen.status(), 504)
     })
   )
 

@@ -1,0 +1,139 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import { SqlError, UnknownError } from "effect/sql/SqlError"
+import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
+import { chat, fetched, makeStage, outcomes, type SendOptions, send, soon } from "./stage.ts"
+
+const errorOf = (text: string): Record<string, unknown> => {
+  const parsed: unknown = JSON.parse(text)
+  return typeof parsed === "object" && parsed !== null && "error" in parsed ? { ...(typeof parsed.error === "object" ? parsed.error : {}) } : {}
+}
+
+const chunked = { "transfer-encoding": "chunked" }
+const large = { ...chat, messages: [{ role: "user", content: "x".repeat(5_000) }] }
+
+/** `recorded`: whether an authenticated caller's refusal is in the records. */
+const cases: ReadonlyArray<
+  readonly [promise: string, request: SendOptions, status: number, type: string, code: string, param: string | null, recorded: boolean]
+> = [
+  ["an unknown route, whoever asks", { path: "/v1/other", key: null }, 404, "not_found_error", "not_found", null, false],
+  ["the wrong method, before the key", { method: "GET", key: null, body: "" }, 405, "invalid_request_error", "method_not_allowed", null, false],
+  ["no key, before anything of the body", { key: null, body: "{" }, 401, "authentication_error", "missing_api_key", null, false],
+  ["a wrong key", { key: "wrong" }, 401, "authentication_error", "invalid_api_key", null, false],
+  ["another scheme", { key: null, headers: { authorization: "Basic cmlnaHQ=" } }, 401, "authentication_error", "invalid_api_key", null, false],
+  ["a key without the scope, before the body", { key: "reader", body: "{" }, 403, "permission_error", "missing_scope", "inference:write", true],
+  ["another media type", { headers: { "content-type": "text/plain" } }, 415, "invalid_request_error", "unsupported_media_type", "content-type", true],
+  ["an encoded body", { headers: { "content-encoding": "gzip" } }, 415, "invalid_request_error", "unsupported_media_type", "content-encoding", true],
+  ["a body that announces to be too large", { body: large }, 413, "invalid_request_error", "body_too_large", null, true],
+  ["a body that turns out too large", { body: large, headers: chunked }, 413, "invalid_request_error", "body_too_large", null, true],
+  ["no JSON", { body: "{" }, 400, "invalid_request_error", "invalid_body", null, true],
+  ["no object", { body: "[]" }, 400, "invalid_request_error", "invalid_body", null, true],
+  ["no model, before other members", { body: { foo: 1 } }, 400, "invalid_request_error", "invalid_parameter", "model", true],
+  ["a model that is no name", { body: { ...chat, model: 7 } }, 400, "invalid_request_error", "invalid_parameter", "model", true],
+  ["an unknown model, before other members", { body: { model: "acme/other", foo: 1 } }, 404, "not_found_error", "model_not_found", "model", true],
+  ["an unknown member", { body: { ...chat, foo: 1 } }, 400, "invalid_request_error", "unknown_parameter", "foo", true]
+]
+
+describe("a refusal", () => {
+  for (const [promise, request, status, type, code, param, recorded] of cases) {
+    it.live(`of ${promise}: ${status} ${code}`, () =>
+      Effect.gen(function* () {
+        const engine = yield* makeEngine(answers(wholeAnswer("a")))
+        const { address, world } = yield* makeStage([engine.url], { GATEWAY_MAX_BODY_BYTES: 4_096 })
+        const seen = yield* fetched(address, { body: chat, ...request })
+        assert.strictEqual(seen.status(), status)
+        const { message, ...rest } = errorOf(seen.text())
+        assert.deepStrictEqual<unknown>(rest, { type, code, param, request_id: seen.headers()["x-request-id"] })
+        assert.isString(message)
+        assert.strictEqual(seen.headers()["request-id"], seen.headers()["x-request-id"])
+        assert.strictEqual(seen.headers().allow, status === 405 ? "POST" : undefined)
+        assert.deepStrictEqual(outcomes(world), recorded ? [`Refuse ${status} ${code}`] : [])
+        assert.strictEqual(engine.calls.length, 0)
+      })
+    )
+  }
+
+  it.live("is of the same bytes for another organisation's model as for none, but for its id", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeStage([])
+      const ask = Effect.map(fetched(address, { body: chat }), (seen) => [seen.status(), seen.text().replaceAll(/req_\w+/g, "")])
+      world.route = { ...world.route, model: "acme/other" }
+      const none = yield* ask
+      world.route = { ...world.route, model: "acme/tiny", orgId: (yield* makeStage([])).world.caller.orgId }
+      assert.deepStrictEqual(yield* ask, none)
+      assert.strictEqual(none[0], 404)
+    })
+  )
+
+  it.live("of a model without an endpoint is 503 with a time to come back, recorded with its model", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeStage([])
+      const seen = yield* fetched(address, { body: { ...chat, stream: true } })
+      assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "5"])
+      const [record] = world.recorded
+      assert.deepStrictEqual(outcomes(world), ["Refuse 503 model_starting"])
+      assert.deepInclude(record?.row, { model: "acme/tiny", modelId: world.route.modelId, streamed: true, endpoint: "/v1/chat/completions" })
+    })
+  )
+
+  it.live("waits until it is recorded, and is 503 where it cannot be", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeStage([])
+      const committed = yield* Deferred.make<void>()
+      world.onRefuse = Deferred.await(committed)
+      const seen = yield* send(address, { body: chat })
+      yield* soon(() => world.recorded.length === 1)
+      yield* fetched(address, { path: "/healthz", method: "GET", body: "" })
+      assert.strictEqual(seen.response, undefined)
+      yield* Deferred.succeed(committed, undefined)
+      yield* soon(() => seen.ended === "end")
+      world.onRefuse = Effect.die(new SqlError({ reason: new UnknownError({ cause: "away" }) }))
+      const lost = yield* fetched(address, { body: chat })
+      assert.deepStrictEqual([lost.status(), errorOf(lost.text()).code], [503, "unavailable"])
+    })
+  )
+
+  it.live("of a body that stops arriving is 400, never 408, and of a caller who leaves meanwhile is recorded as that", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeStage([], { GATEWAY_BODY_SECONDS: 0.05 })
+      const seen = yield* send(address, { body: "{", headers: { "content-length": "10" } })
+      yield* soon(() => seen.response !== undefined)
+      assert.strictEqual(seen.status(), 400)
+      seen.request.destroy()
+      const other = yield* makeStage([])
+      const leaver = yield* send(other.address, { body: "{", headers: { "content-length": "10", expect: "100-continue" } })
+      yield* soon(() => leaver.request.socket?.connecting === false)
+      const continued = yield* Deferred.make<void>()
+      leaver.request.once("continue", () => Deferred.doneUnsafe(continued, Effect.void))
+      yield* Deferred.await(continued)
+      leaver.request.destroy()
+      yield* soon(() => other.world.recorded.length === 1)
+      assert.deepStrictEqual([outcomes(world), outcomes(other.world)], [["Refuse 400 invalid_body"], ["Refuse 499 client_closed_request"]])
+    })
+  )
+})
+
+describe("requests at once", () => {
+  const limits: ReadonlyArray<readonly [string, Readonly<Record<string, number>>, number, string]> = [
+    ["64 of a key", {}, 64, "key_concurrency_limited"],
+    ["256 of an organisation", { GATEWAY_KEY_CONCURRENCY: 1_000 }, 256, "org_concurrency_limited"]
+  ]
+  for (const [promise, settings, limit, code] of limits) {
+    it.live(`are ${promise} at most; one more is told when to come back, and has a place when another is through`, () =>
+      Effect.gen(function* () {
+        const engine = yield* makeEngine(() => {})
+        const { address, world } = yield* makeStage([engine.url], settings)
+        const held = yield* Effect.forEach(Array.from({ length: limit }), () => send(address, { body: chat }))
+        yield* soon(() => engine.calls.length === limit)
+        const refused = yield* fetched(address, { body: "{" })
+        assert.deepStrictEqual([refused.status(), refused.headers()["retry-after"], errorOf(refused.text()).code], [429, "1", code])
+        assert.include(outcomes(world), `Refuse 429 ${code}`)
+        const [first] = engine.calls
+        if (first !== undefined) answers(wholeAnswer("a"))(first)
+        yield* soon(() => held.some(({ ended }) => ended === "end"))
+        engine.script = answers(wholeAnswer("b"))
+        assert.strictEqual((yield* fetched(address, { body: chat })).status(), 200)
+      })
+    )
+  }
+})

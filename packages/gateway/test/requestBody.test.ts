@@ -1,0 +1,112 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { checkRequest, type Endpoint, parseBody } from "../src/requestBody.ts"
+
+const check = (body: unknown, endpoint: Endpoint = "/v1/chat/completions") =>
+  Effect.flatMap(parseBody(typeof body === "string" ? body : JSON.stringify(body)), (parsed) => checkRequest(endpoint, parsed))
+
+const messages = [{ role: "user", content: "hi" }]
+const chat = { model: "m", messages }
+const text = { model: "m", prompt: "hi" }
+const refusalOf = (body: unknown, endpoint?: Endpoint) => Effect.runSync(Effect.flip(check(body, endpoint)))
+const sentOf = (body: unknown, endpoint?: Endpoint): unknown => JSON.parse(Effect.runSync(check(body, endpoint)).engineBody)
+
+describe("the vocabulary is closed", () => {
+  const cases: ReadonlyArray<readonly [body: Record<string, unknown>, code: string, param: string]> = [
+    [{ guided_json: {} }, "unknown_parameter", "guided_json"],
+    [{ priority: 1 }, "unknown_parameter", "priority"],
+    [{ messages: [{ role: "user", content: "a", uuid: "x" }] }, "unknown_parameter", "messages[0].uuid"],
+    [{ messages: [...messages, { role: "user", content: [{ type: "text", text: "a", x: 1 }] }] }, "unknown_parameter", "messages[1].content[0].x"],
+    [{ stream: true, stream_options: { continuous_usage_stats: true } }, "unknown_parameter", "stream_options.continuous_usage_stats"],
+    [{ ["__proto__"]: { polluted: true } }, "unknown_parameter", "__proto__"],
+    [{ tools: [{ type: "function" }] }, "unsupported_parameter", "tools"],
+    [{ reasoning_effort: "low" }, "unsupported_parameter", "reasoning_effort"],
+    [{ stream_options: { include_usage: true } }, "unsupported_parameter", "stream_options"],
+    [{ messages: [{ role: "tool", content: "a" }] }, "unsupported_value", "messages[0].role"],
+    [{ messages: [{ role: "user", content: [{ type: "image_url", text: "x" }] }] }, "unsupported_value", "messages[0].content[0].type"],
+    [{ response_format: { type: "json_object" } }, "unsupported_value", "response_format.type"],
+    [{ n: 2 }, "unsupported_value", "n"],
+    [{ store: true }, "unsupported_value", "store"],
+    [{ service_tier: "flex" }, "unsupported_value", "service_tier"],
+    [{ messages: [] }, "invalid_parameter", "messages"],
+    [{ messages: [{ role: "user" }] }, "invalid_parameter", "messages[0].content"],
+    [{ temperature: 2.1 }, "invalid_parameter", "temperature"],
+    [{ temperature: "1" }, "invalid_parameter", "temperature"],
+    [{ top_p: 0 }, "invalid_parameter", "top_p"],
+    [{ max_tokens: 0 }, "invalid_parameter", "max_tokens"],
+    [{ max_tokens: 1.5 }, "invalid_parameter", "max_tokens"],
+    [{ max_tokens: 1, max_completion_tokens: 2 }, "invalid_parameter", "max_completion_tokens"],
+    [{ logprobs: true, top_logprobs: 21 }, "invalid_parameter", "top_logprobs"],
+    [{ top_logprobs: 1 }, "invalid_parameter", "top_logprobs"],
+    [{ stop: ["a", "b", "c", "d", "e"] }, "invalid_parameter", "stop"],
+    [{ stop: "" }, "invalid_parameter", "stop"],
+    [{ seed: 1.5 }, "invalid_parameter", "seed"],
+    [{ seed: 1e30 }, "invalid_parameter", "seed"],
+    [{ stream: "yes" }, "invalid_parameter", "stream"]
+  ]
+  for (const [over, code, param] of cases) {
+    it(`${JSON.stringify(over)} is ${code} at ${param}`, () => {
+      const { status, ...refusal } = refusalOf(Object.assign(Object.create(null), chat, over))
+      assert.deepStrictEqual([status, refusal.code, refusal.param], [400, code, param])
+    })
+  }
+
+  it("also for completions, whose members are others", () => {
+    const at = (body: unknown) => refusalOf(body, "/v1/completions").param
+    assert.deepStrictEqual(
+      [at({ ...text, messages }), at({ ...text, prompt: [] }), at({ ...text, prompt: [1, -1] }), at({ model: "m" }), at({ ...text, suffix: "a" })],
+      ["messages", "prompt", "prompt", "prompt", "suffix"]
+    )
+    assert.deepStrictEqual(sentOf({ ...text, prompt: [1, 2], echo: true, best_of: 1, user: "u" }, "/v1/completions"), {
+      model: "m",
+      prompt: [1, 2],
+      echo: true
+    })
+  })
+})
+
+describe("what goes to the engine", () => {
+  it("is what was checked, without what has no effect", () => {
+    const advisory = {
+      user: "u",
+      metadata: { a: "b" },
+      safety_identifier: "s",
+      prompt_cache_key: "k",
+      prompt_cache_retention: "24h",
+      store: false,
+      service_tier: "auto",
+      verbosity: "medium",
+      modalities: ["text"],
+      response_format: { type: "text" },
+      tools: []
+    }
+    assert.deepStrictEqual(sentOf({ ...chat, ...advisory, temperature: 0.5 }), { ...chat, temperature: 0.5 })
+  })
+
+  it("has nothing that was null, at any level", () => {
+    const nulls = { temperature: null, unknown_but_null: null, stream: true, stream_options: { include_usage: null } }
+    const sent = sentOf({ ...chat, messages: [{ role: "user", name: null, content: [{ type: "text", text: "a", cache_control: null }] }], ...nulls })
+    assert.deepStrictEqual(sent, {
+      model: "m",
+      messages: [{ role: "user", content: [{ type: "text", text: "a" }] }],
+      stream: true,
+      stream_options: { include_usage: true, continuous_usage_stats: true }
+    })
+  })
+
+  it("has the seed to its last digit", () => {
+    const sent = (seed: string) => Effect.runSync(check(`{"seed":1,"seed" : ${seed},"model":"m","messages":${JSON.stringify(messages)}}`)).engineBody
+    assert.include(sent("9223372036854775807"), '{"seed":9223372036854775807,')
+    assert.include(sent("-9223372036854775808"), '{"seed":-9223372036854775808,')
+    assert.include(sent("42"), '"seed":42')
+    assert.strictEqual(refusalOf(`{"seed":9223372036854775808,"model":"m","messages":${JSON.stringify(messages)}}`).param, "seed")
+  })
+})
+
+describe("a body", () => {
+  it("is refused where it is nested too deeply or has too many parts, before it is looked at", () => {
+    const deep = `{"model":"m","x":${"[".repeat(5_000)}${"]".repeat(5_000)}}`
+    const wide = `{"model":"m","x":[${Array.from({ length: 100_001 }, () => "{}").join(",")}]}`
+    for (const body of [deep, wide]) assert.strictEqual(refusalOf(body).code, "invalid_body")
+  })
+})
