@@ -91,7 +91,7 @@ describe("the OpenAPI document", () => {
   it("says of integers that they are", () => {
     for (const operation of operations) {
       for (const parameter of operation.parameters) {
-        if (["limit", "from", "to"].includes(parameter.name)) assert.strictEqual(parameter.schema["type"], "integer", `${operation.path} ${parameter.name}`)
+        if (["limit", "from", "to"].includes(parameter.name)) assert.strictEqual(parameter.schema.type, "integer", `${operation.path} ${parameter.name}`)
       }
     }
     const limit = find("get", "/v1/requests").parameters.find(({ name }) => name === "limit")

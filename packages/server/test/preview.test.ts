@@ -72,7 +72,12 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
       const tenant = yield* makeTenant()
       const other = yield* makeTenant()
       const seen: Array<Option.Option<string>> = []
-      yield* withHub((_, token) => Effect.sync(() => (seen.push(token), tinyFacts)))
+      yield* withHub((_, token) =>
+        Effect.as(
+          Effect.sync(() => seen.push(token)),
+          tinyFacts
+        )
+      )
       yield* (yield* HubConnections).set(tenant.orgId, tenant.userId, Redacted.make("hf_secret"))
       yield* preview(tenant.key, { source })
       yield* preview(other.key, { source })
