@@ -9,22 +9,28 @@ export interface Workload {
 
 const seed = 20_261_121
 
-/** Below this many seconds the workload is a sketch of the full one: shorter prompts and few streams. Its figures say so by their token counts. */
-const fullBudget = 60
+interface Size {
+  readonly input: number
+  readonly output: number
+  readonly streams: number
+}
+
+/** Below a minute the workload is a sketch of the full one, and below ten seconds a glance: shorter prompts, few streams. Its figures say so by their token counts. */
+const sizeFor = (budget: number): Size =>
+  budget < 10 ? { input: 64, output: 16, streams: 4 } : budget < 60 ? { input: 128, output: 32, streams: 8 } : { input: 1_024, output: 256, streams: 64 }
 
 /**
  * What the benchmark sends within a budget in seconds: 1,024 tokens in and 256 out (half and an eighth of a context that is shorter), at concurrency 1, S/4 and S, where S is
  * what the KV cache and the engine's slots hold, at most 64.
  */
 export const workload = (budget: number, maxContext: number, kvTokens: number | null, settings: Pick<ServingSettings, "engine_flags">): Workload => {
-  const short = budget < fullBudget
-  const whole =
-    maxContext >= 1_536 ? { input: 1_024, output: 256 } : { input: Math.max(1, Math.floor(maxContext / 2)), output: Math.max(2, Math.floor(maxContext / 8)) }
-  const inputTokens = short ? Math.min(whole.input, 128) : whole.input
-  const outputTokens = short ? Math.min(whole.output, 32) : whole.output
+  const size = sizeFor(budget)
+  const fits = maxContext >= 1_536 ? size : { input: Math.max(1, Math.floor(maxContext / 2)), output: Math.max(2, Math.floor(maxContext / 8)) }
+  const inputTokens = Math.min(size.input, fits.input)
+  const outputTokens = Math.min(size.output, fits.output)
   const slots = settings.engine_flags?.max_num_seqs
   const most = Math.min(
-    short ? 8 : 64,
+    size.streams,
     Math.floor((kvTokens ?? Number.POSITIVE_INFINITY) / (inputTokens + outputTokens)),
     typeof slots === "number" ? slots : Number.POSITIVE_INFINITY
   )

@@ -37,7 +37,7 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
 export const checking = (seen: Observation, now: number): Decision => {
   const report = seen.run.revision?.checks ?? null
   if (report === null) return run("checking", seen, now, "Checks what the engine answers.")
-  if (report.passed) return enter("measuring", `${report.checks.length} checks passed.`)
+  if (report.passed) return enter("measuring", `${report.checks.filter(({ name }) => name !== "suite").length} checks passed.`)
   const failed = report.checks.filter((check) => !check.passed).map((check) => check.name)
   return fail("checks_failed", `${failed.join(", ")}.`)
 }

@@ -114,7 +114,7 @@ export const ModelDeploymentStatus = Schema.Struct({
           ttftMsP50: optional(Schema.Finite.annotate({ description: "Median time to first token in milliseconds; absent where the sample is too small." })),
           tpotMsP50: optional(Schema.Finite.annotate({ description: "Median time per output token in milliseconds; absent where the sample is too small." }))
         })
-      )
+      ).annotate({ description: "One entry for each number of requests at once." })
     }).annotate({ description: "How fast it was, alone and at steps of concurrency." })
   ),
   failure: optional(

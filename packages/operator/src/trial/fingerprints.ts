@@ -11,8 +11,6 @@ export const fingerprintPrompts = [
   "Write a short recipe for vegetable soup with exactly six numbered steps and no introduction.",
   "Describe how to tie a simple knot in a rope so that somebody who never did it can follow you.",
   "Name the steps that turn wheat into bread, from the field to the table, in the right order.",
-  "Compare a bicycle and a small car for travelling within a town: two good points for each of them.",
-  "Explain what happens to water when it is heated slowly from ice to steam, step by step.",
   "Write four lines about a lighthouse in a storm; every line should describe one thing that is seen."
 ] as const
 
