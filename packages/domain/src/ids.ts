@@ -61,6 +61,19 @@ export const idMillis = (id: string): number => {
   return millis
 }
 
+const pool = new Uint8Array(4_096)
+let used = pool.length
+
+/** Ten secure random bytes. They come from a pool: a call to the system for each id would cost more than the rest of it. */
+const tenRandomBytes = (): Uint8Array => {
+  if (used + 10 > pool.length) {
+    crypto.getRandomValues(pool)
+    used = 0
+  }
+  used += 10
+  return pool.subarray(used - 10, used)
+}
+
 /** Makes ids from the clock and secure randomness. */
 export class Ids extends Context.Service<
   Ids,
@@ -74,8 +87,7 @@ export class Ids extends Context.Service<
     Ids.of({
       make: Effect.fnUntraced(function* <A>(kind: Schema.Codec<A, string>, millis?: number) {
         const time = millis ?? (yield* Clock.currentTimeMillis)
-        const random = crypto.getRandomValues(new Uint8Array(10))
-        return Schema.decodeSync(kind)(`${prefixes.get(kind)}_${encodeIdBody(time, random)}`)
+        return Schema.decodeSync(kind)(`${prefixes.get(kind)}_${encodeIdBody(time, tenRandomBytes())}`)
       })
     })
   )

@@ -31,7 +31,7 @@ const readyWithin = Duration.seconds(60)
 const settings = (options: PostmasterOptions): ReadonlyArray<string> => [
   "listen_addresses=127.0.0.1",
   "unix_socket_directories=",
-  "max_connections=200",
+  "max_connections=300",
   "shared_buffers=64MB",
   "max_wal_size=256MB",
   "wal_level=minimal",
