@@ -40,7 +40,7 @@ export const previewCommand = Command.make(
     const api = yield* ApiClient
     const preview = yield* api.post("/v1/deployment-previews", body(repo, flags), Anything)
     yield* printRecord(json, preview)
-    if (preview["kind"] === "refused") return yield* new CommandError({ message: "The model cannot be served like this; the reason and the remedy are above." })
+    if (preview.kind === "refused") return yield* new CommandError({ message: "The model cannot be served like this; the reason and the remedy are above." })
   })
 ).pipe(Command.withDescription("Says whether and how a model can be served, without deploying it."))
 

@@ -15,7 +15,7 @@ const LocalState = Schema.fromJsonString(
 export type LocalState = typeof LocalState.Type
 
 /** The state file of the system started in this folder, where there is one. */
-export const readLocalState = (folder = process.env["SEATRIAL_STATE"] ?? ".seatrial"): Option.Option<LocalState> => {
+export const readLocalState = (folder = process.env.SEATRIAL_STATE ?? ".seatrial"): Option.Option<LocalState> => {
   try {
     return Schema.decodeUnknownOption(LocalState)(readFileSync(join(folder, "local.json"), "utf8"))
   } catch {

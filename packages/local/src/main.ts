@@ -9,6 +9,7 @@ import { Operator } from "@seatrial/operator"
 import { ServerSettings } from "@seatrial/server"
 import { ApiKeys, Database, Deployments, HostClasses, HubConnections, Metering, Organizations, Requests, Routes, Runs } from "@seatrial/store"
 import { Cause, ConfigProvider, Console, Context, Effect, Layer, Option, Redacted, Schedule } from "effect"
+import { Command } from "effect/cli"
 import { LocalCluster } from "./cluster/LocalCluster.ts"
 import { SampleHub } from "./hub/SampleHub.ts"
 import { JobController } from "./node/JobController.ts"
@@ -23,7 +24,7 @@ import { openFront } from "./start/openFront.ts"
 import { parentGone } from "./start/parentGone.ts"
 import { podNetwork } from "./start/podNetwork.ts"
 import { StateFolder } from "./start/StateFolder.ts"
-import { settings } from "./start/settings.ts"
+import { settings, startSettings } from "./start/settings.ts"
 
 /** What the product's images hold, as this checkout has it: its commands, and the Node that runs us. */
 const image = { path: [join(import.meta.dirname, "../../../node_modules/.bin"), dirname(process.execPath)] }
@@ -155,15 +156,22 @@ const explain = (cause: Cause.Cause<{ readonly message: string }>) =>
     onSome: (error) => Console.error(`Seatrial cannot start: ${error.message}`)
   })
 
-const main = Effect.gen(function* () {
+const run = Effect.gen(function* () {
   const { folder } = yield* settings
   const logged = start.pipe(
     Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("Seatrial ended", Cause.pretty(cause)))),
     Effect.provide(layerLog(folder))
   )
   yield* logged.pipe(Effect.provide(StateFolder.layer(folder)))
-}).pipe(
-  Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : explain(cause))),
+}).pipe(Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : explain(cause))))
+
+const listed = startSettings
+  .map((entry) => `  ${entry.name}: ${entry.description}${entry.default === undefined ? "" : ` (default ${entry.default})`}`)
+  .join("\n")
+
+const main = Command.make("npm start", {}, () => run).pipe(
+  Command.withDescription(`Runs all of Seatrial on this machine until Ctrl-C.\n\nSettings, from the environment:\n${listed}`),
+  Command.run({ version: "0.1.0" }),
   Effect.provide([NodeHttpServer.layerHttpServices, NodeServices.layer])
 )
 

@@ -2,7 +2,7 @@ import type { DeploymentId, Phase } from "@seatrial/domain"
 import type { Node, Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { PodClass } from "../resources/HostClassResource.ts"
-import { deploymentLabel, enginePodName, hostClassLabel } from "../resources/objectNames.ts"
+import { enginePodName, hostClassLabel } from "../resources/objectNames.ts"
 
 /** What is remembered of a run that waits for GPUs, or was given some. */
 interface Note {
@@ -102,6 +102,3 @@ export const makePool = () => {
   }
 }
 export type Pool = ReturnType<typeof makePool>
-
-/** Whether a pod is one of ours, and so is known by its run. */
-export const isOurs = (pod: Pod): boolean => pod.metadata.labels?.[deploymentLabel] !== undefined
