@@ -92,7 +92,7 @@ export const againstFloors = Effect.fnUntraced(function* (lab: Lab, options: Flo
   const plan = {
     requests: [httpRequest("GET", first, lab.key), ...others.map((path) => httpRequest("GET", path, lab.key))] as const,
     connections: options.connections,
-    warmSeconds: 0.4,
+    warmSeconds: 0.3,
     seconds: options.seconds
   }
   const generate = yield* startLoadGenerator()

@@ -18,7 +18,7 @@ export const readDeployment: Benchmark = {
       same: { path: `/v1/org/deployments/${first}`, of: (answer) => answer },
       connections,
       rounds: 5,
-      seconds: 2
+      seconds: 1.5
     })
     return `\`GET /v1/deployments/{id}\` of 1,000 out of 10,000 deployments, in turn, over ${connections} connections; with key, rate limits and scope on our side. The floors
 are a bare \`node:http\` process with the \`pg\` driver (pool of 10, as ours) that sends the same query and \`JSON.stringify\` of the row, and looks at no key.
