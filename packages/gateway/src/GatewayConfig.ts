@@ -35,6 +35,8 @@ export const gatewaySettings = [
 const byName = new Map<string, string | number>(gatewaySettings.map((entry) => [entry.name, entry.default]))
 type Name = (typeof gatewaySettings)[number]["name"]
 
+// Not `Config.Port`, which has no 0 for a free one.
+const Port = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 65_535 }))
 const Positive = Schema.Finite.check(Schema.isGreaterThan(0))
 const setting = (name: Name) => Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Positive)), name).pipe(Config.withDefault(Number(byName.get(name))))
 const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value * 1_000))
@@ -42,7 +44,7 @@ const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value *
 /** Where the gateway's own program listens; `grace` in milliseconds. */
 export const listenSettings = Config.all({
   host: Config.String("GATEWAY_HOST").pipe(Config.withDefault(String(byName.get("GATEWAY_HOST")))),
-  port: Config.Port("GATEWAY_PORT").pipe(Config.withDefault(Number(byName.get("GATEWAY_PORT")))),
+  port: Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Port)), "GATEWAY_PORT").pipe(Config.withDefault(Number(byName.get("GATEWAY_PORT")))),
   grace: Config.Number("GATEWAY_GRACE_SECONDS").pipe(
     Config.withDefault(Number(byName.get("GATEWAY_GRACE_SECONDS"))),
     Config.map((value) => value * 1_000)

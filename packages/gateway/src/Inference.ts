@@ -100,10 +100,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const { checked, departure, route, startedAt } = admitted
         const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), departure.signal)
         if (departure.signal.aborted) return departed(work)
-        if (body === null)
-          return elapsed(startedAt) >= config.whole
-            ? failed(engineTimeout, "The engine did not answer in time.", progress)
-            : failed(engineFailed, "The engine's answer broke off.", progress)
+        if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
+        if (body === "broken") return failed(engineFailed, "The engine's answer broke off.", progress)
         const text = body.toString("utf8")
         const answer = decodeWhole(text)
         if (Option.isNone(answer)) return turnedAway(readEngineError(text, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
@@ -148,7 +146,10 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         if (status !== 200) {
           const body = yield* readWhole(upstream, 64 * 1024, 10_000, signal)
           if (signal.aborted) return departed(work)
-          outcome = turnedAway(readEngineError(body?.toString("utf8") ?? "", status, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
+          outcome = turnedAway(
+            readEngineError(typeof body === "string" ? "" : body.toString("utf8"), status, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }),
+            work
+          )
         } else {
           outcome = yield* stream === null ? readAnswer(work, upstream) : relayStream(work, upstream, stream)
         }

@@ -1,7 +1,7 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Ids } from "@seatrial/domain"
 import { ApiKeys, Database, Metering, Routes } from "@seatrial/store"
-import { Effect, Layer, Logger } from "effect"
+import { Effect, Layer, Logger, Runtime } from "effect"
 import { Gateway } from "./Gateway.ts"
 import { listenSettings } from "./GatewayConfig.ts"
 import { listen } from "./listen.ts"
@@ -21,5 +21,6 @@ layerServer.pipe(
   Layer.provide([Database.layerMigrated, Ids.layer]),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
-  NodeRuntime.runMain
+  // Being told to stop is no failure.
+  NodeRuntime.runMain({ teardown: (exit, onExit) => Runtime.defaultTeardown(exit, (code) => onExit(code === 130 ? 0 : code)) })
 )

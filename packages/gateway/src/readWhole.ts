@@ -1,27 +1,27 @@
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 
-/** Reads a whole answer of at most `limit` bytes; null where it breaks off, is larger, takes longer than `timeout` milliseconds, or `signal` is aborted. */
-export const readWhole = (upstream: IncomingMessage, limit: number, timeout: number, signal: AbortSignal): Effect.Effect<Buffer | null> =>
+/** Reads a whole answer of at most `limit` bytes; `late` after `timeout` milliseconds, `broken` where it breaks off, is larger, or `signal` is aborted. */
+export const readWhole = (upstream: IncomingMessage, limit: number, timeout: number, signal: AbortSignal): Effect.Effect<Buffer | "late" | "broken"> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0
-    const settle = (body: Buffer | null) => {
+    const settle = (body: Buffer | "late" | "broken") => {
       clearTimeout(timer)
       signal.removeEventListener("abort", fail)
       upstream.off("data", onData).off("end", onEnd).off("close", fail)
-      if (body === null) upstream.destroy()
+      if (typeof body === "string") upstream.destroy()
       resume(Effect.succeed(body))
     }
-    const fail = () => settle(null)
+    const fail = () => settle("broken")
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > limit) fail()
       else chunks.push(chunk)
     }
-    const onEnd = () => settle(upstream.complete ? Buffer.concat(chunks) : null)
-    const timer = setTimeout(fail, timeout)
-    if (signal.aborted) return fail()
+    const onEnd = () => settle(upstream.complete ? Buffer.concat(chunks) : "broken")
+    const timer = setTimeout(() => settle("late"), timeout)
+    if (signal.aborted || upstream.destroyed) return fail()
     signal.addEventListener("abort", fail)
     upstream.on("data", onData).on("end", onEnd).on("close", fail)
     return Effect.sync(fail)

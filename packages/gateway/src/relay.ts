@@ -100,6 +100,8 @@ export const relay = ({ firstFrame, progress, signal, silence, stream, upstream,
     const timer = setInterval(look, Math.min(1_000, Math.max(1, Math.ceil(Math.min(firstFrame, silence, whole) / 4))))
 
     if (signal.aborted) return onAbort()
+    // It may have broken off while the row was committed: then nothing is left of it, and nothing more will be heard.
+    if (upstream.destroyed) return onEnd()
     signal.addEventListener("abort", onAbort)
     response.on("drain", onDrain)
     upstream.on("data", onData).on("end", onEnd).on("close", onEnd)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
 import { type Call, chunk, done, errorFrame, finish, makeEngine, openStream, streamOf, streams, usageFrame } from "./fakeEngine.ts"
-import { chatStream, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
+import { chat, chatStream, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
 const withoutUsage = (text: string) => text.replaceAll(/,"usage":\{[^}]*\}/g, "")
 const texts = ["Hel", "lo, ", "wörld 🌊"]
@@ -57,6 +57,24 @@ describe("a stream", () => {
       yield* Deferred.succeed(committed, undefined)
       yield* soon(() => seen.ended === "end")
       assert.include(seen.text(), done)
+    })
+  )
+
+  it.live("and an answer whose engine dies before that row is committed are 502 as soon as it is", () =>
+    Effect.gen(function* () {
+      for (const body of [chatStream, chat]) {
+        const engine = yield* makeEngine((call) => openStream(call).write(chunk("a"), () => call.response.destroy()))
+        const { address, world } = yield* makeStage([engine.url])
+        const committed = yield* Deferred.make<void>()
+        world.onBegin = Deferred.await(committed)
+        const seen = yield* send(address, { body })
+        yield* soon(() => engine.calls[0]?.request.socket.destroyed === true)
+        yield* fetched(address, { path: "/healthz", method: "GET", body: "" })
+        yield* Deferred.succeed(committed, undefined)
+        yield* soon(() => seen.ended === "end")
+        assert.strictEqual(seen.status(), 502)
+        assert.deepStrictEqual(outcomes(world), ["Begin", "End 502 engine_failed"])
+      }
     })
   )
 

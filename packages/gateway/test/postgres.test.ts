@@ -1,0 +1,126 @@
+import { assert, layer } from "@effect/vitest"
+import { RequestId } from "@seatrial/domain"
+import { ApiKeys, Requests } from "@seatrial/store"
+import { Effect, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { answers, chunk, done, type FakeEngine, makeEngine, openStream, type Script, streams, wholeAnswer } from "./fakeEngine.ts"
+import { startGateway } from "./gatewayProcess.ts"
+import { layerStore, makeServing } from "./serving.ts"
+import { fetched, type Seen, send, soon } from "./stage.ts"
+
+/** An engine whose health is asked for, too. */
+const healthy =
+  (script: Script): Script =>
+  (call) =>
+    call.request.url === "/health" ? call.response.writeHead(200).end() : script(call)
+
+const idOf = (seen: Seen) => Schema.decodeUnknownSync(RequestId)(seen.headers()["x-request-id"])
+
+/** Waits until the gateway has reached the engine and routes to it, as its callers would. */
+const untilRouted = Effect.fnUntraced(function* (address: string, key: string, model: string) {
+  const ask = fetched(address, { key, body: { model, prompt: "a" }, path: "/v1/completions" })
+  for (let seen = yield* ask; seen.status() !== 200; seen = yield* ask) assert.include([404, 503], seen.status())
+})
+
+const callsOf = ({ calls }: FakeEngine) => calls.filter(({ request }) => request.url !== "/health")
+
+layer(layerStore, { excludeTestServices: true })("the gateway's program on Postgres", (it) => {
+  it.effect("routes to an endpoint once it has reached it, and a caller who has the marker has the record and the receipt", () =>
+    Effect.gen(function* () {
+      const requests = yield* Requests
+      const keys = yield* ApiKeys
+      const engine = yield* makeEngine(healthy(answers(wholeAnswer("a"))))
+      const { keyId, model, orgId, secret: key } = yield* makeServing("served", engine.url)
+      const { address, exited, signal } = yield* startGateway()
+      yield* untilRouted(address, key, model)
+      const chat = { model, messages: [{ role: "user", content: "hi" }] }
+
+      engine.script = streams(["a", "b"])
+      const streamed = yield* send(address, { key, body: { ...chat, stream: true } })
+      yield* soon(() => streamed.text().endsWith(done))
+      const record = Option.getOrThrow(yield* requests.find(orgId, idOf(streamed)))
+      assert.deepInclude(record, {
+        state: "completed",
+        status_code: 200,
+        input_tokens: 10,
+        output_tokens: 2,
+        finish_reason: "stop",
+        streamed: true,
+        model,
+        api_key_id: keyId,
+        endpoint: "/v1/chat/completions",
+        error: null
+      })
+      assert.deepStrictEqual(Option.getOrThrow(yield* requests.findReceipt(orgId, idOf(streamed))).usage, {
+        input_tokens: 10,
+        output_tokens: 2,
+        cache_read_tokens: null,
+        cache_write_tokens: null
+      })
+
+      engine.script = answers("{}", 400)
+      const turned = yield* fetched(address, { key, body: chat })
+      const refusal = Option.getOrThrow(yield* requests.find(orgId, idOf(turned)))
+      assert.deepStrictEqual([turned.status(), refusal.state, refusal.status_code, refusal.cost_micros, refusal.receipt_url], [400, "refused", 400, "0", null])
+
+      const unknown = yield* fetched(address, { key, body: { ...chat, model: "served/other" } })
+      assert.deepInclude(Option.getOrThrow(yield* requests.find(orgId, idOf(unknown))), { state: "refused", status_code: 404, model: null })
+      const stranger = yield* fetched(address, { key: (yield* makeServing("stranger", engine.url)).secret, body: chat })
+      assert.strictEqual(stranger.status(), 404)
+
+      // Many at once, of which each third dies and each third is left by its caller: as many records as requests, each once and ended.
+      engine.script = (call) => {
+        if (call.body.includes("live")) streams(["x"])(call)
+        else openStream(call).write(chunk("y", 1), () => (call.body.includes("die") ? call.response.destroy() : undefined))
+      }
+      const crowd = yield* Effect.forEach(Array.from({ length: 30 }), (_, index) =>
+        send(address, { key, body: { model, messages: [{ role: "user", content: ["live", "die", "leave"][index % 3] }], stream: true } })
+      )
+      const leavers = crowd.filter((_, index) => index % 3 === 2)
+      yield* soon(() => crowd.every((seen) => (leavers.includes(seen) ? seen.text().includes("y") : seen.ended !== undefined)))
+      for (const { request } of leavers) request.destroy()
+      const recordsOf = Effect.forEach(crowd, (seen) => requests.find(orgId, idOf(seen)))
+      let records = yield* recordsOf
+      while (records.some((found) => Option.getOrThrow(found).state === "running")) records = yield* recordsOf
+      const codes = records.map((found) => Option.getOrThrow(found).status_code)
+      assert.deepStrictEqual(
+        [200, 502, 499].map((code) => codes.filter((other) => other === code).length),
+        [10, 10, 10]
+      )
+
+      yield* keys.revoke(orgId, keyId)
+      let late = yield* fetched(address, { key, body: chat })
+      while (late.status() !== 401) late = yield* fetched(address, { key, body: chat })
+      signal("SIGTERM")
+      assert.strictEqual(yield* exited, 0)
+    })
+  )
+
+  it.effect("that is killed during a stream leaves one record, which another gateway ends", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const requests = yield* Requests
+      const engine = yield* makeEngine(healthy(answers(wholeAnswer("a"))))
+      const { model, orgId, secret: key } = yield* makeServing("killed", engine.url)
+      const first = yield* startGateway()
+      yield* untilRouted(first.address, key, model)
+      engine.script = (call) => openStream(call).write(chunk("a", 1))
+      const seen = yield* send(first.address, { key, body: { model, messages: [{ role: "user", content: "hi" }], stream: true } })
+      yield* soon(() => seen.text().includes(chunk("a")))
+      const find = Effect.map(requests.find(orgId, idOf(seen)), Option.getOrThrow)
+      assert.strictEqual((yield* find).state, "running")
+      first.signal("SIGKILL")
+      yield* first.exited
+      yield* soon(() => seen.ended === "cut" && callsOf(engine).at(-1)?.isCut() === true)
+      // Its lease runs out: no need to wait for that here.
+      yield* sql`UPDATE requests SET lease_until = lease_until - interval '1 minute' WHERE org_id = ${orgId} AND state = 'running'`
+      yield* startGateway()
+      while ((yield* find).state === "running") yield* Effect.yieldNow
+      const record = yield* find
+      assert.deepStrictEqual([record.state, record.status_code, record.error?.code], ["completed", 500, "gateway_lost"])
+      const { items } = yield* requests.list(orgId, { limit: 100, after: null })
+      assert.strictEqual(items.filter(({ id }) => id === record.id).length, 1)
+      assert.isString(Option.getOrThrow(yield* requests.findReceipt(orgId, idOf(seen))).note)
+    })
+  )
+})

@@ -1,0 +1,45 @@
+import { assert, it } from "@effect/vitest"
+import { Ids, RequestId } from "@seatrial/domain"
+import { Metering } from "@seatrial/store"
+import { Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { Progress } from "../src/Progress.ts"
+import { Running } from "../src/Running.ts"
+
+it.effect("requests under way have their usage written down every five seconds, also after a commit that failed, until they end", () => {
+  const written: Array<readonly [RequestId, number]> = []
+  let away = false
+  const metering = Layer.mock(Metering)({
+    checkpoint: (id, { output_tokens }) =>
+      Effect.suspend(() => {
+        written.push([id, output_tokens])
+        return away ? Effect.die("away") : Effect.void
+      })
+  })
+  return Effect.gen(function* () {
+    const ids = yield* Ids
+    const [first, second] = [yield* ids.make(RequestId), yield* ids.make(RequestId)]
+    const running = yield* Running.make
+    const progress = new Progress()
+    running.add(first, progress)
+    progress.sawUsage('{"prompt_tokens":1,"completion_tokens":7}')
+    yield* TestClock.adjust("4999 millis")
+    assert.deepStrictEqual(written, [])
+    yield* TestClock.adjust("1 millis")
+    assert.deepStrictEqual(written.splice(0), [[first, 7]])
+    away = true
+    yield* TestClock.adjust("5 seconds")
+    away = false
+    written.length = 0
+    running.add(second, new Progress())
+    progress.sawUsage('{"prompt_tokens":1,"completion_tokens":9}')
+    yield* TestClock.adjust("5 seconds")
+    assert.deepStrictEqual(written.splice(0), [
+      [first, 9],
+      [second, 0]
+    ])
+    running.remove(first)
+    yield* TestClock.adjust("5 seconds")
+    assert.deepStrictEqual(written, [[second, 0]])
+  }).pipe(Effect.scoped, Effect.provide(Layer.merge(metering, Ids.layer)))
+})
