@@ -58,6 +58,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
     // Forgetting them only costs a write that changes nothing.
     if (released.size >= 10_000) released.clear()
     released.add(id)
+    yield* background.forget(id)
   }
   const context = yield* Effect.context<WorkServices>()
   const { work } = decision

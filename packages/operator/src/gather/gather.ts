@@ -1,4 +1,4 @@
-import type { HostClass } from "@seatrial/domain"
+import type { HostClass, Phase } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { KubeClient, type Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
@@ -37,6 +37,16 @@ export interface GatherFrom {
 
 const logTail = 200
 
+/** Phases whose decisions depend on free GPUs and on who goes first. */
+const placed = new Set<Phase>(["materializing", "waiting", "queued", "provisioning"])
+const noView = { freeSlots: 0, ahead: 0 }
+
+/** What the container that ended last had to say: the log is already that of the next one where it runs again. */
+const lastWords = (pod: Pod | undefined): string => {
+  const container = pod?.status?.containerStatuses?.[0]
+  return (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
+}
+
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
   { background, cluster, draining, pool, released }: GatherFrom,
@@ -49,23 +59,22 @@ export const gather = Effect.fnUntraced(function* (
   const job = Option.getOrUndefined(yield* cluster.jobs.get(fetchJobName(run.id), namespace))
   const own = yield* cluster.pods.listByLabel(deploymentLabel, run.id)
   const enginePod = own.find((pod: Pod) => pod.metadata.name === enginePodName(run.id))
-  const nodes = yield* cluster.nodes.list()
-  const pods = yield* cluster.pods.list()
+  const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
+  // The pool is as large as the cluster, so only those who depend on it look at it.
+  const places = placed.has(run.phase)
+  const nodes = places ? yield* cluster.nodes.list() : []
+  const pods = places ? yield* cluster.pods.list() : []
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
-  const pod =
-    enginePod === undefined
-      ? null
-      : podSeen(
-          enginePod,
-          nodes.find((node) => node.metadata.name === enginePod.spec?.nodeName)
-        )
+  const pod = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
   const work = yield* background.seen(run.id)
 
-  const ended = run.phase === "booting" && pod !== null && !pod.ready && pod.restarts >= bootRestarts
-  const bootLog = ended ? yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: logTail }), () => Effect.succeed("")) : null
+  const failedStart = run.phase === "booting" && pod !== null && !pod.ready && pod.restarts >= bootRestarts
+  const bootLog = failedStart
+    ? `${lastWords(enginePod)}\n${yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: logTail }), () => Effect.succeed(""))}`
+    : null
 
-  if (run.revision?.status !== "superseded") draining.delete(run.id)
+  if (run.revision?.status !== "superseded" || pod === null) draining.delete(run.id)
   else if (!draining.has(run.id)) draining.set(run.id, now)
 
   const seen = {
@@ -88,6 +97,6 @@ export const gather = Effect.fnUntraced(function* (
     resource,
     podClass,
     hostClasses: classes.map(({ hostClass }) => hostClass),
-    observe: () => ({ ...seen, ...pool.view(run, podClass, nodes, pods) })
+    observe: () => ({ ...seen, ...(places ? pool.view(run, podClass, nodes, pods) : noView) })
   }
 })
