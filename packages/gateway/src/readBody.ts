@@ -10,8 +10,8 @@ export const readBody = (request: IncomingMessage, limit: number, timeout: numbe
   if (request.headers["content-encoding"] !== undefined) {
     return Effect.fail(unsupportedMediaType("Send the body without a Content-Encoding.", "content-encoding"))
   }
-  const tooLarge = bodyTooLarge(`The body may have at most ${limit} bytes.`)
-  if (Number(request.headers["content-length"] ?? 0) > limit) return Effect.fail(tooLarge)
+  const tooLarge = Effect.suspend(() => bodyTooLarge(`The body may have at most ${limit} bytes.`))
+  if (Number(request.headers["content-length"] ?? 0) > limit) return tooLarge
   return Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0
@@ -22,7 +22,7 @@ export const readBody = (request: IncomingMessage, limit: number, timeout: numbe
     }
     const onData = (chunk: Buffer) => {
       length += chunk.length
-      if (length > limit) settle(Effect.fail(tooLarge))
+      if (length > limit) settle(tooLarge)
       else chunks.push(chunk)
     }
     const onEnd = () => {
