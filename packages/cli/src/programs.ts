@@ -1,6 +1,6 @@
-import { gatewaySettings } from "@seatrial/gateway"
-import { operatorSettings } from "@seatrial/operator"
-import { serverSettings } from "@seatrial/server"
+import { gatewaySettings } from "@seatrial/gateway/settings"
+import { operatorSettings } from "@seatrial/operator/settings"
+import { serverSettings } from "@seatrial/server/settings"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
 

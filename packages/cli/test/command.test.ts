@@ -1,0 +1,187 @@
+import { spawn } from "node:child_process"
+import { mkdtempSync, readdirSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { gatewaySettings } from "@seatrial/gateway/settings"
+import { Hub, manifestSha256 } from "@seatrial/hub"
+import { type HubFault, type HubRequest, SampleHub } from "@seatrial/local"
+import { operatorSettings } from "@seatrial/operator/settings"
+import { serverSettings } from "@seatrial/server/settings"
+import { makeTestDatabase } from "@seatrial/store/testing"
+import { ConfigProvider, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { inject } from "vitest"
+
+const main = join(import.meta.dirname, "../src/main.ts")
+
+interface Ran {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+/** Runs the command as a user would, in a folder where no system was started. */
+const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
+  Effect.callback<Ran>((resume) => {
+    const child = spawn(process.execPath, [main, ...args], {
+      cwd: tmpdir(),
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    let [out, err] = ["", ""]
+    child.stdout.on("data", (chunk: Buffer) => {
+      out += chunk.toString()
+    })
+    child.stderr.on("data", (chunk: Buffer) => {
+      err += chunk.toString()
+    })
+    child.once("close", (code) => resume(Effect.succeed({ code, out, err })))
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+const noTrace = (ran: Ran) => assert.notMatch(ran.out + ran.err, /\n\s+at .+:\d+/)
+
+class Env extends Context.Service<Env, Readonly<Record<string, string>>>()("test/Env") {
+  static readonly layer = Layer.effect(
+    Env,
+    Effect.map(makeTestDatabase(inject("postgres")), (url) => ({
+      DATABASE_URL: Redacted.value(url),
+      SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64")
+    }))
+  )
+}
+
+const parse = (text: string): unknown => JSON.parse(text)
+
+describe("wrong use", () => {
+  const wrong: ReadonlyArray<readonly [promise: string, args: ReadonlyArray<string>, says: RegExp]> = [
+    ["an unknown command is named", ["deplyo"], /deplyo/],
+    ["a missing argument is named", ["deploy"], /repository/],
+    ["without any system the command says how to name one", ["status", "dep_x"], /SEATRIAL_ADDRESS/],
+    ["without Postgres administration says how to name one", ["admin", "orgs", "list"], /DATABASE_URL/]
+  ]
+  for (const [promise, args, says] of wrong) {
+    it.live(promise, () =>
+      Effect.gen(function* () {
+        const ran = yield* seatrial(args)
+        assert.notStrictEqual(ran.code, 0)
+        assert.match(ran.out + ran.err, says)
+        noTrace(ran)
+      })
+    )
+  }
+
+  it.live("a server that does not answer is a sentence, not a trace", () =>
+    Effect.gen(function* () {
+      const ran = yield* seatrial(["status", "dep_x"], { SEATRIAL_ADDRESS: "http://127.0.0.1:9", SEATRIAL_API_KEY: "k" })
+      assert.strictEqual(ran.code, 1)
+      assert.match(ran.out + ran.err, /does not answer/)
+      noTrace(ran)
+    })
+  )
+})
+
+describe("--help", () => {
+  const programs = [
+    ["server", serverSettings],
+    ["operator", operatorSettings],
+    ["gateway", gatewaySettings]
+  ] as const
+  for (const [program, settings] of programs) {
+    it.live(`of ${program} names every setting`, () =>
+      Effect.gen(function* () {
+        const { code, out } = yield* seatrial([program, "--help"])
+        assert.strictEqual(code, 0)
+        for (const { name } of settings) assert.include(out, name)
+        assert.include(out, "DATABASE_URL")
+      })
+    )
+  }
+})
+
+layer(Env.layer)("admin", (it) => {
+  it.effect(
+    "makes an organization, a user and a key that is shown once, lists them and revokes the key",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* Env
+        const admin = (...args: ReadonlyArray<string>) => seatrial(["admin", ...args], env)
+        const org = yield* admin("orgs", "create", "acme", "--json")
+        assert.strictEqual(org.code, 0, org.err)
+        assert.include(parse(org.out), { slug: "acme", status: "active", firstPurchase: false })
+        const twice = yield* admin("orgs", "create", "acme")
+        assert.strictEqual(twice.code, 1)
+        assert.match(twice.out + twice.err, /acme already/)
+        assert.strictEqual((yield* admin("users", "add", "--org", "acme", "--email", "ann@example.org")).code, 0)
+        assert.strictEqual((yield* admin("purchases", "record", "--org", "acme", "5000000")).code, 0)
+
+        const made = yield* admin("keys", "create", "--org", "acme", "--email", "ann@example.org", "--scope", "requests:read", "--json")
+        const { id, secret } = Schema.decodeUnknownSync(Schema.Struct({ id: Schema.String, secret: Schema.String }))(parse(made.out))
+        assert.match(secret, /^seatrial_/)
+        const listed = yield* admin("keys", "list", "--org", "acme", "--json")
+        assert.include(listed.out, id)
+        assert.notInclude(listed.out, secret)
+        assert.strictEqual((yield* admin("keys", "revoke", "--org", "acme", id)).code, 0)
+        const again = yield* admin("keys", "revoke", "--org", "acme", id)
+        assert.strictEqual(again.code, 1)
+        noTrace(again)
+      }),
+    // Eight processes one after another, on a machine that other tests load too.
+    120_000
+  )
+
+  it.effect("names an organization or a user that is not there", () =>
+    Effect.gen(function* () {
+      const env = yield* Env
+      const ran = yield* seatrial(["admin", "keys", "list", "--org", "nobody"], env)
+      assert.strictEqual(ran.code, 1)
+      assert.match(ran.out + ran.err, /nobody/)
+      noTrace(ran)
+    })
+  )
+})
+
+describe("fetch", () => {
+  const directory = Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-fetch-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+  const run = Effect.fnUntraced(function* (corrupt: boolean, manifest?: string) {
+    // Beyond the header, which screening reads.
+    const faults = ({ file }: HubRequest): HubFault | undefined =>
+      corrupt && file === "model.safetensors" ? { kind: "corrupt", offset: 1_000_000 } : undefined
+    const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0, faults })), SampleHub)
+    const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ HF_ENDPOINT: hub.address }))
+    const facts = yield* Effect.provide(
+      Effect.flatMap(Hub, (service) => service.inspect({ repo: "seatrial/tiny-chat" }, Option.none())),
+      Hub.layer.pipe(Layer.provide(config))
+    )
+    const target = join(yield* directory, "weights")
+    const args = ["fetch", "--repo", facts.repo, "--commit", facts.commit, "--directory", target, "--manifest", manifest ?? manifestSha256(facts.files)]
+    return { ran: yield* seatrial(args, { HF_ENDPOINT: hub.address, HUB_RETRY_DELAY: "1 millis" }), target, facts }
+  })
+
+  it.live("brings the pinned files, whole", () =>
+    Effect.gen(function* () {
+      const { facts, ran, target } = yield* run(false)
+      assert.strictEqual(ran.code, 0, ran.err)
+      for (const { path } of facts.files) assert.include(readdirSync(target), path)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("bytes that are not the commit's end it with exit code 3 and a last line that says so", () =>
+    Effect.gen(function* () {
+      const { ran } = yield* run(true)
+      assert.strictEqual(ran.code, 3)
+      assert.match(ran.out + ran.err, /weights_mismatch: 1 of \d+ files differ/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a list of files that is not the one screening saw ends it before a byte is downloaded", () =>
+    Effect.gen(function* () {
+      const { ran } = yield* run(false, "0".repeat(64))
+      assert.strictEqual(ran.code, 3)
+      assert.match(ran.out + ran.err, /weights_mismatch/)
+    }).pipe(Effect.scoped)
+  )
+})
