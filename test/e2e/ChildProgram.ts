@@ -1,0 +1,59 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process"
+import { join } from "node:path"
+import type { Readable, Writable } from "node:stream"
+import { Effect, type Scope } from "effect"
+
+/** A program of the product as a process of its own. */
+export interface ChildProgram {
+  readonly pid: number
+  readonly signal: (name: NodeJS.Signals) => Effect.Effect<void>
+  /** How it ended: an exit code or a signal's name. */
+  readonly exited: Effect.Effect<number | NodeJS.Signals | null>
+  readonly hasExited: () => boolean
+  /** The last of what it printed. */
+  readonly said: () => string
+}
+
+const root = join(import.meta.dirname, "../..")
+
+/** Runs one of the workspace's files until the scope closes: asked to end first, and killed where it does not. Its settings are those given, and no others. */
+export const startProgram = Effect.fnUntraced(function* (
+  words: readonly [file: string, ...args: ReadonlyArray<string>],
+  settings: Readonly<Record<string, string>>
+): Effect.fn.Return<ChildProgram, never, Scope.Scope> {
+  const [file, ...args] = words
+  const { HOME = "/tmp", PATH = "" } = process.env
+  let said = ""
+  const keep = (chunk: Buffer) => {
+    said = (said + chunk.toString()).slice(-8_000)
+  }
+  const child = yield* Effect.acquireRelease(
+    Effect.sync((): ChildProcessByStdio<Writable, Readable, Readable> => {
+      const started = spawn(process.execPath, [join(root, file), ...args], { env: { HOME, PATH, ...settings }, stdio: ["pipe", "pipe", "pipe"] })
+      started.stdout.on("data", keep)
+      started.stderr.on("data", keep)
+      return started
+    }),
+    (running) =>
+      Effect.callback<void>((resume) => {
+        if (running.exitCode !== null || running.signalCode !== null) return resume(Effect.void)
+        const cut = setTimeout(() => running.kill("SIGKILL"), 20_000)
+        running.once("exit", () => {
+          clearTimeout(cut)
+          resume(Effect.void)
+        })
+        running.kill("SIGTERM")
+      })
+  )
+  const hasExited = () => child.exitCode !== null || child.signalCode !== null
+  return {
+    pid: child.pid ?? -1,
+    signal: (name) => Effect.sync(() => void child.kill(name)),
+    exited: Effect.callback((resume) => {
+      if (hasExited()) return resume(Effect.succeed(child.exitCode ?? child.signalCode))
+      child.once("exit", (code, name) => resume(Effect.succeed(code ?? name)))
+    }),
+    hasExited,
+    said: () => said.trim()
+  }
+})
