@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process"
 import { readFile, writeFile } from "node:fs/promises"
-import { cpus, totalmem } from "node:os"
+import { cpus, loadavg, totalmem } from "node:os"
 import { join } from "node:path"
 import { NodeRuntime } from "@effect/platform-node"
 import { Clock, Console, Effect } from "effect"
@@ -51,11 +51,13 @@ const main = Effect.gen(function* () {
     return yield* new BenchError({ message: `There is no benchmark ${unknown}; there are ${benchmarks.map(({ name }) => name).join(", ")}.` })
   }
   const chosen = benchmarks.filter(({ name }) => wanted.length === 0 || wanted.includes(name))
+  // What else the machine does stretches every figure, and the ratios too where a program waits for a core.
+  const load = (loadavg()[0] ?? 0).toFixed(1)
   yield* Console.log("Starting Postgres…")
   const lab = yield* openLab
   const date = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, 10)
   const command = `npm run bench${wanted.length === 0 ? "" : ` -- ${wanted.join(" ")}`}`
-  const measured = `Measured ${date} with \`${command}\` at commit ${commit()}: ${machine()}, Node ${process.versions.node}, Postgres ${lab.postgresVersion}.`
+  const measured = `Measured ${date} with \`${command}\` at commit ${commit()}: ${machine()}, Node ${process.versions.node}, Postgres ${lab.postgresVersion}; load average before ${load}.`
   for (const { measure, name, title } of chosen) {
     yield* Console.log(`\n${title} (${name})…`)
     const text = yield* Effect.scoped(measure(lab))
