@@ -49,3 +49,4 @@ export const makeCaller = (address: string, key: string) => {
     finished: (id: string) => eventually(`${id} is over`, deployment(id), ({ status }: Deployment) => isFinished(status))
   }
 }
+export type Caller = ReturnType<typeof makeCaller>

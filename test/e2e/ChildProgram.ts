@@ -57,3 +57,11 @@ export const startProgram = Effect.fnUntraced(function* (
     said: () => said.trim()
   }
 })
+
+/** Runs the command `seatrial` to its end and gives what it printed; dies where it failed. */
+export const runCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>, settings: Readonly<Record<string, string>>) {
+  const program = yield* startProgram(["packages/cli/src/main.ts", ...args], settings)
+  const code = yield* program.exited
+  if (code !== 0) return yield* Effect.die(new Error(`seatrial ${args.join(" ")} ended with ${code}: ${program.said()}`))
+  return program.said()
+}, Effect.scoped)

@@ -1,11 +1,10 @@
 import { assert, it } from "@effect/vitest"
 import { DeploymentId, workingPhases } from "@seatrial/domain"
 import { Node } from "@seatrial/kube"
-import { HostClassResource } from "@seatrial/operator"
 import { Effect, Schema } from "effect"
 import { makeCaller } from "./Caller.ts"
 import { type ChildProgram, startProgram } from "./ChildProgram.ts"
-import { objectsOfRuns, openCluster } from "./cluster.ts"
+import { objectsOfRuns, openCluster, shortenBenchmark } from "./cluster.ts"
 import { eventually } from "./eventually.ts"
 import { makeStateFolder, startSystem } from "./LocalSystem.ts"
 import { makePhaseGate } from "./PhaseGate.ts"
@@ -39,7 +38,7 @@ it.live(
         )
       })
       yield* startOperator
-      yield* kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { benchmarkSeconds: 1 } })
+      yield* shortenBenchmark(kube)
 
       // An older run of the model, which waits for GPUs: behind it the run waits for its turn.
       yield* cordon(true)

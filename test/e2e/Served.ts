@@ -1,0 +1,54 @@
+import { assert } from "@effect/vitest"
+import { DeploymentOperation } from "@seatrial/domain"
+import type { KubeClient } from "@seatrial/kube"
+import { Context, Effect, Layer, Schema } from "effect"
+import { bodyOf, type Caller, makeCaller } from "./Caller.ts"
+import { openCluster, shortenBenchmark } from "./cluster.ts"
+import { type LocalSystem, makeStateFolder, startSystem } from "./LocalSystem.ts"
+
+/** The sample model. */
+export const source = { kind: "model_hub", repo: "seatrial/tiny-chat" } as const
+
+const Derived = Schema.Struct({
+  kind: Schema.Literal("derived"),
+  source: Schema.Struct({ commit: Schema.String }),
+  serving: Schema.Struct({ host_class: Schema.String, max_context: Schema.Int }),
+  fit: Schema.Struct({ verdict: Schema.String })
+})
+/** A running system with one served model: every test leaves it serving. */
+export class Served extends Context.Service<
+  Served,
+  {
+    readonly folder: string
+    readonly system: LocalSystem
+    readonly caller: Caller
+    readonly kube: KubeClient["Service"]
+    readonly input: unknown
+    readonly idempotencyKey: string
+    readonly operation: DeploymentOperation
+    /** The commit that the preview named. */
+    readonly commit: string
+    /** Its callable name. */
+    readonly model: string
+  }
+>()("seatrial/test/Served") {
+  static readonly layer = Layer.effect(
+    Served,
+    Effect.gen(function* () {
+      const folder = yield* makeStateFolder
+      const system = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
+      const caller = makeCaller(system.state.address, system.state.api_key)
+      const kube = yield* openCluster(system.state.kubeconfig)
+      yield* shortenBenchmark(kube)
+      const preview = bodyOf(Derived, yield* caller.call("POST", "/v1/deployment-previews", { source }))
+      const input = { source, serving: preview.serving }
+      const idempotencyKey = crypto.randomUUID()
+      const answer = yield* caller.call("POST", "/v1/deployments", input, { "idempotency-key": idempotencyKey })
+      assert.strictEqual(answer.status, 201)
+      const operation = bodyOf(DeploymentOperation, answer)
+      const ended = yield* caller.finished(operation.id)
+      assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+      return Served.of({ folder, system, caller, kube, input, idempotencyKey, operation, commit: preview.source.commit, model: ended.model })
+    })
+  )
+}

@@ -1,0 +1,55 @@
+import { type Effect, Schema } from "effect"
+import { type Answer, bodyOf, type Caller } from "./Caller.ts"
+
+const Usage = Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int })
+const Whole = Schema.Struct({
+  model: Schema.String,
+  choices: Schema.NonEmptyArray(Schema.Struct({ message: Schema.Struct({ content: Schema.String }), finish_reason: Schema.String })),
+  usage: Usage
+})
+const Chunk = Schema.fromJsonString(
+  Schema.Struct({
+    choices: Schema.Array(
+      Schema.Struct({ delta: Schema.Struct({ content: Schema.optionalKey(Schema.NullOr(Schema.String)) }), finish_reason: Schema.NullOr(Schema.String) })
+    ),
+    usage: Schema.optionalKey(Schema.NullOr(Usage))
+  })
+)
+
+/** Asks greedily, so that the same weights give the same answer. */
+export const ask = (caller: Caller, model: string, more: Readonly<Record<string, unknown>> = {}): Effect.Effect<Answer> =>
+  caller.call("POST", "/v1/chat/completions", {
+    model,
+    max_tokens: 16,
+    temperature: 0,
+    messages: [{ role: "user", content: "What does a sea trial show?" }],
+    ...more
+  })
+
+/** What was answered whole; dies where that was an error. */
+export const wholeOf = (answer: Answer) => {
+  if (answer.status !== 200) throw new Error(`the chat was answered ${answer.status}: ${answer.text}`)
+  const { choices, model, usage } = bodyOf(Whole, answer)
+  return { model, text: choices[0].message.content, finish: choices[0].finish_reason, usage }
+}
+
+/** What was streamed, put together; dies where it was an error or did not end with the marker. */
+export const streamOf = (answer: Answer) => {
+  // A comment fills a silence.
+  const events = answer.text.split("\n\n").filter((event) => event !== "" && !event.startsWith(":"))
+  if (answer.status !== 200 || events.at(-1) !== "data: [DONE]") throw new Error(`the stream was answered ${answer.status}: ${answer.text}`)
+  const chunks = events.slice(0, -1).map((event) => Schema.decodeUnknownSync(Chunk)(event.replace(/^data: /, "")))
+  return {
+    chunks: chunks.length,
+    text: chunks.flatMap(({ choices }) => choices.map(({ delta }) => delta.content ?? "")).join(""),
+    finish: chunks.flatMap(({ choices }) => choices.flatMap(({ finish_reason }) => (finish_reason === null ? [] : [finish_reason]))).join(),
+    usage: chunks.findLast(({ usage }) => usage !== undefined && usage !== null)?.usage
+  }
+}
+
+/** The request's id, under which its record is found. */
+export const requestIdOf = ({ headers }: Answer): string => {
+  const id = headers.get("x-request-id")
+  if (id === null) throw new Error("an answer has no x-request-id")
+  return id
+}

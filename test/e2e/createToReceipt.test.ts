@@ -1,0 +1,266 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { type Check, DeploymentId, DeploymentOperation, Receipt, RequestRecord } from "@seatrial/domain"
+import { Pod } from "@seatrial/kube"
+import { enginePodName, ModelDeployment } from "@seatrial/operator"
+import { Effect, Fiber, Redacted, Schema, Stream } from "effect"
+import { SqlClient } from "effect/sql"
+import { bodyOf, codeOf, makeCaller } from "./Caller.ts"
+import { runCommand } from "./ChildProgram.ts"
+import { ask, requestIdOf, streamOf, wholeOf } from "./chat.ts"
+import { objectsOfRuns } from "./cluster.ts"
+import { eventually } from "./eventually.ts"
+import { readTexts } from "./readTexts.ts"
+import { Served, source } from "./Served.ts"
+
+const token = "hf_seatrialSampleToken"
+const hubRepo = "seatrial/tiny-chat-gated"
+
+const Refused = Schema.Struct({
+  kind: Schema.Literal("refused"),
+  reason: Schema.Struct({ code: Schema.String }),
+  remedy: Schema.Struct({ message: Schema.String })
+})
+const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
+
+layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a preview to a receipt", (it) => {
+  it.effect("a deployment has each phase once and in order, its checks, and a revision of the commit that was previewed", () =>
+    Effect.gen(function* () {
+      const { caller, commit, operation } = yield* Served
+      const detail = yield* caller.deployment(operation.id)
+      assert.deepStrictEqual(
+        detail.phases.map(({ status }) => status),
+        ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
+      )
+      const times = detail.phases.map(({ at }) => Date.parse(at))
+      assert.deepStrictEqual(
+        times,
+        times.toSorted((a, b) => a - b)
+      )
+      assert.isTrue(detail.checks.length >= 5 && detail.checks.every(({ passed }) => passed))
+      assert.deepInclude(detail.revision, { id: detail.revision_id ?? "", status: "active", hf_revision: commit, engine: "reference", gpu_count: 1 })
+      assert.isTrue(detail.revision?.engine_version.startsWith("reference-"))
+      assert.isNotNull(detail.ended_at)
+    })
+  )
+
+  it.effect("an answer is the same streamed and whole, and each request has a record and a receipt of exactly what it used", () =>
+    Effect.gen(function* () {
+      const { caller, commit, model } = yield* Served
+      const wholeAnswer = yield* ask(caller, model)
+      const streamedAnswer = yield* ask(caller, model, { stream: true, stream_options: { include_usage: true } })
+      const [whole, stream] = [wholeOf(wholeAnswer), streamOf(streamedAnswer)]
+      assert.isNotEmpty(whole.text)
+      assert.deepStrictEqual([stream.text, stream.finish, stream.usage], [whole.text, whole.finish, whole.usage])
+      assert.isAbove(stream.chunks, 2)
+
+      const answers = [
+        { answer: wholeAnswer, streamed: false },
+        { answer: streamedAnswer, streamed: true }
+      ]
+      for (const { answer, streamed } of answers) {
+        const id = requestIdOf(answer)
+        const record = yield* caller.read(`/v1/requests/${id}`, RequestRecord)
+        assert.deepInclude(record, {
+          id,
+          state: "completed",
+          model,
+          status_code: 200,
+          streamed,
+          input_tokens: whole.usage.prompt_tokens,
+          output_tokens: whole.usage.completion_tokens,
+          finish_reason: whole.finish,
+          cost_micros: "0",
+          error: null,
+          receipt_url: `/v1/receipts/${id}`
+        })
+        const receipt = yield* caller.read(`/v1/receipts/${id}`, Receipt)
+        assert.deepInclude(receipt, { request_id: id, hf_revision: commit, model, status_code: 200, streamed, finish_reason: whole.finish, cost_micros: "0" })
+        assert.deepInclude(receipt.usage, { input_tokens: whole.usage.prompt_tokens, output_tokens: whole.usage.completion_tokens })
+        assert.isTrue(receipt.engine_version.startsWith("reference-"))
+        assert.isTrue(receipt.verification?.checks.every(({ passed }: Check) => passed))
+        assert.isAbove(receipt.verification?.outputFingerprints?.length ?? 0, 0)
+      }
+    })
+  )
+
+  it.effect("a create that is repeated gives the same run, with other input a conflict; a run is cancelled once", () =>
+    Effect.gen(function* () {
+      const { caller, idempotencyKey, input, kube, operation } = yield* Served
+      const repeat = (body: unknown) => caller.call("POST", "/v1/deployments", body, { "idempotency-key": idempotencyKey })
+      const again = yield* repeat(input)
+      assert.deepStrictEqual([again.status, again.headers.get("idempotent-replayed")], [200, "true"])
+      assert.deepInclude(bodyOf(DeploymentOperation, again), { id: operation.id, model_id: operation.model_id, status: "activated" })
+      const other = yield* repeat({ source })
+      assert.deepStrictEqual([other.status, codeOf(other)], [409, "idempotency_key_reused"])
+
+      const finished = yield* caller.call("POST", `/v1/deployments/${operation.id}/cancel`)
+      assert.deepStrictEqual([finished.status, codeOf(finished)], [409, "deployment_finished"])
+      const second = yield* caller.deploy({ source, model_name: "cancelled" })
+      const cancel = yield* caller.call("POST", `/v1/deployments/${second.id}/cancel`)
+      assert.deepStrictEqual([cancel.status, JSON.parse(cancel.text)], [200, { id: second.id, cancelled: true }])
+      const ended = yield* caller.deployment(second.id)
+      assert.strictEqual(ended.status, "cancelled")
+      assert.strictEqual(ended.phases.at(-1)?.status, "cancelled")
+      assert.strictEqual((yield* caller.call("POST", `/v1/deployments/${second.id}/cancel`)).status, 409)
+      yield* eventually("nothing of the cancelled run is left", objectsOfRuns(kube), (objects) => objects.every((object) => !object.endsWith(second.id)))
+      assert.deepStrictEqual(yield* caller.deployment(second.id), ended)
+    })
+  )
+
+  it.effect("another organisation is told nothing: what is there and what is not are answered alike", () =>
+    Effect.gen(function* () {
+      const { caller, folder, operation, system, model } = yield* Served
+      const request = requestIdOf(yield* ask(caller, model))
+      const admin = (...args: ReadonlyArray<string>) => runCommand(["admin", ...args], { SEATRIAL_STATE: folder })
+      yield* admin("orgs", "create", "other", "--json")
+      yield* admin("users", "add", "--org", "other", "--email", "o@example.com", "--json")
+      const made = yield* admin("keys", "create", "--org", "other", "--email", "o@example.com", "--json")
+      const other = makeCaller(system.state.address, Schema.decodeUnknownSync(KeyMade)(made).secret)
+
+      const unknown = (id: string) => `${id.slice(0, -4)}${id.endsWith("zzzz") ? "yyyy" : "zzzz"}`
+      const paths = (deployment: string, request: string) =>
+        [
+          ["GET", `/v1/deployments/${deployment}`],
+          ["GET", `/v1/org/deployments/${deployment}`],
+          ["GET", `/v1/deployments/${deployment}/events`],
+          ["POST", `/v1/deployments/${deployment}/cancel`],
+          ["GET", `/v1/requests/${request}`],
+          ["GET", `/v1/receipts/${request}`]
+        ] as const
+      const missing = paths(unknown(operation.id), unknown(request))
+      for (const [index, [method, path]] of paths(operation.id, request).entries()) {
+        const theirs = yield* other.call(method, path)
+        const nobodys = yield* other.call(method, missing[index]?.[1] ?? "")
+        const comparable = (answer: typeof theirs) => answer.text.replaceAll(requestIdOf(answer), "")
+        assert.deepStrictEqual([theirs.status, codeOf(theirs), comparable(theirs)], [404, "not_found", comparable(nobodys)], path)
+      }
+      assert.strictEqual((yield* ask(other, model)).status, 404)
+      assert.notInclude((yield* other.call("GET", "/v1/deployments")).text, operation.id)
+      assert.strictEqual((yield* ask(caller, model)).status, 200)
+    })
+  )
+
+  it.effect(
+    "a gated repository is refused without a connection and served with one, whose token is nowhere to be read",
+    () =>
+      Effect.gen(function* () {
+        const { caller, folder, kube, system } = yield* Served
+        const gated = { source: { kind: "model_hub", repo: hubRepo } }
+        const refused = bodyOf(Refused, yield* caller.call("POST", "/v1/deployment-previews", gated))
+        assert.strictEqual(refused.reason.code, "no_hub_connection")
+        const failed = yield* caller.finished((yield* caller.deploy(gated)).id)
+        assert.strictEqual(failed.status, "failed")
+        assert.match(failed.failure_detail ?? "", /^no_hub_connection: .*connect a hub token/)
+        assert.deepStrictEqual(
+          failed.phases.map(({ status }) => status),
+          ["screening", "failed"]
+        )
+
+        // Pods and custom resources as they were at any time, not only as they are in the end.
+        const seen: Array<string> = []
+        const record = (event: unknown) =>
+          Effect.sync(() => {
+            seen.push(JSON.stringify(event))
+          })
+        const watching = yield* Effect.forkScoped(
+          Effect.all(
+            [
+              Stream.runForEach(kube.watch(Pod, { namespace: "seatrial" }), record),
+              Stream.runForEach(kube.watch(ModelDeployment, { namespace: "seatrial" }), record)
+            ],
+            { concurrency: "unbounded" }
+          )
+        )
+        yield* runCommand(["admin", "hub-connections", "set", "--org", "local", "--email", "you@localhost"], { SEATRIAL_STATE: folder, HF_TOKEN: token })
+        const { id } = yield* caller.deploy({ ...gated, model_name: "gated" })
+        const ended = yield* caller.finished(id)
+        assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+        assert.isNotEmpty(wholeOf(yield* ask(caller, ended.model)).text)
+
+        const pods = ["fetch", enginePodName(Schema.decodeUnknownSync(DeploymentId)(id))]
+        yield* eventually(
+          "the watches have seen the run's pods and its record",
+          Effect.sync(() => seen.join("\n")),
+          (all) => [...pods, "activated"].every((word) => all.includes(word))
+        )
+        yield* Fiber.interrupt(watching)
+        assert.notInclude(seen.join("\n"), token)
+        yield* eventually("nothing of the run is left but its engine", objectsOfRuns(kube), (objects) =>
+          objects.every((object) => !object.endsWith(id) || object === `Pod ${id}`)
+        )
+
+        const texts = readTexts(folder)
+        assert.isTrue(texts.some(({ path }) => path.endsWith("seatrial.log")))
+        assert.deepStrictEqual(
+          texts.filter(({ text }) => text.includes(token)).map(({ path }) => path),
+          []
+        )
+        const layerProduct = PgClient.layer({ url: Redacted.make(system.state.database_url), maxConnections: 1 })
+        yield* Effect.gen(function* () {
+          const sql = yield* SqlClient.SqlClient
+          const tables = yield* sql<{ readonly name: string }>`SELECT tablename AS name FROM pg_tables WHERE schemaname = 'public'`
+          assert.isAbove(tables.length, 10)
+          for (const { name } of tables) {
+            // A row as text holds every column of it; bytes are written in hexadecimal.
+            const rows =
+              yield* sql`SELECT 1 FROM ${sql(name)} AS t WHERE strpos(t::text, ${token}) > 0 OR strpos(t::text, ${Buffer.from(token).toString("hex")}) > 0`
+            assert.deepStrictEqual([name, rows.length], [name, 0])
+          }
+        }).pipe(Effect.provide(layerProduct))
+      }),
+    180_000
+  )
+
+  it.effect(
+    "a candidate that is not to serve changes nothing; a new revision takes over without one failed request",
+    () =>
+      Effect.gen(function* () {
+        const { caller, commit, kube, operation, model } = yield* Served
+        const before = wholeOf(yield* ask(caller, model)).text
+        const old = yield* caller.deployment(operation.id)
+
+        const tag = { model_id: operation.model_id, ref: "v1" }
+        const candidate = yield* caller.finished((yield* caller.deploy({ ...tag, serve: false })).id)
+        assert.deepStrictEqual([candidate.status, candidate.failure_detail], ["activated", null])
+        assert.notInclude(
+          candidate.phases.map(({ status }) => status),
+          "activating"
+        )
+        assert.strictEqual(candidate.revision?.status, "draft")
+        assert.isNotNull(candidate.revision?.verified_at)
+        assert.strictEqual((yield* caller.deployment(operation.id)).revision?.status, "active")
+        assert.strictEqual(wholeOf(yield* ask(caller, model)).text, before)
+
+        const answers: Array<{ readonly status: number; readonly id: string; readonly text: string }> = []
+        let over = false
+        const client = (stream: boolean) =>
+          Effect.gen(function* () {
+            while (!over) {
+              const answer = yield* ask(caller, model, { stream })
+              answers.push({ status: answer.status, id: requestIdOf(answer), text: stream ? streamOf(answer).text : wholeOf(answer).text })
+            }
+          })
+        const clients = yield* Effect.forkScoped(Effect.all([client(false), client(true)], { concurrency: "unbounded" }))
+        const next = yield* caller.finished((yield* caller.deploy(tag)).id)
+        assert.deepStrictEqual([next.status, next.failure_detail], ["activated", null])
+        yield* eventually("the replaced engine is gone", objectsOfRuns(kube), (objects) => !objects.includes(`Pod ${operation.id}`))
+        over = true
+        yield* Fiber.join(clients)
+
+        assert.deepStrictEqual(
+          answers.filter(({ status }) => status !== 200),
+          []
+        )
+        const revision = (id: string) => Effect.map(caller.read(`/v1/receipts/${id}`, Receipt), ({ hf_revision }) => hf_revision)
+        const [first, last] = [answers.at(0), answers.at(-1)]
+        assert.deepStrictEqual([yield* revision(first?.id ?? ""), yield* revision(last?.id ?? "")], [commit, next.hf_revision])
+        assert.notStrictEqual(next.hf_revision, commit)
+        assert.deepStrictEqual([first?.text === before, last?.text === before], [true, false])
+        const replaced = yield* caller.deployment(operation.id)
+        assert.deepStrictEqual([replaced.revision?.status, next.revision?.status], ["superseded", "active"])
+        assert.deepStrictEqual({ ...replaced, revision: null }, { ...old, revision: null })
+      }),
+    180_000
+  )
+})
