@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readFileSync, rmSync } from "node:fs"
 import { chmod, mkdtemp, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -49,8 +49,10 @@ export const makeStateFolder = Effect.acquireRelease(
 
 /** Starts the system on a state folder and waits until it is ready. It ends with the scope, and with the process that runs the tests. */
 export const startSystem = Effect.fnUntraced(function* (folder: string, settings: Readonly<Record<string, string>> = {}) {
-  const program = yield* startProgram(["packages/local/src/main.ts"], { SEATRIAL_STATE: folder, SEATRIAL_PARENT_PIPE: "1", ...settings })
   const file = join(folder, "local.json")
+  // That of a system that was killed is still there.
+  rmSync(file, { force: true })
+  const program = yield* startProgram(["packages/local/src/main.ts"], { SEATRIAL_STATE: folder, SEATRIAL_PARENT_PIPE: "1", ...settings })
   const look = Effect.suspend(() => {
     if (program.hasExited()) return Effect.die(new Error(`the system ended before it was ready: ${program.said()}`))
     return Effect.succeed(existsSync(file) ? Schema.decodeUnknownOption(State)(readFileSync(file, "utf8")) : Option.none<LocalState>())

@@ -1,4 +1,6 @@
 export type { HubFault, HubRequest } from "./hub/HubFault.ts"
-export { SampleHub } from "./hub/SampleHub.ts"
+export { SampleHub, type SampleHubOptions, sampleHubToken } from "./hub/SampleHub.ts"
+export { type CommitContent, makeRepository, type SampleRepository } from "./hub/SampleRepository.ts"
+export { NodeAgent, type NodeAgentOptions } from "./node/NodeAgent.ts"
 export { EmbeddedPostgres, type EmbeddedPostgresOptions } from "./postgres/EmbeddedPostgres.ts"
 export { PostgresError } from "./postgres/PostgresError.ts"
