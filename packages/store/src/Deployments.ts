@@ -77,6 +77,12 @@ export class Deployments extends Context.Service<
      * operation that the key already stands for. Of two at once the second waits and gets the first's.
      */
     readonly create: (input: CreateInput) => Effect.Effect<Operation, IdempotencyKeyReused | ModelDeleted | ModelNameTaken | RecordNotFound>
+    /** The operation that an idempotency key stands for, if the input is the same; none where no create has bound the key. Makes nothing. */
+    readonly findOperation: (
+      orgId: OrgId,
+      idempotencyKey: string,
+      inputHash: string
+    ) => Effect.Effect<Option.Option<Operation>, IdempotencyKeyReused | ModelDeleted>
     readonly list: (orgId: OrgId, query: PageRequest & { readonly modelId?: string; readonly bucket?: DeploymentBucket }) => Effect.Effect<Page<Deployment>>
     readonly find: (orgId: OrgId, id: string) => Effect.Effect<Option.Option<DeploymentDetail>>
     /** Ends the run before anything else does, in one conditional update. */
@@ -191,6 +197,15 @@ export class Deployments extends Context.Service<
           WHERE d.org_id = model.org_id AND d.model_id = model.id ORDER BY d.created_at DESC, d.id DESC LIMIT 1),
         '{}'::jsonb)`
 
+      const replayOf = Effect.fnUntraced(function* (orgId: OrgId, key: string, hash: string) {
+        const earlier = yield* Effect.orDie(findBound({ orgId, key }))
+        if (Option.isNone(earlier)) return Option.none()
+        const { deleted, inputHash, ...operation } = earlier.value
+        if (inputHash !== hash) return yield* new IdempotencyKeyReused()
+        if (deleted) return yield* new ModelDeleted()
+        return Option.some<Operation>({ ...operation, replayed: true })
+      })
+
       return Deployments.of({
         create: Effect.fn("Deployments.create")(function* (input) {
           const made = yield* insertOnce(input).pipe(
@@ -203,13 +218,11 @@ export class Deployments extends Context.Service<
             Effect.catchTag("SchemaError", Effect.die)
           )
           if (made !== undefined) return { ...made, replayed: false }
-          const earlier = yield* Effect.orDie(findBound({ orgId: input.caller.orgId, key: input.idempotencyKey }))
+          const earlier = yield* replayOf(input.caller.orgId, input.idempotencyKey, input.inputHash)
           if (Option.isNone(earlier)) return yield* new RecordNotFound()
-          const { deleted, inputHash, ...operation } = earlier.value
-          if (inputHash !== input.inputHash) return yield* new IdempotencyKeyReused()
-          if (deleted) return yield* new ModelDeleted()
-          return { ...operation, replayed: true }
+          return earlier.value
         }),
+        findOperation: Effect.fn("Deployments.findOperation")(replayOf),
         list: Effect.fn("Deployments.list")(function* (orgId, query) {
           const clauses = [sql`d.org_id = ${orgId}`, ...afterPosition(sql, "d", query.after)]
           if (query.modelId !== undefined) clauses.push(sql`d.model_id = ${query.modelId}`)
