@@ -18,8 +18,9 @@ it.live(
       let stalled = false
       const hub = SampleHub.layer({
         port: 0,
-        faults: ({ count, file, method }) => {
-          if (file !== "model.safetensors" || method !== "GET" || count > 1) return undefined
+        faults: ({ file, range }) => {
+          // Screening reads the beginning only.
+          if (stalled || file !== "model.safetensors" || Number(range?.split("-")[1]) < 1_000_000) return undefined
           stalled = true
           return { kind: "stall", after: 100_000 }
         }
