@@ -16,7 +16,7 @@ export class Api extends HttpApi.make("seatrial")
     OpenApi.annotations({
       title: "Seatrial",
       version: "1.0.0",
-      description: "Model serving: the organisation's requests, receipts and deployments. The organisation is always the API key's.",
+      description: "Model serving: the organization's requests, receipts and deployments. The organization is always the API key's.",
       transform: describeApi
     })
   ) {}

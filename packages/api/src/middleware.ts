@@ -34,7 +34,7 @@ export class Caller extends Context.Service<
 
 const bearer = HttpApiSecurity.bearer.pipe(
   HttpApiSecurity.annotateMerge(
-    OpenApi.annotations({ format: "seatrial_…", description: "An API key of the organisation: `Authorization: Bearer seatrial_…`." })
+    OpenApi.annotations({ format: "seatrial_…", description: "An API key of the organization: `Authorization: Bearer seatrial_…`." })
   )
 )
 

@@ -9,13 +9,13 @@ interface Asked {
   readonly hasToken: boolean
 }
 
-const connectRemedy = "Accept the repository's terms on the hub, then connect a hub token that may read it to the organisation."
+const connectRemedy = "Accept the repository's terms on the hub, then connect a hub token that may read it to the organization."
 const grantRemedy = "Ask the repository's owner for access, or connect the token of an account that has it."
 
 export const noHubConnection = ({ commit, repo }: Asked) =>
   new HubRefusal({
     code: "no_hub_connection",
-    message: `The repository ${repo} is gated, and the organisation has no connection to the hub.`,
+    message: `The repository ${repo} is gated, and the organization has no connection to the hub.`,
     remedy: connectRemedy,
     commit
   })
@@ -26,7 +26,7 @@ export const isRepoName = Schema.is(RepoName)
 export const unknownRepository = ({ commit, hasToken, repo }: Omit<Asked, "ref">) =>
   new HubRefusal({
     code: "repository_not_found",
-    message: `The hub has no repository ${repo.slice(0, 200)}, or does not show it to this organisation.`,
+    message: `The hub has no repository ${repo.slice(0, 200)}, or does not show it to this organization.`,
     remedy: hasToken
       ? "Check the owner and the name; a private repository needs a token that may read it."
       : "Check the owner and the name; for a private repository connect a hub token that may read it.",
@@ -38,7 +38,7 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   const { commit, hasToken, ref, repo } = asked
   if (answer.code === "GatedRepo" || (hasToken && (answer.status === 401 || answer.status === 403))) {
     if (!hasToken) return noHubConnection(asked)
-    return new HubRefusal({ code: "access_required", message: `The hub token of the organisation may not read ${repo}.`, remedy: grantRemedy, commit })
+    return new HubRefusal({ code: "access_required", message: `The hub token of the organization may not read ${repo}.`, remedy: grantRemedy, commit })
   }
   if (answer.code === "RevisionNotFound" || (answer.status === 404 && commit !== null)) {
     return new HubRefusal({

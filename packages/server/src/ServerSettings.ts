@@ -21,13 +21,13 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SEATRIAL_ENCRYPTION_KEY", description: "Key that hub tokens are encrypted with at rest: 32 bytes in base64." },
   { name: "SERVER_REQUEST_TIMEOUT", description: "How long a request may take before it is answered with 503.", default: "60 seconds" },
   { name: "SERVER_MAX_BODY_BYTES", description: "Largest request body, in bytes.", default: "1048576" },
-  { name: "SERVER_REQUIRE_FIRST_PURCHASE", description: "Whether an organisation has to make a purchase before it deploys.", default: "true" },
+  { name: "SERVER_REQUIRE_FIRST_PURCHASE", description: "Whether an organization has to make a purchase before it deploys.", default: "true" },
   { name: "SERVER_READS_PER_KEY", description: "Reads of one API key per second.", default: "25" },
   { name: "SERVER_READS_PER_KEY_BURST", description: "Reads of one API key at once.", default: "50" },
-  { name: "SERVER_READS_PER_ORG", description: "Reads of one organisation per second.", default: "100" },
-  { name: "SERVER_READS_PER_ORG_BURST", description: "Reads of one organisation at once.", default: "200" },
-  { name: "SERVER_PREVIEWS_PER_ORG", description: "Previews of one organisation per minute, and at once.", default: "30" },
-  { name: "SERVER_WRITES_PER_ORG", description: "Creates and cancels of one organisation per minute, and at once.", default: "20" },
+  { name: "SERVER_READS_PER_ORG", description: "Reads of one organization per second.", default: "100" },
+  { name: "SERVER_READS_PER_ORG_BURST", description: "Reads of one organization at once.", default: "200" },
+  { name: "SERVER_PREVIEWS_PER_ORG", description: "Previews of one organization per minute, and at once.", default: "30" },
+  { name: "SERVER_WRITES_PER_ORG", description: "Creates and cancels of one organization per minute, and at once.", default: "20" },
   { name: "SERVER_SHUTDOWN_TIMEOUT", description: "How long requests in flight may take when the server is told to stop.", default: "20 seconds" },
   { name: "HF_ENDPOINT", description: "Address of the model hub.", default: "https://huggingface.co" }
 ]

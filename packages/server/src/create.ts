@@ -67,7 +67,8 @@ export const createOperation = Effect.gen(function* () {
   const { maxBodyBytes, requireFirstPurchase } = yield* ServerSettings
 
   const checkServing = Effect.fnUntraced(function* (serving: ServingRequest) {
-    if (serving.host_class === undefined && serving.runtime === undefined && serving.engine_flags === undefined) return
+    const { engine_flags, host_class, kv_cache_dtype, runtime } = serving
+    if (host_class === undefined && runtime === undefined && engine_flags === undefined && kv_cache_dtype === undefined) return
     const classes = yield* hostClasses.list
     const problem = hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines)
     if (problem === null) return
@@ -82,25 +83,23 @@ export const createOperation = Effect.gen(function* () {
     const decoded = yield* decodeCreate(yield* readJson(given.request, maxBodyBytes))
     const { serve = true, serving = {} } = decoded.body
     if (serve && !caller.scopes.has("models:write")) return yield* missingScope("models:write")
-    yield* checkServing(serving)
-    if (requireFirstPurchase && !caller.firstPurchase) return yield* firstPurchaseRequired
-    const operation = yield* deployments
-      .create({
-        caller,
-        idempotencyKey: given.headers["idempotency-key"],
-        inputHash: inputHash(normalized(decoded, serving, serve)),
-        target: yield* targetOf(decoded),
-        serving,
-        serve
+    const idempotencyKey = given.headers["idempotency-key"]
+    const hash = inputHash(normalized(decoded, serving, serve))
+    const bound = deployments.findOperation(caller.orgId, idempotencyKey, hash)
+    // What a first try was held to is not asked again: since then host classes, engines and the organization's account may have changed.
+    const make = Effect.gen(function* () {
+      yield* checkServing(serving)
+      if (requireFirstPurchase && !caller.firstPurchase) return yield* firstPurchaseRequired
+      return yield* deployments.create({ caller, idempotencyKey, inputHash: hash, target: yield* targetOf(decoded), serving, serve })
+    })
+    const operation = yield* Effect.flatMap(bound, Option.match({ onNone: () => make, onSome: Effect.succeed })).pipe(
+      Effect.catchTags({
+        IdempotencyKeyReused: () => idempotencyKeyReused,
+        ModelDeleted: () => modelDeleted,
+        ModelNameTaken: ({ slug }) => modelNameTaken(slug),
+        RecordNotFound: () => notFound
       })
-      .pipe(
-        Effect.catchTags({
-          IdempotencyKeyReused: () => idempotencyKeyReused,
-          ModelDeleted: () => modelDeleted,
-          ModelNameTaken: ({ slug }) => modelNameTaken(slug),
-          RecordNotFound: () => notFound
-        })
-      )
+    )
     return answer(operation)
   })
 })

@@ -7,7 +7,7 @@ const refused = <E>(make: (request_id: string) => E): Effect.Effect<never, E> =>
 
 /** The same for records that never were, that are gone and that belong to another organisation. */
 export const notFound = refused(
-  (request_id) => new Public.NotFound({ error: { message: "There is no such record in this organisation.", code: "not_found", request_id } })
+  (request_id) => new Public.NotFound({ error: { message: "There is no such record in this organization.", code: "not_found", request_id } })
 )
 
 export const invalidParameter = (param: string, message: string) =>
@@ -91,7 +91,7 @@ export const rateLimited = (of: "key" | "org", retryAfter: number) =>
     (request_id) =>
       new Public.RateLimited({
         error: {
-          message: `Too many requests of the ${of === "key" ? "API key" : "organisation"}. Try again in ${retryAfter} s.`,
+          message: `Too many requests of the ${of === "key" ? "API key" : "organization"}. Try again in ${retryAfter} s.`,
           code: of === "key" ? "key_rate_limited" : "org_rate_limited",
           request_id
         },
@@ -102,7 +102,7 @@ export const rateLimited = (of: "key" | "org", retryAfter: number) =>
 export const firstPurchaseRequired = refused(
   (request_id) =>
     new Public.FirstPurchaseRequired({
-      error: { message: "Deploying requires a first purchase of the organisation.", code: "first_purchase_required", request_id }
+      error: { message: "Deploying requires a first purchase of the organization.", code: "first_purchase_required", request_id }
     })
 )
 
@@ -127,7 +127,7 @@ export const modelNameTaken = (slug: string) =>
     (request_id) =>
       new Public.ModelNameTaken({
         error: {
-          message: `The organisation has a model ${slug}. Choose another model_name, or redeploy it with its model_id.`,
+          message: `The organization has a model ${slug}. Choose another model_name, or redeploy it with its model_id.`,
           code: "model_name_taken",
           param: "model_name",
           request_id

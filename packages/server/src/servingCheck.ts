@@ -9,15 +9,15 @@ export interface ServingProblem {
 }
 
 /**
- * The first problem of serving settings that the configured host classes and engines show at once, or null. Flags are wrong where every engine that the settings
- * may lead to refuses them.
+ * The first problem of serving settings that the configured host classes and engines show at once, or null. Flags and a cache's type are wrong where every engine
+ * that the settings may lead to refuses them.
  */
 export const servingProblem = (
   serving: ServingRequest,
   hostClasses: ReadonlyArray<HostClass>,
   engines: ReadonlyArray<EngineContract>
 ): ServingProblem | null => {
-  const { engine_flags: flags, host_class: name, runtime } = serving
+  const { engine_flags: flags, host_class: name, kv_cache_dtype: dtype, runtime } = serving
   const classes = name === undefined ? hostClasses : hostClasses.filter((hostClass) => hostClass.name === name)
   const runtimesOf = (hostClass: HostClass): ReadonlyArray<Runtime> => hostClass.runtimes.map((offered) => offered.runtime)
   if (runtime !== undefined && classes.length > 0 && !classes.some((hostClass) => runtimesOf(hostClass).includes(runtime))) {
@@ -28,9 +28,14 @@ export const servingProblem = (
       message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}; there is ${offered}.`
     }
   }
-  if (flags === undefined) return null
   const chosen = new Set(classes.map((hostClass) => runtime ?? hostClass.runtimes[0].runtime))
   const candidates = engines.filter((engine) => (runtime === undefined ? chosen.size === 0 || chosen.has(engine.runtime) : engine.runtime === runtime))
+  if (dtype !== undefined && candidates.length > 0 && !candidates.some((engine) => engine.kvCacheDtypes.has(dtype))) {
+    const taken = [...new Set(candidates.flatMap((engine) => [...engine.kvCacheDtypes]))].sort().join(", ")
+    const engine = [...new Set(candidates.map((candidate) => candidate.runtime))].sort().join(" and ")
+    return { kind: "unknown", param: "serving.kv_cache_dtype", message: `${engine} does not take the KV cache type ${dtype}; it takes ${taken}.` }
+  }
+  if (flags === undefined) return null
   const issues = candidates.map((engine) => engine.flagIssue(flags))
   const issue = issues[0]
   if (issue === undefined || issue === null || issues.includes(null)) return null
@@ -40,7 +45,7 @@ export const servingProblem = (
 /** The problem of a host class that is not configured, or null. Nothing is known where none is. */
 export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyArray<HostClass>): ServingProblem | null => {
   const name = serving.host_class
-  if (name === undefined || hostClasses.some((hostClass) => hostClass.name === name)) return null
+  if (name === undefined || hostClasses.length === 0 || hostClasses.some((hostClass) => hostClass.name === name)) return null
   const names = hostClasses
     .map((hostClass) => hostClass.name)
     .sort()
@@ -48,6 +53,6 @@ export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyA
   return {
     kind: "unknown",
     param: "serving.host_class",
-    message: `There is no host class ${name}${names === "" ? "" : `; choose one of ${names}`}.`
+    message: `There is no host class ${name}; choose one of ${names}.`
   }
 }

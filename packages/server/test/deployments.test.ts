@@ -1,3 +1,4 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, describe, layer } from "@effect/vitest"
 import { type HostClass, type Phase, scopes, workingPhases } from "@seatrial/domain"
 import { Deployments, HostClasses, Runs } from "@seatrial/store"
@@ -69,6 +70,38 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
         assert.strictEqual(again.headers["idempotent-replayed"], "true")
         assert.strictEqual(again.headers.location, first.headers.location)
         assert.strictEqual(again.text, first.text)
+      })
+    )
+
+    it.effect("that is repeated gives its operation whatever has changed since: the host classes, the account", () =>
+      Effect.gen(function* () {
+        const hostClasses = yield* HostClasses
+        const sql = yield* PgClient.PgClient
+        const tenant = yield* makeTenant()
+        const idempotencyKey = freshKey()
+        yield* hostClasses.replaceAll([cpu])
+        const body = newModel({ serving: { host_class: "cpu-small", runtime: "reference" } })
+        const first = yield* create(tenant.key, body, idempotencyKey)
+        assert.strictEqual(first.status, 201)
+
+        yield* hostClasses.replaceAll([{ ...cpu, name: "cpu-other" }])
+        yield* sql`UPDATE organizations SET first_purchase_at = NULL WHERE id = ${tenant.orgId}`
+        const { secret } = yield* tenant.withKey(scopes)
+        const again = yield* create(secret, body, idempotencyKey)
+        assert.deepStrictEqual([again.status, again.text], [200, first.text])
+        assert.strictEqual(again.headers["idempotent-replayed"], "true")
+
+        const [elsewhere, unpaid] = [yield* create(secret, body), yield* create(secret, newModel())]
+        assert.deepStrictEqual([elsewhere.status, errorOf(elsewhere).param], [400, "serving.host_class"])
+        assert.deepStrictEqual([unpaid.status, errorOf(unpaid).code], [402, "first_purchase_required"])
+      })
+    )
+
+    it.effect("may name a host class while the installation has told of none", () =>
+      Effect.gen(function* () {
+        const { key } = yield* makeTenant()
+        yield* (yield* HostClasses).replaceAll([])
+        assert.strictEqual((yield* create(key, newModel({ serving: { host_class: "h100", runtime: "reference" } }))).status, 201)
       })
     )
 
@@ -163,11 +196,14 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       })
     )
 
-    it.effect("names a host class, runtime or flag that the installation does not have", () =>
+    it.effect("names a host class, runtime, cache type or flag that the installation does not have", () =>
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         yield* (yield* HostClasses).replaceAll([cpu])
         const cases: ReadonlyArray<readonly [serving: unknown, param: string | null]> = [
+          [{ kv_cache_dtype: "fp8" }, "serving.kv_cache_dtype"],
+          [{ runtime: "reference", kv_cache_dtype: "fp8_e5m2" }, "serving.kv_cache_dtype"],
+          [{ runtime: "reference", kv_cache_dtype: "auto" }, null],
           [{ host_class: "h100" }, "serving.host_class"],
           [{ runtime: "vllm" }, "serving.runtime"],
           [{ engine_flags: { port: 1 } }, "serving.engine_flags.port"],

@@ -112,17 +112,18 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
     })
   )
 
-  it.effect("with a runtime or a flag that is not offered is 400, before the hub is asked", () =>
+  it.effect("with a runtime, a cache type or a flag that is not offered is 400, before the hub is asked", () =>
     Effect.gen(function* () {
       const { key } = yield* makeTenant()
       yield* withHub(() => Effect.die(new Error("the hub was asked")))
-      for (const [serving, param] of [
-        [{ runtime: "sglang" }, "serving.runtime"],
-        [{ engine_flags: { max_num_seqs: 0 } }, "serving.engine_flags.max_num_seqs"]
+      for (const [serving, param, code] of [
+        [{ runtime: "sglang" }, "serving.runtime", "invalid_parameter"],
+        [{ kv_cache_dtype: "fp8" }, "serving.kv_cache_dtype", "invalid_parameter"],
+        [{ engine_flags: { max_num_seqs: 0 } }, "serving.engine_flags.max_num_seqs", "invalid_body"]
       ] as const) {
         const answer = yield* preview(key, { source, serving })
         assert.strictEqual(answer.status, 400)
-        assert.deepNestedInclude(jsonOf(answer), { "error.param": param })
+        assert.deepNestedInclude(jsonOf(answer), { "error.param": param, "error.code": code })
       }
     })
   )
