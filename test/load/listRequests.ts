@@ -31,7 +31,7 @@ export const listRequests: Benchmark = {
       rounds: 5,
       seconds: 1.5
     })
-    return `\`GET /v1/requests?limit=50\` out of ${rows.toLocaleString("en-US")} requests of ${organizations} organisations, one of which holds half and asks (made in
+    return `\`GET /v1/requests?limit=50\` out of ${rows.toLocaleString("en-US")} requests of ${organizations} organizations, one of which holds half and asks (made in
 ${seconds.toFixed(0)} s; \`BENCH_REQUESTS\` sets another number), over ${connections} connections. The floors send the same query and \`JSON.stringify\` of its rows.
 
 ${figures}`
