@@ -10,9 +10,9 @@ const unexplained: Failure = {
   text: "The download ended without naming a cause. The cluster's operator finds it in the log of the download's pod."
 }
 
-/** The cause that a download's container left as its last words, `<code>: <text>`. */
+/** The cause that a download's container left as its last words, `<code>: <text>`; the command indents them. */
 const lastWords = (message: string): Failure | null => {
-  const line = message.trimEnd().split("\n").at(-1) ?? ""
+  const line = message.trimEnd().split("\n").at(-1)?.trimStart() ?? ""
   const colon = line.indexOf(": ")
   const code = line.slice(0, Math.max(0, colon))
   return codes.has(code) ? { code, text: line.slice(colon + 2, colon + 402).replace(/\p{Cc}/gu, " ") } : null

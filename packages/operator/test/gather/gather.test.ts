@@ -105,7 +105,7 @@ describe("a download", () => {
     ["that is being deleted is leaving", fetchSeen({ metadata: { name: "j", deletionTimestamp: at } }, []), "Leaving"],
     [
       "that found other bytes says so",
-      fetchSeen(failed, [said("fetched 3\nweights_mismatch: 2 of 14 files differ.\n")]),
+      fetchSeen(failed, [said("fetched 3\n\nERROR\n  weights_mismatch: 2 of 14 files differ.\n")]),
       "weights_mismatch: 2 of 14 files differ."
     ],
     [
