@@ -70,7 +70,7 @@ const recordOf = (row: RequestRow): RequestRecord => {
 
 const isRequestId = Schema.is(RequestId)
 
-/** Requests and receipts as the API reads them. The time inside a request's id leads to its partition. */
+/** Requests and receipts as the API reads them. A receipt needs no request: those are dropped by age. The time inside a request's id leads to its partition. */
 export class Requests extends Context.Service<
   Requests,
   {
@@ -93,21 +93,20 @@ export class Requests extends Context.Service<
         execute: ({ id, orgId }) => {
           const at = new Date(idMillis(id))
           return sql`
-            SELECT q.created_at, jsonb_build_object(
-              'request_id', q.id, 'model', q.model, 'hf_revision', t.hf_revision, 'engine_version', t.engine_version, 'verification', r.verification,
-              'endpoint', q.endpoint,
-              'usage', jsonb_build_object('input_tokens', q.input_tokens, 'output_tokens', q.output_tokens,
-                'cache_read_tokens', q.cache_read_tokens, 'cache_write_tokens', q.cache_write_tokens),
+            SELECT t.created_at, jsonb_build_object(
+              'request_id', t.request_id, 'model', t.model, 'hf_revision', t.hf_revision, 'engine_version', t.engine_version, 'verification', r.verification,
+              'endpoint', t.endpoint,
+              'usage', jsonb_build_object('input_tokens', t.input_tokens, 'output_tokens', t.output_tokens,
+                'cache_read_tokens', t.cache_read_tokens, 'cache_write_tokens', t.cache_write_tokens),
               'prices', jsonb_build_object('input_micros_per_mtok', t.input_micros_per_mtok::text, 'output_micros_per_mtok', t.output_micros_per_mtok::text,
                 'cache_read_micros_per_mtok', t.cache_read_micros_per_mtok::text, 'cache_write_micros_per_mtok', t.cache_write_micros_per_mtok::text),
-              'cost_micros', q.cost_micros::text, 'ttft_ms', q.ttft_ms, 'latency_ms', q.latency_ms, 'finish_reason', q.finish_reason,
-              'status_code', q.status_code, 'streamed', q.streamed)
+              'cost_micros', t.cost_micros::text, 'ttft_ms', t.ttft_ms, 'latency_ms', t.latency_ms, 'finish_reason', t.finish_reason,
+              'status_code', t.status_code, 'streamed', t.streamed)
               || CASE WHEN t.note IS NULL THEN '{}' ELSE jsonb_build_object('note', t.note) END
               || CASE WHEN t.revision_id IS NULL THEN '{}' ELSE jsonb_build_object('config_revision', t.revision_id) END AS receipt
             FROM receipts t
-            JOIN requests q ON q.org_id = t.org_id AND q.created_at = t.created_at AND q.id = t.request_id
             LEFT JOIN revisions r ON r.org_id = t.org_id AND r.id = t.revision_id
-            WHERE t.org_id = ${orgId} AND t.created_at = ${at} AND q.created_at = ${at} AND t.request_id = ${id}`
+            WHERE t.org_id = ${orgId} AND t.created_at = ${at} AND t.request_id = ${id}`
         }
       })
 

@@ -213,6 +213,23 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
     })
   )
 
+  it.effect("a receipt answers the same when its request's partition has been dropped", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const metering = yield* Metering
+      const requests = yield* Requests
+      const { caller } = yield* makeCaller("dropped")
+      const start = yield* startOf(caller, yield* makeServing(caller, "k"), Date.UTC(2002, 1, 3))
+      yield* metering.begin(start)
+      yield* metering.end(endOf(start, { note: "counted" }))
+      const receipt = yield* requests.findReceipt(caller.orgId, start.id)
+      yield* sql`DROP TABLE requests_2002_02`
+      assert.isTrue(Option.isNone(yield* requests.find(caller.orgId, start.id)))
+      assert.isTrue(Option.isSome(receipt))
+      assert.deepStrictEqual(yield* requests.findReceipt(caller.orgId, start.id), receipt)
+    })
+  )
+
   it.effect("whatever is metered reads back as the contract's records, at the domain's cost", () =>
     Effect.gen(function* () {
       const { caller } = yield* makeCaller("property")

@@ -143,12 +143,14 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
       FROM given
       WHERE r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND r.state = 'running'
         AND r.created_at BETWEEN ${new Date(Math.min(...times))} AND ${new Date(Math.max(...times))} ${lease}
-      RETURNING r.org_id, r.created_at, r.id, r.revision_id
+      RETURNING r.*
     )
-    INSERT INTO receipts (org_id, created_at, request_id, revision_id, hf_revision, engine_version, input_micros_per_mtok, output_micros_per_mtok,
-      cache_read_micros_per_mtok, cache_write_micros_per_mtok, note)
-    SELECT ended.org_id, ended.created_at, ended.id, ended.revision_id, given.hf_revision, given.engine_version, given.input_price, given.output_price,
-      given.cache_read_price, given.cache_write_price, given.note
+    INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
+      cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note)
+    SELECT ended.org_id, ended.created_at, ended.id, ended.revision_id, ended.model, ended.endpoint, ended.streamed, given.hf_revision, given.engine_version,
+      ended.status_code, ended.finish_reason, ended.input_tokens, ended.output_tokens, ended.cache_read_tokens, ended.cache_write_tokens, given.input_price,
+      given.output_price, given.cache_read_price, given.cache_write_price, ended.cost_micros, ended.ttft_ms, ended.latency_ms, given.note
     FROM ended JOIN given ON given.org_id = ended.org_id AND given.id = ended.id
     RETURNING request_id`
 }

@@ -42,19 +42,32 @@ export const requests = Effect.gen(function* () {
   yield* sql`CREATE INDEX requests_client_error ON requests (org_id, created_at, id) WHERE state <> 'running' AND status_code BETWEEN 400 AND 499`
   yield* sql`CREATE INDEX requests_server_error ON requests (org_id, created_at, id) WHERE state <> 'running' AND status_code BETWEEN 500 AND 599`
 
-  // A receipt is the ended request, which never changes again, what is frozen here, and the frozen verification of its revision.
+  // A receipt is a whole copy of the ended request with the prices it was counted at: requests are dropped by age, and receipts stay. Only what the trial showed is
+  // not copied: it is frozen in the revision.
   yield* sql`
     CREATE TABLE receipts (
       org_id text COLLATE "C" NOT NULL,
       created_at timestamptz(3) NOT NULL,
       request_id text COLLATE "C" NOT NULL,
       revision_id text COLLATE "C",
+      model text NOT NULL,
+      endpoint text NOT NULL,
+      streamed boolean NOT NULL,
       hf_revision text NOT NULL,
       engine_version text NOT NULL,
+      status_code integer NOT NULL,
+      finish_reason text,
+      input_tokens integer NOT NULL,
+      output_tokens integer NOT NULL,
+      cache_read_tokens integer,
+      cache_write_tokens integer,
       input_micros_per_mtok bigint NOT NULL,
       output_micros_per_mtok bigint NOT NULL,
       cache_read_micros_per_mtok bigint NOT NULL,
       cache_write_micros_per_mtok bigint NOT NULL,
+      cost_micros bigint NOT NULL,
+      ttft_ms double precision,
+      latency_ms double precision NOT NULL,
       note text,
       PRIMARY KEY (org_id, created_at, request_id)
     ) PARTITION BY RANGE (created_at)`
