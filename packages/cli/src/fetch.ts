@@ -6,6 +6,8 @@ import { CommandError } from "./CommandError.ts"
 
 const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
+const distrust = "Deploy it again; if that fails too, distrust the hub, or a proxy before it."
+
 /**
  * What the download Job runs: brings the files of a pinned commit into a folder and verifies each. Its last line says why it failed, as `<code>: <text>`; exit code 3
  * means that the bytes are not the commit's, where trying again does not help.
@@ -27,7 +29,7 @@ export const fetchCommand = Command.make(
       const token = yield* Config.Redacted("HF_TOKEN").pipe(Config.option)
       const facts = yield* hub.inspect({ repo, ref: commit }, token)
       if (manifestSha256(facts.files) !== manifest)
-        return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first.`, 3)
+        return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first. ${distrust}`, 3)
       let told = 0
       yield* hub.fetch({
         repo,
@@ -47,7 +49,7 @@ export const fetchCommand = Command.make(
     Effect.catchTags({
       HubRefusal: ({ code, message }) => failed(code, message),
       HubUnavailable: ({ message }) => failed("hub_unavailable", message),
-      WeightsMismatch: ({ detail }) => failed("weights_mismatch", detail, 3)
+      WeightsMismatch: ({ detail }) => failed("weights_mismatch", `${detail} ${distrust}`, 3)
     })
   )
 ).pipe(Command.withDescription("Downloads and verifies a model's files at a pinned commit; what the operator's download Jobs run."), Command.provide(Hub.layer))

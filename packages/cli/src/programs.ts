@@ -12,7 +12,8 @@ interface Setting {
 
 const storeSettings: ReadonlyArray<Setting> = [
   { name: "DATABASE_URL", description: "Postgres, as postgres://user:password@host:port/database" },
-  { name: "DATABASE_POOL_SIZE", description: "Connections to Postgres", default: 10 }
+  { name: "DATABASE_POOL_SIZE", description: "Connections to Postgres", default: 10 },
+  { name: "DATABASE_APPLICATION_NAME", description: "Name under which Postgres shows the connections", default: "seatrial" }
 ]
 
 const listed = (settings: ReadonlyArray<Setting>): string =>

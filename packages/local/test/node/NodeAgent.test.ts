@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises"
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -37,16 +37,17 @@ const onNode = <A, E>(promise: string, body: (directory: string, network: string
 
 const pidOf = (directory: string, pod: BoundPod) =>
   Effect.promise(async () => Number.parseInt(await readFile(join(directory, "pods", pod.metadata.uid ?? "", "main.pid"), "utf8"), 10))
-const logOf = (pod: BoundPod) =>
+const logAddressOf = (pod: BoundPod) =>
   Effect.gen(function* () {
     const kube = yield* KubeClient
     const stored = Option.getOrThrow(yield* kube.get(Node, "gpu-0"))
     const { Port } = Schema.decodeUnknownSync(
       Schema.Struct({ status: Schema.Struct({ daemonEndpoints: Schema.Struct({ kubeletEndpoint: Schema.Struct({ Port: Schema.Int }) }) }) })
     )(stored).status.daemonEndpoints.kubeletEndpoint
-    return (path: string) =>
-      Effect.promise(() => fetch(`http://127.0.0.1:${Port}/containerLogs/default/${pod.metadata.name}/main${path}`).then((answer) => answer.text()))
+    return `http://127.0.0.1:${Port}/containerLogs/default/${pod.metadata.name}/main`
   })
+const logOf = (pod: BoundPod) =>
+  Effect.map(logAddressOf(pod), (address) => (path: string) => Effect.promise(() => fetch(`${address}${path}`).then((answer) => answer.text())))
 
 describe("NodeAgent", () => {
   onNode("a node announces its GPUs and stays alive by a lease", (directory, network) =>
@@ -230,13 +231,27 @@ describe("NodeAgent", () => {
   onNode("the log endpoint gives the last lines, and follows a log to its end", (directory, network) =>
     Effect.gen(function* () {
       yield* agent(directory, network)
+      const script = `console.log('one'); console.log('two')
+        const wait = setInterval(() => { if (require('fs').existsSync(process.argv[1])) { console.log('three'); clearInterval(wait) } }, 10)`
       yield* create("talk", {
         restartPolicy: "Never",
-        containers: [node("console.log('one'); console.log('two'); setTimeout(() => console.log('three'), 300)")]
+        containers: [node(script, { args: ["/work/go"], volumeMounts: [{ name: "work", mountPath: "/work" }] })],
+        volumes: [{ name: "work", persistentVolumeClaim: { claimName: "talk" } }]
       })
       const pod = yield* until("talk", phase("Running"))
       const log = yield* logOf(pod)
-      assert.strictEqual(yield* log("?follow=true"), "one\ntwo\nthree\n")
+      const address = yield* logAddressOf(pod)
+      // The last line is written only once a follower has read those before it.
+      const followed = yield* Effect.promise(async () => {
+        let text = ""
+        const { body } = await fetch(`${address}?follow=true`)
+        for await (const bytes of body ?? []) {
+          text += Buffer.from(bytes).toString("utf8")
+          if (text === "one\ntwo\n") await writeFile(join(directory, "volumes", "default-talk", "go"), "")
+        }
+        return text
+      })
+      assert.strictEqual(followed, "one\ntwo\nthree\n")
       assert.strictEqual(yield* log("?tailLines=2"), "two\nthree\n")
       assert.include(yield* log("x"), "no log yet")
     })
