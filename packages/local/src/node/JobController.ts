@@ -3,6 +3,7 @@ import { Clock, Duration, Effect, Layer, Option, Schema, Stream } from "effect"
 import { type Attempt, decideJob, type JobSeen, type JobStatus } from "./decideJob.ts"
 import { seconds } from "./kubeTime.ts"
 import { BoundPod, uidOf } from "./PodObject.ts"
+import { PodFailureRule, podFailure } from "./podFailure.ts"
 
 const optional = Schema.optionalKey
 const Labels = Schema.Record(Schema.String, Schema.String)
@@ -23,18 +24,7 @@ const Job = defineResource({
       activeDeadlineSeconds: Amount,
       ttlSecondsAfterFinished: Amount,
       suspend: optional(Schema.NullOr(Schema.Boolean)),
-      podFailurePolicy: optional(
-        Schema.NullOr(
-          Schema.Struct({
-            rules: Schema.Array(
-              Schema.Struct({
-                action: Schema.String,
-                onPodConditions: optional(Schema.Array(Schema.Struct({ type: Schema.String, status: optional(Schema.String) })))
-              })
-            )
-          })
-        )
-      ),
+      podFailurePolicy: optional(Schema.NullOr(Schema.Struct({ rules: Schema.Array(PodFailureRule) }))),
       template: Schema.Struct({ metadata: optional(Schema.Struct({ labels: optional(Labels), annotations: optional(Labels) })), spec: Schema.Unknown })
     }),
     status: optional(
@@ -77,18 +67,13 @@ const millis = (text: string | null | undefined) => (text === undefined || text 
 const attemptOf = (job: Job, pod: BoundPod): Attempt => {
   const statuses = pod.status?.containerStatuses ?? []
   const finishedAt = Math.max(0, ...statuses.map(({ state }) => millis(state?.terminated?.finishedAt) ?? 0))
-  const ignored = (job.spec.podFailurePolicy?.rules ?? []).some(
-    ({ action, onPodConditions = [] }) =>
-      action === "Ignore" &&
-      onPodConditions.some(({ type, status = "True" }) => pod.status?.conditions?.some((each) => each.type === type && each.status === status))
-  )
   return {
     name: pod.metadata.name,
     phase: pod.status?.phase ?? "Pending",
     deleting: pod.metadata.deletionTimestamp !== undefined,
     restarts: statuses.reduce((sum, { restartCount }) => sum + restartCount, 0),
     ...(finishedAt > 0 ? { finishedAt } : {}),
-    ignored
+    ...podFailure(job.spec.podFailurePolicy?.rules ?? [], pod)
   }
 }
 

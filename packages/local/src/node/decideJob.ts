@@ -12,6 +12,8 @@ export interface Attempt {
   readonly finishedAt?: number
   /** Its failure does not count: the job's failure policy ignores it. */
   readonly ignored: boolean
+  /** Why its failure ends the job, where the failure policy says that it does. */
+  readonly fatal?: string
 }
 
 export interface JobSeen {
@@ -73,6 +75,8 @@ const nextNames = (job: JobSeen, count: number): ReadonlyArray<string> => {
 }
 
 const verdict = (job: JobSeen, failures: number, startedAt: number, now: number) => {
+  const fatal = job.attempts.find((attempt) => attempt.fatal !== undefined)?.fatal
+  if (fatal !== undefined) return { reason: "PodFailurePolicy", message: fatal }
   if (job.activeDeadline !== undefined && now >= startedAt + job.activeDeadline) {
     return { reason: "DeadlineExceeded", message: "Job was active longer than specified deadline" }
   }

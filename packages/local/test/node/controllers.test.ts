@@ -125,6 +125,21 @@ describe("on a local cluster", () => {
   )
 
   onCluster(
+    "a Job whose policy calls an exit code final is not tried again",
+    Effect.gen(function* () {
+      const rules = [{ action: "FailJob", onExitCodes: { containerName: "main", operator: "In", values: [3] } }]
+      yield* startJob("process.exit(3)", { backoffLimit: 6, podFailurePolicy: { rules } })
+      const job = yield* untilJob(has("Failed"))
+      assert.deepInclude(job.status, { failed: 1 })
+      const { name } = (yield* until(yield* firstPod, phase("Failed"))).metadata
+      assert.deepInclude(
+        job.status?.conditions?.find(({ type }) => type === "Failed"),
+        { reason: "PodFailurePolicy", message: `Container main for pod default/${name} failed with exit code 3 matching FailJob rule at index 0` }
+      )
+    })
+  )
+
+  onCluster(
     "a Job past its deadline has its pod ended",
     Effect.gen(function* () {
       yield* startJob(idle, { activeDeadlineSeconds: 1 })

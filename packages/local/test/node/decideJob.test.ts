@@ -54,6 +54,14 @@ describe("decideJob", () => {
     assert.deepStrictEqual(conditions({ ...late, attempts: [attempt(0, "Running")] }, 10_000), ["FailureTarget: DeadlineExceeded"])
     assert.deepStrictEqual(conditions({ ...late, attempts: [failed(0, 1)] }, 10_000), ["FailureTarget: DeadlineExceeded", "Failed: DeadlineExceeded"])
   })
+  it("a failure that its policy calls final ends it at once, however many tries are left, and says why", () => {
+    const seen = { backoffLimit: 6, attempts: [failed(0, 1, { fatal: "exit code 3" })] }
+    assert.deepStrictEqual(conditions(seen, 99_000), ["FailureTarget: PodFailurePolicy", "Failed: PodFailurePolicy"])
+    assert.deepInclude(decideJob({ ...job, ...seen }, 99_000), { create: [] })
+    const beside = { ...seen, parallelism: 2, completions: 2, attempts: [...seen.attempts, attempt(1, "Running")] }
+    assert.deepStrictEqual(conditions(beside, 99_000), ["FailureTarget: PodFailurePolicy"])
+    assert.deepInclude(decideJob({ ...job, ...beside }, 99_000), { create: [], remove: [pod(1)] })
+  })
   it("restarts in place count against the limit", () => {
     assert.deepStrictEqual(conditions({ attempts: [attempt(0, "Running", { restarts: 2 })] }, 0), ["FailureTarget: BackoffLimitExceeded"])
   })
