@@ -30,8 +30,12 @@ const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: string, text:
   [/No available memory for the cache blocks/, "out_of_memory", "The weights leave no memory for the KV cache. Try a larger host class."],
   [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture."],
   [/Cannot find any model weights with/, "weights_missing", "The repository has no weights that the engine can load."],
-  [/Failed to load the tokenizer/, "tokenizer_unreadable", "The engine could not load the repository's tokenizer."],
-  [/tensor|safetensors|its header/i, "weights_incomplete", "The engine could not load the model's tensors."]
+  [/Failed to load the tokenizer|Cannot read tokenizer/, "tokenizer_unreadable", "The engine could not load the repository's tokenizer."],
+  [
+    /tensor|safetensors|its header/i,
+    "weights_incomplete",
+    "The engine could not load the model's tensors. Choose a revision whose weights are those of its configuration."
+  ]
 ]
 
 /**
