@@ -63,7 +63,8 @@ export const booting = (seen: Observation, now: number): Decision => {
   }
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = run.phaseSince + seconds * 1_000
-  if (now >= deadline) return fail("boot_timeout", `The engine was not ready within ${seconds} seconds.`)
+  if (now >= deadline)
+    return fail("boot_timeout", `The engine was not ready within ${seconds} seconds. Try again, or choose a host class that lets it take longer.`)
   const restarted = pod.restarts === 0 ? "" : ` It ended once with code ${pod.lastExit?.code ?? "unknown"} and was started again.`
   return wait(`The engine loads the model.${restarted}`, deadline)
 }
