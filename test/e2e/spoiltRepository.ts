@@ -1,0 +1,30 @@
+import { makeTinyChat } from "@seatrial/engines/sample"
+import { makeRepository } from "@seatrial/local"
+import { Schema } from "effect"
+
+const decodeObject = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json)))
+
+const first: Readonly<Record<string, Uint8Array>> = Object.fromEntries(makeTinyChat({ seed: 7, variant: "first" }))
+const second: Readonly<Record<string, Uint8Array>> = Object.fromEntries(makeTinyChat({ seed: 7, variant: "second" }))
+const { "model.safetensors": _, ...withoutWeights } = first
+
+const config = (more: Readonly<Record<string, Schema.Json>>) => ({
+  "config.json": JSON.stringify({ ...decodeObject(Buffer.from(first["config.json"] ?? []).toString()), ...more })
+})
+
+/** A model that can be served at the tag `good`, and at each other tag is wrong in the way that the tag says. What is wrong with `corrupted` happens on its way. */
+export const spoiltRepository = makeRepository({
+  name: "test/spoilt",
+  commits: [
+    { title: "Good", tag: "good", files: first },
+    { title: "Other weights", tag: "corrupted", files: second },
+    { title: "Tensors that are not those of the configuration", tag: "misfit", files: { ...first, ...config({ intermediate_size: 192 }) } },
+    { title: "Good weights again", tag: "silent", files: { ...first, "README.md": "# An engine that never becomes ready\n" } },
+    {
+      title: "A configuration that names Python of the repository",
+      tag: "remote-code",
+      files: { ...first, ...config({ auto_map: { AutoModelForCausalLM: "modeling.Model" } }), "modeling.py": "raise RuntimeError\n" }
+    },
+    { title: "Pickled weights", tag: "pickled", files: { ...withoutWeights, "pytorch_model.bin": Buffer.from("PK\u0003\u0004 no weights\n") } }
+  ]
+})
