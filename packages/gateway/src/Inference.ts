@@ -218,7 +218,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               Effect.map(Effect.exit(metering.begin(start)), (exit) => {
                 if (Exit.isFailure(exit)) departure.abort("unrecorded")
                 else {
-                  running.add(id, progress)
+                  running.add({ id, orgId: caller.orgId }, progress)
                   stream?.open()
                 }
                 return exit

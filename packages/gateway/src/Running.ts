@@ -1,28 +1,38 @@
-import type { RequestId } from "@seatrial/domain"
+import type { OrgId, RequestId } from "@seatrial/domain"
 import { Metering } from "@seatrial/store"
-import { Effect, Schedule, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { Progress } from "./Progress.ts"
 
-/** The requests under way whose row is committed. Each 5 s their usage so far is written down and their lease renewed, all in the same commits. */
+interface Identity {
+  readonly id: RequestId
+  readonly orgId: OrgId
+}
+
+/**
+ * The requests under way whose row is committed. Each 5 s their usage so far is written down and their lease renewed, all in the same commits; where that fails, it
+ * is tried again after a second, for leases run on.
+ */
 export class Running {
-  readonly #requests = new Map<RequestId, Progress>()
+  readonly #requests = new Map<RequestId, { readonly identity: Identity; readonly progress: Progress }>()
 
   static readonly make: Effect.Effect<Running, never, Metering | Scope.Scope> = Effect.gen(function* () {
     const metering = yield* Metering
     const running = new Running()
-    yield* Effect.suspend(() =>
-      Effect.forEach([...running.#requests], ([id, progress]) => metering.checkpoint(id, progress.usage), { concurrency: "unbounded", discard: true })
-    ).pipe(
-      Effect.catchCause((cause) => Effect.logWarning("checkpoints could not be written", cause)),
-      Effect.delay("5 seconds"),
-      Effect.repeat(Schedule.forever),
-      Effect.forkScoped
+    const checkpoint = Effect.suspend(() =>
+      Effect.forEach(running.#requests.values(), ({ identity, progress }) => metering.checkpoint(identity, progress.usage), {
+        concurrency: "unbounded",
+        discard: true
+      })
     )
+    const untilWritten: Effect.Effect<void> = Effect.catchCause(checkpoint, (cause) =>
+      Effect.logWarning("checkpoints could not be written", cause).pipe(Effect.delay("1 second"), Effect.andThen(untilWritten))
+    )
+    yield* untilWritten.pipe(Effect.delay("5 seconds"), Effect.forever, Effect.forkScoped)
     return running
   })
 
-  add(id: RequestId, progress: Progress) {
-    this.#requests.set(id, progress)
+  add(identity: Identity, progress: Progress) {
+    this.#requests.set(identity.id, { identity, progress })
   }
 
   remove(id: RequestId) {

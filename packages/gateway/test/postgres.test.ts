@@ -5,7 +5,7 @@ import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { answers, chunk, done, type FakeEngine, makeEngine, openStream, type Script, streams, wholeAnswer } from "./fakeEngine.ts"
 import { startGateway } from "./gatewayProcess.ts"
-import { layerStore, makeServing } from "./serving.ts"
+import { layerStore, makeServed } from "./serving.ts"
 import { fetched, type Seen, send, soon } from "./stage.ts"
 
 /** An engine whose health is asked for, too. */
@@ -30,7 +30,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
       const requests = yield* Requests
       const keys = yield* ApiKeys
       const engine = yield* makeEngine(healthy(answers(wholeAnswer("a"))))
-      const { keyId, model, orgId, secret: key } = yield* makeServing("served", engine.url)
+      const { keyId, model, orgId, secret: key } = yield* makeServed("served", engine.url)
       const { address, exited, signal } = yield* startGateway()
       yield* untilRouted(address, key, model)
       const chat = { model, messages: [{ role: "user", content: "hi" }] }
@@ -65,7 +65,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
 
       const unknown = yield* fetched(address, { key, body: { ...chat, model: "served/other" } })
       assert.deepInclude(Option.getOrThrow(yield* requests.find(orgId, idOf(unknown))), { state: "refused", status_code: 404, model: null })
-      const stranger = yield* fetched(address, { key: (yield* makeServing("stranger", engine.url)).secret, body: chat })
+      const stranger = yield* fetched(address, { key: (yield* makeServed("stranger", engine.url)).secret, body: chat })
       assert.strictEqual(stranger.status(), 404)
 
       // Many at once, of which each third dies and each third is left by its caller: as many records as requests, each once and ended.
@@ -101,7 +101,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
       const sql = yield* SqlClient.SqlClient
       const requests = yield* Requests
       const engine = yield* makeEngine(healthy(answers(wholeAnswer("a"))))
-      const { model, orgId, secret: key } = yield* makeServing("killed", engine.url)
+      const { model, orgId, secret: key } = yield* makeServed("killed", engine.url)
       const first = yield* startGateway()
       yield* untilRouted(first.address, key, model)
       engine.script = (call) => openStream(call).write(chunk("a", 1))

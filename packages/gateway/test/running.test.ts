@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Ids, RequestId } from "@seatrial/domain"
+import { Ids, OrgId, RequestId } from "@seatrial/domain"
 import { Metering } from "@seatrial/store"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -10,7 +10,7 @@ it.effect("requests under way have their usage written down every five seconds, 
   const written: Array<readonly [RequestId, number]> = []
   let away = false
   const metering = Layer.mock(Metering)({
-    checkpoint: (id, { output_tokens }) =>
+    checkpoint: ({ id }, { output_tokens }) =>
       Effect.suspend(() => {
         written.push([id, output_tokens])
         return away ? Effect.die("away") : Effect.void
@@ -19,9 +19,10 @@ it.effect("requests under way have their usage written down every five seconds, 
   return Effect.gen(function* () {
     const ids = yield* Ids
     const [first, second] = [yield* ids.make(RequestId), yield* ids.make(RequestId)]
+    const orgId = yield* ids.make(OrgId)
     const running = yield* Running.make
     const progress = new Progress()
-    running.add(first, progress)
+    running.add({ id: first, orgId }, progress)
     progress.sawUsage('{"prompt_tokens":1,"completion_tokens":7}')
     yield* TestClock.adjust("4999 millis")
     assert.deepStrictEqual(written, [])
@@ -31,7 +32,7 @@ it.effect("requests under way have their usage written down every five seconds, 
     yield* TestClock.adjust("5 seconds")
     away = false
     written.length = 0
-    running.add(second, new Progress())
+    running.add({ id: second, orgId }, new Progress())
     progress.sawUsage('{"prompt_tokens":1,"completion_tokens":9}')
     yield* TestClock.adjust("5 seconds")
     assert.deepStrictEqual(written.splice(0), [

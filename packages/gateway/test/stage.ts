@@ -83,7 +83,7 @@ const doubles = (world: World) =>
         begin: (row) => record(world, { _tag: "Begin", row }, () => world.onBegin),
         end: (row) => record(world, { _tag: "End", row }, () => world.onEnd),
         refuse: (row) => record(world, { _tag: "Refuse", row }, () => world.onRefuse),
-        checkpoint: (id, usage) => Effect.sync(() => void world.checkpoints.push({ id, usage })),
+        checkpoint: ({ id }, usage) => Effect.sync(() => void world.checkpoints.push({ id, usage })),
         sweep: Effect.succeed(0)
       })
     )

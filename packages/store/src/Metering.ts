@@ -1,10 +1,19 @@
 import { PgClient } from "@effect/sql-pg"
-import { costMicros, type KeyId, type ModelId, OrgId, Prices, type RequestError, RequestId, type RevisionId, type Usage } from "@seatrial/domain"
-import { Clock, Context, Deferred, Effect, Layer, Schema } from "effect"
-import { SqlSchema } from "effect/sql"
-import { MillisFromDate } from "./columns.ts"
+import type { KeyId, ModelId, OrgId, Prices, RequestError, RequestId, RevisionId, Usage } from "@seatrial/domain"
+import { Context, Data, Deferred, Effect, Layer } from "effect"
 import { groupCommit } from "./GroupCommit.ts"
-import { type CheckpointRow, checkpointStatement, type EndRow, endStatement, type InsertRow, insertStatement, monthsOf } from "./metering/statements.ts"
+import { endRow, tokensOf } from "./metering/endRow.ts"
+import {
+  type CheckpointRow,
+  checkpointStatement,
+  type EndRow,
+  endStatement,
+  type InsertRow,
+  insertStatement,
+  monthsOf,
+  sweptStatement
+} from "./metering/statements.ts"
+import { sweepLost } from "./metering/sweep.ts"
 import { ensurePartitions } from "./Partitions.ts"
 
 export interface RequestStart {
@@ -47,46 +56,8 @@ export interface RequestRefusal {
   readonly error: RequestError
 }
 
-/** How long a running request is believed to be alive without a sign, milliseconds. */
-const leaseMillis = 20_000
-
-/** Requests that one round of the sweep ends. */
-const sweepRound = 500
-
-const LostRow = Schema.Struct({
-  id: RequestId,
-  orgId: OrgId,
-  inputTokens: Schema.NullOr(Schema.Int),
-  outputTokens: Schema.NullOr(Schema.Int),
-  cacheReadTokens: Schema.NullOr(Schema.Int),
-  cacheWriteTokens: Schema.NullOr(Schema.Int),
-  createdAt: MillisFromDate,
-  leaseUntil: MillisFromDate,
-  prices: Prices,
-  hfRevision: Schema.String,
-  engineVersion: Schema.String
-})
-
-const tokensOf = (usage: Usage) => ({
-  inputTokens: usage.input_tokens,
-  outputTokens: usage.output_tokens,
-  cacheReadTokens: usage.cache_read_tokens,
-  cacheWriteTokens: usage.cache_write_tokens
-})
-
-const endRow = (end: RequestEnd): EndRow => ({
-  id: end.id,
-  orgId: end.orgId,
-  statusCode: end.statusCode,
-  ...tokensOf(end.usage),
-  costMicros: costMicros(end.usage, end.receipt.prices),
-  ttftMs: end.ttftMs,
-  latencyMs: end.latencyMs,
-  finishReason: end.finishReason,
-  error: end.error,
-  note: end.note,
-  ...end.receipt
-})
+/** A sweep ended the request before: its gateway had not been heard of for longer than a lease. The record and the receipt say so for good. */
+export class RequestGivenUp extends Data.TaggedError("RequestGivenUp") {}
 
 /** The first row of each id. */
 const firstOfEach = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row> => {
@@ -108,12 +79,15 @@ export class Metering extends Context.Service<
   Metering,
   {
     readonly begin: (start: RequestStart) => Effect.Effect<void>
-    readonly end: (end: RequestEnd) => Effect.Effect<void>
+    readonly end: (end: RequestEnd) => Effect.Effect<void, RequestGivenUp>
     /** Of a request that runs already: its engine turned it away before any work. */
     readonly refuse: (refusal: RequestRefusal) => Effect.Effect<void>
     /** The usage so far, for a request whose gateway may die; also renews its lease. */
-    readonly checkpoint: (id: RequestId, usage: Usage) => Effect.Effect<void>
-    /** Ends running requests whose lease ran out as 500 `gateway_lost`, with their last checkpoint; how many it ended. */
+    readonly checkpoint: (request: { readonly id: RequestId; readonly orgId: OrgId }, usage: Usage) => Effect.Effect<void>
+    /**
+     * Ends running requests whose lease ran out as 500 `gateway_lost`, with their last checkpoint; how many it ended. It ends none before sweeps have followed each
+     * other, of whichever gateway, for a lease's length: after an outage those who live come first.
+     */
     readonly sweep: Effect.Effect<number>
   }
 >()("seatrial/Metering") {
@@ -140,7 +114,19 @@ export class Metering extends Context.Service<
         },
         settled: ({ id }) => beginning.delete(id)
       })
-      const end = yield* groupCommit<EndRow>({ ...lane, commit: (rows) => Effect.asVoid(endStatement(sql, firstOfEach(rows))) })
+      // Ends that found their request swept.
+      const givenUp = new WeakSet<EndRow>()
+      const end = yield* groupCommit<EndRow>({
+        ...lane,
+        commit: Effect.fnUntraced(function* (rows) {
+          const first = firstOfEach(rows)
+          const ended = new Set((yield* endStatement(sql, first)).map(({ id }) => id))
+          const left = first.filter(({ id }) => !ended.has(id))
+          if (left.length === 0) return
+          const swept = new Set((yield* sweptStatement(sql, left)).map(({ id }) => id))
+          for (const row of rows) if (swept.has(row.id)) givenUp.add(row)
+        })
+      })
       const checkpoint = yield* groupCommit<CheckpointRow>({
         ...lane,
         // One at a time, so that an older checkpoint never comes after a newer one.
@@ -157,76 +143,24 @@ export class Metering extends Context.Service<
         return Effect.andThen(hand(row, committed), Deferred.await(committed))
       }
 
-      const findLost = SqlSchema.findAll({
-        Request: Schema.Finite,
-        Result: LostRow,
-        execute: (now) => sql`
-          SELECT q.id, q.org_id AS "orgId", q.input_tokens AS "inputTokens", q.output_tokens AS "outputTokens", q.cache_read_tokens AS "cacheReadTokens",
-            q.cache_write_tokens AS "cacheWriteTokens", q.created_at AS "createdAt", q.lease_until AS "leaseUntil",
-            json_build_object(
-              'input_micros_per_mtok', coalesce(r.input_micros_per_mtok, 0)::text,
-              'output_micros_per_mtok', coalesce(r.output_micros_per_mtok, 0)::text,
-              'cache_read_micros_per_mtok', coalesce(r.cache_read_micros_per_mtok, 0)::text,
-              'cache_write_micros_per_mtok', coalesce(r.cache_write_micros_per_mtok, 0)::text) AS prices,
-            coalesce(r.hf_revision, 'unknown') AS "hfRevision", coalesce(r.engine_version, 'unknown') AS "engineVersion"
-          FROM requests q LEFT JOIN revisions r ON r.org_id = q.org_id AND r.id = q.revision_id
-          WHERE q.state = 'running' AND q.lease_until <= ${new Date(now)} ORDER BY q.id LIMIT ${sweepRound}`
-      })
-      const sweep = Effect.gen(function* () {
-        const now = yield* Clock.currentTimeMillis
-        let ended = 0
-        while (true) {
-          const lost = yield* findLost(now)
-          if (lost.length === 0) return ended
-          const rows = lost.map((row) => {
-            const usage = {
-              input_tokens: row.inputTokens ?? 0,
-              output_tokens: row.outputTokens ?? 0,
-              cache_read_tokens: row.cacheReadTokens,
-              cache_write_tokens: row.cacheWriteTokens
-            }
-            return endRow({
-              id: row.id,
-              orgId: row.orgId,
-              statusCode: 500,
-              usage,
-              ttftMs: null,
-              // Until its gateway's last sign of life.
-              latencyMs: Math.max(0, row.leaseUntil - leaseMillis - row.createdAt),
-              finishReason: null,
-              error: { code: "gateway_lost", message: "The gateway that served the request was lost.", param: null },
-              note:
-                row.inputTokens === null
-                  ? "The gateway was lost before it counted any usage."
-                  : "The gateway was lost; the usage is its last count, a lower bound.",
-              receipt: { prices: row.prices, hfRevision: row.hfRevision, engineVersion: row.engineVersion }
-            })
-          })
-          ended += (yield* endStatement(sql, rows, now)).length
-          if (lost.length < sweepRound) return ended
-        }
-      })
-
       return Metering.of({
         begin: Effect.fnUntraced(function* (start) {
-          const now = yield* Clock.currentTimeMillis
           const committed = Deferred.makeUnsafe<void>()
           beginning.set(start.id, committed)
-          yield* insert(
-            { ...start, state: "running", statusCode: null, costMicros: null, latencyMs: null, error: null, leaseUntil: now + leaseMillis },
-            committed
-          ).pipe(Effect.onInterrupt(() => Effect.sync(() => beginning.delete(start.id))))
+          yield* insert({ ...start, state: "running", statusCode: null, costMicros: null, latencyMs: null, error: null }, committed).pipe(
+            Effect.onInterrupt(() => Effect.sync(() => beginning.delete(start.id)))
+          )
           yield* Deferred.await(committed)
         }),
-        end: (ending) => Effect.andThen(begun(ending.id), write(end, endRow(ending))),
-        refuse: (refusal) =>
-          Effect.andThen(begun(refusal.id), write(insert, { ...refusal, state: "refused", revisionId: null, costMicros: 0n, leaseUntil: null })),
-        checkpoint: Effect.fnUntraced(function* (id, usage) {
-          yield* begun(id)
-          const now = yield* Clock.currentTimeMillis
-          yield* write(checkpoint, { id, ...tokensOf(usage), leaseUntil: now + leaseMillis })
+        end: Effect.fnUntraced(function* (ending) {
+          yield* begun(ending.id)
+          const row = endRow(ending)
+          yield* write(end, row)
+          if (givenUp.has(row)) return yield* new RequestGivenUp()
         }),
-        sweep: Effect.orDie(sweep).pipe(Effect.withSpan("Metering.sweep"))
+        refuse: (refusal) => Effect.andThen(begun(refusal.id), write(insert, { ...refusal, state: "refused", revisionId: null, costMicros: 0n })),
+        checkpoint: ({ id, orgId }, usage) => Effect.andThen(begun(id), write(checkpoint, { id, orgId, ...tokensOf(usage) })),
+        sweep: Effect.orDie(sweepLost(sql)).pipe(Effect.withSpan("Metering.sweep"))
       })
     })
   )

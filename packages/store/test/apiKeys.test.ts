@@ -6,8 +6,8 @@ import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import { ApiKeys, type Caller, Organizations } from "../src/index.ts"
 import { KeyCache } from "../src/KeyCache.ts"
-import { makeTestDatabase } from "../src/testing.ts"
-import { layerApi, makeCaller } from "./stage.ts"
+import { makeCaller, makeTestDatabase } from "../src/testing.ts"
+import { layerApi } from "./stage.ts"
 
 /** A second process on the same database. */
 const another = Effect.gen(function* () {

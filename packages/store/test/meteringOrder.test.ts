@@ -1,12 +1,10 @@
 import { PgClient } from "@effect/sql-pg"
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, layer } from "@effect/vitest"
 import { Ids, idMillis, RequestId, zeroPrices } from "@seatrial/domain"
-import { Deferred, Effect, Exit, Fiber, Option } from "effect"
-import { SqlError, UnknownError } from "effect/sql/SqlError"
-import { TestClock } from "effect/testing"
-import { groupCommit } from "../src/GroupCommit.ts"
+import { Deferred, Effect, Fiber, Option } from "effect"
 import { Deployments, Metering, type RequestEnd, type RequestStart, Requests, Runs } from "../src/index.ts"
-import { layerStore, makeCaller, makeServing, newModel, soon, walk } from "./stage.ts"
+import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
+import { layerStore, soon } from "./stage.ts"
 
 const makeRequests = Effect.fnUntraced(function* (slug: string, count: number) {
   const ids = yield* Ids
@@ -117,35 +115,5 @@ layer(layerStore, { excludeTestServices: true })("in whatever order the database
       const run = Option.getOrThrow(yield* runs.observe(id))
       assert.deepStrictEqual([run.phase, run.activeRevisionId], ["cancelled", null])
     })
-  )
-})
-
-describe("groupCommit", () => {
-  it.effect("tries a lost connection again for a while, and a refused row not at all", () =>
-    Effect.gen(function* () {
-      const failure = (code: string) => new SqlError({ reason: new UnknownError({ cause: Object.assign(new Error(code), { code }) }) })
-      let attempts = 0
-      const hand = yield* groupCommit<string>({
-        batch: 10,
-        committers: 1,
-        capacity: 10,
-        commit: ([code]) =>
-          Effect.suspend(() => {
-            attempts++
-            return attempts < 4 && code !== undefined ? Effect.fail(failure(code)) : Effect.void
-          })
-      })
-      const write = Effect.fnUntraced(function* (code: string) {
-        attempts = 0
-        const committed = Deferred.makeUnsafe<void>()
-        const fibre = yield* Effect.forkChild(Effect.exit(Effect.andThen(hand(code, committed), Deferred.await(committed))), { startImmediately: true })
-        yield* TestClock.adjust("1 second")
-        return yield* Fiber.join(fibre)
-      })
-      assert.isTrue(Exit.isSuccess(yield* write("57P01")))
-      assert.strictEqual(attempts, 4)
-      assert.isTrue(Exit.isFailure(yield* write("22003")))
-      assert.strictEqual(attempts, 1)
-    }).pipe(Effect.scoped)
   )
 })

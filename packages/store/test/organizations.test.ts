@@ -3,7 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Ids, RequestId, zeroPrices } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Metering, Organizations, Requests } from "../src/index.ts"
-import { layerStore, makeCaller, makeServing } from "./stage.ts"
+import { makeCaller, makeServing } from "../src/testing.ts"
+import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("Organizations", (it) => {
   it.effect("a name is given once, also to two who ask at the same time", () =>

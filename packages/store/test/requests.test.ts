@@ -6,7 +6,8 @@ import type { Statement } from "effect/sql"
 import { type Page, type Position, type RequestQuery, Requests } from "../src/index.ts"
 import { ensurePartitions } from "../src/Partitions.ts"
 import { findStatement, listStatement } from "../src/requests/statements.ts"
-import { layerStore, makeCaller } from "./stage.ts"
+import { makeCaller } from "../src/testing.ts"
+import { layerStore } from "./stage.ts"
 
 const start = Date.UTC(2026, 0, 31, 23, 59, 58)
 const statuses = [200, 302, 404, 429, 499, 500, 503]

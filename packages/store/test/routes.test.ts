@@ -2,7 +2,8 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Option, Queue, Stream } from "effect"
 import { Deployments, Organizations, Routes, Runs, type UnprovenEndpoint } from "../src/index.ts"
-import { layerStore, makeCaller, makeServing, newModel, soon, walk } from "./stage.ts"
+import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
+import { layerStore, soon } from "./stage.ts"
 
 const endpoint = (name: string) => ({ url: `http://127.0.0.1:80${name.length}${name.charCodeAt(0)}`, pod: `pod-${name}` })
 

@@ -1,9 +1,10 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { canEnter, DeploymentDetail, DeploymentId, isFinished, maxRequeues, Phase, workingPhases } from "@seatrial/domain"
-import { Effect, Fiber, Option, Queue, Redacted, Schema, Stream } from "effect"
+import { Effect, Option, Redacted, Schema } from "effect"
 import { Deployments, HubConnections, Runs } from "../src/index.ts"
-import { checks, estimate, facts, layerStore, makeCaller, makeServing, newModel, settings, soon, walk } from "./stage.ts"
+import { checks, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
+import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
   it.effect("a run is observed whole, and its detail is the contract's", () =>
@@ -59,30 +60,6 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
           ["screening", cancelled ? "cancelled" : "failed"]
         )
         assert.strictEqual(detail.failure_detail, failed ? "access_required: gated" : null)
-      }
-    })
-  )
-
-  it.effect("of a cancel and an activation that race, exactly one wins", () =>
-    Effect.gen(function* () {
-      const deployments = yield* Deployments
-      const runs = yield* Runs
-      const { caller } = yield* makeCaller("race-activate")
-      const { orgId } = caller
-      for (let round = 0; round < 5; round++) {
-        const { id } = yield* deployments.create(newModel(caller, `k${round}`, `m${round}`))
-        yield* walk(caller, id, "activating")
-        const [cancelled, activated] = yield* Effect.all(
-          [
-            Effect.match(deployments.cancel(orgId, id, caller.userId), { onFailure: () => false, onSuccess: () => true }),
-            runs.activate({ id, orgId, from: "activating" })
-          ],
-          { concurrency: "unbounded" }
-        )
-        assert.notStrictEqual(cancelled, activated)
-        const run = Option.getOrThrow(yield* runs.observe(id))
-        assert.strictEqual(run.activeRevisionId !== null, activated)
-        assert.strictEqual(run.revision?.status, activated ? "active" : "draft")
       }
     })
   )
@@ -187,136 +164,11 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
     })
   )
 
-  it.effect("an activation supersedes the earlier revision, freezes the verification and is audited", () =>
+  it.effect("the hub token is that of whoever started the run", () =>
     Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      const deployments = yield* Deployments
-      const runs = yield* Runs
-      const { caller } = yield* makeCaller("supersede")
-      const { orgId } = caller
-      const first = yield* makeServing(caller, "k1")
-      const { id } = yield* deployments.create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId: first.modelId, ref: null } }))
-      yield* walk(caller, id, "activating")
-      assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).activeRevisionId, first.revisionId)
-      assert.isTrue(yield* runs.activate({ id, orgId, from: "activating" }))
-      assert.isFalse(yield* runs.activate({ id, orgId, from: "activating" }))
-      const run = Option.getOrThrow(yield* runs.observe(id))
-      assert.deepStrictEqual([run.phase, run.revision?.status, run.activeRevisionId], ["activated", "active", run.revision?.id])
-      assert.strictEqual(Option.getOrThrow(yield* runs.observe(first.operation.id)).revision?.status, "superseded")
-      const rows = yield* sql`
-        SELECT verification, actor_kind, a.before, a.after ->> 'revision_id' AS after FROM revisions r, audit_events a
-        WHERE r.org_id = ${orgId} AND r.id = ${run.revision?.id} AND a.org_id = ${orgId} AND a.action = 'activated'
-        ORDER BY a.created_at DESC, a.id DESC LIMIT 1`
-      assert.deepStrictEqual<unknown>(rows, [
-        {
-          verification: { checks: checks.checks, outputFingerprints: checks.fingerprints, fingerprintCard: checks.fingerprint_card },
-          actor_kind: "system",
-          before: { revision_id: first.revisionId },
-          after: run.revision?.id
-        }
-      ])
-      assert.isNotNull(Option.getOrThrow(yield* deployments.find(orgId, id)).revision?.verified_at)
-    })
-  )
-
-  it.effect("a run that is not to serve ends verified, and changes nothing that serves", () =>
-    Effect.gen(function* () {
-      const deployments = yield* Deployments
-      const runs = yield* Runs
-      const { caller } = yield* makeCaller("candidate")
-      const { orgId } = caller
-      const first = yield* makeServing(caller, "k1")
-      const target = { _tag: "Redeploy", modelId: first.modelId, ref: null } as const
-      const { id } = yield* deployments.create(newModel(caller, "k2", "", { target, serve: false }))
-      yield* walk(caller, id, "benchmarking")
-      assert.isTrue(yield* runs.activate({ id, orgId, from: "benchmarking" }))
-      const run = Option.getOrThrow(yield* runs.observe(id))
-      assert.deepStrictEqual([run.phase, run.revision?.status, run.activeRevisionId], ["activated", "draft", first.revisionId])
-      assert.isNotNull(Option.getOrThrow(yield* deployments.find(orgId, id)).revision?.verified_at)
-      const serving = yield* deployments.create(newModel(caller, "k3", "", { target }))
-      yield* walk(caller, serving.id, "benchmarking")
-      assert.isFalse(yield* runs.activate({ id: serving.id, orgId, from: "benchmarking" }))
-    })
-  )
-
-  it.effect("nothing serves whose checks did not pass", () =>
-    Effect.gen(function* () {
-      const deployments = yield* Deployments
-      const runs = yield* Runs
-      const { caller } = yield* makeCaller("unchecked")
-      const { id } = yield* deployments.create(newModel(caller, "k"))
-      yield* walk(caller, id, "activating", { ...checks, passed: false })
-      const exit = yield* Effect.exit(runs.activate({ id, orgId: caller.orgId, from: "activating" }))
-      assert.strictEqual(exit._tag, "Failure")
-      assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).phase, "activating")
-    })
-  )
-
-  it.effect("a newer run of a model waits for the older one, and live has what needs work until it is released", () =>
-    Effect.gen(function* () {
-      const deployments = yield* Deployments
-      const runs = yield* Runs
-      const { caller } = yield* makeCaller("live")
-      const { orgId } = caller
-      const older = yield* deployments.create(newModel(caller, "k1"))
-      const target = { _tag: "Redeploy", modelId: older.modelId, ref: null } as const
-      const between = yield* deployments.create(newModel(caller, "k2", "", { target }))
-      const newer = yield* deployments.create(newModel(caller, "k3", "", { target }))
-      const [first, second, third] = [older.id, between.id, newer.id].toSorted()
-      if (first === undefined || second === undefined || third === undefined) return assert.fail()
-      assert.strictEqual(Option.getOrThrow(yield* runs.observe(third)).olderRun, first)
-      yield* deployments.cancel(orgId, first, caller.userId)
-      assert.strictEqual(Option.getOrThrow(yield* runs.observe(third)).olderRun, second)
-      const mine = Effect.map(runs.live, (all) => [first, second, third].filter((id) => all.includes(id)))
-      assert.deepStrictEqual(yield* mine, [first, second, third])
-      yield* runs.release(first, orgId)
-      yield* runs.release(second, orgId)
-      assert.deepStrictEqual(yield* mine, [second, third])
-      const served = yield* makeServing(caller, "k4", "served")
-      yield* runs.release(served.operation.id, orgId)
-      assert.include(yield* runs.live, served.operation.id)
-    })
-  )
-
-  it.effect("changes tell of creates, cancels and steps, and after a lost connection of everything that is live", () =>
-    Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      const deployments = yield* Deployments
-      const runs = yield* Runs
-      const { caller } = yield* makeCaller("changes")
-      const heard = yield* Queue.unbounded<DeploymentId>()
-      const missed = yield* deployments.create(newModel(caller, "k0", "m0"))
-      const fibre = yield* Effect.forkChild(Stream.runForEach(runs.changes, (id) => Queue.offer(heard, id)))
-      const hear = Effect.fnUntraced(function* (expected: DeploymentId) {
-        while ((yield* Queue.take(heard)) !== expected);
-      })
-      yield* hear(missed.id)
-      const made = yield* deployments.create(newModel(caller, "k1", "m1"))
-      yield* hear(made.id)
-      yield* runs.enter({ id: made.id, orgId: caller.orgId, from: "screening", to: "materializing", reason: "Test" })
-      yield* hear(made.id)
-      yield* soon(Effect.map(sql`SELECT 1 FROM outbox WHERE deployment_id = ${made.id}`, (rows) => rows.length === 0))
-      yield* sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN "deployments"'`
-      yield* hear(made.id)
-      yield* deployments.cancel(caller.orgId, made.id, caller.userId)
-      yield* hear(made.id)
-      yield* Fiber.interrupt(fibre)
-    })
-  )
-
-  it.effect("needed commits are those of unfinished and of serving runs; the hub token is the starter's", () =>
-    Effect.gen(function* () {
-      const deployments = yield* Deployments
       const runs = yield* Runs
       const connections = yield* HubConnections
-      const { caller, user } = yield* makeCaller("needed")
-      const { id } = yield* deployments.create(newModel(caller, "k"))
-      const needed = { repo: "seatrial/needed", commit: facts.commit }
-      const needs = Effect.map(runs.neededCommits, (all) => all.some(({ repo }) => repo === needed.repo))
-      yield* runs.recordScreening({ id, orgId: caller.orgId, facts: { ...facts, ...needed }, settings, engineVersion: "reference-1", estimate })
-      assert.isTrue(yield* needs)
-      yield* deployments.cancel(caller.orgId, id, caller.userId)
-      assert.isFalse(yield* needs)
+      const { caller, user } = yield* makeCaller("token")
       assert.isTrue(Option.isNone(yield* runs.hubToken(caller.orgId, user.id)))
       yield* connections.set(caller.orgId, user.id, Redacted.make("hub-token"))
       assert.strictEqual(Redacted.value(Option.getOrThrow(yield* runs.hubToken(caller.orgId, user.id))), "hub-token")

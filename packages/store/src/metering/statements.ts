@@ -18,8 +18,6 @@ export interface InsertRow {
   readonly costMicros: bigint | null
   readonly latencyMs: number | null
   readonly error: RequestError | null
-  /** Unix milliseconds. */
-  readonly leaseUntil: number | null
 }
 
 /** How a request ended, with what its receipt freezes. */
@@ -44,18 +42,27 @@ export interface EndRow {
 
 export interface CheckpointRow {
   readonly id: string
+  readonly orgId: string
   readonly inputTokens: number
   readonly outputTokens: number
   readonly cacheReadTokens: number | null
   readonly cacheWriteTokens: number | null
-  readonly leaseUntil: number
 }
+
+/** How long a running request is believed to be alive without a sign, milliseconds. */
+export const leaseMillis = 20_000
+
+// Leases begin and are over by the database's clock alone: the gateways' own may differ.
+const lease = `interval '${leaseMillis} milliseconds'`
 
 /** One column of all rows as an array parameter. */
 const column =
   <Row>(rows: ReadonlyArray<Row>) =>
   (oid: number, valueOf: (row: Row) => unknown) =>
     Result.getOrThrow(PgTypes.array(rows.map(valueOf), oid))
+
+/** The error code of a request whose gateway was lost. */
+export const gatewayLost = "gateway_lost"
 
 const { bool, float8, int4, int8, text: textOid, timestamptz } = PgTypes.OID
 
@@ -75,7 +82,7 @@ export const insertStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
   return sql`
     INSERT INTO requests (org_id, created_at, id, state, model_id, model, revision_id, api_key_id, endpoint, status_code, cost_micros, latency_ms, streamed,
       error_code, error_message, error_param, lease_until)
-    SELECT * FROM unnest(
+    SELECT given.*, CASE given.state WHEN 'running' THEN now() + ${sql.literal(lease)} END FROM unnest(
       ${of(textOid, ({ orgId }) => orgId)},
       ${of(timestamptz, createdAt)},
       ${of(textOid, ({ id }) => id)},
@@ -91,23 +98,25 @@ export const insertStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
       ${of(bool, ({ streamed }) => streamed)},
       ${of(textOid, ({ error }) => clean(error?.code))},
       ${of(textOid, ({ error }) => clean(error?.message))},
-      ${of(textOid, ({ error }) => clean(error?.param))},
-      ${of(timestamptz, ({ leaseUntil }) => leaseUntil)})
+      ${of(textOid, ({ error }) => clean(error?.param))}
+    ) AS given (org_id, created_at, id, state, model_id, model, revision_id, api_key_id, endpoint, status_code, cost_micros, latency_ms, streamed,
+      error_code, error_message, error_param)
     ON CONFLICT (org_id, created_at, id) DO UPDATE SET state = 'refused', status_code = excluded.status_code, cost_micros = excluded.cost_micros,
       latency_ms = excluded.latency_ms, error_code = excluded.error_code, error_message = excluded.error_message, error_param = excluded.error_param,
       input_tokens = NULL, output_tokens = NULL, cache_read_tokens = NULL, cache_write_tokens = NULL, lease_until = NULL
     WHERE requests.state = 'running' AND excluded.state = 'refused'`
 }
 
-/**
- * Ends requests that still run and writes their receipts, in one statement; the others it leaves alone. With `leaseEndedBy`, Unix milliseconds, only those whose
- * lease is over. The bounds on `created_at` keep it to the partitions concerned.
- */
-export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, leaseEndedBy?: number): Statement.Statement<object> => {
-  const of = column(rows)
+/** The bounds that keep a statement to the partitions of the rows concerned. */
+const within = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: string }>): Statement.Fragment => {
   const times = rows.map(createdAt)
-  const lease = leaseEndedBy === undefined ? sql`` : sql`AND r.lease_until <= ${new Date(leaseEndedBy)}`
-  return sql`
+  return sql`r.created_at BETWEEN ${new Date(Math.min(...times))} AND ${new Date(Math.max(...times))}`
+}
+
+/** Ends requests that still run and writes their receipts, in one statement; the others it leaves alone. `lost`: only those whose lease is over. */
+export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, lost = false): Statement.Statement<{ readonly id: string }> => {
+  const of = column(rows)
+  return sql<{ readonly id: string }>`
     WITH given AS (
       SELECT * FROM unnest(
         ${of(textOid, ({ orgId }) => orgId)},
@@ -142,7 +151,7 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
         error_message = given.error_message, error_param = given.error_param, lease_until = NULL
       FROM given
       WHERE r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND r.state = 'running'
-        AND r.created_at BETWEEN ${new Date(Math.min(...times))} AND ${new Date(Math.max(...times))} ${lease}
+        AND ${within(sql, rows)} ${lost ? sql`AND r.lease_until <= now()` : sql``}
       RETURNING r.*
     )
     INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
@@ -152,25 +161,58 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
       ended.status_code, ended.finish_reason, ended.input_tokens, ended.output_tokens, ended.cache_read_tokens, ended.cache_write_tokens, given.input_price,
       given.output_price, given.cache_read_price, given.cache_write_price, ended.cost_micros, ended.ttft_ms, ended.latency_ms, given.note
     FROM ended JOIN given ON given.org_id = ended.org_id AND given.id = ended.id
-    RETURNING request_id`
+    RETURNING request_id AS id`
 }
 
-/** Writes the usage so far and renews the lease. By id alone, which is the gateway's own and no caller's: running requests have an index for it. */
+/** Those of the requests that a sweep has ended. */
+export const sweptStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>): Statement.Statement<{ readonly id: string }> => {
+  const of = column(rows)
+  return sql<{ readonly id: string }>`
+    SELECT r.id FROM requests r
+    JOIN unnest(${of(textOid, ({ orgId }) => orgId)}, ${of(timestamptz, createdAt)}, ${of(textOid, ({ id }) => id)}) AS given (org_id, created_at, id)
+      ON r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id
+    WHERE r.error_code = ${gatewayLost} AND ${within(sql, rows)}`
+}
+
+/** Writes the usage so far and renews the lease. */
 export const checkpointStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<CheckpointRow>): Statement.Statement<object> => {
   const of = column(rows)
-  const times = rows.map(createdAt)
   return sql`
     UPDATE requests r SET input_tokens = given.input_tokens, output_tokens = given.output_tokens, cache_read_tokens = given.cache_read_tokens,
-      cache_write_tokens = given.cache_write_tokens, lease_until = given.lease_until
+      cache_write_tokens = given.cache_write_tokens, lease_until = now() + ${sql.literal(lease)}
     FROM unnest(
+      ${of(textOid, ({ orgId }) => orgId)},
       ${of(timestamptz, createdAt)},
       ${of(textOid, ({ id }) => id)},
       ${of(int4, ({ inputTokens }) => inputTokens)},
       ${of(int4, ({ outputTokens }) => outputTokens)},
       ${of(int4, ({ cacheReadTokens }) => cacheReadTokens)},
-      ${of(int4, ({ cacheWriteTokens }) => cacheWriteTokens)},
-      ${of(timestamptz, ({ leaseUntil }) => leaseUntil)}
-    ) AS given (created_at, id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, lease_until)
-    WHERE r.state = 'running' AND r.id = given.id AND r.created_at = given.created_at
-      AND r.created_at BETWEEN ${new Date(Math.min(...times))} AND ${new Date(Math.max(...times))}`
+      ${of(int4, ({ cacheWriteTokens }) => cacheWriteTokens)}
+    ) AS given (org_id, created_at, id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens)
+    WHERE r.state = 'running' AND r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND ${within(sql, rows)}`
 }
+
+/**
+ * Some requests whose lease is over; none before gateways have looked, with no gap of half a lease, for a whole one. A gap means that the database was away, or its
+ * clock leapt: whoever lives must have had time to say so.
+ */
+export const lostStatement = (sql: PgClient.PgClient, limit: number): Statement.Statement<object> => sql`
+  WITH watched AS (
+    INSERT INTO request_sweeps AS s (since, seen) VALUES (now(), now())
+    ON CONFLICT (singleton) DO UPDATE SET seen = excluded.seen,
+      since = CASE WHEN excluded.seen BETWEEN s.seen - ${sql.literal(lease)} / 2 AND s.seen + ${sql.literal(lease)} / 2 THEN s.since ELSE excluded.seen END
+    RETURNING since
+  )
+  SELECT q.id, q.org_id AS "orgId", q.input_tokens AS "inputTokens", q.output_tokens AS "outputTokens", q.cache_read_tokens AS "cacheReadTokens",
+    q.cache_write_tokens AS "cacheWriteTokens", q.created_at AS "createdAt", q.lease_until AS "leaseUntil",
+    json_build_object(
+      'input_micros_per_mtok', coalesce(r.input_micros_per_mtok, 0)::text,
+      'output_micros_per_mtok', coalesce(r.output_micros_per_mtok, 0)::text,
+      'cache_read_micros_per_mtok', coalesce(r.cache_read_micros_per_mtok, 0)::text,
+      'cache_write_micros_per_mtok', coalesce(r.cache_write_micros_per_mtok, 0)::text) AS prices,
+    coalesce(r.hf_revision, 'unknown') AS "hfRevision", coalesce(r.engine_version, 'unknown') AS "engineVersion"
+  FROM watched
+  JOIN requests q ON q.state = 'running' AND q.lease_until <= now()
+  LEFT JOIN revisions r ON r.org_id = q.org_id AND r.id = q.revision_id
+  WHERE watched.since <= now() - ${sql.literal(lease)}
+  ORDER BY q.id LIMIT ${limit}`

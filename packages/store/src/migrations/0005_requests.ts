@@ -72,6 +72,14 @@ export const requests = Effect.gen(function* () {
       PRIMARY KEY (org_id, created_at, request_id)
     ) PARTITION BY RANGE (created_at)`
 
+  // Since when gateways have looked for lost requests without a gap: one row, on the database's clock like the leases.
+  yield* sql`
+    CREATE TABLE request_sweeps (
+      singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+      since timestamptz(3) NOT NULL,
+      seen timestamptz(3) NOT NULL
+    )`
+
   // There is no default partition: rows in one would forbid the partition that they belong to. A partition is made apart and then attached, which does not
   // block those who read and write its siblings; one whose table is there already is left alone.
   yield* sql`

@@ -1,0 +1,58 @@
+import type { PgClient } from "@effect/sql-pg"
+import { OrgId, Prices, RequestId } from "@seatrial/domain"
+import { Effect, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { MillisFromDate } from "../columns.ts"
+import { endRow } from "./endRow.ts"
+import { type EndRow, endStatement, gatewayLost, leaseMillis, lostStatement } from "./statements.ts"
+
+/** Requests that one round of the sweep ends. */
+const sweepRound = 500
+
+const LostRow = Schema.Struct({
+  id: RequestId,
+  orgId: OrgId,
+  inputTokens: Schema.NullOr(Schema.Int),
+  outputTokens: Schema.NullOr(Schema.Int),
+  cacheReadTokens: Schema.NullOr(Schema.Int),
+  cacheWriteTokens: Schema.NullOr(Schema.Int),
+  createdAt: MillisFromDate,
+  leaseUntil: MillisFromDate,
+  prices: Prices,
+  hfRevision: Schema.String,
+  engineVersion: Schema.String
+})
+
+const lostEnd = (row: typeof LostRow.Type): EndRow =>
+  endRow({
+    id: row.id,
+    orgId: row.orgId,
+    statusCode: 500,
+    usage: {
+      input_tokens: row.inputTokens ?? 0,
+      output_tokens: row.outputTokens ?? 0,
+      cache_read_tokens: row.cacheReadTokens,
+      cache_write_tokens: row.cacheWriteTokens
+    },
+    ttftMs: null,
+    // Until its gateway's last sign of life.
+    latencyMs: Math.max(0, row.leaseUntil - leaseMillis - row.createdAt),
+    finishReason: null,
+    error: { code: gatewayLost, message: "The gateway that served the request was lost.", param: null },
+    note: row.inputTokens === null ? "The gateway was lost before it counted any usage." : "The gateway was lost; the usage is its last count, a lower bound.",
+    receipt: { prices: row.prices, hfRevision: row.hfRevision, engineVersion: row.engineVersion }
+  })
+
+/** Ends the requests of gateways that are not heard of any more; how many. */
+export const sweepLost = (sql: PgClient.PgClient) => {
+  const findLost = SqlSchema.findAll({ Request: Schema.Void, Result: LostRow, execute: () => lostStatement(sql, sweepRound) })
+  return Effect.gen(function* () {
+    let ended = 0
+    while (true) {
+      const lost = yield* findLost()
+      // One that gives a sign of life meanwhile is left alone.
+      if (lost.length > 0) ended += (yield* endStatement(sql, lost.map(lostEnd), true)).length
+      if (lost.length < sweepRound) return ended
+    }
+  })
+}

@@ -1,0 +1,3 @@
+export * from "./testing/servingModel.ts"
+export * from "./testing/testDatabase.ts"
+export * from "./testing/trialRecords.ts"

@@ -1,0 +1,56 @@
+import { type CheckReport, Commit, type Fit, type RepositoryFacts, type ServingSettings } from "@seatrial/domain"
+
+// What a run of a tiny model records on its way, for tests that need one.
+
+export const facts: RepositoryFacts = {
+  repo: "seatrial/tiny-chat",
+  ref: "main",
+  commit: Commit.make("0123456789abcdef0123456789abcdef01234567"),
+  license: "apache-2.0",
+  gated: false,
+  files: [{ path: "model.safetensors", size: 1_000, blob_id: "b".repeat(40), sha256: "c".repeat(64) }],
+  config: {
+    architecture: "LlamaForCausalLM",
+    model_type: "llama",
+    num_layers: 2,
+    hidden_size: 64,
+    num_attention_heads: 4,
+    num_kv_heads: 2,
+    head_dim: 16,
+    vocab_size: 1_000,
+    native_context: 2_048,
+    sliding_window: null,
+    dtype: "float32",
+    quantization: "none"
+  },
+  weights_bytes: 4_000_000_000,
+  parameters: 1_000_000,
+  chat_template: "{{ messages }}"
+}
+export const settings: ServingSettings = { runtime: "reference", host_class: "cpu-small", max_context: 2_048, kv_cache_dtype: "auto" }
+export const estimate: Fit = {
+  verdict: "fits",
+  host_class: "cpu-small",
+  gpu_pool: "Simulated-GPU",
+  gpu_count: 1,
+  gpu_memory_bytes: 8_589_934_592,
+  weights_bytes: 4_000_000_000,
+  kv_cache_bytes: 1_000_000,
+  kv_bytes_per_token: 512,
+  overhead_bytes: { low: 1, high: 2 },
+  headroom_bytes: { low: 3, high: 4 },
+  max_context: 2_048,
+  concurrent_sequences: 1,
+  calibrated: false
+}
+export const checks: CheckReport = {
+  suite: "trial",
+  suite_version: 1,
+  passed: true,
+  checks: [
+    { name: "answers", passed: true },
+    { name: "greedy", passed: true, detail: "same=3" }
+  ],
+  fingerprints: [{ prompt: "p1", sha256: "d".repeat(64) }],
+  fingerprint_card: "Simulated-GPU x1"
+}

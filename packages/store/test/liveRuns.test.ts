@@ -1,0 +1,61 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import type { DeploymentId } from "@seatrial/domain"
+import { Effect, Fiber, Option, Queue, Stream } from "effect"
+import { Deployments, Runs } from "../src/index.ts"
+import { makeCaller, makeServing, newModel } from "../src/testing.ts"
+import { layerStore, soon } from "./stage.ts"
+
+layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => {
+  it.effect("a newer run of a model waits for the older one, and live has what needs work until it is released", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("live")
+      const { orgId } = caller
+      const older = yield* deployments.create(newModel(caller, "k1"))
+      const target = { _tag: "Redeploy", modelId: older.modelId, ref: null } as const
+      const between = yield* deployments.create(newModel(caller, "k2", "", { target }))
+      const newer = yield* deployments.create(newModel(caller, "k3", "", { target }))
+      const [first, second, third] = [older.id, between.id, newer.id].toSorted()
+      if (first === undefined || second === undefined || third === undefined) return assert.fail()
+      assert.strictEqual(Option.getOrThrow(yield* runs.observe(third)).olderRun, first)
+      yield* deployments.cancel(orgId, first, caller.userId)
+      assert.strictEqual(Option.getOrThrow(yield* runs.observe(third)).olderRun, second)
+      const mine = Effect.map(runs.live, (all) => [first, second, third].filter((id) => all.includes(id)))
+      assert.deepStrictEqual(yield* mine, [first, second, third])
+      yield* runs.release(first, orgId)
+      yield* runs.release(second, orgId)
+      assert.deepStrictEqual(yield* mine, [second, third])
+      const served = yield* makeServing(caller, "k4", "served")
+      yield* runs.release(served.operation.id, orgId)
+      assert.include(yield* runs.live, served.operation.id)
+    })
+  )
+
+  it.effect("changes tell of creates, cancels and steps, and after a lost connection of everything that is live", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("changes")
+      const heard = yield* Queue.unbounded<DeploymentId>()
+      const missed = yield* deployments.create(newModel(caller, "k0", "m0"))
+      const fibre = yield* Effect.forkChild(Stream.runForEach(runs.changes, (id) => Queue.offer(heard, id)))
+      const hear = Effect.fnUntraced(function* (expected: DeploymentId) {
+        while ((yield* Queue.take(heard)) !== expected);
+      })
+      yield* hear(missed.id)
+      const made = yield* deployments.create(newModel(caller, "k1", "m1"))
+      yield* hear(made.id)
+      yield* runs.enter({ id: made.id, orgId: caller.orgId, from: "screening", to: "materializing", reason: "Test" })
+      yield* hear(made.id)
+      yield* soon(Effect.map(sql`SELECT 1 FROM outbox WHERE deployment_id = ${made.id}`, (rows) => rows.length === 0))
+      yield* sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query = 'LISTEN "deployments"'`
+      yield* hear(made.id)
+      yield* deployments.cancel(caller.orgId, made.id, caller.userId)
+      yield* hear(made.id)
+      yield* Fiber.interrupt(fibre)
+    })
+  )
+})
