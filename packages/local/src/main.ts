@@ -8,7 +8,7 @@ import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { Operator } from "@seatrial/operator"
 import { ServerSettings } from "@seatrial/server"
 import { ApiKeys, Database, Deployments, HostClasses, HubConnections, Metering, Organizations, Requests, Routes, Runs } from "@seatrial/store"
-import { Cause, ConfigProvider, Console, Context, Effect, Layer, Option, Redacted, Schedule } from "effect"
+import { Cause, ConfigProvider, Console, Context, Effect, Layer, Option, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { LocalCluster } from "./cluster/LocalCluster.ts"
 import { SampleHub } from "./hub/SampleHub.ts"
@@ -16,6 +16,7 @@ import { JobController } from "./node/JobController.ts"
 import { NodeAgent } from "./node/NodeAgent.ts"
 import { Scheduler } from "./node/Scheduler.ts"
 import { EmbeddedPostgres } from "./postgres/EmbeddedPostgres.ts"
+import { awaitHostClasses } from "./start/awaitHostClasses.ts"
 import { bootstrap } from "./start/bootstrap.ts"
 import { localNodes } from "./start/hostClasses.ts"
 import { install } from "./start/install.ts"
@@ -113,11 +114,7 @@ const start = Effect.gen(function* () {
   yield* Effect.gen(function* () {
     const apiKey = yield* bootstrap()
     const port = yield* openFront(options.port, options.programs)
-    if (options.programs.operator) {
-      // A create needs a host class: the operator tells the API of them.
-      const classes = yield* HostClasses
-      yield* classes.list.pipe(Effect.repeat({ schedule: Schedule.spaced("50 millis"), until: (list) => list.length > 0 }), Effect.timeout("30 seconds"))
-    }
+    const missing = options.programs.operator ? yield* awaitHostClasses({ local: options.kubeconfig === "", kubeconfig }) : []
     const address = `http://127.0.0.1:${port}`
     yield* folder.publish({
       address,
@@ -138,6 +135,7 @@ const start = Effect.gen(function* () {
         `  log              ${folder.path}/seatrial.log`,
         ...(options.kubeconfig === "" ? ["", "  The GPUs are simulated; the reference engine computes on this machine's CPU."] : []),
         "",
+        ...missing.flatMap((line, index) => (index === 0 ? [line] : [line, ""])),
         "Try next, in another terminal:",
         "  npx seatrial deploy seatrial/tiny-chat --wait",
         `  kubectl --kubeconfig ${kubeconfig} get mdep -A`,

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { existsSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout as pause } from "node:timers/promises"
 import { Option, Schema } from "effect"
@@ -13,22 +13,23 @@ const Failure = Schema.Struct({ error: Schema.Struct({ message: Schema.String, c
 /** A system that was started for the demo, used through its HTTP interface alone. */
 export class Product {
   readonly state: State
-  readonly folder: string
+  /** Where a failure's reason is to be looked for. */
+  readonly log: string
   readonly #child: ChildProcess
 
   private constructor(child: ChildProcess, folder: string, state: State) {
     this.#child = child
-    this.folder = folder
+    this.log = logOf(folder)
     this.state = state
   }
 
-  /** Starts what `npm start` starts, with a state folder of its own that goes with it. Ready when its state file is there. */
+  /** Starts what `npm start` starts, on a state folder. Ready when its state file is there. A database or cluster of the user's is left alone. */
   static async start(folder: string, signal: AbortSignal): Promise<Product> {
     const child = spawn(process.execPath, [join(import.meta.dirname, "../main.ts")], {
       // In a process group of its own, so that Ctrl-C reaches it through us, once.
       detached: true,
       stdio: ["pipe", "pipe", "pipe"],
-      env: { ...process.env, SEATRIAL_STATE: folder, SEATRIAL_DURABLE: "false", SEATRIAL_PARENT_PIPE: "1" }
+      env: { ...process.env, SEATRIAL_STATE: folder, SEATRIAL_DURABLE: "false", SEATRIAL_PARENT_PIPE: "1", DATABASE_URL: "", KUBECONFIG: "" }
     })
     let said = ""
     const keep = (chunk: Buffer) => {
@@ -45,13 +46,11 @@ export class Product {
     }
     await end(child)
     const last = said.trim().split("\n").slice(-3).join(" ")
-    throw new DemoError("start", signal.aborted ? "It was stopped." : `The system did not become ready. ${last}`, `Read ${join(folder, "seatrial.log")}.`)
+    throw new DemoError("start", signal.aborted ? "It was stopped." : `The system did not become ready. ${last}`, `Read ${logOf(folder)}.`)
   }
 
-  /** Ends the system and removes its folder. */
-  async stop(): Promise<void> {
-    await end(this.#child)
-    rmSync(this.folder, { recursive: true, force: true })
+  stop(): Promise<void> {
+    return end(this.#child)
   }
 
   /** One call of the HTTP interface; an answer that is no success is the step's failure. */
@@ -67,8 +66,7 @@ export class Product {
     const text = await response.text()
     const parsed: unknown = text === "" ? null : JSON.parse(text)
     const failure = Schema.decodeUnknownOption(Failure)(parsed)
-    if (Option.isSome(failure))
-      throw new DemoError(step, `${failure.value.error.message} (${failure.value.error.code})`, `Read ${join(this.folder, "seatrial.log")}.`)
+    if (Option.isSome(failure)) throw new DemoError(step, `${failure.value.error.message} (${failure.value.error.code})`, `Read ${this.log}.`)
     const decoded = Schema.decodeUnknownOption(schema)(parsed)
     if (Option.isNone(decoded))
       throw new DemoError(step, `${method} ${path} answered something unexpected: ${text.slice(0, 300)}`, "This is a fault of Seatrial: please report it.")
@@ -83,10 +81,12 @@ export class Product {
         ...(body === undefined ? {} : { body: JSON.stringify(body) })
       })
     } catch {
-      throw new DemoError(step, `${this.state.address} does not answer any more.`, `Read ${join(this.folder, "seatrial.log")}.`)
+      throw new DemoError(step, `${this.state.address} does not answer any more.`, `Read ${this.log}.`)
     }
   }
 }
+
+const logOf = (folder: string): string => join(folder, "seatrial.log")
 
 const end = async (child: ChildProcess): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return

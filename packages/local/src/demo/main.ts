@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
-import { relative, resolve } from "node:path"
+import { existsSync, readdirSync, rmdirSync, rmSync } from "node:fs"
+import { join, relative, resolve } from "node:path"
 import { DeploymentOperation } from "@seatrial/domain"
 import { Schema } from "effect"
 import { DemoError } from "./DemoError.ts"
@@ -41,7 +42,7 @@ const source = (repo: string) => ({ source: { kind: "model_hub", repo } })
 const run = async (product: Product, signal: AbortSignal): Promise<void> => {
   row("API and gateway", product.state.address)
   row("Kubernetes", `${relative(process.cwd(), product.state.kubeconfig)} ${dim("(for kubectl)")}`)
-  row("model hub", `${product.state.hub} ${dim("(sample hub)")}`)
+  row("model hub", `${product.state.hub} ${dim(process.env.HF_ENDPOINT ? "(HF_ENDPOINT)" : "(sample hub)")}`)
   row("GPUs", `8 on two nodes ${dim("(simulated: the reference engine computes on the CPU)")}`)
 
   heading("A preview of a model that is too large")
@@ -83,28 +84,46 @@ const run = async (product: Product, signal: AbortSignal): Promise<void> => {
 
 const stopped = new AbortController()
 for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => stopped.abort())
+// Whoever reads along has gone: nobody is left to show anything to.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => stopped.abort())
+
+const explain = (error: unknown): void => {
+  const known = error instanceof DemoError ? error : new DemoError("demo", String(error), "This is a fault of Seatrial: please report it.")
+  process.stderr.write(`${red(`The step "${known.step}" failed:`)} ${known.message}\n${known.remedy}\n`)
+}
 
 const main = async (): Promise<number> => {
   say(bold("Seatrial: from a model hub to a verified, metered answer"))
   heading("Start Postgres, a cluster, a model hub, API, operator and gateway")
+  const parent = resolve(process.env.SEATRIAL_STATE || ".seatrial")
+  const folder = join(parent, `demo-${process.pid}`)
+  const made = !existsSync(parent)
+  let code = 1
   let product: Product | undefined
   try {
-    product = await Product.start(resolve(process.env.SEATRIAL_STATE ?? ".seatrial", `demo-${process.pid}`), stopped.signal)
+    product = await Product.start(folder, stopped.signal)
     await Promise.race([
       run(product, stopped.signal),
       new Promise<never>((_, reject) =>
         stopped.signal.addEventListener("abort", () => reject(new DemoError("demo", "It was stopped.", "Start it again with npm run demo.")))
       )
     ])
-    return 0
+    code = 0
   } catch (error) {
-    if (stopped.signal.aborted) return 130
-    const known = error instanceof DemoError ? error : new DemoError("demo", String(error), "This is a fault of Seatrial: please report it.")
-    process.stderr.write(`${red(`The step "${known.step}" failed:`)} ${known.message}\n${known.remedy}\n`)
-    return 1
+    code = stopped.signal.aborted ? 130 : 1
+    if (code === 1) explain(error)
   } finally {
     await product?.stop()
   }
+  // What a failure points to stays.
+  if (code === 1) {
+    process.stderr.write(`Its folder stays: ${folder}\n`)
+    return code
+  }
+  rmSync(folder, { recursive: true, force: true })
+  // Another system may have come to live beside it.
+  if (made && existsSync(parent) && readdirSync(parent).length === 0) rmdirSync(parent)
+  return code
 }
 
 process.exitCode = await main()

@@ -21,7 +21,7 @@ export const showChat = async (product: Product, model: string, question: string
   })
   const id = response.headers.get("x-request-id")
   if (!response.ok || response.body === null || id === null) {
-    throw new DemoError("chat", `The gateway answered ${response.status}: ${(await response.text()).slice(0, 300)}`, `Read ${product.folder}/seatrial.log.`)
+    throw new DemoError("chat", `The gateway answered ${response.status}: ${(await response.text()).slice(0, 300)}`, `Read ${product.log}.`)
   }
   process.stdout.write(`   ${dim("model")}  `)
   const decoder = new TextDecoder()
@@ -43,7 +43,7 @@ export const showChat = async (product: Product, model: string, question: string
     }
   }
   say()
-  if (!ended) throw new DemoError("chat", "The stream broke off.", `Read ${product.folder}/seatrial.log.`)
+  if (!ended) throw new DemoError("chat", "The stream broke off.", `Read ${product.log}.`)
   say(dim("          The sample model is tiny and hardly knows words: what it says is computed, and means little."))
   return id
 }

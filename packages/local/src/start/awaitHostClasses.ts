@@ -1,0 +1,28 @@
+import { KubeClient } from "@seatrial/kube"
+import { HostClassResource } from "@seatrial/operator"
+import { HostClasses } from "@seatrial/store"
+import { Effect, Option, Schedule } from "effect"
+import { StartError } from "./StartError.ts"
+
+/**
+ * Waits until the operator has told the API of the cluster's host classes, without which nothing is deployed. The local cluster has its own; a cluster of the
+ * user's may have none yet, or none that can be read: then this gives the lines that say so, and the system is ready all the same.
+ */
+export const awaitHostClasses = Effect.fn("awaitHostClasses")(function* (cluster: { readonly local: boolean; readonly kubeconfig: string }) {
+  const mirrored = yield* HostClasses
+  const kube = yield* KubeClient
+  const missing = (what: string) => [
+    what,
+    `  kubectl --kubeconfig ${cluster.kubeconfig} apply -f k8s/samples/hostclass-h100.yaml    (after you have fitted it to your GPUs)`
+  ]
+  if (!cluster.local && (yield* kube.list(HostClassResource, {})).length === 0) {
+    return missing("The cluster has no HostClass yet, and without one nothing can be deployed. Make one; it is noticed at once:")
+  }
+  const told = yield* mirrored.list.pipe(
+    Effect.repeat({ schedule: Schedule.spaced("50 millis"), until: (list) => list.length > 0 }),
+    Effect.timeoutOption("30 seconds")
+  )
+  if (Option.isSome(told)) return []
+  if (cluster.local) return yield* new StartError({ message: "The operator read no host class within 30 seconds. See seatrial.log in the state folder." })
+  return missing("The cluster has HostClasses, but the operator could read none of them: see the log. Nothing can be deployed until it does.")
+})
