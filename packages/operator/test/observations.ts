@@ -127,6 +127,7 @@ export const run: Run = {
   modelDeleted: false,
   olderRun: null,
   endpoints: [],
+  inFlight: 0,
   history: [{ phase: "screening", at: 0, reason: null }]
 }
 
@@ -137,6 +138,8 @@ export const pod: PodSeen = {
   createdAt: 0,
   deleting: false,
   scheduled: true,
+  startedAt: 0,
+  readyChangedAt: 0,
   unschedulable: null,
   started: true,
   ready: true,
@@ -159,7 +162,8 @@ export const observed: Observation = {
   freeSlots: 1,
   ahead: 0,
   work: { running: null, ended: null },
-  drainingSince: null,
+  withdrawnAt: null,
+  attendedSince: 0,
   released: true
 }
 

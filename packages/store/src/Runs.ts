@@ -2,7 +2,6 @@ import { PgClient } from "@effect/sql-pg"
 import {
   type Benchmark,
   type CheckReport,
-  Commit,
   DeploymentId,
   type Failure,
   type Fit,
@@ -75,6 +74,8 @@ export interface Run {
   /** An older unfinished run of the same model, which goes first. */
   readonly olderRun: DeploymentId | null
   readonly endpoints: ReadonlyArray<PublishedEndpoint>
+  /** Requests under way on its revision; counted only where that gives its engine back (superseded, or of a deleted model), else 0. */
+  readonly inFlight: number
   readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
 }
 
@@ -85,6 +86,8 @@ const unreleasedMillis = 86_400_000
 export class Runs extends Context.Service<
   Runs,
   {
+    /** Ends once Postgres answers. */
+    readonly ping: Effect.Effect<void>
     readonly observe: (id: DeploymentId) => Effect.Effect<Option.Option<Run>>
     /** Runs that may need work: unfinished, those whose revision serves or has endpoints, and those that ended in the last day and were not released. */
     readonly live: Effect.Effect<ReadonlyArray<DeploymentId>>
@@ -119,10 +122,8 @@ export class Runs extends Context.Service<
      * it, the audit event is written. With `serve: false` the revision stays `draft` and is only marked verified. False where the run was not in `from`.
      */
     readonly activate: (input: { readonly id: DeploymentId; readonly orgId: OrgId; readonly from: Phase }) => Effect.Effect<boolean>
-    /** Whether any run's revision of this commit and repository was materialized before is for the cluster to say; this is the hub token to fetch it with. */
+    /** The token of that user's hub connection, to fetch the weights with; none for nobody. */
     readonly hubToken: (orgId: OrgId, userId: UserId | null) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
-    /** Full commits that some unfinished or serving revision needs. */
-    readonly neededCommits: Effect.Effect<ReadonlyArray<{ readonly repo: string; readonly commit: Commit }>>
     /** The cluster holds nothing of this finished run any more: `live` leaves it out from now on, unless it serves. */
     readonly release: (id: DeploymentId, orgId: OrgId) => Effect.Effect<void>
   }
@@ -155,15 +156,6 @@ export class Runs extends Context.Service<
         Result: IdRow,
         execute: () => sql`WITH work AS (DELETE FROM outbox RETURNING deployment_id) SELECT DISTINCT deployment_id AS id FROM work`
       })
-      const findCommits = SqlSchema.findAll({
-        Request: Schema.Void,
-        Result: Schema.Struct({ repo: Schema.String, commit: Commit }),
-        execute: () => sql`
-          SELECT hf_repo AS repo, hf_revision AS commit FROM revisions WHERE status = 'active'
-          UNION SELECT r.hf_repo, r.hf_revision FROM deployments d JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id WHERE d.ended_at IS NULL
-          UNION SELECT r.hf_repo, r.hf_revision FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
-          ORDER BY 1, 2`
-      })
 
       /** All that was missed while nobody listened: what is left in the outbox, then everything that is live. */
       const missed = Effect.gen(function* () {
@@ -178,6 +170,7 @@ export class Runs extends Context.Service<
       })
 
       return Runs.of({
+        ping: Effect.orDie(Effect.asVoid(sql`SELECT 1`)),
         observe: observeRun(sql),
         live: live.pipe(Effect.withSpan("Runs.live")),
         changes: listen(sql, "deployments").pipe(
@@ -197,7 +190,6 @@ export class Runs extends Context.Service<
         hubToken: Effect.fn("Runs.hubToken")((orgId, userId) =>
           userId === null ? Effect.succeed(Option.none<Redacted.Redacted<string>>()) : hubConnections.find(orgId, userId)
         ),
-        neededCommits: Effect.orDie(findCommits()).pipe(Effect.withSpan("Runs.neededCommits")),
         release: Effect.fn("Runs.release")(function* (id, orgId) {
           const at = new Date(yield* Clock.currentTimeMillis)
           yield* Effect.orDie(

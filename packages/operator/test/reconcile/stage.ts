@@ -77,6 +77,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
   const revised = (id: Run["id"], part: Partial<RunRevision>) => change(id, (row) => ({ ...row, revision: { ...(row.revision ?? revision), ...part } }))
 
   const runs = Runs.of({
+    ping: Effect.void,
     observe: (id) => Effect.sync(() => Option.fromNullishOr(rows.get(id))),
     live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
     changes: Stream.unwrap(
@@ -147,7 +148,6 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
         return true
       }),
     hubToken: () => Effect.succeed(Option.map(token, (text) => Redacted.make(text))),
-    neededCommits: Effect.succeed([]),
     release: () =>
       Effect.andThen(
         Effect.sync(() => released++),
@@ -224,6 +224,8 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
       story = next
     },
     change: (next: (row: Run) => Run) => change(run.id, next),
+    /** The database holds nothing of the run, as where it is another one. */
+    forget: () => rows.clear(),
     cancel: (now: number) => change(run.id, (row) => move(row, "cancelled", now, "cancelled", null)),
     until,
     /** The phase that the custom resource shows. */

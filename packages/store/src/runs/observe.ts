@@ -15,7 +15,7 @@ import {
   Source,
   UserId
 } from "@seatrial/domain"
-import { Effect, type Option, Schema } from "effect"
+import { Clock, Effect, type Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { callableName, MillisFromDate } from "../columns.ts"
 import type { Run } from "../Runs.ts"
@@ -70,15 +70,19 @@ const RunRow = Schema.Struct({
   modelDeleted: Schema.Boolean,
   olderRun: Schema.NullOr(DeploymentId),
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String, reachable: Schema.Boolean })),
+  inFlight: Schema.Int,
   history: Schema.Array(Schema.Struct({ phase: Phase, at: Schema.Finite, reason: Schema.NullOr(Schema.String) }))
 })
+
+/** Age to which requests count as under way, milliseconds: more than any gateway lets one last, so that only the newest partitions are read. */
+const inFlightMillis = 86_400_000
 
 /** Reads all of a run in one statement, hence as of one moment. */
 export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effect.Effect<Option.Option<Run>>) => {
   const find = SqlSchema.findOneOption({
-    Request: DeploymentId,
+    Request: Schema.Struct({ id: DeploymentId, since: Schema.Finite }),
     Result: RunRow,
-    execute: (id) => sql`
+    execute: ({ id, since }) => sql`
       SELECT d.id, d.org_id AS "orgId", o.slug AS "orgSlug", d.model_id AS "modelId", ${sql.literal(callableName)} AS model, d.phase,
         d.phase_since AS "phaseSince", d.requeues,
         CASE WHEN d.failure_code IS NOT NULL THEN json_build_object('code', d.failure_code, 'text', d.failure_text) END AS failure,
@@ -92,6 +96,10 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           ORDER BY older.created_at, older.id LIMIT 1) AS "olderRun",
         coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod, 'reachable', e.reachable_at IS NOT NULL) ORDER BY e.url)
           FROM endpoints e WHERE e.org_id = d.org_id AND e.revision_id = d.revision_id), '[]') AS endpoints,
+        CASE WHEN d.phase = 'activated' AND (r.status = 'superseded' OR m.deleted_at IS NOT NULL) THEN
+          (SELECT count(*)::int FROM requests q
+            WHERE q.state = 'running' AND q.revision_id = d.revision_id AND q.org_id = d.org_id AND q.created_at > ${new Date(since)})
+          ELSE 0 END AS "inFlight",
         (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
           FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history
       FROM deployments d
@@ -100,5 +108,8 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
       LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
       WHERE d.id = ${id}`
   })
-  return Effect.fn("Runs.observe")((id) => Effect.orDie(find(id)))
+  return Effect.fn("Runs.observe")(function* (id) {
+    const now = yield* Clock.currentTimeMillis
+    return yield* Effect.orDie(find({ id, since: now - inFlightMillis }))
+  })
 }
