@@ -3,13 +3,14 @@ import type { KubeObject } from "@seatrial/kube"
 import { fromKey, type Reflector, WorkQueue } from "@seatrial/kube"
 import { HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
+import { explainUnadopted } from "./apply/unadopted.ts"
+import { attend } from "./gather/Attendance.ts"
 import { watchCluster } from "./gather/Cluster.ts"
-import type { Draining } from "./gather/gather.ts"
 import { makePool } from "./gather/Pool.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
 import { reconcile } from "./reconcile.ts"
 import { toPodClass } from "./resources/HostClassResource.ts"
-import { deploymentOf, deploymentOfName } from "./resources/objectNames.ts"
+import { deploymentOf, deploymentOfName, deploymentOfResource } from "./resources/objectNames.ts"
 import { makeBackground } from "./work/Background.ts"
 import type { StartWork } from "./work/startWork.ts"
 
@@ -22,12 +23,12 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const hostClasses = yield* HostClasses
   const cluster = yield* watchCluster(settings.namespace)
   const pool = makePool()
-  const draining: Draining = new Map()
   const background = yield* makeBackground((id) => queue.add(id))
   const reconciler = {
     cluster,
     pool,
-    draining,
+    withdrawn: new Map<DeploymentId, number>(),
+    attendance: yield* attend(runs.ping),
     released: new Set<DeploymentId>(),
     background,
     settings,
@@ -44,6 +45,9 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const classQueue = yield* WorkQueue.make({ concurrency: 1, work: (_: "all") => mirrorClasses })
   yield* classQueue.add("all")
 
+  // A custom resource that no run made belongs to no run's queue.
+  const unadopted = yield* WorkQueue.make({ concurrency: 1, work: (name: string) => explainUnadopted(cluster, name) })
+
   const lookAt = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)
   const lookAll = (ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, queue.add, { discard: true })
   const lookLive = Effect.flatMap(runs.live, lookAll)
@@ -59,7 +63,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   return yield* Effect.all(
     [
       Stream.runForEach(runs.changes, queue.add),
-      onChange(cluster.deployments, byName),
+      onChange(cluster.deployments, (name) => Option.match(deploymentOfResource(name), { onNone: () => unadopted.add(name), onSome: queue.add })),
       onChange(cluster.jobs, byName),
       // A pod that goes may be what a queued run waits for.
       onChange(cluster.pods, (name) =>

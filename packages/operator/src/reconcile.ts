@@ -4,6 +4,7 @@ import { Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
 import { applyActions } from "./apply/apply.ts"
 import { mirror } from "./apply/mirror.ts"
+import { withoutRun } from "./apply/withoutRun.ts"
 import { decide } from "./decide/decide.ts"
 import { type GatherFrom, gather } from "./gather/gather.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
@@ -30,14 +31,14 @@ export const reconcile = Effect.fn("reconcile")(function* (
   reconciler: Reconciler,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, draining, look, pool, released, settings, start } = reconciler
+  const { background, look, pool, released, settings, start, withdrawn } = reconciler
   const runs = yield* Runs
   const found = yield* runs.observe(id)
   if (Option.isNone(found)) {
     pool.forget(id)
-    draining.delete(id)
+    withdrawn.delete(id)
     yield* background.forget(id)
-    return Option.none()
+    return (yield* withoutRun(reconciler.cluster, id)) ? Option.none() : soon
   }
   const run = found.value
   const gathered = yield* gather(reconciler, run)

@@ -10,6 +10,7 @@ import { enginePodName, fetchJobName, hubSecretName } from "../resources/objectN
 import { customResource } from "./customResource.ts"
 import { enginePod } from "./engineObjects.ts"
 import { fetchJob, hubSecret } from "./fetchObjects.ts"
+import { keepLog } from "./keepLog.ts"
 
 const ownerOf = (resource: ModelDeployment): OwnerReference => ({
   apiVersion: "seatrial.dev/v1alpha1",
@@ -67,12 +68,16 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         yield* removed(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
         break
       case "EnsurePod": {
-        const input = yield* owned
-        const engine = engineFor(input.revision.settings.runtime)
+        const { revision } = run
+        if (revision === null) return yield* missing(run, "revision")
+        const engine = engineFor(revision.settings.runtime)
         if (podClass === null || engine === undefined) return yield* missing(run, podClass === null ? "host class" : "engine")
-        yield* kube.apply(Pod, enginePod({ ...input, podClass, engine, namespace, weightsClaim }))
+        yield* kube.apply(Pod, enginePod({ run, revision, podClass, engine, namespace, weightsClaim }))
         break
       }
+      case "KeepLog":
+        yield* keepLog(gathered, namespace)
+        break
       case "RemovePod":
         yield* removed(
           kube.remove(Pod, enginePodName(id), namespace, {

@@ -1,5 +1,5 @@
 import type { EngineAdapter } from "@seatrial/engines"
-import type { KubeObject, OwnerReference } from "@seatrial/kube"
+import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { deploymentLabel, enginePodName, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
@@ -26,11 +26,13 @@ interface EnginePodInput {
   readonly engine: EngineAdapter
   readonly namespace: string
   readonly weightsClaim: string
-  readonly owner: OwnerReference
 }
 
-/** The pod of a run's engine: the weights read-only and offline, no credentials, all GPUs of the host class, ready when the engine says so. */
-export const enginePod = ({ engine, namespace, owner, podClass, revision, run, weightsClaim }: EnginePodInput): KubeObject => {
+/**
+ * The pod of a run's engine: the weights read-only and offline, no credentials, all GPUs of the host class, ready when the engine says so. Nobody owns it: what
+ * serves must not go with its custom resource, so the operator alone removes it.
+ */
+export const enginePod = ({ engine, namespace, podClass, revision, run, weightsClaim }: EnginePodInput): KubeObject => {
   const { hostClass } = podClass
   const image = hostClass.runtimes.find(({ runtime }) => runtime === revision.settings.runtime)?.image ?? hostClass.runtimes[0].image
   const container = engine.container({ settings: revision.settings, servedName: run.model, modelPath: weightsPath("/models", revision), hostClass })
@@ -42,8 +44,7 @@ export const enginePod = ({ engine, namespace, owner, podClass, revision, run, w
     metadata: {
       name: enginePodName(run.id),
       namespace,
-      labels: { ...runLabels(run, "engine"), [hostClassLabel]: hostClass.name },
-      ownerReferences: [owner]
+      labels: { ...runLabels(run, "engine"), [hostClassLabel]: hostClass.name }
     },
     spec: {
       restartPolicy: "Always",

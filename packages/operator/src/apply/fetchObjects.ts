@@ -36,7 +36,13 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
     spec: {
       backoffLimit: 2,
       activeDeadlineSeconds: settings.fetchSeconds,
-      podFailurePolicy: { rules: [{ action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [3] } }] },
+      podFailurePolicy: {
+        rules: [
+          { action: "FailJob", onExitCodes: { containerName: "fetch", operator: "In", values: [3] } },
+          // A node that was drained or restarted is no failed download.
+          { action: "Ignore", onPodConditions: [{ type: "DisruptionTarget", status: "True" }] }
+        ]
+      },
       template: {
         metadata: { labels },
         spec: {

@@ -41,7 +41,6 @@ const present = <K extends string, A>(key: K, value: A | null | undefined): { re
   return out
 }
 
-/** The status that mirrors a run: everything from Postgres and the pod, nothing that only the status would know but the times of its conditions. */
 const benchmarkOf = (benchmark: Benchmark) => ({
   suite: `${benchmark.suite} ${benchmark.suite_version}`,
   inputTokens: benchmark.input_tokens,
@@ -57,6 +56,7 @@ const benchmarkOf = (benchmark: Benchmark) => ({
   }))
 })
 
+/** The status that mirrors a run: everything from Postgres and the pod, nothing that only the status would know but the times of its conditions. */
 export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
   const { message, pod, run } = input
   const { revision } = run

@@ -12,6 +12,8 @@ export type Action = Data.TaggedEnum<{
   /** The download Job and the Secret with its token. */
   RemoveFetch: None
   EnsurePod: None
+  /** What the run's containers said last goes into our own log, before it goes with them. */
+  KeepLog: None
   /** `uid`: only that one. `force`: without waiting for its node, which is gone. */
   RemovePod: { readonly uid: string | null; readonly force: boolean }
   /** The endpoints of the run's revision from now on. */

@@ -29,7 +29,11 @@ export interface PodSeen {
   readonly unschedulable: { readonly since: number; readonly message: string } | null
   /** Whether its container has run at all. */
   readonly started: boolean
+  /** When its container started last, or ended last where it waits to start again. */
+  readonly startedAt: number | null
   readonly ready: boolean
+  /** Since when it is ready, or is not. */
+  readonly readyChangedAt: number | null
   readonly restarts: number
   readonly lastExit: { readonly code: number; readonly reason: string } | null
   /** Why its container cannot be started, for example `ImagePullBackOff`. */
@@ -72,8 +76,17 @@ export interface Observation {
   /** Runs that wait for the same host class and go first. */
   readonly ahead: number
   readonly work: { readonly running: WorkKind | null; readonly ended: WorkEnded | null }
-  /** Since when its revision has been seen superseded. */
-  readonly drainingSince: number | null
+  /** Since when nothing of it is published although its engine is still there; only of a revision that gives its engine back: superseded, or of a deleted model. */
+  readonly withdrawnAt: number | null
+  /** Since when this operator has been driving the runs without a gap, Unix milliseconds. */
+  readonly attendedSince: number
   /** Whether it was said already that the cluster holds nothing of the run any more. */
   readonly released: boolean
 }
+
+/**
+ * From when a deadline counts, Unix milliseconds: the latest of these times, but none before this operator came to look. Nothing may fail for what nobody was there
+ * to do or to see.
+ */
+export const countedFrom = ({ attendedSince }: Observation, ...times: ReadonlyArray<number | null>): number =>
+  times.reduce<number>((latest, time) => Math.max(latest, time ?? latest), attendedSince)

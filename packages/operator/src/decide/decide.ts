@@ -4,7 +4,7 @@ import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
 import { nodePatience } from "./limits.ts"
 import { materializing } from "./materializing.ts"
-import type { Observation } from "./Observation.ts"
+import { countedFrom, type Observation } from "./Observation.ts"
 import { queued, waiting } from "./placement.ts"
 import { screening } from "./screening.ts"
 import { activating, benchmarking, checking, measuring } from "./trial.ts"
@@ -31,10 +31,17 @@ const isWorking = (phase: Phase) => workingPhases.some((working) => working === 
 const wantsResource = ({ pod, run }: Observation): boolean =>
   isWorking(run.phase) || (run.phase === "activated" && !run.modelDeleted && (run.revision?.status === "active" || pod !== null))
 
+/** When the pod of a silent node counts as lost, Unix milliseconds; null where its node is well. */
+const lostAt = (seen: Observation): number | null => {
+  const silent = seen.pod?.nodeDownSince ?? null
+  return silent === null ? null : countedFrom(seen, silent) + nodePatience
+}
+
 /** A pod whose node has been silent for too long is lost, whatever its last status says. */
 const withNode = (seen: Observation, now: number): Observation => {
   const { pod } = seen
-  if (pod === null || pod.nodeDownSince === null || now < pod.nodeDownSince + nodePatience) return seen
+  const at = lostAt(seen)
+  if (pod === null || at === null || now < at) return seen
   return { ...seen, pod: { ...pod, ready: false, lost: pod.lost ?? "its node does not answer" } }
 }
 
@@ -47,9 +54,8 @@ const rule = (seen: Observation, now: number): Decision =>
 export const decide = (observation: Observation, now: number): Decision => {
   const seen = withNode(observation, now)
   const decision = rule(seen, now)
-  const silent = seen.pod?.nodeDownSince ?? null
-  const nodeAt = silent === null || now >= silent + nodePatience ? null : silent + nodePatience
-  const lookAgainAt = nodeAt === null ? decision.lookAgainAt : Math.min(nodeAt, decision.lookAgainAt ?? nodeAt)
+  const nodeAt = lostAt(seen)
+  const lookAgainAt = nodeAt === null || now >= nodeAt ? decision.lookAgainAt : Math.min(nodeAt, decision.lookAgainAt ?? nodeAt)
   const actions = seen.resource === null && wantsResource(seen) ? [Action.EnsureResource(), ...decision.actions] : decision.actions
   return { ...decision, actions, lookAgainAt }
 }

@@ -1,7 +1,7 @@
 import { maxRequeues } from "@seatrial/domain"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
-import type { Observation, PodSeen } from "./Observation.ts"
+import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
 
 const neverPullable = new Set(["InvalidImageName", "ErrImageNeverPull"])
 const isImageTrouble = (reason: string) =>
@@ -21,7 +21,7 @@ const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null =
   const text = isImageTrouble(pod.blocked) ? "The engine's image cannot be pulled" : "The engine's container cannot be created"
   const code = isImageTrouble(pod.blocked) ? "image_unavailable" : "container_blocked"
   if (neverPullable.has(pod.blocked) || now >= since + imageDeadline) {
-    return fail(code, `${text} (${pod.blocked}). The cluster's operator finds the cause in the pod's events.`)
+    return fail(code, `${text} (${pod.blocked}). The cause is in the log of Seatrial's operator.`)
   }
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }
@@ -38,16 +38,19 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
   if (pod.started) return enter("booting", "The engine's container runs.")
   if (pod.unschedulable !== null) {
-    const patience = pod.unschedulable.since + schedulingPatience
+    const patience = countedFrom(seen, pod.unschedulable.since) + schedulingPatience
     if (now >= patience && freeSlots < 1) return requeue(seen, "The GPUs were taken before the engine had a node.")
     return wait(`No node takes the engine yet: ${pod.unschedulable.message}`, now < patience ? patience : null)
   }
-  const deadline = Math.max(run.phaseSince, pod.createdAt) + provisioningDeadline
+  const since = countedFrom(seen, run.phaseSince, pod.createdAt)
+  const deadline = since + provisioningDeadline
   if (pod.scheduled && now >= deadline) return fail("provisioning_timeout", "The engine's container was not started within 30 minutes.")
-  return (
-    blockedFor(pod, Math.max(run.phaseSince, pod.createdAt), now) ?? wait(pod.scheduled ? "Its node prepares the container." : "Waits for a node.", deadline)
-  )
+  return blockedFor(pod, since, now) ?? (pod.scheduled ? wait("Its node prepares the container.", deadline) : wait("Waits for a node."))
 }
+
+/** What a node says of containers that it lost by its own restart. */
+const lostByNode = new Set(["Unknown", "ContainerStatusUnknown"])
+const endedWithItsNode = ({ lastExit }: PodSeen) => lastExit !== null && lostByNode.has(lastExit.reason)
 
 /** Waits until the engine itself says that it takes requests. */
 export const booting = (seen: Observation, now: number): Decision => {
@@ -56,15 +59,15 @@ export const booting = (seen: Observation, now: number): Decision => {
   if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
   if (pod.ready) return enter("checking", "The engine is ready.")
-  if (pod.restarts >= bootRestarts) {
+  if (pod.restarts >= bootRestarts && !endedWithItsNode(pod)) {
     if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", "The engine was killed for its use of host memory while it started.")
     const failure = engine?.bootFailure(seen.bootLog ?? "")
     return fail(failure?.code ?? "engine_start_failed", failure?.text ?? "The engine ended before it was ready.")
   }
   const seconds = podClass?.bootDeadlineSeconds ?? 600
-  const deadline = run.phaseSince + seconds * 1_000
+  const deadline = countedFrom(seen, run.phaseSince, pod.startedAt) + seconds * 1_000
   if (now >= deadline)
     return fail("boot_timeout", `The engine was not ready within ${seconds} seconds. Try again, or choose a host class that lets it take longer.`)
-  const restarted = pod.restarts === 0 ? "" : ` It ended once with code ${pod.lastExit?.code ?? "unknown"} and was started again.`
+  const restarted = pod.restarts === 0 ? "" : ` It ended with code ${pod.lastExit?.code ?? "unknown"} and was started again.`
   return wait(`The engine loads the model.${restarted}`, deadline)
 }

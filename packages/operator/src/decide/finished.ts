@@ -1,5 +1,5 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
-import { candidateHold, drainTime } from "./limits.ts"
+import { candidateHold, drainLimit, drainLook, drainTime } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
 
 const withdraw = ({ run }: Observation) => (run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })])
@@ -13,7 +13,8 @@ const ended = (seen: Observation): Decision => {
   const unmirrored = resource !== null && resource.mirroredPhase !== run.phase
   const pod = unmirrored ? [Action.RemovePod({ uid: null, force: seen.pod !== null && seen.pod.lost !== null })] : removePod(seen)
   const download = unmirrored || (fetch._tag !== "Absent" && fetch._tag !== "Leaving") ? [Action.RemoveFetch()] : []
-  return act(message, ...withdraw(seen), ...pod, ...download)
+  const evidence = run.phase === "failed" && ((seen.pod !== null && !seen.pod.deleting) || fetch._tag === "Failed") ? [Action.KeepLog()] : []
+  return act(message, ...withdraw(seen), ...evidence, ...pod, ...download)
 }
 
 /** The revision that carries the model's traffic: its engine is there, and published exactly while it is ready. */
@@ -39,13 +40,15 @@ const serving = (seen: Observation): Decision => {
   return act("Serves.", ...(current ? [] : [Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]))
 }
 
-/** A revision that was replaced, or whose model is gone: no new requests, time for those at work, then its GPUs are free. */
+/** A revision that was replaced, or whose model is gone: no new requests, time for those under way, then its GPUs are free. */
 const draining = (seen: Observation, now: number, message: string): Decision => {
   const removal = removePod(seen)
-  if (removal.length === 0) return act(message, ...withdraw(seen))
+  if (removal.length === 0 || (seen.pod !== null && seen.pod.lost !== null)) return act(message, ...withdraw(seen), ...removal)
   if (withdraw(seen).length > 0) return { ...act("Finishes its last requests.", ...withdraw(seen)), lookAgainAt: now + drainTime }
-  const until = (seen.drainingSince ?? now) + drainTime
-  return now < until ? wait("Finishes its last requests.", until) : act(message, ...removal)
+  const since = seen.withdrawnAt ?? now
+  if (now < since + drainTime) return wait("Finishes its last requests.", since + drainTime)
+  if (seen.run.inFlight > 0 && now < since + drainLimit) return wait("Finishes its last requests.", Math.min(now + drainLook, since + drainLimit))
+  return act(message, ...removal)
 }
 
 /** A verified revision that does not serve keeps its engine for a while, so that going live needs no second start. */

@@ -1,4 +1,4 @@
-// Deadlines and patience of the phases, in milliseconds. Those of booting and benchmarking are the host class's own.
+// Deadlines and patience of the phases, in milliseconds. Those of booting and benchmarking are the host class's own. None counts time in which no operator led.
 
 /** From the start of screening until an unreachable hub fails the run. */
 export const hubDeadline = 10 * 60_000
@@ -10,13 +10,17 @@ export const provisioningDeadline = 30 * 60_000
 export const schedulingPatience = 15_000
 /** How long a node may be silent before its pods count as lost. */
 export const nodePatience = 60_000
-/** From the start of activating until some gateway must have reached the engine. */
+/** From when a ready engine waits in activating until some gateway must have reached it. */
 export const gatewayDeadline = 2 * 60_000
-/** From the withdrawal of an endpoint until its pod may go. */
+/** From the withdrawal of an endpoint until its pod may go where no request is under way: gateways have heard of it by then. */
 export const drainTime = 10_000
+/** From the withdrawal of an endpoint until its pod goes whatever is under way: as long as gateways let a stream be by default. */
+export const drainLimit = 3_600_000
+/** How often a draining engine's requests are counted. */
+export const drainLook = 5_000
 /** How long a verified candidate that does not serve keeps its GPUs where nothing else was asked. */
 export const candidateHold = 900_000
-/** Restarts of a container after which its start has failed. */
+/** Restarts of a container after which its start has failed, unless its node was why it ended last. */
 export const bootRestarts = 2
 /** Times that checks, measurements and the benchmark are tried in place. */
 export const trialAttempts = 3

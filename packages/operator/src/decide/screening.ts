@@ -1,13 +1,14 @@
 import { type Decision, enter, fail, wait } from "./Decision.ts"
 import { backoff, hubDeadline } from "./limits.ts"
-import type { Observation } from "./Observation.ts"
+import { countedFrom, type Observation } from "./Observation.ts"
 
 /** Reads the repository until its facts are recorded, it is refused, or the hub stays away too long. */
-export const screening = ({ run, work }: Observation, now: number): Decision => {
+export const screening = (seen: Observation, now: number): Decision => {
+  const { run, work } = seen
   if (run.revision !== null) return enter("materializing", `Commit ${run.revision.facts.commit.slice(0, 12)} fits ${run.revision.settings.host_class}.`)
   const ended = work.ended?.kind === "screening" ? work.ended : null
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
-  const deadline = run.phaseSince + hubDeadline
+  const deadline = countedFrom(seen, run.phaseSince) + hubDeadline
   if (now >= deadline) return fail("hub_unavailable", "The model hub could not be read for 10 minutes. Nothing was found against the model; try again later.")
   const message = ended === null ? `Reads ${run.source.repo}.` : `${ended.message} Tried ${ended.attempts} times, and tries again.`
   const next = ended === null ? now : ended.at + backoff(ended.attempts)

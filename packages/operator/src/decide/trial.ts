@@ -1,11 +1,12 @@
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { backoff, gatewayDeadline, trialAttempts } from "./limits.ts"
-import type { Observation, WorkKind } from "./Observation.ts"
+import { countedFrom, type Observation, type WorkKind } from "./Observation.ts"
 
 const names = { checking: "checks", measuring: "measurements", benchmarking: "benchmark", screening: "screening" } as const satisfies Record<WorkKind, string>
 
 /** What to do first where the engine is not ready, although it was when the trial began; null where it is. */
-const engineFirst = ({ pod, podClass, run }: Observation, now: number): Decision | null => {
+const engineFirst = (seen: Observation, now: number): Decision | null => {
+  const { pod, podClass, run } = seen
   if (pod === null) {
     return podClass === null
       ? wait(`Waits for the host class ${run.revision?.settings.host_class}, which does not exist now.`)
@@ -15,7 +16,7 @@ const engineFirst = ({ pod, podClass, run }: Observation, now: number): Decision
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
   if (pod.ready && pod.url !== null) return null
   const seconds = podClass?.bootDeadlineSeconds ?? 600
-  const deadline = Math.max(run.phaseSince, pod.createdAt) + seconds * 1_000
+  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.readyChangedAt) + seconds * 1_000
   if (now >= deadline) return fail("engine_lost", `The engine stopped answering during the trial and was not ready again within ${seconds} seconds.`)
   return wait("Waits for the engine to be ready again.", deadline)
 }
@@ -65,15 +66,16 @@ export const benchmarking = (seen: Observation, now: number): Decision => {
 
 /** Lets the gateways reach the engine, and only then gives it the model's traffic. What served so far is not touched. */
 export const activating = (seen: Observation, now: number): Decision => {
-  const deadline = seen.run.phaseSince + gatewayDeadline
-  if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
-  const first = engineFirst(seen, now)
-  if (first !== null) return { ...first, lookAgainAt: Math.min(first.lookAgainAt ?? deadline, deadline) }
   const { pod, run } = seen
-  if (pod === null || pod.url === null) return wait("Waits for the engine's address.", deadline)
+  const first = engineFirst(seen, now)
+  if (first !== null || pod === null || pod.url === null) return first ?? wait("Waits for the engine's address.")
   const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
-  if (published === undefined || run.endpoints.length !== 1) {
+  const alone = published !== undefined && run.endpoints.length === 1
+  if (alone && published.reachable) return act("A gateway reached the engine.", Action.Activate())
+  const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt) + gatewayDeadline
+  if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
+  if (!alone) {
     return { ...act("Tells the gateways of the engine.", Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })), lookAgainAt: deadline }
   }
-  return published.reachable ? act("A gateway reached the engine.", Action.Activate()) : wait("Waits until a gateway has reached the engine.", deadline)
+  return wait("Waits until a gateway has reached the engine.", deadline)
 }

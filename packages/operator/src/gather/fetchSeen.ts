@@ -7,7 +7,7 @@ const codes = new Set<string>(["weights_mismatch", "weights_incomplete", "hub_un
 
 const unexplained: Failure = {
   code: "download_failed",
-  text: "The download ended without naming a cause. The cluster's operator finds it in the log of the download's pod."
+  text: "The download ended without naming a cause. What it said last is in the log of Seatrial's operator."
 }
 
 /** The cause that a download's container left as its last words, `<code>: <text>`; the command indents them. */

@@ -9,6 +9,7 @@ import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, enginePodName, fetchJobName, objectName, roleLabel } from "../resources/objectNames.ts"
 import type { Background } from "../work/Background.ts"
+import type { Attendance } from "./Attendance.ts"
 import type { Cluster } from "./Cluster.ts"
 import { fetchSeen } from "./fetchSeen.ts"
 import type { Pool } from "./Pool.ts"
@@ -20,17 +21,23 @@ export interface Gathered {
   readonly resource: ModelDeployment | null
   readonly podClass: PodClass | null
   readonly hostClasses: ReadonlyArray<HostClass>
+  /** All pods of the run. */
+  readonly pods: ReadonlyArray<Pod>
   readonly observe: () => Observation
 }
 
-/** Since when revisions have been seen superseded; only a memory, so that a restart at worst drains for a little longer. */
-export type Draining = Map<Run["id"], number>
+/** Since when nothing of a revision that gives its engine back has been seen published; only a memory, so that a restart at worst drains for longer. */
+export type Withdrawn = Map<Run["id"], number>
+
+/** Whether the run's engine is to go once its requests have ended. */
+const givesBack = ({ modelDeleted, phase, revision }: Run) => phase === "activated" && (modelDeleted || revision?.status === "superseded")
 
 export interface GatherFrom {
   readonly cluster: Cluster
   readonly pool: Pool
   readonly background: Background
-  readonly draining: Draining
+  readonly withdrawn: Withdrawn
+  readonly attendance: Attendance
   /** Runs that were released lately. */
   readonly released: Set<Run["id"]>
 }
@@ -49,7 +56,7 @@ const lastWords = (pod: Pod | undefined): string => {
 
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  { background, cluster, draining, pool, released }: GatherFrom,
+  { attendance, background, cluster, pool, released, withdrawn }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient> {
   const kube = yield* KubeClient
@@ -74,8 +81,8 @@ export const gather = Effect.fnUntraced(function* (
     ? `${lastWords(enginePod)}\n${yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: logTail }), () => Effect.succeed(""))}`
     : null
 
-  if (run.revision?.status !== "superseded" || pod === null) draining.delete(run.id)
-  else if (!draining.has(run.id)) draining.set(run.id, now)
+  if (!givesBack(run) || pod === null || run.endpoints.length > 0) withdrawn.delete(run.id)
+  else if (!withdrawn.has(run.id)) withdrawn.set(run.id, now)
 
   const seen = {
     run,
@@ -89,7 +96,8 @@ export const gather = Effect.fnUntraced(function* (
     pod,
     bootLog,
     work,
-    drainingSince: draining.get(run.id) ?? null,
+    withdrawnAt: withdrawn.get(run.id) ?? null,
+    attendedSince: attendance.since(now),
     released: released.has(run.id)
   }
   return {
@@ -97,6 +105,7 @@ export const gather = Effect.fnUntraced(function* (
     resource,
     podClass,
     hostClasses: classes.map(({ hostClass }) => hostClass),
+    pods: own,
     observe: () => ({ ...seen, ...(places ? pool.view(run, podClass, nodes, pods) : noView) })
   }
 })

@@ -11,10 +11,12 @@ const blocking = new Set([
   "CreateContainerError"
 ])
 
-const millis = (time: string | null | undefined, fallback: number): number => {
+const millisOrNull = (time: string | null | undefined): number | null => {
   const parsed = time === null || time === undefined ? Number.NaN : Date.parse(time)
-  return Number.isNaN(parsed) ? fallback : parsed
+  return Number.isNaN(parsed) ? null : parsed
 }
+
+const millis = (time: string | null | undefined, fallback: number): number => millisOrNull(time) ?? fallback
 
 /** Since when the pod's node does not answer or is not there, Unix milliseconds; null where it is well. A node that is not known yet counts from the binding. */
 const nodeDownSince = (pod: Pod, node: Node | undefined, createdAt: number): number | null => {
@@ -32,6 +34,8 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
   const scheduling = condition("PodScheduled")
   const container = pod.status?.containerStatuses?.[0]
   const exit = container?.state?.terminated ?? container?.lastState?.terminated
+  const startedAt = container?.state?.running?.startedAt ?? exit?.finishedAt
+  const readiness = condition("Ready")
   const restarts = container?.restartCount ?? 0
   const waiting = container?.state?.waiting?.reason
   const address = pod.status?.podIP
@@ -46,7 +50,9 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
     unschedulable:
       scheduling?.status === "False" ? { since: millis(scheduling.lastTransitionTime, createdAt), message: scheduling.message ?? "no node fits." } : null,
     started: container?.state?.running !== undefined || exit !== undefined || restarts > 0,
-    ready: condition("Ready")?.status === "True",
+    startedAt: millisOrNull(startedAt),
+    ready: readiness?.status === "True",
+    readyChangedAt: millisOrNull(readiness?.lastTransitionTime),
     restarts,
     lastExit: exit === undefined ? null : { code: exit.exitCode, reason: exit.reason ?? "" },
     blocked: waiting !== undefined && blocking.has(waiting) ? waiting : null,

@@ -1,5 +1,5 @@
 import { DeploymentId } from "@seatrial/domain"
-import { type Option, Schema } from "effect"
+import { Option, Schema } from "effect"
 
 /** Label of every object of a run: the slug of its organization. */
 export const organizationLabel = "seatrial.dev/organization"
@@ -23,3 +23,6 @@ export const deploymentOf = (labels: Readonly<Record<string, string>> | undefine
 
 /** The run that an object of that name was made for. */
 export const deploymentOfName = (name: string): Option.Option<DeploymentId> => decodeId(name.slice(0, 30).replace("-", "_"))
+
+/** The run that a custom resource of that name shows: the name is the id's and nothing more. */
+export const deploymentOfResource = (name: string): Option.Option<DeploymentId> => Option.filter(deploymentOfName(name), (id) => objectName(id) === name)

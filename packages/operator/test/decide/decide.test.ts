@@ -137,6 +137,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "enter failed image_unavailable"
     ],
     [
+      "a pod that has no node and no word about it is waited for, and not looked at all the time",
+      seen("provisioning", { pod: { ...unready, scheduled: false, started: false } }),
+      31 * minute,
+      ""
+    ],
+    [
       "a node that never starts the container fails the run",
       seen("provisioning", { pod: { ...unready, started: false } }),
       30 * minute,
@@ -166,6 +172,18 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       "enter failed out_of_memory"
     ],
+    [
+      "a container that was started again has the whole time again",
+      seen("booting", { pod: { ...unready, restarts: 1, startedAt: 9 * minute } }),
+      10 * minute,
+      `again ${19 * minute}`
+    ],
+    [
+      "restarts of its node are not held against it",
+      seen("booting", { pod: { ...unready, restarts: 2, startedAt: 0, lastExit: { code: 255, reason: "Unknown" } } }),
+      0,
+      `again ${10 * minute}`
+    ],
     ["a pod that went away does not blame the model", seen("booting"), 0, "enter queued"],
     ["a lost node does not blame the model", seen("booting", { pod: { ...unready, lost: "its node is gone" } }), 0, "remove pod pod-1 by force, enter queued"]
   ],
@@ -174,6 +192,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["the phase and its work are one: other work stops", seen("checking", { pod, work: { running: "screening", ended: null } }), 0, "work checking"],
     ["an engine that restarts is waited for", seen("checking", { pod: unready }), 0, `again ${10 * minute}`],
     ["an engine that does not come back fails the run", seen("checking", { pod: unready }), 10 * minute, "enter failed engine_lost"],
+    [
+      "time counts from when it stopped, not from the start of the phase",
+      seen("checking", { pod: { ...unready, readyChangedAt: 9 * minute } }),
+      10 * minute,
+      `again ${19 * minute}`
+    ],
     ["a pod lost during the trial is replaced", seen("checking"), 0, "EnsurePod"],
     ["passed checks are measured", seen("checking", { pod }, found({ checks: report })), 0, "enter measuring"],
     ["a model that fails its checks never serves", seen("checking", { pod }, found({ checks: { ...report, passed: false } })), 0, "enter failed checks_failed"],
@@ -217,6 +241,14 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       `publish ${url}, again ${2 * minute}`
     ],
+    ["however late that is noticed", seen("activating", { pod }, { endpoints: [{ ...endpoint, reachable: true }] }), 60 * minute, "Activate"],
+    [
+      "gateways have their time from when the engine is ready",
+      seen("activating", { pod: { ...pod, readyChangedAt: minute } }, { endpoints: [endpoint] }),
+      2 * minute,
+      `again ${3 * minute}`
+    ],
+    ["an engine that is started again is waited for", seen("activating", { pod: unready }, { endpoints: [endpoint] }), 2 * minute, `again ${10 * minute}`],
     ["a gateway that never reaches it fails the run", seen("activating", { pod }, { endpoints: [endpoint] }), 2 * minute, "enter failed gateway_unreachable"]
   ],
   "activated and active": [
@@ -238,17 +270,73 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   "activated and superseded": [
     [
       "gets no new requests",
-      seen("activated", { pod, drainingSince: 0 }, { ...found({ status: "superseded" }), endpoints: [endpoint] }),
+      seen("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), endpoints: [endpoint] }),
       0,
       "publish nothing, again 10000"
     ],
-    ["finishes those it has", seen("activated", { pod, drainingSince: 0 }, found({ status: "superseded" })), 9_999, "again 10000"],
-    ["then gives its GPUs back", seen("activated", { pod, drainingSince: 0 }, found({ status: "superseded" })), 10_000, "remove pod pod-1"],
+    ["finishes those it has", seen("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 9_999, "again 10000"],
+    [
+      "a stream under way is not cut off",
+      seen("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      10_000,
+      "again 15000"
+    ],
+    ["however long it takes", seen("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }), 59.95 * minute, "again 3600000"],
+    [
+      "up to what gateways let a stream last",
+      seen("activated", { pod, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      60 * minute,
+      "remove pod pod-1"
+    ],
+    ["what was withdrawn this moment gets its time too", seen("activated", { pod, withdrawnAt: null }, found({ status: "superseded" })), 5_000, "again 15000"],
+    [
+      "an engine that is lost has nothing to finish",
+      seen("activated", { pod: { ...pod, lost: "Evicted" }, withdrawnAt: 0 }, { ...found({ status: "superseded" }), inFlight: 1 }),
+      0,
+      "remove pod pod-1 by force"
+    ],
+    ["the engine of a deleted model drains too", seen("activated", { pod, withdrawnAt: 0 }, { ...serving, modelDeleted: true }), 10_000, "remove pod pod-1"],
+    ["then gives its GPUs back", seen("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 10_000, "remove pod pod-1"],
     ["its record is not forced back into the cluster", seen("activated", { resource: null }, found({ status: "superseded" })), 10_000, ""]
   ],
   "activated as a candidate": [
     ["keeps its GPUs for a while", seen("activated", { pod }, { serve: false, endedAt: 0 }), 899_999, "again 900000"],
     ["and then gives them back", seen("activated", { pod }, { serve: false, endedAt: 0 }), 900_000, "remove pod pod-1"]
+  ],
+  "after everyone was away": [
+    ["the hub has its time again", seen("screening", { attendedSince: 60 * minute }, { revision: null }), 60 * minute, `work screening, again ${70 * minute}`],
+    [
+      "a pod without a node is given patience",
+      seen("provisioning", {
+        attendedSince: 60 * minute,
+        freeSlots: 0,
+        pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
+      }),
+      60 * minute,
+      `again ${60.25 * minute}`
+    ],
+    [
+      "an image may be pulled again",
+      seen("provisioning", { attendedSince: 60 * minute, pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
+      60 * minute,
+      `again ${62 * minute}`
+    ],
+    [
+      "a node may start the container",
+      seen("provisioning", { attendedSince: 60 * minute, pod: { ...unready, started: false } }),
+      60 * minute,
+      `again ${90 * minute}`
+    ],
+    ["an engine may boot", seen("booting", { attendedSince: 60 * minute, pod: unready }), 60 * minute, `again ${70 * minute}`],
+    ["and come back in its trial", seen("checking", { attendedSince: 60 * minute, pod: unready }), 60 * minute, `again ${70 * minute}`],
+    ["gateways may reach it", seen("activating", { attendedSince: 60 * minute, pod }, { endpoints: [endpoint] }), 60 * minute, `again ${62 * minute}`],
+    [
+      "a silent node may answer",
+      seen("activated", { attendedSince: 60 * minute, pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }),
+      60 * minute,
+      `again ${61 * minute}`
+    ],
+    ["but what then exceeds its limit fails", seen("booting", { attendedSince: 60 * minute, pod: unready }), 70 * minute, "enter failed boot_timeout"]
   ],
   "failed and cancelled": [
     [
@@ -260,9 +348,21 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["once shown as cancelled, nothing is written again", seen("cancelled", { resource: { uid: "mdep-1", mirroredPhase: "cancelled" } }), 0, ""],
     [
       "a pod that a stale write made after all is removed",
-      seen("failed", { pod, resource: { uid: "mdep-1", mirroredPhase: "failed" } }),
+      seen("cancelled", { pod, resource: { uid: "mdep-1", mirroredPhase: "cancelled" } }),
       0,
       "remove pod pod-1"
+    ],
+    [
+      "what a failed engine said last is kept before it goes",
+      seen("failed", { pod, resource: { uid: "mdep-1", mirroredPhase: "booting" } }),
+      0,
+      "KeepLog, remove pod, RemoveFetch"
+    ],
+    [
+      "and so is what a failed download said",
+      seen("failed", { fetch: FetchSeen.Failed({ failure: { code: "download_failed", text: "" } }), resource: { uid: "mdep-1", mirroredPhase: "failed" } }),
+      0,
+      "KeepLog, RemoveFetch"
     ],
     ["once nothing is left, that is said", seen("failed", { released: false, resource: { uid: "mdep-1", mirroredPhase: "failed" } }), 0, "Release"],
     ["a deleted record stays deleted", seen("failed", { resource: null }), 0, ""],
@@ -272,7 +372,14 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
 
 for (const [name, cases] of Object.entries(tables)) {
   describe(name, () => {
-    for (const [promise, observation, now, expected] of cases) it(promise, () => assert.strictEqual(words(decide(observation, now)), expected))
+    for (const [promise, observation, now, expected] of cases) {
+      it(promise, () => {
+        const decision = decide(observation, now)
+        assert.strictEqual(words(decision), expected)
+        // A time that has come already would be a loop without a pause.
+        assert.isAbove(decision.lookAgainAt ?? Number.POSITIVE_INFINITY, now)
+      })
+    }
   })
 }
 

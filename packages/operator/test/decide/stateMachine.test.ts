@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isFinished } from "@seatrial/domain"
+import { isFinished, workingPhases } from "@seatrial/domain"
 import { Schema } from "effect"
 import { random, World } from "./world.ts"
 
@@ -16,7 +16,8 @@ const storm = (seed: number, steps: number): World => {
     else if (dice < faulty + 0.2) world.advance(draw() < 0.3 ? world.old : world.next)
     else if (dice < faulty + 0.35) world.finishWork("done")
     else if (dice < faulty + 0.4) world.reach()
-    else if (cancelled && dice < faulty + 0.402) world.cancel()
+    else if (dice < faulty + 0.42) world.finishRequest()
+    else if (cancelled && dice < faulty + 0.422) world.cancel()
     else world.reconcile(draw() < 0.3 ? "old" : "next", draw() < 0.1 ? Math.floor(draw() * 3) : undefined)
   }
   return world
@@ -33,6 +34,7 @@ const settle = (world: World): number => {
     world.advance(world.old)
     world.advance(world.next)
     world.reach()
+    world.finishRequest()
     const times = decisions.flatMap(({ lookAgainAt }) => (lookAgainAt === null ? [] : [lookAgainAt]))
     if (before === JSON.stringify([world.old, world.next])) {
       if (times.length === 0) return pass
@@ -86,4 +88,50 @@ describe("in random worlds", () => {
     assert.strictEqual(world.old.run.revision?.status, "superseded")
     assert.isNull(world.old.pod)
   })
+
+  it.prop(
+    "where nothing is wrong but that everyone is away now and then, every run is activated",
+    [Schema.Int],
+    ([seed]) => {
+      const draw = random(seed)
+      const world = new World(draw() < 0.8)
+      for (let step = 0; step < 100; step++) {
+        world.now += Math.floor(draw() * 300)
+        const dice = draw()
+        if (dice < 0.05) world.away(Math.floor(draw() * 7_200_000), draw() < 0.5)
+        else if (dice < 0.25) world.advance(draw() < 0.3 ? world.old : world.next)
+        else if (dice < 0.35) world.finishWork("done")
+        else if (dice < 0.4) world.reach()
+        else world.reconcile(draw() < 0.3 ? "old" : "next")
+      }
+      settle(world)
+      assert.deepStrictEqual([world.next.run.phase, world.violations], ["activated", []])
+    },
+    { arbitrary: { runs: 500 } }
+  )
+
+  for (const phase of workingPhases.filter((each) => each !== "waiting" && each !== "queued")) {
+    for (const restarted of [false, true]) {
+      it(`everyone is away for an hour in ${phase}, ${restarted ? "engines too" : "but for the engines"}, and the run goes on`, () => {
+        // One step at a time, so that every moment of the phase is met.
+        const steps: ReadonlyArray<(world: World) => void> = [
+          (world) => world.reconcile("next"),
+          (world) => world.finishWork("done"),
+          (world) => world.advance(world.next),
+          (world) => world.reach()
+        ]
+        let met = 0
+        for (let moment = 0; moment < 100; moment++) {
+          const world = new World(true)
+          for (let step = 0; step < moment; step++) steps[step % steps.length]?.(world)
+          if (world.next.run.phase !== phase) continue
+          met++
+          world.away(3_600_000, restarted)
+          settle(world)
+          assert.deepStrictEqual([world.phases.at(-1), world.violations], ["activated", []], `after ${moment} steps`)
+        }
+        assert.isAbove(met, 0)
+      })
+    }
+  }
 })

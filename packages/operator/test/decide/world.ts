@@ -23,12 +23,14 @@ interface State {
   pod: PodSeen | null
   work: { running: Observation["work"]["running"]; ended: WorkEnded | null }
   free: boolean
-  drainingSince: number | null
+  withdrawnAt: number | null
 }
 
 /** A model that already serves (`old`) and a run that is to replace it (`next`), in a cluster, a hub and gateways where anything may happen at any time. */
 export class World {
   now = 0
+  /** Since when an operator leads. */
+  attendedSince = 0
   readonly violations: Array<string> = []
   readonly phases: Array<Phase> = ["screening"]
   old: State
@@ -43,18 +45,28 @@ export class World {
       fetch: FetchSeen.Absent(),
       work: { running: null, ended: null },
       free: true,
-      drainingSince: null
+      withdrawnAt: null
     }
     this.old = {
       ...blank,
-      run: { ...run, phase: "activated", endedAt: 0, revision: active, endpoints: [{ url: "http://127.0.2.1:8000", pod: pod.name, reachable: true }] },
+      run: {
+        ...run,
+        phase: "activated",
+        endedAt: 0,
+        revision: active,
+        endpoints: [{ url: "http://127.0.2.1:8000", pod: pod.name, reachable: true }],
+        inFlight: 2
+      },
       pod: oldPod
     }
     this.next = { ...blank, run: { ...run, serve }, pod: null }
   }
 
   private observation(state: State): Observation {
-    return { ...observed, ...state, podClass, freeSlots: state.free ? 1 : 0, ahead: 0, bootLog: "" }
+    const { pod: present, run } = state
+    const leaving = run.phase === "activated" && run.revision?.status === "superseded" && present !== null && run.endpoints.length === 0
+    state.withdrawnAt = leaving ? (state.withdrawnAt ?? this.now) : null
+    return { ...observed, ...state, attendedSince: this.attendedSince, podClass, freeSlots: state.free ? 1 : 0, ahead: 0, bootLog: "" }
   }
 
   decide(state: State): Decision {
@@ -65,6 +77,7 @@ export class World {
   reconcile(which: "old" | "next", crashAfter = Number.POSITIVE_INFINITY): Decision {
     const state = this[which]
     const decision = this.decide(state)
+    if (decision.lookAgainAt !== null && decision.lookAgainAt <= this.now) this.violations.push(`looks again at once in ${state.run.phase}`)
     let done = 0
     for (const action of decision.actions) {
       if (done++ >= crashAfter) {
@@ -93,10 +106,28 @@ export class World {
         state.fetch = FetchSeen.Absent()
         return
       case "EnsurePod":
-        state.pod ??= { ...pod, uid: `pod-${++this.pods}`, createdAt: this.now, scheduled: false, started: false, ready: false, url: null }
+        state.pod ??= {
+          ...pod,
+          uid: `pod-${++this.pods}`,
+          createdAt: this.now,
+          scheduled: false,
+          startedAt: null,
+          readyChangedAt: null,
+          started: false,
+          ready: false,
+          url: null
+        }
         return
       case "RemovePod":
         if (serves && state.pod !== null && state.pod.lost === null && state.pod.nodeDownSince === null) this.violations.push("removed an engine that serves")
+        if (
+          which === "old" &&
+          state.run.inFlight > 0 &&
+          state.pod?.lost === null &&
+          state.pod.nodeDownSince === null &&
+          this.now < (state.withdrawnAt ?? this.now) + 3_600_000
+        )
+          this.violations.push("removed an engine with requests under way")
         if (state.pod !== null && (action.uid === null || action.uid === state.pod.uid))
           state.pod = action.force ? null : { ...state.pod, deleting: true, ready: false }
         return
@@ -114,7 +145,6 @@ export class World {
         if (run.serve && run.revision !== null && this.old.run.revision !== null) {
           state.run = { ...state.run, revision: { ...run.revision, status: "active" } }
           this.old.run = { ...this.old.run, revision: { ...this.old.run.revision, status: "superseded" } }
-          this.old.drainingSince = this.now
         }
         return
       }
@@ -162,8 +192,29 @@ export class World {
       state.pod = state.free
         ? { ...present, scheduled: true, unschedulable: null }
         : { ...present, unschedulable: present.unschedulable ?? { since: this.now, message: "0/1 nodes" } }
-    else if (!present.started) state.pod = { ...present, started: true, url: "http://127.0.3.1:8000" }
-    else if (!present.ready) state.pod = { ...present, ready: present.lost === null && present.nodeDownSince === null }
+    else if (!present.started) state.pod = { ...present, started: true, startedAt: this.now, url: "http://127.0.3.1:8000" }
+    else if (!present.ready && present.lost === null && present.nodeDownSince === null) state.pod = { ...present, ready: true, readyChangedAt: this.now }
+  }
+
+  /** A request on the engine that served first comes to its end. */
+  finishRequest(): void {
+    const { old } = this
+    old.run = { ...old.run, inFlight: Math.max(0, old.run.inFlight - 1) }
+  }
+
+  /** Nobody does anything for so long, and what only a program remembers is lost. `restarted`: the engines' processes ended too, as their node says once it is back. */
+  away(milliseconds: number, restarted: boolean): void {
+    this.now += milliseconds
+    this.attendedSince = this.now
+    for (const state of [this.old, this.next]) {
+      state.work = { running: null, ended: null }
+      state.withdrawnAt = null
+      const { pod: present } = state
+      if (!restarted || present === null || !present.started) continue
+      const lastExit = { code: 255, reason: "Unknown" }
+      const readyChangedAt = present.ready ? this.now : present.readyChangedAt
+      state.pod = { ...present, ready: false, readyChangedAt, restarts: present.restarts + 1, lastExit, startedAt: this.now }
+    }
   }
 
   /** Every gateway probes what is published and answers. */
@@ -181,12 +232,24 @@ export class World {
       () => (state.pod = null),
       () => (state.pod = state.pod === null ? null : { ...state.pod, deleting: true, ready: false }),
       () => (state.pod = state.pod === null ? null : { ...state.pod, lost: "Evicted", ready: false }),
-      () => (state.pod = state.pod === null ? null : { ...state.pod, ready: false, restarts: state.pod.restarts + 1, lastExit: { code: 1, reason: "Error" } }),
+      () =>
+        (state.pod =
+          state.pod === null
+            ? null
+            : {
+                ...state.pod,
+                ready: false,
+                readyChangedAt: this.now,
+                startedAt: this.now,
+                restarts: state.pod.restarts + 1,
+                lastExit: { code: 1, reason: "Error" }
+              }),
       () => (state.pod = state.pod === null ? null : { ...state.pod, nodeDownSince: this.now, ready: false }),
       () => (this.next.fetch = draw() < 0.5 ? FetchSeen.Absent() : FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "" } })),
       () => (this.next.free = !this.next.free),
       () => (this.next.work = { running: null, ended: null }),
-      () => (this.now += Math.floor(draw() * 180_000))
+      () => (this.now += Math.floor(draw() * 180_000)),
+      () => this.away(3_600_000, draw() < 0.5)
     ]
     faults[Math.floor(draw() * faults.length)]?.()
   }

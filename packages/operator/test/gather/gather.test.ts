@@ -76,6 +76,32 @@ describe("a pod", () => {
       node,
       { restarts: 2, lastExit: { code: 137, reason: "OOMKilled" }, started: true, blocked: null }
     ],
+    [
+      "that runs again counts from that start",
+      {
+        metadata: made,
+        spec,
+        status: status({
+          restartCount: 1,
+          state: { running: { startedAt: "2026-11-21T11:00:00Z" } },
+          lastState: { terminated: { exitCode: 1, finishedAt: at } }
+        })
+      },
+      node,
+      { startedAt: Date.parse("2026-11-21T11:00:00Z") }
+    ],
+    [
+      "that waits to start again counts from its end",
+      { metadata: made, spec, status: status({ restartCount: 1, state: { waiting: {} }, lastState: { terminated: { exitCode: 1, finishedAt: at } } }) },
+      node,
+      { startedAt: millis }
+    ],
+    [
+      "says since when it is not ready",
+      { metadata: made, spec, status: { conditions: [scheduled, { type: "Ready", status: "False", lastTransitionTime: at }] } },
+      node,
+      { ready: false, readyChangedAt: millis, startedAt: null }
+    ],
     ["that was evicted is lost", { metadata: made, spec, status: { phase: "Failed", reason: "Evicted" } }, node, { lost: "Evicted" }],
     ["on a silent node counts from the silence", { metadata: made, spec, status: status({}) }, silent, { nodeDownSince: Date.parse("2026-11-21T11:00:00Z") }],
     ["on a node that is not known counts from its binding", { metadata: made, spec, status: status({}) }, undefined, { nodeDownSince: millis }],
@@ -116,7 +142,7 @@ describe("a download", () => {
     [
       "shows nothing of what it does not know",
       fetchSeen(failed, [said("Error: ENOENT: /weights/secret")]),
-      "download_failed: The download ended without naming a cause. The cluster's operator finds it in the log of the download's pod."
+      "download_failed: The download ended without naming a cause. What it said last is in the log of Seatrial's operator."
     ],
     [
       "that took too long says so",

@@ -125,7 +125,7 @@ export const makeMemoryKube = () => {
         Effect.suspend(() => gate(write))
       )
     },
-    podLog: () => Effect.succeed("")
+    podLog: (name) => Effect.succeed(`${name} said this last with hf_abcdefghijkl`)
   })
 
   return {

@@ -122,6 +122,9 @@ describe("a run", () => {
           yield* settled
         })
       )
+      // What serves was not touched.
+      assert.strictEqual(stage.writes.filter((write) => write.startsWith("remove Pod")).length, 0)
+      assert.deepStrictEqual(stage.published, [1])
       assert.deepStrictEqual(phasesOf(stage), whole)
     })
   })
@@ -140,6 +143,57 @@ describe("a run", () => {
       )
       assert.deepStrictEqual(stage.published, [1, 0, 1])
       assert.deepStrictEqual(phasesOf(stage), whole)
+    })
+  })
+})
+
+describe("a custom resource without a deployment", () => {
+  const statusWrites = (stage: Stage, name: string) => stage.writes.filter((write) => write === `status ModelDeployment ${name}`).length
+  const spec = { organization: "acme", model: "tiny-chat", source: { repo: "seatrial/tiny-chat" } }
+
+  it.effect("says that nothing comes of it, once, also over restarts, and again for another specification", () => {
+    const stage = makeStage()
+    const shown = () => {
+      const status = Option.getOrUndefined(stage.kube.find("ModelDeployment", "tiny-chat"))?.status
+      const [condition] = Predicate.isObject(status) && Array.isArray(status.conditions) ? status.conditions : []
+      return Predicate.isObject(condition) ? condition : {}
+    }
+    const idle = Effect.forEach(Array.from({ length: 200 }), () => Effect.yieldNow)
+    return Effect.gen(function* () {
+      stage.forget()
+      stage.kube.add("ModelDeployment", "tiny-chat", { metadata: { namespace: "seatrial" }, spec })
+      const said = stage.until(() => shown().reason === "NotAdopted")
+      yield* stage.operate(Effect.andThen(said, idle))
+      yield* stage.operate(Effect.andThen(said, idle))
+      assert.strictEqual(statusWrites(stage, "tiny-chat"), 1)
+      assert.deepInclude(shown(), { type: "Ready", status: "False", observedGeneration: 1 })
+      assert.include(String(shown().message), "made through the API")
+      stage.kube.add("ModelDeployment", "tiny-chat", { metadata: { namespace: "seatrial", generation: 2 }, spec: { ...spec, serve: false } })
+      yield* stage.operate(
+        Effect.andThen(
+          stage.until(() => shown().observedGeneration === 2),
+          idle
+        )
+      )
+      assert.strictEqual(statusWrites(stage, "tiny-chat"), 2)
+    })
+  })
+
+  it.effect("keeps the engine that carries its id, which goes once it is deleted too", () => {
+    const stage = makeStage()
+    const settled = stage.until(() => stage.mirrored()?.message === "Serves.")
+    return Effect.gen(function* () {
+      yield* stage.operate(settled)
+      // Another database.
+      stage.forget()
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => JSON.stringify(stage.mirrored()).includes("NotAdopted"))
+          assert.strictEqual(stage.kube.names("Pod").length, 1)
+          stage.kube.drop("ModelDeployment", stage.kube.names("ModelDeployment")[0] ?? "")
+          yield* stage.until(() => stage.kube.names("Pod").length === 0)
+        })
+      )
     })
   })
 })

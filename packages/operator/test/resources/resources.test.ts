@@ -8,8 +8,8 @@ import { enginePod } from "../../src/apply/engineObjects.ts"
 import { fetchJob } from "../../src/apply/fetchObjects.ts"
 import { customResourceDefinitions } from "../../src/resources/customResourceDefinitions.ts"
 import { HostClassResource, HostClassSpec, toPodClass } from "../../src/resources/HostClassResource.ts"
-import { ModelDeployment, ModelDeploymentSpec } from "../../src/resources/ModelDeployment.ts"
-import { deploymentOfName, enginePodName, fetchJobName, objectName } from "../../src/resources/objectNames.ts"
+import { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
+import { deploymentOfName, deploymentOfResource, enginePodName, fetchJobName, objectName } from "../../src/resources/objectNames.ts"
 import { structuralSchema } from "../../src/resources/structuralSchema.ts"
 import { deploymentId, podClass, revision, run } from "../observations.ts"
 
@@ -59,7 +59,6 @@ describe("the definitions in k8s/crds", () => {
 
 describe("the samples", () => {
   it("are valid", async () => {
-    assert.isTrue(Schema.is(ModelDeploymentSpec)(Schema.decodeUnknownSync(ModelDeployment.schema)((await documents("samples/modeldeployment.yaml"))[0]).spec))
     for (const file of ["hostclass-local.yaml", "hostclass-h100.yaml"]) {
       const object = Schema.decodeUnknownSync(HostClassResource.schema)((await documents(`samples/${file}`))[0])
       assert.isTrue(Schema.is(HostClassSpec)(object.spec))
@@ -78,6 +77,8 @@ describe("the objects of a run", () => {
       assert.deepStrictEqual(deploymentOfName(name), Option.some(deploymentId))
     }
     assert.deepStrictEqual(deploymentOfName("somebody-elses"), Option.none())
+    assert.deepStrictEqual(deploymentOfResource(objectName(deploymentId)), Option.some(deploymentId))
+    assert.deepStrictEqual(deploymentOfResource(`${objectName(deploymentId)}-copy`), Option.none())
   })
 
   it("show the run's own wishes in the custom resource", () => {
@@ -92,7 +93,7 @@ describe("the objects of a run", () => {
   const pod =
     engine === undefined
       ? {}
-      : JSON.parse(JSON.stringify(enginePod({ run: screened, revision, podClass, engine, namespace: "seatrial", weightsClaim: "weights", owner })))
+      : JSON.parse(JSON.stringify(enginePod({ run: screened, revision, podClass, engine, namespace: "seatrial", weightsClaim: "weights" })))
   const job = JSON.parse(
     JSON.stringify(
       fetchJob(
@@ -124,8 +125,11 @@ describe("the objects of a run", () => {
     assert.deepStrictEqual(container.env[0], { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } })
     assert.deepStrictEqual(container.resources.limits, { "nvidia.com/gpu": "1" })
     assert.include(container.args, `--model=/models/seatrial/tiny-chat/${revision.facts.commit}`)
-    assert.deepStrictEqual(pod.metadata.ownerReferences, [owner])
     assert.notInclude(JSON.stringify(pod), "HF_TOKEN")
+  })
+
+  it("go with their custom resource where they only prepare, and not where they serve", () => {
+    assert.deepStrictEqual([pod.metadata.ownerReferences, job.metadata.ownerReferences], [undefined, [owner]])
   })
 
   it("download exactly what screening saw, with the token by reference only", () => {

@@ -1,0 +1,32 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect, Ref } from "effect"
+import { TestClock } from "effect/testing"
+import { attend } from "../../src/gather/Attendance.ts"
+
+const seen = (attendance: { readonly since: (now: number) => number }) => Effect.map(Clock.currentTimeMillis, attendance.since)
+
+describe("attendance", () => {
+  it.effect("counts from its start while all is well", () =>
+    Effect.gen(function* () {
+      yield* TestClock.adjust("1 hour")
+      const attendance = yield* attend(Effect.void)
+      for (let minute = 0; minute < 10; minute++) yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* seen(attendance), 3_600_000)
+    })
+  )
+
+  it.effect("counts anew after the database was away, and not before it is back", () =>
+    Effect.gen(function* () {
+      const away = yield* Ref.make(false)
+      const attendance = yield* attend(Effect.flatMap(Ref.get(away), (is) => (is ? Effect.die("away") : Effect.void)))
+      yield* TestClock.adjust("1 minute")
+      yield* Ref.set(away, true)
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual(yield* seen(attendance), 120_000)
+      yield* Ref.set(away, false)
+      yield* TestClock.adjust("5 seconds")
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(yield* seen(attendance), 125_000)
+    })
+  )
+})
