@@ -78,11 +78,8 @@ export const deployCommand = Command.make(
     if (!wait) return yield* printRecord(json, made)
     const started = yield* Clock.currentTimeMillis
     const detail = yield* watch(made.id)
-    yield* printRecord(json, {
-      ...detail,
-      phases: undefined,
-      checks: `${detail.checks.filter(({ passed }) => passed).length} of ${detail.checks.length} passed`
-    })
+    const { checks, phases: _, ...shown } = detail
+    yield* printRecord(json, json ? detail : { ...shown, checks: `${checks.filter(({ passed }) => passed).length} of ${checks.length} passed` })
     if (detail.status !== "activated")
       return yield* new CommandError({
         message: `The deployment ended as ${detail.status}${detail.failure_detail === null ? "" : `: ${detail.failure_detail}`}`

@@ -19,9 +19,9 @@ const storeSettings: ReadonlyArray<Setting> = [
 const listed = (settings: ReadonlyArray<Setting>): string =>
   settings.map((setting) => `  ${setting.name}: ${setting.description}${setting.default === undefined ? "" : ` (default ${setting.default})`}`).join("\n")
 
-/** A program of its own: its `main.ts` composes it, reads its settings from the environment and runs until it is told to stop. */
+/** A program of its own: its `main.ts` composes it, reads its settings from the environment and runs until it is told to stop. The command ends as it begins. */
 const program = (name: string, what: string, settings: ReadonlyArray<Setting>, load: () => Promise<unknown>) =>
-  Command.make(name, {}, () => Effect.andThen(Effect.promise(load), Effect.never)).pipe(
+  Command.make(name, {}, () => Effect.promise(load)).pipe(
     Command.withShortDescription(what),
     Command.withDescription(`${what}\n\nSettings, from the environment:\n${listed([...storeSettings, ...settings])}`)
   )

@@ -99,6 +99,27 @@ describe("--help", () => {
   }
 })
 
+layer(Env.layer)("a program started by the command", (it) => {
+  it.effect("ends with 0 when it is told to stop, as it does alone", () =>
+    Effect.gen(function* () {
+      const env = yield* Env
+      const code = yield* Effect.callback<number | null>((resume) => {
+        const child = spawn(process.execPath, [main, "gateway"], {
+          cwd: tmpdir(),
+          env: { PATH: process.env.PATH, ...env, GATEWAY_HOST: "127.0.0.1", GATEWAY_PORT: "0" },
+          stdio: ["ignore", "pipe", "inherit"]
+        })
+        child.stdout.on("data", (chunk: Buffer) => {
+          if (chunk.toString().includes("gateway listens on")) child.kill("SIGTERM")
+        })
+        child.once("close", (exit) => resume(Effect.succeed(exit)))
+        return Effect.sync(() => child.kill("SIGKILL"))
+      })
+      assert.strictEqual(code, 0)
+    })
+  )
+})
+
 layer(Env.layer)("admin", (it) => {
   it.effect(
     "makes an organization, a user and a key that is shown once, lists them and revokes the key",
