@@ -63,6 +63,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
           const hangUp = () => {
             outgoing.destroy()
           }
+          const forget = () => signal.removeEventListener("abort", hangUp)
           const settled = () => {
             clearTimeout(limit)
             clearTimeout(connecting)
@@ -85,17 +86,19 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
             settled()
             // Whoever reads the answer learns of its end from `close`.
             incoming.on("error", () => {})
-            incoming.once("close", () => signal.removeEventListener("abort", hangUp))
+            incoming.once("close", forget)
             resume(Effect.succeed(incoming))
           })
           outgoing.on("error", () => {
             settled()
+            forget()
             const stale = outgoing.reusedSocket && performance.now() - startedAt < staleWithin
             fail(signal.aborted ? "aborted" : late ? "late" : !connected ? "refused" : stale ? "stale" : "broken")
           })
           outgoing.end(body ?? undefined)
           return Effect.sync(() => {
             settled()
+            forget()
             hangUp()
           })
         })

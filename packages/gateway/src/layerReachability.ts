@@ -1,26 +1,63 @@
 import { Routes, type UnprovenEndpoint } from "@seatrial/store"
-import { Data, Effect, Layer, Schedule, Stream } from "effect"
+import { Data, Effect, FiberMap, Layer, Schedule, Semaphore, Stream } from "effect"
 import { EngineClient } from "./EngineClient.ts"
+import { readWhole } from "./readWhole.ts"
 
-class NotReady extends Data.TaggedError("NotReady") {}
+class NotReachable extends Data.TaggedError("NotReachable")<{ readonly cause: unknown }> {}
 
-/** Asks each endpoint that no gateway has reached yet whether it is there, and tells so: the operator sends no traffic to others. */
+/** Milliseconds that an engine has to answer. */
+const patience = 2_000
+
+/** Soon at first, for most are ready when they are told of, and later each 5 s. */
+const backOff = Schedule.min([Schedule.exponential("250 millis", 1.5), Schedule.spaced("5 seconds")])
+
+/** Failures, some 20 s of them, after which the log tells of it, once. */
+const tellAfter = 10
+
+const keyOf = ({ pod, revisionId, url }: UnprovenEndpoint) => `${revisionId} ${url} ${pod}`
+
+/**
+ * Asks each endpoint that no gateway has reached yet whether it is there, and tells so: the operator sends no traffic to others. An endpoint is asked until it
+ * answers or is withdrawn, whatever fails meanwhile.
+ */
 export const layerReachability = Layer.effectDiscard(
   Effect.gen(function* () {
     const engine = yield* EngineClient
     const routes = yield* Routes
-    const { signal } = new AbortController()
-    const prove = Effect.fnUntraced(function* ({ revisionId, url }: UnprovenEndpoint) {
-      const answer = yield* engine.call({ url, path: "/health", method: "GET", body: null, requestId: "reachability", timeout: 2_000, signal })
-      answer.resume()
-      if (answer.statusCode !== 200) return yield* new NotReady()
-      yield* routes.markReachable(revisionId, url)
+    const asked = yield* FiberMap.make<string>()
+    // Those that do not answer take no turns from the others: each holds one for as long as it is asked only.
+    const turns = yield* Semaphore.make(16)
+
+    const ask = Effect.fnUntraced(function* (url: string) {
+      const { signal } = new AbortController()
+      const answer = yield* engine.call({ url, path: "/health", method: "GET", body: null, requestId: "reachability", timeout: patience, signal })
+      yield* readWhole(answer, 65_536, patience, signal)
+      if (answer.statusCode !== 200) return yield* new NotReachable({ cause: `status ${answer.statusCode}` })
     })
     const untilProven = (endpoint: UnprovenEndpoint) =>
-      prove(endpoint).pipe(
-        Effect.retry(Schedule.spaced("500 millis").pipe(Schedule.upTo({ times: 20 }))),
-        Effect.catchCause((cause) => Effect.logWarning("an endpoint is not reachable", cause).pipe(Effect.annotateLogs({ url: endpoint.url })))
-      )
-    yield* routes.unproven.pipe(Stream.mapEffect(untilProven, { concurrency: 16, unordered: true }), Stream.runDrain, Effect.forkScoped)
+      Effect.suspend(() => {
+        let failures = 0
+        return turns.withPermit(ask(endpoint.url)).pipe(
+          Effect.andThen(routes.markReachable(endpoint)),
+          Effect.catchCause((cause) => new NotReachable({ cause })),
+          Effect.tapError(({ cause }) =>
+            ++failures === tellAfter
+              ? Effect.logWarning("an endpoint is not reachable; it is asked again until it is", cause).pipe(Effect.annotateLogs({ url: endpoint.url }))
+              : Effect.void
+          ),
+          Effect.retry(backOff)
+        )
+      })
+
+    yield* routes.unproven.pipe(
+      Stream.runForEach(
+        Effect.fnUntraced(function* (unproven) {
+          const wanted = new Map(unproven.map((endpoint) => [keyOf(endpoint), endpoint]))
+          for (const [key] of asked) if (!wanted.has(key)) yield* FiberMap.remove(asked, key)
+          for (const [key, endpoint] of wanted) yield* FiberMap.run(asked, key, untilProven(endpoint), { onlyIfMissing: true })
+        })
+      ),
+      Effect.forkScoped
+    )
   })
 )

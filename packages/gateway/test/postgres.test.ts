@@ -88,6 +88,8 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
         [10, 10, 10]
       )
 
+      // The gateway hears of a revocation a moment later: until then the engine has to answer.
+      engine.script = answers(wholeAnswer("a"))
       yield* keys.revoke(orgId, keyId)
       let late = yield* fetched(address, { key, body: chat })
       while (late.status() !== 401) late = yield* fetched(address, { key, body: chat })
@@ -112,8 +114,9 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
       first.signal("SIGKILL")
       yield* first.exited
       yield* soon(() => seen.ended === "cut" && callsOf(engine).at(-1)?.isCut() === true)
-      // Its lease runs out: no need to wait for that here.
+      // Its lease runs out while others sweep: no need to wait for that here.
       yield* sql`UPDATE requests SET lease_until = lease_until - interval '1 minute' WHERE org_id = ${orgId} AND state = 'running'`
+      yield* sql`UPDATE request_sweeps SET since = since - interval '1 minute'`
       yield* startGateway()
       while ((yield* find).state === "running") yield* Effect.yieldNow
       const record = yield* find

@@ -29,6 +29,7 @@ export interface Route {
 
 /** An endpoint whose reachability from the gateways is not known yet. */
 export interface UnprovenEndpoint extends Endpoint {
+  readonly orgId: OrgId
   readonly revisionId: RevisionId
   readonly runtime: Runtime
 }
@@ -46,7 +47,7 @@ const RouteRow = Schema.Struct({
   prices: Prices,
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String }))
 })
-const UnprovenRow = Schema.Struct({ url: Schema.String, pod: Schema.String, revisionId: RevisionId, runtime: Runtime })
+const UnprovenRow = Schema.Struct({ orgId: OrgId, url: Schema.String, pod: Schema.String, revisionId: RevisionId, runtime: Runtime })
 
 /** One reading of the routes. */
 interface Snapshot {
@@ -73,10 +74,10 @@ export class Routes extends Context.Service<
     /** The route of a callable name, as this organisation sees it. In memory: no query. */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<Route>>
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
-    /** Endpoints that no gateway has reached so far; each again when routes change. */
-    readonly unproven: Stream.Stream<UnprovenEndpoint>
+    /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
+    readonly unproven: Stream.Stream<ReadonlyArray<UnprovenEndpoint>>
     /** This gateway got an answer from the endpoint. */
-    readonly markReachable: (revisionId: RevisionId, url: string) => Effect.Effect<void>
+    readonly markReachable: (endpoint: UnprovenEndpoint) => Effect.Effect<void>
   }
 >()("seatrial/Routes") {
   static readonly layerSql = Layer.effect(
@@ -106,7 +107,7 @@ export class Routes extends Context.Service<
         Request: Schema.Void,
         Result: UnprovenRow,
         execute: () => sql`
-          SELECT e.url, e.pod, e.revision_id AS "revisionId", r.runtime FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
+          SELECT e.org_id AS "orgId", e.url, e.pod, e.revision_id AS "revisionId", r.runtime FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
           WHERE e.reachable_at IS NULL ORDER BY e.published_at, e.url`
       })
       const read = Effect.gen(function* () {
@@ -137,15 +138,13 @@ export class Routes extends Context.Service<
       return Routes.of({
         find: (orgId, model) => Effect.sync(() => Option.fromUndefinedOr(current.ofOrganization.get(orgId)?.get(model) ?? current.ofAll.get(model))),
         list: (orgId) => Effect.sync(() => [...(current.ofOrganization.get(orgId)?.values() ?? [])]),
-        unproven: Stream.fromPubSub(snapshots).pipe(
-          Stream.map(({ unproven }) => unproven),
-          Stream.flattenIterable
-        ),
-        markReachable: Effect.fn("Routes.markReachable")(function* (revisionId, url) {
+        unproven: Stream.map(Stream.fromPubSub(snapshots), ({ unproven }) => unproven),
+        markReachable: Effect.fn("Routes.markReachable")(function* ({ orgId, pod, revisionId, url }) {
           const at = new Date(yield* Clock.currentTimeMillis)
           yield* Effect.orDie(sql`
             WITH reached AS (
-              UPDATE endpoints SET reachable_at = ${at} WHERE revision_id = ${revisionId} AND url = ${url} AND reachable_at IS NULL
+              UPDATE endpoints SET reachable_at = ${at}
+              WHERE org_id = ${orgId} AND revision_id = ${revisionId} AND url = ${url} AND pod = ${pod} AND reachable_at IS NULL
               RETURNING org_id, deployment_id, revision_id
             ),
             work AS (

@@ -1,9 +1,16 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
+import type { OrgId, RevisionId } from "@seatrial/domain"
 import { Effect, Fiber, Option, Queue, Stream } from "effect"
-import { Deployments, Organizations, Routes, Runs, type UnprovenEndpoint } from "../src/index.ts"
+import { Deployments, type Endpoint, Organizations, Routes, Runs, type UnprovenEndpoint } from "../src/index.ts"
 import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
+
+/** A gateway reaches an endpoint that is published. */
+const reach = Effect.fnUntraced(function* (orgId: OrgId, revisionId: RevisionId, { pod, url }: Endpoint) {
+  const routes = yield* Routes
+  yield* routes.markReachable({ orgId, revisionId, runtime: "reference", url, pod })
+})
 
 const endpoint = (name: string) => ({ url: `http://127.0.0.1:80${name.length}${name.charCodeAt(0)}`, pod: `pod-${name}` })
 
@@ -22,7 +29,7 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       })
       const first = yield* revisionOf(id)
       yield* runs.publishEndpoints(id, orgId, [endpoint("a"), endpoint("b")])
-      yield* routes.markReachable(first, endpoint("a").url)
+      yield* reach(orgId, first, endpoint("a"))
       assert.deepStrictEqual(
         Option.getOrThrow(yield* runs.observe(id)).endpoints.map(({ reachable }) => reachable),
         [true, false]
@@ -36,13 +43,13 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
         [route.revisionId, route.modelId, route.maxModelLen, route.engineVersion, route.prices.input_micros_per_mtok, route.endpoints],
         [first, modelId, 2_048, "reference-1", "0", [endpoint("a")]]
       )
-      yield* routes.markReachable(first, endpoint("b").url)
+      yield* reach(orgId, first, endpoint("b"))
       yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).endpoints.length === 2))
 
       const second = yield* deployments.create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId, ref: null } }))
       yield* walk(caller, second.id, "activating")
       yield* runs.publishEndpoints(second.id, orgId, [endpoint("c")])
-      yield* routes.markReachable(yield* revisionOf(second.id), endpoint("c").url)
+      yield* reach(orgId, yield* revisionOf(second.id), endpoint("c"))
       yield* runs.activate({ id: second.id, orgId, from: "activating" })
       yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).revisionId !== first))
       assert.deepStrictEqual(Option.getOrThrow(yield* found).endpoints, [endpoint("c")])
@@ -57,12 +64,11 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const runs = yield* Runs
-      const routes = yield* Routes
       const { caller } = yield* makeCaller("again")
       const { operation, revisionId } = yield* makeServing(caller, "k")
       const publish = (pod: string) => runs.publishEndpoints(operation.id, caller.orgId, [{ url: endpoint("a").url, pod }])
       yield* publish("one")
-      yield* routes.markReachable(revisionId, endpoint("a").url)
+      yield* reach(caller.orgId, revisionId, { url: endpoint("a").url, pod: "one" })
       const reachable = Effect.map(runs.observe(operation.id), (run) => Option.getOrThrow(run).endpoints.map((known) => known.reachable))
       const version = sql`SELECT xmin::text, published_at FROM endpoints WHERE org_id = ${caller.orgId}`
       const before = yield* version
@@ -70,6 +76,9 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       assert.deepStrictEqual(yield* version, before)
       assert.deepStrictEqual(yield* reachable, [true])
       yield* publish("two")
+      assert.deepStrictEqual(yield* reachable, [false])
+      // What the earlier pod answered proves nothing of this one.
+      yield* reach(caller.orgId, revisionId, { url: endpoint("a").url, pod: "one" })
       assert.deepStrictEqual(yield* reachable, [false])
     })
   )
@@ -81,7 +90,7 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       const { caller } = yield* makeCaller("unproven")
       const { operation, revisionId } = yield* makeServing(caller, "k")
       const heard = yield* Queue.sliding<UnprovenEndpoint>(100)
-      const fibre = yield* Effect.forkChild(Stream.runForEach(routes.unproven, (found) => Queue.offer(heard, found)))
+      const fibre = yield* Effect.forkChild(Stream.runForEach(routes.unproven, (found) => Queue.offerAll(heard, found)))
       yield* runs.publishEndpoints(operation.id, caller.orgId, [endpoint("u")])
       const hear = Effect.gen(function* () {
         while (true) {
@@ -89,8 +98,8 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
           if (found.revisionId === revisionId) return found
         }
       })
-      assert.deepStrictEqual(yield* hear, { ...endpoint("u"), revisionId, runtime: "reference" })
-      yield* routes.markReachable(revisionId, endpoint("u").url)
+      assert.deepStrictEqual(yield* hear, { ...endpoint("u"), orgId: caller.orgId, revisionId, runtime: "reference" })
+      yield* reach(caller.orgId, revisionId, endpoint("u"))
       yield* soon(Effect.map(routes.find(caller.orgId, "unproven/tiny"), (route) => Option.getOrThrow(route).endpoints.length === 1))
       yield* Queue.clear(heard)
       const later = yield* makeServing(caller, "k2", "later")
