@@ -1,11 +1,13 @@
 import { assert, layer } from "@effect/vitest"
 import { RequestId } from "@seatrial/domain"
 import { ApiKeys, Requests } from "@seatrial/store"
+import { withoutDatabase } from "@seatrial/store/testing"
 import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { answers, chunk, done, type FakeEngine, makeEngine, openStream, type Script, streams, wholeAnswer } from "./fakeEngine.ts"
+import { inject } from "vitest"
+import { answers, chunk, done, type FakeEngine, finish, makeEngine, openStream, type Script, streams, wholeAnswer } from "./fakeEngine.ts"
 import { startGateway } from "./gatewayProcess.ts"
-import { layerStore, makeServed } from "./serving.ts"
+import { layerStore, makeServed, Url } from "./serving.ts"
 import { fetched, type Seen, send, soon } from "./stage.ts"
 
 /** An engine whose health is asked for, too. */
@@ -124,6 +126,42 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
       const { items } = yield* requests.list(orgId, { limit: 100, after: null })
       assert.strictEqual(items.filter(({ id }) => id === record.id).length, 1)
       assert.isString(Option.getOrThrow(yield* requests.findReceipt(orgId, idOf(seen))).note)
+    })
+  )
+
+  it.effect("that has lost the database for longer than a lease while it streams ends the stream and its record as if nothing had been", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const requests = yield* Requests
+      const engine = yield* makeEngine(healthy(answers(wholeAnswer("a"))))
+      const { model, orgId, secret: key } = yield* makeServed("outage", engine.url)
+      const gateway = yield* startGateway()
+      yield* untilRouted(gateway.address, key, model)
+      engine.script = (call) => openStream(call).write(chunk("a", 1))
+      const seen = yield* send(gateway.address, { key, body: { model, messages: [{ role: "user", content: "hi" }], stream: true } })
+      yield* soon(() => seen.text().includes(chunk("a")))
+      const find = Effect.map(requests.find(orgId, idOf(seen)), Option.getOrThrow)
+      assert.strictEqual((yield* find).state, "running")
+      yield* withoutDatabase(
+        inject("postgres"),
+        yield* Url,
+        Effect.sync(() => callsOf(engine).at(-1)?.response.write(chunk("b", 2)))
+      )
+      // An hour has passed there, as far as the database can tell: its clock is set by ageing what it holds. The first statement finds a connection that was cut.
+      const age = Effect.gen(function* () {
+        yield* sql`UPDATE request_sweeps SET since = since - interval '1 hour', seen = seen - interval '1 hour'`
+        yield* sql`UPDATE requests SET lease_until = lease_until - interval '1 hour' WHERE org_id = ${orgId} AND state = 'running'`
+      }).pipe(sql.withTransaction)
+      yield* Effect.retry(age, { times: 20 })
+      const lives = sql`SELECT 1 FROM requests WHERE org_id = ${orgId} AND state = 'running' AND lease_until > now()`
+      while ((yield* lives).length === 0) assert.strictEqual((yield* find).state, "running")
+      callsOf(engine)
+        .at(-1)
+        ?.response.end(finish("stop") + done)
+      yield* soon(() => seen.ended === "end")
+      assert.isTrue(seen.text().endsWith(done))
+      assert.deepStrictEqual([(yield* find).state, (yield* find).status_code, (yield* find).error], ["completed", 200, null])
+      assert.strictEqual(Option.getOrThrow(yield* requests.findReceipt(orgId, idOf(seen))).status_code, 200)
     })
   )
 })

@@ -59,3 +59,22 @@ export const layerTestDatabase = (base: string) =>
       return Layer.effectDiscard(partitions).pipe(Layer.provideMerge(client))
     })
   )
+
+/** Runs an effect while the database of that address takes no connections: all that there were are cut first. */
+export const withoutDatabase = <A, E, R>(base: string, url: Redacted.Redacted<string>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+  const name = new URL(Redacted.value(url)).pathname.slice(1)
+  const allow = (allowed: boolean) =>
+    Effect.orDie(
+      administer(base, (sql) =>
+        Effect.andThen(
+          sql`ALTER DATABASE ${sql(name)} ALLOW_CONNECTIONS ${sql.literal(String(allowed))}`,
+          sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${name}`
+        )
+      )
+    )
+  return Effect.acquireUseRelease(
+    allow(false),
+    () => effect,
+    () => allow(true)
+  )
+}
