@@ -61,6 +61,23 @@ layer(layerApi, { excludeTestServices: true })("Deployments", (it) => {
     })
   )
 
+  it.effect("looking a key up gives what a replay would give, and makes and binds nothing", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const { caller } = yield* makeCaller("look-up")
+      const other = yield* makeCaller("look-up-other")
+      const input = newModel(caller, "k")
+      assert.isTrue(Option.isNone(yield* deployments.findOperation(caller.orgId, "k", input.inputHash)))
+      const made = yield* deployments.create(input)
+      assert.isFalse(made.replayed)
+      assert.deepStrictEqual(yield* deployments.findOperation(caller.orgId, "k", input.inputHash), Option.some({ ...made, replayed: true }))
+      assert.strictEqual((yield* Effect.flip(deployments.findOperation(caller.orgId, "k", "b".repeat(64))))._tag, "IdempotencyKeyReused")
+      assert.isTrue(Option.isNone(yield* deployments.findOperation(other.caller.orgId, "k", input.inputHash)))
+      yield* (yield* PgClient.PgClient)`UPDATE models SET deleted_at = now() WHERE org_id = ${caller.orgId} AND id = ${made.modelId}`
+      assert.strictEqual((yield* Effect.flip(deployments.findOperation(caller.orgId, "k", input.inputHash)))._tag, "ModelDeleted")
+    })
+  )
+
   it.effect("a replay of a run whose model was deleted says so and makes nothing", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
