@@ -10,12 +10,20 @@ const unexplained: Failure = {
   text: "The download ended without naming a cause. What it said last is in the log of Seatrial's operator."
 }
 
-/** The cause that a download's container left as its last words, `<code>: <text>`; the command indents them. */
+const codeOf = (line: string): string => line.slice(0, Math.max(0, line.indexOf(": ")))
+
+/**
+ * The cause that a download's container left among its last words, `<code>: <text>`. The command indents it; and it comes by another pipe than the lines of progress, so
+ * that those which were written before it may follow it.
+ */
 const lastWords = (message: string): Failure | null => {
-  const line = message.trimEnd().split("\n").at(-1)?.trimStart() ?? ""
-  const colon = line.indexOf(": ")
-  const code = line.slice(0, Math.max(0, colon))
-  return codes.has(code) ? { code, text: line.slice(colon + 2, colon + 402).replace(/\p{Cc}/gu, " ") } : null
+  const line = message
+    .split("\n")
+    .map((each) => each.trim())
+    .findLast((each) => codes.has(codeOf(each)))
+  if (line === undefined) return null
+  const code = codeOf(line)
+  return { code, text: line.slice(code.length + 2, code.length + 402).replace(/\p{Cc}/gu, " ") }
 }
 
 /** The download Job in the words of the decisions; `pods` are the Job's own. */

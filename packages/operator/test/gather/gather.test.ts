@@ -135,6 +135,11 @@ describe("a download", () => {
       "weights_mismatch: 2 of 14 files differ."
     ],
     [
+      "that is told of progress after its end still says what it found",
+      fetchSeen(failed, [said("fetched 1\nweights_mismatch: 2 of 14 files differ.\nfetched 3\n")]),
+      "weights_mismatch: 2 of 14 files differ."
+    ],
+    [
       "names its latest cause",
       fetchSeen(failed, [said("hub_unavailable: away"), said("access_required: token", "2026-11-21T10:05:00Z")]),
       "access_required: token"
