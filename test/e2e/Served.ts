@@ -9,6 +9,9 @@ import { type LocalSystem, makeStateFolder, startSystem } from "./LocalSystem.ts
 /** The sample model. */
 export const source = { kind: "model_hub", repo: "seatrial/tiny-chat" } as const
 
+/** A short context, because the checks fill it; a shorter one has no fingerprints. */
+export const serving = { host_class: "sim-small", max_context: 512 } as const
+
 const Derived = Schema.Struct({
   kind: Schema.Literal("derived"),
   source: Schema.Struct({ commit: Schema.String }),
@@ -40,7 +43,7 @@ export class Served extends Context.Service<
       const caller = makeCaller(system.state.address, system.state.api_key)
       const kube = yield* openCluster(system.state.kubeconfig)
       yield* shortenBenchmark(kube)
-      const preview = bodyOf(Derived, yield* caller.call("POST", "/v1/deployment-previews", { source }))
+      const preview = bodyOf(Derived, yield* caller.call("POST", "/v1/deployment-previews", { source, serving }))
       const input = { source, serving: preview.serving }
       const idempotencyKey = crypto.randomUUID()
       const answer = yield* caller.call("POST", "/v1/deployments", input, { "idempotency-key": idempotencyKey })

@@ -12,7 +12,7 @@ import { objectsOfRuns } from "./cluster.ts"
 import { eventually } from "./eventually.ts"
 import { keepAsking } from "./keepAsking.ts"
 import { readTexts } from "./readTexts.ts"
-import { Served, source } from "./Served.ts"
+import { Served, serving, source } from "./Served.ts"
 
 const token = "hf_seatrialSampleToken"
 const hubRepo = "seatrial/tiny-chat-gated"
@@ -174,7 +174,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a pre
           )
         )
         yield* runCommand(["admin", "hub-connections", "set", "--org", "local", "--email", "you@localhost"], { SEATRIAL_STATE: folder, HF_TOKEN: token })
-        const { id } = yield* caller.deploy({ ...gated, model_name: "gated" })
+        const { id } = yield* caller.deploy({ ...gated, model_name: "gated", serving })
         const ended = yield* caller.finished(id)
         assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
         assert.isNotEmpty(wholeOf(yield* ask(caller, ended.model)).text)

@@ -12,6 +12,7 @@ import { objectsOfRuns, openCluster, shortenBenchmark } from "./cluster.ts"
 import { eventually } from "./eventually.ts"
 import { keepAsking } from "./keepAsking.ts"
 import { makeStateFolder, startSystem } from "./LocalSystem.ts"
+import { serving } from "./Served.ts"
 import { spoiltRepository } from "./spoiltRepository.ts"
 
 const engineImage = "ghcr.io/seatrial/reference-engine"
@@ -87,15 +88,15 @@ it.live(
       yield* shortenBenchmark(kube)
       yield* joinSilentNode(kube, join(folder, "silent"))
 
-      const serving = yield* caller.deploy({ source: { kind: "model_hub", repo: "test/spoilt", ref: "good" }, serving: { host_class: "sim-small" } })
-      const { model, status } = yield* caller.finished(serving.id)
+      const served = yield* caller.deploy({ source: { kind: "model_hub", repo: "test/spoilt", ref: "good" }, serving })
+      const { model, status } = yield* caller.finished(served.id)
       assert.strictEqual(status, "activated")
       const before = wholeOf(yield* ask(caller, model)).text
 
       const stop = yield* keepAsking(caller, model)
       const missing = yield* caller.deploy({ source: { kind: "model_hub", repo: "test/missing" } })
       const runs = yield* Effect.forEach(failing, (run) =>
-        Effect.map(caller.deploy({ model_id: serving.model_id, ref: run.ref, serving: run.serving }), ({ id }) => ({ ...run, id }))
+        Effect.map(caller.deploy({ model_id: served.model_id, ref: run.ref, serving: run.serving }), ({ id }) => ({ ...run, id }))
       )
       const details = yield* Effect.forEach(
         [...runs, { id: missing.id, what: "a repository that is not there", phase: "screening", detail: /^repository_not_found: / }],
@@ -114,7 +115,7 @@ it.live(
       )
       assert.strictEqual(new Set(details).size, details.length)
 
-      yield* eventually("the cluster holds the serving engine and nothing else", objectsOfRuns(kube), (objects) => objects.join() === `Pod ${serving.id}`)
+      yield* eventually("the cluster holds the serving engine and nothing else", objectsOfRuns(kube), (objects) => objects.join() === `Pod ${served.id}`)
       const answers = yield* stop
       assert.isAbove(answers.length, 2)
       assert.deepStrictEqual([...new Set(answers.map(({ text }) => text))], [before])

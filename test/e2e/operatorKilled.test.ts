@@ -8,6 +8,7 @@ import { objectsOfRuns, openCluster, shortenBenchmark } from "./cluster.ts"
 import { eventually } from "./eventually.ts"
 import { makeStateFolder, startSystem } from "./LocalSystem.ts"
 import { makePhaseGate } from "./PhaseGate.ts"
+import { serving, source } from "./Served.ts"
 
 it.live(
   "a deployment whose operator is killed in each phase, before it can leave it, ends activated with each phase recorded once",
@@ -42,8 +43,6 @@ it.live(
 
       // An older run of the model, which waits for GPUs: behind it the run waits for its turn.
       yield* cordon(true)
-      const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
-      const serving = { host_class: "sim-small" }
       const first = eventually("the operator has told of its host classes", call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
         text.includes("derived")
       )

@@ -7,7 +7,7 @@ import { objectsOfRuns, openCluster, shortenBenchmark } from "./cluster.ts"
 import { eventually } from "./eventually.ts"
 import { makeStateFolder, startSystem } from "./LocalSystem.ts"
 import { processesOf } from "./processesOf.ts"
-import { source } from "./Served.ts"
+import { serving, source } from "./Served.ts"
 
 it.live(
   "a system that is killed goes on with its run where it was; one that is stopped leaves no process and serves again",
@@ -34,7 +34,7 @@ it.live(
 
       const first = yield* start
       yield* shortenBenchmark(yield* openCluster(first.state.kubeconfig))
-      const { id } = yield* first.caller.deploy({ source })
+      const { id } = yield* first.caller.deploy({ source, serving })
       yield* eventually(
         "the download has begun",
         Effect.sync(() => stalled),
