@@ -18,7 +18,7 @@ import {
 import { Clock, Context, Data, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema, type Statement } from "effect/sql"
 import type { Caller } from "./ApiKeys.ts"
-import { callableName, IsoFromDate, isoText, revisionJson } from "./columns.ts"
+import { callableName, IsoFromDate, isoText, MillisFromDate, revisionJson } from "./columns.ts"
 import { afterPosition, type Page, type PageRequest, pageOf } from "./Page.ts"
 
 /** The idempotency key was used with other input. */
@@ -134,9 +134,8 @@ export class Deployments extends Context.Service<
        * All of a create as one statement, hence one transaction. The idempotency row goes first: a second create of the same key waits there until the first
        * is committed, and then inserts nothing. Without a model to run nothing is bound either.
        */
-      const insertOnce = Effect.fnUntraced(function* (input: CreateInput) {
+      const insertOnce = Effect.fnUntraced(function* (input: CreateInput, now: number) {
         const { caller, target } = input
-        const now = yield* Clock.currentTimeMillis
         const at = new Date(now)
         const id = yield* ids.make(DeploymentId, now)
         const auditId = yield* ids.make(AuditEventId, now)
@@ -190,6 +189,22 @@ export class Deployments extends Context.Service<
         return yield* Effect.map(Schema.decodeUnknownEffect(Schema.Array(OperationRow))(rows), (made) => made[0])
       })
 
+      /**
+       * The runs of a model go in the order of their `created_at`, and those who make them may have different clocks: a run is made at least a millisecond after
+       * the newest one, which nobody can make meanwhile.
+       */
+      const insertNext = Effect.fnUntraced(function* (input: CreateInput, modelId: ModelId) {
+        yield* sql`SELECT 1 FROM models WHERE org_id = ${input.caller.orgId} AND id = ${modelId} FOR NO KEY UPDATE`
+        const newest = yield* findNewest({ orgId: input.caller.orgId, modelId })
+        const now = yield* Clock.currentTimeMillis
+        return yield* insertOnce(input, newest.at === null ? now : Math.max(now, newest.at + 1))
+      }, sql.withTransaction)
+      const findNewest = SqlSchema.findOne({
+        Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String }),
+        Result: Schema.Struct({ at: Schema.NullOr(MillisFromDate) }),
+        execute: ({ modelId, orgId }) => sql`SELECT max(created_at) AS at FROM deployments WHERE org_id = ${orgId} AND model_id = ${modelId}`
+      })
+
       // Settings left out are those that serve, or else those of the last run.
       const previousSettings = sql`coalesce(
         (SELECT r.settings FROM revisions r WHERE r.org_id = model.org_id AND r.id = model.active_revision_id),
@@ -208,14 +223,12 @@ export class Deployments extends Context.Service<
 
       return Deployments.of({
         create: Effect.fn("Deployments.create")(function* (input) {
-          const made = yield* insertOnce(input).pipe(
-            Effect.catchReason(
-              "SqlError",
-              "UniqueViolation",
-              () => new ModelNameTaken({ slug: input.target._tag === "NewModel" ? input.target.slug : "" }),
-              Effect.die
-            ),
-            Effect.catchTag("SchemaError", Effect.die)
+          const { target } = input
+          const insert =
+            target._tag === "Redeploy" ? insertNext(input, target.modelId) : Effect.flatMap(Clock.currentTimeMillis, (now) => insertOnce(input, now))
+          const made = yield* insert.pipe(
+            Effect.catchReason("SqlError", "UniqueViolation", () => new ModelNameTaken({ slug: target._tag === "NewModel" ? target.slug : "" }), Effect.die),
+            Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
           )
           if (made !== undefined) return { ...made, replayed: false }
           const earlier = yield* replayOf(input.caller.orgId, input.idempotencyKey, input.inputHash)

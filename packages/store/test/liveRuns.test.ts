@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import type { DeploymentId } from "@seatrial/domain"
+import { DeploymentId, Ids, idMillis } from "@seatrial/domain"
 import { Effect, Fiber, Option, Queue, Stream } from "effect"
 import { Deployments, Runs } from "../src/index.ts"
 import { makeCaller, makeServing, newModel } from "../src/testing.ts"
@@ -17,8 +17,7 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
       const target = { _tag: "Redeploy", modelId: older.modelId, ref: null } as const
       const between = yield* deployments.create(newModel(caller, "k2", "", { target }))
       const newer = yield* deployments.create(newModel(caller, "k3", "", { target }))
-      const [first, second, third] = [older.id, between.id, newer.id].toSorted()
-      if (first === undefined || second === undefined || third === undefined) return assert.fail()
+      const [first, second, third] = [older.id, between.id, newer.id] as const
       assert.strictEqual(Option.getOrThrow(yield* runs.observe(third)).olderRun, first)
       yield* deployments.cancel(orgId, first, caller.userId)
       assert.strictEqual(Option.getOrThrow(yield* runs.observe(third)).olderRun, second)
@@ -30,6 +29,41 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
       const served = yield* makeServing(caller, "k4", "served")
       yield* runs.release(served.operation.id, orgId)
       assert.include(yield* runs.live, served.operation.id)
+    })
+  )
+
+  it.effect("runs of a model go in the order in which they were made, whatever the clocks of those who made them", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const ids = yield* Ids
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("order")
+      const { id: first, modelId } = yield* deployments.create(newModel(caller, "k"))
+      // A server whose clock is a minute ahead made this one.
+      const ahead = Date.now() + 60_000
+      const second = yield* ids.make(DeploymentId, ahead)
+      yield* sql`
+        INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, serve, created_at, updated_at)
+        SELECT ${second}, org_id, model_id, phase, phase_since, ref, serving, serve, ${new Date(ahead)}, updated_at
+        FROM deployments WHERE org_id = ${caller.orgId} AND id = ${first}`
+      const target = { _tag: "Redeploy", modelId, ref: null } as const
+      const made = yield* Effect.forEach(Array.from({ length: 8 }), (_, index) => deployments.create(newModel(caller, `k${index}`, "", { target })), {
+        concurrency: "unbounded"
+      })
+      const { items } = yield* deployments.list(caller.orgId, { modelId, limit: 50, after: null })
+      assert.deepStrictEqual(
+        items.map(({ created_at }) => Date.parse(created_at)).slice(0, 9),
+        Array.from({ length: 9 }, (_, index) => ahead + 8 - index)
+      )
+      for (const { created_at, id } of items) assert.strictEqual(idMillis(id), Date.parse(created_at))
+      assert.sameMembers(
+        items.slice(0, 8).map(({ id }) => id),
+        made.map(({ id }) => id)
+      )
+      for (const { id } of made) assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).olderRun, first)
+      yield* deployments.cancel(caller.orgId, first, caller.userId)
+      for (const { id } of made) assert.strictEqual(Option.getOrThrow(yield* runs.observe(id)).olderRun, second)
     })
   )
 
