@@ -76,7 +76,7 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         break
       }
       case "KeepLog":
-        yield* keepLog(gathered, namespace)
+        yield* keepLog(gathered, action.code, namespace)
         break
       case "RemovePod":
         yield* removed(

@@ -17,7 +17,7 @@ const saidByNode = (pod: Pod): string => {
 }
 
 /** Writes the end of what the containers of a failed run said into our own log: their pods go, and their logs with them. Never fails and never waits for long. */
-export const keepLog = Effect.fnUntraced(function* ({ pods, run }: Gathered, namespace: string) {
+export const keepLog = Effect.fnUntraced(function* ({ pods, run }: Gathered, code: string, namespace: string) {
   const kube = yield* KubeClient
   for (const pod of pods) {
     const { name } = pod.metadata
@@ -27,6 +27,6 @@ export const keepLog = Effect.fnUntraced(function* ({ pods, run }: Gathered, nam
     )
     const text = withoutSecrets([saidByNode(pod), log].filter((part) => part !== "").join("\n")).slice(-length)
     if (text === "") continue
-    yield* Effect.logWarning(`${run.id} failed with ${run.failure?.code ?? "no code"}; the end of what ${name} said:\n${text}`)
+    yield* Effect.logWarning(`${run.id} fails with ${code}; the end of what ${name} said:\n${text}`)
   }
 })

@@ -12,8 +12,8 @@ export type Action = Data.TaggedEnum<{
   /** The download Job and the Secret with its token. */
   RemoveFetch: None
   EnsurePod: None
-  /** What the run's containers said last goes into our own log, before it goes with them. */
-  KeepLog: None
+  /** What the run's containers said last goes into our own log: they are removed once the run has failed with `code`, and their logs with them. */
+  KeepLog: { readonly code: string }
   /** `uid`: only that one. `force`: without waiting for its node, which is gone. */
   RemovePod: { readonly uid: string | null; readonly force: boolean }
   /** The endpoints of the run's revision from now on. */
@@ -43,4 +43,5 @@ export const act = (message: string, ...actions: ReadonlyArray<Action>): Decisio
 export const enter = (to: Phase, reason: string, ...before: ReadonlyArray<Action>): Decision =>
   act(reason, ...before, Action.Enter({ to, reason, failure: null }))
 
-export const fail = (code: string, text: string): Decision => act(`${code}: ${text}`, Action.Enter({ to: "failed", reason: code, failure: { code, text } }))
+export const fail = (code: string, text: string): Decision =>
+  act(`${code}: ${text}`, Action.KeepLog({ code }), Action.Enter({ to: "failed", reason: code, failure: { code, text } }))

@@ -13,8 +13,7 @@ const ended = (seen: Observation): Decision => {
   const unmirrored = resource !== null && resource.mirroredPhase !== run.phase
   const pod = unmirrored ? [Action.RemovePod({ uid: null, force: seen.pod !== null && seen.pod.lost !== null })] : removePod(seen)
   const download = unmirrored || (fetch._tag !== "Absent" && fetch._tag !== "Leaving") ? [Action.RemoveFetch()] : []
-  const evidence = run.phase === "failed" && ((seen.pod !== null && !seen.pod.deleting) || fetch._tag === "Failed") ? [Action.KeepLog()] : []
-  return act(message, ...withdraw(seen), ...evidence, ...pod, ...download)
+  return act(message, ...withdraw(seen), ...pod, ...download)
 }
 
 /** The revision that carries the model's traffic: its engine is there, and published exactly while it is ready. */

@@ -14,6 +14,8 @@ const words = (decision: Decision): string =>
       switch (action._tag) {
         case "Enter":
           return `enter ${action.to}${action.failure === null ? "" : ` ${action.failure.code}`}`
+        case "KeepLog":
+          return "keep log"
         case "RemovePod":
           return `remove pod${action.uid === null ? "" : ` ${action.uid}`}${action.force ? " by force" : ""}`
         case "Publish":
@@ -51,7 +53,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
         { revision: null }
       ),
       0,
-      "enter failed does_not_fit"
+      "keep log, enter failed does_not_fit"
     ],
     ["a hub that is away is asked again after a pause", seen("screening", unavailable("screening", 1, 500), { revision: null }), 600, "again 1500"],
     ["the pause ends", seen("screening", unavailable("screening", 1, 500), { revision: null }), 1500, `work screening, again ${10 * minute}`],
@@ -60,7 +62,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "a hub that stays away ends the run at its deadline",
       seen("screening", unavailable("screening", 9, 0), { revision: null }),
       10 * minute,
-      "enter failed hub_unavailable"
+      "keep log, enter failed hub_unavailable"
     ]
   ],
   materializing: [
@@ -70,7 +72,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "a corrupted download fails in materializing and says so",
       seen("materializing", { fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" } }) }),
       0,
-      "enter failed weights_mismatch"
+      "keep log, enter failed weights_mismatch"
     ],
     ["verified weights go straight to free GPUs", seen("materializing", { fetch: FetchSeen.Succeeded() }), 0, "RemoveFetch, enter provisioning"],
     ["without free GPUs it queues", seen("materializing", { fetch: FetchSeen.Succeeded(), freeSlots: 0 }), 0, "RemoveFetch, enter queued"],
@@ -116,13 +118,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "the fourth loss ends the run, and does not blame the model",
       seen("provisioning", { pod: { ...pod, lost: "evicted" } }, { requeues: 3 }),
       0,
-      "enter failed capacity_lost"
+      "keep log, enter failed capacity_lost"
     ],
     [
       "an image that cannot be named fails at once",
       seen("provisioning", { pod: { ...unready, started: false, blocked: "InvalidImageName" } }),
       0,
-      "enter failed image_unavailable"
+      "keep log, enter failed image_unavailable"
     ],
     [
       "an image that cannot be pulled is given two minutes",
@@ -134,7 +136,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "and then named as the cause",
       seen("provisioning", { pod: { ...unready, started: false, blocked: "ImagePullBackOff" } }),
       2 * minute,
-      "enter failed image_unavailable"
+      "keep log, enter failed image_unavailable"
     ],
     [
       "a pod that has no node and no word about it is waited for, and not looked at all the time",
@@ -146,31 +148,31 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "a node that never starts the container fails the run",
       seen("provisioning", { pod: { ...unready, started: false } }),
       30 * minute,
-      "enter failed provisioning_timeout"
+      "keep log, enter failed provisioning_timeout"
     ]
   ],
   booting: [
     ["waits for the engine's own readiness", seen("booting", { pod: unready }), 0, `again ${10 * minute}`],
     ["a ready engine is checked", seen("booting", { pod }), 10 * minute, "enter checking"],
-    ["an engine that never becomes ready fails at its deadline", seen("booting", { pod: unready }), 10 * minute, "enter failed boot_timeout"],
+    ["an engine that never becomes ready fails at its deadline", seen("booting", { pod: unready }), 10 * minute, "keep log, enter failed boot_timeout"],
     [
       "the deadline is the host class's own",
       seen("booting", { pod: unready, podClass: { ...podClass, bootDeadlineSeconds: 5 } }),
       5_000,
-      "enter failed boot_timeout"
+      "keep log, enter failed boot_timeout"
     ],
     ["one exit is forgiven", seen("booting", { pod: { ...unready, restarts: 1, lastExit: { code: 1, reason: "Error" } } }), 0, `again ${10 * minute}`],
     [
       "an engine that dies while booting is named by its log",
       seen("booting", { bootLog: "No available memory for the cache blocks", pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" } } }),
       0,
-      "enter failed out_of_memory"
+      "keep log, enter failed out_of_memory"
     ],
     [
       "a killed engine is named by the kernel's reason",
       seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 137, reason: "OOMKilled" } } }),
       0,
-      "enter failed out_of_memory"
+      "keep log, enter failed out_of_memory"
     ],
     [
       "a container that was started again has the whole time again",
@@ -191,7 +193,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["a ready engine is checked", seen("checking", { pod }), 0, "work checking"],
     ["the phase and its work are one: other work stops", seen("checking", { pod, work: { running: "screening", ended: null } }), 0, "work checking"],
     ["an engine that restarts is waited for", seen("checking", { pod: unready }), 0, `again ${10 * minute}`],
-    ["an engine that does not come back fails the run", seen("checking", { pod: unready }), 10 * minute, "enter failed engine_lost"],
+    ["an engine that does not come back fails the run", seen("checking", { pod: unready }), 10 * minute, "keep log, enter failed engine_lost"],
     [
       "time counts from when it stopped, not from the start of the phase",
       seen("checking", { pod: { ...unready, readyChangedAt: 9 * minute } }),
@@ -200,15 +202,25 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     ["a pod lost during the trial is replaced", seen("checking"), 0, "EnsurePod"],
     ["passed checks are measured", seen("checking", { pod }, found({ checks: report })), 0, "enter measuring"],
-    ["a model that fails its checks never serves", seen("checking", { pod }, found({ checks: { ...report, passed: false } })), 0, "enter failed checks_failed"],
+    [
+      "a model that fails its checks never serves",
+      seen("checking", { pod }, found({ checks: { ...report, passed: false } })),
+      0,
+      "keep log, enter failed checks_failed"
+    ],
     ["checks that could not be run are tried again", seen("checking", { pod, ...unavailable("checking", 2, 0) }), 1_000, "again 2000"],
-    ["three faults of ours are not blamed on the model", seen("checking", { pod, ...unavailable("checking", 3, 0) }), 9_000, "enter failed trial_unavailable"],
+    [
+      "three faults of ours are not blamed on the model",
+      seen("checking", { pod, ...unavailable("checking", 3, 0) }),
+      9_000,
+      "keep log, enter failed trial_unavailable"
+    ],
     ["figures are read", seen("measuring", { pod }), 0, "work measuring"],
     [
       "a cache below one sequence fails",
       seen("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: 1023 } })),
       0,
-      "enter failed kv_capacity"
+      "keep log, enter failed kv_capacity"
     ],
     [
       "figures that the engine does not tell fail nothing",
@@ -227,7 +239,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "more errors are not",
       seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 98, errors: 1 }] } })),
       0,
-      "enter failed benchmark_floor"
+      "keep log, enter failed benchmark_floor"
     ],
     ["a candidate that is not to serve ends here", seen("benchmarking", { pod }, { ...found({ benchmark }), serve: false }), 0, "Activate"]
   ],
@@ -249,7 +261,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       `again ${3 * minute}`
     ],
     ["an engine that is started again is waited for", seen("activating", { pod: unready }, { endpoints: [endpoint] }), 2 * minute, `again ${10 * minute}`],
-    ["a gateway that never reaches it fails the run", seen("activating", { pod }, { endpoints: [endpoint] }), 2 * minute, "enter failed gateway_unreachable"]
+    [
+      "a gateway that never reaches it fails the run",
+      seen("activating", { pod }, { endpoints: [endpoint] }),
+      2 * minute,
+      "keep log, enter failed gateway_unreachable"
+    ]
   ],
   "activated and active": [
     ["what serves is published while it is ready", seen("activated", { pod }, serving), 0, `publish ${url}`],
@@ -336,7 +353,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       60 * minute,
       `again ${61 * minute}`
     ],
-    ["but what then exceeds its limit fails", seen("booting", { attendedSince: 60 * minute, pod: unready }), 70 * minute, "enter failed boot_timeout"]
+    ["but what then exceeds its limit fails", seen("booting", { attendedSince: 60 * minute, pod: unready }), 70 * minute, "keep log, enter failed boot_timeout"]
   ],
   "failed and cancelled": [
     [
@@ -348,21 +365,9 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["once shown as cancelled, nothing is written again", seen("cancelled", { resource: { uid: "mdep-1", mirroredPhase: "cancelled" } }), 0, ""],
     [
       "a pod that a stale write made after all is removed",
-      seen("cancelled", { pod, resource: { uid: "mdep-1", mirroredPhase: "cancelled" } }),
+      seen("failed", { pod, resource: { uid: "mdep-1", mirroredPhase: "failed" } }),
       0,
       "remove pod pod-1"
-    ],
-    [
-      "what a failed engine said last is kept before it goes",
-      seen("failed", { pod, resource: { uid: "mdep-1", mirroredPhase: "booting" } }),
-      0,
-      "KeepLog, remove pod, RemoveFetch"
-    ],
-    [
-      "and so is what a failed download said",
-      seen("failed", { fetch: FetchSeen.Failed({ failure: { code: "download_failed", text: "" } }), resource: { uid: "mdep-1", mirroredPhase: "failed" } }),
-      0,
-      "KeepLog, RemoveFetch"
     ],
     ["once nothing is left, that is said", seen("failed", { released: false, resource: { uid: "mdep-1", mirroredPhase: "failed" } }), 0, "Release"],
     ["a deleted record stays deleted", seen("failed", { resource: null }), 0, ""],

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option, Predicate } from "effect"
+import { Effect, Logger, Option, Predicate } from "effect"
 import { TestClock } from "effect/testing"
 import { makeStage } from "./stage.ts"
 
@@ -109,6 +109,26 @@ describe("a run", () => {
       assert.strictEqual(stage.row().failure?.code, "boot_timeout")
       assert.deepStrictEqual(stage.kube.names("Pod"), [])
     })
+  })
+
+  it.effect("that failed leaves the end of its engine's log in the operator's own, without secrets", () => {
+    const stage = makeStage()
+    stage.setStory("starting")
+    const said: Array<string> = []
+    const logger = Logger.make(({ message }) => said.push(String(message)))
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(isShown(stage, "booting"))
+          yield* TestClock.adjust("60 seconds")
+          yield* stage.until(() => stage.released() > 0)
+        })
+      )
+      const [evidence, ...others] = said.filter((line) => line.includes("said this last"))
+      assert.isEmpty(others)
+      assert.include(evidence, `${stage.row().id} fails with boot_timeout`)
+      assert.notInclude(said.join(), "hf_abcdefghijkl")
+    }).pipe(Effect.provide(Logger.layer([logger])))
   })
 
   it.effect("whose custom resource is deleted gets it back, with its status", () => {
