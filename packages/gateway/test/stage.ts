@@ -1,6 +1,16 @@
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
 import { type Scope as ApiScope, Ids, KeyId, ModelId, OrgId, type RequestId, RevisionId, type Usage, UserId, zeroPrices } from "@seatrial/domain"
-import { ApiKeys, type Caller, Metering, type RequestEnd, type RequestRefusal, type RequestStart, type Route, Routes } from "@seatrial/store"
+import {
+  ApiKeys,
+  type Caller,
+  Metering,
+  type RequestEnd,
+  type RequestGivenUp,
+  type RequestRefusal,
+  type RequestStart,
+  type Route,
+  Routes
+} from "@seatrial/store"
 import { ConfigProvider, Context, Effect, Layer, Option, Redacted, type Scope, Stream } from "effect"
 import { Gateway } from "../src/Gateway.ts"
 import { listen } from "../src/listen.ts"
@@ -19,7 +29,7 @@ export interface World {
   readonly checkpoints: Array<{ readonly id: RequestId; readonly usage: Usage }>
   /** What a commit waits for, or fails by. */
   onBegin: Effect.Effect<void>
-  onEnd: Effect.Effect<void>
+  onEnd: Effect.Effect<void, RequestGivenUp>
   onRefuse: Effect.Effect<void>
 }
 
@@ -52,7 +62,7 @@ const makeWorld = Effect.gen(function* () {
   return world
 })
 
-const record = ({ recorded }: World, entry: Recorded, commit: () => Effect.Effect<void>) =>
+const record = <E>({ recorded }: World, entry: Recorded, commit: () => Effect.Effect<void, E>) =>
   Effect.suspend(() => {
     recorded.push(entry)
     return commit()

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { RequestGivenUp } from "@seatrial/store"
 import { Deferred, Effect } from "effect"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
 import { type Call, chunk, done, errorFrame, finish, makeEngine, openStream, streamOf, streams, usageFrame } from "./fakeEngine.ts"
@@ -101,6 +102,16 @@ describe("a stream", () => {
       world.onEnd = Effect.die(new SqlError({ reason: new UnknownError({ cause: "away" }) }))
       const seen = yield* fetched(address)
       assert.match(seen.text(), /data: \{"error":\{[^\n]*"code":"unavailable"[^\n]*\}\}\n\ndata: \[DONE\]\n\n$/)
+    })
+  )
+
+  it.live("ends in an error where a sweep had ended its record before", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(streams(texts))
+      const { address, world } = yield* makeStage([engine.url])
+      world.onEnd = Effect.fail(new RequestGivenUp())
+      const seen = yield* fetched(address)
+      assert.match(seen.text(), /data: \{"error":\{[^\n]*"code":"internal"[^\n]*\}\}\n\ndata: \[DONE\]\n\n$/)
     })
   )
 
