@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { ModelId, OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
-import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Stream } from "effect"
+import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaphore, Stream } from "effect"
 import { SqlSchema } from "effect/sql"
 import { callableName } from "./columns.ts"
 import { listen } from "./listen.ts"
@@ -71,7 +71,7 @@ const snapshotOf = (rows: ReadonlyArray<typeof RouteRow.Type>, unproven: Readonl
 export class Routes extends Context.Service<
   Routes,
   {
-    /** The route of a callable name, as this organisation sees it. In memory: no query. */
+    /** The route of a callable name, as this organization sees it. From memory, without a query; only a name that is not known is looked for in the database too. */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<Route>>
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
     /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
@@ -121,22 +121,52 @@ export class Routes extends Context.Service<
         current = yield* read
         yield* PubSub.publish(snapshots, current)
       })
+      // One at a time, so that no earlier reading takes the place of a later one.
+      const turn = yield* Semaphore.make(1)
       // Changes that come while the routes are read become one more reading.
       yield* listen(sql, "routes").pipe(
         Stream.filter(({ _tag }) => _tag !== "Lost"),
         Stream.buffer({ capacity: 1, strategy: "sliding" }),
         Stream.runForEach(() =>
-          reload.pipe(
-            Effect.tapError((error) => Effect.logWarning(`The routes could not be read; those known stay in use (${error.message})`)),
-            Effect.retry(Schedule.spaced("500 millis")),
-            Effect.orDie
-          )
+          turn
+            .withPermits(1)(reload)
+            .pipe(
+              Effect.tapError((error) => Effect.logWarning(`The routes could not be read; those known stay in use (${error.message})`)),
+              Effect.retry(Schedule.spaced("500 millis")),
+              Effect.orDie
+            )
         ),
         Effect.forkScoped
       )
 
+      // Who was told of an activation may be here before its notification is: a name is unknown only to a reading that began after it was asked for. Those who ask
+      // meanwhile share the next reading, so that there is one at a time at most.
+      let asked = 0
+      let answered = 0
+      const catchUp = Effect.suspend(() => {
+        const own = ++asked
+        return turn.withPermits(1)(
+          Effect.suspend(() => {
+            if (answered >= own) return Effect.void
+            const all = asked
+            return Effect.andThen(
+              reload,
+              Effect.sync(() => {
+                answered = all
+              })
+            )
+          })
+        )
+      }).pipe(Effect.catch((error) => Effect.logWarning(`The routes could not be read; those known stay in use (${error.message})`)))
+      const known = (orgId: OrgId, model: string) => current.ofOrganization.get(orgId)?.get(model) ?? current.ofAll.get(model)
+
       return Routes.of({
-        find: (orgId, model) => Effect.sync(() => Option.fromUndefinedOr(current.ofOrganization.get(orgId)?.get(model) ?? current.ofAll.get(model))),
+        find: Effect.fnUntraced(function* (orgId, model) {
+          const found = known(orgId, model)
+          if (found !== undefined) return Option.some(found)
+          yield* catchUp
+          return Option.fromUndefinedOr(known(orgId, model))
+        }),
         list: (orgId) => Effect.sync(() => [...(current.ofOrganization.get(orgId)?.values() ?? [])]),
         unproven: Stream.map(Stream.fromPubSub(snapshots), ({ unproven }) => unproven),
         markReachable: Effect.fn("Routes.markReachable")(function* ({ orgId, pod, revisionId, url }) {

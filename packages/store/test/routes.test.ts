@@ -36,8 +36,8 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       )
       assert.isTrue(Option.isNone(yield* routes.find(orgId, "route/tiny")))
       yield* runs.activate({ id, orgId, from: "activating" })
+      // At once: who knows of the activation need not wait for the gateway's notification.
       const found = routes.find(orgId, "route/tiny")
-      yield* soon(Effect.map(found, Option.isSome))
       const route = Option.getOrThrow(yield* found)
       assert.deepStrictEqual(
         [route.revisionId, route.modelId, route.maxModelLen, route.engineVersion, route.prices.input_micros_per_mtok, route.endpoints],
