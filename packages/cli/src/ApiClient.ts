@@ -31,10 +31,15 @@ export class ApiClient extends Context.Service<
         key: Config.Redacted("SEATRIAL_API_KEY").pipe(Config.option)
       })
       const address = Option.orElse(settings.address, () => Option.map(local, (state) => state.address))
-      const key = Option.orElse(settings.key, () => Option.map(local, (state) => Redacted.make(state.api_key)))
+      // The local system's key is for the local system: it goes to no address that somebody names.
+      const ownKey = Option.map(
+        Option.filter(local, (state) => Option.contains(address, state.address)),
+        (state) => Redacted.make(state.api_key)
+      )
+      const key = Option.orElse(settings.key, () => ownKey)
       if (Option.isNone(address) || Option.isNone(key)) {
         return yield* new CommandError({
-          message: "No API is known: set SEATRIAL_ADDRESS and SEATRIAL_API_KEY, or run this where `npm start` runs.",
+          message: "No API and key are known: set SEATRIAL_ADDRESS and SEATRIAL_API_KEY, or run this where `npm start` runs.",
           exitCode: 2
         })
       }

@@ -8,6 +8,8 @@ const LocalState = Schema.fromJsonString(
     address: Schema.String,
     api_key: Schema.String,
     kubeconfig: Schema.String,
+    /** The process that wrote it: without it the system is gone, and its address may be somebody else's by now. */
+    pid: Schema.FiniteFromString,
     database_url: Schema.optionalKey(Schema.String),
     encryption_key: Schema.optionalKey(Schema.String)
   })
@@ -17,7 +19,9 @@ export type LocalState = typeof LocalState.Type
 /** The state file of the system started in this folder, where there is one. */
 export const readLocalState = (folder = process.env.SEATRIAL_STATE ?? ".seatrial"): Option.Option<LocalState> => {
   try {
-    return Schema.decodeUnknownOption(LocalState)(readFileSync(join(folder, "local.json"), "utf8"))
+    const state = Schema.decodeUnknownOption(LocalState)(readFileSync(join(folder, "local.json"), "utf8"))
+    if (Option.isSome(state)) process.kill(state.value.pid, 0)
+    return state
   } catch {
     return Option.none()
   }

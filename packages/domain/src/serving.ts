@@ -5,7 +5,9 @@ export type Runtime = typeof Runtime.Type
 export const KvCacheDtype = Schema.Literals(["auto", "fp8", "fp8_e4m3", "fp8_e5m2"])
 export type KvCacheDtype = typeof KvCacheDtype.Type
 
-export const HostClassName = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u))
+export const HostClassName = Schema.String.check(
+  Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u, { message: "must be the name of a host class: lower-case letters, digits, hyphens" })
+)
 
 /** Extension of the native context by YaRN: `factor` > 1, `original_context` in tokens. */
 export const Yarn = Schema.Struct({

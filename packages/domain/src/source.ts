@@ -1,10 +1,12 @@
 import { Schema } from "effect"
 
 /** `owner/name` of a hub repository. */
-export const RepoName = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,95}\/[A-Za-z0-9][A-Za-z0-9._-]{0,95}$/u))
+export const RepoName = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,95}\/[A-Za-z0-9][A-Za-z0-9._-]{0,95}$/u, { message: "must be owner/name" })
+)
 
 /** A branch, tag or commit, as the caller wrote it. */
-export const Ref = Schema.String.check(Schema.isPattern(/^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$/u))
+export const Ref = Schema.String.check(Schema.isPattern(/^(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$/u, { message: "must be a branch, tag or commit" }))
 
 /** A full commit: 40 hexadecimal digits. */
 export const Commit = Schema.String.check(Schema.isPattern(/^[0-9a-f]{40}$/u)).pipe(Schema.brand("Commit"))
@@ -14,7 +16,9 @@ export const Source = Schema.Struct({ kind: Schema.Literal("model_hub"), repo: R
 export type Source = typeof Source.Type
 
 /** The callable part of a model's name within its organisation. */
-export const ModelSlug = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._-]{1,64}$/u))
+export const ModelSlug = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9._-]{1,64}$/u, { message: "must have 1 to 64 letters, digits, dots, underscores or hyphens" })
+)
 
 /** The name that a model gets where the caller gives none: the repository's, in lower case. */
 export const defaultModelName = (repo: string): string =>

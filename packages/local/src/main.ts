@@ -120,6 +120,7 @@ const start = Effect.gen(function* () {
       address,
       api_key: apiKey,
       kubeconfig,
+      pid: String(process.pid),
       hub,
       database_url: Redacted.value(databases.product),
       encryption_key: folder.secrets.encryption_key

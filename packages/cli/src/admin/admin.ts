@@ -81,7 +81,11 @@ const keys = Command.make("keys").pipe(
         email,
         name: Flag.String("name").pipe(Flag.withDescription("What the key is for"), Flag.withDefault("key")),
         scopes: scopeList,
-        days: Flag.Int("expires-in-days").pipe(Flag.withDescription("Days until it expires (default: never)"), Flag.optional),
+        days: Flag.Int("expires-in-days").pipe(
+          Flag.withDescription("Days until it expires (default: never)"),
+          Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 36_500 }))),
+          Flag.optional
+        ),
         json
       },
       Effect.fn(function* ({ days, email, json, name, org, scopes }) {

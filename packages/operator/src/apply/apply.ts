@@ -1,3 +1,4 @@
+import { failureDetail } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { Job, KubeClient, type KubeError, type OwnerReference, Pod, Secret } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
@@ -90,10 +91,14 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         yield* runs.publishEndpoints(id, orgId, action.endpoints)
         break
       case "Enter":
-        yield* runs.enter({ id, orgId, from: phase, to: action.to, reason: action.reason, ...(action.failure === null ? {} : { failure: action.failure }) })
+        if (
+          yield* runs.enter({ id, orgId, from: phase, to: action.to, reason: action.reason, ...(action.failure === null ? {} : { failure: action.failure }) })
+        ) {
+          yield* Effect.logInfo(`${id}: ${phase} -> ${action.to}: ${action.failure === null ? action.reason : failureDetail(action.failure)}`)
+        }
         break
       case "Activate":
-        yield* runs.activate({ id, orgId, from: phase })
+        if (yield* runs.activate({ id, orgId, from: phase })) yield* Effect.logInfo(`${id}: ${phase} -> activated`)
         break
       case "Release":
         yield* runs.release(id, orgId)
