@@ -24,6 +24,7 @@ import { layerLog } from "./start/layerLog.ts"
 import { openFront } from "./start/openFront.ts"
 import { parentGone } from "./start/parentGone.ts"
 import { podNetwork } from "./start/podNetwork.ts"
+import { StartError } from "./start/StartError.ts"
 import { StateFolder } from "./start/StateFolder.ts"
 import { settings, startSettings } from "./start/settings.ts"
 
@@ -55,7 +56,16 @@ const openHub = Effect.fnUntraced(function* (endpoint: string, port: number) {
 /** The local cluster with its nodes, or that of `KUBECONFIG`; the path of its kubeconfig. */
 const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: Redacted.Redacted<string> | null, port: number) {
   if (kubeconfig !== "" || database === null) {
-    yield* install({ hostClasses: false }).pipe(Effect.provide(layerKube(kubeconfig)))
+    yield* Console.log(
+      `Uses the cluster of KUBECONFIG (${kubeconfig}), not a local one: installs its custom resource definitions and the namespace seatrial there.`
+    )
+    yield* install({ hostClasses: false }).pipe(
+      Effect.provide(layerKube(kubeconfig)),
+      Effect.mapError(
+        (error) =>
+          new StartError({ message: `The cluster of KUBECONFIG (${kubeconfig}) cannot be used: ${error.message}. Unset KUBECONFIG for the local one.` })
+      )
+    )
     return kubeconfig
   }
   const folder = yield* StateFolder
