@@ -118,7 +118,7 @@ export const gatewayLatency: Benchmark = {
     // A gateway that lost its records would be fast for the wrong reason.
     const recorded = yield* lab.sql<{ readonly ended: number }>`
       SELECT count(*)::int AS ended FROM requests JOIN receipts ON receipts.org_id = requests.org_id AND receipts.created_at = requests.created_at AND request_id = id
-      WHERE requests.org_id = ${lab.orgId} AND model = ${model} AND state = 'completed'`
+      WHERE requests.org_id = ${lab.orgId} AND requests.model = ${model} AND state = 'completed'`
     const ended = recorded[0]?.ended ?? 0
     if (ended < answers) return yield* new BenchError({ message: `The gateway gave ${answers} answers and recorded ${ended}.` })
 
