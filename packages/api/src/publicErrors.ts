@@ -145,7 +145,7 @@ export const UnavailableResponse = Unavailable.pipe(
   )
 )
 
-/** The Error object as any operation gives it, and as unknown routes and methods do. */
+/** The Error object of every operation, and of unknown routes and methods. */
 export const ErrorObject = Schema.Struct({
   error: Schema.Struct({
     message: Schema.String,

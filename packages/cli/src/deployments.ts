@@ -31,6 +31,12 @@ const body = (repository: string, flags: ServingFlags) => ({
   serving: { ...given("host_class", flags.hostClass), ...given("runtime", flags.runtime), ...given("max_context", flags.maxContext) }
 })
 
+/** Of a model that exists only what is given changes. */
+const again = (model: Option.Option<string>, flags: ServingFlags) => {
+  const { serving } = body("", flags)
+  return { ...given("model_id", model), ...given("ref", flags.ref), ...(Object.keys(serving).length === 0 ? {} : { serving }) }
+}
+
 const Anything = Schema.Record(Schema.String, Schema.Unknown)
 
 export const previewCommand = Command.make(
@@ -62,18 +68,23 @@ const watch = Effect.fn(function* (deployment: string) {
 export const deployCommand = Command.make(
   "deploy",
   {
-    repo,
+    repo: Argument.optional(repo),
     ...serving,
+    model: optionalText("model-id", "Deploy this model once more, mdl_..., instead of a new one from a repository"),
     name: optionalText("name", "The model's name (default: the repository's)"),
     candidate: Flag.Boolean("candidate").pipe(Flag.withDescription("Check the model without letting it carry traffic"), Flag.withDefault(false)),
     key: optionalText("idempotency-key", "Makes repeating this command safe: the same key gives the same deployment"),
     wait: Flag.Boolean("wait").pipe(Flag.withDescription("Follow the phases to their end"), Flag.withDefault(false)),
     json
   },
-  Effect.fn(function* ({ candidate, json, key, name, repo, wait, ...flags }) {
+  Effect.fn(function* ({ candidate, json, key, model, name, repo, wait, ...flags }) {
+    if (Option.isSome(repo) === Option.isSome(model)) {
+      return yield* new CommandError({ message: "Name either a repository or, with --model-id, a model to deploy once more.", exitCode: 2 })
+    }
     const api = yield* ApiClient
     const idempotencyKey = Option.getOrElse(key, () => crypto.randomUUID())
-    const input = { ...body(repo, flags), ...given("model_name", name), ...(candidate ? { serve: false } : {}) }
+    const target = Option.match(repo, { onNone: () => again(model, flags), onSome: (repository) => body(repository, flags) })
+    const input = { ...target, ...given("model_name", name), ...(candidate ? { serve: false } : {}) }
     const made = yield* api.post("/v1/deployments", input, DeploymentOperation, { "idempotency-key": idempotencyKey })
     if (!wait) return yield* printRecord(json, made)
     const started = yield* Clock.currentTimeMillis
@@ -87,7 +98,7 @@ export const deployCommand = Command.make(
     yield* Console.error(`Activated after ${(((yield* Clock.currentTimeMillis) - started) / 1000).toFixed(1)} s.`)
   })
 ).pipe(
-  Command.withDescription("Deploys a model from the hub."),
+  Command.withDescription("Deploys a model from the hub, or another revision of a model that exists."),
   Command.withExamples([{ command: "seatrial deploy seatrial/tiny-chat --wait", description: "Deploy the sample model and follow its phases" }])
 )
 

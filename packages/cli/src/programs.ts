@@ -1,4 +1,5 @@
 import { gatewaySettings } from "@seatrial/gateway/settings"
+import { hubSettings } from "@seatrial/hub/settings"
 import { operatorSettings } from "@seatrial/operator/settings"
 import { serverSettings } from "@seatrial/server/settings"
 import { Effect } from "effect"
@@ -16,6 +17,8 @@ const storeSettings: ReadonlyArray<Setting> = [
   { name: "DATABASE_APPLICATION_NAME", description: "Name under which Postgres shows the connections", default: "seatrial" }
 ]
 
+const kubeSettings: ReadonlyArray<Setting> = [{ name: "KUBE_CONTEXT", description: "Context of the kubeconfig", default: "its current one" }]
+
 const listed = (settings: ReadonlyArray<Setting>): string =>
   settings.map((setting) => `  ${setting.name}: ${setting.description}${setting.default === undefined ? "" : ` (default ${setting.default})`}`).join("\n")
 
@@ -26,6 +29,11 @@ const program = (name: string, what: string, settings: ReadonlyArray<Setting>, l
     Command.withDescription(`${what}\n\nSettings, from the environment:\n${listed([...storeSettings, ...settings])}`)
   )
 
-export const serverCommand = program("server", "Runs the HTTP API.", serverSettings, () => import("@seatrial/server/main"))
-export const operatorCommand = program("operator", "Runs the controllers that drive Kubernetes.", operatorSettings, () => import("@seatrial/operator/main"))
+export const serverCommand = program("server", "Runs the HTTP API.", [...serverSettings, ...hubSettings], () => import("@seatrial/server/main"))
+export const operatorCommand = program(
+  "operator",
+  "Runs the controllers that drive Kubernetes.",
+  [...operatorSettings, ...kubeSettings, ...hubSettings],
+  () => import("@seatrial/operator/main")
+)
 export const gatewayCommand = program("gateway", "Runs the data path of inference.", gatewaySettings, () => import("@seatrial/gateway/main"))

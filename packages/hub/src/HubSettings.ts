@@ -7,12 +7,15 @@ const list = (text: string): ReadonlyArray<string> =>
     .map((item) => item.trim().toLowerCase())
     .filter((item) => item !== "")
 
-/**
- * How the hub is spoken to.
- * `HF_ENDPOINT`: its address (default: the public hub). `HUB_TIMEOUT`: longest wait for an answer, or for the next bytes of one (default 20 seconds).
- * `HUB_RETRIES` and `HUB_RETRY_DELAY`: how often a request that failed in passing is sent again, and the first pause, which doubles (default 3, 500 milliseconds).
- * `HUB_CONCURRENCY`: files downloaded at once (default 4). `HUB_DENIED_LICENSES`: licences that are refused, separated by commas (default none).
- */
+/** How the hub is spoken to: every setting, for `--help`. `HF_ENDPOINT` is told by the programs themselves. */
+export const hubSettings = [
+  { name: "HUB_TIMEOUT", description: "Longest wait for an answer of the hub, or for the next bytes of one", default: "20 seconds" },
+  { name: "HUB_RETRIES", description: "How often a request to the hub that failed in passing is sent again", default: 3 },
+  { name: "HUB_RETRY_DELAY", description: "First pause before that; it doubles", default: "500 millis" },
+  { name: "HUB_CONCURRENCY", description: "Files downloaded at once", default: 4 },
+  { name: "HUB_DENIED_LICENSES", description: "Licenses that are refused, separated by commas", default: "none" }
+] as const
+
 export const HubSettings = Config.all({
   endpoint: Config.URL("HF_ENDPOINT").pipe(
     Config.map((url) => url.href.replace(/\/+$/, "")),
