@@ -56,7 +56,7 @@ const parse = (text: string): unknown => JSON.parse(text)
 describe("wrong use", () => {
   const wrong: ReadonlyArray<readonly [promise: string, args: ReadonlyArray<string>, says: RegExp]> = [
     ["an unknown command is named", ["deplyo"], /deplyo/],
-    ["a missing argument is named", ["deploy"], /repository/],
+    ["a missing argument is named", ["preview"], /repository/],
     ["without any system the command says how to name one", ["status", "dep_x"], /SEATRIAL_ADDRESS/],
     ["without Postgres administration says how to name one", ["admin", "orgs", "list"], /DATABASE_URL/]
   ]
@@ -70,6 +70,16 @@ describe("wrong use", () => {
       })
     )
   }
+
+  it.live("a deploy of neither a repository nor a model, or of both, is refused before anything is sent", () =>
+    Effect.gen(function* () {
+      for (const args of [["deploy"], ["deploy", "a/b", "--model-id", "mdl_x"]]) {
+        const ran = yield* seatrial(args, { SEATRIAL_ADDRESS: "http://127.0.0.1:9", SEATRIAL_API_KEY: "k" })
+        assert.strictEqual(ran.code, 2)
+        assert.match(ran.out + ran.err, /either a repository or, with --model-id, a model/)
+      }
+    })
+  )
 
   it.live("a server that does not answer is a sentence, not a trace", () =>
     Effect.gen(function* () {

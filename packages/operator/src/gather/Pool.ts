@@ -9,7 +9,7 @@ interface Note {
   readonly id: DeploymentId
   readonly hostClass: string
   readonly createdAt: number
-  /** `claimed`: let through, its pod perhaps not seen yet. */
+  /** `claimed`: let through, or serving; its pod is perhaps not seen, not yet or not any more. */
   readonly state: "waiting" | "queued" | "claimed"
   readonly olderRun: DeploymentId | null
 }
@@ -56,6 +56,8 @@ export const freeSlots = (podClass: PodClass, nodes: ReadonlyArray<Node>, pods: 
   return slots.reduce((sum, free) => sum + Math.max(0, free), 0) - unbound
 }
 
+const placed: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])
+
 /**
  * Who waits for which host class, and who was let through although their pods are not seen yet: so that two runs never go for the same GPU, and the older goes
  * first. Only a memory: after a restart it fills again as runs are looked at.
@@ -65,7 +67,10 @@ export const makePool = () => {
   const before = (one: Note, other: Note) => one.createdAt < other.createdAt || (one.createdAt === other.createdAt && one.id < other.id)
 
   const note = (run: Run, phase: Phase): void => {
-    const state = phase === "waiting" || phase === "queued" ? phase : phase === "provisioning" || phase === "booting" ? "claimed" : null
+    const queues = phase === "waiting" || phase === "queued"
+    // What serves, or is on trial, has its GPUs before any run that still waits: where its pod is lost, nobody else is let through on them.
+    const holds = placed.has(phase) || (phase === "activated" && run.revision?.status === "active" && !run.modelDeleted)
+    const state = queues ? phase : holds ? "claimed" : null
     if (state === null || run.revision === null) notes.delete(run.id)
     else notes.set(run.id, { id: run.id, hostClass: run.revision.settings.host_class, createdAt: run.createdAt, state, olderRun: run.olderRun })
   }

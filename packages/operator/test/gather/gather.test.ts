@@ -202,6 +202,16 @@ describe("the pool", () => {
     assert.strictEqual(pool.view(mine, podClass, [node], []).freeSlots, 2)
   })
 
+  it("a model that serves and has lost its pod keeps its GPUs from those who wait", () => {
+    const pool = makePool()
+    const revision = older.revision === null ? null : { ...older.revision, status: "active" as const }
+    pool.note({ ...older, revision }, "activated")
+    assert.strictEqual(pool.view(mine, podClass, [node], []).freeSlots, 1)
+    assert.strictEqual(pool.view(mine, podClass, [node], [engine(enginePodName(otherDeployment))]).freeSlots, 1)
+    pool.note({ ...older, revision: revision === null ? null : { ...revision, status: "superseded" } }, "activated")
+    assert.strictEqual(pool.view(mine, podClass, [node], []).freeSlots, 2)
+  })
+
   it("knows who waits for whom", () => {
     const pool = makePool()
     pool.note({ ...mine, olderRun: otherDeployment }, "waiting")
