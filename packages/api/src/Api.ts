@@ -1,5 +1,6 @@
 import { HttpApi, OpenApi } from "effect/http-api"
 import { DeploymentsGroup } from "./DeploymentsGroup.ts"
+import { CatalogGroup, ModelsGroup } from "./ModelsGroup.ts"
 import { OrgGroup } from "./OrgGroup.ts"
 import { describeApi } from "./openApi.ts"
 import { RequestsGroup } from "./RequestsGroup.ts"
@@ -9,14 +10,15 @@ const strict = { onExcessProperty: "error" } as const
 
 /** Everything that the server offers over HTTP. */
 export class Api extends HttpApi.make("seatrial")
-  .add(DeploymentsGroup, RequestsGroup, OrgGroup, SystemGroup)
+  .add(DeploymentsGroup, RequestsGroup, OrgGroup, ModelsGroup, CatalogGroup, SystemGroup)
   .annotate(HttpApi.QueryParseOptions, strict)
   .annotate(HttpApi.PayloadParseOptions, strict)
   .annotateMerge(
     OpenApi.annotations({
       title: "Seatrial",
       version: "1.0.0",
-      description: "Model serving: the organization's requests, receipts and deployments. The organization is always the API key's.",
+      description:
+        "Model serving: the organization's requests, receipts, models, deployments and audit events, and the public catalog. The organization is always the API key's.",
       transform: describeApi
     })
   ) {}

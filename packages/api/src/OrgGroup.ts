@@ -1,11 +1,11 @@
-import { DeploymentDetail, Receipt, RequestRecord } from "@seatrial/domain"
+import { AuditEvent, DeploymentDetail, OrgModel, Receipt, RequestRecord } from "@seatrial/domain"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { DeploymentList, RequestList } from "./envelopes.ts"
+import { AuditEventList, DeploymentList, OrgModelList, RequestList } from "./envelopes.ts"
 import { Authorization, Boundary } from "./middleware.ts"
 import { policy } from "./policy.ts"
 import { InvalidCursor, NotFound } from "./publicErrors.ts"
-import { DeploymentsQuery, NoQuery, RequestsQuery } from "./queries.ts"
+import { AuditEventsQuery, DeploymentsQuery, NoQuery, OrgModelsQuery, RequestsQuery } from "./queries.ts"
 
 /** The organisation's data for reading; deployments with every phase under its full name. */
 export class OrgGroup extends HttpApiGroup.make("org")
@@ -27,6 +27,17 @@ export class OrgGroup extends HttpApiGroup.make("org")
       success: Receipt,
       error: NotFound
     }).annotateMerge(policy("read", ["requests:read"], ["inference:write"])),
+    HttpApiEndpoint.get("listOrgModels", "/models", {
+      query: OrgModelsQuery,
+      success: OrgModelList,
+      error: InvalidCursor
+    }).annotateMerge(policy("read", ["models:read"])),
+    HttpApiEndpoint.get("getOrgModel", "/models/:id", {
+      params: { id: Schema.String },
+      query: NoQuery,
+      success: OrgModel,
+      error: NotFound
+    }).annotateMerge(policy("read", ["models:read"])),
     HttpApiEndpoint.get("listDeployments", "/deployments", {
       query: DeploymentsQuery,
       success: DeploymentList,
@@ -37,7 +48,18 @@ export class OrgGroup extends HttpApiGroup.make("org")
       query: NoQuery,
       success: DeploymentDetail,
       error: NotFound
-    }).annotateMerge(policy("read", ["deployments:read"]))
+    }).annotateMerge(policy("read", ["deployments:read"])),
+    HttpApiEndpoint.get("listAuditEvents", "/audit-events", {
+      query: AuditEventsQuery,
+      success: AuditEventList,
+      error: InvalidCursor
+    }).annotateMerge(policy("read", ["audit:read"])),
+    HttpApiEndpoint.get("getAuditEvent", "/audit-events/:id", {
+      params: { id: Schema.String },
+      query: NoQuery,
+      success: AuditEvent,
+      error: NotFound
+    }).annotateMerge(policy("read", ["audit:read"]))
   )
   .prefix("/v1/org")
   .middleware(Authorization)

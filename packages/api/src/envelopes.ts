@@ -1,4 +1,4 @@
-import { Deployment, RequestRecord, V1Deployment } from "@seatrial/domain"
+import { AuditEvent, CatalogModel, Deployment, OrgModel, RequestRecord, V1Deployment } from "@seatrial/domain"
 import { Schema } from "effect"
 
 const list = <A extends Schema.Top>(identifier: string, record: A) =>
@@ -13,6 +13,11 @@ const list = <A extends Schema.Top>(identifier: string, record: A) =>
 export const RequestList = list("RequestList", RequestRecord)
 export const DeploymentList = list("OrgDeploymentList", Deployment)
 export const V1DeploymentList = list("DeploymentList", V1Deployment)
+export const OrgModelList = list("OrgModelList", OrgModel)
+export const AuditEventList = list("AuditEventList", AuditEvent)
+
+/** All of the served models at once: catalogs have no pages. */
+export const CatalogModelList = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(CatalogModel) }).annotate({ identifier: "CatalogModelList" })
 
 export const Cancelled = Schema.Struct({ id: Schema.String.check(Schema.isBetweenLength(1, 64)), cancelled: Schema.Literal(true) }).annotate({
   identifier: "Cancelled"

@@ -1,4 +1,4 @@
-import { DeploymentBucket } from "@seatrial/domain"
+import { AuditResource, DeploymentBucket, ModelStatus, Visibility } from "@seatrial/domain"
 import { Schema, SchemaTransformation } from "effect"
 
 /** An integer in plain digits: no sign, space, exponent or leading zero, so that each value has one spelling. */
@@ -39,6 +39,23 @@ export const DeploymentsQuery = Schema.Struct({
   status: Schema.optionalKey(DeploymentBucket)
 })
 export type DeploymentsQuery = typeof DeploymentsQuery.Type
+
+export const OrgModelsQuery = Schema.Struct({
+  ...page,
+  status: Schema.optionalKey(ModelStatus),
+  visibility: Schema.optionalKey(Visibility),
+  /** Part of slug, display name or repository, in any case. */
+  q: Schema.optionalKey(Text(120))
+})
+export type OrgModelsQuery = typeof OrgModelsQuery.Type
+
+export const AuditEventsQuery = Schema.Struct({
+  ...page,
+  actor_user_id: Schema.optionalKey(Text(64)),
+  resource_type: Schema.optionalKey(AuditResource),
+  ...timeBounds
+})
+export type AuditEventsQuery = typeof AuditEventsQuery.Type
 
 /** An operation that takes no query parameter at all. */
 export const NoQuery = Schema.Record(Schema.String, Schema.Never)

@@ -1,4 +1,5 @@
 export * from "./apiKey.ts"
+export * from "./catalog.ts"
 export * from "./engineContract.ts"
 export * from "./fit.ts"
 export * from "./hostClass.ts"

@@ -161,6 +161,27 @@ export const DeploymentOperation = Schema.Struct({
 }).annotate({ identifier: "DeploymentOperation" })
 export type DeploymentOperation = typeof DeploymentOperation.Type
 
+export const ModelStatus = Schema.Literals(["pending", "active", "disabled"])
+export type ModelStatus = typeof ModelStatus.Type
+export const Visibility = Schema.Literals(["public", "private"])
+export type Visibility = typeof Visibility.Type
+
+/** A model of the organisation; `revision` is the one that serves, or null. */
+export const OrgModel = Schema.Struct({
+  id: Id,
+  object: Schema.Literal("org_model"),
+  slug: Schema.String,
+  display_name: Schema.String,
+  status: ModelStatus,
+  visibility: Visibility,
+  hf_repo: Schema.String,
+  hf_revision: Schema.String,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  revision: Schema.NullOr(Revision)
+}).annotate({ identifier: "OrgModel" })
+export type OrgModel = typeof OrgModel.Type
+
 export const ActorKind = Schema.Literals(["user", "system", "webhook", "admin"])
 export type ActorKind = typeof ActorKind.Type
 export const AuditResource = Schema.Literals(["org", "membership", "invitation", "api_key", "billing", "model_config"])
@@ -179,3 +200,18 @@ export const AuditAction = Schema.Literals([
   "granted"
 ])
 export type AuditAction = typeof AuditAction.Type
+
+/** One change of the organisation's data. `before` and `after` are any JSON and hold no secret. */
+export const AuditEvent = Schema.Struct({
+  id: Id,
+  object: Schema.Literal("audit_event"),
+  actor_kind: ActorKind,
+  actor_user_id: Schema.NullOr(Id),
+  resource_type: AuditResource,
+  resource_id: Schema.String,
+  action: AuditAction,
+  before: Schema.Json,
+  after: Schema.Json,
+  created_at: Timestamp
+}).annotate({ identifier: "AuditEvent" })
+export type AuditEvent = typeof AuditEvent.Type
