@@ -7,7 +7,20 @@ import { Hub } from "@seatrial/hub"
 import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { Operator } from "@seatrial/operator"
 import { ServerSettings } from "@seatrial/server"
-import { ApiKeys, Database, Deployments, HostClasses, HubConnections, Metering, Organizations, Requests, Routes, Runs } from "@seatrial/store"
+import {
+  ApiKeys,
+  AuditEvents,
+  Database,
+  Deployments,
+  HostClasses,
+  HubConnections,
+  Metering,
+  Organizations,
+  OrgModels,
+  Requests,
+  Routes,
+  Runs
+} from "@seatrial/store"
 import { Cause, ConfigProvider, Console, Context, Effect, Layer, Option, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { LocalCluster } from "./cluster/LocalCluster.ts"
@@ -89,11 +102,13 @@ const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: R
 
 const layerRecords = Layer.mergeAll(
   ApiKeys.layerSql,
+  AuditEvents.layerSql,
   Deployments.layerSql,
   HostClasses.layerSql,
   HubConnections.layerSql,
   Metering.layerSql,
   Organizations.layerSql,
+  OrgModels.layerSql,
   Requests.layerSql,
   Routes.layerSql
 )

@@ -2,9 +2,11 @@ import { Api } from "@seatrial/api"
 import { Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
+import { auditEventReads } from "./auditEvents.ts"
 import { cancelOperation } from "./cancel.ts"
 import { createOperation } from "./create.ts"
 import { deploymentReads, orgFamily, v1Family } from "./deploymentReads.ts"
+import { orgModelReads } from "./orgModels.ts"
 import { previewOperation } from "./preview.ts"
 import { unavailable } from "./publicErrors.ts"
 import { requestOperations } from "./requests.ts"
@@ -39,12 +41,18 @@ const layerOrg = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const requests = yield* requestOperations
     const reads = yield* deploymentReads
+    const models = yield* orgModelReads
+    const audit = yield* auditEventReads
     return handlers
       .handle("listRequests", requests.list("listRequests"))
       .handle("getRequest", requests.get)
       .handle("getReceipt", requests.receipt)
       .handle("listDeployments", reads.list("listDeployments", orgFamily))
       .handle("getDeployment", reads.get(orgFamily))
+      .handle("listOrgModels", models.list)
+      .handle("getOrgModel", models.get)
+      .handle("listAuditEvents", audit.list)
+      .handle("getAuditEvent", audit.get)
   })
 )
 

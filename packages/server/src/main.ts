@@ -1,7 +1,7 @@
 import { NodeHttpServer, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Ids } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
-import { ApiKeys, Database, Deployments, HostClasses, HubConnections, Requests } from "@seatrial/store"
+import { ApiKeys, AuditEvents, Database, Deployments, HostClasses, HubConnections, OrgModels, Requests } from "@seatrial/store"
 import { Effect, Layer, Logger, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { makeNodeServer } from "./nodeServer.ts"
@@ -10,9 +10,11 @@ import { listening, ServerSettings } from "./ServerSettings.ts"
 
 const layerServices = Layer.mergeAll(
   ApiKeys.layerSql,
+  AuditEvents.layerSql,
   Deployments.layerSql,
   HostClasses.layerSql,
   HubConnections.layerSql,
+  OrgModels.layerSql,
   Requests.layerSql,
   Hub.layer,
   ServerSettings.layerConfig

@@ -1,0 +1,44 @@
+import { type AuditEventsQuery, Caller } from "@seatrial/api"
+import { AuditEventId, UserId } from "@seatrial/domain"
+import { AuditEvents } from "@seatrial/store"
+import { Effect, Option, Schema } from "effect"
+import { HttpServerResponse } from "effect/http"
+import { emptyPage, pageAnswers } from "./lists.ts"
+import { invalidParameter, notFound } from "./publicErrors.ts"
+
+const isAuditEventId = Schema.is(AuditEventId)
+const isUserId = Schema.is(UserId)
+
+/** The reading operations on audit events. */
+export const auditEventReads = Effect.gen(function* () {
+  const events = yield* AuditEvents
+  const answerPage = yield* pageAnswers
+
+  return {
+    list: Effect.fnUntraced(function* ({ query }: { readonly query: AuditEventsQuery }) {
+      const { actor_user_id: actorUserId, from, resource_type: resourceType, to } = query
+      if (from !== undefined && to !== undefined && to <= from) return yield* invalidParameter("to", "to has to be later than from.")
+      return yield* answerPage(
+        "listAuditEvents",
+        query,
+        (orgId, page) => {
+          if (actorUserId !== undefined && !isUserId(actorUserId)) return Effect.succeed(emptyPage)
+          return events.list(orgId, {
+            ...page,
+            ...(actorUserId === undefined ? {} : { actorUserId }),
+            ...(resourceType === undefined ? {} : { resourceType }),
+            ...(from === undefined ? {} : { from }),
+            ...(to === undefined ? {} : { to })
+          })
+        },
+        (row) => row
+      )
+    }),
+    get: Effect.fnUntraced(function* ({ params }: { readonly params: { readonly id: string } }) {
+      const { orgId } = yield* Caller
+      const found = isAuditEventId(params.id) ? yield* events.find(orgId, params.id) : Option.none()
+      if (Option.isNone(found)) return yield* notFound
+      return HttpServerResponse.jsonUnsafe(found.value)
+    })
+  }
+})
