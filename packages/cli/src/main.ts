@@ -6,7 +6,7 @@ import { ConfigProvider, Effect, Layer, Logger, Option } from "effect"
 import { Command } from "effect/cli"
 import { ApiClient } from "./ApiClient.ts"
 import { adminCommand } from "./admin/admin.ts"
-import { CommandError } from "./CommandError.ts"
+import { CommandError, tellDefect, WrongUse } from "./CommandError.ts"
 import { cancelCommand, deployCommand, previewCommand, statusCommand } from "./deployments.ts"
 import { fetchCommand } from "./fetch.ts"
 import { readLocalState } from "./localState.ts"
@@ -54,6 +54,8 @@ Command.make("seatrial").pipe(
     fetchCommand
   ]),
   Command.run({ version: "0.1.0" }),
+  Effect.catchTag("ShowHelp", (help) => Effect.fail(help.errors.length === 0 ? help : new WrongUse())),
+  Effect.catchDefect(tellDefect),
   Effect.provide(NodeServices.layer),
   Effect.provide(Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])),
   NodeRuntime.runMain

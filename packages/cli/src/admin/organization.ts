@@ -1,10 +1,15 @@
 import { type Organization, Organizations } from "@seatrial/store"
-import { Effect, Option } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Flag } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
 
 export const orgFlag = Flag.String("org").pipe(Flag.withDescription("The organization's slug"))
 export const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
+
+export const emailFlag = Flag.String("email").pipe(
+  Flag.withDescription("The user's e-mail address"),
+  Flag.withSchema(Schema.String.check(Schema.isPattern(/^[^\s@]+@[^\s@]+$/u)))
+)
 
 /** The organisation of that slug, or a sentence that says there is none. */
 export const organization = Effect.fnUntraced(function* (slug: string): Effect.fn.Return<Organization, CommandError, Organizations> {
