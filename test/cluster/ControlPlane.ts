@@ -1,0 +1,160 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import { createWriteStream } from "node:fs"
+import { chmod, mkdir, writeFile } from "node:fs/promises"
+import { createServer } from "node:net"
+import { join } from "node:path"
+import { Data, Duration, Effect, Schedule, type Scope } from "effect"
+
+const bin = join(import.meta.dirname, "../../tools/bin")
+
+/** A program of the control plane did not start or a call of `kubectl` failed. */
+export class ControlPlaneError extends Data.TaggedError("ControlPlaneError")<{ readonly message: string }> {}
+
+type Program = "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler"
+
+/** A real Kubernetes control plane on loopback, without containers: nodes are whoever registers as one. */
+export interface ControlPlane {
+  /** An administrator's kubeconfig. */
+  readonly kubeconfig: string
+  /** `https://127.0.0.1:port`. */
+  readonly address: string
+  readonly directory: string
+  /** Kills a program at once, as a machine that fails does. */
+  readonly kill: (program: Program) => Effect.Effect<void>
+  /** Starts a program that was killed; its data is where it was. */
+  readonly start: (program: Program) => Effect.Effect<void>
+  /** What one of the programs built beside it (`kubectl`, `helm`) prints; fails with what it says on standard error. */
+  readonly command: (name: "kubectl" | "helm", args: ReadonlyArray<string>, options?: { readonly input?: string; readonly kubeconfig?: string }) => Effect.Effect<string, ControlPlaneError>
+  /** Writes a kubeconfig for a bearer token, such as one of a ServiceAccount; its path. */
+  readonly kubeconfigFor: (name: string, token: string) => Effect.Effect<string>
+}
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+const kubeconfigText = (options: { readonly address: string; readonly certificate: string; readonly token: string }) => `apiVersion: v1
+kind: Config
+clusters: [{name: test, cluster: {server: "${options.address}", certificate-authority: ${options.certificate}}}]
+users: [{name: test, user: {token: ${options.token}}}]
+contexts: [{name: test, context: {cluster: test, user: test}}]
+current-context: test
+`
+
+const run = (file: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, input = "") =>
+  Effect.callback<string, ControlPlaneError>((resume) => {
+    const child = execFile(file, [...args], { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, maxBuffer: 64 * 2 ** 20 }, (error, stdout, stderr) =>
+      resume(error === null ? Effect.succeed(stdout) : Effect.fail(new ControlPlaneError({ message: `${file} ${args.join(" ")}: ${stderr.trim() || error.message}` })))
+    )
+    child.stdin?.end(input)
+  })
+
+const ended = (child: ChildProcess) => child.exitCode !== null || child.signalCode !== null
+
+const waitForEnd = (child: ChildProcess) =>
+  Effect.callback<void>((resume) => {
+    if (ended(child)) return resume(Effect.void)
+    child.once("exit", () => resume(Effect.void))
+  })
+
+/** Starts the control plane in a folder of its own; it ends with the scope. RBAC is on. */
+export const startControlPlane = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<ControlPlane, ControlPlaneError, Scope.Scope> {
+  yield* Effect.promise(() => mkdir(directory, { recursive: true }))
+  const path = (name: string) => join(directory, name)
+  const [client, peer, secure] = yield* Effect.all([freePort, freePort, freePort])
+  const address = `https://127.0.0.1:${secure}`
+  const token = randomBytes(16).toString("hex")
+  const kubeconfig = path("kubeconfig")
+  yield* run("openssl", ["genrsa", "-out", path("sa.key"), "2048"])
+  yield* run("openssl", ["rsa", "-in", path("sa.key"), "-pubout", "-out", path("sa.pub")])
+  const write = (name: string, text: string) =>
+    Effect.promise(async () => {
+      await writeFile(path(name), text, { mode: 0o600 })
+      return path(name)
+    })
+  yield* write("tokens.csv", `${token},admin,admin,system:masters\n`)
+  yield* Effect.promise(() => chmod(path("sa.key"), 0o600))
+  const certificate = path("certs/apiserver.crt")
+  yield* write("kubeconfig", kubeconfigText({ address, certificate, token }))
+
+  const programs: Record<Program, ReadonlyArray<string>> = {
+    etcd: [
+      `--data-dir=${path("etcd")}`,
+      "--unsafe-no-fsync",
+      `--listen-client-urls=http://127.0.0.1:${client}`,
+      `--advertise-client-urls=http://127.0.0.1:${client}`,
+      `--listen-peer-urls=http://127.0.0.1:${peer}`
+    ],
+    "kube-apiserver": [
+      `--etcd-servers=http://127.0.0.1:${client}`,
+      `--secure-port=${secure}`,
+      "--bind-address=127.0.0.1",
+      "--advertise-address=127.0.0.1",
+      "--endpoint-reconciler-type=none",
+      `--cert-dir=${path("certs")}`,
+      "--service-account-issuer=https://kubernetes.default.svc",
+      `--service-account-key-file=${path("sa.pub")}`,
+      `--service-account-signing-key-file=${path("sa.key")}`,
+      "--service-cluster-ip-range=10.0.0.0/24",
+      "--authorization-mode=RBAC",
+      `--token-auth-file=${path("tokens.csv")}`,
+      // Without it a pod needs no account; the products' own pods name theirs.
+      "--disable-admission-plugins=ServiceAccount"
+    ],
+    "kube-controller-manager": [
+      `--kubeconfig=${kubeconfig}`,
+      `--service-account-private-key-file=${path("sa.key")}`,
+      "--use-service-account-credentials=true",
+      "--leader-elect=false",
+      "--bind-address=127.0.0.1",
+      "--secure-port=0"
+    ],
+    "kube-scheduler": [`--kubeconfig=${kubeconfig}`, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0"]
+  }
+  const running = new Map<Program, ChildProcess>()
+  const start = (program: Program) =>
+    Effect.sync(() => {
+      const log = createWriteStream(path(`${program}.log`), { flags: "a" })
+      const child = spawn(join(bin, program), [...programs[program]], { cwd: directory, stdio: ["ignore", "pipe", "pipe"] })
+      child.stdout.pipe(log, { end: false })
+      child.stderr.pipe(log, { end: false })
+      child.once("exit", () => log.end())
+      running.set(program, child)
+    })
+  const kill = (program: Program) =>
+    Effect.suspend(() => {
+      const child = running.get(program)
+      if (child === undefined || ended(child)) return Effect.void
+      child.kill("SIGKILL")
+      return waitForEnd(child)
+    })
+  const order: ReadonlyArray<Program> = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
+  yield* Effect.addFinalizer(() => Effect.forEach(order.toReversed(), kill, { discard: true }))
+
+  const command: ControlPlane["command"] = (name, args, { input = "", kubeconfig: other = kubeconfig } = {}) => run(join(bin, name), args, { KUBECONFIG: other }, input)
+  yield* start("etcd")
+  yield* start("kube-apiserver")
+  yield* command("kubectl", ["get", "--raw", "/readyz"]).pipe(
+    Effect.retry(Schedule.spaced("200 millis")),
+    Effect.timeoutOrElse({
+      duration: Duration.seconds(60),
+      orElse: () => Effect.fail(new ControlPlaneError({ message: `The API server is not ready after a minute; its log is in ${directory}.` }))
+    })
+  )
+  yield* start("kube-controller-manager")
+  yield* start("kube-scheduler")
+  return {
+    kubeconfig,
+    address,
+    directory,
+    kill,
+    start,
+    command,
+    kubeconfigFor: (name, bearer) => write(`${name}.kubeconfig`, kubeconfigText({ address, certificate, token: bearer }))
+  }
+})
