@@ -1,9 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
 import {
   AuditEventId,
-  bucketPhases,
-  Deployment,
-  type DeploymentBucket,
+  type Deployment,
   DeploymentDetail,
   DeploymentId,
   Ids,
@@ -18,8 +16,9 @@ import {
 import { Clock, Context, Data, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema, type Statement } from "effect/sql"
 import type { Caller } from "./ApiKeys.ts"
-import { callableName, IsoFromDate, isoText, MillisFromDate, revisionJson } from "./columns.ts"
-import { afterPosition, type Page, type PageRequest, pageOf } from "./Page.ts"
+import { IsoFromDate, isoText, MillisFromDate, revisionJson } from "./columns.ts"
+import { type DeploymentQuery, type DeploymentRow, deploymentOf, joined, listStatement, summary } from "./deployments/statements.ts"
+import { type Page, pageOf } from "./Page.ts"
 
 /** The idempotency key was used with other input. */
 export class IdempotencyKeyReused extends Data.TaggedError("IdempotencyKeyReused") {}
@@ -55,18 +54,9 @@ export interface Operation {
 }
 
 const times = { created_at: IsoFromDate, updated_at: IsoFromDate, ended_at: Schema.NullOr(IsoFromDate) }
-const DeploymentRow = Schema.Struct({ ...Deployment.fields, ...times })
 const DetailRow = Schema.Struct({ ...DeploymentDetail.fields, ...times })
 const OperationRow = Schema.Struct({ id: DeploymentId, modelId: ModelId, revisionId: Schema.NullOr(RevisionId), phase: Phase })
 const BoundRow = Schema.Struct({ ...OperationRow.fields, inputHash: Schema.String, deleted: Schema.Boolean })
-
-/** The WHERE of a bucket, word for word that of its partial index. */
-const bucketClause: Record<DeploymentBucket, string> = {
-  running: "d.ended_at IS NULL",
-  succeeded: `d.phase = '${bucketPhases.succeeded[0]}'`,
-  failed: `d.phase = '${bucketPhases.failed[0]}'`,
-  stopped: `d.phase = '${bucketPhases.stopped[0]}'`
-}
 
 /** Deployments as the API sees them; each statement names the organisation. */
 export class Deployments extends Context.Service<
@@ -83,7 +73,7 @@ export class Deployments extends Context.Service<
       idempotencyKey: string,
       inputHash: string
     ) => Effect.Effect<Option.Option<Operation>, IdempotencyKeyReused | ModelDeleted>
-    readonly list: (orgId: OrgId, query: PageRequest & { readonly modelId?: string; readonly bucket?: DeploymentBucket }) => Effect.Effect<Page<Deployment>>
+    readonly list: (orgId: OrgId, query: DeploymentQuery) => Effect.Effect<Page<Deployment>>
     readonly find: (orgId: OrgId, id: string) => Effect.Effect<Option.Option<DeploymentDetail>>
     /** Ends the run before anything else does, in one conditional update. */
     readonly cancel: (orgId: OrgId, id: string, by: UserId) => Effect.Effect<DeploymentId, RecordNotFound | DeploymentFinished>
@@ -95,20 +85,11 @@ export class Deployments extends Context.Service<
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
 
-      const summary = `
-        d.id, 'deployment' AS object, d.model_id, ${callableName} AS model, d.phase AS status, d.failure_code || ': ' || d.failure_text AS failure_detail,
-        d.created_at, d.updated_at, d.ended_at, d.revision_id, r.hf_revision, d.started_by_user_id`
       const detail = `${summary},
         (SELECT json_agg(json_build_object('status', p.phase, 'at', ${isoText("p.at")}) ORDER BY p.seq)
           FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS phases,
         coalesce(r.checks -> 'checks', '[]') AS checks,
         ${revisionJson} AS revision`
-      const joined = `
-        deployments d
-        JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
-        JOIN organizations o ON o.id = d.org_id
-        LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id`
-      const decodeRows = Schema.decodeUnknownEffect(Schema.Array(DeploymentRow))
       const findDetail = SqlSchema.findOneOption({
         Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
         Result: DetailRow,
@@ -237,16 +218,8 @@ export class Deployments extends Context.Service<
         }),
         findOperation: Effect.fn("Deployments.findOperation")(replayOf),
         list: Effect.fn("Deployments.list")(function* (orgId, query) {
-          const clauses = [sql`d.org_id = ${orgId}`, ...afterPosition(sql, "d", query.after)]
-          if (query.modelId !== undefined) clauses.push(sql`d.model_id = ${query.modelId}`)
-          if (query.bucket !== undefined) clauses.push(sql`${sql.literal(bucketClause[query.bucket])}`)
-          return yield* sql`
-            SELECT ${sql.literal(summary)} FROM ${sql.literal(joined)} WHERE ${sql.and(clauses)}
-            ORDER BY d.created_at DESC, d.id DESC LIMIT ${query.limit + 1}`.pipe(
-            Effect.flatMap(decodeRows),
-            Effect.map((rows) => pageOf(rows, query.limit)),
-            Effect.orDie
-          )
+          const rows = yield* Effect.orDie(listStatement<DeploymentRow>(sql, orgId, query))
+          return pageOf(rows.map(deploymentOf), query.limit)
         }),
         find: Effect.fn("Deployments.find")((orgId, id) => Effect.orDie(findDetail({ orgId, id }))),
         cancel: Effect.fn("Deployments.cancel")(function* (orgId, id, by) {

@@ -3,6 +3,7 @@ import { auditEvents } from "./0002_audit_events.ts"
 import { models } from "./0003_models.ts"
 import { deployments } from "./0004_deployments.ts"
 import { requests } from "./0005_requests.ts"
+import { listFilters } from "./0010_list_filters.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -10,5 +11,6 @@ export const migrations = {
   "0002_audit_events": auditEvents,
   "0003_models": models,
   "0004_deployments": deployments,
-  "0005_requests": requests
+  "0005_requests": requests,
+  "0010_list_filters": listFilters
 }
