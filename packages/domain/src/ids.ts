@@ -20,6 +20,8 @@ export const RequestId = id("req").pipe(Schema.brand("RequestId"))
 export type RequestId = typeof RequestId.Type
 export const AuditEventId = id("aud").pipe(Schema.brand("AuditEventId"))
 export type AuditEventId = typeof AuditEventId.Type
+export const InvitationId = id("inv").pipe(Schema.brand("InvitationId"))
+export type InvitationId = typeof InvitationId.Type
 
 const prefixes = new Map<unknown, string>([
   [OrgId, "org"],
@@ -29,7 +31,8 @@ const prefixes = new Map<unknown, string>([
   [RevisionId, "rev"],
   [DeploymentId, "dep"],
   [RequestId, "req"],
-  [AuditEventId, "aud"]
+  [AuditEventId, "aud"],
+  [InvitationId, "inv"]
 ])
 
 /**

@@ -3,6 +3,8 @@ import { auditEvents } from "./0002_audit_events.ts"
 import { models } from "./0003_models.ts"
 import { deployments } from "./0004_deployments.ts"
 import { requests } from "./0005_requests.ts"
+import { administration } from "./0006_administration.ts"
+import { capabilities } from "./0008_capabilities.ts"
 import { listFilters } from "./0010_list_filters.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
@@ -12,5 +14,7 @@ export const migrations = {
   "0003_models": models,
   "0004_deployments": deployments,
   "0005_requests": requests,
+  "0006_administration": administration,
+  "0008_capabilities": capabilities,
   "0010_list_filters": listFilters
 }
