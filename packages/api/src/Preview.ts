@@ -1,4 +1,4 @@
-import { Commit, HostClassName, RefusalCode, ServingRequest, ServingSettings, Source } from "@seatrial/domain"
+import { Commit, HostClassName, ModelCapabilities, RefusalCode, ServingRequest, ServingSettings, Source } from "@seatrial/domain"
 import { Schema } from "effect"
 
 const Bytes = Schema.Int
@@ -19,16 +19,6 @@ const Fit = Schema.Struct({
   concurrent_sequences: Schema.Int,
   calibrated: Schema.Boolean
 }).annotate({ identifier: "Fit" })
-
-const Capabilities = Schema.Struct({
-  supports_streaming: Schema.Boolean,
-  supports_tool_calls: Schema.Boolean,
-  supports_json_mode: Schema.Boolean,
-  supports_structured_output: Schema.Boolean,
-  supports_reasoning: Schema.Boolean,
-  supports_image_input: Schema.Boolean,
-  supported_endpoints: Schema.Array(Schema.String)
-}).annotate({ identifier: "Capabilities" })
 
 const PinnedSource = Schema.Struct({
   kind: Schema.Literal("model_hub"),
@@ -52,7 +42,7 @@ export const DerivedPreview = Schema.Struct({
   serving: Settings,
   fit: Fit,
   alternatives: Schema.Array(Fit),
-  capabilities: Capabilities
+  capabilities: ModelCapabilities
 }).annotate({ identifier: "DerivedPreview" })
 
 /** The source cannot be served as asked: why, and what to do about it. */

@@ -69,7 +69,7 @@ export const ModelCapabilities = Schema.Struct({
     reasoning_controls: CapabilitySource,
     tool_calling: CapabilitySource
   }).annotate({ identifier: "CapabilitySources" })
-})
+}).annotate({ identifier: "ModelCapabilities" })
 export type ModelCapabilities = typeof ModelCapabilities.Type
 
 /** US dollars per million tokens; the fields in micro-dollars are authoritative. */

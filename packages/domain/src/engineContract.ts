@@ -1,3 +1,4 @@
+import type { ServedContract } from "./capabilities.ts"
 import type { ModelConfig } from "./repository.ts"
 import type { KvCacheDtype, Runtime, ServingSettings } from "./serving.ts"
 
@@ -5,17 +6,6 @@ import type { KvCacheDtype, Runtime, ServingSettings } from "./serving.ts"
 export interface Interval {
   readonly low: number
   readonly high: number
-}
-
-/** What a served model can do, as its pinned chat template and the engine's reviewed contract tell. */
-export interface Capabilities {
-  readonly supports_streaming: boolean
-  readonly supports_tool_calls: boolean
-  readonly supports_json_mode: boolean
-  readonly supports_structured_output: boolean
-  readonly supports_reasoning: boolean
-  readonly supports_image_input: boolean
-  readonly supported_endpoints: ReadonlyArray<string>
 }
 
 /** A flag that the runtime does not offer, or a value that it does not take. */
@@ -40,7 +30,8 @@ export interface EngineContract {
   readonly kvValueBytes: (config: ModelConfig) => number
   /** Bytes per GPU beside weights and KV cache: activations, the runtime itself, graphs. */
   readonly overheadBytes: (config: ModelConfig) => Interval
-  readonly capabilities: (config: ModelConfig, chatTemplate: string | null) => Capabilities
+  /** What it serves behind the gateway; with a model's chat template it gives the model's capabilities. */
+  readonly served: ServedContract
   /** The first flag that is not allowed, or null. */
   readonly flagIssue: (flags: Readonly<Record<string, unknown>>) => FlagIssue | null
 }

@@ -19,6 +19,12 @@ export const zeroPrices: Prices = {
   cache_write_micros_per_mtok: "0"
 }
 
+/** Micro-dollars, a string of digits, as dollars: exact up to 15 digits, which is a billion dollars. */
+export const microsToDollars = (micros: string): number => {
+  const digits = micros.padStart(7, "0")
+  return Number(`${digits.slice(0, -6)}.${digits.slice(-6)}`)
+}
+
 /** Tokens of one request in its four disjoint classes; null where the engine did not tell, which costs nothing. */
 export const Usage = Schema.Struct({
   input_tokens: Schema.Int,

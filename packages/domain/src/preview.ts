@@ -1,4 +1,6 @@
-import type { Capabilities, EngineContract } from "./engineContract.ts"
+import { modelCapabilities } from "./capabilities.ts"
+import type { ModelCapabilities } from "./catalog.ts"
+import type { EngineContract } from "./engineContract.ts"
 import { type Fit, fit, isFit } from "./fit.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { RefusalCode, RepositoryFacts } from "./repository.ts"
@@ -25,7 +27,7 @@ export interface DerivedPreview {
   readonly fit: Fit
   /** Other host classes that fit, cheapest first. */
   readonly alternatives: ReadonlyArray<Fit>
-  readonly capabilities: Capabilities
+  readonly capabilities: ModelCapabilities
 }
 
 export interface RefusedPreview {
@@ -180,6 +182,6 @@ export const derivePreview = (input: PreviewInput): Preview => {
       .filter(({ engine, hostClass }) => hostClass !== chosen.hostClass && engine.architectures.has(architecture) && engine.quantizations.has(quantization))
       .map((candidate) => tryFit(candidate))
       .filter(isFit),
-    capabilities: chosen.engine.capabilities(facts.config, facts.chat_template)
+    capabilities: modelCapabilities(chosen.engine.served, facts)
   }
 }

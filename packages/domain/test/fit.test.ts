@@ -1,6 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { derivePreview, type EngineContract, fit, type HostClass, isFit, kvBytesPerToken, type ModelConfig, type RepositoryFacts } from "../src/index.ts"
+import {
+  derivePreview,
+  type EngineContract,
+  fit,
+  type HostClass,
+  isFit,
+  kvBytesPerToken,
+  type ModelConfig,
+  nothingServed,
+  type RepositoryFacts
+} from "../src/index.ts"
 
 const gib = 2 ** 30
 const llama8b: ModelConfig = {
@@ -27,15 +37,7 @@ const engine: EngineContract = {
   blockTokens: 16,
   kvValueBytes: () => 2,
   overheadBytes: () => ({ low: 1 * gib, high: 3 * gib }),
-  capabilities: () => ({
-    supports_streaming: true,
-    supports_tool_calls: false,
-    supports_json_mode: false,
-    supports_structured_output: false,
-    supports_reasoning: false,
-    supports_image_input: false,
-    supported_endpoints: []
-  }),
+  served: nothingServed,
   flagIssue: () => null
 }
 const hostClass = (name: string, memory: number, count = 1, price = "1000000"): HostClass => ({

@@ -10,6 +10,7 @@ import { ServerSettings } from "@seatrial/server"
 import {
   ApiKeys,
   AuditEvents,
+  Catalog,
   Database,
   Deployments,
   HostClasses,
@@ -103,6 +104,7 @@ const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: R
 const layerRecords = Layer.mergeAll(
   ApiKeys.layerSql,
   AuditEvents.layerSql,
+  Catalog.layerSql,
   Deployments.layerSql,
   HostClasses.layerSql,
   HubConnections.layerSql,

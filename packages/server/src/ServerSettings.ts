@@ -22,6 +22,7 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_REQUEST_TIMEOUT", description: "How long a request may take before it is answered with 503.", default: "60 seconds" },
   { name: "SERVER_MAX_BODY_BYTES", description: "Largest request body, in bytes.", default: "1048576" },
   { name: "SERVER_REQUIRE_FIRST_PURCHASE", description: "Whether an organization has to make a purchase before it deploys.", default: "true" },
+  { name: "SERVER_PLATFORM_NAME", description: "Whose the published models are: `owned_by` in the public catalog.", default: "seatrial" },
   { name: "SERVER_READS_PER_KEY", description: "Reads of one API key per second.", default: "25" },
   { name: "SERVER_READS_PER_KEY_BURST", description: "Reads of one API key at once.", default: "50" },
   { name: "SERVER_READS_PER_ORG", description: "Reads of one organization per second.", default: "100" },
@@ -48,6 +49,7 @@ const config = Config.all({
   maxBodyBytes: Config.Int("SERVER_MAX_BODY_BYTES").pipe(Config.withDefault(1_048_576)),
   requestTimeout: Config.Duration("SERVER_REQUEST_TIMEOUT").pipe(Config.withDefault(Duration.seconds(60))),
   requireFirstPurchase: Config.Boolean("SERVER_REQUIRE_FIRST_PURCHASE").pipe(Config.withDefault(true)),
+  platformName: Config.NonEmptyString("SERVER_PLATFORM_NAME").pipe(Config.withDefault("seatrial")),
   rates: Config.all({
     readsPerKey: perSecond("SERVER_READS_PER_KEY", 25, 50),
     readsPerOrg: perSecond("SERVER_READS_PER_ORG", 100, 200),
@@ -64,6 +66,8 @@ export class ServerSettings extends Context.Service<
     readonly maxBodyBytes: number
     readonly requestTimeout: Duration.Duration
     readonly requireFirstPurchase: boolean
+    /** `owned_by` of published models. */
+    readonly platformName: string
     readonly rates: Readonly<Record<"readsPerKey" | "readsPerOrg" | "previewsPerOrg" | "writesPerOrg", Rate>>
   }
 >()("seatrial/ServerSettings") {

@@ -4,6 +4,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { auditEventReads } from "./auditEvents.ts"
 import { cancelOperation } from "./cancel.ts"
+import { catalogOperation, ownModelsOperation } from "./catalog.ts"
 import { createOperation } from "./create.ts"
 import { deploymentReads, orgFamily, v1Family } from "./deploymentReads.ts"
 import { orgModelReads } from "./orgModels.ts"
@@ -56,6 +57,22 @@ const layerOrg = HttpApiBuilder.group(
   })
 )
 
+const layerModels = HttpApiBuilder.group(
+  Api,
+  "models",
+  Effect.fnUntraced(function* (handlers) {
+    return handlers.handle("list", yield* ownModelsOperation)
+  })
+)
+
+const layerCatalog = HttpApiBuilder.group(
+  Api,
+  "catalog",
+  Effect.fnUntraced(function* (handlers) {
+    return handlers.handle("list", yield* catalogOperation)
+  })
+)
+
 const ok = { status: "ok" } as const
 
 const layerSystem = HttpApiBuilder.group(
@@ -72,4 +89,4 @@ const layerSystem = HttpApiBuilder.group(
 )
 
 /** Every operation of the contract. */
-export const layerHandlers = Layer.mergeAll(layerDeployments, layerRequests, layerOrg, layerSystem)
+export const layerHandlers = Layer.mergeAll(layerDeployments, layerRequests, layerOrg, layerModels, layerCatalog, layerSystem)

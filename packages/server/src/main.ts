@@ -1,7 +1,7 @@
 import { NodeHttpServer, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Ids } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
-import { ApiKeys, AuditEvents, Database, Deployments, HostClasses, HubConnections, OrgModels, Requests } from "@seatrial/store"
+import { ApiKeys, AuditEvents, Catalog, Database, Deployments, HostClasses, HubConnections, OrgModels, Requests } from "@seatrial/store"
 import { Effect, Layer, Logger, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { makeNodeServer } from "./nodeServer.ts"
@@ -11,6 +11,7 @@ import { listening, ServerSettings } from "./ServerSettings.ts"
 const layerServices = Layer.mergeAll(
   ApiKeys.layerSql,
   AuditEvents.layerSql,
+  Catalog.layerSql,
   Deployments.layerSql,
   HostClasses.layerSql,
   HubConnections.layerSql,

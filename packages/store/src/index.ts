@@ -1,5 +1,6 @@
 export * from "./ApiKeys.ts"
 export { type AuditEventQuery, AuditEvents } from "./AuditEvents.ts"
+export * from "./Catalog.ts"
 export { Database } from "./Database.ts"
 export * from "./Deployments.ts"
 export * from "./HostClasses.ts"

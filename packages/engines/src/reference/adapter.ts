@@ -1,4 +1,4 @@
-import type { Failure, Measured } from "@seatrial/domain"
+import { type Failure, type Measured, nothingServed, requestVocabulary } from "@seatrial/domain"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 
 const integerFlag = (minimum: number, maximum: number) => (value: unknown) =>
@@ -56,15 +56,13 @@ export const reference: EngineAdapter = {
     const activations = 4 * (8 * config.hidden_size + 2 * config.vocab_size)
     return { low: activations, high: activations + 64 * 2 ** 20 }
   },
-  capabilities: () => ({
-    supports_streaming: true,
-    supports_tool_calls: false,
-    supports_json_mode: false,
-    supports_structured_output: false,
-    supports_reasoning: false,
-    supports_image_input: false,
-    supported_endpoints: ["/v1/chat/completions", "/v1/completions"]
-  }),
+  served: {
+    ...nothingServed,
+    paths: {
+      "/v1/chat/completions": { parameters: requestVocabulary["/v1/chat/completions"], responseFormats: ["text"] },
+      "/v1/completions": { parameters: requestVocabulary["/v1/completions"], responseFormats: [] }
+    }
+  },
   flagIssue: (given) => {
     for (const [flag, value] of Object.entries(given)) {
       const check = flags[flag]

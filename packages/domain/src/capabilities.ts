@@ -1,0 +1,127 @@
+import type { CapabilitySource, ImageInput, ModelCapabilities, ReasoningControls, ToolCalling } from "./catalog.ts"
+import { type ReasoningFormat, readTemplate, type ToolCallFormat } from "./chatTemplate.ts"
+import type { InferencePath, RequestField, ResponseFormat } from "./requestVocabulary.ts"
+
+/** What is served on one path: the top-level fields and the values of `response_format.type`. */
+export interface PathContract<Path extends InferencePath> {
+  readonly parameters: ReadonlyArray<RequestField<Path>>
+  readonly responseFormats: ReadonlyArray<ResponseFormat<Path>>
+}
+
+/** The reviewed part of an engine's contract: what of the API it serves behind the gateway, whatever the model. */
+export interface ServedContract {
+  /** A path that is missing is not served. */
+  readonly paths: { readonly [Path in InferencePath]?: PathContract<Path> }
+  /** The formats of tool calls that the engine reads. */
+  readonly toolCallFormats: ReadonlySet<ToolCallFormat>
+  /** Which forms of tool calling are served to a model whose format is read. */
+  readonly toolCalling: typeof ToolCalling.Type
+  /** The formats of reasoning that the engine parts from the answer. */
+  readonly reasoningFormats: ReadonlySet<ReasoningFormat>
+  readonly reasoningControls: typeof ReasoningControls.Type
+  /** Limits of images; null where the engine takes none. */
+  readonly imageInput: Omit<typeof ImageInput.Type, "processor_revision"> | null
+}
+
+/** No tool calls at all: every form is refused. */
+export const noToolCalling: typeof ToolCalling.Type = {
+  tool_choice: { auto: false, required: false, named: false, none: false },
+  parallel_calls: false,
+  single_call: false,
+  strict_arguments: false,
+  tool_results: false
+}
+
+/** No control of reasoning at all. */
+export const noReasoningControls: typeof ReasoningControls.Type = { thinking_toggle: false, effort_values: [], token_budget: false }
+
+/** The contract of an engine of which nothing is known: nothing is served. */
+export const nothingServed: ServedContract = {
+  paths: {},
+  toolCallFormats: new Set(),
+  toolCalling: noToolCalling,
+  reasoningFormats: new Set(),
+  reasoningControls: noReasoningControls,
+  imageInput: null
+}
+
+/** The limits of images that models are first served with. */
+export const initialImageProfile: Omit<typeof ImageInput.Type, "processor_revision"> = {
+  max_images: 2,
+  formats: ["jpeg", "png"],
+  max_bytes_per_image: 3 * 2 ** 20,
+  max_side_pixels: 4_096,
+  max_total_pixels: 4_194_304,
+  sources: ["base64", "https"],
+  detail: ["auto"]
+}
+
+const toolFields: ReadonlySet<string> = new Set(["tools", "tool_choice", "parallel_tool_calls"])
+const reasoningFields: ReadonlySet<string> = new Set(["reasoning_effort", "chat_template_kwargs", "thinking_token_budget"])
+
+/** Who decides on a feature that the template has to name and the engine has to serve: the engine only where it alone says no. */
+const sourceOf = (named: boolean, served: boolean): CapabilitySource => (named && !served ? "engine" : "model_metadata")
+
+/**
+ * What a revision can do: a feature of the model is served where its pinned chat template names it and the engine's contract has it. `commit` pins the template, and
+ * with it what prepares images.
+ */
+export const modelCapabilities = (
+  served: ServedContract,
+  { chat_template, commit }: { readonly chat_template: string | null; readonly commit: string }
+): ModelCapabilities => {
+  const template = readTemplate(chat_template)
+  const readsToolCalls = template.toolCallFormat !== null && served.toolCallFormats.has(template.toolCallFormat)
+  const readsReasoning = template.reasoningFormat !== null && served.reasoningFormats.has(template.reasoningFormat)
+  const controls = served.reasoningControls
+  const reasoningControls = readsReasoning
+    ? {
+        thinking_toggle: template.thinkingToggle && controls.thinking_toggle,
+        effort_values: template.effort ? controls.effort_values : [],
+        token_budget: controls.token_budget
+      }
+    : noReasoningControls
+  const namesControl = template.reasoningFormat !== null && (template.thinkingToggle || template.effort)
+  const hasControl = reasoningControls.thinking_toggle || reasoningControls.effort_values.length > 0
+  const imageInput = template.images && served.imageInput !== null ? { ...served.imageInput, processor_revision: commit } : null
+
+  const offered = (field: string) => (!toolFields.has(field) || readsToolCalls) && (!reasoningFields.has(field) || readsReasoning)
+  const paths = Object.entries(served.paths)
+  const parameters = Object.fromEntries(paths.map(([path, contract]) => [path, contract.parameters.filter(offered)]))
+  const formats = Object.fromEntries(paths.map(([path, contract]): [string, ReadonlyArray<string>] => [path, contract.responseFormats]))
+  const anyFormat = (format: string) => Object.values(formats).some((values) => values.includes(format))
+  const chat = "/v1/chat/completions"
+
+  return {
+    supports_reasoning: readsReasoning,
+    input_modalities: imageInput === null ? ["text"] : ["text", "image"],
+    output_modalities: ["text"],
+    supports_tool_calls: readsToolCalls,
+    supports_json_mode: anyFormat("json_object"),
+    supports_structured_output: anyFormat("json_schema"),
+    supports_image_input: imageInput !== null,
+    image_input: imageInput,
+    supports_image_output: false,
+    supports_streaming: Object.values(parameters).some((fields) => fields.some((field) => field === "stream")),
+    max_output_tokens: null,
+    supported_endpoints: paths.map(([path]) => path),
+    supported_parameters: parameters[chat] ?? [],
+    supported_parameters_by_endpoint: parameters,
+    supported_response_formats: formats[chat] ?? [],
+    supported_response_formats_by_endpoint: formats,
+    reasoning_controls: reasoningControls,
+    tool_calling: readsToolCalls ? served.toolCalling : noToolCalling,
+    capability_sources: {
+      supports_reasoning: sourceOf(template.reasoningFormat !== null, readsReasoning),
+      supports_tool_calls: sourceOf(template.toolCallFormat !== null, readsToolCalls),
+      supports_json_mode: "engine",
+      supports_structured_output: "engine",
+      supports_image_input: sourceOf(template.images, imageInput !== null),
+      supports_image_output: "engine",
+      supports_streaming: "engine",
+      reasoning_controls: sourceOf(namesControl, hasControl),
+      // Which forms of a call are served is the engine's matter; that there are none at all may be the template's.
+      tool_calling: template.toolCallFormat === null ? "model_metadata" : "engine"
+    }
+  }
+}

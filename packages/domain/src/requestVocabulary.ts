@@ -1,0 +1,57 @@
+const shared = [
+  "model",
+  "stream",
+  "stream_options",
+  "max_tokens",
+  "temperature",
+  "top_p",
+  "top_k",
+  "min_p",
+  "presence_penalty",
+  "frequency_penalty",
+  "repetition_penalty",
+  "n",
+  "seed",
+  "stop",
+  "user"
+] as const
+
+/**
+ * The top-level fields that the gateway takes, by API path: its checks are typed by this table and the engines' contracts choose from it, so that what catalogs
+ * list and what the gateway refuses cannot drift apart.
+ */
+export const requestVocabulary = {
+  "/v1/chat/completions": [
+    ...shared,
+    "messages",
+    "max_completion_tokens",
+    "logprobs",
+    "top_logprobs",
+    "metadata",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "prompt_cache_options",
+    "store",
+    "service_tier",
+    "verbosity",
+    "modalities",
+    "response_format"
+  ],
+  "/v1/completions": [...shared, "prompt", "echo", "logprobs", "best_of"]
+} as const
+
+/** A path of inference that the gateway serves. */
+export type InferencePath = keyof typeof requestVocabulary
+
+/** A top-level field of a path of inference. */
+export type RequestField<Path extends InferencePath> = (typeof requestVocabulary)[Path][number]
+
+/** The `response_format.type` values that the gateway takes; a path without `response_format` has none. */
+export const responseFormatVocabulary = {
+  "/v1/chat/completions": ["text"],
+  "/v1/completions": []
+} as const satisfies Readonly<Record<InferencePath, ReadonlyArray<string>>>
+
+/** The values of `response_format.type` of a path of inference. */
+export type ResponseFormat<Path extends InferencePath> = (typeof responseFormatVocabulary)[Path][number]

@@ -1,0 +1,87 @@
+import { createHash } from "node:crypto"
+import { Caller } from "@seatrial/api"
+import { type CatalogModel, microsToDollars, modelCapabilities, nothingServed, type Prices, zeroPrices } from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
+import { Catalog, type ServedModel } from "@seatrial/store"
+import { Deferred, Effect, Stream } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { ServerSettings } from "./ServerSettings.ts"
+
+/** A served model as catalogs list it. A revision that was made before capabilities were kept has those that its engine has now. */
+export const catalogModel = (served: ServedModel, ownedBy: string, prices: Prices): CatalogModel => ({
+  id: served.model,
+  object: "model",
+  created: Math.floor(served.createdAt / 1000),
+  owned_by: ownedBy,
+  display_name: served.displayName,
+  hf_repo: served.hfRepo,
+  hf_revision: served.hfRevision,
+  config_revision: served.revisionId,
+  dtype: served.dtype,
+  quantization: served.quantization,
+  max_model_len: served.maxModelLen,
+  context_window: served.maxModelLen,
+  context_length: served.maxModelLen,
+  engine: served.runtime,
+  engine_version: served.engineVersion,
+  price_in_micros_per_mtok: prices.input_micros_per_mtok,
+  price_out_micros_per_mtok: prices.output_micros_per_mtok,
+  price_cache_read_micros_per_mtok: prices.cache_read_micros_per_mtok,
+  price_cache_write_micros_per_mtok: prices.cache_write_micros_per_mtok,
+  pricing: { input: microsToDollars(prices.input_micros_per_mtok), output: microsToDollars(prices.output_micros_per_mtok) },
+  status: served.status,
+  ...(served.capabilities ??
+    modelCapabilities(engineFor(served.runtime)?.served ?? nothingServed, { chat_template: served.chatTemplate, commit: served.hfRevision })),
+  capabilities_verified_at: served.verifiedAt === null ? null : Math.floor(served.verifiedAt / 1000)
+})
+
+const listOf = (data: ReadonlyArray<CatalogModel>) => ({ object: "list", data })
+
+/** Whether an `If-None-Match` names the tag; tags are compared weakly, and what is no list of tags names none. */
+export const namesTag = (header: string, etag: string): boolean =>
+  header.trim() === "*" || [...header.matchAll(/(?:W\/)?("[^"]*")/g)].some(([, tag]) => tag === etag)
+
+const cacheControl = "public, max-age=30"
+
+/** A catalog as it goes out: made once for each change, since anybody may ask for it. */
+const answersOf = (models: ReadonlyArray<ServedModel>, platform: string) => {
+  const body = new TextEncoder().encode(JSON.stringify(listOf(models.map((model) => catalogModel(model, platform, model.prices)))))
+  const headers = { etag: `"${createHash("sha256").update(body).digest("base64url")}"`, "cache-control": cacheControl }
+  return {
+    etag: headers.etag,
+    whole: HttpServerResponse.uint8Array(body, { contentType: "application/json", headers }),
+    unchanged: HttpServerResponse.empty({ status: 304, headers })
+  }
+}
+
+/** The public catalog: answered from memory, also while the database is away. A call that comes before the first reading waits for it. */
+export const catalogOperation = Effect.gen(function* () {
+  const catalog = yield* Catalog
+  const { platformName } = yield* ServerSettings
+  const first = yield* Deferred.make<void>()
+  let current = answersOf([], platformName)
+  yield* catalog.published.pipe(
+    Stream.runForEach((models) => {
+      current = answersOf(models, platformName)
+      return Deferred.succeed(first, undefined)
+    }),
+    Effect.forkScoped
+  )
+
+  return Effect.fnUntraced(function* ({ request }: { readonly request: HttpServerRequest.HttpServerRequest }) {
+    yield* Deferred.await(first)
+    const { etag, unchanged, whole } = current
+    const known = request.headers["if-none-match"]
+    return known !== undefined && namesTag(known, etag) ? unchanged : whole
+  })
+})
+
+/** The served models of the caller's organisation, which it pays for by GPU time: so their rates are zero. */
+export const ownModelsOperation = Effect.gen(function* () {
+  const catalog = yield* Catalog
+  return Effect.fnUntraced(function* () {
+    const { orgId, orgSlug } = yield* Caller
+    const models = yield* catalog.ownedBy(orgId)
+    return HttpServerResponse.jsonUnsafe(listOf(models.map((model) => catalogModel(model, orgSlug, zeroPrices))))
+  })
+})

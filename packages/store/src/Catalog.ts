@@ -1,0 +1,94 @@
+import { PgClient } from "@effect/sql-pg"
+import { ModelCapabilities, ModelStatus, OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
+import { Context, Effect, Layer, Schedule, Schema, Stream } from "effect"
+import { SqlSchema, type Statement } from "effect/sql"
+import { callableName, MillisFromDate } from "./columns.ts"
+import { listen } from "./listen.ts"
+
+const ServedModelRow = Schema.Struct({
+  /** Callable name. */
+  model: Schema.String,
+  orgSlug: Schema.String,
+  displayName: Schema.String,
+  status: ModelStatus,
+  /** Unix milliseconds. */
+  createdAt: MillisFromDate,
+  revisionId: RevisionId,
+  hfRepo: Schema.String,
+  hfRevision: Schema.String,
+  dtype: Schema.String,
+  quantization: Schema.String,
+  /** Tokens. */
+  maxModelLen: Schema.Int,
+  runtime: Runtime,
+  engineVersion: Schema.String,
+  prices: Prices,
+  /** Null for a revision that is older than this record; then `chatTemplate` is what they can be derived from. */
+  capabilities: Schema.NullOr(ModelCapabilities),
+  chatTemplate: Schema.NullOr(Schema.String),
+  /** Unix milliseconds. */
+  verifiedAt: Schema.NullOr(MillisFromDate)
+})
+
+/** A model with the revision that serves it now. */
+export type ServedModel = typeof ServedModelRow.Type
+
+/** Models of a catalog at most: those above it, the oldest, are left out. */
+const mostModels = 5_000
+
+/** The models that are served now: active ones of active organisations, with their active revisions, newest first. */
+export class Catalog extends Context.Service<
+  Catalog,
+  {
+    /**
+     * The published models of all organisations: as they are when it is first run, anew whenever routes change, and every 30 s at least. Never ends and never fails:
+     * while the database is away nothing comes.
+     */
+    readonly published: Stream.Stream<ReadonlyArray<ServedModel>>
+    /** The organisation's own, private and public. */
+    readonly ownedBy: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ServedModel>>
+  }
+>()("seatrial/Catalog") {
+  static readonly layerSql = Layer.effect(
+    Catalog,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+
+      const served = (condition: Statement.Fragment) => sql`
+        SELECT ${sql.literal(callableName)} AS model, o.slug AS "orgSlug", m.display_name AS "displayName", m.status, m.created_at AS "createdAt",
+          r.id AS "revisionId", r.hf_repo AS "hfRepo", r.hf_revision AS "hfRevision", r.dtype, r.quantization, r.max_model_len AS "maxModelLen", r.runtime,
+          r.engine_version AS "engineVersion",
+          json_build_object(
+            'input_micros_per_mtok', r.input_micros_per_mtok::text,
+            'output_micros_per_mtok', r.output_micros_per_mtok::text,
+            'cache_read_micros_per_mtok', r.cache_read_micros_per_mtok::text,
+            'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
+          r.capabilities, CASE WHEN r.capabilities IS NULL THEN r.facts ->> 'chat_template' END AS "chatTemplate", r.verified_at AS "verifiedAt"
+        FROM models m
+        JOIN organizations o ON o.id = m.org_id
+        JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
+        WHERE ${condition} AND m.active_revision_id IS NOT NULL AND m.status = 'active' AND m.deleted_at IS NULL AND o.status = 'active'
+        ORDER BY m.created_at DESC, m.id DESC LIMIT ${mostModels}`
+      const findPublished = SqlSchema.findAll({ Request: Schema.Void, Result: ServedModelRow, execute: () => served(sql`m.visibility = 'public'`) })
+      const findOwned = SqlSchema.findAll({ Request: OrgId, Result: ServedModelRow, execute: (orgId) => served(sql`m.org_id = ${orgId}`) })
+
+      // Changes that come while the models are read become one more reading.
+      const occasions = listen(sql, "routes").pipe(
+        Stream.filter(({ _tag }) => _tag !== "Lost"),
+        Stream.merge(Stream.fromSchedule(Schedule.spaced("30 seconds"))),
+        Stream.buffer({ capacity: 1, strategy: "sliding" })
+      )
+      const read = findPublished().pipe(
+        Effect.tapError((error) => Effect.logWarning(`The catalog could not be read; the last one stays in use (${error.message})`)),
+        Effect.retry(Schedule.spaced("500 millis")),
+        Effect.orDie,
+        Effect.withSpan("Catalog.published")
+      )
+
+      return Catalog.of({
+        published: Stream.mapEffect(occasions, () => read),
+        ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(findOwned(orgId)))
+      })
+    })
+  )
+}

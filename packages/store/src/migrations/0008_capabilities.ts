@@ -1,0 +1,11 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+/** What each revision can do, as it was derived when the revision was made: null for those that are older than this column. */
+export const capabilities = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  yield* sql`ALTER TABLE revisions ADD COLUMN capabilities jsonb`
+  yield* sql`
+    CREATE INDEX models_published ON models (created_at, id) WHERE visibility = 'public' AND active_revision_id IS NOT NULL AND deleted_at IS NULL`
+})
