@@ -1,4 +1,4 @@
-import { schemaProblem } from "@seatrial/domain"
+import { type InferencePath, type RequestField, responseFormatVocabulary, schemaProblem } from "@seatrial/domain"
 import { Effect, Result, Schema } from "effect"
 import { invalidBody, invalidParameter, type Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "./refusals.ts"
 
@@ -9,6 +9,11 @@ const PositiveInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 const Seed = Schema.Finite.check(
   Schema.makeFilter((seed: number) => Number.isInteger(seed) && seed >= -(2 ** 63) && seed <= 2 ** 63, { expected: "an integer of 64 bits" })
 )
+
+type Chat = "/v1/chat/completions"
+type Completion = "/v1/completions"
+// The table of the vocabulary says which fields there are, and the types hold these schemas to it: to all of its fields, and to no others.
+type Fields<Names extends string> = Readonly<Record<Names, Schema.Top>>
 
 const sampling = {
   model: Schema.String,
@@ -26,7 +31,7 @@ const sampling = {
   seed: optional(Seed),
   stop: optional(Schema.Union([Schema.NonEmptyString, Schema.Array(Schema.NonEmptyString).check(Schema.isBetweenLength(1, 4))])),
   user: optional(Schema.String)
-}
+} satisfies Partial<Fields<RequestField<Chat> & RequestField<Completion>>>
 
 const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
 const Message = Schema.Struct({
@@ -50,8 +55,8 @@ const ChatBody = Schema.Struct({
   service_tier: optional(Schema.Literals(["auto", "default"])),
   verbosity: optional(Schema.Literal("medium")),
   modalities: optional(Schema.Tuple([Schema.Literal("text")])),
-  response_format: optional(Schema.Struct({ type: Schema.Literal("text") }))
-})
+  response_format: optional(Schema.Struct({ type: Schema.Literals(responseFormatVocabulary["/v1/chat/completions"]) }))
+} satisfies Fields<RequestField<Chat>>)
 
 const isTokens = (value: unknown): value is ReadonlyArray<number> =>
   Array.isArray(value) && value.length > 0 && value.every((token) => Number.isSafeInteger(token) && token >= 0)
@@ -63,7 +68,7 @@ const CompletionBody = Schema.Struct({
   echo: optional(Schema.Boolean),
   logprobs: optional(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 }))),
   best_of: optional(Schema.Literal(1))
-})
+} satisfies Fields<RequestField<Completion>>)
 
 /** Accepted for the clients' sake and without effect: never sent to an engine. */
 const advisory = new Set([
@@ -102,7 +107,7 @@ const unsupported = new Set([
 /** Where a value of the API may be right and is still not served. */
 const closedValues = /^(?:n|store|service_tier|verbosity|best_of|modalities.*|.*\.(?:type|role))$/
 
-export type Endpoint = "/v1/chat/completions" | "/v1/completions"
+export type Endpoint = InferencePath
 
 /** A request that was checked against the closed vocabulary of its endpoint. */
 export interface CheckedRequest {

@@ -7,6 +7,7 @@ import {
   type Fit,
   Ids,
   type Measured,
+  type ModelCapabilities,
   type ModelId,
   type OrgId,
   type Phase,
@@ -110,6 +111,8 @@ export class Runs extends Context.Service<
       readonly settings: ServingSettings
       readonly engineVersion: string
       readonly estimate: Fit
+      /** As derived now: they stay the revision's, whatever later versions of the engine's contract say. */
+      readonly capabilities: ModelCapabilities
     }) => Effect.Effect<boolean>
     /** False where the run is no longer in the phase that the result belongs to. */
     readonly recordChecks: (id: DeploymentId, orgId: OrgId, report: CheckReport) => Effect.Effect<boolean>

@@ -23,5 +23,6 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
   }
   const engine = engineFor(preview.serving.runtime)
   if (engine === undefined) return yield* Effect.die(new Error(`no engine for the runtime ${preview.serving.runtime}`))
-  yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, settings: preview.serving, engineVersion: engine.version, estimate: preview.fit }))
+  const { capabilities, fit: estimate, serving: settings } = preview
+  yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, settings, engineVersion: engine.version, estimate, capabilities }))
 })

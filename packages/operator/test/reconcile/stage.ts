@@ -1,4 +1,4 @@
-import { canEnter, isFinished, type Phase } from "@seatrial/domain"
+import { canEnter, isFinished, modelCapabilities, nothingServed, type Phase } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { HostClasses, type Run, type RunRevision, Runs } from "@seatrial/store"
@@ -158,7 +158,15 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
   const start: StartWork = ({ run: { id, orgId } }, _, kind) =>
     Effect.asVoid(
       kind === "screening"
-        ? runs.recordScreening({ id, orgId, facts: revision.facts, settings: revision.settings, engineVersion: "1", estimate: revision.estimate })
+        ? runs.recordScreening({
+            id,
+            orgId,
+            facts: revision.facts,
+            settings: revision.settings,
+            engineVersion: "1",
+            estimate: revision.estimate,
+            capabilities: modelCapabilities(nothingServed, revision.facts)
+          })
         : kind === "checking"
           ? runs.recordChecks(id, orgId, report)
           : kind === "measuring"

@@ -14,7 +14,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       SELECT model_id AS "modelId", revision_id AS "revisionId" FROM deployments
       WHERE org_id = ${orgId} AND id = ${id} AND phase = 'screening' FOR UPDATE`
   })
-  return Effect.fn("Runs.recordScreening")(function* ({ engineVersion, estimate, facts, id, orgId, settings }) {
+  return Effect.fn("Runs.recordScreening")(function* ({ capabilities, engineVersion, estimate, facts, id, orgId, settings }) {
     const now = yield* Clock.currentTimeMillis
     const at = new Date(now)
     const revisionId = yield* ids.make(RevisionId, now)
@@ -25,10 +25,10 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       const { modelId } = run.value
       yield* sql`
         INSERT INTO revisions (id, org_id, model_id, status, hf_repo, hf_revision, facts, settings, runtime, engine_version, estimate, dtype, quantization,
-          max_model_len, gpu_pool, gpu_count, created_at, updated_at)
+          max_model_len, gpu_pool, gpu_count, capabilities, created_at, updated_at)
         VALUES (${revisionId}, ${orgId}, ${modelId}, 'draft', ${facts.repo}, ${facts.commit}, ${sql.json(facts)}, ${sql.json(settings)}, ${settings.runtime},
           ${engineVersion}, ${sql.json(estimate)}, ${facts.config.dtype}, ${facts.config.quantization}, ${settings.max_context}, ${estimate.gpu_pool},
-          ${estimate.gpu_count}, ${at}, ${at})`
+          ${estimate.gpu_count}, ${sql.json(capabilities)}, ${at}, ${at})`
       yield* sql`UPDATE deployments SET revision_id = ${revisionId}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`
       yield* sql`UPDATE models SET hf_revision = ${facts.commit}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${modelId} AND active_revision_id IS NULL`
       yield* writeAudit(sql, ids, {

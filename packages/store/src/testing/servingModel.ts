@@ -4,7 +4,7 @@ import { ApiKeys, type Caller } from "../ApiKeys.ts"
 import { type CreateInput, Deployments } from "../Deployments.ts"
 import { Organizations } from "../Organizations.ts"
 import { Runs } from "../Runs.ts"
-import { checks, estimate, facts, settings } from "./trialRecords.ts"
+import { capabilities, checks, estimate, facts, settings } from "./trialRecords.ts"
 
 /** An organisation with a member and a key of all scopes, as a caller. */
 export const makeCaller = Effect.fnUntraced(function* (slug: string) {
@@ -34,7 +34,7 @@ const path = ["materializing", "provisioning", "booting", "checking", "measuring
 export const walk = Effect.fnUntraced(function* (caller: Caller, id: DeploymentId, target: (typeof path)[number], report = checks) {
   const runs = yield* Runs
   const { orgId } = caller
-  yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "reference-1", estimate })
+  yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "reference-1", estimate, capabilities })
   let from: Phase = "screening"
   for (const to of path) {
     yield* runs.enter({ id, orgId, from, to, reason: "Test" })

@@ -1,4 +1,14 @@
-import { type CheckReport, Commit, type Fit, type RepositoryFacts, type ServingSettings } from "@seatrial/domain"
+import {
+  type CheckReport,
+  Commit,
+  type Fit,
+  type ModelCapabilities,
+  modelCapabilities,
+  nothingServed,
+  type RepositoryFacts,
+  requestVocabulary,
+  type ServingSettings
+} from "@seatrial/domain"
 
 // What a run of a tiny model records on its way, for tests that need one.
 
@@ -27,6 +37,11 @@ export const facts: RepositoryFacts = {
   parameters: 1_000_000,
   chat_template: "{{ messages }}"
 }
+const chat = "/v1/chat/completions"
+export const capabilities: ModelCapabilities = modelCapabilities(
+  { ...nothingServed, paths: { [chat]: { parameters: requestVocabulary[chat], responseFormats: ["text"] } } },
+  facts
+)
 export const settings: ServingSettings = { runtime: "reference", host_class: "cpu-small", max_context: 2_048, kv_cache_dtype: "auto" }
 export const estimate: Fit = {
   verdict: "fits",
