@@ -1,1 +1,6 @@
-export {}
+export * from "./createClient.ts"
+export * from "./failures.ts"
+export * from "./retry.ts"
+export * from "./SeatrialClient.ts"
+export * from "./SeatrialError.ts"
+export * from "./waitForDeployment.ts"

@@ -1,0 +1,121 @@
+import type {
+  BodyTooLarge,
+  DeploymentFinished,
+  FirstPurchaseRequired,
+  IdempotencyKeyReused,
+  Internal,
+  InvalidBody,
+  InvalidCursor,
+  InvalidIdempotencyKey,
+  InvalidParameter,
+  MissingScope,
+  ModelDeleted,
+  ModelNameTaken,
+  NotFound,
+  RateLimited,
+  Unauthorized,
+  Unavailable,
+  UnsupportedMediaType
+} from "@seatrial/api"
+import type { ClientFailure } from "./failures.ts"
+
+/** An error of the contract: the server has refused, or could not. */
+export type PublicError =
+  | BodyTooLarge
+  | DeploymentFinished
+  | FirstPurchaseRequired
+  | IdempotencyKeyReused
+  | Internal
+  | InvalidBody
+  | InvalidCursor
+  | InvalidIdempotencyKey
+  | InvalidParameter
+  | MissingScope
+  | ModelDeleted
+  | ModelNameTaken
+  | NotFound
+  | RateLimited
+  | Unauthorized
+  | Unavailable
+  | UnsupportedMediaType
+
+const statuses: Readonly<Record<PublicError["_tag"], number>> = {
+  BodyTooLarge: 413,
+  DeploymentFinished: 409,
+  FirstPurchaseRequired: 402,
+  IdempotencyKeyReused: 409,
+  Internal: 500,
+  InvalidBody: 400,
+  InvalidCursor: 400,
+  InvalidIdempotencyKey: 400,
+  InvalidParameter: 400,
+  MissingScope: 403,
+  ModelDeleted: 404,
+  ModelNameTaken: 409,
+  NotFound: 404,
+  RateLimited: 429,
+  Unauthorized: 401,
+  Unavailable: 503,
+  UnsupportedMediaType: 415
+}
+
+interface Details {
+  readonly status: number | null
+  readonly code: string
+  readonly param: string | null
+  readonly requestId: string | null
+  /** Seconds, where the server has said when to come back. */
+  readonly retryAfter: number | null
+}
+
+/** What the methods of `createClient` reject with: an `ApiError` or a `ConnectionError`. */
+export class SeatrialError extends Error implements Details {
+  readonly status: number | null
+  readonly code: string
+  readonly param: string | null
+  readonly requestId: string | null
+  readonly retryAfter: number | null
+
+  constructor(message: string, { code, param, requestId, retryAfter, status }: Details, options?: ErrorOptions) {
+    super(message, options)
+    this.name = new.target.name
+    this.status = status
+    this.code = code
+    this.param = param
+    this.requestId = requestId
+    this.retryAfter = retryAfter
+  }
+}
+
+/** The server answered with an error: `code` is the contract's, `param` what it is about. */
+export class ApiError extends SeatrialError {}
+
+/** The server was not reached, or not understood. `code`: `unreachable`, `not_seatrial`, `version_skew`, or `invalid_input` where nothing was sent. */
+export class ConnectionError extends SeatrialError {}
+
+const connectionCodes: Readonly<Record<ClientFailure["_tag"], string>> = {
+  Unreachable: "unreachable",
+  NotSeatrial: "not_seatrial",
+  VersionSkew: "version_skew",
+  InvalidInput: "invalid_input"
+}
+
+/** The typed error of an effect as an exception. */
+export const toSeatrialError = (failure: PublicError | ClientFailure): SeatrialError => {
+  if ("error" in failure) {
+    const { code, message, param, request_id } = failure.error
+    const retryAfter = "retryAfter" in failure ? failure.retryAfter : null
+    return new ApiError(message, { status: statuses[failure._tag], code, param: param ?? null, requestId: request_id ?? null, retryAfter }, { cause: failure })
+  }
+  return new ConnectionError(
+    failure.message,
+    {
+      status: "status" in failure ? failure.status : null,
+      code: connectionCodes[failure._tag],
+      param: null,
+      requestId: "requestId" in failure ? failure.requestId : null,
+      retryAfter: "retryAfter" in failure ? (failure.retryAfter ?? null) : null
+    },
+    { cause: failure }
+  )
+}

@@ -1,0 +1,78 @@
+import { Effect, Redacted, Stream } from "effect"
+import { FetchHttpClient } from "effect/http"
+import type { ClientFailure } from "./failures.ts"
+import type { RetryPolicy } from "./retry.ts"
+import { SeatrialClient } from "./SeatrialClient.ts"
+import { type PublicError, toSeatrialError } from "./SeatrialError.ts"
+import type { Outcome, PhaseEntry } from "./waitForDeployment.ts"
+
+type Failure = PublicError | ClientFailure
+
+const promised =
+  <Args extends ReadonlyArray<unknown>, A>(operation: (...args: Args) => Effect.Effect<A, Failure>) =>
+  (...args: Args): Promise<A> =>
+    Effect.runPromise(Effect.mapError(operation(...args), toSeatrialError))
+
+const iterated =
+  <Args extends ReadonlyArray<unknown>, A>(list: (...args: Args) => Stream.Stream<A, Failure>) =>
+  (...args: Args): AsyncIterable<A> =>
+    Stream.toAsyncIterable(Stream.mapError(list(...args), toSeatrialError))
+
+export interface ClientOptions {
+  /** Where the API is, as `http://127.0.0.1:8080`. */
+  readonly address: string
+  /** An API key of the organisation; without one only the public catalog and the probes answer. */
+  readonly apiKey?: string
+  readonly retry?: Partial<RetryPolicy>
+}
+
+export interface WaitForOptions {
+  /** Called once for each phase, in order, those before the call included. */
+  readonly onPhase?: (entry: PhaseEntry) => void
+  /** Ends the waiting, not the deployment. */
+  readonly signal?: AbortSignal
+  /** How long the server may stay away, in milliseconds; default 10 minutes. */
+  readonly patience?: number
+}
+
+/** The same client for programs without Effect: methods give promises and reject with a `SeatrialError`, lists are async iterables. */
+export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
+  const options = { address, ...(apiKey === undefined ? {} : { apiKey: Redacted.make(apiKey) }), ...(retry === undefined ? {} : { retry }) }
+  const client = Effect.runSync(SeatrialClient.make(options).pipe(Effect.mapError(toSeatrialError), Effect.provide(FetchHttpClient.layer)))
+  const { catalog, deployments, models, org, requests, system } = client
+  return {
+    deployments: {
+      preview: promised(deployments.preview),
+      create: promised(deployments.create),
+      list: iterated(deployments.list),
+      page: promised(deployments.page),
+      get: promised(deployments.get),
+      events: promised(deployments.events),
+      cancel: promised(deployments.cancel)
+    },
+    requests: { list: iterated(requests.list), page: promised(requests.page), get: promised(requests.get), receipt: promised(requests.receipt) },
+    org: {
+      requests: { list: iterated(org.requests.list), page: promised(org.requests.page), get: promised(org.requests.get) },
+      receipts: { get: promised(org.receipts.get) },
+      models: { list: iterated(org.models.list), page: promised(org.models.page), get: promised(org.models.get) },
+      deployments: { list: iterated(org.deployments.list), page: promised(org.deployments.page), get: promised(org.deployments.get) },
+      auditEvents: { list: iterated(org.auditEvents.list), page: promised(org.auditEvents.page), get: promised(org.auditEvents.get) }
+    },
+    models: { list: promised(models.list) },
+    catalog: { list: promised(catalog.list) },
+    system: { health: promised(system.health), readiness: promised(system.readiness) },
+    /** Follows a run to its end: `activated`, `failed` or `cancelled`. */
+    waitForDeployment: (id: string, { onPhase, patience, signal }: WaitForOptions = {}): Promise<Outcome> =>
+      Effect.runPromise(
+        client
+          .waitForDeployment(id, {
+            ...(onPhase === undefined ? {} : { onPhase: (entry: PhaseEntry) => Effect.sync(() => onPhase(entry)) }),
+            ...(patience === undefined ? {} : { patience })
+          })
+          .pipe(Effect.mapError(toSeatrialError)),
+        signal === undefined ? {} : { signal }
+      ).catch((cause) => {
+        throw signal?.aborted === true ? signal.reason : cause
+      })
+  }
+}
