@@ -1,7 +1,7 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { createWriteStream } from "node:fs"
-import { chmod, mkdir, writeFile } from "node:fs/promises"
+import { chmod, mkdir, readFile, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { join } from "node:path"
 import { Data, Duration, Effect, Schedule, type Scope } from "effect"
@@ -25,7 +25,13 @@ export interface ControlPlane {
   /** Starts a program that was killed; its data is where it was. */
   readonly start: (program: Program) => Effect.Effect<void>
   /** What one of the programs built beside it (`kubectl`, `helm`) prints; fails with what it says on standard error. */
-  readonly command: (name: "kubectl" | "helm", args: ReadonlyArray<string>, options?: { readonly input?: string; readonly kubeconfig?: string }) => Effect.Effect<string, ControlPlaneError>
+  readonly command: (
+    name: "kubectl" | "helm",
+    args: ReadonlyArray<string>,
+    options?: { readonly input?: string; readonly kubeconfig?: string }
+  ) => Effect.Effect<string, ControlPlaneError>
+  /** A certificate of its own and key, for a kubelet's endpoint. */
+  readonly tls: { readonly cert: string; readonly key: string }
   /** Writes a kubeconfig for a bearer token, such as one of a ServiceAccount; its path. */
   readonly kubeconfigFor: (name: string, token: string) => Effect.Effect<string>
 }
@@ -48,8 +54,16 @@ current-context: test
 
 const run = (file: string, args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}, input = "") =>
   Effect.callback<string, ControlPlaneError>((resume) => {
-    const child = execFile(file, [...args], { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, maxBuffer: 64 * 2 ** 20 }, (error, stdout, stderr) =>
-      resume(error === null ? Effect.succeed(stdout) : Effect.fail(new ControlPlaneError({ message: `${file} ${args.join(" ")}: ${stderr.trim() || error.message}` })))
+    const child = execFile(
+      file,
+      [...args],
+      { env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env }, maxBuffer: 64 * 2 ** 20 },
+      (error, stdout, stderr) =>
+        resume(
+          error === null
+            ? Effect.succeed(stdout)
+            : Effect.fail(new ControlPlaneError({ message: `${file} ${args.join(" ")}: ${stderr.trim() || error.message}` }))
+        )
     )
     child.stdin?.end(input)
   })
@@ -79,6 +93,10 @@ export const startControlPlane = Effect.fnUntraced(function* (directory: string)
     })
   yield* write("tokens.csv", `${token},admin,admin,system:masters\n`)
   yield* Effect.promise(() => chmod(path("sa.key"), 0o600))
+  const subject = ["-subj", "/CN=node", "-addext", "subjectAltName=IP:127.0.0.1"]
+  yield* run("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", ...subject, "-keyout", path("node.key"), "-out", path("node.crt")])
+  const text = (name: string) => Effect.promise(() => readFile(path(name), "utf8"))
+  const tls = { cert: yield* text("node.crt"), key: yield* text("node.key") }
   const certificate = path("certs/apiserver.crt")
   yield* write("kubeconfig", kubeconfigText({ address, certificate, token }))
 
@@ -136,7 +154,8 @@ export const startControlPlane = Effect.fnUntraced(function* (directory: string)
   const order: ReadonlyArray<Program> = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"]
   yield* Effect.addFinalizer(() => Effect.forEach(order.toReversed(), kill, { discard: true }))
 
-  const command: ControlPlane["command"] = (name, args, { input = "", kubeconfig: other = kubeconfig } = {}) => run(join(bin, name), args, { KUBECONFIG: other }, input)
+  const command: ControlPlane["command"] = (name, args, { input = "", kubeconfig: other = kubeconfig } = {}) =>
+    run(join(bin, name), args, { KUBECONFIG: other }, input)
   yield* start("etcd")
   yield* start("kube-apiserver")
   yield* command("kubectl", ["get", "--raw", "/readyz"]).pipe(
@@ -152,6 +171,7 @@ export const startControlPlane = Effect.fnUntraced(function* (directory: string)
     kubeconfig,
     address,
     directory,
+    tls,
     kill,
     start,
     command,

@@ -78,7 +78,8 @@ export const startRealCluster = Effect.gen(function* () {
       directory: join(directory, "nodes"),
       nodes: [node("sim-0"), node("sim-1")],
       images: { "ghcr.io/seatrial/seatrial": image, "ghcr.io/seatrial/reference-engine": image },
-      network: "127.251"
+      network: "127.251",
+      tls: plane.tls
     }).pipe(Layer.provide(Layer.succeed(KubeClient, kube)))
   )
   return { ...plane, namespace, operator, kube }

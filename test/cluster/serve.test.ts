@@ -12,7 +12,11 @@ it.live(
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster
-      const { state } = yield* startSystem(yield* makeStateFolder, { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway", KUBECONFIG: cluster.kubeconfig })
+      const { state } = yield* startSystem(yield* makeStateFolder, {
+        SEATRIAL_DURABLE: "false",
+        SEATRIAL_PROGRAMS: "server,gateway",
+        KUBECONFIG: cluster.kubeconfig
+      })
       const operator = yield* startProgram(["packages/cli/src/main.ts", "operator"], {
         KUBECONFIG: cluster.operator,
         DATABASE_URL: state.database_url,

@@ -1,14 +1,23 @@
 import { open, stat } from "node:fs/promises"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { createServer as createSecureServer } from "node:https"
 import { Data, Effect, type Scope } from "effect"
 import { readLog } from "./ContainerLog.ts"
 import { type PodFolder, podFolder } from "./PodFolder.ts"
 
 export class LogServerError extends Data.TaggedError("LogServerError")<{ readonly message: string; readonly cause: unknown }> {}
 
-export interface LogServerOptions {
+/** Certificate and key, PEM. */
+export interface LogServerTls {
+  readonly cert: string
+  readonly key: string
+}
+
+interface LogServerOptions {
   readonly state: string
   readonly address: string
+  /** A real API server asks for logs over TLS; without it they are served as plain HTTP. */
+  readonly tls?: LogServerTls
   /** The uid of the pod of that name on this agent's nodes. */
   readonly uidOf: (namespace: string, name: string) => string | undefined
   /** False once the container has no more to say. */
@@ -80,9 +89,10 @@ const answer = async (options: LogServerOptions, request: IncomingMessage, respo
 
 /** Serves the kubelet's log endpoint, `/containerLogs/NAMESPACE/POD/CONTAINER`, on a free port of a loopback address while the scope lives. */
 export const serveLogs = Effect.fn("serveLogs")(function* (options: LogServerOptions): Effect.fn.Return<number, LogServerError, Scope.Scope> {
-  const server = createServer((request, response) => {
+  const listener = (request: IncomingMessage, response: ServerResponse) => {
     answer(options, request, response).catch(() => response.destroy())
-  })
+  }
+  const server = options.tls === undefined ? createServer(listener) : createSecureServer({ ...options.tls }, listener)
   const port = yield* Effect.acquireRelease(
     Effect.callback<number, LogServerError>((resume) => {
       server.once("error", (cause) => resume(Effect.fail(new LogServerError({ message: `The log endpoint could not be opened: ${cause.message}`, cause }))))

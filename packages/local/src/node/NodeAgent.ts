@@ -3,7 +3,7 @@ import { resolve } from "node:path"
 import { KubeClient, type KubeError, type WatchEvent } from "@seatrial/kube"
 import { Data, Effect, FiberMap, Layer, Queue, Schedule, Stream } from "effect"
 import type { LocalImage } from "./ContainerRunner.ts"
-import { type LogServerError, serveLogs } from "./LogServer.ts"
+import { type LogServerError, type LogServerTls, serveLogs } from "./LogServer.ts"
 import { registerNode, type SimulatedNode } from "./NodeRegistration.ts"
 import { PodAddresses } from "./PodAddresses.ts"
 import { removeFolder } from "./PodFolder.ts"
@@ -19,6 +19,8 @@ export interface NodeAgentOptions {
   readonly images: Readonly<Record<string, LocalImage>>
   /** The first two numbers of the pods' loopback addresses, for instance `127.77`; two clusters on one machine need different ones. */
   readonly network: string
+  /** For the kubelet's log endpoint, which a real API server asks over TLS; the local cluster does not. */
+  readonly tls?: LogServerTls
 }
 
 export class NodeAgentError extends Data.TaggedError("NodeAgentError")<{ readonly message: string; readonly cause: unknown }> {}
@@ -92,6 +94,7 @@ const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
   const port = yield* serveLogs({
     state,
     address: hostIP,
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
     uidOf: (namespace, name) => find(namespace, name)?.[0],
     running: (namespace, name) => {
       const worker = find(namespace, name)?.[1]
