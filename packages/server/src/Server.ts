@@ -4,18 +4,19 @@ import { Api, type ErrorObject, RequestIdentity } from "@seatrial/api"
 import { Ids, RequestId } from "@seatrial/domain"
 import { Cause, Effect, Layer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, OpenApi } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
 import { layerAuthorization } from "./authorization.ts"
 import { layerBoundary, layerIdempotencyHeader } from "./boundary.ts"
 import { Cursors } from "./Cursors.ts"
+import { crossOrigin } from "./cors.ts"
+import { layerDocuments } from "./documents.ts"
 import { layerHandlers } from "./handlers.ts"
 import { RateLimits } from "./RateLimits.ts"
-import { answerUnmatched } from "./unmatched.ts"
-
-const layerDocument = HttpRouter.add("GET", "/openapi.json", HttpServerResponse.jsonUnsafe(OpenApi.fromApi(Api)))
+import { ServerSettings } from "./ServerSettings.ts"
+import { answerHostless, answerUnmatched } from "./unmatched.ts"
 
 /** The routes of the contract; they need the store's and the hub's services and `ServerSettings`. */
-export const layerRoutes = Layer.mergeAll(HttpApiBuilder.layer(Api), layerDocument).pipe(
+export const layerRoutes = Layer.mergeAll(HttpApiBuilder.layer(Api), layerDocuments).pipe(
   Layer.provide(layerHandlers),
   Layer.provide([layerAuthorization, layerBoundary, layerIdempotencyHeader]),
   Layer.provide([RateLimits.layer, Cursors.layer])
@@ -28,6 +29,8 @@ const isRouteNotFound = (cause: Cause.Cause<unknown>): boolean =>
   cause.reasons.some(
     (reason) => Cause.isFailReason(reason) && reason.error instanceof HttpServerError.HttpServerError && reason.error.reason._tag === "RouteNotFound"
   )
+
+const isHttp11 = ({ source }: HttpServerRequest.HttpServerRequest): boolean => "httpVersion" in source && source.httpVersion === "1.1"
 
 const internalError = (request_id: RequestId) => {
   const body: ErrorObject = {
@@ -43,11 +46,14 @@ const internalError = (request_id: RequestId) => {
 export const makeApp = Effect.gen(function* () {
   const router = yield* HttpRouter.toHttpEffect(layerRoutes).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
   const ids = yield* Ids
+  const { corsOrigins } = yield* ServerSettings
+  const toOrigins = crossOrigin(corsOrigins)
 
   return Effect.gen(function* () {
     const id = yield* ids.make(RequestId)
     const request = yield* HttpServerRequest.HttpServerRequest
-    const response = yield* router.pipe(
+    const answered = request.headers.host === undefined && isHttp11(request) ? Effect.succeed(answerHostless(id)) : router
+    const response = yield* answered.pipe(
       Effect.provideService(RequestIdentity, id),
       Effect.catchCause(
         Effect.fnUntraced(function* (cause) {
@@ -58,7 +64,7 @@ export const makeApp = Effect.gen(function* () {
         })
       )
     )
-    return HttpServerResponse.setHeader(response, "x-request-id", id)
+    return HttpServerResponse.setHeader(toOrigins(response, request), "x-request-id", id)
   })
 })
 

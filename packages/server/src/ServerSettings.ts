@@ -1,4 +1,5 @@
 import { Config, Context, Duration, Layer, type Redacted, Schema } from "effect"
+import { type ClientTimeouts, defaultClientTimeouts } from "./nodeServer.ts"
 
 /** A token bucket's figures: it holds `burst` tokens at most and gains `perSecond`. */
 export interface Rate {
@@ -29,6 +30,11 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_READS_PER_ORG_BURST", description: "Reads of one organization at once.", default: "200" },
   { name: "SERVER_PREVIEWS_PER_ORG", description: "Previews of one organization per minute, and at once.", default: "30" },
   { name: "SERVER_WRITES_PER_ORG", description: "Creates and cancels of one organization per minute, and at once.", default: "20" },
+  { name: "SERVER_CORS_ORIGINS", description: "Origins whose pages browsers let in, exact and separated by commas; none by default.", default: "" },
+  { name: "SERVER_HEADERS_TIMEOUT", description: "How long a client may take for a request's headers.", default: "10 seconds" },
+  { name: "SERVER_RECEIVE_TIMEOUT", description: "How long a client may take for a whole request.", default: "60 seconds" },
+  { name: "SERVER_KEEP_ALIVE_TIMEOUT", description: "How long a connection is kept for another request.", default: "5 seconds" },
+  { name: "SERVER_STALLED_TIMEOUT", description: "How long nothing may move on a connection; more than SERVER_REQUEST_TIMEOUT.", default: "90 seconds" },
   { name: "SERVER_SHUTDOWN_TIMEOUT", description: "How long requests in flight may take when the server is told to stop.", default: "20 seconds" },
   { name: "HF_ENDPOINT", description: "Address of the model hub.", default: "https://huggingface.co" }
 ]
@@ -44,7 +50,29 @@ const perSecond = (name: string, rate: number, atOnce: number) => Config.all({ p
 
 const perMinute = (name: string, rate: number) => burst(name, rate).pipe(Config.map((value): Rate => ({ perSecond: value / 60, burst: value })))
 
+const isOrigin = (text: string): boolean => URL.canParse(text) && new URL(text).origin === text
+
+const originsOf = (text: string): ReadonlyArray<string> =>
+  text
+    .split(",")
+    .map((origin) => origin.trim())
+    .filter((origin) => origin !== "")
+
+/** Origins as browsers send them: scheme, host and port, nothing more. */
+const Origins = Schema.String.check(
+  Schema.makeFilter((text) => {
+    const wrong = originsOf(text).find((origin) => !isOrigin(origin))
+    return wrong === undefined ? undefined : `${wrong} is no origin like https://app.example.com`
+  })
+)
+
+const corsOrigins = Config.schema(Origins, "SERVER_CORS_ORIGINS").pipe(
+  Config.withDefault(""),
+  Config.map((text): ReadonlySet<string> => new Set(originsOf(text)))
+)
+
 const config = Config.all({
+  corsOrigins,
   cursorKey: Config.schema(Schema.Redacted(Schema.String.check(Schema.isMinLength(16))), "SEATRIAL_CURSOR_KEY"),
   maxBodyBytes: Config.Int("SERVER_MAX_BODY_BYTES").pipe(Config.withDefault(1_048_576)),
   requestTimeout: Config.Duration("SERVER_REQUEST_TIMEOUT").pipe(Config.withDefault(Duration.seconds(60))),
@@ -62,6 +90,8 @@ const config = Config.all({
 export class ServerSettings extends Context.Service<
   ServerSettings,
   {
+    /** Origins whose pages may read the answers. */
+    readonly corsOrigins: ReadonlySet<string>
     readonly cursorKey: Redacted.Redacted<string>
     readonly maxBodyBytes: number
     readonly requestTimeout: Duration.Duration
@@ -75,7 +105,18 @@ export class ServerSettings extends Context.Service<
 }
 
 /** Where and how long the stand-alone server listens. */
-export const listening: Config.Config<{ readonly host: string; readonly port: number; readonly gracefulShutdownTimeout: Duration.Duration }> = Config.all({
+export const listening: Config.Config<{
+  readonly host: string
+  readonly port: number
+  readonly gracefulShutdownTimeout: Duration.Duration
+  readonly clients: ClientTimeouts
+}> = Config.all({
+  clients: Config.all({
+    headers: Config.Duration("SERVER_HEADERS_TIMEOUT").pipe(Config.withDefault(defaultClientTimeouts.headers)),
+    request: Config.Duration("SERVER_RECEIVE_TIMEOUT").pipe(Config.withDefault(defaultClientTimeouts.request)),
+    keepAlive: Config.Duration("SERVER_KEEP_ALIVE_TIMEOUT").pipe(Config.withDefault(defaultClientTimeouts.keepAlive)),
+    stalled: Config.Duration("SERVER_STALLED_TIMEOUT").pipe(Config.withDefault(defaultClientTimeouts.stalled))
+  }),
   host: Config.String("SERVER_HOST").pipe(Config.withDefault("127.0.0.1")),
   port: Config.schema(Schema.NumberFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: 65_535 })), "SERVER_PORT").pipe(
     Config.withDefault(8080)

@@ -28,6 +28,9 @@ const isJson = (contentType: string): boolean => {
   return type.trim() === "application/json" && (charset === undefined || /^charset="?utf-8"?$/.test(charset))
 }
 
+// Bytes that are no text are refused, not replaced.
+const utf8 = new TextDecoder("utf-8", { fatal: true })
+
 /** The text of the body; empty where there is none. */
 const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, maxBytes: number) {
   const length = request.headers["content-length"]
@@ -36,7 +39,7 @@ const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   const encoding = request.headers["content-encoding"]
   if (!isJson(request.headers["content-type"] ?? "") || (encoding !== undefined && encoding !== "identity")) return yield* unsupportedMediaType
   if (Number(length ?? 0) > maxBytes) return yield* bodyTooLarge(maxBytes)
-  return yield* request.text.pipe(
+  const bytes = yield* request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
     Effect.catch(
       Effect.fnUntraced(function* ({ reason }) {
@@ -45,6 +48,7 @@ const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
       })
     )
   )
+  return yield* Effect.try({ try: () => utf8.decode(bytes), catch: () => "not UTF-8" }).pipe(Effect.catch(() => invalidBody(null, "The body is not UTF-8.")))
 })
 
 /** The body as JSON; `undefined` where there is none. */

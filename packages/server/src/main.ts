@@ -21,7 +21,7 @@ const layerServices = Layer.mergeAll(
   ServerSettings.layerConfig
 ).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]))
 
-const layerNode = Layer.unwrap(Effect.map(listening, (options) => NodeHttpServer.layerServer(makeNodeServer, options)))
+const layerNode = Layer.unwrap(Effect.map(listening, ({ clients, ...options }) => NodeHttpServer.layerServer(() => makeNodeServer(clients), options)))
 
 Layer.unwrap(Effect.map(makeApp, (app) => HttpServer.serve(app))).pipe(
   HttpServer.withLogAddress,

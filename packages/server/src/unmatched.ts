@@ -3,7 +3,10 @@ import type { RequestId } from "@seatrial/domain"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApi } from "effect/http-api"
 
-const paths = new Map<string, ReadonlySet<string>>([["/openapi.json", new Set(["GET"])]])
+const paths = new Map<string, ReadonlySet<string>>([
+  ["/openapi.json", new Set(["GET"])],
+  ["/docs", new Set(["GET"])]
+])
 HttpApi.reflect(Api, {
   onGroup: () => {},
   onEndpoint: ({ endpoint }) => {
@@ -17,6 +20,9 @@ const known = [...paths].map(([path, methods]) => ({
   allow: [...methods, ...(methods.has("GET") ? ["HEAD"] : []), "OPTIONS"].sort().join(", ")
 }))
 
+/** `OPTIONS *` asks about the server as a whole. */
+const anywhere = [...new Set(known.flatMap(({ allow }) => allow.split(", ")))].sort().join(", ")
+
 const error = (status: number, code: string, message: string, request_id: RequestId, headers: Record<string, string> = {}) => {
   const body: ErrorObject = { error: { message, type: status === 404 ? "not_found_error" : "invalid_request_error", code, request_id } }
   return HttpServerResponse.jsonUnsafe(body, { status, headers })
@@ -25,9 +31,14 @@ const error = (status: number, code: string, message: string, request_id: Reques
 /** What no route takes: another method of a path that there is, or a path that there is not. */
 export const answerUnmatched = ({ method, url }: HttpServerRequest.HttpServerRequest, id: RequestId): HttpServerResponse.HttpServerResponse => {
   const path = url.replace(/[?;#].*$/s, "")
+  if (path === "*" && method === "OPTIONS") return HttpServerResponse.empty({ status: 204, headers: { allow: anywhere } })
   const match = known.find(({ pattern }) => pattern.test(path))
   // A path of the right form and method gets here only where its percent-encoding means nothing.
   if (match === undefined || match.methods.has(method)) return error(404, "not_found", "There is no such path.", id)
   if (method === "OPTIONS") return HttpServerResponse.empty({ status: 204, headers: { allow: match.allow } })
   return error(405, "method_not_allowed", `This path takes ${match.allow}.`, id, { allow: match.allow })
 }
+
+/** What HTTP/1.1 wants of every request and this one lacks. */
+export const answerHostless = (id: RequestId): HttpServerResponse.HttpServerResponse =>
+  error(400, "invalid_parameter", "This is not a well-formed HTTP request: it has no Host.", id)

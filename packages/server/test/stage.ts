@@ -140,7 +140,7 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
   )
 
   return layerServer.pipe(
-    Layer.provide(NodeHttpServer.layerServer(makeNodeServer, { port: 0, host: "127.0.0.1" })),
+    Layer.provide(NodeHttpServer.layerServer(() => makeNodeServer(), { port: 0, host: "127.0.0.1" })),
     Layer.provideMerge(ServerSettings.layerConfig),
     Layer.provideMerge(layerStore),
     Layer.provideMerge([NodeHttpServer.layerHttpServices, NodeServices.layer]),

@@ -1,0 +1,66 @@
+import type { Json } from "./jsonTree.ts"
+
+// What the server answers before an endpoint is reached, and the paths that are no endpoints: nothing of this can be generated from the contract.
+
+const nullable = { anyOf: [{ type: "string" }, { type: "null" }] }
+
+const errorSchema = (code: string): Json => ({
+  type: "object",
+  properties: {
+    error: {
+      type: "object",
+      properties: {
+        message: { type: "string" },
+        type: { type: "string", enum: ["invalid_request_error"] },
+        code: { type: "string", enum: [code] },
+        param: nullable,
+        request_id: { type: "string" }
+      },
+      required: ["message", "type", "code"],
+      additionalProperties: false
+    }
+  },
+  required: ["error"],
+  additionalProperties: false
+})
+
+const edgeSchemas: Json = {
+  MalformedRequestError: errorSchema("invalid_parameter"),
+  MethodNotAllowedError: errorSchema("method_not_allowed"),
+  RequestTimeoutError: errorSchema("request_timeout"),
+  HeadersTooLargeError: errorSchema("headers_too_large")
+}
+
+const json = (schema: string): Json => ({ content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } } })
+
+/** What each operation may be answered with at the edge; `own` are the answers that it has already. */
+export const edgeResponses = (own: Json): Json => ({
+  ...("400" in own ? {} : { "400": json("MalformedRequestError") }),
+  "405": { headers: { allow: { required: true } }, ...json("MethodNotAllowedError") },
+  "408": json("RequestTimeoutError"),
+  "431": json("HeadersTooLargeError")
+})
+
+const text = { schema: { type: "string" }, required: true }
+const cached: Json = { etag: text, "cache-control": text }
+const ifNoneMatch = { name: "if-none-match", in: "header", required: false, schema: { type: "string" } }
+
+const file = (operationId: string, type: string, schema: Json): Json => ({
+  tags: ["system"],
+  operationId,
+  security: [],
+  parameters: [ifNoneMatch],
+  responses: {
+    "200": { headers: cached, content: { [type]: { schema } } },
+    "304": { headers: cached }
+  }
+})
+
+/** The paths that the server has beside its endpoints, and the schemas of the edge. */
+export const ownPaths: { readonly paths: Json; readonly schemas: Json } = {
+  paths: {
+    "/openapi.json": { get: file("system.document", "application/json", { type: "object", required: ["openapi", "info", "paths"] }) },
+    "/docs": { get: file("system.docs", "text/html", { type: "string" }) }
+  },
+  schemas: edgeSchemas
+}

@@ -1,0 +1,59 @@
+import { exampleIds } from "./examples.ts"
+
+interface ExampleError {
+  readonly type: string
+  readonly message: string
+  readonly param?: string
+}
+
+/** One error for each code that the API answers with, as the server words it. */
+const errors: Readonly<Record<string, ExampleError>> = {
+  invalid_parameter: { type: "invalid_request_error", message: "limit expected a value between 1 and 200.", param: "limit" },
+  unknown_parameter: { type: "invalid_request_error", message: "offset is not a parameter of this operation.", param: "offset" },
+  invalid_cursor: {
+    type: "invalid_request_error",
+    message: "The cursor does not belong to this list with these filters. Start again without it.",
+    param: "cursor"
+  },
+  invalid_body: { type: "invalid_request_error", message: "colour is not a known member.", param: "colour" },
+  idempotency_key_required: { type: "invalid_request_error", message: "The header Idempotency-Key is required.", param: "Idempotency-Key" },
+  idempotency_key_invalid: {
+    type: "invalid_request_error",
+    message: "The header Idempotency-Key takes 1 to 128 letters, digits, dots, underscores, colons and hyphens.",
+    param: "Idempotency-Key"
+  },
+  missing_api_key: { type: "authentication_error", message: "An API key is required: Authorization: Bearer <API_KEY>." },
+  invalid_api_key: { type: "authentication_error", message: "The API key is not valid." },
+  first_purchase_required: { type: "billing_error", message: "Deploying requires a first purchase of the organization." },
+  missing_scope: { type: "permission_error", message: "The API key lacks the scope requests:read.", param: "requests:read" },
+  not_found: { type: "not_found_error", message: "There is no such record in this organization." },
+  model_deleted: { type: "not_found_error", message: "The model of this deployment has been deleted since." },
+  method_not_allowed: { type: "invalid_request_error", message: "This path takes GET, HEAD, OPTIONS." },
+  request_timeout: { type: "invalid_request_error", message: "The request took too long to arrive." },
+  idempotency_key_reused: {
+    type: "conflict_error",
+    message: "The Idempotency-Key stands for a create with other input. Use a new key.",
+    param: "Idempotency-Key"
+  },
+  model_name_taken: {
+    type: "conflict_error",
+    message: "The organization has a model first. Choose another model_name, or redeploy it with its model_id.",
+    param: "model_name"
+  },
+  deployment_finished: { type: "conflict_error", message: "The deployment is over: it is activated." },
+  body_too_large: { type: "invalid_request_error", message: "The body may have at most 1048576 bytes." },
+  unsupported_media_type: { type: "invalid_request_error", message: "The body has to be application/json in UTF-8.", param: "Content-Type" },
+  key_rate_limited: { type: "rate_limit_error", message: "Too many requests of the API key. Try again in 1 s." },
+  org_rate_limited: { type: "rate_limit_error", message: "Too many requests of the organization. Try again in 1 s." },
+  headers_too_large: { type: "invalid_request_error", message: "The request line and headers are too large." },
+  internal: { type: "api_error", message: "The server failed. Its log names the cause under this request id." },
+  unavailable: { type: "api_error", message: "The database is away." }
+}
+
+/** The answer of an error code, or undefined where no operation has the code. */
+export const exampleError = (code: string): { readonly error: unknown } | undefined => {
+  const found = errors[code]
+  if (found === undefined) return undefined
+  const { message, param, type } = found
+  return { error: { message, type, code, ...(param === undefined ? {} : { param }), request_id: exampleIds.request } }
+}
