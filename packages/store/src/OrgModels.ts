@@ -41,18 +41,17 @@ const recordOf = (row: OrgModelRow): OrgModel => ({
 })
 
 // The newest revision is looked for only where none serves.
-const selected = `
-  SELECT m.id, m.slug, m.display_name, m.status, m.visibility, m.hf_repo, m.created_at, m.updated_at, ${revisionJson} AS revision,
+const columns = `
+  m.id, m.slug, m.display_name, m.status, m.visibility, m.hf_repo, m.created_at, m.updated_at, ${revisionJson} AS revision,
     coalesce(
       r.hf_revision,
       (SELECT n.hf_revision FROM revisions n WHERE n.org_id = m.org_id AND n.model_id = m.id ORDER BY n.created_at DESC, n.id DESC LIMIT 1),
       m.hf_revision,
       ''
-    ) AS hf_revision
-  FROM models m
-  LEFT JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id`
+    ) AS hf_revision`
+const serving = "LEFT JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id"
 
-/** One page of models that are not deleted, and one row more. `strpos` knows no wildcards, so `q` needs no escapes. */
+/** One page of models that are not deleted, and one row more; it is cut before the join. `strpos` knows no wildcards, so `q` needs no escapes. */
 export const listStatement = <Row extends object>(sql: SqlClient.SqlClient, orgId: OrgId, query: OrgModelQuery): Statement.Statement<Row> => {
   const clauses = [sql`m.org_id = ${orgId} AND m.deleted_at IS NULL`, ...afterPosition(sql, "m", query.after)]
   if (query.status !== undefined) clauses.push(sql`m.status = ${query.status}`)
@@ -61,7 +60,10 @@ export const listStatement = <Row extends object>(sql: SqlClient.SqlClient, orgI
     const holds = (column: string) => sql`strpos(lower(${sql.literal(column)}), lower(${query.q})) > 0`
     clauses.push(sql.or([holds("m.slug"), holds("m.display_name"), holds("m.hf_repo")]))
   }
-  return sql<Row>`${sql.literal(selected)} WHERE ${sql.and(clauses)} ORDER BY m.created_at DESC, m.id DESC LIMIT ${query.limit + 1}`
+  return sql<Row>`
+    SELECT ${sql.literal(columns)}
+    FROM (SELECT * FROM models m WHERE ${sql.and(clauses)} ORDER BY m.created_at DESC, m.id DESC LIMIT ${query.limit + 1}) m ${sql.literal(serving)}
+    ORDER BY m.created_at DESC, m.id DESC`
 }
 
 /** The organisation's models as the API reads them. A deleted one is neither listed nor found. */
@@ -85,8 +87,9 @@ export class OrgModels extends Context.Service<
           return pageOf(rows.map(recordOf), query.limit)
         }),
         find: Effect.fn("OrgModels.find")(function* (orgId, id) {
-          const rows = yield* Effect.orDie(sql<OrgModelRow>`${sql.literal(selected)} WHERE m.org_id = ${orgId} AND m.id = ${id} AND m.deleted_at IS NULL`)
-          return Option.map(Option.fromUndefinedOr(rows[0]), recordOf)
+          const found = sql<OrgModelRow>`
+            SELECT ${sql.literal(columns)} FROM models m ${sql.literal(serving)} WHERE m.org_id = ${orgId} AND m.id = ${id} AND m.deleted_at IS NULL`
+          return Option.map(Option.fromUndefinedOr((yield* Effect.orDie(found))[0]), recordOf)
         })
       })
     })

@@ -31,18 +31,8 @@ export const afterPosition = (sql: SqlClient.SqlClient, alias: string, after: Po
         sql`(${sql.literal(`${alias}.created_at, ${alias}.id`)}) < (${new Date(after.createdAt)}, ${after.id})`
       ]
 
-/** A time bound, kept within what Postgres can hold: beyond it, it bounds nothing. */
-const timeBound = (millis: number): Date => new Date(Math.min(millis, Date.UTC(9999, 11, 31)))
-
-/** The WHERE of the time bounds of a list: `from` inclusive, `to` exclusive, Unix milliseconds from 0. */
-export const withinTimes = (
-  sql: SqlClient.SqlClient,
-  alias: string,
-  { from, to }: { readonly from?: number; readonly to?: number }
-): ReadonlyArray<Statement.Fragment> => {
-  const column = sql.literal(`${alias}.created_at`)
-  return [...(from === undefined ? [] : [sql`${column} >= ${timeBound(from)}`]), ...(to === undefined ? [] : [sql`${column} < ${timeBound(to)}`])]
-}
+/** A time bound of a list, Unix milliseconds, kept within what Postgres can hold: beyond it, it bounds nothing. */
+export const timeBound = (millis: number): Date => new Date(Math.min(millis, Date.UTC(9999, 11, 31)))
 
 /** A page of records that were read with `limit + 1`: the one too many tells that there is a next page. */
 export const pageOf = <A extends { readonly id: string; readonly created_at: string }>(records: ReadonlyArray<A>, limit: number): Page<A> => {
