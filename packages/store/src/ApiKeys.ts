@@ -1,10 +1,9 @@
 import { hash, randomBytes } from "node:crypto"
 import { PgClient, PgTypes } from "@effect/sql-pg"
-import { Ids, isApiKey, KeyId, makeApiKey, OrgId, Scope, UserId } from "@seatrial/domain"
-import { Clock, Context, Effect, Layer, Option, Queue, Redacted, Result, Schema, Stream } from "effect"
-import { SqlSchema } from "effect/sql"
+import { Ids, isApiKey, KeyId, makeApiKey, type OrgId, type Scope, type UserId } from "@seatrial/domain"
+import { Clock, Context, Effect, Layer, Option, Queue, Redacted, Result, Stream } from "effect"
+import { type ApiKey, keyStatements } from "./apiKeys/statements.ts"
 import { writeAudit } from "./audit.ts"
-import { IsoFromDate, MillisFromDate } from "./columns.ts"
 import { KeyCache } from "./KeyCache.ts"
 import { listen } from "./listen.ts"
 
@@ -19,48 +18,15 @@ export interface Caller {
   readonly firstPurchase: boolean
 }
 
-export interface ApiKey {
-  readonly id: KeyId
-  readonly orgId: OrgId
-  readonly userId: UserId
-  readonly name: string
-  /** `seatrial_` and the first characters, and the last four: enough to recognise it, not to use it. */
-  readonly prefix: string
-  readonly lastFour: string
-  readonly scopes: ReadonlyArray<Scope>
-  /** ISO 8601, or null. */
-  readonly createdAt: string
-  readonly expiresAt: string | null
-  readonly revokedAt: string | null
-  readonly lastUsedAt: string | null
+const sha256Of = (text: string): string => hash("sha256", text, "hex")
+
+/** A new secret, and what is stored of it. */
+const makeSecret = () => {
+  const secret = makeApiKey(randomBytes(128))
+  return { secret, sha256: Buffer.from(sha256Of(secret), "hex"), prefix: secret.slice(0, 13), lastFour: secret.slice(-4) }
 }
 
-const nullableTime = Schema.NullOr(IsoFromDate)
-const ApiKeyRow = Schema.Struct({
-  id: KeyId,
-  orgId: OrgId,
-  userId: UserId,
-  name: Schema.String,
-  prefix: Schema.String,
-  lastFour: Schema.String,
-  scopes: Schema.Array(Scope),
-  createdAt: IsoFromDate,
-  expiresAt: nullableTime,
-  revokedAt: nullableTime,
-  lastUsedAt: nullableTime
-})
-const CallerRow = Schema.Struct({
-  keyId: KeyId,
-  orgId: OrgId,
-  orgSlug: Schema.String,
-  userId: UserId,
-  scopes: Schema.Array(Scope),
-  firstPurchase: Schema.Boolean,
-  expiresAt: Schema.NullOr(MillisFromDate),
-  lastUsedAt: Schema.NullOr(MillisFromDate)
-})
-
-const sha256Of = (text: string): string => hash("sha256", text, "hex")
+export type { ApiKey } from "./apiKeys/statements.ts"
 
 /** How often the use of a key is written down, milliseconds. */
 const useInterval = 60_000
@@ -69,7 +35,7 @@ const useInterval = 60_000
 export class ApiKeys extends Context.Service<
   ApiKeys,
   {
-    /** The secret is told once, here. `expiresAt` in Unix milliseconds. */
+    /** The secret is told once, here. `expiresAt` in Unix milliseconds. A defect where the user is no member of the organisation. */
     readonly create: (input: {
       readonly orgId: OrgId
       readonly userId: UserId
@@ -83,6 +49,18 @@ export class ApiKeys extends Context.Service<
      */
     readonly authenticate: (token: Redacted.Redacted<string>) => Effect.Effect<Option.Option<Caller>>
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
+    readonly find: (orgId: OrgId, id: KeyId) => Effect.Effect<Option.Option<ApiKey>>
+    /** None where the organisation has no such live key. */
+    readonly rename: (orgId: OrgId, id: KeyId, name: string) => Effect.Effect<Option.Option<ApiKey>>
+    /**
+     * A new secret for the same key: its id, scopes and expiry stay. The secret before it is good for `overlapMillis` more (0 to 7 days) and then ends everywhere at that
+     * millisecond; one that was still good from an earlier rotation ends now. None where the organisation has no such live key, or it has expired.
+     */
+    readonly rotate: (
+      orgId: OrgId,
+      id: KeyId,
+      overlapMillis: number
+    ) => Effect.Effect<Option.Option<{ readonly key: ApiKey; readonly secret: Redacted.Redacted<string> }>>
     /** None where the organisation has no such live key. */
     readonly revoke: (orgId: OrgId, id: KeyId) => Effect.Effect<Option.Option<ApiKey>>
   }
@@ -120,54 +98,11 @@ export class ApiKeys extends Context.Service<
         Effect.forkScoped
       )
 
-      const columns = sql.literal(`
-        id, org_id AS "orgId", user_id AS "userId", name, prefix, last_four AS "lastFour", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
-        revoked_at AS "revokedAt", last_used_at AS "lastUsedAt"`)
-      const find = SqlSchema.findOneOption({
-        Request: Schema.Struct({ sha256: Schema.Uint8Array, now: Schema.Finite }),
-        Result: CallerRow,
-        execute: ({ now, sha256 }) => sql`
-          SELECT k.id AS "keyId", k.org_id AS "orgId", o.slug AS "orgSlug", k.user_id AS "userId", k.scopes,
-            o.first_purchase_at IS NOT NULL AS "firstPurchase", k.expires_at AS "expiresAt", k.last_used_at AS "lastUsedAt"
-          FROM api_keys k JOIN organizations o ON o.id = k.org_id
-          WHERE k.secret_sha256 = ${sha256} AND k.revoked_at IS NULL AND o.status = 'active'
-            AND (k.expires_at IS NULL OR k.expires_at > ${new Date(now)})`
-      })
-      const insert = SqlSchema.findOne({
-        Request: Schema.Struct({
-          id: KeyId,
-          org_id: OrgId,
-          user_id: UserId,
-          name: Schema.String,
-          secret_sha256: Schema.Uint8Array,
-          prefix: Schema.String,
-          last_four: Schema.String,
-          scopes: Schema.Array(Scope),
-          created_at: MillisFromDate,
-          expires_at: Schema.NullOr(MillisFromDate)
-        }),
-        Result: ApiKeyRow,
-        execute: (row) => sql`
-          INSERT INTO api_keys (id, org_id, user_id, name, secret_sha256, prefix, last_four, scopes, created_at, expires_at)
-          VALUES (${row.id}, ${row.org_id}, ${row.user_id}, ${row.name}, ${row.secret_sha256}, ${row.prefix}, ${row.last_four}, ${row.scopes}::text[],
-            ${row.created_at}, ${row.expires_at})
-          RETURNING ${columns}`
-      })
-      const list = SqlSchema.findAll({
-        Request: OrgId,
-        Result: ApiKeyRow,
-        execute: (orgId) => sql`SELECT ${columns} FROM api_keys WHERE org_id = ${orgId} ORDER BY created_at DESC, id DESC`
-      })
-      const revoke = SqlSchema.findOneOption({
-        Request: Schema.Struct({ orgId: OrgId, id: KeyId, at: MillisFromDate }),
-        Result: ApiKeyRow,
-        execute: ({ at, id, orgId }) => sql`
-          UPDATE api_keys SET revoked_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND revoked_at IS NULL RETURNING ${columns}`
-      })
+      const statements = keyStatements(sql)
 
       const lookUp = Effect.fnUntraced(function* (sha256: string, now: number) {
         const generation = cache.generation
-        const row = yield* Effect.orDie(find({ sha256: Buffer.from(sha256, "hex"), now }))
+        const row = yield* Effect.orDie(statements.findCaller({ sha256: Buffer.from(sha256, "hex"), now }))
         if (Option.isNone(row)) {
           cache.putUnknown(sha256, now, generation)
           return undefined
@@ -177,45 +112,52 @@ export class ApiKeys extends Context.Service<
         return cache.putLive(sha256, { caller, expiresAt, usedAt: lastUsedAt }, now, generation)
       })
 
+      const audit = (orgId: OrgId, id: KeyId, action: "created" | "updated" | "revoked", before: unknown, after: unknown, at: number) =>
+        writeAudit(sql, ids, { orgId, actorKind: "admin", resourceType: "api_key", resourceId: id, action, before, after, at })
+
+      /** Tells every server that what it remembers of the key is out of date; this process need not wait for its own notification. */
+      const tell = (id: KeyId) => sql`SELECT pg_notify('api_keys', ${id})`
+      const forget = (id: KeyId) => Effect.sync(() => cache.forget(id))
+
       return ApiKeys.of({
         create: Effect.fn("ApiKeys.create")(function* (input) {
           const at = yield* Clock.currentTimeMillis
           const id = yield* ids.make(KeyId, at)
-          const secret = makeApiKey(randomBytes(128))
-          const key = yield* insert({
-            id,
-            org_id: input.orgId,
-            user_id: input.userId,
-            name: input.name,
-            secret_sha256: Buffer.from(sha256Of(secret), "hex"),
-            prefix: secret.slice(0, 13),
-            last_four: secret.slice(-4),
-            scopes: input.scopes,
-            created_at: at,
-            expires_at: input.expiresAt ?? null
-          }).pipe(
-            Effect.tap((made) =>
-              writeAudit(sql, ids, {
-                orgId: input.orgId,
-                actorKind: "admin",
-                resourceType: "api_key",
-                resourceId: id,
-                action: "created",
-                before: null,
-                after: {
-                  name: made.name,
-                  prefix: made.prefix,
-                  last_four: made.lastFour,
-                  scopes: made.scopes,
-                  user_id: made.userId,
-                  expires_at: made.expiresAt
-                },
-                at
-              })
-            ),
-            sql.withTransaction,
-            Effect.orDie
-          )
+          const { lastFour, prefix, secret, sha256 } = makeSecret()
+          const key = yield* statements
+            .insert({
+              id,
+              org_id: input.orgId,
+              user_id: input.userId,
+              name: input.name,
+              secret_sha256: sha256,
+              prefix,
+              last_four: lastFour,
+              scopes: input.scopes,
+              created_at: at,
+              expires_at: input.expiresAt ?? null
+            })
+            .pipe(
+              Effect.tap((made) =>
+                audit(
+                  input.orgId,
+                  id,
+                  "created",
+                  null,
+                  {
+                    name: made.name,
+                    prefix: made.prefix,
+                    last_four: made.lastFour,
+                    scopes: made.scopes,
+                    user_id: made.userId,
+                    expires_at: made.expiresAt
+                  },
+                  at
+                )
+              ),
+              sql.withTransaction,
+              Effect.orDie
+            )
           return { key, secret: Redacted.make(secret) }
         }),
         authenticate: Effect.fn("ApiKeys.authenticate")(function* (token) {
@@ -232,27 +174,43 @@ export class ApiKeys extends Context.Service<
           }
           return Option.some(entry.caller)
         }),
-        list: Effect.fn("ApiKeys.list")((orgId) => Effect.orDie(list(orgId))),
+        list: Effect.fn("ApiKeys.list")((orgId) => Effect.orDie(statements.list(orgId))),
+        find: Effect.fn("ApiKeys.find")((orgId, id) => Effect.orDie(statements.find({ orgId, id }))),
+        rename: Effect.fn("ApiKeys.rename")(function* (orgId, id, name) {
+          const at = yield* Clock.currentTimeMillis
+          return yield* Effect.gen(function* () {
+            const key = yield* statements.lockLive({ orgId, id })
+            if (Option.isNone(key) || key.value.name === name) return key
+            const renamed = yield* statements.rename({ orgId, id, name })
+            yield* audit(orgId, id, "updated", { name: key.value.name }, { name }, at)
+            return Option.some(renamed)
+          }).pipe(sql.withTransaction, Effect.orDie)
+        }),
+        rotate: Effect.fn("ApiKeys.rotate")(function* (orgId, id, overlapMillis) {
+          const at = yield* Clock.currentTimeMillis
+          const { lastFour, prefix, secret, sha256 } = makeSecret()
+          const rotated = yield* Effect.gen(function* () {
+            const before = yield* statements.lockLive({ orgId, id })
+            if (Option.isNone(before) || (before.value.expiresAt !== null && Date.parse(before.value.expiresAt) <= at)) return Option.none()
+            const key = yield* statements.rotate({ orgId, id, sha256, prefix, lastFour, until: overlapMillis > 0 ? at + overlapMillis : null })
+            const told = (of: ApiKey) => ({ prefix: of.prefix, last_four: of.lastFour, previous_expires_at: of.previousExpiresAt })
+            yield* audit(orgId, id, "updated", told(before.value), told(key), at)
+            yield* tell(id)
+            return Option.some({ key, secret: Redacted.make(secret) })
+          }).pipe(sql.withTransaction, Effect.orDie)
+          yield* forget(id)
+          return rotated
+        }),
         revoke: Effect.fn("ApiKeys.revoke")(function* (orgId, id) {
           const at = yield* Clock.currentTimeMillis
           const revoked = yield* Effect.gen(function* () {
-            const key = yield* revoke({ orgId, id, at })
+            const key = yield* statements.revoke({ orgId, id, at })
             if (Option.isNone(key)) return key
-            yield* writeAudit(sql, ids, {
-              orgId,
-              actorKind: "admin",
-              resourceType: "api_key",
-              resourceId: id,
-              action: "revoked",
-              before: { revoked_at: null },
-              after: { revoked_at: key.value.revokedAt },
-              at
-            })
-            yield* sql`SELECT pg_notify('api_keys', ${id})`
+            yield* audit(orgId, id, "revoked", { revoked_at: null }, { revoked_at: key.value.revokedAt }, at)
+            yield* tell(id)
             return key
           }).pipe(sql.withTransaction, Effect.orDie)
-          // This process need not wait for its own notification.
-          if (Option.isSome(revoked)) cache.forget(id)
+          yield* forget(id)
           return revoked
         })
       })

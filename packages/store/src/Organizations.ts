@@ -1,8 +1,9 @@
 import { PgClient } from "@effect/sql-pg"
-import { Ids, OrgId, UserId } from "@seatrial/domain"
+import { Ids, OrgId } from "@seatrial/domain"
 import { Clock, Context, Data, Effect, Layer, type Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "./audit.ts"
+import { join, type Role, type User, UserRow } from "./join.ts"
 
 export interface Organization {
   readonly id: OrgId
@@ -13,11 +14,7 @@ export interface Organization {
   readonly firstPurchase: boolean
 }
 
-export interface User {
-  readonly id: UserId
-  readonly email: string
-  readonly name: string
-}
+export type { Role, User } from "./join.ts"
 
 const OrganizationRow = Schema.Struct({
   id: OrgId,
@@ -26,7 +23,6 @@ const OrganizationRow = Schema.Struct({
   status: Schema.Literals(["active", "suspended"]),
   firstPurchase: Schema.Boolean
 })
-const UserRow = Schema.Struct({ id: UserId, email: Schema.String, name: Schema.String })
 
 /** The slug or the e-mail address is taken. */
 export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {}
@@ -38,16 +34,13 @@ export class Organizations extends Context.Service<
     readonly create: (input: { readonly slug: string; readonly name: string }) => Effect.Effect<Organization, NameTaken>
     readonly findBySlug: (slug: string) => Effect.Effect<Option.Option<Organization>>
     readonly list: Effect.Effect<ReadonlyArray<Organization>>
+    /** Changes the full name. The slug stays for ever: it is part of the names by which callers know the organisation's models. */
+    readonly rename: (orgId: OrgId, name: string) => Effect.Effect<void>
     /** Makes the user where the address is new, and the membership where there is none. */
-    readonly addUser: (input: {
-      readonly orgId: OrgId
-      readonly email: string
-      readonly name: string
-      readonly role: "owner" | "member"
-    }) => Effect.Effect<User>
+    readonly addUser: (input: { readonly orgId: OrgId; readonly email: string; readonly name: string; readonly role: Role }) => Effect.Effect<User>
     readonly findUser: (orgId: OrgId, email: string) => Effect.Effect<Option.Option<User>>
-    /** Records a purchase in micro-dollars; the first one allows deployments. */
-    readonly recordPurchase: (input: { readonly orgId: OrgId; readonly micros: bigint }) => Effect.Effect<void>
+    /** Records a purchase in micro-dollars; the first one allows deployments. False where that `reference` (an invoice's number) was recorded before: then nothing is. */
+    readonly recordPurchase: (input: { readonly orgId: OrgId; readonly micros: bigint; readonly reference?: string }) => Effect.Effect<boolean>
     readonly setStatus: (orgId: OrgId, status: Organization["status"]) => Effect.Effect<void>
   }
 >()("seatrial/Organizations") {
@@ -71,10 +64,10 @@ export class Organizations extends Context.Service<
         Result: OrganizationRow,
         execute: () => sql`SELECT ${columns} FROM organizations ORDER BY slug`
       })
-      const userByEmail = SqlSchema.findOne({
-        Request: Schema.String,
-        Result: UserRow,
-        execute: (email) => sql`SELECT id, email, name FROM users WHERE email = ${email}`
+      const lockName = SqlSchema.findOne({
+        Request: OrgId,
+        Result: Schema.Struct({ name: Schema.String }),
+        execute: (orgId) => sql`SELECT name FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`
       })
       const findMember = SqlSchema.findOneOption({
         Request: Schema.Struct({ orgId: OrgId, email: Schema.String }),
@@ -111,37 +104,37 @@ export class Organizations extends Context.Service<
         }),
         findBySlug: Effect.fn("Organizations.findBySlug")((slug) => Effect.orDie(findBySlug(slug))),
         list: Effect.orDie(list()).pipe(Effect.withSpan("Organizations.list")),
-        addUser: Effect.fn("Organizations.addUser")(function* (input) {
-          const at = yield* Clock.currentTimeMillis
-          const email = input.email.toLowerCase()
-          const fresh = yield* ids.make(UserId, at)
-          return yield* Effect.gen(function* () {
-            yield* sql`
-              INSERT INTO users (id, email, name, created_at) VALUES (${fresh}, ${email}, ${input.name}, ${new Date(at)}) ON CONFLICT (email) DO NOTHING`
-            const user = yield* userByEmail(email)
-            const joined = yield* sql`
-              INSERT INTO memberships (org_id, user_id, role, created_at) VALUES (${input.orgId}, ${user.id}, ${input.role}, ${new Date(at)})
-              ON CONFLICT (org_id, user_id) DO NOTHING RETURNING 1`
-            if (joined.length > 0) {
-              yield* audit({
-                orgId: input.orgId,
-                actorKind: "admin",
-                resourceType: "membership",
-                resourceId: user.id,
-                action: "joined",
-                before: null,
-                after: { email, role: input.role },
-                at
-              })
-            }
-            return user
-          }).pipe(sql.withTransaction, Effect.orDie)
-        }),
-        findUser: Effect.fn("Organizations.findUser")((orgId, email) => Effect.orDie(findMember({ orgId, email: email.toLowerCase() }))),
-        recordPurchase: Effect.fn("Organizations.recordPurchase")(function* ({ micros, orgId }) {
+        rename: Effect.fn("Organizations.rename")(function* (orgId, name) {
           const at = yield* Clock.currentTimeMillis
           yield* Effect.gen(function* () {
-            yield* sql`INSERT INTO purchases (org_id, amount_micros, created_at) VALUES (${orgId}, ${micros}, ${new Date(at)})`
+            const { name: before } = yield* lockName(orgId)
+            if (before === name) return
+            yield* sql`UPDATE organizations SET name = ${name}, updated_at = ${new Date(at)} WHERE id = ${orgId}`
+            yield* audit({
+              orgId,
+              actorKind: "admin",
+              resourceType: "org",
+              resourceId: orgId,
+              action: "updated",
+              before: { name: before },
+              after: { name },
+              at
+            })
+          }).pipe(sql.withTransaction, Effect.orDie)
+        }),
+        addUser: Effect.fn("Organizations.addUser")(function* (input) {
+          const at = yield* Clock.currentTimeMillis
+          const { user } = yield* join(sql, ids, { ...input, at }).pipe(sql.withTransaction, Effect.orDie)
+          return user
+        }),
+        findUser: Effect.fn("Organizations.findUser")((orgId, email) => Effect.orDie(findMember({ orgId, email: email.toLowerCase() }))),
+        recordPurchase: Effect.fn("Organizations.recordPurchase")(function* ({ micros, orgId, reference = null }) {
+          const at = yield* Clock.currentTimeMillis
+          return yield* Effect.gen(function* () {
+            const recorded = yield* sql`
+              INSERT INTO purchases (org_id, amount_micros, reference, created_at) VALUES (${orgId}, ${micros}, ${reference}, ${new Date(at)})
+              ON CONFLICT (org_id, reference) WHERE reference IS NOT NULL DO NOTHING RETURNING 1`
+            if (recorded.length === 0) return false
             yield* sql`
               UPDATE organizations SET first_purchase_at = ${new Date(at)}, updated_at = ${new Date(at)} WHERE id = ${orgId} AND first_purchase_at IS NULL`
             yield* audit({
@@ -151,10 +144,11 @@ export class Organizations extends Context.Service<
               resourceId: orgId,
               action: "granted",
               before: null,
-              after: { amount_micros: micros.toString() },
+              after: { kind: "purchase", amount_micros: micros.toString(), reference },
               at
             })
             yield* tellServers(orgId)
+            return true
           }).pipe(sql.withTransaction, Effect.orDie)
         }),
         setStatus: Effect.fn("Organizations.setStatus")(function* (orgId, status) {

@@ -1,0 +1,138 @@
+import type { PgClient } from "@effect/sql-pg"
+import { KeyId, OrgId, Scope, UserId } from "@seatrial/domain"
+import { Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { IsoFromDate, MillisFromDate } from "../columns.ts"
+
+export interface ApiKey {
+  readonly id: KeyId
+  readonly orgId: OrgId
+  readonly userId: UserId
+  readonly name: string
+  /** `seatrial_` and the first characters, and the last four: enough to recognise it, not to use it. */
+  readonly prefix: string
+  readonly lastFour: string
+  readonly scopes: ReadonlyArray<Scope>
+  /** ISO 8601, or null. */
+  readonly createdAt: string
+  readonly expiresAt: string | null
+  readonly revokedAt: string | null
+  readonly lastUsedAt: string | null
+  /** Until when the secret before the last rotation is good too; null where there is none, and in the past where it has ended. */
+  readonly previousExpiresAt: string | null
+}
+
+const nullableTime = Schema.NullOr(IsoFromDate)
+const ApiKeyRow = Schema.Struct({
+  id: KeyId,
+  orgId: OrgId,
+  userId: UserId,
+  name: Schema.String,
+  prefix: Schema.String,
+  lastFour: Schema.String,
+  scopes: Schema.Array(Scope),
+  createdAt: IsoFromDate,
+  expiresAt: nullableTime,
+  revokedAt: nullableTime,
+  lastUsedAt: nullableTime,
+  previousExpiresAt: nullableTime
+})
+const CallerRow = Schema.Struct({
+  keyId: KeyId,
+  orgId: OrgId,
+  orgSlug: Schema.String,
+  userId: UserId,
+  scopes: Schema.Array(Scope),
+  firstPurchase: Schema.Boolean,
+  expiresAt: Schema.NullOr(MillisFromDate),
+  lastUsedAt: Schema.NullOr(MillisFromDate)
+})
+
+/** The statements of API keys. */
+export const keyStatements = (sql: PgClient.PgClient) => {
+  const columns = sql.literal(`
+    id, org_id AS "orgId", user_id AS "userId", name, prefix, last_four AS "lastFour", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
+    revoked_at AS "revokedAt", last_used_at AS "lastUsedAt", previous_expires_at AS "previousExpiresAt"`)
+  // An index look-up for each of the two secrets that a key can have.
+  const findCaller = SqlSchema.findOneOption({
+    Request: Schema.Struct({ sha256: Schema.Uint8Array, now: Schema.Finite }),
+    Result: CallerRow,
+    execute: ({ now, sha256 }) => sql`
+      SELECT k.id AS "keyId", k.org_id AS "orgId", o.slug AS "orgSlug", k.user_id AS "userId", k.scopes,
+        o.first_purchase_at IS NOT NULL AND o.billing_suspended_at IS NULL AS "firstPurchase", k.until AS "expiresAt", k.last_used_at AS "lastUsedAt"
+      FROM (
+        SELECT id, org_id, user_id, scopes, last_used_at, expires_at AS until FROM api_keys WHERE secret_sha256 = ${sha256} AND revoked_at IS NULL
+        UNION ALL
+        SELECT id, org_id, user_id, scopes, last_used_at, least(expires_at, previous_expires_at)
+        FROM api_keys WHERE previous_sha256 = ${sha256} AND revoked_at IS NULL
+      ) k JOIN organizations o ON o.id = k.org_id
+      WHERE o.status = 'active' AND (k.until IS NULL OR k.until > ${new Date(now)})`
+  })
+  const insert = SqlSchema.findOne({
+    Request: Schema.Struct({
+      id: KeyId,
+      org_id: OrgId,
+      user_id: UserId,
+      name: Schema.String,
+      secret_sha256: Schema.Uint8Array,
+      prefix: Schema.String,
+      last_four: Schema.String,
+      scopes: Schema.Array(Scope),
+      created_at: MillisFromDate,
+      expires_at: Schema.NullOr(MillisFromDate)
+    }),
+    Result: ApiKeyRow,
+    execute: (row) => sql`
+      WITH member AS (
+        -- Held until the end, so that a removal of the member, which revokes the keys, comes before or after and never between.
+        SELECT org_id, user_id FROM memberships WHERE org_id = ${row.org_id} AND user_id = ${row.user_id} FOR KEY SHARE
+      )
+      INSERT INTO api_keys (id, org_id, user_id, name, secret_sha256, prefix, last_four, scopes, created_at, expires_at)
+      SELECT ${row.id}, org_id, user_id, ${row.name}, ${row.secret_sha256}, ${row.prefix}, ${row.last_four}, ${row.scopes}::text[],
+        ${row.created_at}, ${row.expires_at} FROM member
+      RETURNING ${columns}`
+  })
+  const list = SqlSchema.findAll({
+    Request: OrgId,
+    Result: ApiKeyRow,
+    execute: (orgId) => sql`SELECT ${columns} FROM api_keys WHERE org_id = ${orgId} ORDER BY created_at DESC, id DESC`
+  })
+  const find = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: OrgId, id: KeyId }),
+    Result: ApiKeyRow,
+    execute: ({ id, orgId }) => sql`SELECT ${columns} FROM api_keys WHERE org_id = ${orgId} AND id = ${id}`
+  })
+  const lockLive = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: OrgId, id: KeyId }),
+    Result: ApiKeyRow,
+    execute: ({ id, orgId }) => sql`SELECT ${columns} FROM api_keys WHERE org_id = ${orgId} AND id = ${id} AND revoked_at IS NULL FOR NO KEY UPDATE`
+  })
+  const rename = SqlSchema.findOne({
+    Request: Schema.Struct({ orgId: OrgId, id: KeyId, name: Schema.String }),
+    Result: ApiKeyRow,
+    execute: ({ id, name, orgId }) => sql`UPDATE api_keys SET name = ${name} WHERE org_id = ${orgId} AND id = ${id} RETURNING ${columns}`
+  })
+  const rotate = SqlSchema.findOne({
+    Request: Schema.Struct({
+      orgId: OrgId,
+      id: KeyId,
+      sha256: Schema.Uint8Array,
+      prefix: Schema.String,
+      lastFour: Schema.String,
+      until: Schema.NullOr(MillisFromDate)
+    }),
+    Result: ApiKeyRow,
+    execute: ({ id, lastFour, orgId, prefix, sha256, until }) => sql`
+      UPDATE api_keys SET secret_sha256 = ${sha256}, prefix = ${prefix}, last_four = ${lastFour}, previous_expires_at = ${until},
+        previous_sha256 = CASE WHEN ${until}::timestamptz IS NOT NULL THEN secret_sha256 END
+      WHERE org_id = ${orgId} AND id = ${id} RETURNING ${columns}`
+  })
+  const revoke = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: OrgId, id: KeyId, at: MillisFromDate }),
+    Result: ApiKeyRow,
+    execute: ({ at, id, orgId }) => sql`
+      UPDATE api_keys SET revoked_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND revoked_at IS NULL RETURNING ${columns}`
+  })
+
+  return { findCaller, find, insert, list, lockLive, rename, rotate, revoke }
+}
