@@ -120,6 +120,8 @@ export const startControlPlane = Effect.fnUntraced(function* (directory: string)
       `--service-account-signing-key-file=${path("sa.key")}`,
       "--service-cluster-ip-range=10.0.0.0/24",
       "--authorization-mode=RBAC",
+      // The names of nodes that run here are no names of hosts.
+      "--kubelet-preferred-address-types=InternalIP",
       `--token-auth-file=${path("tokens.csv")}`,
       // Without it a pod needs no account; the products' own pods name theirs.
       "--disable-admission-plugins=ServiceAccount"
