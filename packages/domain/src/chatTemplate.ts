@@ -52,17 +52,50 @@ const reasoningMarks: ReadonlyArray<readonly [format: ReasoningFormat, mark: Reg
 
 const first = <A>(marks: ReadonlyArray<readonly [A, RegExp]>, text: string): A | null => marks.find(([, mark]) => mark.test(text))?.[0] ?? null
 
+const blocks = [
+  ["{#", "#}"],
+  ["{%", "%}"],
+  ["{{", "}}"]
+] as const
+
+/**
+ * A Jinja template without its remarks, and the code of its blocks without the texts in it. One look at each character, since anybody may write a template; what
+ * follows a block without an end is left out.
+ */
+const readJinja = (template: string): { readonly written: string; readonly code: string } => {
+  const written: Array<string> = []
+  const code: Array<string> = []
+  const opening = /\{[#%{]/g
+  let from = 0
+  for (;;) {
+    opening.lastIndex = from
+    const start = opening.exec(template)?.index
+    if (start === undefined) break
+    const [open, close] = blocks.find(([mark]) => template.startsWith(mark, start)) ?? blocks[0]
+    const end = template.indexOf(close, start + 2)
+    if (end < 0) return { written: written.join(""), code: code.join("\n") }
+    if (open === "{#") written.push(template.slice(from, start))
+    else {
+      written.push(template.slice(from, end + 2))
+      code.push(template.slice(start + 2, end).replace(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/gs, "''"))
+    }
+    from = end + 2
+  }
+  written.push(template.slice(from))
+  return { written: written.join(""), code: code.join("\n") }
+}
+
 /** Reads what a pinned chat template names. A repository without one names nothing. */
 export const readTemplate = (template: string | null): TemplateFacts => {
-  // A remark of the template's authors is not what it writes.
-  const text = (template ?? "").replace(/\{#.*?#\}/gs, "")
+  const { code, written } = readJinja(template ?? "")
   // A template that is not given the tools cannot tell the model of them, whatever marks it knows from past turns.
-  const takesTools = /\btools\b/.test(text)
+  const takesTools = /(?<![.\w])tools\b/.test(code)
   return {
-    toolCallFormat: takesTools ? first(toolCallMarks, text) : null,
-    reasoningFormat: first(reasoningMarks, text),
-    thinkingToggle: /\b(?:enable_thinking|thinking)\s+(?:is|==|and|or|%\})|\bnot\s+(?:enable_thinking|thinking)\b/.test(text),
-    effort: /\breasoning_effort\b/.test(text),
-    images: /<\|image_pad\|>|<image>|<\|image\|>|\[IMG\]|<start_of_image>|<\|vision_start\|>|["']image(?:_url)?["']/.test(text)
+    toolCallFormat: takesTools ? first(toolCallMarks, written) : null,
+    reasoningFormat: first(reasoningMarks, written),
+    // The shorter name is also one that templates give to variables of their own: it has to be one that may not be defined.
+    thinkingToggle: /(?<![.\w])(?:enable_thinking\b|thinking\s+is\s+(?:not\s+)?defined)/.test(code),
+    effort: /(?<![.\w])reasoning_effort\b/.test(code),
+    images: /<\|image_pad\|>|<image>|<\|image\|>|\[IMG\]|<start_of_image>|<\|vision_start\|>|["']image(?:_url)?["']/.test(written)
   }
 }

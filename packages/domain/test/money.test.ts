@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { costMicros, divideHalfUp, zeroPrices } from "../src/index.ts"
+import { costMicros, divideHalfUp, microsToDollars, zeroPrices } from "../src/index.ts"
 
 const Tokens = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000_000 }))
 const rate = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000 }))
@@ -16,6 +16,17 @@ describe("money", () => {
   for (const [numerator, denominator, expected] of halves) {
     it(`${numerator} / ${denominator} rounds half up to ${expected}`, () => assert.strictEqual(divideHalfUp(numerator, denominator), expected))
   }
+
+  const dollars: ReadonlyArray<readonly [micros: string, json: string]> = [
+    ["0", "0"],
+    ["1", "0.000001"],
+    ["123456", "0.123456"],
+    ["1000000", "1"],
+    ["2500000", "2.5"],
+    ["123456789012345", "123456789.012345"],
+    ["999999999999999", "999999999.999999"]
+  ]
+  for (const [micros, json] of dollars) it(`${micros} micros are ${json} dollars`, () => assert.strictEqual(JSON.stringify(microsToDollars(micros)), json))
 
   it("a request is rounded once, not once for each token class", () => {
     const usage = { input_tokens: 1, output_tokens: 1, cache_read_tokens: 1, cache_write_tokens: 1 }

@@ -1,0 +1,154 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import {
+  initialImageProfile,
+  ModelCapabilities,
+  modelCapabilities,
+  nothingServed,
+  readTemplate,
+  requestVocabulary,
+  type ServedContract,
+  type TemplateFacts
+} from "../src/index.ts"
+
+const commit = "c0ffee0123456789c0ffee0123456789c0ffee01"
+const chat = "/v1/chat/completions"
+const text = "/v1/completions"
+
+/** An engine that serves everything that a contract can name. */
+const able: ServedContract = {
+  paths: {
+    [chat]: { parameters: requestVocabulary[chat], responseFormats: ["text"] },
+    [text]: { parameters: requestVocabulary[text], responseFormats: [] }
+  },
+  toolCallFormats: new Set(["hermes"]),
+  toolCalling: {
+    tool_choice: { auto: true, required: true, named: true, none: true },
+    parallel_calls: true,
+    single_call: false,
+    strict_arguments: false,
+    tool_results: true
+  },
+  reasoningFormats: new Set(["think"]),
+  reasoningControls: { thinking_toggle: true, effort_values: ["low", "high"], token_budget: false },
+  imageInput: initialImageProfile
+}
+const plain: ServedContract = { ...nothingServed, paths: able.paths }
+
+// As the templates of models on the hub write it, cut to what tells.
+const hermes = `{%- if tools %}{{- "# Tools\\n<tools>" }}{% for tool in tools %}{{ tool | tojson }}{% endfor %}
+{{- 'return a json object within <tool_call></tool_call> XML tags' }}{%- endif %}`
+const qwen3 = `${hermes}{%- if enable_thinking is defined and enable_thinking is false %}{{- '<think>\\n\\n</think>\\n\\n' }}{%- endif %}`
+const mistral = `{%- if tools is not none %}{{- "[AVAILABLE_TOOLS] " + tools | tojson }}{%- endif %}{{- "[TOOL_CALLS] [" }}`
+const llama3 = `{%- if tools is not none %}{{- '{"name": function name, "parameters": dictionary of argument name and its value}.' }}{%- endif %}`
+const coder = `{%- if tools %}{{- "<tool_call>\\n<function=example>" }}{% endif %}`
+const glm = `{%- if tools %}<tool_call>{function-name}\\n<arg_key>{arg-key-1}</arg_key>{% endif %}{{- '/nothink' if (enable_thinking is defined and not enable_thinking) else '' -}}<think>`
+const gptOss = `{%- if reasoning_effort is not defined %}{%- set reasoning_effort = "medium" %}{%- endif %}{%- if tools -%}<|channel|>commentary{% endif %}<|channel|>analysis`
+const vision = `{% for content in message['content'] %}{% if content['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>{% endif %}{% endfor %}`
+
+const nothing: TemplateFacts = { toolCallFormat: null, reasoningFormat: null, thinkingToggle: false, effort: false, images: false }
+
+describe("what a chat template names", () => {
+  const cases: ReadonlyArray<readonly [why: string, template: string | null, facts: Partial<TemplateFacts>]> = [
+    ["a repository without a template names nothing", null, {}],
+    ["a template of messages alone names nothing", "{% for message in messages %}{{ message['content'] }}{% endfor %}", {}],
+    ["Hermes' tags", hermes, { toolCallFormat: "hermes" }],
+    ["the same tags with reasoning and its switch", qwen3, { toolCallFormat: "hermes", reasoningFormat: "think", thinkingToggle: true }],
+    ["Mistral's mark", mistral, { toolCallFormat: "mistral" }],
+    ["Llama's JSON", llama3, { toolCallFormat: "llama3_json" }],
+    ["other marks inside Hermes' tags are another format", coder, { toolCallFormat: "qwen3_coder" }],
+    ["and so are these", glm, { toolCallFormat: "glm45", reasoningFormat: "think", thinkingToggle: true }],
+    ["channels, and an effort", gptOss, { toolCallFormat: "gpt_oss", reasoningFormat: "gpt_oss", effort: true }],
+    ["a place for images", vision, { images: true }],
+    ["marks of past turns are no format where the template is not given the tools", "{{ '<tool_call>' + message.tool_calls }}", {}],
+    ["tools of a message are not the request's", "{% if message.tools %}<tool_call>{% endif %}", {}],
+    ["the word in a text is not the variable", "{{ 'You have no tools.' }}<tool_call>{{ \"thinking is defined\" }}", {}],
+    ["a remark is not what it writes", "{# if tools: <tool_call> <think> #}{% if tools %}{% endif %}", {}],
+    ["a variable of the template's own is no switch", "{% set thinking = true %}{% if thinking %}a{% endif %}", {}],
+    [
+      "a variable that may not be defined is one",
+      "{% if not thinking is defined %}{% set thinking = false %}{% endif %}<think>",
+      { reasoningFormat: "think", thinkingToggle: true }
+    ],
+    ["nothing is read behind a block without an end", "a{% if tools <tool_call>", {}]
+  ]
+  for (const [why, template, facts] of cases) it(why, () => assert.deepStrictEqual(readTemplate(template), { ...nothing, ...facts }))
+
+  it("in time that grows with its length, whatever is written", () => {
+    for (const part of ["{#", "{%", "{{", "{{'", '{%"\\', "{#{%{{", "'\"", "{%'%}"]) readTemplate(part.repeat(500_000))
+  })
+})
+
+describe("what a revision can do", () => {
+  const of = (served: ServedContract, chat_template: string | null) => modelCapabilities(served, { chat_template, commit })
+
+  it("is the catalog's schema, and nothing else", () => {
+    const accept = Schema.decodeUnknownSync(Schema.toType(ModelCapabilities), { onExcessProperty: "error" })
+    for (const served of [able, plain, nothingServed]) for (const template of [null, qwen3, vision]) accept(of(served, template))
+  })
+
+  it("is nothing where nothing is known of the engine", () => {
+    const capabilities = of(nothingServed, qwen3)
+    assert.deepStrictEqual([capabilities.supported_endpoints, capabilities.supported_parameters, capabilities.supports_streaming], [[], [], false])
+  })
+
+  const sources: ReadonlyArray<readonly [why: string, served: ServedContract, template: string | null, supported: boolean, source: string]> = [
+    ["both say yes: the template's", able, hermes, true, "model_metadata"],
+    ["the template says no: the template's", able, null, false, "model_metadata"],
+    ["both say no: the template's", plain, null, false, "model_metadata"],
+    ["the engine alone says no: the engine's", plain, hermes, false, "engine"],
+    ["the engine reads other formats only: the engine's", able, mistral, false, "engine"]
+  ]
+  for (const [why, served, template, supported, source] of sources) {
+    it(`tool calls, ${why}`, () => {
+      const { capability_sources, supports_tool_calls } = of(served, template)
+      assert.deepStrictEqual([supports_tool_calls, capability_sources.supports_tool_calls], [supported, source])
+    })
+  }
+
+  it("has every form of tool calling refused where calls are not served", () => {
+    assert.deepStrictEqual(of(able, null).tool_calling, nothingServed.toolCalling)
+    assert.strictEqual(of(able, null).capability_sources.tool_calling, "model_metadata")
+    assert.deepStrictEqual(of(able, hermes).tool_calling, able.toolCalling)
+    assert.strictEqual(of(able, hermes).capability_sources.tool_calling, "engine")
+  })
+
+  it("has the controls of reasoning that template and engine both know", () => {
+    assert.deepStrictEqual(of(able, qwen3).reasoning_controls, { thinking_toggle: true, effort_values: [], token_budget: false })
+    assert.isTrue(of(able, qwen3).supports_reasoning)
+    assert.deepStrictEqual(of(able, hermes).reasoning_controls, { thinking_toggle: false, effort_values: [], token_budget: false })
+    assert.deepStrictEqual(of(plain, qwen3).reasoning_controls, { thinking_toggle: false, effort_values: [], token_budget: false })
+    assert.deepStrictEqual(
+      [able, plain].map((served) => of(served, qwen3).capability_sources.reasoning_controls),
+      ["model_metadata", "engine"]
+    )
+  })
+
+  it("has the initial limits of images for a model with a place for them, and none for others", () => {
+    const seeing = of(able, vision)
+    assert.deepStrictEqual([seeing.supports_image_input, seeing.input_modalities, seeing.output_modalities], [true, ["text", "image"], ["text"]])
+    assert.deepStrictEqual(seeing.image_input, {
+      max_images: 2,
+      formats: ["jpeg", "png"],
+      max_bytes_per_image: 3_145_728,
+      max_side_pixels: 4_096,
+      max_total_pixels: 4_194_304,
+      sources: ["base64", "https"],
+      detail: ["auto"],
+      processor_revision: commit
+    })
+    for (const blind of [of(able, hermes), of(plain, vision)]) assert.deepStrictEqual([blind.image_input, blind.input_modalities], [null, ["text"]])
+    assert.strictEqual(of(plain, vision).capability_sources.supports_image_input, "engine")
+  })
+
+  it("has the parameters and formats of each path that the engine serves, and of no other", () => {
+    const { [chat]: onlyChat } = plain.paths
+    if (onlyChat === undefined) return assert.fail()
+    const capabilities = of({ ...plain, paths: { [chat]: onlyChat } }, null)
+    assert.deepStrictEqual(capabilities.supported_endpoints, [chat])
+    assert.deepStrictEqual(Object.keys(capabilities.supported_parameters_by_endpoint), [chat])
+    assert.deepStrictEqual(capabilities.supported_parameters_by_endpoint[chat], capabilities.supported_parameters)
+    assert.deepStrictEqual(capabilities.supported_response_formats_by_endpoint, { [chat]: ["text"] })
+    assert.deepStrictEqual([capabilities.supports_json_mode, capabilities.supports_structured_output, capabilities.supports_streaming], [false, false, true])
+  })
+})

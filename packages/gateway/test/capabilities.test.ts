@@ -1,0 +1,169 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type InferencePath, type ModelCapabilities, modelCapabilities, type RequestField, requestVocabulary } from "@seatrial/domain"
+import { engines } from "@seatrial/engines"
+import { Effect, Result } from "effect"
+import { isInferencePath } from "../src/index.ts"
+import { checkRequest, parseBody } from "../src/requestBody.ts"
+
+const paths: ReadonlyArray<InferencePath> = ["/v1/chat/completions", "/v1/completions"]
+type Names<Path extends InferencePath> = Exclude<RequestField<Path>, "model">
+
+const sampling = {
+  stream: true,
+  stream_options: { include_usage: true },
+  max_tokens: 1,
+  temperature: 0.5,
+  top_p: 0.5,
+  top_k: 1,
+  min_p: 0.5,
+  presence_penalty: 1,
+  frequency_penalty: 1,
+  repetition_penalty: 1,
+  n: 1,
+  seed: 1,
+  stop: "a",
+  user: "u"
+}
+const messages = [{ role: "user", content: "hi" }]
+/** A value of each field, with what has to stand beside it. */
+const samples: { readonly [Path in InferencePath]: Readonly<Record<Names<Path>, unknown>> } = {
+  "/v1/chat/completions": {
+    ...sampling,
+    messages,
+    max_completion_tokens: 1,
+    logprobs: true,
+    top_logprobs: 1,
+    metadata: {},
+    safety_identifier: "s",
+    prompt_cache_key: "k",
+    prompt_cache_retention: "24h",
+    prompt_cache_options: {},
+    store: false,
+    service_tier: "auto",
+    verbosity: "medium",
+    modalities: ["text"],
+    response_format: { type: "text" }
+  },
+  "/v1/completions": { ...sampling, prompt: "hi", echo: true, logprobs: 1, best_of: 1 }
+}
+const least: Readonly<Record<InferencePath, Readonly<Record<string, unknown>>>> = {
+  "/v1/chat/completions": { model: "m", messages },
+  "/v1/completions": { model: "m", prompt: "hi" }
+}
+const beside: Readonly<Record<string, Readonly<Record<string, unknown>>>> = { stream_options: { stream: true }, top_logprobs: { logprobs: true } }
+
+/** Fields of these APIs and of engines behind them. A catalog that does not list one of them promises its refusal. */
+const others: Readonly<Record<string, unknown>> = {
+  tools: [{ type: "function", function: { name: "f" } }],
+  tool_choice: "none",
+  parallel_tool_calls: true,
+  functions: [],
+  function_call: "none",
+  reasoning_effort: "low",
+  chat_template_kwargs: { enable_thinking: false },
+  thinking_token_budget: 1,
+  logit_bias: { 1: 1 },
+  audio: {},
+  prediction: {},
+  web_search_options: {},
+  moderation: {},
+  suffix: "s",
+  prompt_embeds: "e",
+  guided_json: {},
+  structured_outputs: {},
+  chat_template: "t",
+  cache_salt: "c",
+  priority: 1,
+  rid: "r",
+  lora_path: "l",
+  ignore_eos: true
+}
+
+const check = (path: InferencePath, body: unknown) =>
+  Effect.runSync(Effect.result(Effect.flatMap(parseBody(JSON.stringify(body)), (parsed) => checkRequest(path, parsed))))
+
+const templates: ReadonlyArray<readonly [name: string, template: string | null]> = [
+  ["no template", null],
+  ["a template of tool calls and reasoning", "{% if tools %}<tool_call>{% endif %}{% if enable_thinking is defined %}<think>{% endif %}"],
+  ["a template of images", "<|image_pad|>"]
+]
+const cases = engines.flatMap((engine) =>
+  templates.map(([name, template]): readonly [string, ModelCapabilities] => [
+    `${engine.version} with ${name}`,
+    modelCapabilities(engine.served, { chat_template: template, commit: "c".repeat(40) })
+  ])
+)
+
+describe.each(cases)("the catalog and the gateway are of one mind: %s", (_, capabilities) => {
+  it("each path that is listed is served, and no other", () => {
+    for (const path of [...paths, "/v1/responses", "/v1/messages", "/v1/messages/count_tokens", "/v1/embeddings", "/v1/models"]) {
+      assert.strictEqual(isInferencePath(path), capabilities.supported_endpoints.includes(path), path)
+    }
+    assert.deepStrictEqual(Object.keys(capabilities.supported_parameters_by_endpoint), capabilities.supported_endpoints)
+    assert.deepStrictEqual(Object.keys(capabilities.supported_response_formats_by_endpoint), capabilities.supported_endpoints)
+  })
+
+  for (const path of paths) {
+    const listed = capabilities.supported_parameters_by_endpoint[path] ?? []
+
+    it(`${path} takes each parameter that is listed`, () => {
+      assert.isNotEmpty(listed)
+      for (const name of listed) {
+        const values: Readonly<Record<string, unknown>> = { ...samples[path], model: "m" }
+        assert.isTrue(Object.hasOwn(values, name), `no sample of ${name}`)
+        const body = { ...least[path], ...beside[name], [name]: values[name] }
+        assert.isTrue(Result.isSuccess(check(path, body)), `${name}: ${JSON.stringify(body)}`)
+      }
+    })
+
+    it(`${path} refuses each that is not, by its name`, () => {
+      const everywhere: Readonly<Record<string, unknown>> = { ...samples["/v1/chat/completions"], ...samples["/v1/completions"], ...others }
+      const missing = Object.keys(everywhere).filter((name) => !listed.includes(name))
+      assert.isAtLeast(missing.length, Object.keys(others).length)
+      for (const name of missing) {
+        const checked = check(path, { ...least[path], [name]: everywhere[name] })
+        if (Result.isSuccess(checked)) return assert.fail(`${name} was taken`)
+        assert.deepStrictEqual([checked.failure.status, checked.failure.param], [400, name])
+        assert.match(checked.failure.code, /^(?:unknown|unsupported)_parameter$/)
+      }
+    })
+
+    it(`${path} takes each response format that is listed, and no other`, () => {
+      const formats = capabilities.supported_response_formats_by_endpoint[path] ?? []
+      for (const type of ["text", "json_object", "json_schema", "structural_tag"]) {
+        const format = type === "json_schema" ? { type, json_schema: { name: "a", schema: { type: "object" } } } : { type }
+        assert.strictEqual(Result.isSuccess(check(path, { ...least[path], response_format: format })), formats.includes(type), type)
+      }
+    })
+  }
+
+  it("what a feature is said to do is what happens to a request that uses it", () => {
+    const taken = (over: Readonly<Record<string, unknown>>) => Result.isSuccess(check("/v1/chat/completions", { ...least["/v1/chat/completions"], ...over }))
+    const tools = [{ type: "function", function: { name: "f", parameters: { type: "object" } } }]
+    const image = [{ role: "user", content: [{ type: "image_url", image_url: { url: "data:image/png;base64,AAAA" } }] }]
+    assert.deepStrictEqual(
+      {
+        supports_streaming: taken({ stream: true }),
+        supports_tool_calls: taken({ tools }),
+        supports_json_mode: taken({ response_format: { type: "json_object" } }),
+        supports_image_input: taken({ messages: image }),
+        thinking_toggle: taken({ chat_template_kwargs: { enable_thinking: false } }),
+        tool_results: taken({ messages: [...messages, { role: "tool", tool_call_id: "a", content: "b" }] }),
+        required: taken({ tools, tool_choice: "required" })
+      },
+      {
+        supports_streaming: capabilities.supports_streaming,
+        supports_tool_calls: capabilities.supports_tool_calls,
+        supports_json_mode: capabilities.supports_json_mode,
+        supports_image_input: capabilities.supports_image_input,
+        thinking_toggle: capabilities.reasoning_controls.thinking_toggle,
+        tool_results: capabilities.tool_calling.tool_results,
+        required: capabilities.tool_calling.tool_choice.required
+      }
+    )
+  })
+})
+
+it("the table of the vocabulary names each field once", () => {
+  for (const path of paths) assert.strictEqual(new Set<string>(requestVocabulary[path]).size, requestVocabulary[path].length)
+})
