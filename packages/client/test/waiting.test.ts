@@ -1,0 +1,105 @@
+import { assert, it } from "@effect/vitest"
+import { NotFound, Unavailable } from "@seatrial/api"
+import type { DeploymentDetail, Phase } from "@seatrial/domain"
+import { Clock, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { Unreachable } from "../src/index.ts"
+import { type Away, type WaitOptions, waitUntilFinished } from "../src/waitForDeployment.ts"
+
+const at = "2026-01-02T03:04:05.006Z"
+
+const detail = (phases: ReadonlyArray<Phase>): DeploymentDetail => {
+  const status = phases.at(-1) ?? "screening"
+  return {
+    id: "dep_x",
+    object: "deployment",
+    model_id: "mdl_x",
+    model: "acme/x",
+    status,
+    failure_detail: status === "failed" ? "checks_failed: 1 of 9" : null,
+    created_at: at,
+    updated_at: at,
+    ended_at: null,
+    revision_id: null,
+    hf_revision: null,
+    started_by_user_id: null,
+    phases: phases.map((phase) => ({ status: phase, at })),
+    checks: [],
+    revision: null
+  }
+}
+
+const away = new Unreachable({ message: "No." })
+const missing = new NotFound({ error: { message: "No.", type: "not_found_error", code: "not_found" } })
+type Answer = ReadonlyArray<Phase> | Away | NotFound
+
+/** Waits on a server that gives these answers in turn, the last one again and again. */
+const follow = Effect.fnUntraced(function* (answers: ReadonlyArray<Answer>, options: WaitOptions = {}, length = 3_600_000) {
+  const seen: Array<Phase> = []
+  const asked: Array<number> = []
+  const answer = Effect.gen(function* () {
+    asked.push(yield* Clock.currentTimeMillis)
+    const next = answers[Math.min(asked.length, answers.length) - 1] ?? []
+    return "_tag" in next ? yield* Effect.fail(next) : detail(next)
+  })
+  const onPhase = (entry: { readonly status: Phase }) => Effect.sync(() => seen.push(entry.status))
+  const fiber = yield* Effect.forkChild(Effect.result(waitUntilFinished(answer, { onPhase, ...options })))
+  yield* TestClock.adjust(length)
+  return { seen, pauses: asked.slice(1).map((time, index) => time - (asked[index] ?? 0)), result: yield* Fiber.join(fiber) }
+})
+
+it.effect("each phase is told once and in order, also one that is entered again, and the outcome is typed", () =>
+  Effect.gen(function* () {
+    const first: ReadonlyArray<Phase> = ["screening", "queued", "provisioning"]
+    const last: ReadonlyArray<Phase> = [...first, "queued", "provisioning", "booting", "checking", "activating", "activated"]
+    const { result, seen } = yield* follow([["screening"], first, first, [...first, "queued"], last])
+    assert.deepStrictEqual(seen, last)
+    assert.isTrue(result._tag === "Success" && result.success.outcome === "activated")
+  })
+)
+
+it.effect("a run that failed says why, and one that was cancelled that it was", () =>
+  Effect.gen(function* () {
+    const failed = (yield* follow([["screening", "checking", "failed"]])).result
+    assert.isTrue(failed._tag === "Success" && failed.success.outcome === "failed" && failed.success.failure === "checks_failed: 1 of 9")
+    const cancelled = (yield* follow([["screening", "cancelled"]])).result
+    assert.isTrue(cancelled._tag === "Success" && cancelled.success.outcome === "cancelled")
+  })
+)
+
+it.effect("it asks ever more rarely, up to every 5 s, and soon again after a new phase", () =>
+  Effect.gen(function* () {
+    const still = Array.from({ length: 12 }, (): ReadonlyArray<Phase> => ["screening"])
+    const { pauses } = yield* follow([...still, ["screening", "queued"], ["screening", "queued"], ["screening", "cancelled"]])
+    assert.strictEqual(pauses[0], 250)
+    assert.deepStrictEqual(pauses.slice(8, 12), [5000, 5000, 5000, 5000])
+    assert.strictEqual(pauses[12], 250)
+  })
+)
+
+it.effect("a server that is away does not end it: it goes on where it was, and waits as long as it was told to", () =>
+  Effect.gen(function* () {
+    const told: Array<string> = []
+    const unavailable = new Unavailable({ error: { message: "Away.", type: "api_error", code: "unavailable" }, retryAfter: 30 })
+    const { pauses, result, seen } = yield* follow([["screening"], away, unavailable, away, ["screening", "activated"]], {
+      onAway: ({ _tag }) => Effect.sync(() => told.push(_tag))
+    })
+    assert.isTrue(result._tag === "Success" && result.success.outcome === "activated")
+    assert.deepStrictEqual(seen, ["screening", "activated"])
+    assert.deepStrictEqual(told, ["Unreachable", "Unavailable", "Unreachable"])
+    assert.strictEqual(pauses[2], 30_000)
+  })
+)
+
+it.effect("a server that stays away for longer than the patience ends it, and so does any other error at once", () =>
+  Effect.gen(function* () {
+    const gone = yield* follow([["screening"], away], { patience: 60_000 })
+    assert.isTrue(gone.result._tag === "Failure" && gone.result.failure instanceof Unreachable)
+    assert.isAtLeast(
+      gone.pauses.reduce((sum, pause) => sum + pause, 0),
+      60_000
+    )
+    const none = yield* follow([missing])
+    assert.isTrue(none.result._tag === "Failure" && none.result.failure instanceof NotFound)
+  })
+)
