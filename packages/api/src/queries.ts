@@ -7,7 +7,8 @@ const Digits = (minimum: number, maximum: number) =>
     Schema.decodeTo(Schema.Int.check(Schema.isBetween({ minimum, maximum })), SchemaTransformation.transform({ decode: Number, encode: String }))
   )
 
-const Text = (maximum: number) => Schema.String.check(Schema.isBetweenLength(1, maximum))
+/** Counted in code points, as JSON Schema counts. */
+const Text = (maximum: number) => Schema.String.check(Schema.isBetweenCodePoints(1, maximum))
 
 const page = {
   /** `next_cursor` of the page before; the other filters must be unchanged. */
