@@ -1,51 +1,148 @@
 import { PgClient } from "@effect/sql-pg"
-import type { OrgId, UserId } from "@seatrial/domain"
-import { Clock, Config, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Ids, OrgId, UserId } from "@seatrial/domain"
+import { Clock, Config, Context, Effect, Layer, Option, Redacted, Result, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
-import { EncryptionKey, seal, unseal } from "./sealing.ts"
+import { writeAudit } from "./audit.ts"
+import { IsoFromDate } from "./columns.ts"
+import { EncryptionKeys, headerOf, seal, unseal } from "./sealing.ts"
 
-/** Hub tokens of users, encrypted at rest (AES-256-GCM) with the key of `SEATRIAL_ENCRYPTION_KEY`. */
+const ConnectionRow = Schema.Struct({
+  userId: UserId,
+  email: Schema.String,
+  createdAt: IsoFromDate,
+  /** When the token was last set. */
+  updatedAt: IsoFromDate,
+  /** Whether the current encryption key sealed it. */
+  currentKey: Schema.Boolean
+})
+export type HubConnection = typeof ConnectionRow.Type
+
+const SealedRow = Schema.Struct({ orgId: OrgId, userId: UserId, sealed: Schema.Uint8Array })
+
+const batchSize = 100
+
+/**
+ * Hub tokens of users, encrypted at rest (AES-256-GCM) with the first key of `SEATRIAL_ENCRYPTION_KEY`; the keys after it still open what they sealed. Changes
+ * write their audit events, as `updated` of the membership that the token belongs to.
+ */
 export class HubConnections extends Context.Service<
   HubConnections,
   {
     readonly set: (orgId: OrgId, userId: UserId, token: Redacted.Redacted<string>) => Effect.Effect<void>
     readonly find: (orgId: OrgId, userId: UserId) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
-    readonly remove: (orgId: OrgId, userId: UserId) => Effect.Effect<void>
+    /** All of an organisation's, without their tokens. */
+    readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<HubConnection>>
+    /** Whether there was one. */
+    readonly remove: (orgId: OrgId, userId: UserId) => Effect.Effect<boolean>
+    /**
+     * Seals every token that another key sealed anew with the current one, in batches of a transaction each: broken off, it goes on where it was. `unreadable` are
+     * those that no configured key opens; they stay as they are.
+     */
+    readonly rotateKey: Effect.Effect<{ readonly resealed: number; readonly unreadable: number }>
   }
 >()("seatrial/HubConnections") {
   static readonly layerSql = Layer.effect(
     HubConnections,
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
-      const key = yield* Config.schema(Schema.Redacted(EncryptionKey), "SEATRIAL_ENCRYPTION_KEY")
+      const ids = yield* Ids
+      const configured = yield* Config.schema(Schema.Redacted(EncryptionKeys), "SEATRIAL_ENCRYPTION_KEY")
+      const keys = Redacted.value(configured)
+      const header = headerOf(keys[0])
       const ownerOf = (orgId: string, userId: string) => `${orgId}/${userId}`
 
       const find = SqlSchema.findOneOption({
         Request: Schema.Struct({ orgId: Schema.String, userId: Schema.String }),
-        Result: Schema.Struct({ sealed: Schema.Uint8Array }),
-        execute: ({ orgId, userId }) => sql`SELECT sealed_token AS sealed FROM hub_connections WHERE org_id = ${orgId} AND user_id = ${userId}`
+        Result: Schema.Struct({ sealed: Schema.Uint8Array, updatedAt: IsoFromDate }),
+        execute: ({ orgId, userId }) =>
+          sql`SELECT sealed_token AS sealed, updated_at AS "updatedAt" FROM hub_connections WHERE org_id = ${orgId} AND user_id = ${userId}`
       })
+      const list = SqlSchema.findAll({
+        Request: Schema.String,
+        Result: ConnectionRow,
+        execute: (orgId) => sql`
+          SELECT h.user_id AS "userId", u.email, h.created_at AS "createdAt", h.updated_at AS "updatedAt",
+            substring(h.sealed_token FOR ${header.length}) = ${header} AS "currentKey"
+          FROM hub_connections h JOIN users u ON u.id = h.user_id WHERE h.org_id = ${orgId} ORDER BY u.email`
+      })
+      const lockOthers = SqlSchema.findAll({
+        Request: Schema.Struct({ orgId: Schema.String, userId: Schema.String }),
+        Result: SealedRow,
+        execute: (after) => sql`
+          SELECT org_id AS "orgId", user_id AS "userId", sealed_token AS sealed FROM hub_connections
+          WHERE (org_id, user_id) > (${after.orgId}, ${after.userId}) AND substring(sealed_token FOR ${header.length}) <> ${header}
+          ORDER BY org_id, user_id LIMIT ${batchSize} FOR UPDATE`
+      })
+
+      const resealBatch = Effect.fnUntraced(function* (after: { readonly orgId: string; readonly userId: string }) {
+        const rows = yield* lockOthers(after)
+        let unreadable = 0
+        for (const { orgId, sealed, userId } of rows) {
+          const owner = ownerOf(orgId, userId)
+          const text = Result.try(() => unseal(keys, sealed, owner))
+          if (Result.isFailure(text)) unreadable++
+          else yield* sql`UPDATE hub_connections SET sealed_token = ${seal(keys, text.success, owner)} WHERE org_id = ${orgId} AND user_id = ${userId}`
+        }
+        return { last: rows.at(-1), resealed: rows.length - unreadable, unreadable }
+      }, sql.withTransaction)
+
+      const audit = (orgId: OrgId, userId: UserId, before: string | null, after: string | null, at: number) =>
+        writeAudit(sql, ids, {
+          orgId,
+          actorKind: "admin",
+          resourceType: "membership",
+          resourceId: userId,
+          action: "updated",
+          before: { hub_token_set_at: before },
+          after: { hub_token_set_at: after },
+          at
+        })
 
       return HubConnections.of({
         set: Effect.fn("HubConnections.set")(function* (orgId, userId, token) {
-          const at = new Date(yield* Clock.currentTimeMillis)
-          const sealed = seal(Redacted.value(key), Redacted.value(token), ownerOf(orgId, userId))
-          yield* Effect.orDie(sql`
-            INSERT INTO hub_connections (org_id, user_id, sealed_token, created_at, updated_at) VALUES (${orgId}, ${userId}, ${sealed}, ${at}, ${at})
-            ON CONFLICT (org_id, user_id) DO UPDATE SET sealed_token = excluded.sealed_token, updated_at = excluded.updated_at`)
+          const at = yield* Clock.currentTimeMillis
+          const now = new Date(at)
+          const sealed = seal(keys, Redacted.value(token), ownerOf(orgId, userId))
+          yield* Effect.gen(function* () {
+            yield* sql`SELECT 1 FROM memberships WHERE org_id = ${orgId} AND user_id = ${userId} FOR NO KEY UPDATE`
+            const before = yield* find({ orgId, userId })
+            yield* sql`
+              INSERT INTO hub_connections (org_id, user_id, sealed_token, created_at, updated_at) VALUES (${orgId}, ${userId}, ${sealed}, ${now}, ${now})
+              ON CONFLICT (org_id, user_id) DO UPDATE SET sealed_token = excluded.sealed_token, updated_at = excluded.updated_at`
+            yield* audit(orgId, userId, Option.getOrNull(Option.map(before, ({ updatedAt }) => updatedAt)), now.toISOString(), at)
+          }).pipe(sql.withTransaction, Effect.orDie)
         }),
         find: Effect.fn("HubConnections.find")((orgId, userId) =>
           find({ orgId, userId }).pipe(
             Effect.map(
               (found): Option.Option<Redacted.Redacted<string>> =>
-                Option.map(found, ({ sealed }) => Redacted.make(unseal(Redacted.value(key), sealed, ownerOf(orgId, userId))))
+                Option.map(found, ({ sealed }) => Redacted.make(unseal(keys, sealed, ownerOf(orgId, userId))))
             ),
             Effect.orDie
           )
         ),
-        remove: Effect.fn("HubConnections.remove")((orgId, userId) =>
-          Effect.orDie(Effect.asVoid(sql`DELETE FROM hub_connections WHERE org_id = ${orgId} AND user_id = ${userId}`))
-        )
+        list: Effect.fn("HubConnections.list")((orgId) => Effect.orDie(list(orgId))),
+        remove: Effect.fn("HubConnections.remove")(function* (orgId, userId) {
+          const at = yield* Clock.currentTimeMillis
+          return yield* Effect.gen(function* () {
+            yield* sql`SELECT 1 FROM memberships WHERE org_id = ${orgId} AND user_id = ${userId} FOR NO KEY UPDATE`
+            const before = yield* find({ orgId, userId })
+            if (Option.isNone(before)) return false
+            yield* sql`DELETE FROM hub_connections WHERE org_id = ${orgId} AND user_id = ${userId}`
+            yield* audit(orgId, userId, before.value.updatedAt, null, at)
+            return true
+          }).pipe(sql.withTransaction, Effect.orDie)
+        }),
+        rotateKey: Effect.gen(function* () {
+          let total = { resealed: 0, unreadable: 0 }
+          let after: { readonly orgId: string; readonly userId: string } | undefined = { orgId: "", userId: "" }
+          while (after !== undefined) {
+            const batch: Effect.Success<ReturnType<typeof resealBatch>> = yield* resealBatch(after)
+            total = { resealed: total.resealed + batch.resealed, unreadable: total.unreadable + batch.unreadable }
+            after = batch.last
+          }
+          return total
+        }).pipe(Effect.orDie, Effect.withSpan("HubConnections.rotateKey"))
       })
     })
   )

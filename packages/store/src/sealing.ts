@@ -1,31 +1,66 @@
-import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
-import { Schema } from "effect"
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto"
+import { Schema, SchemaGetter } from "effect"
 
 /** The 32 bytes that seal tokens, as base64. */
-export const EncryptionKey = Schema.Uint8ArrayFromBase64.check(
+const EncryptionKey = Schema.Uint8ArrayFromBase64.check(
   Schema.makeFilter((bytes) => bytes.length === 32, { message: "Expected 32 bytes in base64, as `openssl rand -base64 32` makes them" })
 )
 
-/** Which key sealed a value: the first byte of it, so that a later key can stand beside this one. */
-const keyId = 1
+/** The current key, then earlier ones that still open what they sealed; separated by commas. */
+export const EncryptionKeys = Schema.String.pipe(
+  Schema.decodeTo(Schema.Array(Schema.String), {
+    decode: SchemaGetter.transform((text: string) => text.split(",").map((part) => part.trim())),
+    encode: SchemaGetter.transform((parts: ReadonlyArray<string>) => parts.join(","))
+  }),
+  Schema.decodeTo(Schema.NonEmptyArray(EncryptionKey))
+)
+export type EncryptionKeys = typeof EncryptionKeys.Type
+
+/** The form of a sealed value, its first byte. The first form named no key; values of it are read with each key that is configured. */
+const unnamed = 1
+const named = 2
+const keyIdBytes = 8
 const nonceBytes = 12
 const tagBytes = 16
 
-/** AES-256-GCM of a text, bound to its `owner`: key id, random nonce, tag, ciphertext. */
-export const seal = (key: Uint8Array, text: string, owner: string): Uint8Array => {
+const keyId = (key: Uint8Array): Uint8Array => createHash("sha256").update("seatrial.encryption-key\0").update(key).digest().subarray(0, keyIdBytes)
+
+/** What a value begins with that this key sealed: its form and the key's id, which is derived from the key and tells nothing of it. */
+export const headerOf = (key: Uint8Array): Uint8Array => Buffer.concat([Uint8Array.of(named), keyId(key)])
+
+/** AES-256-GCM of a text under the current key, bound to its `owner`: header, random nonce, tag, ciphertext. */
+export const seal = ([key]: EncryptionKeys, text: string, owner: string): Uint8Array => {
   const nonce = randomBytes(nonceBytes)
+  const header = headerOf(key)
   const cipher = createCipheriv("aes-256-gcm", key, nonce)
-  cipher.setAAD(Buffer.from(owner))
+  cipher.setAAD(Buffer.concat([header, Buffer.from(owner)]))
   const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()])
-  return Buffer.concat([Uint8Array.of(keyId), nonce, cipher.getAuthTag(), sealed])
+  return Buffer.concat([header, nonce, cipher.getAuthTag(), sealed])
 }
 
-/** The text of a sealed value. Throws where it was sealed with another key or for another owner, or was changed. */
-export const unseal = (key: Uint8Array, sealed: Uint8Array, owner: string): string => {
-  if (sealed[0] !== keyId) throw new Error(`The value was sealed with the key ${sealed[0]}, which is not configured`)
-  const start = 1 + nonceBytes
-  const decipher = createDecipheriv("aes-256-gcm", key, sealed.subarray(1, start), { authTagLength: tagBytes })
-  decipher.setAAD(Buffer.from(owner))
-  decipher.setAuthTag(sealed.subarray(start, start + tagBytes))
-  return Buffer.concat([decipher.update(sealed.subarray(start + tagBytes)), decipher.final()]).toString("utf8")
+const open = (key: Uint8Array, sealed: Uint8Array, start: number, aad: Uint8Array): string => {
+  const body = start + nonceBytes
+  const decipher = createDecipheriv("aes-256-gcm", key, sealed.subarray(start, body), { authTagLength: tagBytes })
+  decipher.setAAD(aad)
+  decipher.setAuthTag(sealed.subarray(body, body + tagBytes))
+  return Buffer.concat([decipher.update(sealed.subarray(body + tagBytes)), decipher.final()]).toString("utf8")
+}
+
+const notOpened = "The value was sealed with a key that SEATRIAL_ENCRYPTION_KEY does not have, or for another owner, or it was changed"
+
+/** The text of a sealed value. Throws where none of the keys sealed it, where it was sealed for another owner, or was changed. */
+export const unseal = (keys: EncryptionKeys, sealed: Uint8Array, owner: string): string => {
+  if (sealed[0] === named) {
+    const header = sealed.subarray(0, 1 + keyIdBytes)
+    const key = keys.find((known) => Buffer.compare(headerOf(known), header) === 0)
+    if (key === undefined) throw new Error(notOpened)
+    return open(key, sealed, header.length, Buffer.concat([header, Buffer.from(owner)]))
+  }
+  if (sealed[0] !== unnamed) throw new Error(notOpened)
+  for (const key of keys) {
+    try {
+      return open(key, sealed, 1, Buffer.from(owner))
+    } catch {}
+  }
+  throw new Error(notOpened)
 }

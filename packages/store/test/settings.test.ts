@@ -1,3 +1,4 @@
+import { createCipheriv } from "node:crypto"
 import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
 import type { HostClass } from "@seatrial/domain"
@@ -65,17 +66,35 @@ layer(layerStore, { excludeTestServices: true })("HubConnections", (it) => {
 
 describe("sealing", () => {
   const key = Buffer.from(encryptionKey, "base64")
+  const other = Buffer.alloc(32, 8)
+
+  /** As the first form of sealed values was: a 1, nonce, tag, ciphertext, with the owner as additional data. */
+  const sealAsBefore = (text: string, owner: string) => {
+    const cipher = createCipheriv("aes-256-gcm", key, Buffer.alloc(12, 3))
+    cipher.setAAD(Buffer.from(owner))
+    const sealed = Buffer.concat([cipher.update(text, "utf8"), cipher.final()])
+    return Buffer.concat([Uint8Array.of(1), Buffer.alloc(12, 3), cipher.getAuthTag(), sealed])
+  }
 
   it("seals the same text differently each time, and any changed byte is noticed", () => {
-    const sealed = seal(key, "token", "org/user")
-    assert.notDeepEqual(sealed, seal(key, "token", "org/user"))
-    assert.strictEqual(unseal(key, sealed, "org/user"), "token")
+    const sealed = seal([key], "token", "org/user")
+    assert.notDeepEqual(sealed, seal([key], "token", "org/user"))
+    assert.strictEqual(unseal([key], sealed, "org/user"), "token")
     for (let index = 0; index < sealed.length; index++) {
       const tampered = Uint8Array.from(sealed, (byte, at) => (at === index ? byte ^ 1 : byte))
-      assert.throws(() => unseal(key, tampered, "org/user"))
+      assert.throws(() => unseal([key], tampered, "org/user"))
     }
-    assert.throws(() => unseal(key, sealed.subarray(0, 20), "org/user"))
-    assert.throws(() => unseal(Buffer.alloc(32, 8), sealed, "org/user"))
+    assert.throws(() => unseal([key], sealed.subarray(0, 20), "org/user"))
+    assert.throws(() => unseal([other], sealed, "org/user"))
+  })
+
+  it("opens with an earlier key too, and what named no key with any of them", () => {
+    const sealed = seal([key], "token", "org/user")
+    assert.strictEqual(unseal([other, key], sealed, "org/user"), "token")
+    assert.strictEqual(unseal([other, key], sealAsBefore("token", "org/user"), "org/user"), "token")
+    assert.throws(() => unseal([other], sealAsBefore("token", "org/user"), "org/user"))
+    assert.throws(() => unseal([key], sealAsBefore("token", "org/user"), "org/other"))
+    assert.isFalse(Buffer.from(sealed).includes(key))
   })
 
   it.effect("a key of another length is refused at the start", () =>
