@@ -1,0 +1,81 @@
+import { Arbitrary, Schema } from "effect"
+
+const below = (count: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: count - 1 }))
+
+/** Whose key a step uses: `writer` lacks `models:write`, `reader` lacks `deployments:write`, `stranger` belongs to another organisation. */
+export type Who = "owner" | "writer" | "reader" | "stranger"
+const shares: ReadonlyArray<Who> = ["owner", "owner", "owner", "owner", "owner", "owner", "writer", "writer", "reader", "stranger", "stranger"]
+/** Whom a drawn number stands for. */
+export const whose = (share: number): Who => shares[share] ?? "owner"
+const Share = below(shares.length)
+
+const common = { who: Share, server: below(2), key: below(6), serving: below(3), ref: below(3), serve: Schema.Boolean, spelling: below(4) }
+
+const Create = Schema.Struct({ _tag: Schema.tag("Create"), ...common, repo: below(2), name: below(4) })
+const Redeploy = Schema.Struct({ _tag: Schema.tag("Redeploy"), ...common, of: below(40) })
+/** An earlier create again, spelled otherwise or by another key; with `changed`, its input is another. */
+const Again = Schema.Struct({ _tag: Schema.tag("Again"), who: Share, server: below(2), of: below(40), spelling: below(4), changed: Schema.Boolean })
+const Cancel = Schema.Struct({ _tag: Schema.tag("Cancel"), who: Share, server: below(2), of: below(40), bare: Schema.Boolean })
+const Fail = Schema.Struct({ _tag: Schema.tag("Fail"), of: below(40) })
+/** One forward step of the operator. */
+const Advance = Schema.Struct({ _tag: Schema.tag("Advance"), of: below(40), by: below(4) })
+/** The operator takes a run up to `activating`. */
+const Prepare = Schema.Struct({ _tag: Schema.tag("Prepare"), of: below(40) })
+const Activate = Schema.Struct({ _tag: Schema.tag("Activate"), of: below(40) })
+const DeleteModel = Schema.Struct({ _tag: Schema.tag("DeleteModel"), of: below(40) })
+
+/** What may be done at the same moment as others. */
+const Single = Schema.Union([Create, Redeploy, Again, Cancel, Fail, Advance, Activate, DeleteModel])
+export type Single = typeof Single.Type | typeof Prepare.Type
+
+/** Singles sent at once over both servers; `together` aims all of them at the same run, model or key. */
+export interface Burst {
+  readonly _tag: "Burst"
+  readonly together: boolean
+  readonly singles: ReadonlyArray<Single>
+}
+
+const Administer = Schema.Union([
+  Schema.Struct({ _tag: Schema.tag("Revoke"), who: Schema.Literals(["owner", "writer", "reader"]) }),
+  Schema.Struct({ _tag: Schema.tag("SetStatus"), status: Schema.Literals(["suspended", "active"]) }),
+  Schema.Struct({ _tag: Schema.tag("Purchase") })
+])
+export type Administer = typeof Administer.Type
+
+export type Command = Single | Burst | Administer
+
+const weighted = <A>(choices: ReadonlyArray<readonly [weight: number, of: Arbitrary.Arbitrary<A>]>): Arbitrary.Arbitrary<A> => {
+  const drawn = choices.flatMap(([weight, of]) => Array.from({ length: weight }, () => of))
+  return Arbitrary.flatMap(Arbitrary.schema(below(drawn.length)), (index) => {
+    const share = drawn[index]
+    if (share === undefined) throw new RangeError("no such share")
+    return share
+  })
+}
+
+const single = weighted<Single>([
+  [7, Arbitrary.schema(Create)],
+  [4, Arbitrary.schema(Redeploy)],
+  [5, Arbitrary.schema(Again)],
+  [5, Arbitrary.schema(Cancel)],
+  [2, Arbitrary.schema(Fail)],
+  [3, Arbitrary.schema(Advance)],
+  [2, Arbitrary.schema(Activate)],
+  [1, Arbitrary.schema(DeleteModel)]
+])
+const burst = Arbitrary.map(
+  Arbitrary.all({ together: Arbitrary.schema(Schema.Boolean), singles: Arbitrary.array(single, { minLength: 2, maxLength: 4 }) }),
+  (of): Burst => ({ _tag: "Burst", ...of })
+)
+
+/** A random sequence of so many steps. */
+export const commands = (length: number): Arbitrary.Arbitrary<ReadonlyArray<Command>> =>
+  Arbitrary.array(
+    weighted<Command>([
+      [26, single],
+      [3, Arbitrary.schema(Prepare)],
+      [8, burst],
+      [2, Arbitrary.schema(Administer)]
+    ]),
+    { minLength: length, maxLength: length }
+  )

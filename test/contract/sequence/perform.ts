@@ -1,0 +1,168 @@
+import { PgClient } from "@effect/sql-pg"
+import { type DeploymentId, Phase, workingPhases } from "@seatrial/domain"
+import { Runs } from "@seatrial/store"
+import { Clock, Effect, Schema } from "effect"
+import type { Stage } from "../Stage.ts"
+import { type Single, whose } from "./Command.ts"
+import { type Action, isOver, type OrgName, orgOf, phaseOf } from "./ContractModel.ts"
+import { type Actual, exchange, type Play } from "./Play.ts"
+import { meaningOf, spell, type Wanted } from "./spelling.ts"
+
+/** A step of this play: what the model knows it as, what it is told as, and its doing. */
+export interface Deed {
+  readonly action: Action
+  readonly told: string
+  readonly run: Effect.Effect<Actual, never, PgClient.PgClient | Runs | Stage>
+}
+
+const names = [null, "alpha", "beta", "tiny-chat"]
+const repos = ["seatrial/tiny-chat", "Another/Tiny-Chat"]
+const refs = [null, "main", "v1"]
+const servings: ReadonlyArray<Wanted["serving"]> = [
+  {},
+  { max_context: 1024 },
+  { hold_seconds: 60, kv_cache_dtype: "auto", yarn: { original_context: 512, factor: 2 } }
+]
+/** Serving that no create asks for at first. */
+const changedServing: Wanted["serving"] = { max_context: 2048 }
+
+/** Ids in the right form that nobody was ever given. */
+const neverRun = "dep_01890000000000000000000000"
+const neverModel = "mdl_01890000000000000000000000"
+
+const nth = <A>(all: Iterable<A>, index: number): A | undefined => {
+  const list = [...all]
+  return list[index % Math.max(1, list.length)]
+}
+const isPhase = Schema.is(Phase)
+
+const changedBy = (run: Effect.Effect<boolean, never, PgClient.PgClient | Runs>): Deed["run"] =>
+  Effect.map(run, (changed): Actual => ({ _tag: "Changed", changed }))
+
+const create = (
+  play: Play,
+  { server, spelling, who: share }: { readonly server: number; readonly spelling: number; readonly who: number },
+  key: string,
+  wanted: Wanted
+): Deed => {
+  const { target } = wanted
+  const who = whose(share)
+  const body = spell(wanted, spelling)
+  if (!play.asked.some((earlier) => earlier.key === key)) play.asked.push({ key, wanted })
+  return {
+    action: {
+      _tag: "Create",
+      who,
+      key,
+      input: {
+        meaning: meaningOf(wanted),
+        serve: wanted.serve,
+        target: target._tag === "Redeploy" ? { model: target.model } : { slug: slugOf(target), repo: target.repo }
+      }
+    },
+    told: `${who}@${server} creates ${key}: ${meaningOf(wanted)}, spelled ${spelling}`,
+    run: exchange(server, { method: "POST", path: "/v1/deployments", key: play.keys[who].secret, headers: { "idempotency-key": key }, body })
+  }
+}
+
+const slugOf = ({ name, repo }: { readonly name: string | null; readonly repo: string }): string => name ?? repo.slice(repo.indexOf("/") + 1).toLowerCase()
+
+/** The run that an operator's step is about, in the phase that the first possible state has it in. */
+const runFor = (play: Play, of: number) => {
+  const found = nth(play.names.runs, of)
+  const run = found === undefined ? undefined : play.states[0]?.runs[found[0]]
+  if (found === undefined || run === undefined) return null
+  const from = phaseOf(run)
+  return isPhase(from) ? { name: found[0], id: found[1], run, from, orgId: play.tenants[run.org].orgId } : null
+}
+
+const enter = (play: Play, of: number, next: (from: Phase) => Phase | undefined): Deed | null => {
+  const found = runFor(play, of)
+  if (found === null) return null
+  const { from, id, name, orgId, run } = found
+  const to = next(from)
+  if (to === undefined || isOver(run)) return null
+  const failure = to === "failed" ? { failure: { code: "engine_failed", text: "It ended." } } : {}
+  return {
+    action: { _tag: "Enter", run: name, from, to, failure: to === "failed" ? "engine_failed: It ended." : null },
+    told: `the operator takes ${name} from ${from} to ${to}`,
+    run: changedBy(Effect.flatMap(Runs, (runs) => runs.enter({ id, orgId, from, to, reason: "Test", ...failure })))
+  }
+}
+
+const order: ReadonlyArray<Phase> = workingPhases
+const last = order.indexOf("benchmarking")
+
+const advance = (by: number) => (from: Phase) => {
+  const start = order.indexOf(from)
+  return start < 0 || start >= last ? undefined : order[Math.min(last, start + 1 + by)]
+}
+
+const deleteModel = (id: string, orgId: string) =>
+  Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    const at = new Date(yield* Clock.currentTimeMillis)
+    const rows = yield* sql`UPDATE models SET deleted_at = ${at}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND deleted_at IS NULL RETURNING 1`
+    return rows.length > 0
+  }).pipe(Effect.orDie)
+
+/** A command as a step of this play; null where there is nothing yet that it could be about. */
+export const deedOf = (play: Play, command: Exclude<Single, { readonly _tag: "Prepare" }>): Deed | null => {
+  switch (command._tag) {
+    case "Create":
+    case "Redeploy": {
+      const settings = { ref: refs[command.ref] ?? null, serving: servings[command.serving] ?? {}, serve: command.serve }
+      const key = `k${command.key}`
+      if (command._tag === "Create") {
+        return create(play, command, key, { target: { _tag: "New", repo: repos[command.repo] ?? "", name: names[command.name] ?? null }, ...settings })
+      }
+      // Every eleventh names a model that never was.
+      const [model, id] = (command.of % 11 === 0 ? undefined : nth(play.names.models, command.of)) ?? [null, neverModel]
+      return create(play, command, key, { target: { _tag: "Redeploy", model, id }, ...settings })
+    }
+    case "Again": {
+      const earlier = nth(play.asked, command.of)
+      if (earlier === undefined) return null
+      return create(play, command, earlier.key, command.changed ? { ...earlier.wanted, serving: changedServing } : earlier.wanted)
+    }
+    case "Cancel": {
+      const [run, id]: readonly [string | null, DeploymentId | string] = nth(play.names.runs, command.of) ?? [null, neverRun]
+      const who = whose(command.who)
+      return {
+        action: { _tag: "Cancel", who, run },
+        told: `${who}@${command.server} cancels ${run ?? "a run that never was"}`,
+        run: exchange(command.server, {
+          method: "POST",
+          path: `/v1/deployments/${id}/cancel`,
+          key: play.keys[who].secret,
+          ...(command.bare ? {} : { body: "{}" })
+        })
+      }
+    }
+    case "Fail":
+      return enter(play, command.of, () => "failed")
+    case "Advance":
+      return enter(play, command.of, advance(command.by))
+    case "Activate": {
+      const found = runFor(play, command.of)
+      if (found === null || found.from !== "activating") return null
+      const { from, id, name, orgId } = found
+      return {
+        action: { _tag: "Activate", run: name },
+        told: `the operator activates ${name}`,
+        run: changedBy(Effect.flatMap(Runs, (runs) => runs.activate({ id, orgId, from })))
+      }
+    }
+    case "DeleteModel": {
+      const found = nth(play.names.models, command.of)
+      if (found === undefined) return null
+      const [model, id] = found
+      const org: OrgName = play.states[0]?.models[model]?.org ?? orgOf("owner")
+      return {
+        action: { _tag: "DeleteModel", model },
+        told: `an administrator deletes the model ${model}`,
+        run: changedBy(deleteModel(id, play.tenants[org].orgId))
+      }
+    }
+  }
+}
