@@ -72,7 +72,8 @@ export class DeploymentsGroup extends HttpApiGroup.make("deployments")
     HttpApiEndpoint.post("cancel", "/v1/deployments/:id/cancel", {
       params: { id: Schema.String },
       query: NoQuery,
-      payload: [HttpApiSchema.NoContent, Empty],
+      // Empty first: clients made from the contract send the first that fits, and nothing is what a Void would take.
+      payload: [Empty, HttpApiSchema.NoContent],
       success: Cancelled,
       error: [...bodyErrors, NotFound, DeploymentFinished]
     }).annotateMerge(policy("write", ["deployments:write"]))
