@@ -1,12 +1,13 @@
 #!/usr/bin/env node
 import { NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Ids } from "@seatrial/domain"
-import { ApiKeys, Database, HubConnections, Organizations } from "@seatrial/store"
+import { ApiKeys, Billing, Database, HubConnections, Invitations, Members, Organizations } from "@seatrial/store"
 import { ConfigProvider, Effect, Layer, Logger, Option } from "effect"
 import { Command } from "effect/cli"
 import { ApiClient } from "./ApiClient.ts"
-import { adminCommand } from "./admin/admin.ts"
-import { CommandError, tellDefect, WrongUse } from "./CommandError.ts"
+import { makeAdminCommand } from "./admin/admin.ts"
+import { storeFailure } from "./admin/storeFailure.ts"
+import { tellDefect, WrongUse } from "./CommandError.ts"
 import { cancelCommand, deployCommand, previewCommand, statusCommand } from "./deployments.ts"
 import { fetchCommand } from "./fetch.ts"
 import { readLocalState } from "./localState.ts"
@@ -29,16 +30,15 @@ const layerLocalConfig = ConfigProvider.layerAdd(
 
 const layerApi = ApiClient.layer.pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
 
-const noStore = new CommandError({
-  message: "Postgres cannot be used: set DATABASE_URL (and SEATRIAL_ENCRYPTION_KEY for hub connections), or run this where `npm start` runs.",
-  exitCode: 2
-})
+const orSentence = Layer.catchCause((cause) => Layer.effectContext(Effect.fail(storeFailure(cause))))
 
-const layerStore = Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, HubConnections.layerSql).pipe(
-  Layer.provide([Database.layerMigrated, Ids.layer]),
+const layerStore = Layer.mergeAll(Organizations.layerSql, Members.layerSql, Invitations.layerSql, ApiKeys.layerSql, Billing.layerSql).pipe(
+  Layer.provideMerge([Database.layerMigrated, Ids.layer]),
   Layer.provide(layerLocalConfig),
-  Layer.catchCause(() => Layer.effectContext(Effect.fail(noStore)))
+  orSentence
 )
+
+const layerHubConnections = HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), orSentence)
 
 Command.make("seatrial").pipe(
   Command.withDescription("Seatrial serves open-weights models on Kubernetes GPUs; each model passes a trial before it carries traffic."),
@@ -47,7 +47,7 @@ Command.make("seatrial").pipe(
     deployCommand.pipe(Command.provide(layerApi)),
     statusCommand.pipe(Command.provide(layerApi)),
     cancelCommand.pipe(Command.provide(layerApi)),
-    adminCommand.pipe(Command.provide(layerStore)),
+    makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore)),
     serverCommand,
     operatorCommand,
     gatewayCommand,

@@ -29,8 +29,8 @@ export class Billing extends Context.Service<
   {
     /** Credits are money to spend but no purchase: alone they do not allow deployments. */
     readonly grantCredit: (input: { readonly orgId: OrgId; readonly micros: bigint; readonly note: string | null }) => Effect.Effect<void>
-    /** Purchases and credits, newest first, `limit` at most. */
-    readonly entries: (orgId: OrgId, limit: number) => Effect.Effect<ReadonlyArray<BillingEntry>>
+    /** Purchases or credits, newest first, `limit` at most. */
+    readonly entries: (orgId: OrgId, kind: BillingEntry["kind"], limit: number) => Effect.Effect<ReadonlyArray<BillingEntry>>
     /** Sums over all time; `spent` is the cost of the organisation's requests. Reads each of its receipts. */
     readonly balance: (orgId: OrgId) => Effect.Effect<typeof BalanceRow.Type>
     readonly limits: (orgId: OrgId) => Effect.Effect<BillingLimits>
@@ -48,14 +48,11 @@ export class Billing extends Context.Service<
         writeAudit(sql, ids, { orgId, actorKind: "admin", resourceType: "billing", resourceId: orgId, action, before, after, at })
 
       const entries = SqlSchema.findAll({
-        Request: Schema.Struct({ orgId: Schema.String, limit: Schema.Int }),
+        Request: Schema.Struct({ orgId: Schema.String, kind: EntryRow.fields.kind, limit: Schema.Int }),
         Result: EntryRow,
-        execute: ({ limit, orgId }) => sql`
-          SELECT kind, amount_micros AS "amountMicros", note, created_at AS "createdAt" FROM (
-            SELECT 'purchase' AS kind, amount_micros, reference AS note, created_at, id FROM purchases WHERE org_id = ${orgId}
-            UNION ALL
-            SELECT 'credit', amount_micros, note, created_at, id FROM credits WHERE org_id = ${orgId}
-          ) e ORDER BY created_at DESC, kind, id DESC LIMIT ${limit}`
+        execute: ({ kind, limit, orgId }) => sql`
+          SELECT ${kind}::text AS kind, amount_micros AS "amountMicros", ${sql.literal(kind === "purchase" ? "reference" : "note")} AS note, created_at AS "createdAt"
+          FROM ${sql.literal(kind === "purchase" ? "purchases" : "credits")} WHERE org_id = ${orgId} ORDER BY id DESC LIMIT ${limit}`
       })
       const balance = SqlSchema.findOne({
         Request: Schema.String,
@@ -85,7 +82,7 @@ export class Billing extends Context.Service<
             audit(orgId, "granted", null, { kind: "credit", amount_micros: micros.toString(), note }, at)
           ).pipe(sql.withTransaction, Effect.orDie)
         }),
-        entries: Effect.fn("Billing.entries")((orgId, limit) => Effect.orDie(entries({ orgId, limit }))),
+        entries: Effect.fn("Billing.entries")((orgId, kind, limit) => Effect.orDie(entries({ orgId, kind, limit }))),
         balance: Effect.fn("Billing.balance")((orgId) => Effect.orDie(balance(orgId))),
         limits: Effect.fn("Billing.limits")((orgId) => Effect.orDie(limits(orgId))),
         setGpuLimit: Effect.fn("Billing.setGpuLimit")(function* (orgId, gpuLimit) {

@@ -1,11 +1,30 @@
+import type { HubConnections } from "@seatrial/store"
+import type { Layer } from "effect"
 import { Command } from "effect/cli"
+import { creditsCommand } from "./credits.ts"
 import { hubConnectionsCommand } from "./hubConnections.ts"
+import { invitationsCommand } from "./invitations.ts"
 import { keysCommand } from "./keys.ts"
+import { billingCommand, limitsCommand } from "./limits.ts"
+import { membersCommand } from "./members.ts"
 import { orgsCommand } from "./orgs.ts"
 import { purchasesCommand } from "./purchases.ts"
 import { usersCommand } from "./users.ts"
 
-export const adminCommand = Command.make("admin").pipe(
-  Command.withDescription("Administration, straight in Postgres (DATABASE_URL, else the system started in this folder). Each change writes its audit event."),
-  Command.withSubcommands([orgsCommand, usersCommand, keysCommand, purchasesCommand, hubConnectionsCommand])
-)
+/** All of administration. Hub connections come apart: only they need the encryption key. */
+export const makeAdminCommand = <E, R>(layerHubConnections: Layer.Layer<HubConnections, E, R>) =>
+  Command.make("admin").pipe(
+    Command.withDescription("Administration, straight in Postgres (DATABASE_URL, else the system started in this folder). Each change writes its audit event."),
+    Command.withSubcommands([
+      orgsCommand,
+      usersCommand,
+      membersCommand,
+      invitationsCommand,
+      keysCommand,
+      purchasesCommand,
+      creditsCommand,
+      limitsCommand,
+      billingCommand,
+      hubConnectionsCommand.pipe(Command.provide(layerHubConnections))
+    ])
+  )

@@ -1,31 +1,81 @@
 import { HubConnections } from "@seatrial/store"
 import { Config, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { printRecord } from "../print.ts"
-import { emailFlag as email, orgFlag as org, organization, user } from "./organization.ts"
+import { CommandError } from "../CommandError.ts"
+import { printRecord, printRows } from "../print.ts"
+import { confirm, yesFlag as yes } from "./confirm.ts"
+import { emailFlag as email, jsonFlag as json, orgFlag as org, organization, user } from "./organization.ts"
 
 export const hubConnectionsCommand = Command.make("hub-connections").pipe(
-  Command.withDescription("Tokens that open private and gated repositories of the model hub."),
+  Command.withDescription(
+    "Tokens that open private and gated repositories of the model hub, encrypted at rest with SEATRIAL_ENCRYPTION_KEY. None is ever shown."
+  ),
   Command.withSubcommands([
     Command.make(
       "set",
-      { org, email, token: Flag.Redacted("token").pipe(Flag.withDescription("The hub's access token"), Flag.withFallbackConfig(Config.Redacted("HF_TOKEN"))) },
-      Effect.fn(function* ({ email, org, token }) {
+      {
+        org,
+        email,
+        token: Flag.Redacted("token").pipe(
+          Flag.withDescription("The hub's access token; better in the environment as HF_TOKEN"),
+          Flag.withFallbackConfig(Config.Redacted("HF_TOKEN"))
+        ),
+        json
+      },
+      Effect.fn(function* ({ email, json, org, token }) {
         const connections = yield* HubConnections
         const owner = yield* organization(org)
         yield* connections.set(owner.id, (yield* user(owner, email)).id, token)
-        yield* printRecord(false, { org, email, connected: true })
+        yield* printRecord(json, { org, email, connected: true })
       })
-    ).pipe(Command.withDescription("Stores a user's token, encrypted.")),
+    ).pipe(Command.withDescription("Stores a user's token, in place of the one before.")),
+    Command.make(
+      "list",
+      { org, json },
+      Effect.fn(function* ({ json, org }) {
+        const connections = yield* HubConnections
+        const { id } = yield* organization(org)
+        yield* printRows(
+          json,
+          (yield* connections.list(id)).map((row) => ({
+            user_id: row.userId,
+            email: row.email,
+            created_at: row.createdAt,
+            set_at: row.updatedAt,
+            current_encryption_key: row.currentKey
+          }))
+        )
+      })
+    ).pipe(Command.withDescription("Lists whose tokens an organization has.")),
     Command.make(
       "remove",
-      { org, email },
-      Effect.fn(function* ({ email, org }) {
+      { org, email, yes, json },
+      Effect.fn(function* ({ email, json, org, yes }) {
         const connections = yield* HubConnections
         const owner = yield* organization(org)
-        yield* connections.remove(owner.id, (yield* user(owner, email)).id)
-        yield* printRecord(false, { org, email, connected: false })
+        const { id } = yield* user(owner, email)
+        yield* confirm(yes, `The hub token of ${email} in ${org} is forgotten.`)
+        if (!(yield* connections.remove(owner.id, id))) return yield* new CommandError({ message: `${email} has no hub token in ${org}.` })
+        yield* printRecord(json, { org, email, connected: false })
       })
-    ).pipe(Command.withDescription("Forgets a user's token."))
+    ).pipe(Command.withDescription("Forgets a user's token.")),
+    Command.make(
+      "rotate-key",
+      { json },
+      Effect.fn(function* ({ json }) {
+        const connections = yield* HubConnections
+        const done = yield* connections.rotateKey
+        yield* printRecord(json, { ...done })
+        if (done.unreadable > 0) {
+          return yield* new CommandError({
+            message: `${done.unreadable} tokens were sealed with a key that SEATRIAL_ENCRYPTION_KEY does not have. Add that key to it, or let their users set them again.`
+          })
+        }
+      })
+    ).pipe(
+      Command.withDescription(
+        "Seals all tokens anew with the first key of SEATRIAL_ENCRYPTION_KEY, which may hold earlier ones after it, separated by commas. May be run again at any time."
+      )
+    )
   ])
 )

@@ -1,6 +1,6 @@
 import { type Organization, Organizations } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
-import { Flag } from "effect/cli"
+import { Argument, Flag } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
 
 export const orgFlag = Flag.String("org").pipe(Flag.withDescription("The organization's slug"))
@@ -25,3 +25,17 @@ export const user = Effect.fnUntraced(function* (org: Organization, email: strin
   if (Option.isNone(found)) return yield* new CommandError({ message: `${org.slug} has no user ${email}. \`seatrial admin users add\` adds one.` })
   return found.value
 })
+
+export const nameFlag = Flag.String("name").pipe(Flag.withDescription("Full name"), Flag.withSchema(Schema.NonEmptyString), Flag.optional)
+export const roleFlag = Flag.Literals("role", ["owner", "member"]).pipe(Flag.withDescription("Role in the organization"))
+
+export const limitFlag = Flag.Int("limit").pipe(
+  Flag.withDescription("Rows at most, 1 to 1000"),
+  Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000 }))),
+  Flag.withDefault(200)
+)
+
+export const microsArgument = Argument.String("micros").pipe(
+  Argument.withDescription("Micro-dollars: 1000000 is one US dollar"),
+  Argument.withSchema(Schema.String.check(Schema.isPattern(/^[1-9]\d{0,17}$/u)))
+)

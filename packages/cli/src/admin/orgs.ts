@@ -1,11 +1,22 @@
-import { Organizations } from "@seatrial/store"
+import { type Organization, Organizations } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
 import { printRecord, printRows } from "../print.ts"
-import { jsonFlag as json } from "./organization.ts"
+import { confirm, yesFlag as yes } from "./confirm.ts"
+import { jsonFlag as json, nameFlag, organization } from "./organization.ts"
 
 const Slug = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/u))
+const slug = Argument.String("slug").pipe(Argument.withDescription("The organization's slug"))
+
+const shown = (row: Organization) => ({ id: row.id, slug: row.slug, name: row.name, status: row.status, first_purchase: row.firstPurchase })
+
+const setStatus = Effect.fnUntraced(function* (slug: string, status: Organization["status"]) {
+  const organizations = yield* Organizations
+  const { id } = yield* organization(slug)
+  yield* organizations.setStatus(id, status)
+  return shown(yield* organization(slug))
+})
 
 export const orgsCommand = Command.make("orgs").pipe(
   Command.withDescription("Organizations."),
@@ -13,8 +24,11 @@ export const orgsCommand = Command.make("orgs").pipe(
     Command.make(
       "create",
       {
-        slug: Argument.String("slug").pipe(Argument.withDescription("Short name: lower-case letters, digits, hyphens"), Argument.withSchema(Slug)),
-        name: Flag.String("name").pipe(Flag.withDescription("Full name"), Flag.optional),
+        slug: Argument.String("slug").pipe(
+          Argument.withDescription("Short name, for ever part of its models' names: lower-case letters, digits, hyphens"),
+          Argument.withSchema(Slug)
+        ),
+        name: nameFlag,
         json
       },
       Effect.fn(function* ({ json, name, slug }) {
@@ -22,7 +36,7 @@ export const orgsCommand = Command.make("orgs").pipe(
         const made = yield* organizations
           .create({ slug, name: Option.getOrElse(name, () => slug) })
           .pipe(Effect.catchTag("NameTaken", () => new CommandError({ message: `There is an organization ${slug} already.` })))
-        yield* printRecord(json, { ...made })
+        yield* printRecord(json, shown(made))
       })
     ).pipe(Command.withDescription("Makes an organization.")),
     Command.make(
@@ -30,11 +44,41 @@ export const orgsCommand = Command.make("orgs").pipe(
       { json },
       Effect.fn(function* ({ json }) {
         const organizations = yield* Organizations
-        yield* printRows(
-          json,
-          (yield* organizations.list).map((row) => ({ ...row }))
-        )
+        yield* printRows(json, (yield* organizations.list).map(shown))
       })
-    ).pipe(Command.withDescription("Lists the organizations."))
+    ).pipe(Command.withDescription("Lists the organizations.")),
+    Command.make(
+      "show",
+      { slug, json },
+      Effect.fn(function* ({ json, slug }) {
+        yield* printRecord(json, shown(yield* organization(slug)))
+      })
+    ).pipe(Command.withDescription("Shows an organization.")),
+    Command.make(
+      "rename",
+      { slug, name: Argument.String("name").pipe(Argument.withDescription("The new full name"), Argument.withSchema(Schema.NonEmptyString)), json },
+      Effect.fn(function* ({ json, name, slug }) {
+        const organizations = yield* Organizations
+        const { id } = yield* organization(slug)
+        yield* organizations.rename(id, name)
+        yield* printRecord(json, shown(yield* organization(slug)))
+      })
+    ).pipe(Command.withDescription("Changes an organization's full name. The slug cannot be changed: callers know the organization's models by it.")),
+    Command.make(
+      "suspend",
+      { slug, yes, json },
+      Effect.fn(function* ({ json, slug, yes }) {
+        yield* organization(slug)
+        yield* confirm(yes, `All keys of ${slug} stop working until it is resumed.`)
+        yield* printRecord(json, yield* setStatus(slug, "suspended"))
+      })
+    ).pipe(Command.withDescription("Suspends an organization: its keys are answered with 401 on every server within a second.")),
+    Command.make(
+      "resume",
+      { slug, json },
+      Effect.fn(function* ({ json, slug }) {
+        yield* printRecord(json, yield* setStatus(slug, "active"))
+      })
+    ).pipe(Command.withDescription("Ends a suspension: the organization's keys work again."))
   ])
 )

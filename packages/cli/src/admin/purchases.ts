@@ -1,8 +1,17 @@
-import { Organizations } from "@seatrial/store"
-import { Effect, Schema } from "effect"
-import { Argument, Command } from "effect/cli"
-import { printRecord } from "../print.ts"
-import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
+import { Billing, type BillingEntry, Organizations } from "@seatrial/store"
+import { Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { CommandError } from "../CommandError.ts"
+import { printRecord, printRows } from "../print.ts"
+import { jsonFlag as json, limitFlag as limit, microsArgument as micros, orgFlag as org, organization } from "./organization.ts"
+
+/** As purchases and credits are listed. */
+export const shownEntry = ({ amountMicros, createdAt, kind, note }: BillingEntry) => ({
+  kind,
+  amount_micros: amountMicros.toString(),
+  note,
+  created_at: createdAt
+})
 
 export const purchasesCommand = Command.make("purchases").pipe(
   Command.withDescription("Purchases."),
@@ -11,18 +20,31 @@ export const purchasesCommand = Command.make("purchases").pipe(
       "record",
       {
         org,
-        micros: Argument.String("micros").pipe(
-          Argument.withDescription("Micro-dollars"),
-          Argument.withSchema(Schema.String.check(Schema.isPattern(/^\d{1,18}$/u)))
+        micros,
+        reference: Flag.String("reference").pipe(
+          Flag.withDescription("The invoice's number or the like; the same one is not recorded twice"),
+          Flag.withSchema(Schema.NonEmptyString),
+          Flag.optional
         ),
         json
       },
-      Effect.fn(function* ({ json, micros, org }) {
+      Effect.fn(function* ({ json, micros, org, reference }) {
         const organizations = yield* Organizations
         const { id: orgId } = yield* organization(org)
-        yield* organizations.recordPurchase({ orgId, micros: BigInt(micros) })
-        yield* printRecord(json, { org, micros })
+        const given = Option.isSome(reference) ? { reference: reference.value } : {}
+        const recorded = yield* organizations.recordPurchase({ orgId, micros: BigInt(micros), ...given })
+        if (!recorded) return yield* new CommandError({ message: `A purchase of ${org} with that reference was recorded before. Nothing was done.` })
+        yield* printRecord(json, { org, kind: "purchase", amount_micros: micros, reference: Option.getOrNull(reference) })
       })
-    ).pipe(Command.withDescription("Records a purchase; the first one allows deployments."))
+    ).pipe(Command.withDescription("Records a purchase; the first one allows deployments.")),
+    Command.make(
+      "list",
+      { org, limit, json },
+      Effect.fn(function* ({ json, limit, org }) {
+        const billing = yield* Billing
+        const { id } = yield* organization(org)
+        yield* printRows(json, (yield* billing.entries(id, "purchase", limit)).map(shownEntry))
+      })
+    ).pipe(Command.withDescription("Lists an organization's purchases, newest first."))
   ])
 )

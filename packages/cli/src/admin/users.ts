@@ -1,26 +1,23 @@
-import { Organizations } from "@seatrial/store"
-import { Effect, Option } from "effect"
+import { Members } from "@seatrial/store"
+import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { printRecord } from "../print.ts"
-import { emailFlag as email, jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
+import { printRows } from "../print.ts"
+import { jsonFlag as json, limitFlag as limit } from "./organization.ts"
 
 export const usersCommand = Command.make("users").pipe(
-  Command.withDescription("Users and their memberships."),
+  Command.withDescription("Users of all organizations. `seatrial admin members` adds them to one and removes them."),
   Command.withSubcommands([
     Command.make(
-      "add",
-      {
-        org,
-        email,
-        name: Flag.String("name").pipe(Flag.withDescription("Full name"), Flag.optional),
-        role: Flag.Literals("role", ["owner", "member"]).pipe(Flag.withDescription("Role in the organization"), Flag.withDefault("member")),
-        json
-      },
-      Effect.fn(function* ({ email, json, name, org, role }) {
-        const organizations = yield* Organizations
-        const { id: orgId } = yield* organization(org)
-        yield* printRecord(json, { ...(yield* organizations.addUser({ orgId, email, name: Option.getOrElse(name, () => email), role })) })
+      "list",
+      { search: Flag.String("search").pipe(Flag.withDescription("Part of the e-mail address or name"), Flag.withDefault("")), limit, json },
+      Effect.fn(function* ({ json, limit, search }) {
+        const members = yield* Members
+        const rows = yield* members.users(search, limit)
+        yield* printRows(
+          json,
+          rows.map(({ createdAt, email, id, name, organizations }) => ({ id, email, name, organizations, created_at: createdAt }))
+        )
       })
-    ).pipe(Command.withDescription("Adds a user to an organization."))
+    ).pipe(Command.withDescription("Lists users by e-mail address, with the organizations that they belong to."))
   ])
 )

@@ -1,0 +1,47 @@
+import { Billing } from "@seatrial/store"
+import { Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { printRecord, printRows } from "../print.ts"
+import { jsonFlag as json, limitFlag as limit, microsArgument as micros, orgFlag as org, organization } from "./organization.ts"
+import { shownEntry } from "./purchases.ts"
+
+export const creditsCommand = Command.make("credits").pipe(
+  Command.withDescription("Credits: money to spend that nobody paid for."),
+  Command.withSubcommands([
+    Command.make(
+      "grant",
+      { org, micros, note: Flag.String("note").pipe(Flag.withDescription("Why"), Flag.withSchema(Schema.NonEmptyString), Flag.optional), json },
+      Effect.fn(function* ({ json, micros, note, org }) {
+        const billing = yield* Billing
+        const { id: orgId } = yield* organization(org)
+        yield* billing.grantCredit({ orgId, micros: BigInt(micros), note: Option.getOrNull(note) })
+        yield* printRecord(json, { org, kind: "credit", amount_micros: micros, note: Option.getOrNull(note) })
+      })
+    ).pipe(Command.withDescription("Grants a credit. It is no purchase: alone it does not allow deployments.")),
+    Command.make(
+      "list",
+      { org, limit, json },
+      Effect.fn(function* ({ json, limit, org }) {
+        const billing = yield* Billing
+        const { id } = yield* organization(org)
+        yield* printRows(json, (yield* billing.entries(id, "credit", limit)).map(shownEntry))
+      })
+    ).pipe(Command.withDescription("Lists an organization's credits, newest first.")),
+    Command.make(
+      "balance",
+      { org, json },
+      Effect.fn(function* ({ json, org }) {
+        const billing = yield* Billing
+        const { id } = yield* organization(org)
+        const { credited, purchased, spent } = yield* billing.balance(id)
+        yield* printRecord(json, {
+          org,
+          purchased_micros: purchased.toString(),
+          credited_micros: credited.toString(),
+          spent_micros: spent.toString(),
+          balance_micros: (purchased + credited - spent).toString()
+        })
+      })
+    ).pipe(Command.withDescription("Adds up purchases and credits, less what the organization's requests cost."))
+  ])
+)
