@@ -29,13 +29,13 @@ const order = new Map<Phase, number>(workingPhases.map((phase, index) => [phase,
 
 /**
  * Whether a run may go from one phase to another: forward over phases with nothing to do, to `activated` only from the last two working steps
- * (`benchmarking` where nothing is to be served), to `failed` and `cancelled` from every unfinished phase, and back to `queued` while requeues are left.
+ * (`benchmarking` where nothing is to be served) and from `screening` (which finds that it was verified before, and nothing is to be served), to `failed` and `cancelled` from every unfinished phase, and back to `queued` while requeues are left.
  */
 export const canEnter = (from: Phase, to: Phase, requeues = 0): boolean => {
   const start = order.get(from)
   if (start === undefined) return false
   if (to === "failed" || to === "cancelled") return true
-  if (to === "activated") return from === "activating" || from === "benchmarking"
+  if (to === "activated") return from === "activating" || from === "benchmarking" || from === "screening"
   if (to === "queued" && (from === "provisioning" || from === "booting")) return requeues < maxRequeues
   return (order.get(to) ?? -1) > start
 }

@@ -39,6 +39,7 @@ describe("phases", () => {
     ["free GPUs skip both waits", "materializing", "provisioning", 0, true],
     ["nothing is activated before its benchmark", "measuring", "activated", 0, false],
     ["a candidate that is not served ends after its benchmark", "benchmarking", "activated", 0, true],
+    ["a candidate that was verified before ends where that is found", "screening", "activated", 0, true],
     ["a lost node sends a boot back to the queue", "booting", "queued", 2, true],
     ["the fourth loss does not", "booting", "queued", 3, false],
     ["a check is never repeated by going back", "benchmarking", "checking", 0, false],

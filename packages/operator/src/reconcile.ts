@@ -65,11 +65,16 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const { work } = decision
   const begun = work === null ? Effect.void : Effect.suspend(() => start(gathered, seen, work))
   yield* background.want(id, work, Effect.provideContext(begun, context))
-  if (isFinished(run.phase)) yield* Effect.forEach(pool.behind(id), look, { discard: true })
-  if (run.phase === "queued" && moves) yield* Effect.forEach(pool.queued(), look, { discard: true })
+  if (isFinished(run.phase)) yield* Effect.forEach(new Set([...pool.behind(id), ...pool.queued()]), look, { discard: true })
+  // A pod is told of to the run that it is named after; who reuses it, or has done with it, concerns the other.
+  if (run.engineRun === id) yield* Effect.forEach(run.reusedBy, look, { discard: true })
+  else if (isFinished(run.phase)) yield* look(run.engineRun)
+  // Also who waits for the organisation's limit may go on where a run ends that had no pod yet.
+  if ((run.phase === "queued" || run.phase === "waiting") && moves) yield* Effect.forEach(pool.queued(), look, { discard: true })
   if (moves && refused === null) return atOnce
 
-  if (gathered.resource !== null) {
+  const removes = decision.actions.some(({ _tag }) => _tag === "RemoveResource")
+  if (gathered.resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
     if (!(yield* mirror({ run, pod: seen.pod, resource: gathered.resource, message, now }))) return soon
   }

@@ -23,6 +23,7 @@ import { Clock, Context, Effect, Layer, Option, type Redacted, Schema, Stream } 
 import { SqlSchema } from "effect/sql"
 import { HubConnections } from "./HubConnections.ts"
 import { listen } from "./listen.ts"
+import { listReservations, type Reservation } from "./listReservations.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
 import { enterPhase } from "./runs/enter.ts"
@@ -72,10 +73,17 @@ export interface Run {
   /** The revision that the model serves now; null where it serves none. */
   readonly activeRevisionId: RevisionId | null
   readonly modelDeleted: boolean
+  readonly modelDisabled: boolean
+  /** The run whose engine the revision is served by: this one, or the earlier one whose verified revision it reuses. */
+  readonly engineRun: DeploymentId
+  /** Other runs of the same revision that are unfinished. */
+  readonly reusedBy: ReadonlyArray<DeploymentId>
+  /** GPUs that the organisation may hold at once; null for any number. */
+  readonly gpuLimit: number | null
   /** An older unfinished run of the same model, which goes first. */
   readonly olderRun: DeploymentId | null
   readonly endpoints: ReadonlyArray<PublishedEndpoint>
-  /** Requests under way on its revision; counted only where that gives its engine back (superseded, or of a deleted model), else 0. */
+  /** Requests under way on its revision; counted only where that gives its engine back (superseded, or of a deleted or disabled model), else 0. */
   readonly inFlight: number
   readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
 }
@@ -92,6 +100,8 @@ export class Runs extends Context.Service<
     readonly observe: (id: DeploymentId) => Effect.Effect<Option.Option<Run>>
     /** Runs that may need work: unfinished, those whose revision serves or has endpoints, and those that ended in the last day and were not released. */
     readonly live: Effect.Effect<ReadonlyArray<DeploymentId>>
+    /** GPUs that are set aside for organisations. */
+    readonly reservations: Effect.Effect<ReadonlyArray<Reservation>>
     /** Ids of runs as they change (created, cancelled, moved, endpoints reached); after a lost connection all live ones again. */
     readonly changes: Stream.Stream<DeploymentId>
     /** False where the run is no longer in `from`: somebody else was first. */
@@ -103,7 +113,10 @@ export class Runs extends Context.Service<
       readonly reason: string
       readonly failure?: Failure
     }) => Effect.Effect<boolean>
-    /** What screening found: makes the draft revision, once for a run. False where the run left `screening`. */
+    /**
+     * What screening found: makes the draft revision, once for a run, or takes the model's verified one where commit, engine version, card and settings are the same.
+     * False where the run left `screening`.
+     */
     readonly recordScreening: (input: {
       readonly id: DeploymentId
       readonly orgId: OrgId
@@ -144,7 +157,7 @@ export class Runs extends Context.Service<
         Result: IdRow,
         execute: (now) => sql`
           SELECT id FROM deployments WHERE ended_at IS NULL
-          UNION SELECT d.id FROM models m JOIN deployments d ON d.org_id = m.org_id AND d.revision_id = m.active_revision_id
+          UNION SELECT d.id FROM models m JOIN deployments d ON d.org_id = m.org_id AND d.revision_id = m.active_revision_id WHERE m.deleted_at IS NULL
           UNION SELECT deployment_id FROM endpoints
           UNION SELECT id FROM deployments WHERE ended_at IS NOT NULL AND released_at IS NULL AND ended_at > ${new Date(now - unreleasedMillis)}
           ORDER BY id`
@@ -176,6 +189,7 @@ export class Runs extends Context.Service<
         ping: Effect.orDie(Effect.asVoid(sql`SELECT 1`)),
         observe: observeRun(sql),
         live: live.pipe(Effect.withSpan("Runs.live")),
+        reservations: listReservations(sql).pipe(Effect.withSpan("Runs.reservations")),
         changes: listen(sql, "deployments").pipe(
           Stream.mapEffect(
             (event): Effect.Effect<ReadonlyArray<DeploymentId>> =>

@@ -7,7 +7,7 @@ import type { Action } from "../decide/Decision.ts"
 import type { Gathered } from "../gather/gather.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
-import { enginePodName, fetchJobName, hubSecretName } from "../resources/objectNames.ts"
+import { enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 import { customResource } from "./customResource.ts"
 import { enginePod } from "./engineObjects.ts"
 import { fetchJob, hubSecret } from "./fetchObjects.ts"
@@ -43,7 +43,7 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
   const runs = yield* Runs
   const { namespace } = settings
   const { podClass, run } = gathered
-  const { id, orgId, phase } = run
+  const { engineRun, id, orgId, phase } = run
   const weightsClaim = podClass?.weightsClaim ?? settings.weightsClaim
   let { resource } = gathered
 
@@ -56,6 +56,9 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
     switch (action._tag) {
       case "EnsureResource":
         resource = yield* kube.apply(ModelDeployment, customResource(run, namespace))
+        break
+      case "RemoveResource":
+        yield* removed(kube.remove(ModelDeployment, objectName(id), namespace))
         break
       case "EnsureFetch": {
         const input = { ...(yield* owned), settings, weightsClaim }
@@ -73,7 +76,7 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         if (revision === null) return yield* missing(run, "revision")
         const engine = engineFor(revision.settings.runtime)
         if (podClass === null || engine === undefined) return yield* missing(run, podClass === null ? "host class" : "engine")
-        yield* kube.apply(Pod, enginePod({ run, revision, podClass, engine, namespace, weightsClaim }))
+        yield* kube.apply(Pod, enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, namespace, weightsClaim }))
         break
       }
       case "KeepLog":
@@ -81,7 +84,7 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         break
       case "RemovePod":
         yield* removed(
-          kube.remove(Pod, enginePodName(id), namespace, {
+          kube.remove(Pod, enginePodName(engineRun), namespace, {
             ...(action.uid === null ? {} : { uid: action.uid }),
             ...(action.force ? { gracePeriodSeconds: 0 } : {})
           })

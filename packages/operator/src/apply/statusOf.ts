@@ -19,7 +19,7 @@ interface StatusInput {
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
 const conditions = ({ before, generation, message, now, pod, run }: StatusInput): ReadonlyArray<Condition> => {
-  const served = run.phase === "activated" && run.revision?.status === "active"
+  const served = run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled
   const ready = pod?.ready === true && !pod.deleting && pod.lost === null
   const condition = (type: string, holds: boolean, reason: string, text: string): Condition => {
     const status = holds ? "True" : "False"
@@ -29,7 +29,12 @@ const conditions = ({ before, generation, message, now, pod, run }: StatusInput)
   }
   const phase = capitalized(run.phase)
   return [
-    condition("Ready", served && ready, served ? (ready ? "Serving" : "EngineNotReady") : phase, message),
+    condition(
+      "Ready",
+      served && ready,
+      served ? (ready ? "Serving" : "EngineNotReady") : run.phase === "activated" && run.modelDisabled ? "Disabled" : phase,
+      message
+    ),
     condition("Activated", run.phase === "activated", phase, message),
     condition("Failed", run.phase === "failed", run.failure?.code ?? (isFinished(run.phase) ? phase : "InProgress"), message)
   ]
@@ -61,7 +66,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
   const { message, pod, run } = input
   const { revision } = run
   const { benchmark, measured } = revision ?? { benchmark: null, measured: null }
-  const served = run.phase === "activated" && revision?.status === "active"
+  const served = run.phase === "activated" && revision?.status === "active" && !run.modelDisabled
   return {
     phase: run.phase,
     message,

@@ -8,6 +8,8 @@ type None = Record<never, never>
 /** One write. Each can be repeated without harm. */
 export type Action = Data.TaggedEnum<{
   EnsureResource: None
+  /** The custom resource of a run whose model was deleted. */
+  RemoveResource: None
   EnsureFetch: None
   /** The download Job and the Secret with its token. */
   RemoveFetch: None

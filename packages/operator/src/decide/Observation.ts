@@ -71,12 +71,14 @@ export interface Observation {
   readonly pod: PodSeen | null
   /** End of the container's log; read only where a start failed. */
   readonly bootLog: string | null
-  /** Engines of this host class that would find GPUs now, this run's own pod not counted. */
+  /** Engines of this host class that would find GPUs now and are not set aside for others, this run's own pod not counted. */
   readonly freeSlots: number
-  /** Runs that wait for the same host class and go first. */
+  /** Runs that wait for the same of them and go first. */
   readonly ahead: number
+  /** GPUs that the organisation holds or has been let through to, this run's not counted; those of its older runs in `waiting` too. */
+  readonly organizationGpus: number
   readonly work: { readonly running: WorkKind | null; readonly ended: WorkEnded | null }
-  /** Since when nothing of it is published although its engine is still there; only of a revision that gives its engine back: superseded, or of a deleted model. */
+  /** Since when nothing of it is published although its engine is still there; only of a revision that gives its engine back: superseded, or of a deleted or disabled model. */
   readonly withdrawnAt: number | null
   /** Since when this operator has been driving the runs without a gap, Unix milliseconds. */
   readonly attendedSince: number

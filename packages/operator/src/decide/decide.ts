@@ -29,7 +29,7 @@ const isWorking = (phase: Phase) => workingPhases.some((working) => working === 
 
 /** A run that is at work or serves is shown in the cluster; the record of one that is over is not forced back on somebody who deleted it. */
 const wantsResource = ({ pod, run }: Observation): boolean =>
-  isWorking(run.phase) || (run.phase === "activated" && !run.modelDeleted && (run.revision?.status === "active" || pod !== null))
+  isWorking(run.phase) || (run.phase === "activated" && !run.modelDeleted && (run.revision?.status === "active" || (pod !== null && run.engineRun === run.id)))
 
 /** When the pod of a silent node counts as lost, Unix milliseconds; null where its node is well. */
 const lostAt = (seen: Observation): number | null => {

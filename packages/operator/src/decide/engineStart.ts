@@ -2,6 +2,7 @@ import { maxRequeues } from "@seatrial/domain"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
 import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
+import { reuses } from "./reuse.ts"
 
 const neverPullable = new Set(["InvalidImageName", "ErrImageNeverPull"])
 const isImageTrouble = (reason: string) =>
@@ -58,7 +59,7 @@ export const booting = (seen: Observation, now: number): Decision => {
   if (pod === null) return requeue(seen, "The engine's pod went away before it was ready.")
   if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
-  if (pod.ready) return enter("checking", "The engine is ready.")
+  if (pod.ready) return reuses(seen) ? enter("activating", "The engine is ready; its revision is verified.") : enter("checking", "The engine is ready.")
   if (pod.restarts >= bootRestarts && !endedWithItsNode(pod)) {
     if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", "The engine was killed for its use of host memory while it started.")
     const failure = engine?.bootFailure(seen.bootLog ?? "")

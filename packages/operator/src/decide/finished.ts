@@ -1,6 +1,7 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { candidateHold, drainLimit, drainLook, drainTime } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
+import { reuses } from "./reuse.ts"
 
 const withdraw = ({ run }: Observation) => (run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })])
 
@@ -39,7 +40,7 @@ const serving = (seen: Observation): Decision => {
   return act("Serves.", ...(current ? [] : [Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]))
 }
 
-/** A revision that was replaced, or whose model is gone: no new requests, time for those under way, then its GPUs are free. */
+/** A revision that was replaced, or whose model is gone or disabled: no new requests, time for those under way, then its GPUs are free. */
 const draining = (seen: Observation, now: number, message: string): Decision => {
   const removal = removePod(seen)
   if (removal.length === 0 || (seen.pod !== null && seen.pod.lost !== null)) return act(message, ...withdraw(seen), ...removal)
@@ -54,34 +55,55 @@ const draining = (seen: Observation, now: number, message: string): Decision => 
 const candidate = (seen: Observation, now: number): Decision => {
   const { run } = seen
   const held = run.revision?.settings.hold_seconds
+  const [by] = run.reusedBy
+  if (by !== undefined) return wait(`Verified. ${by} brings it to its traffic.`)
   const until = (run.endedAt ?? run.phaseSince) + (held === undefined ? candidateHold : held * 1_000)
   if (now < until && seen.pod !== null && seen.pod.lost === null) return wait("Verified. Its GPUs are held for a while.", until)
   return act("Verified. Its GPUs are free.", ...withdraw(seen), ...removePod(seen))
 }
 
+/** A run that reused an earlier run's revision has no engine of its own: whatever becomes of that is for the earlier run. */
+const reused = ({ run }: Observation): Decision => {
+  const message =
+    run.failure !== null
+      ? `${run.failure.code}: ${run.failure.text}`
+      : run.phase === "cancelled"
+        ? "Cancelled."
+        : "Activated with the revision of an earlier run."
+  const withdrawn = run.phase !== "activated" && run.revision?.status === "draft" && run.reusedBy.length === 0 && run.endpoints.length > 0
+  return act(message, ...(withdrawn ? [Action.Publish({ endpoints: [] })] : []))
+}
+
+/** Whether there is neither an engine of the run nor a download. */
+const isBare = (seen: Observation): boolean => seen.fetch._tag === "Absent" && (reuses(seen) || (seen.pod === null && seen.run.endpoints.length === 0))
+
 /** Whether nothing of the run is left in the cluster but its record, and that was not said yet. */
-const isGone = ({ fetch, pod, released, resource, run }: Observation): boolean =>
-  !released &&
-  pod === null &&
-  fetch._tag === "Absent" &&
-  run.endpoints.length === 0 &&
-  (run.phase !== "activated" || run.modelDeleted || run.revision?.status !== "active") &&
-  (resource === null || resource.mirroredPhase === run.phase)
+const isGone = (seen: Observation): boolean => {
+  const { released, resource, run } = seen
+  return (
+    !released &&
+    isBare(seen) &&
+    (run.phase !== "activated" || run.modelDeleted || run.revision?.status !== "active") &&
+    (resource === null || (resource.mirroredPhase === run.phase && !run.modelDeleted))
+  )
+}
+
+const rule = (seen: Observation, now: number): Decision => {
+  const { run } = seen
+  if (reuses(seen)) return reused(seen)
+  if (run.phase !== "activated") return ended(seen)
+  if (run.modelDeleted) return draining(seen, now, "The model was deleted.")
+  if (run.revision?.status === "superseded") return draining(seen, now, "Replaced by a newer revision.")
+  if (run.revision?.status !== "active") return candidate(seen, now)
+  return run.modelDisabled ? draining(seen, now, "The model is disabled; its weights stay.") : serving(seen)
+}
 
 /** A finished run never changes; what is left to do is about its engine. */
 export const finished = (seen: Observation, now: number): Decision => {
   const { run } = seen
-  const decision =
-    run.phase !== "activated"
-      ? ended(seen)
-      : run.modelDeleted
-        ? draining(seen, now, "The model was deleted.")
-        : run.revision?.status === "active"
-          ? serving(seen)
-          : run.revision?.status === "superseded"
-            ? draining(seen, now, "Replaced by a newer revision.")
-            : candidate(seen, now)
+  const decision = rule(seen, now)
   const stray = run.phase === "activated" && seen.fetch._tag !== "Absent" && seen.fetch._tag !== "Leaving" ? [Action.RemoveFetch()] : []
-  const actions = [...decision.actions, ...stray]
+  const shown = seen.resource !== null && run.modelDeleted && seen.resource.mirroredPhase === run.phase && isBare(seen)
+  const actions = [...decision.actions, ...stray, ...(shown ? [Action.RemoveResource()] : [])]
   return { ...decision, actions: actions.length === 0 && decision.lookAgainAt === null && isGone(seen) ? [Action.Release()] : actions }
 }

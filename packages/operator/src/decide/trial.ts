@@ -67,6 +67,8 @@ export const benchmarking = (seen: Observation, now: number): Decision => {
 /** Lets the gateways reach the engine, and only then gives it the model's traffic. What served so far is not touched. */
 export const activating = (seen: Observation, now: number): Decision => {
   const { pod, run } = seen
+  // Only a run that reuses what serves comes here with it; traffic and engine stay as they are.
+  if (run.revision?.status === "active") return act("Its revision serves already.", Action.Activate())
   const first = engineFirst(seen, now)
   if (first !== null || pod === null || pod.url === null) return first ?? wait("Waits for the engine's address.")
   const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)

@@ -1,18 +1,36 @@
 import type { DeploymentId, Phase } from "@seatrial/domain"
 import type { Node, Pod } from "@seatrial/kube"
-import type { Run } from "@seatrial/store"
+import type { Reservation, Run } from "@seatrial/store"
+import type { Observation } from "../decide/Observation.ts"
+import { share } from "../decide/share.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
-import { enginePodName, hostClassLabel } from "../resources/objectNames.ts"
+import { enginePodName, hostClassLabel, organizationLabel } from "../resources/objectNames.ts"
 
 /** What is remembered of a run that waits for GPUs, or was given some. */
 interface Note {
   readonly id: DeploymentId
+  /** The run whose pod is its engine. */
+  readonly engineRun: DeploymentId
+  readonly organization: string
   readonly hostClass: string
+  readonly gpus: number
   readonly createdAt: number
   /** `claimed`: let through, or serving; its pod is perhaps not seen, not yet or not any more. */
   readonly state: "waiting" | "queued" | "claimed"
   readonly olderRun: DeploymentId | null
 }
+
+/** What a run's place is found from. `classes`: all host classes, the run's own among them. */
+export interface PoolQuestion {
+  readonly run: Run
+  readonly podClass: PodClass | null
+  readonly classes: ReadonlyArray<PodClass>
+  readonly nodes: ReadonlyArray<Node>
+  readonly pods: ReadonlyArray<Pod>
+  readonly reservations: ReadonlyArray<Reservation>
+}
+
+export type PoolView = Pick<Observation, "freeSlots" | "ahead" | "organizationGpus">
 
 const quantity = (value: string | number | undefined): number => {
   const parsed = Number(value ?? 0)
@@ -64,15 +82,44 @@ const placed: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking
  */
 export const makePool = () => {
   const notes = new Map<DeploymentId, Note>()
-  const before = (one: Note, other: Note) => one.createdAt < other.createdAt || (one.createdAt === other.createdAt && one.id < other.id)
+  const before = (one: Pick<Note, "createdAt" | "id">, other: Pick<Note, "createdAt" | "id">) =>
+    one.createdAt < other.createdAt || (one.createdAt === other.createdAt && one.id < other.id)
 
   const note = (run: Run, phase: Phase): void => {
     const queues = phase === "waiting" || phase === "queued"
     // What serves, or is on trial, has its GPUs before any run that still waits: where its pod is lost, nobody else is let through on them.
-    const holds = placed.has(phase) || (phase === "activated" && run.revision?.status === "active" && !run.modelDeleted)
-    const state = queues ? phase : holds ? "claimed" : null
+    const serves = phase === "activated" && run.revision?.status === "active" && !run.modelDeleted && !run.modelDisabled && run.engineRun === run.id
+    const state = queues ? phase : placed.has(phase) || serves ? "claimed" : null
     if (state === null || run.revision === null) notes.delete(run.id)
-    else notes.set(run.id, { id: run.id, hostClass: run.revision.settings.host_class, createdAt: run.createdAt, state, olderRun: run.olderRun })
+    else {
+      const { createdAt, engineRun, id, olderRun, orgSlug, revision } = run
+      const hostClass = revision.settings.host_class
+      notes.set(id, { id, engineRun, organization: orgSlug, hostClass, gpus: revision.estimate.gpu_count, createdAt, state, olderRun })
+    }
+  }
+
+  /** Runs that were let through and whose pods are not seen; of several that share an engine the first. */
+  const unseen = (run: Run, pods: ReadonlyArray<Pod>): ReadonlyArray<Note> => {
+    const seen = new Set([enginePodName(run.engineRun), ...pods.map((pod) => pod.metadata.name)])
+    return [...notes.values()].filter(({ engineRun, id, state }) => {
+      const pod = enginePodName(engineRun)
+      if (state !== "claimed" || id === run.id || seen.has(pod)) return false
+      seen.add(pod)
+      return true
+    })
+  }
+
+  /** GPUs of each organisation on a host class: of pods there, and of those who were let through. */
+  const usedGpus = (podClass: PodClass, pods: ReadonlyArray<Pod>, claims: ReadonlyArray<Note>, except: string): ReadonlyMap<string, number> => {
+    const used = new Map<string, number>()
+    const add = (organization: string, gpus: number) => used.set(organization, (used.get(organization) ?? 0) + gpus)
+    for (const pod of pods) {
+      const { [hostClassLabel]: hostClass, [organizationLabel]: organization } = pod.metadata.labels ?? {}
+      if (organization === undefined || hostClass !== podClass.hostClass.name || pod.metadata.name === except || isOver(pod)) continue
+      add(organization, gpusOf(pod, podClass.gpuResource))
+    }
+    for (const claim of claims) if (claim.hostClass === podClass.hostClass.name) add(claim.organization, claim.gpus)
+    return used
   }
 
   return {
@@ -81,26 +128,42 @@ export const makePool = () => {
     forget: (id: DeploymentId): void => {
       notes.delete(id)
     },
-    view: (
-      run: Run,
-      podClass: PodClass | null,
-      nodes: ReadonlyArray<Node>,
-      pods: ReadonlyArray<Pod>
-    ): { readonly freeSlots: number; readonly ahead: number } => {
-      if (podClass === null) return { freeSlots: 0, ahead: 0 }
-      const own: Note = { id: run.id, hostClass: podClass.hostClass.name, createdAt: run.createdAt, state: "queued", olderRun: null }
-      const present = new Set(pods.map((pod) => pod.metadata.name))
-      let claimed = 0
-      let ahead = 0
+    view: ({ classes, nodes, podClass, pods, reservations, run }: PoolQuestion): PoolView => {
+      if (podClass === null) return { freeSlots: 0, ahead: 0, organizationGpus: 0 }
+      const own = enginePodName(run.engineRun)
+      const claims = unseen(run, pods)
+      const { name, gpu_count } = podClass.hostClass
+      const mine = { id: run.id, createdAt: run.createdAt }
+      const older = new Map<string, number>()
+      let asked = 0
       for (const other of notes.values()) {
-        if (other.id === run.id || other.hostClass !== own.hostClass) continue
-        if (other.state === "claimed" && !present.has(enginePodName(other.id))) claimed++
-        if (other.state === "queued" && before(other, own)) ahead++
+        if (other.id === run.id) continue
+        if (other.state === "queued" && other.hostClass === name && before(other, mine)) older.set(other.organization, (older.get(other.organization) ?? 0) + 1)
+        const goesFirst = other.state === "queued" || (other.state === "waiting" && other.olderRun === null && before(other, mine))
+        if (goesFirst && other.organization === run.orgSlug) asked += other.gpus
       }
-      return { freeSlots: freeSlots(podClass, nodes, pods, enginePodName(run.id)) - claimed, ahead }
+      let organizationGpus = asked
+      let elsewhere = 0
+      const reserved = new Map<string, number>()
+      for (const each of classes) {
+        const used = usedGpus(each, pods, claims, own)
+        organizationGpus += used.get(run.orgSlug) ?? 0
+        const same = each.hostClass.name === name
+        if (!same && (each.gpuResource !== podClass.gpuResource || !nodes.some((node) => accepts(each, node) && accepts(podClass, node)))) continue
+        for (const { gpus, hostClass, organization } of reservations) {
+          if (hostClass !== each.hostClass.name) continue
+          const unused = Math.floor(Math.max(0, gpus - (used.get(organization) ?? 0)) / each.hostClass.gpu_count)
+          if (same) reserved.set(organization, unused)
+          else elsewhere += unused * each.hostClass.gpu_count
+        }
+      }
+      const claimed = claims.filter((claim) => claim.hostClass === name).length
+      const free = freeSlots(podClass, nodes, pods, own) - claimed
+      return { ...share({ organization: run.orgSlug, free, reserved, elsewhere: Math.ceil(elsewhere / gpu_count), older }), organizationGpus }
     },
-    /** Runs that may go on now that GPUs of any class came or went. */
-    queued: (): ReadonlyArray<DeploymentId> => [...notes.values()].filter(({ state }) => state === "queued").map(({ id }) => id),
+    /** Runs that may go on now that GPUs of any class came or went: those that wait for GPUs, or for their organisation's limit. */
+    queued: (): ReadonlyArray<DeploymentId> =>
+      [...notes.values()].filter(({ olderRun, state }) => state === "queued" || (state === "waiting" && olderRun === null)).map(({ id }) => id),
     /** Runs that wait for this one to end. */
     behind: (id: DeploymentId): ReadonlyArray<DeploymentId> =>
       [...notes.values()].filter(({ olderRun, state }) => state === "waiting" && olderRun === id).map((other) => other.id)

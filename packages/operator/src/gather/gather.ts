@@ -1,7 +1,7 @@
 import type { HostClass, Phase } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { KubeClient, type Pod } from "@seatrial/kube"
-import type { Run } from "@seatrial/store"
+import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import { bootRestarts } from "../decide/limits.ts"
 import type { Observation } from "../decide/Observation.ts"
@@ -30,7 +30,8 @@ export interface Gathered {
 export type Withdrawn = Map<Run["id"], number>
 
 /** Whether the run's engine is to go once its requests have ended. */
-const givesBack = ({ modelDeleted, phase, revision }: Run) => phase === "activated" && (modelDeleted || revision?.status === "superseded")
+const givesBack = ({ modelDeleted, modelDisabled, phase, revision }: Run) =>
+  phase === "activated" && (modelDeleted || modelDisabled || revision?.status === "superseded")
 
 export interface GatherFrom {
   readonly cluster: Cluster
@@ -46,7 +47,7 @@ const logTail = 200
 
 /** Phases whose decisions depend on free GPUs and on who goes first. */
 const placed = new Set<Phase>(["materializing", "waiting", "queued", "provisioning"])
-const noView = { freeSlots: 0, ahead: 0 }
+const noView = { freeSlots: 0, ahead: 0, organizationGpus: 0 }
 
 /** What the container that ended last had to say: the log is already that of the next one where it runs again. */
 const lastWords = (pod: Pod | undefined): string => {
@@ -58,19 +59,21 @@ const lastWords = (pod: Pod | undefined): string => {
 export const gather = Effect.fnUntraced(function* (
   { attendance, background, cluster, pool, released, withdrawn }: GatherFrom,
   run: Run
-): Effect.fn.Return<Gathered, never, KubeClient> {
+): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
   const { namespace } = cluster
   const now = yield* Clock.currentTimeMillis
   const resource = Option.getOrNull(yield* cluster.deployments.get(objectName(run.id), namespace))
   const job = Option.getOrUndefined(yield* cluster.jobs.get(fetchJobName(run.id), namespace))
   const own = yield* cluster.pods.listByLabel(deploymentLabel, run.id)
-  const enginePod = own.find((pod: Pod) => pod.metadata.name === enginePodName(run.id))
+  const engines = run.engineRun === run.id ? own : yield* cluster.pods.listByLabel(deploymentLabel, run.engineRun)
+  const enginePod = engines.find((pod: Pod) => pod.metadata.name === enginePodName(run.engineRun))
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
   // The pool is as large as the cluster, so only those who depend on it look at it.
-  const places = placed.has(run.phase)
+  const places = placed.has(run.phase) || (run.phase === "screening" && run.engineRun !== run.id)
   const nodes = places ? yield* cluster.nodes.list() : []
   const pods = places ? yield* cluster.pods.list() : []
+  const reservations = places ? yield* (yield* Runs).reservations : []
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
   const pod = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
@@ -105,7 +108,7 @@ export const gather = Effect.fnUntraced(function* (
     resource,
     podClass,
     hostClasses: classes.map(({ hostClass }) => hostClass),
-    pods: own,
-    observe: () => ({ ...seen, ...(places ? pool.view(run, podClass, nodes, pods) : noView) })
+    pods: engines === own ? own : [...own, ...engines],
+    observe: () => ({ ...seen, ...(places ? pool.view({ run, podClass, classes, nodes, pods, reservations }) : noView) })
   }
 })

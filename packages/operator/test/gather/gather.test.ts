@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { Job, Node, Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { fetchSeen } from "../../src/gather/fetchSeen.ts"
-import { freeSlots, makePool } from "../../src/gather/Pool.ts"
+import { freeSlots, makePool, type Pool, type PoolQuestion } from "../../src/gather/Pool.ts"
 import { podSeen } from "../../src/gather/podSeen.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import { deploymentId, otherDeployment, podClass, revision, run } from "../observations.ts"
@@ -183,33 +183,35 @@ describe("the pool", () => {
   for (const [promise, slots, expected] of cases) it(promise, () => assert.strictEqual(slots, expected))
 
   const mine: Run = { ...run, revision, phase: "queued", createdAt: 2 }
-  const older: Run = { ...mine, id: otherDeployment, createdAt: 1 }
+  const older: Run = { ...mine, id: otherDeployment, engineRun: otherDeployment, createdAt: 1 }
+  const view = (pool: Pool, run: Run, pods: ReadonlyArray<Pod>, reservations: PoolQuestion["reservations"] = []) =>
+    pool.view({ run, podClass, classes: [podClass], nodes: [node], pods, reservations })
 
   it("lets the older run go first", () => {
     const pool = makePool()
     pool.note(older, "queued")
     pool.note(mine, "queued")
-    assert.deepStrictEqual(pool.view(mine, podClass, [node], []), { freeSlots: 2, ahead: 1 })
-    assert.deepStrictEqual(pool.view(older, podClass, [node], []), { freeSlots: 2, ahead: 0 })
+    assert.deepStrictEqual(view(pool, mine, []), { freeSlots: 2, ahead: 1, organizationGpus: 1 })
+    assert.deepStrictEqual(view(pool, older, []), { freeSlots: 2, ahead: 0, organizationGpus: 1 })
   })
 
   it("counts who was let through before its pod is seen, and not twice after", () => {
     const pool = makePool()
     pool.note(older, "provisioning")
-    assert.strictEqual(pool.view(mine, podClass, [node], []).freeSlots, 1)
-    assert.strictEqual(pool.view(mine, podClass, [node], [engine(enginePodName(otherDeployment))]).freeSlots, 1)
+    assert.strictEqual(view(pool, mine, []).freeSlots, 1)
+    assert.strictEqual(view(pool, mine, [engine(enginePodName(otherDeployment))]).freeSlots, 1)
     pool.note(older, "failed")
-    assert.strictEqual(pool.view(mine, podClass, [node], []).freeSlots, 2)
+    assert.strictEqual(view(pool, mine, []).freeSlots, 2)
   })
 
   it("a model that serves and has lost its pod keeps its GPUs from those who wait", () => {
     const pool = makePool()
     const revision = older.revision === null ? null : { ...older.revision, status: "active" as const }
     pool.note({ ...older, revision }, "activated")
-    assert.strictEqual(pool.view(mine, podClass, [node], []).freeSlots, 1)
-    assert.strictEqual(pool.view(mine, podClass, [node], [engine(enginePodName(otherDeployment))]).freeSlots, 1)
+    assert.strictEqual(view(pool, mine, []).freeSlots, 1)
+    assert.strictEqual(view(pool, mine, [engine(enginePodName(otherDeployment))]).freeSlots, 1)
     pool.note({ ...older, revision: revision === null ? null : { ...revision, status: "superseded" } }, "activated")
-    assert.strictEqual(pool.view(mine, podClass, [node], []).freeSlots, 2)
+    assert.strictEqual(view(pool, mine, []).freeSlots, 2)
   })
 
   it("knows who waits for whom", () => {

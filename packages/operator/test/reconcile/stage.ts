@@ -80,6 +80,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
     ping: Effect.void,
     observe: (id) => Effect.sync(() => Option.fromNullishOr(rows.get(id))),
     live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
+    reservations: Effect.succeed([]),
     changes: Stream.unwrap(
       Effect.map(
         Effect.acquireRelease(Queue.unbounded<Run["id"]>(), (queue) => Effect.sync(() => changed.splice(changed.indexOf(queue), 1))),

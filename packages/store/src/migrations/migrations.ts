@@ -4,6 +4,7 @@ import { models } from "./0003_models.ts"
 import { deployments } from "./0004_deployments.ts"
 import { requests } from "./0005_requests.ts"
 import { administration } from "./0006_administration.ts"
+import { reservations } from "./0007_reservations.ts"
 import { capabilities } from "./0008_capabilities.ts"
 import { listFilters } from "./0010_list_filters.ts"
 
@@ -15,6 +16,7 @@ export const migrations = {
   "0004_deployments": deployments,
   "0005_requests": requests,
   "0006_administration": administration,
+  "0007_reservations": reservations,
   "0008_capabilities": capabilities,
   "0010_list_filters": listFilters
 }

@@ -23,11 +23,12 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       phaseCount: Schema.Int,
       hfRevision: Schema.String,
       checks: Schema.NullOr(CheckReport),
+      verified: Schema.Boolean,
       earlier: Schema.NullOr(RevisionId)
     }),
     execute: ({ from, id, orgId }) => sql`
       SELECT d.model_id AS "modelId", d.revision_id AS "revisionId", d.serve, d.phase_count AS "phaseCount", r.hf_revision AS "hfRevision", r.checks,
-        m.active_revision_id AS earlier
+        r.verified_at IS NOT NULL AS verified, m.active_revision_id AS earlier
       FROM models m
       JOIN deployments d ON d.org_id = m.org_id AND d.model_id = m.id
       JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
@@ -41,7 +42,7 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       const found = yield* lockRun({ orgId, id, from })
       if (Option.isNone(found)) return false
       const run = found.value
-      if (from !== "activating" && (run.serve || from !== "benchmarking")) return false
+      if (from !== "activating" && (run.serve || !(from === "benchmarking" || (run.verified && from === "screening")))) return false
       if (run.checks === null || !run.checks.passed) return yield* Effect.die(new Error(`The checks of ${run.revisionId} have not passed`))
       yield* sql`
         UPDATE deployments SET phase = 'activated', phase_since = ${at}, phase_count = phase_count + 1, ended_at = ${at}, updated_at = ${at}
@@ -55,12 +56,19 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
           WHERE org_id = ${orgId} AND model_id = ${run.modelId} AND status = 'active' AND id <> ${run.revisionId}`
       }
       yield* sql`
-        UPDATE revisions SET status = ${run.serve ? "active" : "draft"}, verification = ${sql.json(verificationOf(run.checks))}, verified_at = ${at},
-          updated_at = ${at}
+        UPDATE revisions SET status = CASE WHEN ${run.serve} THEN 'active' ELSE status END,
+          verification = coalesce(verification, ${sql.json(verificationOf(run.checks))}), verified_at = coalesce(verified_at, ${at}), updated_at = ${at}
         WHERE org_id = ${orgId} AND id = ${run.revisionId}`
-      if (run.serve) {
+      if (run.serve && run.earlier !== run.revisionId) {
+        // The rates of a published model are those of what served so far; a draft has none of its own.
         yield* sql`
-          UPDATE models SET status = 'active', active_revision_id = ${run.revisionId}, hf_revision = ${run.hfRevision}, updated_at = ${at}
+          UPDATE revisions r SET input_micros_per_mtok = e.input_micros_per_mtok, output_micros_per_mtok = e.output_micros_per_mtok,
+            cache_read_micros_per_mtok = e.cache_read_micros_per_mtok, cache_write_micros_per_mtok = e.cache_write_micros_per_mtok
+          FROM models m JOIN revisions e ON e.org_id = m.org_id AND e.id = m.active_revision_id
+          WHERE m.org_id = ${orgId} AND m.id = ${run.modelId} AND m.visibility = 'public' AND r.org_id = ${orgId} AND r.id = ${run.revisionId}`
+        // Who disabled the model enables it again; a new revision does not.
+        yield* sql`
+          UPDATE models SET status = CASE status WHEN 'disabled' THEN 'disabled' ELSE 'active' END, active_revision_id = ${run.revisionId}, hf_revision = ${run.hfRevision}, updated_at = ${at}
           WHERE org_id = ${orgId} AND id = ${run.modelId}`
         yield* writeAudit(sql, ids, {
           orgId,
@@ -74,11 +82,11 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
         })
         yield* sql`SELECT pg_notify('routes', ${run.revisionId})`
       }
-      // The runs of the superseded revision have something to withdraw now.
+      // The runs of the superseded revision have something to withdraw now, and the run that made this one has an engine to keep.
       yield* sql`
         WITH work AS (
           INSERT INTO outbox (org_id, deployment_id, created_at)
-          SELECT org_id, id, ${at} FROM deployments WHERE org_id = ${orgId} AND (id = ${id} OR (${run.serve} AND revision_id = ${run.earlier}))
+          SELECT org_id, id, ${at} FROM deployments WHERE org_id = ${orgId} AND (id = ${id} OR revision_id = ${run.revisionId} OR (${run.serve} AND revision_id = ${run.earlier}))
           RETURNING deployment_id
         )
         SELECT pg_notify('deployments', deployment_id) FROM work`

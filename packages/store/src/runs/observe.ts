@@ -68,6 +68,10 @@ const RunRow = Schema.Struct({
   ),
   activeRevisionId: Schema.NullOr(RevisionId),
   modelDeleted: Schema.Boolean,
+  modelDisabled: Schema.Boolean,
+  engineRun: DeploymentId,
+  reusedBy: Schema.Array(DeploymentId),
+  gpuLimit: Schema.NullOr(Schema.Int),
   olderRun: Schema.NullOr(DeploymentId),
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String, reachable: Schema.Boolean })),
   inFlight: Schema.Int,
@@ -91,12 +95,17 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         CASE WHEN r.id IS NOT NULL THEN json_build_object('id', r.id, 'status', r.status, 'facts', r.facts, 'settings', r.settings,
           'engineVersion', r.engine_version, 'estimate', r.estimate, 'checks', r.checks, 'measured', r.measured, 'benchmark', r.benchmark) END AS revision,
         m.active_revision_id AS "activeRevisionId", m.deleted_at IS NOT NULL AS "modelDeleted",
+        m.status = 'disabled' AS "modelDisabled", o.gpu_limit AS "gpuLimit",
+        coalesce((SELECT maker.id FROM deployments maker WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id
+          ORDER BY maker.created_at, maker.id LIMIT 1), d.id) AS "engineRun",
+        coalesce((SELECT json_agg(user_run.id ORDER BY user_run.id) FROM deployments user_run
+          WHERE user_run.org_id = d.org_id AND user_run.revision_id = d.revision_id AND user_run.id <> d.id AND user_run.ended_at IS NULL), '[]') AS "reusedBy",
         (SELECT older.id FROM deployments older
           WHERE older.org_id = d.org_id AND older.model_id = d.model_id AND older.ended_at IS NULL AND (older.created_at, older.id) < (d.created_at, d.id)
           ORDER BY older.created_at, older.id LIMIT 1) AS "olderRun",
         coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod, 'reachable', e.reachable_at IS NOT NULL) ORDER BY e.url)
           FROM endpoints e WHERE e.org_id = d.org_id AND e.revision_id = d.revision_id), '[]') AS endpoints,
-        CASE WHEN d.phase = 'activated' AND (r.status = 'superseded' OR m.deleted_at IS NOT NULL) THEN
+        CASE WHEN d.phase = 'activated' AND (r.status = 'superseded' OR m.deleted_at IS NOT NULL OR m.status = 'disabled') THEN
           (SELECT count(*)::int FROM requests q
             WHERE q.state = 'running' AND q.revision_id = d.revision_id AND q.org_id = d.org_id AND q.created_at > ${new Date(since)})
           ELSE 0 END AS "inFlight",

@@ -4,8 +4,12 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "../audit.ts"
 import type { Runs } from "../Runs.ts"
+import { findVerified } from "./findVerified.ts"
 
-/** Makes the run's draft revision from what screening found, once: a second call while the run still screens changes nothing. */
+/**
+ * Makes the run's draft revision from what screening found, or takes the verified one that is the same, once: a second call while the run still screens changes
+ * nothing.
+ */
 export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["recordScreening"] => {
   const lockRun = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
@@ -14,15 +18,26 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       SELECT model_id AS "modelId", revision_id AS "revisionId" FROM deployments
       WHERE org_id = ${orgId} AND id = ${id} AND phase = 'screening' FOR UPDATE`
   })
-  return Effect.fn("Runs.recordScreening")(function* ({ capabilities, engineVersion, estimate, facts, id, orgId, settings }) {
+  const verified = findVerified(sql)
+  return Effect.fn("Runs.recordScreening")(function* (input) {
+    const { capabilities, engineVersion, estimate, facts, id, orgId, settings } = input
     const now = yield* Clock.currentTimeMillis
     const at = new Date(now)
     const revisionId = yield* ids.make(RevisionId, now)
     return yield* Effect.gen(function* () {
+      // The model first, as everybody does who needs both.
+      yield* sql`
+        SELECT 1 FROM models WHERE org_id = ${orgId} AND id = (SELECT model_id FROM deployments WHERE org_id = ${orgId} AND id = ${id}) FOR NO KEY UPDATE`
       const run = yield* lockRun({ orgId, id })
       if (Option.isNone(run)) return false
       if (run.value.revisionId !== null) return true
       const { modelId } = run.value
+      const earlier = yield* verified(input, id, modelId)
+      if (Option.isSome(earlier)) {
+        yield* sql`UPDATE deployments SET revision_id = ${earlier.value}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`
+        yield* sql`SELECT pg_notify('deployments', ${id})`
+        return true
+      }
       yield* sql`
         INSERT INTO revisions (id, org_id, model_id, status, hf_repo, hf_revision, facts, settings, runtime, engine_version, estimate, dtype, quantization,
           max_model_len, gpu_pool, gpu_count, capabilities, created_at, updated_at)

@@ -1,4 +1,4 @@
-import { type DeploymentId, type Phase, scopes } from "@seatrial/domain"
+import { type DeploymentId, type Phase, type ServingSettings, scopes } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { ApiKeys, type Caller } from "../ApiKeys.ts"
 import { type CreateInput, Deployments } from "../Deployments.ts"
@@ -30,8 +30,18 @@ export const newModel = (caller: Caller, idempotencyKey: string, slug = "tiny", 
 
 const path = ["materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating"] as const satisfies ReadonlyArray<Phase>
 
+let walked = 0
+/** Settings like no others, so that no earlier revision is reused. */
+const ownSettings = (): ServingSettings => ({ ...settings, hold_seconds: ++walked })
+
 /** Takes a run from `screening` through its phases until it is in `target`, recording the checks on its way. */
-export const walk = Effect.fnUntraced(function* (caller: Caller, id: DeploymentId, target: (typeof path)[number], report = checks) {
+export const walk = Effect.fnUntraced(function* (
+  caller: Caller,
+  id: DeploymentId,
+  target: (typeof path)[number],
+  report = checks,
+  settings: ServingSettings = ownSettings()
+) {
   const runs = yield* Runs
   const { orgId } = caller
   yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "reference-1", estimate, capabilities })
