@@ -1,0 +1,246 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { DeploymentOperation } from "@seatrial/domain"
+import { Effect, Option, Random, Ref, Schema } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { type ServerProcess, startServer } from "./ServerProcess.ts"
+import { makeTenant, Stage, type Tenant } from "./Stage.ts"
+import { type Answer, bodyOf, type Cut, failureOf } from "./Wire.ts"
+
+const keys = Number(process.env.CONTRACT_STORM_KEYS ?? 200)
+const callers = Number(process.env.CONTRACT_STORM_CALLERS ?? 50)
+/** Keys whose callers are under way at once. */
+const keysAtOnce = 4
+
+/** What one caller has seen of a key in all its tries. */
+interface Seen {
+  readonly input: number
+  readonly answer: Answer
+  /** Whether each of its tries got at least a status. */
+  readonly heardAll: boolean
+  /** The statuses that came, of torn answers too. */
+  readonly statuses: ReadonlyArray<number>
+}
+
+const randomCut: Effect.Effect<Cut | undefined> = Effect.gen(function* () {
+  const kind = yield* Random.nextIntBetween(0, 7)
+  if (kind === 0) return "sent"
+  if (kind === 1) return "head"
+  return kind === 2 || kind === 3 ? { afterMillis: yield* Random.nextIntBetween(0, 40) } : undefined
+})
+
+/** Tries until an answer comes, each time at another server; the first try may be cut by the caller, any by a server that dies. */
+const insist = Effect.fnUntraced(function* (
+  servers: Ref.Ref<ReadonlyArray<ServerProcess>>,
+  first: number,
+  input: number,
+  secret: string,
+  key: string,
+  body: string
+): Effect.fn.Return<Seen> {
+  const statuses: Array<number> = []
+  let heardAll = true
+  for (let attempt = 0; ; attempt++) {
+    const up = yield* Ref.get(servers)
+    const server = up[(first + attempt) % up.length]
+    const cut = attempt === 0 ? yield* randomCut : undefined
+    if (server === undefined) return yield* Effect.die(new Error("no server is left"))
+    const ask = { method: "POST", path: "/v1/deployments", key: secret, headers: { "idempotency-key": key }, body }
+    const heard = yield* server.ask(cut === undefined ? ask : { ...ask, cut })
+    if (heard.status === null) heardAll = false
+    else statuses.push(heard.status)
+    if (heard._tag === "Answer") return { input, answer: heard, heardAll, statuses }
+  }
+})
+
+/** What the callers of one key have to have seen: the one operation, made once. */
+const assertOne = (key: string, seen: ReadonlyArray<Seen>) => {
+  const ids = new Set<string>()
+  for (const { answer } of seen) {
+    assert.include([200, 201], answer.status, `${key}: ${answer.text}`)
+    assert.strictEqual(answer.headers["idempotent-replayed"], answer.status === 200 ? "true" : undefined, key)
+    const body = bodyOf(DeploymentOperation, answer)
+    assert.strictEqual(body.status, "screening", key)
+    assert.strictEqual(answer.headers.location, `/v1/deployments/${body.id}`, key)
+    ids.add(body.id)
+  }
+  assert.strictEqual(ids.size, 1, `${key} stands for ${[...ids]}`)
+  const firsts = seen.flatMap(({ statuses }) => statuses).filter((status) => status === 201).length
+  assert.isAtMost(firsts, 1, `${key} was made twice`)
+  // The answer that made it may be the one that was torn before its head.
+  if (seen.every(({ heardAll }) => heardAll)) assert.strictEqual(firsts, 1, `${key} was never made`)
+  return [...ids][0] ?? ""
+}
+
+const Rows = Schema.Array(
+  Schema.Struct({
+    key: Schema.String,
+    id: Schema.String,
+    phases: Schema.Int,
+    told: Schema.Int,
+    work: Schema.Int,
+    slug: Schema.String,
+    max: Schema.NullOr(Schema.Int)
+  })
+)
+
+/** The rows of each key, and that there are no others. */
+const rowsOf = Effect.fnUntraced(function* ({ orgId }: Tenant) {
+  const sql = yield* PgClient.PgClient
+  const rows = yield* sql`
+    SELECT k.key, d.id, m.slug, (d.serving ->> 'max_context')::int AS max,
+      (SELECT count(*)::int FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS phases,
+      (SELECT count(*)::int FROM audit_events a WHERE a.org_id = d.org_id AND a.after ->> 'deployment_id' = d.id) AS told,
+      (SELECT count(*)::int FROM outbox w WHERE w.org_id = d.org_id AND w.deployment_id = d.id) AS work
+    FROM deployments d
+    JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
+    LEFT JOIN idempotency_keys k ON k.org_id = d.org_id AND k.deployment_id = d.id
+    WHERE d.org_id = ${orgId}`.pipe(Effect.flatMap(Schema.decodeUnknownEffect(Rows)), Effect.orDie)
+  const [{ count }] = yield* sql`SELECT count(*)::int AS count FROM models WHERE org_id = ${orgId}`.pipe(
+    Effect.flatMap(Schema.decodeUnknownEffect(Schema.Tuple([Schema.Struct({ count: Schema.Int })]))),
+    Effect.orDie
+  )
+  for (const { key, phases, told, work } of rows) assert.deepStrictEqual({ phases, told, work }, { phases: 1, told: 1, work: 1 }, key)
+  assert.strictEqual(new Set(rows.map(({ key }) => key)).size, rows.length, "a key stands for two deployments")
+  return { rows, models: count }
+})
+
+/** No caller that went away leaves a transaction open. */
+const nothingLeftOpen = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  const open = sql`
+    SELECT pid, query FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'seatrial' AND (state LIKE 'idle in transaction%' OR state = 'active')`
+  yield* eventually("no statement and no transaction is left", Effect.orDie(open), (rows) => rows.length === 0)
+})
+
+const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
+
+layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, timeout: 60_000 })(
+  "many callers of the same keys, with torn connections",
+  (it) => {
+    const seeded = <A, E, R>(storm: Effect.Effect<A, E, R>) =>
+      Effect.gen(function* () {
+        const seed = process.env.CONTRACT_SEED ?? String(yield* Random.nextIntBetween(0, 2 ** 31))
+        process.stdout.write(`CONTRACT_SEED=${seed} CONTRACT_STORM_KEYS=${keys} CONTRACT_STORM_CALLERS=${callers}\n`)
+        return yield* Random.withSeed(storm, seed)
+      })
+
+    it.effect(`${keys} keys x ${callers} callers make one deployment a key, also while a server is killed`, () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage
+        const [first] = stage.servers
+        // This one is to die.
+        const doomed = yield* startServer(stage.url, { DATABASE_POOL_SIZE: "20" })
+        const servers = yield* Ref.make<ReadonlyArray<ServerProcess>>([first, doomed])
+        const tenant = yield* makeTenant()
+        const { secret } = yield* tenant.withKey()
+        const models = yield* Effect.forEach([0, 1, 2, 3], (index) =>
+          Effect.map(
+            first.answer({
+              method: "POST",
+              path: "/v1/deployments",
+              key: secret,
+              headers: { "idempotency-key": `base-${index}` },
+              body: JSON.stringify({ source, model_name: `base-${index}` })
+            }),
+            (answer) => bodyOf(DeploymentOperation, answer).model_id
+          )
+        )
+        // Every second key is another run of one of few models, whose rows are locked.
+        const bodies = Array.from({ length: keys }, (_, index) =>
+          JSON.stringify(
+            index % 2 === 0 ? { source, model_name: `model-${index}` } : { model_id: models[index % models.length], serving: { max_context: index } }
+          )
+        )
+        let done = 0
+        const ids = yield* Effect.forEach(
+          bodies,
+          Effect.fnUntraced(function* (body, index) {
+            const key = `key-${index}`
+            if (done++ === Math.floor(keys / 2)) {
+              yield* Effect.forkChild(
+                Effect.gen(function* () {
+                  yield* doomed.program.signal("SIGKILL")
+                  yield* doomed.program.exited
+                  yield* Ref.set(servers, [first])
+                  yield* Ref.set(servers, [first, stage.servers[1]])
+                })
+              )
+            }
+            const seen = yield* Effect.forEach(
+              Array.from({ length: callers }, (_, caller) => caller),
+              (caller) => insist(servers, caller, 0, secret, key, body),
+              { concurrency: "unbounded" }
+            )
+            return assertOne(key, seen)
+          }),
+          { concurrency: keysAtOnce }
+        )
+        assert.isTrue(doomed.program.hasExited())
+        yield* nothingLeftOpen
+        // All of it again: nothing new is made.
+        yield* Effect.forEach(
+          bodies,
+          Effect.fnUntraced(function* (body, index) {
+            const answer = yield* stage.servers[index % 2 === 0 ? 1 : 0].answer({
+              method: "POST",
+              path: "/v1/deployments",
+              key: secret,
+              headers: { "idempotency-key": `key-${index}` },
+              body
+            })
+            assert.deepStrictEqual([answer.status, bodyOf(DeploymentOperation, answer).id], [200, ids[index]])
+          }),
+          { concurrency: 16 }
+        )
+        const { models: made, rows } = yield* rowsOf(tenant)
+        assert.strictEqual(rows.length, keys + models.length)
+        assert.strictEqual(made, Math.ceil(keys / 2) + models.length)
+        const byKey = new Map(rows.map(({ id, key }) => [key, id]))
+        for (const [index, id] of ids.entries()) assert.strictEqual(byKey.get(`key-${index}`), id)
+      }).pipe(seeded, Effect.scoped)
+    )
+
+    it.effect("of conflicting inputs under one key exactly one wins, and the others are told so", () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage
+        const servers = yield* Ref.make<ReadonlyArray<ServerProcess>>(stage.servers)
+        const tenant = yield* makeTenant()
+        const { secret } = yield* tenant.withKey()
+        const inputs = 5
+        const count = Math.ceil(keys / 5)
+        const bodyFor = (index: number, input: number) =>
+          JSON.stringify({ source, model_name: `model-${index}-${input % 2}`, serving: { max_context: input + 1 } })
+        const winners = yield* Effect.forEach(
+          Array.from({ length: count }, (_, index) => index),
+          Effect.fnUntraced(function* (index) {
+            const key = `conflict-${index}`
+            const seen = yield* Effect.forEach(
+              Array.from({ length: callers }, (_, caller) => caller),
+              (caller) => insist(servers, caller, caller % inputs, secret, key, bodyFor(index, caller % inputs)),
+              { concurrency: "unbounded" }
+            )
+            const taken = seen.filter(({ answer }) => answer.status < 300)
+            const winner = new Set(taken.map(({ input }) => input))
+            assert.strictEqual(winner.size, 1, `${key}: ${[...winner]} won`)
+            for (const { answer, input } of seen) {
+              if (winner.has(input)) assert.isBelow(answer.status, 300, answer.text)
+              else assert.deepStrictEqual([answer.status, Option.getOrThrow(failureOf(answer)).code], [409, "idempotency_key_reused"])
+            }
+            return { key, id: assertOne(key, taken), input: [...winner][0] ?? -1, index }
+          }),
+          { concurrency: keysAtOnce }
+        )
+        yield* nothingLeftOpen
+        const { models, rows } = yield* rowsOf(tenant)
+        assert.strictEqual(rows.length, count)
+        assert.strictEqual(models, count)
+        for (const { id, index, input, key } of winners) {
+          const row = rows.find((candidate) => candidate.key === key)
+          assert.deepInclude(row, { id, slug: `model-${index}-${input % 2}`, max: input + 1 })
+        }
+      }).pipe(seeded)
+    )
+  }
+)
