@@ -33,17 +33,26 @@ const edgeSchemas: Json = {
 
 const json = (schema: string): Json => ({ content: { "application/json": { schema: { $ref: `#/components/schemas/${schema}` } } } })
 
-/** What each operation may be answered with at the edge; `own` are the answers that it has already. */
-export const edgeResponses = (own: Json): Json => ({
+/** What each operation of a path may be answered with whatever its endpoint is; `own` are the answers that it has already. */
+export const edgeResponses = (path: string, own: Json): Json => ({
   ...("400" in own ? {} : { "400": json("MalformedRequestError") }),
+  // The contract names it for each operation of the family, also for those that always find their list.
+  ...(path.startsWith("/v1/org/") && !("404" in own) ? { "404": json("NotFoundError") } : {}),
   "405": { headers: { allow: { required: true } }, ...json("MethodNotAllowedError") },
   "408": json("RequestTimeoutError"),
-  "431": json("HeadersTooLargeError")
+  "431": json("HeadersTooLargeError"),
+  ...("500" in own ? {} : { "500": json("InternalError") })
 })
 
 const text = { schema: { type: "string" }, required: true }
 const cached: Json = { etag: text, "cache-control": text }
-const ifNoneMatch = { name: "if-none-match", in: "header", required: false, schema: { type: "string" } }
+export const ifNoneMatch = { name: "if-none-match", in: "header", required: false, schema: { type: "string" } }
+
+const openApiSchema: Json = {
+  type: "object",
+  properties: { openapi: { type: "string" }, info: { type: "object" }, paths: { type: "object" } },
+  required: ["openapi", "info", "paths"]
+}
 
 const file = (operationId: string, type: string, schema: Json): Json => ({
   tags: ["system"],
@@ -59,7 +68,7 @@ const file = (operationId: string, type: string, schema: Json): Json => ({
 /** The paths that the server has beside its endpoints, and the schemas of the edge. */
 export const ownPaths: { readonly paths: Json; readonly schemas: Json } = {
   paths: {
-    "/openapi.json": { get: file("system.document", "application/json", { type: "object", required: ["openapi", "info", "paths"] }) },
+    "/openapi.json": { get: file("system.document", "application/json", openApiSchema) },
     "/docs": { get: file("system.docs", "text/html", { type: "string" }) }
   },
   schemas: edgeSchemas

@@ -1,5 +1,5 @@
 import { introduction, links, operationWords, parameterWords, pathIds, tagWords } from "./documentation.ts"
-import { edgeResponses, ownPaths } from "./edge.ts"
+import { edgeResponses, ifNoneMatch, ownPaths } from "./edge.ts"
 import { exampleError } from "./exampleErrors.ts"
 import { answerExamples, requestExamples } from "./examples.ts"
 import { isRecord, type Json, mapMembers } from "./jsonTree.ts"
@@ -139,14 +139,17 @@ const describeOperation = (schemas: Json, path: string, operation: Json): Json =
         }
       }
     : {}
-  const responses = { ...(isRecord(operation.responses) ? operation.responses : {}) }
+  const responses = isRecord(operation.responses) ? operation.responses : {}
+  const own: ReadonlyArray<unknown> = Array.isArray(operation.parameters) ? operation.parameters : []
+  const conditional = "304" in responses && !own.some((parameter) => isRecord(parameter) && parameter.name === ifNoneMatch.name)
+  const parameters = conditional ? [...own, ifNoneMatch] : own
   return {
     ...operation,
     operationId,
     ...operationWords[operationId],
-    parameters: Array.isArray(operation.parameters) ? operation.parameters.map(describeParameter(path)) : [],
+    parameters: parameters.map(describeParameter(path)),
     ...requestBody,
-    responses: mapMembers({ ...edgeResponses(responses), ...responses }, describeResponse(schemas, operationId))
+    responses: mapMembers({ ...edgeResponses(path, responses), ...responses }, describeResponse(schemas, operationId))
   }
 }
 
