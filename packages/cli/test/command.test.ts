@@ -8,50 +8,8 @@ import { Hub, manifestSha256 } from "@seatrial/hub"
 import { type HubFault, type HubRequest, SampleHub } from "@seatrial/local"
 import { operatorSettings } from "@seatrial/operator/settings"
 import { serverSettings } from "@seatrial/server/settings"
-import { makeTestDatabase } from "@seatrial/store/testing"
-import { ConfigProvider, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
-import { inject } from "vitest"
-
-const main = join(import.meta.dirname, "../src/main.ts")
-
-interface Ran {
-  readonly code: number | null
-  readonly out: string
-  readonly err: string
-}
-
-/** Runs the command as a user would, in a folder where no system was started. */
-const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
-  Effect.callback<Ran>((resume) => {
-    const child = spawn(process.execPath, [main, ...args], {
-      cwd: tmpdir(),
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    let [out, err] = ["", ""]
-    child.stdout.on("data", (chunk: Buffer) => {
-      out += chunk.toString()
-    })
-    child.stderr.on("data", (chunk: Buffer) => {
-      err += chunk.toString()
-    })
-    child.once("close", (code) => resume(Effect.succeed({ code, out, err })))
-    return Effect.sync(() => child.kill("SIGKILL"))
-  })
-
-const noTrace = (ran: Ran) => assert.notMatch(ran.out + ran.err, /\n\s+at .+:\d+/)
-
-class Env extends Context.Service<Env, Readonly<Record<string, string>>>()("test/Env") {
-  static readonly layer = Layer.effect(
-    Env,
-    Effect.map(makeTestDatabase(inject("postgres")), (url) => ({
-      DATABASE_URL: Redacted.value(url),
-      SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64")
-    }))
-  )
-}
-
-const parse = (text: string): unknown => JSON.parse(text)
+import { ConfigProvider, Context, Effect, Layer, Option } from "effect"
+import { Env, main, noTrace, seatrial } from "./runCommand.ts"
 
 describe("wrong use", () => {
   const wrong: ReadonlyArray<readonly [promise: string, args: ReadonlyArray<string>, says: RegExp]> = [
@@ -126,48 +84,6 @@ layer(Env.layer)("a program started by the command", (it) => {
         return Effect.sync(() => child.kill("SIGKILL"))
       })
       assert.strictEqual(code, 0)
-    })
-  )
-})
-
-layer(Env.layer)("admin", (it) => {
-  it.effect(
-    "makes an organization, a user and a key that is shown once, lists them and revokes the key",
-    () =>
-      Effect.gen(function* () {
-        const env = yield* Env
-        const admin = (...args: ReadonlyArray<string>) => seatrial(["admin", ...args], env)
-        const org = yield* admin("orgs", "create", "acme", "--json")
-        assert.strictEqual(org.code, 0, org.err)
-        assert.include(parse(org.out), { slug: "acme", status: "active", firstPurchase: false })
-        const twice = yield* admin("orgs", "create", "acme")
-        assert.strictEqual(twice.code, 1)
-        assert.match(twice.out + twice.err, /acme already/)
-        assert.strictEqual((yield* admin("users", "add", "--org", "acme", "--email", "ann@example.org")).code, 0)
-        assert.strictEqual((yield* admin("purchases", "record", "--org", "acme", "5000000")).code, 0)
-
-        const made = yield* admin("keys", "create", "--org", "acme", "--email", "ann@example.org", "--scope", "requests:read", "--json")
-        const { id, secret } = Schema.decodeUnknownSync(Schema.Struct({ id: Schema.String, secret: Schema.String }))(parse(made.out))
-        assert.match(secret, /^seatrial_/)
-        const listed = yield* admin("keys", "list", "--org", "acme", "--json")
-        assert.include(listed.out, id)
-        assert.notInclude(listed.out, secret)
-        assert.strictEqual((yield* admin("keys", "revoke", "--org", "acme", id)).code, 0)
-        const again = yield* admin("keys", "revoke", "--org", "acme", id)
-        assert.strictEqual(again.code, 1)
-        noTrace(again)
-      }),
-    // Eight processes one after another, on a machine that other tests load too.
-    120_000
-  )
-
-  it.effect("names an organization or a user that is not there", () =>
-    Effect.gen(function* () {
-      const env = yield* Env
-      const ran = yield* seatrial(["admin", "keys", "list", "--org", "nobody"], env)
-      assert.strictEqual(ran.code, 1)
-      assert.match(ran.out + ran.err, /nobody/)
-      noTrace(ran)
     })
   )
 })
