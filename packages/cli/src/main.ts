@@ -7,11 +7,13 @@ import { Command } from "effect/cli"
 import { ApiClient } from "./ApiClient.ts"
 import { makeAdminCommand } from "./admin/admin.ts"
 import { storeFailure } from "./admin/storeFailure.ts"
-import { tellDefect, WrongUse } from "./CommandError.ts"
+
 import { cancelCommand, deployCommand, previewCommand, statusCommand } from "./deployments.ts"
 import { fetchCommand } from "./fetch.ts"
 import { readLocalState } from "./localState.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
+import { tellDefect } from "./tellDefect.ts"
+import { WrongUse } from "./WrongUse.ts"
 
 /** What the environment leaves open is taken from the system started in this folder. */
 const layerLocalConfig = ConfigProvider.layerAdd(
