@@ -1,0 +1,127 @@
+import { assert, layer } from "@effect/vitest"
+import { Commit, type ModelId } from "@seatrial/domain"
+import { Effect, Option } from "effect"
+import { type Caller, Deployments, Runs } from "../src/index.ts"
+import { capabilities, checks, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
+import { layerStore } from "./stage.ts"
+
+const screened = { facts, settings, engineVersion: "reference-1", estimate, capabilities }
+
+let keys = 0
+const redeploy = Effect.fnUntraced(function* (caller: Caller, modelId: ModelId, serve = true) {
+  const deployments = yield* Deployments
+  return yield* deployments.create(newModel(caller, `again-${++keys}`, "", { target: { _tag: "Redeploy", modelId, ref: null }, serve }))
+})
+
+const observe = Effect.fnUntraced(function* (id: Parameters<Runs["Service"]["observe"]>[0]) {
+  return Option.getOrThrow(yield* (yield* Runs).observe(id))
+})
+
+/** A model whose first run verified a revision that does not serve. */
+const candidate = Effect.fnUntraced(function* (slug: string) {
+  const deployments = yield* Deployments
+  const runs = yield* Runs
+  const { caller } = yield* makeCaller(slug)
+  const { id, modelId } = yield* deployments.create(newModel(caller, "first", "tiny", { serve: false }))
+  yield* walk(caller, id, "benchmarking", checks, settings)
+  assert.isTrue(yield* runs.activate({ id, orgId: caller.orgId, from: "benchmarking" }))
+  const { revision } = yield* observe(id)
+  if (revision === null) return yield* Effect.die("no revision")
+  return { caller, orgId: caller.orgId, id, modelId, revisionId: revision.id }
+})
+
+layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
+  it.effect("of a verified candidate goes live with its revision, whose engine stays the first run's", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const { caller, id: first, modelId, orgId, revisionId } = yield* candidate("reuse-draft")
+      const verified = Option.getOrThrow(yield* (yield* Deployments).find(orgId, first)).revision?.verified_at
+      const { id } = yield* redeploy(caller, modelId)
+      assert.isTrue(yield* runs.recordScreening({ ...screened, id, orgId }))
+      assert.deepInclude(yield* observe(id), { engineRun: first, reusedBy: [] })
+      assert.deepInclude(yield* observe(first), { engineRun: first, reusedBy: [id] })
+      assert.isFalse(yield* runs.activate({ id, orgId, from: "screening" }))
+      assert.isTrue(yield* runs.enter({ id, orgId, from: "screening", to: "activating", reason: "Test" }))
+      assert.isTrue(yield* runs.activate({ id, orgId, from: "activating" }))
+      const run = yield* observe(id)
+      assert.deepStrictEqual([run.phase, run.revision?.status, run.activeRevisionId, run.revision?.id], ["activated", "active", revisionId, revisionId])
+      assert.strictEqual(Option.getOrThrow(yield* (yield* Deployments).find(orgId, id)).revision?.verified_at, verified)
+      assert.deepStrictEqual((yield* observe(first)).reusedBy, [])
+    })
+  )
+
+  it.effect("of what serves ends with the same revision, and one that is not to serve ends where it is read", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const { caller, id: first, modelId, orgId, revisionId } = yield* candidate("reuse-active")
+      for (const [serve, from] of [
+        [false, "screening"],
+        [true, "activating"],
+        [true, "activating"],
+        [false, "screening"]
+      ] as const) {
+        const { id } = yield* redeploy(caller, modelId, serve)
+        yield* runs.recordScreening({ ...screened, id, orgId })
+        const before = yield* observe(id)
+        if (serve) yield* runs.enter({ id, orgId, from: "screening", to: "activating", reason: "Test" })
+        assert.isTrue(yield* runs.activate({ id, orgId, from }))
+        const run = yield* observe(id)
+        assert.deepStrictEqual([run.revision?.id, run.engineRun], [revisionId, first])
+        assert.strictEqual(run.revision?.status, serve ? "active" : before.revision?.status)
+        assert.strictEqual(run.activeRevisionId, serve ? revisionId : before.activeRevisionId)
+      }
+    })
+  )
+
+  it.effect("makes a new revision where commit, engine version, card or settings differ", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const { caller, modelId, orgId, revisionId } = yield* candidate("no-reuse")
+      const others = [
+        { ...screened, facts: { ...facts, commit: Commit.make("1".repeat(40)) } },
+        { ...screened, engineVersion: "reference-2" },
+        { ...screened, estimate: { ...estimate, gpu_pool: "Other-GPU" } },
+        { ...screened, estimate: { ...estimate, gpu_count: 2 } },
+        { ...screened, settings: { ...settings, engine_flags: { max_num_seqs: 4 } } }
+      ]
+      for (const other of [...others, screened]) {
+        const { id } = yield* redeploy(caller, modelId)
+        yield* runs.recordScreening({ ...other, id, orgId })
+        const run = yield* observe(id)
+        assert.strictEqual(run.revision?.id === revisionId, other === screened)
+        yield* runs.enter({ id, orgId, from: "screening", to: "cancelled", reason: "Test" })
+      }
+    })
+  )
+
+  it.effect("makes a new revision while an older run is unfinished, after a failure of the one to reuse, and instead of a superseded one", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const { caller, modelId, orgId, revisionId } = yield* candidate("careful-reuse")
+      const reads = Effect.fnUntraced(function* () {
+        const { id } = yield* redeploy(caller, modelId)
+        yield* runs.recordScreening({ ...screened, id, orgId })
+        const { revision } = yield* observe(id)
+        return { id, reused: revision?.id === revisionId }
+      })
+      const first = yield* reads()
+      const behind = yield* reads()
+      assert.deepStrictEqual([first.reused, behind.reused], [true, false])
+      yield* runs.enter({ id: behind.id, orgId, from: "screening", to: "cancelled", reason: "Test" })
+      yield* runs.enter({ id: first.id, orgId, from: "screening", to: "failed", reason: "Test", failure: { code: "weights_missing", text: "Gone." } })
+      const healed = yield* reads()
+      assert.isFalse(healed.reused)
+      yield* walk(caller, healed.id, "activating", checks, settings)
+      assert.isTrue(yield* runs.activate({ id: healed.id, orgId, from: "activating" }))
+
+      const newer = yield* redeploy(caller, modelId)
+      yield* walk(caller, newer.id, "activating")
+      assert.isTrue(yield* runs.activate({ id: newer.id, orgId, from: "activating" }))
+      const superseded = (yield* observe(healed.id)).revision
+      assert.strictEqual(superseded?.status, "superseded")
+      const again = yield* redeploy(caller, modelId)
+      yield* runs.recordScreening({ ...screened, id: again.id, orgId })
+      assert.notInclude([superseded?.id, revisionId], (yield* observe(again.id)).revision?.id)
+    })
+  )
+})
