@@ -4,14 +4,17 @@ import { Ids } from "@seatrial/domain"
 import { ApiKeys, Billing, Database, HubConnections, Invitations, Members, Organizations } from "@seatrial/store"
 import { ConfigProvider, Effect, Layer, Logger, Option } from "effect"
 import { Command } from "effect/cli"
-import { ApiClient } from "./ApiClient.ts"
 import { makeAdminCommand } from "./admin/admin.ts"
 import { storeFailure } from "./admin/storeFailure.ts"
-
-import { cancelCommand, deployCommand, previewCommand, statusCommand } from "./deployments.ts"
+import { layerApi, layerPublicApi } from "./apiAccess.ts"
+import { auditCommand } from "./audit.ts"
+import { deployCommand, previewCommand } from "./deploy.ts"
+import { cancelCommand, deploymentsCommand, statusCommand } from "./deployments.ts"
 import { fetchCommand } from "./fetch.ts"
 import { readLocalState } from "./localState.ts"
+import { catalogCommand, modelsCommand } from "./models.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
+import { receiptsCommand, requestsCommand } from "./requests.ts"
 import { tellDefect } from "./tellDefect.ts"
 import { WrongUse } from "./WrongUse.ts"
 
@@ -30,7 +33,8 @@ const layerLocalConfig = ConfigProvider.layerAdd(
   )
 )
 
-const layerApi = ApiClient.layer.pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
+const layerKeyed = layerApi.pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
+const layerPublic = layerPublicApi.pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
 
 const orSentence = Layer.catchCause((cause) => Layer.effectContext(Effect.fail(storeFailure(cause))))
 
@@ -45,10 +49,16 @@ const layerHubConnections = HubConnections.layerSql.pipe(Layer.provide(layerLoca
 Command.make("seatrial").pipe(
   Command.withDescription("Seatrial serves open-weights models on Kubernetes GPUs; each model passes a trial before it carries traffic."),
   Command.withSubcommands([
-    previewCommand.pipe(Command.provide(layerApi)),
-    deployCommand.pipe(Command.provide(layerApi)),
-    statusCommand.pipe(Command.provide(layerApi)),
-    cancelCommand.pipe(Command.provide(layerApi)),
+    previewCommand.pipe(Command.provide(layerKeyed)),
+    deployCommand.pipe(Command.provide(layerKeyed)),
+    deploymentsCommand.pipe(Command.provide(layerKeyed)),
+    statusCommand.pipe(Command.provide(layerKeyed)),
+    cancelCommand.pipe(Command.provide(layerKeyed)),
+    requestsCommand.pipe(Command.provide(layerKeyed)),
+    receiptsCommand.pipe(Command.provide(layerKeyed)),
+    modelsCommand.pipe(Command.provide(layerKeyed)),
+    catalogCommand.pipe(Command.provide(layerPublic)),
+    auditCommand.pipe(Command.provide(layerKeyed)),
     makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore)),
     serverCommand,
     operatorCommand,

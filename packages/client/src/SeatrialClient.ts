@@ -35,10 +35,10 @@ const none = { query: {} }
 const checkAddress = (address: string) =>
   URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)
     ? Effect.succeed(address.replace(/\/+$/, ""))
-    : Effect.fail(new InvalidInput({ message: `${address} is not an http or https address.` }))
+    : Effect.fail(new InvalidInput({ message: `${address} is not an http or https address.`, param: "address" }))
 
 /** An id as a segment of a path; the empty one and those that a URL swallows would name another operation. */
-const segment = (id: string) => (/^\.{0,2}$/.test(id) ? Effect.fail(new InvalidInput({ message: `"${id}" is not an id.` })) : Effect.succeed(id))
+const segment = (id: string) => (/^\.{0,2}$/.test(id) ? Effect.fail(new InvalidInput({ message: `"${id}" is not an id.`, param: "id" })) : Effect.succeed(id))
 
 const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: SeatrialClientOptions) {
   const base = yield* checkAddress(address)

@@ -112,7 +112,7 @@ export const toSeatrialError = (failure: PublicError | ClientFailure): SeatrialE
     {
       status: "status" in failure ? failure.status : null,
       code: connectionCodes[failure._tag],
-      param: null,
+      param: "param" in failure ? failure.param : null,
       requestId: "requestId" in failure ? failure.requestId : null,
       retryAfter: "retryAfter" in failure ? (failure.retryAfter ?? null) : null
     },

@@ -1,3 +1,4 @@
+import { schemaProblem } from "@seatrial/domain"
 import { Cause, Clock, Context, Duration, Effect, Result, Schema } from "effect"
 import { Headers, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
 import { type ClientFailure, InvalidInput, NotSeatrial, Unreachable, VersionSkew } from "./failures.ts"
@@ -63,10 +64,12 @@ export const exchange =
             if (error.response !== undefined) return misread(error.response)
             if (error.reason._tag === "TransportError")
               return Effect.fail(new Unreachable({ message: `${address} does not answer. Is the server running?`, cause: error }))
-            return Effect.fail(new InvalidInput({ message: error.message }))
+            return Effect.fail(new InvalidInput({ message: error.message, param: null }))
           }
           if (Schema.isSchemaError(error)) {
-            return seen.response === undefined ? Effect.fail(new InvalidInput({ message: error.message })) : misread(seen.response)
+            if (seen.response !== undefined) return misread(seen.response)
+            const { message, param } = schemaProblem(error.issue)
+            return Effect.fail(new InvalidInput({ message: `${param ?? "The input"} ${message}.`, param }))
           }
           return Effect.fail(error)
         })

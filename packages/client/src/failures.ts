@@ -9,8 +9,8 @@ export class NotSeatrial extends Data.TaggedError("NotSeatrial")<{ readonly mess
 /** A Seatrial server answered what this client does not understand, or does not know the operation: their versions differ. */
 export class VersionSkew extends Data.TaggedError("VersionSkew")<{ readonly message: string; readonly status: number; readonly requestId: string | null }> {}
 
-/** What the caller gave is not what the contract takes; nothing was sent. */
-export class InvalidInput extends Data.TaggedError("InvalidInput")<{ readonly message: string }> {}
+/** What the caller gave is not what the contract takes; nothing was sent. `param` is its path, where it has one. */
+export class InvalidInput extends Data.TaggedError("InvalidInput")<{ readonly message: string; readonly param: string | null }> {}
 
 /** What goes wrong beside the errors that the contract has for an operation. */
 export type ClientFailure = Unreachable | NotSeatrial | VersionSkew | InvalidInput

@@ -1,0 +1,96 @@
+import { SeatrialClient } from "@seatrial/client"
+import { Runtime, type ServingRequest } from "@seatrial/domain"
+import { Clock, Console, Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { CommandError } from "./CommandError.ts"
+import { conclude, follow } from "./follow.ts"
+import { jsonFlag, textFlag } from "./listing.ts"
+import { printRecord } from "./print.ts"
+import { readableRecord } from "./readable.ts"
+import { toCommandError, told } from "./told.ts"
+
+const repo = Argument.String("repository").pipe(Argument.withDescription("owner/name on the model hub"))
+
+const serving = {
+  ref: textFlag("ref", "Branch, tag or commit (default: the repository's default branch)"),
+  hostClass: textFlag("host-class", "Host class to run on (default: the cheapest that fits)"),
+  runtime: Flag.Literals("runtime", Runtime.literals).pipe(Flag.withDescription("Serving engine (default: the host class's first)"), Flag.optional),
+  maxContext: Flag.Int("max-context").pipe(Flag.withDescription("Longest context, in tokens (default: the longest that fits)"), Flag.optional)
+}
+
+interface ServingFlags {
+  readonly ref: Option.Option<string>
+  readonly hostClass: Option.Option<string>
+  readonly runtime: Option.Option<Runtime>
+  readonly maxContext: Option.Option<number>
+}
+
+const servingOf = ({ hostClass, maxContext, runtime }: ServingFlags): ServingRequest => ({
+  ...(Option.isSome(hostClass) ? { host_class: hostClass.value } : {}),
+  ...(Option.isSome(runtime) ? { runtime: runtime.value } : {}),
+  ...(Option.isSome(maxContext) ? { max_context: maxContext.value } : {})
+})
+
+const refOf = ({ ref }: ServingFlags) => (Option.isSome(ref) ? { ref: ref.value } : {})
+const sourceOf = (repository: string, flags: ServingFlags) => ({ kind: "model_hub", repo: repository, ...refOf(flags) }) as const
+
+export const previewCommand = Command.make(
+  "preview",
+  { repo, ...serving, json: jsonFlag },
+  Effect.fn(function* ({ json, repo, ...flags }) {
+    const api = yield* SeatrialClient
+    const preview = yield* told(api.deployments.preview({ source: sourceOf(repo, flags), serving: servingOf(flags) }))
+    yield* printRecord(json, json ? preview : readableRecord(preview))
+    if (preview.kind === "refused") return yield* new CommandError({ message: "The model cannot be served like this; the reason and the remedy are above." })
+  })
+).pipe(Command.withDescription("Says whether and how a model can be served, without deploying it."))
+
+export const deployCommand = Command.make(
+  "deploy",
+  {
+    repo: Argument.optional(repo),
+    ...serving,
+    model: textFlag("model-id", "Deploy this model once more, mdl_..., instead of a new one from a repository"),
+    name: textFlag("name", "The model's name (default: the repository's)"),
+    candidate: Flag.Boolean("candidate").pipe(Flag.withDescription("Check the model without letting it carry traffic"), Flag.withDefault(false)),
+    key: textFlag("idempotency-key", "Makes repeating this command safe: the same key gives the same deployment"),
+    wait: Flag.Boolean("wait").pipe(
+      Flag.withDescription("Follow the phases to their end; Ctrl-C ends the watching, not the deployment"),
+      Flag.withDefault(false)
+    ),
+    json: jsonFlag
+  },
+  Effect.fn(function* ({ candidate, json, key, model, name, repo, wait, ...flags }) {
+    if (Option.isSome(repo) === Option.isSome(model)) {
+      return yield* new CommandError({ message: "Name either a repository or, with --model-id, a model to deploy once more.", exitCode: 2 })
+    }
+    if (Option.isSome(model) && Option.isSome(name)) {
+      return yield* new CommandError({ message: "--name is for a new model; one that is deployed once more keeps its own.", exitCode: 2 })
+    }
+    const api = yield* SeatrialClient
+    const idempotencyKey = Option.getOrElse(key, () => crypto.randomUUID())
+    const wanted = servingOf(flags)
+    // Of a model that exists only what is given changes.
+    const target = Option.isSome(model)
+      ? { model_id: model.value, ...refOf(flags), ...(Object.keys(wanted).length === 0 ? {} : { serving: wanted }) }
+      : { source: sourceOf(Option.getOrThrow(repo), flags), ...(Option.isSome(name) ? { model_name: name.value } : {}), serving: wanted }
+    const { operation } = yield* api.deployments.create({ ...target, ...(candidate ? { serve: false } : {}) }, { idempotencyKey }).pipe(
+      Effect.mapError((failure) => {
+        const error = toCommandError(failure)
+        // It is not known whether the deployment was made; the key finds out.
+        if (failure._tag !== "Unreachable" && failure._tag !== "Unavailable") return error
+        return new CommandError({
+          message: `${error.message} To try again without deploying twice, add --idempotency-key ${idempotencyKey}`,
+          exitCode: error.exitCode ?? 1
+        })
+      })
+    )
+    if (!wait) return yield* printRecord(json, json ? operation : readableRecord(operation))
+    const started = yield* Clock.currentTimeMillis
+    yield* conclude(json, yield* follow(operation.id))
+    yield* Console.error(`Activated after ${(((yield* Clock.currentTimeMillis) - started) / 1000).toFixed(1)} s.`)
+  })
+).pipe(
+  Command.withDescription("Deploys a model from the hub, or another revision of a model that exists."),
+  Command.withExamples([{ command: "seatrial deploy seatrial/tiny-chat --wait", description: "Deploy the sample model and follow its phases" }])
+)

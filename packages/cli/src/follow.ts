@@ -1,0 +1,96 @@
+import { type Outcome, type PhaseEntry, SeatrialClient } from "@seatrial/client"
+import { Clock, Console, Effect, Schedule } from "effect"
+import { CommandError } from "./CommandError.ts"
+import { printRecord } from "./print.ts"
+import { readableRecord } from "./readable.ts"
+import { told } from "./told.ts"
+
+/** What is known of a run that is followed; times in Unix milliseconds. */
+export interface Followed {
+  readonly phase: string
+  readonly since: number
+  readonly started: number
+  /** Whether the server does not answer at the moment. */
+  readonly away: boolean
+}
+
+const seconds = (from: number, now: number) => {
+  const whole = Math.max(0, Math.floor((now - from) / 1000))
+  return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${String(whole % 60).padStart(2, "0")} s`
+}
+
+/** The one line of a terminal, no longer than it is wide. */
+export const statusLine = ({ away, phase, since, started }: Followed, now: number, width: number): string =>
+  `${phase}  ${seconds(since, now)}  (${seconds(started, now)} in all)${away ? "  the server does not answer; still waiting" : ""}`.slice(
+    0,
+    Math.max(0, width - 1)
+  )
+
+/** Where progress is shown: a line that is written over, or lines that stay. */
+interface Progress {
+  readonly entered: (entry: PhaseEntry) => Effect.Effect<void>
+  readonly away: Effect.Effect<void>
+  readonly clear: Effect.Effect<void>
+}
+
+const plain = Effect.sync((): Progress => {
+  let away = false
+  return {
+    entered: ({ at, status }) => {
+      away = false
+      return Console.error(`${at}  ${status}`)
+    },
+    away: Effect.suspend(() => {
+      if (away) return Effect.void
+      away = true
+      return Console.error("The server does not answer; still waiting.")
+    }),
+    clear: Effect.void
+  }
+})
+
+const live = Effect.gen(function* () {
+  let followed: Followed | undefined
+  const write = (text: string) => Effect.sync(() => void process.stderr.write(text))
+  const draw = Effect.gen(function* () {
+    const now = yield* Clock.currentTimeMillis
+    if (followed !== undefined) yield* write(`\r\u001b[2K${statusLine(followed, now, process.stderr.columns)}`)
+  })
+  yield* Effect.forkScoped(Effect.repeat(draw, Schedule.spaced("500 millis")))
+  const progress: Progress = {
+    entered: ({ at, status }) => {
+      const since = Date.parse(at)
+      followed = { phase: status, since, started: followed?.started ?? since, away: false }
+      return draw
+    },
+    away: Effect.suspend(() => {
+      if (followed !== undefined) followed = { ...followed, away: true }
+      return draw
+    }),
+    clear: Effect.suspend(() => {
+      followed = undefined
+      return write("\r\u001b[2K")
+    })
+  }
+  return progress
+})
+
+/** Shows a run's phases on standard error until it is over. Ending the command ends the watching only, and says so. */
+export const follow = Effect.fnUntraced(function* (id: string) {
+  const api = yield* SeatrialClient
+  const progress = yield* process.stderr.isTTY === true ? live : plain
+  return yield* told(api.waitForDeployment(id, { onPhase: progress.entered, onAway: () => progress.away })).pipe(
+    Effect.ensuring(progress.clear),
+    Effect.onInterrupt(() => Console.error(`${id} goes on. \`seatrial deployments watch ${id}\` follows it, \`seatrial cancel ${id}\` ends it.`))
+  )
+}, Effect.scoped)
+
+/** Prints how a run ended; one that was not activated is the command's failure. */
+export const conclude = Effect.fnUntraced(function* (json: boolean, result: Outcome) {
+  const { checks, phases: _, ...shown } = result.deployment
+  const passed = `${checks.filter((check) => check.passed).length} of ${checks.length} passed`
+  yield* printRecord(json, json ? result.deployment : readableRecord({ ...shown, checks: passed }))
+  if (result.outcome === "activated") return
+  const why = result.outcome === "failed" ? `: ${result.failure}` : ""
+  return yield* new CommandError({ message: `The deployment ended as ${result.outcome}${why}` })
+})

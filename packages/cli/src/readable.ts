@@ -1,0 +1,74 @@
+/** Micro-dollars as dollars, exactly: "1500000" is $1.50. */
+export const dollars = (micros: string): string => {
+  const padded = micros.padStart(7, "0")
+  const fraction = padded.slice(-6).replace(/0+$/, "").padEnd(2, "0")
+  return `$${padded.slice(0, -6)}.${fraction}`
+}
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** A record as people read it: money in dollars, and without what every record of its kind says. */
+export const readable = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(readable)
+  if (!isRecord(value)) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([name]) => name !== "object")
+      .map(([name, member]) =>
+        /_micros(_|$)/.test(name) && typeof member === "string" ? [name.replace("_micros", ""), dollars(member)] : [name, readable(member)]
+      )
+  )
+}
+
+/** `readable` of a record as a whole. */
+export const readableRecord = (record: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
+  const shown = readable(record)
+  return isRecord(shown) ? shown : record
+}
+
+const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<string> => {
+  const widths = (rows[0] ?? []).map((_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)))
+  return rows.map((row) =>
+    row
+      .map((text, index) => text.padEnd(widths[index] ?? 0))
+      .join("  ")
+      .trimEnd()
+  )
+}
+
+const scalar = (value: unknown): string => {
+  if (value === null || value === undefined) return "-"
+  if (value === true) return "yes"
+  return value === false ? "no" : String(value)
+}
+
+/** A value on one line, for a cell of a table. */
+export const cell = (value: unknown): string => {
+  if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(cell).join(", ")
+  if (isRecord(value)) {
+    const members = Object.entries(value)
+    return members.length === 0 ? "-" : members.map(([name, member]) => `${name}=${cell(member)}`).join(" ")
+  }
+  return scalar(value)
+}
+
+/** A value as lines, nested parts aligned under their names: no JSON. */
+export const linesOf = (value: unknown): ReadonlyArray<string> => {
+  if (Array.isArray(value)) {
+    const records = value.filter(isRecord)
+    if (value.length === 0 || records.length < value.length) return [cell(value)]
+    const names = [...new Set(records.flatMap(Object.keys))]
+    return columns(records.map((record) => names.map((name) => (name in record ? cell(record[name]) : ""))))
+  }
+  if (!isRecord(value)) return scalar(value).split("\n")
+  const entries = Object.entries(value)
+  const width = Math.max(0, ...entries.map(([name]) => name.length))
+  if (entries.length === 0) return ["-"]
+  return entries.flatMap(([name, member]) => linesOf(member).map((line, index) => `${(index === 0 ? name : "").padEnd(width)}  ${line}`.trimEnd()))
+}
+
+/** Rows under the names of their members, aligned. */
+export const tableOf = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>): ReadonlyArray<string> => {
+  const names = Object.keys(rows[0] ?? {})
+  return columns([names.map((name) => name.toUpperCase()), ...rows.map((row) => names.map((name) => cell(row[name])))])
+}

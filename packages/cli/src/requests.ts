@@ -1,0 +1,76 @@
+import { SeatrialClient } from "@seatrial/client"
+import type { RequestRecord } from "@seatrial/domain"
+import { Effect, Option } from "effect"
+import { Command, Flag } from "effect/cli"
+import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag, timeBounds, timeFlags } from "./listing.ts"
+import { printRecord } from "./print.ts"
+import { dollars, readableRecord } from "./readable.ts"
+import { told } from "./told.ts"
+
+const id = idArgument("The request's id, req_...")
+
+const row = (request: RequestRecord) => ({
+  id: request.id,
+  created: request.created_at,
+  model: request.model,
+  status: request.status_code,
+  state: request.state,
+  input: request.input_tokens,
+  output: request.output_tokens,
+  cost: request.cost_micros === null ? null : dollars(request.cost_micros),
+  ttft_ms: request.ttft_ms,
+  latency_ms: request.latency_ms,
+  error: request.error?.code ?? null
+})
+
+const list = Command.make(
+  "list",
+  {
+    status: Flag.Literals("status", ["success", "client_error", "server_error"]).pipe(Flag.withDescription("Only those that ended like this"), Flag.optional),
+    model: textFlag("model", "Only those of this model, mdl_..."),
+    key: textFlag("key", "Only those of this API key, key_..."),
+    ...timeFlags,
+    limit: limitFlag,
+    json: jsonFlag
+  },
+  Effect.fn(function* ({ from, key, model, status, to, ...shown }) {
+    const api = yield* SeatrialClient
+    const filters = {
+      ...(Option.isSome(status) ? { status: status.value } : {}),
+      ...(Option.isSome(model) ? { model_id: model.value } : {}),
+      ...(Option.isSome(key) ? { api_key_id: key.value } : {}),
+      ...(yield* timeBounds({ from, to }))
+    }
+    yield* printList(shown, api.org.requests.list({ ...filters, pageSize: pageSizeFor(shown.limit) }), row)
+  })
+).pipe(
+  Command.withDescription("Lists requests that have ended, newest first."),
+  Command.withExamples([{ command: "seatrial requests list --status server_error --from 2h", description: "What went wrong in the last two hours" }])
+)
+
+const get = Command.make(
+  "get",
+  { id, json: jsonFlag },
+  Effect.fn(function* ({ id, json }) {
+    const api = yield* SeatrialClient
+    const request = yield* told(api.org.requests.get(id))
+    yield* printRecord(json, json ? request : readableRecord(request))
+  })
+).pipe(Command.withDescription("Shows a request, also one that is running."))
+
+export const requestsCommand = Command.make("requests").pipe(
+  Command.withDescription("The organization's inference requests."),
+  Command.withSubcommands([list, get])
+)
+
+const receipt = Command.make(
+  "get",
+  { id, json: jsonFlag },
+  Effect.fn(function* ({ id, json }) {
+    const api = yield* SeatrialClient
+    const found = yield* told(api.org.receipts.get(id))
+    yield* printRecord(json, json ? found : readableRecord(found))
+  })
+).pipe(Command.withDescription("Shows a request's receipt: what served it, and what it cost."))
+
+export const receiptsCommand = Command.make("receipts").pipe(Command.withDescription("What served a request."), Command.withSubcommands([receipt]))

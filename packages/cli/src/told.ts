@@ -1,0 +1,17 @@
+import type { ClientFailure, PublicError } from "@seatrial/client"
+import { Effect } from "effect"
+import { CommandError } from "./CommandError.ts"
+
+/** An error of the API as the command tells it: what, which code, about what, and the id to quote. */
+export const toCommandError = (failure: PublicError | ClientFailure | CommandError): CommandError => {
+  if (failure instanceof CommandError) return failure
+  if ("error" in failure) {
+    const { code, message, param, request_id } = failure.error
+    const details = [code, param, request_id].filter((detail) => detail !== null && detail !== undefined)
+    return new CommandError({ message: `${message} (${details.join(", ")})` })
+  }
+  return new CommandError({ message: failure.message, exitCode: failure._tag === "InvalidInput" ? 2 : 4 })
+}
+
+export const told = <A, R>(effect: Effect.Effect<A, PublicError | ClientFailure | CommandError, R>): Effect.Effect<A, CommandError, R> =>
+  Effect.mapError(effect, toCommandError)
