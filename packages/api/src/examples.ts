@@ -4,6 +4,7 @@ import type {
   Deployment,
   DeploymentEvents,
   DeploymentOperation,
+  ModelCapabilities,
   OrgModel,
   Prices,
   Receipt,
@@ -170,29 +171,8 @@ const auditEvent: AuditEvent = {
 
 const chatParameters = ["model", "messages", "stream", "max_tokens", "temperature", "top_p", "stop", "seed"]
 
-const catalogModel: CatalogModel = {
-  id: "tiny-chat",
-  object: "model",
-  created: 1_772_442_760,
-  owned_by: "seatrial",
-  display_name: "Tiny Chat",
-  hf_repo: "seatrial/tiny-chat",
-  hf_revision: commit,
-  config_revision: exampleIds.revision,
-  dtype: "bfloat16",
-  quantization: "none",
-  max_model_len: 1024,
-  context_window: 1024,
-  context_length: 1024,
+const capabilities: ModelCapabilities = {
   supports_reasoning: false,
-  engine: "reference",
-  engine_version: "reference-0.1.0",
-  price_in_micros_per_mtok: "100000",
-  price_out_micros_per_mtok: "400000",
-  price_cache_read_micros_per_mtok: "10000",
-  price_cache_write_micros_per_mtok: "0",
-  pricing: { input: 0.1, output: 0.4 },
-  status: "active",
   input_modalities: ["text"],
   output_modalities: ["text"],
   supports_tool_calls: false,
@@ -226,7 +206,32 @@ const catalogModel: CatalogModel = {
     supports_streaming: "engine",
     reasoning_controls: "model_metadata",
     tool_calling: "model_metadata"
-  },
+  }
+}
+
+const catalogModel: CatalogModel = {
+  id: "tiny-chat",
+  object: "model",
+  created: 1_772_442_760,
+  owned_by: "seatrial",
+  display_name: "Tiny Chat",
+  hf_repo: "seatrial/tiny-chat",
+  hf_revision: commit,
+  config_revision: exampleIds.revision,
+  dtype: "bfloat16",
+  quantization: "none",
+  max_model_len: 1024,
+  context_window: 1024,
+  context_length: 1024,
+  ...capabilities,
+  engine: "reference",
+  engine_version: "reference-0.1.0",
+  price_in_micros_per_mtok: "100000",
+  price_out_micros_per_mtok: "400000",
+  price_cache_read_micros_per_mtok: "10000",
+  price_cache_write_micros_per_mtok: "0",
+  pricing: { input: 0.1, output: 0.4 },
+  status: "active",
   capabilities_verified_at: 1_772_442_751
 }
 
@@ -263,15 +268,7 @@ const derived = {
     calibrated: false
   },
   alternatives: [],
-  capabilities: {
-    supports_streaming: true,
-    supports_tool_calls: false,
-    supports_json_mode: false,
-    supports_structured_output: false,
-    supports_reasoning: false,
-    supports_image_input: false,
-    supported_endpoints: ["/v1/chat/completions"]
-  }
+  capabilities
 }
 
 const refused = {
