@@ -1,0 +1,32 @@
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, Effect, Random } from "effect"
+import { lists } from "./pages/lists.ts"
+import { type Met, Plan, walkThrough } from "./pages/walkThrough.ts"
+import { Stage } from "./Stage.ts"
+
+/** How many organisations are filled and walked through for each list. */
+const organizations = Number(process.env.CONTRACT_PAGES ?? 150)
+const given = process.env.CONTRACT_SEED
+
+layer(Stage.layer(), { excludeTestServices: true, timeout: 60_000 })("two servers on one database", (it) => {
+  for (const list of lists) {
+    it.effect(`${list.paths.join(" and ")}: each page is what an oracle in memory says, whatever arrives between two of them`, () =>
+      Effect.gen(function* () {
+        const seed = given ?? String(yield* Random.nextIntBetween(0, 2 ** 31))
+        process.stdout.write(`CONTRACT_SEED=${seed} CONTRACT_PAGES=${organizations} ${list.paths.join(" ")}\n`)
+        const met: Met = { pages: 0, cutTies: 0, arrivedBefore: 0, arrivedAfter: 0, combinations: new Set() }
+        const result = yield* Arbitrary.checkEffect(Arbitrary.schema(Plan), (plan) => Effect.as(walkThrough(list, plan, met), true), {
+          runs: organizations,
+          seed,
+          concurrency: 4,
+          maxShrinks: 100
+        })
+        assert.isUndefined(Arbitrary.formatCheckFailure(result))
+        process.stdout.write(`${met.pages} pages, ${met.cutTies} cut between equal times, ${met.arrivedBefore + met.arrivedAfter} arrivals\n`)
+        // Fewer would prove little.
+        for (const count of [met.pages, met.cutTies, met.arrivedBefore, met.arrivedAfter]) assert.isAbove(count, organizations / 10)
+        if (organizations >= 150) assert.strictEqual(met.combinations.size, list.paths.length * 2 ** list.filters.length)
+      })
+    )
+  }
+})
