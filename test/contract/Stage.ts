@@ -1,5 +1,5 @@
 import { Ids, type Scope, scopes } from "@seatrial/domain"
-import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, Requests, Runs } from "@seatrial/store"
+import { ApiKeys, Database, Deployments, HubConnections, Metering, ModelAdmin, Organizations, Requests, Runs } from "@seatrial/store"
 import { makeTestDatabase } from "@seatrial/store/testing"
 import { ConfigProvider, Context, Effect, Layer, Redacted } from "effect"
 import { inject } from "vitest"
@@ -24,6 +24,7 @@ export class Stage extends Context.Service<
           Deployments.layerSql,
           Requests.layerSql,
           Metering.layerSql,
+          ModelAdmin.layerSql,
           Runs.layerSql.pipe(Layer.provideMerge(HubConnections.layerSql))
         ).pipe(
           Layer.provideMerge([Database.layerUrl(url, { applicationName: "seatrial-test" }), Ids.layer]),

@@ -9,7 +9,7 @@ const shares: ReadonlyArray<Who> = ["owner", "owner", "owner", "owner", "owner",
 export const whose = (share: number): Who => shares[share] ?? "owner"
 const Share = below(shares.length)
 
-const common = { who: Share, server: below(2), key: below(6), serving: below(3), ref: below(3), serve: Schema.Boolean, spelling: below(4) }
+const common = { who: Share, server: below(2), key: below(8), serving: below(3), ref: below(3), serve: Schema.Boolean, spelling: below(4) }
 
 const Create = Schema.Struct({ _tag: Schema.tag("Create"), ...common, repo: below(2), name: below(4) })
 const Redeploy = Schema.Struct({ _tag: Schema.tag("Redeploy"), ...common, of: below(40) })
@@ -19,13 +19,15 @@ const Cancel = Schema.Struct({ _tag: Schema.tag("Cancel"), who: Share, server: b
 const Fail = Schema.Struct({ _tag: Schema.tag("Fail"), of: below(40) })
 /** One forward step of the operator. */
 const Advance = Schema.Struct({ _tag: Schema.tag("Advance"), of: below(40), by: below(4) })
+/** The operator finds what a run's repository holds. */
+const Screen = Schema.Struct({ _tag: Schema.tag("Screen"), of: below(40) })
 /** The operator takes a run up to `activating`. */
 const Prepare = Schema.Struct({ _tag: Schema.tag("Prepare"), of: below(40) })
 const Activate = Schema.Struct({ _tag: Schema.tag("Activate"), of: below(40) })
 const DeleteModel = Schema.Struct({ _tag: Schema.tag("DeleteModel"), of: below(40) })
 
 /** What may be done at the same moment as others. */
-const Single = Schema.Union([Create, Redeploy, Again, Cancel, Fail, Advance, Activate, DeleteModel])
+const Single = Schema.Union([Create, Redeploy, Again, Cancel, Fail, Advance, Screen, Activate, DeleteModel])
 export type Single = typeof Single.Type | typeof Prepare.Type
 
 /** Singles sent at once over both servers; `together` aims all of them at the same run, model or key. */
@@ -35,12 +37,10 @@ export interface Burst {
   readonly singles: ReadonlyArray<Single>
 }
 
-const Administer = Schema.Union([
-  Schema.Struct({ _tag: Schema.tag("Revoke"), who: Schema.Literals(["owner", "writer", "reader"]) }),
-  Schema.Struct({ _tag: Schema.tag("SetStatus"), status: Schema.Literals(["suspended", "active"]) }),
-  Schema.Struct({ _tag: Schema.tag("Purchase") })
-])
-export type Administer = typeof Administer.Type
+const Revoke = Schema.Struct({ _tag: Schema.tag("Revoke"), who: Schema.Literals(["owner", "writer", "reader"]) })
+const SetStatus = Schema.Struct({ _tag: Schema.tag("SetStatus"), status: Schema.Literals(["suspended", "active"]) })
+const Purchase = Schema.Struct({ _tag: Schema.tag("Purchase") })
+export type Administer = typeof Revoke.Type | typeof SetStatus.Type | typeof Purchase.Type
 
 export type Command = Single | Burst | Administer
 
@@ -60,8 +60,9 @@ const single = weighted<Single>([
   [5, Arbitrary.schema(Cancel)],
   [2, Arbitrary.schema(Fail)],
   [3, Arbitrary.schema(Advance)],
+  [2, Arbitrary.schema(Screen)],
   [2, Arbitrary.schema(Activate)],
-  [1, Arbitrary.schema(DeleteModel)]
+  [2, Arbitrary.schema(DeleteModel)]
 ])
 const burst = Arbitrary.map(
   Arbitrary.all({ together: Arbitrary.schema(Schema.Boolean), singles: Arbitrary.array(single, { minLength: 2, maxLength: 4 }) }),
@@ -72,10 +73,12 @@ const burst = Arbitrary.map(
 export const commands = (length: number): Arbitrary.Arbitrary<ReadonlyArray<Command>> =>
   Arbitrary.array(
     weighted<Command>([
-      [26, single],
-      [3, Arbitrary.schema(Prepare)],
-      [8, burst],
-      [2, Arbitrary.schema(Administer)]
+      [50, single],
+      [6, Arbitrary.schema(Prepare)],
+      [16, burst],
+      [1, Arbitrary.schema(Revoke)],
+      [2, Arbitrary.schema(SetStatus)],
+      [1, Arbitrary.schema(Purchase)]
     ]),
     { minLength: length, maxLength: length }
   )

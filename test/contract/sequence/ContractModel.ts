@@ -17,6 +17,7 @@ export type Action =
   | { readonly _tag: "Create"; readonly who: Who; readonly key: string; readonly input: Input }
   | { readonly _tag: "Cancel"; readonly who: Who; readonly run: string | null }
   | { readonly _tag: "Enter"; readonly run: string; readonly from: string; readonly to: string; readonly failure: string | null }
+  | { readonly _tag: "Screen"; readonly run: string }
   | { readonly _tag: "Activate"; readonly run: string }
   | { readonly _tag: "DeleteModel"; readonly model: string }
 
@@ -36,6 +37,7 @@ export interface ModelledRun {
   readonly phases: ReadonlyArray<string>
   readonly failure: string | null
   readonly revision: "none" | "draft" | "active" | "superseded"
+  readonly checked: boolean
 }
 
 export interface State {
@@ -117,7 +119,7 @@ const create = (state: State, { input, key, who }: Extract<Action, { _tag: "Crea
     return [state, operation(name, bound, 200)]
   }
   if (org === "home" && !state.purchased) return [state, refused(402, "first_purchase_required")]
-  const fresh = { org, input, phases: ["screening"], failure: null, revision: "none" } as const
+  const fresh = { org, input, phases: ["screening"], failure: null, revision: "none", checked: false } as const
   if ("model" in input.target) {
     const of = input.target.model
     const model = of === null ? undefined : state.models[of]
@@ -165,6 +167,11 @@ export const step = (state: State, action: Action): readonly [State, Expected] =
       return cancel(state, action)
     case "Activate":
       return activate(state, action.run)
+    case "Screen": {
+      const run = state.runs[action.run]
+      if (run === undefined || phaseOf(run) !== "screening") return [state, unchanged]
+      return [withRun(state, action.run, { ...run, revision: "draft" }), changed]
+    }
     case "Enter": {
       const run = state.runs[action.run]
       if (run === undefined || isOver(run) || phaseOf(run) !== action.from) return [state, unchanged]
@@ -173,7 +180,11 @@ export const step = (state: State, action: Action): readonly [State, Expected] =
     case "DeleteModel": {
       const model = state.models[action.model]
       if (model === undefined || model.deleted) return [state, unchanged]
-      return [withModel(state, action.model, { ...model, deleted: true }), changed]
+      const runs = Object.entries(state.runs).map(([name, run]) => {
+        const ended = run.model === action.model && !isOver(run)
+        return [name, ended ? { ...run, phases: [...run.phases, "cancelled"] } : run] as const
+      })
+      return [{ ...withModel(state, action.model, { ...model, deleted: true }), runs: Object.fromEntries(runs) }, changed]
     }
   }
 }

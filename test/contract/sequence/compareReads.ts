@@ -119,7 +119,7 @@ const difference = (play: Play, state: State, { counts, hidden, lists, org, runs
       return `${name} went through ${phases.map(({ status }) => status)}, not ${run.phases}`
     if (at.some((time, index) => time < (at[index - 1] ?? "")) || detail.updated_at < (at.at(-1) ?? "")) return `${name} went back in time: ${at}`
     if ((revision?.id ?? null) !== detail.revision_id || (revision?.status ?? "none") !== run.revision) return `${name} has ${JSON.stringify(revision)}`
-    if (!same(passed, screened ? checks.checks : [])) return `${name} has the checks ${JSON.stringify(passed)}`
+    if (!same(passed, run.checked ? checks.checks : [])) return `${name} has the checks ${JSON.stringify(passed)}`
     const folded = v1History(run.phases).map(({ first, name: phase }) => ({ phase, entered_at: at[first] }))
     if (!same(events, { deployment_id: detail.id, data: folded })) return `${name} has the events ${JSON.stringify(events)}, not ${JSON.stringify(folded)}`
     const asV1 = { ...detail, status: v1Name(detail.status), phases: folded.map(({ entered_at, phase }) => ({ status: phase, at: entered_at })) }

@@ -1,7 +1,7 @@
-import { PgClient } from "@effect/sql-pg"
 import { type DeploymentId, Phase, workingPhases } from "@seatrial/domain"
-import { Runs } from "@seatrial/store"
-import { Clock, Effect, Schema } from "effect"
+import { ModelAdmin, Runs } from "@seatrial/store"
+import { capabilities, estimate, facts, settings } from "@seatrial/store/testing"
+import { Effect, Schema } from "effect"
 import type { Stage } from "../Stage.ts"
 import { type Single, whose } from "./Command.ts"
 import { type Action, isOver, type OrgName, orgOf, phaseOf } from "./ContractModel.ts"
@@ -12,7 +12,7 @@ import { meaningOf, spell, type Wanted } from "./spelling.ts"
 export interface Deed {
   readonly action: Action
   readonly told: string
-  readonly run: Effect.Effect<Actual, never, PgClient.PgClient | Runs | Stage>
+  readonly run: Effect.Effect<Actual, never, ModelAdmin | Runs | Stage>
 }
 
 const names = [null, "alpha", "beta", "tiny-chat"]
@@ -36,8 +36,7 @@ const nth = <A>(all: Iterable<A>, index: number): A | undefined => {
 }
 const isPhase = Schema.is(Phase)
 
-const changedBy = (run: Effect.Effect<boolean, never, PgClient.PgClient | Runs>): Deed["run"] =>
-  Effect.map(run, (changed): Actual => ({ _tag: "Changed", changed }))
+const changedBy = (run: Effect.Effect<boolean, never, ModelAdmin | Runs>): Deed["run"] => Effect.map(run, (changed): Actual => ({ _tag: "Changed", changed }))
 
 const create = (
   play: Play,
@@ -98,27 +97,30 @@ const advance = (by: number) => (from: Phase) => {
   return start < 0 || start >= last ? undefined : order[Math.min(last, start + 1 + by)]
 }
 
-const deleteModel = (id: string, orgId: string) =>
-  Effect.gen(function* () {
-    const sql = yield* PgClient.PgClient
-    const at = new Date(yield* Clock.currentTimeMillis)
-    const rows = yield* sql`UPDATE models SET deleted_at = ${at}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND deleted_at IS NULL RETURNING 1`
-    return rows.length > 0
-  }).pipe(Effect.orDie)
+let screened = 0
+
+/** What screening finds; settings like no others, so that no earlier revision is taken for it. */
+const screening = () => ({
+  facts,
+  settings: { ...settings, hold_seconds: 40_000 + (++screened % 40_000) },
+  engineVersion: "reference-1",
+  estimate,
+  capabilities
+})
 
 /** A command as a step of this play; null where there is nothing yet that it could be about. */
 export const deedOf = (play: Play, command: Exclude<Single, { readonly _tag: "Prepare" }>): Deed | null => {
   switch (command._tag) {
     case "Create":
     case "Redeploy": {
-      const settings = { ref: refs[command.ref] ?? null, serving: servings[command.serving] ?? {}, serve: command.serve }
+      const given = { ref: refs[command.ref] ?? null, serving: servings[command.serving] ?? {}, serve: command.serve }
       const key = `k${command.key}`
       if (command._tag === "Create") {
-        return create(play, command, key, { target: { _tag: "New", repo: repos[command.repo] ?? "", name: names[command.name] ?? null }, ...settings })
+        return create(play, command, key, { target: { _tag: "New", repo: repos[command.repo] ?? "", name: names[command.name] ?? null }, ...given })
       }
       // Every eleventh names a model that never was.
       const [model, id] = (command.of % 11 === 0 ? undefined : nth(play.names.models, command.of)) ?? [null, neverModel]
-      return create(play, command, key, { target: { _tag: "Redeploy", model, id }, ...settings })
+      return create(play, command, key, { target: { _tag: "Redeploy", model, id }, ...given })
     }
     case "Again": {
       const earlier = nth(play.asked, command.of)
@@ -143,6 +145,16 @@ export const deedOf = (play: Play, command: Exclude<Single, { readonly _tag: "Pr
       return enter(play, command.of, () => "failed")
     case "Advance":
       return enter(play, command.of, advance(command.by))
+    case "Screen": {
+      const found = runFor(play, command.of)
+      if (found === null) return null
+      const { id, name, orgId } = found
+      return {
+        action: { _tag: "Screen", run: name },
+        told: `the operator screens ${name}`,
+        run: changedBy(Effect.flatMap(Runs, (runs) => runs.recordScreening({ id, orgId, ...screening() })))
+      }
+    }
     case "Activate": {
       const found = runFor(play, command.of)
       if (found === null || found.from !== "activating") return null
@@ -161,7 +173,14 @@ export const deedOf = (play: Play, command: Exclude<Single, { readonly _tag: "Pr
       return {
         action: { _tag: "DeleteModel", model },
         told: `an administrator deletes the model ${model}`,
-        run: changedBy(deleteModel(id, play.tenants[org].orgId))
+        run: changedBy(
+          Effect.flatMap(ModelAdmin, (models) =>
+            models.remove(play.tenants[org].orgId, id).pipe(
+              Effect.as(true),
+              Effect.catchTag("ModelNotFound", () => Effect.succeed(false))
+            )
+          )
+        )
       }
     }
   }

@@ -112,7 +112,9 @@ const prepare = Effect.fnUntraced(function* (play: Play, of: number) {
   yield* walk(play.callers[org], id, "activating")
   play.states = play.states.map((state) => {
     const run = state.runs[name]
-    return run === undefined ? state : { ...state, runs: { ...state.runs, [name]: { ...run, phases: [...run.phases, ...preparedPhases], revision: "draft" } } }
+    return run === undefined
+      ? state
+      : { ...state, runs: { ...state.runs, [name]: { ...run, phases: [...run.phases, ...preparedPhases], revision: "draft", checked: true } } }
   })
 })
 
