@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { type Check, DeploymentId, DeploymentOperation, Receipt, RequestRecord } from "@seatrial/domain"
+import { CatalogModel, type Check, DeploymentId, DeploymentOperation, Receipt, RequestRecord } from "@seatrial/domain"
 import { Pod } from "@seatrial/kube"
 import { enginePodName, ModelDeployment } from "@seatrial/operator"
 import { Effect, Fiber, Redacted, Schema, Stream } from "effect"
@@ -22,6 +22,7 @@ const Refused = Schema.Struct({
   reason: Schema.Struct({ code: Schema.String }),
   remedy: Schema.Struct({ message: Schema.String })
 })
+const Models = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(CatalogModel) })
 const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 
 layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a preview to a receipt", (it) => {
@@ -42,6 +43,30 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a pre
       assert.deepInclude(detail.revision, { id: detail.revision_id ?? "", status: "active", hf_revision: commit, engine: "reference", gpu_count: 1 })
       assert.isTrue(detail.revision?.engine_version.startsWith("reference-"))
       assert.isNotNull(detail.ended_at)
+    })
+  )
+
+  it.effect("a model that serves is listed to its organisation with what it can do, and to nobody else", () =>
+    Effect.gen(function* () {
+      const { caller, commit, model, operation } = yield* Served
+      const { revision_id, revision } = yield* caller.deployment(operation.id)
+      const { data } = yield* caller.read("/v1/models", Models)
+      const own = data.find(({ id }) => id === model)
+      assert.deepInclude(own, {
+        owned_by: model.split("/")[0] ?? "",
+        hf_revision: commit,
+        config_revision: revision_id ?? "",
+        engine_version: revision?.engine_version ?? "",
+        price_in_micros_per_mtok: "0",
+        supported_endpoints: ["/v1/chat/completions", "/v1/completions"],
+        supports_streaming: true,
+        capabilities_verified_at: Math.floor(Date.parse(revision?.verified_at ?? "") / 1000)
+      })
+      const { data: published } = yield* caller.read("/v1/catalog/models", Models)
+      assert.notInclude(
+        published.map(({ config_revision }) => config_revision),
+        revision_id
+      )
     })
   )
 
