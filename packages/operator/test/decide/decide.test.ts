@@ -1,32 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
-import type { Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { FetchSeen, type Observation, type WorkEnded } from "../../src/decide/Observation.ts"
 import { benchmark, found, measured, otherDeployment, pod, podClass, report, run, seen, step, url } from "../observations.ts"
+import { words } from "./words.ts"
 
 const minute = 60_000
-
-/** A decision in one line: its actions in order, the background work, and the time to look again. */
-const words = (decision: Decision): string =>
-  [
-    ...decision.actions.map((action) => {
-      switch (action._tag) {
-        case "Enter":
-          return `enter ${action.to}${action.failure === null ? "" : ` ${action.failure.code}`}`
-        case "KeepLog":
-          return "keep log"
-        case "RemovePod":
-          return `remove pod${action.uid === null ? "" : ` ${action.uid}`}${action.force ? " by force" : ""}`
-        case "Publish":
-          return `publish ${action.endpoints.map((endpoint) => endpoint.url).join(" ") || "nothing"}`
-        default:
-          return action._tag
-      }
-    }),
-    ...(decision.work === null ? [] : [`work ${decision.work}`]),
-    ...(decision.lookAgainAt === null ? [] : [`again ${decision.lookAgainAt}`])
-  ].join(", ")
 
 const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number): Partial<Observation> => ({
   work: { running: null, ended: { kind, attempts, at, failure: null, message: "The model hub cannot be reached." } }

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
+import { DeploymentId } from "@seatrial/domain"
 import type { Job, Node, Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
+import { Schema } from "effect"
 import { fetchSeen } from "../../src/gather/fetchSeen.ts"
 import { freeSlots, makePool, type Pool, type PoolQuestion } from "../../src/gather/Pool.ts"
 import { podSeen } from "../../src/gather/podSeen.ts"
@@ -211,6 +213,64 @@ describe("the pool", () => {
     assert.strictEqual(view(pool, mine, []).freeSlots, 1)
     assert.strictEqual(view(pool, mine, [engine(enginePodName(otherDeployment))]).freeSlots, 1)
     pool.note({ ...older, revision: revision === null ? null : { ...revision, status: "superseded" } }, "activated")
+    assert.strictEqual(view(pool, mine, []).freeSlots, 2)
+  })
+
+  const labelled = (name: string, organization: string): Pod => {
+    const pod = engine(name)
+    return { ...pod, metadata: { ...pod.metadata, labels: { ...pod.metadata.labels, "seatrial.dev/organization": organization } } }
+  }
+  const reserved = (organization: string, gpus: number, hostClass = "local") => ({ organization, hostClass, gpus, updatedAt: 0 })
+
+  it("keeps what is set aside for an organisation from others, until it uses that itself", () => {
+    const pool = makePool()
+    const beta = [reserved("beta", 1)]
+    assert.strictEqual(view(pool, mine, [], beta).freeSlots, 1)
+    assert.strictEqual(view(pool, mine, [labelled("b", "beta")], beta).freeSlots, 1)
+    assert.strictEqual(view(pool, { ...mine, orgSlug: "beta" }, [], beta).freeSlots, 1)
+    assert.strictEqual(view(pool, { ...mine, orgSlug: "beta" }, [labelled("a", "acme")], beta).freeSlots, 1)
+    // Let through on its reservation, though its pod is not seen: the reservation is used and the GPU is taken.
+    pool.note({ ...older, orgSlug: "beta" }, "provisioning")
+    assert.strictEqual(view(pool, mine, [], beta).freeSlots, 1)
+  })
+
+  it("keeps what is set aside on another host class of the same nodes from others too", () => {
+    const pool = makePool()
+    const wider = { ...podClass, hostClass: { ...podClass.hostClass, name: "wide", gpu_count: 2 } }
+    const ask = (classes: PoolQuestion["classes"], gpus: number) =>
+      pool.view({ run: mine, podClass, classes, nodes: [node], pods: [], reservations: [reserved("beta", gpus, "wide")] }).freeSlots
+    assert.strictEqual(ask([podClass, wider], 2), 0)
+    assert.strictEqual(ask([podClass, wider], 1), 2, "no engine of that class could use it")
+    assert.strictEqual(ask([podClass, { ...wider, nodeSelector: { card: "h100" } }], 2), 2)
+  })
+
+  it("counts an organisation's GPUs on all host classes, and its runs that go first", () => {
+    const pool = makePool()
+    const gpus = (pods: ReadonlyArray<Pod>) => view(pool, { ...mine, phase: "waiting" }, pods).organizationGpus
+    assert.strictEqual(gpus([]), 0)
+    assert.strictEqual(gpus([labelled("a", "acme"), labelled("b", "beta")]), 1)
+    pool.note(older, "waiting")
+    assert.strictEqual(gpus([]), 1)
+    pool.note({ ...older, olderRun: deploymentId }, "waiting")
+    assert.strictEqual(gpus([]), 0, "who waits for an older run of its model asks for nothing yet")
+    pool.note({ ...older, createdAt: 3 }, "waiting")
+    assert.strictEqual(gpus([]), 0)
+    pool.note({ ...older, createdAt: 3 }, "queued")
+    assert.strictEqual(gpus([]), 1)
+    pool.note({ ...older, createdAt: 3 }, "provisioning")
+    assert.strictEqual(gpus([]), 1)
+    assert.strictEqual(gpus([{ ...labelled("x", "acme"), metadata: { ...labelled("x", "acme").metadata, name: enginePodName(otherDeployment) } }]), 1)
+  })
+
+  it("counts an engine once that two runs share, and none of a disabled model", () => {
+    const pool = makePool()
+    const active = { ...older, revision: older.revision === null ? null : { ...older.revision, status: "active" as const } }
+    pool.note(active, "activated")
+    const user = Schema.decodeSync(DeploymentId)("dep_01k3v7m8q2w4x6y8z0a2b4c6da")
+    pool.note({ ...active, id: user, phase: "activating" }, "activating")
+    assert.strictEqual(view(pool, mine, []).freeSlots, 1)
+    pool.note({ ...active, id: user }, "activated")
+    pool.note({ ...active, modelDisabled: true }, "activated")
     assert.strictEqual(view(pool, mine, []).freeSlots, 2)
   })
 

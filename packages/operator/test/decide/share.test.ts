@@ -1,0 +1,51 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { type Claim, share } from "../../src/decide/share.ts"
+
+type Numbers = Readonly<Record<string, number>>
+const ask = (organization: string, free: number, reserved: Numbers = {}, older: Numbers = {}, elsewhere = 0): Claim => ({
+  organization,
+  free,
+  reserved: new Map(Object.entries(reserved)),
+  elsewhere,
+  older: new Map(Object.entries(older))
+})
+const goes = (claim: Claim): boolean => {
+  const { ahead, freeSlots } = share(claim)
+  return freeSlots > ahead
+}
+
+const cases: ReadonlyArray<readonly [promise: string, claim: Claim, goes: boolean]> = [
+  ["a free engine is for who asks", ask("a", 1), true],
+  ["without a free engine everybody waits", ask("a", 0), false],
+  ["older runs go first", ask("a", 1, {}, { b: 1 }), false],
+  ["as many as there are engines go", ask("a", 2, {}, { b: 1 }), true],
+  ["what another organization has set aside is not for others", ask("a", 1, { b: 1 }), false],
+  ["what is beyond that is", ask("a", 2, { b: 1 }), true],
+  ["what is set aside on other host classes of the same nodes is not for others either", ask("a", 1, {}, {}, 1), false],
+  ["one's own reservation is used first, past older runs of others", ask("a", 1, { a: 1 }, { b: 3 }), true],
+  ["one's own older runs go first on it", ask("a", 1, { a: 1 }, { a: 1 }), false],
+  ["beyond its reservation an organization is like any other", ask("a", 2, { a: 1 }, { a: 1 }), true],
+  ["and stands behind older runs of others", ask("a", 2, { a: 1 }, { a: 1, b: 1 }), false],
+  ["an older run that has a reservation does not stand in the way", ask("a", 2, { b: 1 }, { b: 1 }), true],
+  ["one that asks for more than its organization's does", ask("a", 2, { b: 1 }, { b: 2 }), false],
+  ["a reservation makes no engines: where GPUs were lost, none is there", ask("a", 0, { a: 2 }), false],
+  ["where fewer are there than set aside, who has a reservation goes", ask("a", 1, { a: 2, b: 2 }), true],
+  ["and who has none does not", ask("c", 1, { a: 2, b: 2 }), false]
+]
+
+describe("a share of the pool", () => {
+  for (const [promise, claim, expected] of cases) it(promise, () => assert.strictEqual(goes(claim), expected))
+
+  it.prop(
+    "without reservations it is what is free, and who came before",
+    [Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9 })), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9 }))],
+    ([free, older]) => assert.deepStrictEqual(share(ask("a", free, {}, { b: older, a: 1 })), { freeSlots: free, ahead: older + 1 })
+  )
+
+  it.prop(
+    "who has nothing set aside never takes an engine that somebody could still claim",
+    [Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9 })), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9 }))],
+    ([free, reserved]) => assert.strictEqual(goes(ask("a", free, { b: reserved })), free > reserved)
+  )
+})
