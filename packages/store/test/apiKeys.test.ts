@@ -4,7 +4,7 @@ import { Ids, isApiKey, KeyId, makeApiKey, OrgId, UserId } from "@seatrial/domai
 import { Effect, Layer, Option, Redacted, Schedule } from "effect"
 import { TestClock } from "effect/testing"
 import { inject } from "vitest"
-import { ApiKeys, type Caller, Organizations } from "../src/index.ts"
+import { ApiKeys, Billing, type Caller, Members, Organizations } from "../src/index.ts"
 import { KeyCache } from "../src/KeyCache.ts"
 import { makeCaller, makeTestDatabase } from "../src/testing.ts"
 import { layerApi } from "./stage.ts"
@@ -109,6 +109,73 @@ describe("ApiKeys", () => {
       const writes =
         yield* sql`SELECT count(*)::int AS count FROM api_keys WHERE org_id = ${organization.id} AND last_used_at > created_at + interval '10 minutes'`
       assert.deepStrictEqual<unknown>(writes, [{ count: 0 }])
+    }).pipe(Effect.provide(layerApi), (test) => Effect.andThen(TestClock.setTime(start), test))
+  })
+
+  it.live("a rotation without overlap, a removed member and suspended billing are seen by another process that remembers the key", () =>
+    Effect.gen(function* () {
+      const organizations = yield* Organizations
+      const keys = yield* ApiKeys
+      const [members, billing] = [yield* Members, yield* Billing]
+      const { caller, secret } = yield* makeCaller("acme")
+      const user = yield* organizations.addUser({ orgId: caller.orgId, email: "bob@acme.example", name: "Bob", role: "member" })
+      const bobs = yield* keys.create({ orgId: caller.orgId, userId: user.id, name: "k", scopes: [] })
+      yield* Effect.gen(function* () {
+        const theirs = yield* ApiKeys
+        const [seen, bobSeen] = [theirs.authenticate(secret), theirs.authenticate(bobs.secret)]
+        assert.isTrue(Option.isSome(yield* seen))
+        assert.isTrue(Option.isSome(yield* bobSeen))
+        yield* billing.setSuspended(caller.orgId, true)
+        yield* soon(Effect.map(seen, (found) => Option.isSome(found) && !found.value.firstPurchase))
+        yield* billing.setSuspended(caller.orgId, false)
+        yield* soon(Effect.map(seen, (found) => Option.isSome(found) && found.value.firstPurchase))
+        yield* members.remove(caller.orgId, user.id)
+        yield* soon(Effect.map(bobSeen, Option.isNone))
+        const rotated = Option.getOrThrow(yield* keys.rotate(caller.orgId, caller.keyId, 0))
+        assert.isTrue(Option.isNone(yield* keys.authenticate(secret)))
+        yield* soon(Effect.map(seen, Option.isNone))
+        assert.deepStrictEqual(Option.getOrThrow(yield* theirs.authenticate(rotated.secret)).keyId, caller.keyId)
+      }).pipe(Effect.provide(yield* another))
+    }).pipe(Effect.provide(Layer.mergeAll(Members.layerSql, Billing.layerSql).pipe(Layer.provideMerge(layerApi))))
+  )
+
+  it.effect("the secret before a rotation ends at its very millisecond, also where it is remembered; a second rotation ends it at once", () => {
+    const start = Date.UTC(2030, 0, 1)
+    return Effect.gen(function* () {
+      const keys = yield* ApiKeys
+      const { caller, secret: first } = yield* makeCaller("acme")
+      const live = (secret: Redacted.Redacted<string>) => Effect.map(keys.authenticate(secret), Option.isSome)
+      const rotate = (overlap: number) => Effect.map(keys.rotate(caller.orgId, caller.keyId, overlap), Option.getOrThrow)
+      const { key, secret: second } = yield* rotate(10_000)
+      assert.deepStrictEqual([key.id, key.previousExpiresAt], [caller.keyId, "2030-01-01T00:00:10.000Z"])
+      yield* TestClock.setTime(start + 9_999)
+      // The second time from memory.
+      for (let time = 0; time < 2; time++) assert.deepStrictEqual([yield* live(first), yield* live(second)], [true, true])
+      yield* TestClock.setTime(start + 10_000)
+      assert.deepStrictEqual([yield* live(first), yield* live(second)], [false, true])
+      const { secret: third } = yield* rotate(10_000)
+      assert.deepStrictEqual([yield* live(second), yield* live(third)], [true, true])
+      const { secret: fourth } = yield* rotate(7 * 86_400_000)
+      assert.deepStrictEqual([yield* live(first), yield* live(second), yield* live(third), yield* live(fourth)], [false, false, true, true])
+      yield* keys.revoke(caller.orgId, caller.keyId)
+      assert.deepStrictEqual([yield* live(third), yield* live(fourth)], [false, false])
+      assert.isTrue(Option.isNone(yield* keys.rotate(caller.orgId, caller.keyId, 0)))
+    }).pipe(Effect.provide(layerApi), (test) => Effect.andThen(TestClock.setTime(start), test))
+  })
+
+  it.effect("an overlap does not outlive the key, and an expired key is not rotated", () => {
+    const start = Date.UTC(2030, 0, 1)
+    return Effect.gen(function* () {
+      const keys = yield* ApiKeys
+      const { caller } = yield* makeCaller("acme")
+      const { orgId, userId } = caller
+      const { key, secret } = yield* keys.create({ orgId, userId, name: "k", scopes: [], expiresAt: start + 5_000 })
+      const rotated = Option.getOrThrow(yield* keys.rotate(orgId, key.id, 60_000))
+      yield* TestClock.setTime(start + 4_999)
+      for (const each of [secret, rotated.secret]) assert.isTrue(Option.isSome(yield* keys.authenticate(each)))
+      yield* TestClock.setTime(start + 5_000)
+      for (const each of [secret, rotated.secret]) assert.isTrue(Option.isNone(yield* keys.authenticate(each)))
+      assert.isTrue(Option.isNone(yield* keys.rotate(orgId, key.id, 60_000)))
     }).pipe(Effect.provide(layerApi), (test) => Effect.andThen(TestClock.setTime(start), test))
   })
 

@@ -64,6 +64,53 @@ layer(layerStore, { excludeTestServices: true })("HubConnections", (it) => {
   )
 })
 
+layer(layerStore, { excludeTestServices: true })("The encryption key", (it) => {
+  it.effect("is changed by sealing every token anew, in batches that go on where they broke off", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const [organizations, old] = [yield* Organizations, yield* HubConnections]
+      const { id: orgId } = yield* organizations.create({ slug: "acme", name: "Acme" })
+      const fresh = Buffer.alloc(32, 9).toString("base64")
+      const withKeys = (keys: string) =>
+        Effect.provide(
+          Layer.fresh(HubConnections.layerSql).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_ENCRYPTION_KEY: keys }))))
+        )
+      const users = yield* Effect.forEach(Array.from({ length: 230 }), (_, index) =>
+        organizations.addUser({ orgId, email: `user${index}@acme.example`, name: "U", role: "member" })
+      )
+      yield* Effect.forEach(users, ({ id }, index) => old.set(orgId, id, Redacted.make(`hf_${index}`)))
+      // One that no key opens, among the others, and a database that refuses to go on after the first batch.
+      const [lost, late] = [users[50], users[150]]
+      if (lost === undefined || late === undefined) return assert.fail("no users")
+      yield* old
+        .set(orgId, lost.id, Redacted.make("hf_lost"))
+        .pipe(
+          Effect.andThen(
+            sql`UPDATE hub_connections SET sealed_token = ${seal([Buffer.alloc(32, 1)], "x", "y")} WHERE org_id = ${orgId} AND user_id = ${lost.id}`
+          )
+        )
+      yield* sql`ALTER TABLE hub_connections ADD CONSTRAINT late CHECK (user_id <> ${sql.literal(`'${late.id}'`)} OR length(sealed_token) = 0) NOT VALID`
+      const rotate = Effect.flatMap(HubConnections, (connections) => connections.rotateKey).pipe(withKeys(`${fresh}, ${encryptionKey}`))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(rotate)))
+      yield* sql`ALTER TABLE hub_connections DROP CONSTRAINT late`
+      assert.deepStrictEqual(yield* rotate, { resealed: 130, unreadable: 1 })
+      assert.deepStrictEqual(yield* rotate, { resealed: 0, unreadable: 1 })
+      yield* Effect.gen(function* () {
+        const connections = yield* HubConnections
+        const found = yield* Effect.forEach(
+          users.filter((user) => user !== lost),
+          ({ id }) => connections.find(orgId, id)
+        )
+        assert.deepStrictEqual(
+          found.map((token) => Redacted.value(Option.getOrThrow(token))),
+          users.flatMap((user, index) => (user === lost ? [] : [`hf_${index}`]))
+        )
+        assert.strictEqual((yield* connections.list(orgId)).filter(({ currentKey }) => currentKey).length, 229)
+      }).pipe(withKeys(fresh))
+    })
+  )
+})
+
 describe("sealing", () => {
   const key = Buffer.from(encryptionKey, "base64")
   const other = Buffer.alloc(32, 8)
