@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Ids } from "@seatrial/domain"
-import { ApiKeys, Billing, Database, HubConnections, Invitations, Members, Organizations } from "@seatrial/store"
+import { ApiKeys, Billing, Database, HubConnections, Invitations, Members, ModelAdmin, Organizations, Reservations } from "@seatrial/store"
 import { ConfigProvider, Effect, Layer, Logger, Option } from "effect"
 import { Command } from "effect/cli"
 import { makeAdminCommand } from "./admin/admin.ts"
@@ -38,11 +38,15 @@ const layerPublic = layerPublicApi.pipe(Layer.provide(NodeHttpClient.layerNodeHt
 
 const orSentence = Layer.catchCause((cause) => Layer.effectContext(Effect.fail(storeFailure(cause))))
 
-const layerStore = Layer.mergeAll(Organizations.layerSql, Members.layerSql, Invitations.layerSql, ApiKeys.layerSql, Billing.layerSql).pipe(
-  Layer.provideMerge([Database.layerMigrated, Ids.layer]),
-  Layer.provide(layerLocalConfig),
-  orSentence
-)
+const layerStore = Layer.mergeAll(
+  Organizations.layerSql,
+  Members.layerSql,
+  Invitations.layerSql,
+  ApiKeys.layerSql,
+  Billing.layerSql,
+  ModelAdmin.layerSql,
+  Reservations.layerSql
+).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)
 
 const layerHubConnections = HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), orSentence)
 

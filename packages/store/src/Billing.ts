@@ -4,6 +4,7 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "./audit.ts"
 import { IsoFromDate } from "./columns.ts"
+import { wakeWaiting } from "./wakeWaiting.ts"
 
 const EntryRow = Schema.Struct({
   kind: Schema.Literals(["purchase", "credit"]),
@@ -92,6 +93,7 @@ export class Billing extends Context.Service<
             if (before.gpuLimit === gpuLimit) return before
             yield* sql`UPDATE organizations SET gpu_limit = ${gpuLimit}, updated_at = ${new Date(at)} WHERE id = ${orgId}`
             yield* audit(orgId, "updated", { gpu_limit: before.gpuLimit }, { gpu_limit: gpuLimit }, at)
+            yield* wakeWaiting(sql, new Date(at))
             return { ...before, gpuLimit }
           }).pipe(sql.withTransaction, Effect.orDie)
         }),

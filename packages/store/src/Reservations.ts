@@ -4,6 +4,7 @@ import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "./audit.ts"
 import { listReservations, type Reservation } from "./listReservations.ts"
+import { wakeWaiting } from "./wakeWaiting.ts"
 
 /** GPUs set aside for organisations. Each change writes its audit event and wakes the runs that wait for GPUs, in the same transaction. */
 export class Reservations extends Context.Service<
@@ -28,14 +29,6 @@ export class Reservations extends Context.Service<
         Result: Schema.Struct({ gpus: Schema.Int }),
         execute: ({ hostClass, orgId }) => sql`SELECT gpus FROM reservations WHERE org_id = ${orgId} AND host_class = ${hostClass} FOR UPDATE`
       })
-      /** Everybody's place in the queues may have changed. */
-      const wakeWaiting = (at: Date) => sql`
-        WITH work AS (
-          INSERT INTO outbox (org_id, deployment_id, created_at)
-          SELECT org_id, id, ${at} FROM deployments WHERE ended_at IS NULL AND phase IN ('waiting', 'queued')
-          RETURNING deployment_id
-        )
-        SELECT pg_notify('deployments', deployment_id) FROM work`
       const change = Effect.fnUntraced(function* (orgId: OrgId, hostClass: string, gpus: number) {
         const now = yield* Clock.currentTimeMillis
         const at = new Date(now)
@@ -59,7 +52,7 @@ export class Reservations extends Context.Service<
             after: { host_class: hostClass, reserved_gpus: gpus },
             at: now
           })
-          yield* wakeWaiting(at)
+          yield* wakeWaiting(sql, at)
           return before
         }).pipe(sql.withTransaction, Effect.orDie)
       })

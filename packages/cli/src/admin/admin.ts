@@ -7,8 +7,10 @@ import { invitationsCommand } from "./invitations.ts"
 import { keysCommand } from "./keys.ts"
 import { billingCommand, limitsCommand } from "./limits.ts"
 import { membersCommand } from "./members.ts"
+import { modelsCommand } from "./models.ts"
 import { orgsCommand } from "./orgs.ts"
 import { purchasesCommand } from "./purchases.ts"
+import { reservationsCommand } from "./reservations.ts"
 import { usersCommand } from "./users.ts"
 
 /** All of administration. Hub connections come apart: only they need the encryption key. */
@@ -25,6 +27,8 @@ export const makeAdminCommand = <E, R>(layerHubConnections: Layer.Layer<HubConne
       creditsCommand,
       limitsCommand,
       billingCommand,
+      reservationsCommand,
+      modelsCommand,
       hubConnectionsCommand.pipe(Command.provide(layerHubConnections))
     ])
   )

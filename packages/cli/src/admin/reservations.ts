@@ -1,0 +1,60 @@
+import { Reservations } from "@seatrial/store"
+import { Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { CommandError } from "../CommandError.ts"
+import { printRecord, printRows } from "../print.ts"
+import { confirm, yesFlag as yes } from "./confirm.ts"
+import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
+
+const hostClass = Flag.String("host-class").pipe(
+  Flag.withDescription("Name of the host class"),
+  Flag.withSchema(Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u)))
+)
+const gpus = Flag.Int("gpus").pipe(
+  Flag.withDescription("GPUs that are set aside from now on, in place of what was"),
+  Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 })))
+)
+
+export const reservationsCommand = Command.make("reservations").pipe(
+  Command.withDescription("GPUs that are set aside for an organization: used first by its runs, and by nobody else's."),
+  Command.withSubcommands([
+    Command.make(
+      "grant",
+      { org, hostClass, gpus, json },
+      Effect.fn(function* ({ gpus, hostClass, json, org }) {
+        const reservations = yield* Reservations
+        const { id: orgId } = yield* organization(org)
+        const before = yield* reservations.grant({ orgId, hostClass, gpus })
+        yield* printRecord(json, { org, host_class: hostClass, gpus, before: Option.getOrElse(before, () => 0) })
+      })
+    ).pipe(Command.withDescription("Sets GPUs of a host class aside for an organization. It may be more than there are now.")),
+    Command.make(
+      "list",
+      { json },
+      Effect.fn(function* ({ json }) {
+        const reservations = yield* Reservations
+        yield* printRows(
+          json,
+          (yield* reservations.list).map((row) => ({
+            org: row.organization,
+            host_class: row.hostClass,
+            gpus: row.gpus,
+            updated_at: new Date(row.updatedAt).toISOString()
+          }))
+        )
+      })
+    ).pipe(Command.withDescription("Lists what is set aside for all organizations.")),
+    Command.make(
+      "withdraw",
+      { org, hostClass, yes, json },
+      Effect.fn(function* ({ hostClass, json, org, yes }) {
+        const reservations = yield* Reservations
+        const { id } = yield* organization(org)
+        yield* confirm(yes, `GPUs of ${hostClass} that ${org} does not use now are for everybody again.`)
+        const before = yield* reservations.withdraw(id, hostClass)
+        if (Option.isNone(before)) return yield* new CommandError({ message: `Nothing of ${hostClass} is set aside for ${org}.` })
+        yield* printRecord(json, { org, host_class: hostClass, gpus: 0, before: before.value })
+      })
+    ).pipe(Command.withDescription("Ends a reservation. What runs goes on."))
+  ])
+)
