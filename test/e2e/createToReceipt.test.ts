@@ -261,6 +261,12 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a pre
         const stop = yield* keepAsking(caller, model)
         const next = yield* caller.finished((yield* caller.deploy(tag)).id)
         assert.deepStrictEqual([next.status, next.failure_detail], ["activated", null])
+        // What the candidate was verified with is what goes live, and its engine is held still: no download, no start, no trial.
+        assert.deepStrictEqual([next.revision?.id, next.revision?.verified_at], [candidate.revision?.id, candidate.revision?.verified_at])
+        assert.deepStrictEqual(
+          next.phases.map(({ status }) => status),
+          ["screening", "activating", "activated"]
+        )
         yield* eventually("the replaced engine is gone", objectsOfRuns(kube), (objects) => !objects.includes(`Pod ${operation.id}`))
         const answers = yield* stop
 
