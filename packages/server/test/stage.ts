@@ -7,7 +7,7 @@ import { layerTestDatabase } from "@seatrial/store/testing"
 import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Option, Redacted, Ref, References, Schema } from "effect"
 import { HttpServer } from "effect/http"
 import { inject } from "vitest"
-import { makeApp, makeNodeServer, ServerSettings } from "../src/index.ts"
+import { listening, makeApp, makeNodeServer, ServerSettings } from "../src/index.ts"
 import { assertConforms } from "./conformance.ts"
 
 export interface Answer {
@@ -140,7 +140,9 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
   )
 
   return layerServer.pipe(
-    Layer.provide(NodeHttpServer.layerServer(() => makeNodeServer(), { port: 0, host: "127.0.0.1" })),
+    Layer.provide(
+      Layer.unwrap(Effect.map(listening, ({ clients }) => NodeHttpServer.layerServer(() => makeNodeServer(clients), { port: 0, host: "127.0.0.1" })))
+    ),
     Layer.provideMerge(ServerSettings.layerConfig),
     Layer.provideMerge(layerStore),
     Layer.provideMerge([NodeHttpServer.layerHttpServices, NodeServices.layer]),
