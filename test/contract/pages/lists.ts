@@ -151,7 +151,7 @@ const auditEvents: ListUnderTest = {
       resource_type: draw.of(["org", "membership", "invitation", "api_key", "billing", "model_config", "model_config"]),
       resource_id: "x",
       action: "created",
-      before: sql.json(draw.of([false, 5, "text", [1, null], {}])),
+      before: sql.json(draw.of<unknown>([false, 5, "text", [1, null], {}])),
       after: sql.json({ a: [1, null] })
     }
     return { columns, fields: { actor: columns.actor_user_id, resource: columns.resource_type } }
