@@ -1,3 +1,4 @@
+import type { Preview } from "@seatrial/api"
 import { SeatrialClient } from "@seatrial/client"
 import { Runtime, type ServingRequest } from "@seatrial/domain"
 import { Clock, Console, Effect, Option } from "effect"
@@ -34,13 +35,31 @@ const servingOf = ({ hostClass, maxContext, runtime }: ServingFlags): ServingReq
 const refOf = ({ ref }: ServingFlags) => (Option.isSome(ref) ? { ref: ref.value } : {})
 const sourceOf = (repository: string, flags: ServingFlags) => ({ kind: "model_hub", repo: repository, ...refOf(flags) }) as const
 
+/** What a person compares: the rest of a preview is for programs. */
+const previewView = (preview: typeof Preview.Type) => {
+  if (preview.kind === "refused") return readableRecord(preview)
+  const { alternatives, capabilities, ...shown } = preview
+  return readableRecord({
+    ...shown,
+    alternatives: alternatives.map(({ concurrent_sequences, gpu_count, gpu_pool, host_class, max_context, verdict }) => ({
+      host_class,
+      verdict,
+      gpus: `${gpu_count} x ${gpu_pool}`,
+      max_context,
+      concurrent_sequences
+    })),
+    supports: Object.entries(capabilities).flatMap(([name, value]) => (name.startsWith("supports_") && value === true ? [name.slice("supports_".length)] : [])),
+    endpoints: capabilities.supported_endpoints
+  })
+}
+
 export const previewCommand = Command.make(
   "preview",
   { repo, ...serving, json: jsonFlag },
   Effect.fn(function* ({ json, repo, ...flags }) {
     const api = yield* SeatrialClient
     const preview = yield* told(api.deployments.preview({ source: sourceOf(repo, flags), serving: servingOf(flags) }))
-    yield* printRecord(json, json ? preview : readableRecord(preview))
+    yield* printRecord(json, json ? preview : previewView(preview))
     if (preview.kind === "refused") return yield* new CommandError({ message: "The model cannot be served like this; the reason and the remedy are above." })
   })
 ).pipe(Command.withDescription("Says whether and how a model can be served, without deploying it."))

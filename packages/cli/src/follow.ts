@@ -54,7 +54,7 @@ const live = Effect.gen(function* () {
   const write = (text: string) => Effect.sync(() => void process.stderr.write(text))
   const draw = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    if (followed !== undefined) yield* write(`\r\u001b[2K${statusLine(followed, now, process.stderr.columns)}`)
+    if (followed !== undefined) yield* write(`\r\u001b[2K${statusLine(followed, now, process.stderr.columns || 80)}`)
   })
   yield* Effect.forkScoped(Effect.repeat(draw, Schedule.spaced("500 millis")))
   const progress: Progress = {

@@ -7,16 +7,32 @@ export const dollars = (micros: string): string => {
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** A record as people read it: money in dollars, and without what every record of its kind says. */
+const units = ["B", "KiB", "MiB", "GiB", "TiB"]
+
+/** Bytes in the largest unit of which there is at least one: 1610612736 is 1.50 GiB. */
+export const size = (bytes: number): string => {
+  const step = bytes < 1 ? 0 : Math.min(units.length - 1, Math.floor(Math.log2(bytes) / 10))
+  return `${step === 0 ? bytes : (bytes / 1024 ** step).toFixed(2)} ${units[step]}`
+}
+
+const sizes = (value: unknown): unknown => {
+  if (typeof value === "number") return size(value)
+  return isRecord(value) ? Object.fromEntries(Object.entries(value).map(([name, member]) => [name, sizes(member)])) : value
+}
+
+const member = (name: string, value: unknown): readonly [name: string, value: unknown] => {
+  if (/_micros(_|$)/.test(name) && typeof value === "string") return [name.replace("_micros", ""), dollars(value)]
+  return /_bytes$/.test(name) ? [name.replace(/_bytes$/, ""), sizes(value)] : [name, readable(value)]
+}
+
+/** A record as people read it: money in dollars, bytes in larger units, and without what every record of its kind says. */
 export const readable = (value: unknown): unknown => {
   if (Array.isArray(value)) return value.map(readable)
   if (!isRecord(value)) return value
   return Object.fromEntries(
     Object.entries(value)
       .filter(([name]) => name !== "object")
-      .map(([name, member]) =>
-        /_micros(_|$)/.test(name) && typeof member === "string" ? [name.replace("_micros", ""), dollars(member)] : [name, readable(member)]
-      )
+      .map(([name, inner]) => member(name, inner))
   )
 }
 
@@ -58,7 +74,9 @@ export const linesOf = (value: unknown): ReadonlyArray<string> => {
     const records = value.filter(isRecord)
     if (value.length === 0 || records.length < value.length) return [cell(value)]
     const names = [...new Set(records.flatMap(Object.keys))]
-    return columns(records.map((record) => names.map((name) => (name in record ? cell(record[name]) : ""))))
+    const rows = records.map((record) => names.map((name) => (name in record ? cell(record[name]) : "")))
+    // Three columns speak for themselves: a name, a verdict, a remark.
+    return columns(names.length > 3 ? [names.map((name) => name.toUpperCase()), ...rows] : rows)
   }
   if (!isRecord(value)) return scalar(value).split("\n")
   const entries = Object.entries(value)

@@ -42,7 +42,7 @@ describe("wrong use", () => {
   it.live("a server that does not answer is a sentence, not a trace", () =>
     Effect.gen(function* () {
       const ran = yield* seatrial(["status", "dep_x"], { SEATRIAL_ADDRESS: "http://127.0.0.1:9", SEATRIAL_API_KEY: "k" })
-      assert.strictEqual(ran.code, 1)
+      assert.strictEqual(ran.code, 4)
       assert.match(ran.out + ran.err, /does not answer/)
       noTrace(ran)
     })
