@@ -6,6 +6,8 @@ import { Ids, type KeyId, type OrgId, scopes, type UserId } from "@seatrial/doma
 import { EmbeddedPostgres } from "@seatrial/local"
 import { ApiKeys, Database, Organizations } from "@seatrial/store"
 import { Config, Context, Effect, Layer, Redacted, type Scope } from "effect"
+import type { SqlError } from "effect/sql"
+import { makeRequests } from "./makeRequests.ts"
 
 /** A migrated database of the benchmark's own, and a caller in it. */
 export interface Lab {
@@ -18,6 +20,17 @@ export interface Lab {
   readonly keyId: KeyId
   /** All scopes. */
   readonly key: string
+  /** The organisation that has the fewest requests, and a key of it. */
+  readonly small: { readonly orgId: OrgId; readonly key: string }
+  /** The requests that the benchmarks of reading share, made when the first asks for them. */
+  readonly requests: Effect.Effect<MadeRequests, SqlError.SqlError | Config.ConfigError>
+}
+
+export interface MadeRequests {
+  readonly rows: number
+  readonly organizations: number
+  /** That making them took. */
+  readonly seconds: number
 }
 
 const temporaryFolder = Effect.acquireRelease(
@@ -52,6 +65,17 @@ const onServer = Effect.fnUntraced(function* (address: Redacted.Redacted<string>
   return Redacted.make(url.toString())
 })
 
+const organizations = 100
+const hourMillis = 3_600_000
+
+const madeRequests = Effect.fnUntraced(function* (sql: PgClient.PgClient, orgId: OrgId, smallOrgId: OrgId) {
+  const rows = yield* Config.Int("BENCH_REQUESTS").pipe(Config.withDefault(1_000_000))
+  const begun = performance.now()
+  yield* makeRequests(sql, { orgId, smallOrgId, rows, organizations, until: Math.floor(Date.now() / hourMillis) * hourMillis, days: 60, seed: 1 })
+  const made: MadeRequests = { rows, organizations, seconds: (performance.now() - begun) / 1_000 }
+  return made
+})
+
 /** Opens the lab on the embedded Postgres, or on the server of `DATABASE_URL`; it is gone when the scope closes. */
 export const openLab = Effect.gen(function* () {
   const address = yield* Config.Redacted("DATABASE_URL").pipe(Config.withDefault(null))
@@ -63,20 +87,24 @@ export const openLab = Effect.gen(function* () {
   const sql = Context.get(context, PgClient.PgClient)
   const organizations = Context.get(context, Organizations)
 
-  const { id: orgId, slug: orgSlug } = yield* organizations.create({ slug: "bench", name: "Bench" })
-  const { id: userId } = yield* organizations.addUser({ orgId, email: "bench@example.com", name: "Bench", role: "owner" })
-  yield* organizations.recordPurchase({ orgId, micros: 1n })
-  const { key, secret } = yield* Context.get(context, ApiKeys).create({ orgId, userId, name: "bench", scopes })
+  const makeOrganization = Effect.fnUntraced(function* (slug: string) {
+    const { id: orgId } = yield* organizations.create({ slug, name: slug })
+    const { id: userId } = yield* organizations.addUser({ orgId, email: `${slug}@example.com`, name: slug, role: "owner" })
+    yield* organizations.recordPurchase({ orgId, micros: 1n })
+    const { key, secret } = yield* Context.get(context, ApiKeys).create({ orgId, userId, name: slug, scopes })
+    return { orgId, orgSlug: slug, userId, keyId: key.id, key: Redacted.value(secret) }
+  })
+  const big = yield* makeOrganization("bench")
+  const small = yield* makeOrganization("small")
   const version = yield* sql<{ readonly server_version: string }>`SHOW server_version`
+  const requests = yield* Effect.cached(madeRequests(sql, big.orgId, small.orgId))
   const lab: Lab = {
+    requests,
     databaseUrl: Redacted.value(url),
     postgresVersion: version[0]?.server_version ?? "unknown",
     sql,
-    orgId,
-    orgSlug,
-    userId,
-    keyId: key.id,
-    key: Redacted.value(secret)
+    ...big,
+    small
   }
   return lab
 }) satisfies Effect.Effect<Lab, unknown, Scope.Scope>

@@ -54,8 +54,18 @@ const fetchJson = ({ host, name, port }: Program, path: string, key: string) =>
     catch: (cause) => new BenchError({ message: `${name} does not answer ${path}: ${cause}` })
   })
 
+const startPeer = (lab: Lab) =>
+  startProgram({
+    name: "Fastify",
+    file: join(import.meta.dirname, "peer/main.ts"),
+    readyPath: "/healthz",
+    environment: (port) => ({ DATABASE_URL: lab.databaseUrl, PORT: String(port) })
+  })
+
 export interface FloorComparison {
   readonly statement: keyof typeof statements
+  /** Whether the Fastify server is measured too. */
+  readonly peer?: boolean
   /** Taken in turn. */
   readonly paths: readonly [string, ...ReadonlyArray<string>]
   /** What both have to answer the same to, and what of it. */
@@ -64,6 +74,8 @@ export interface FloorComparison {
   readonly rounds: number
   readonly seconds: number
 }
+
+const ordinals = ["first", "second", "third"]
 
 const ratios = (runs: ReadonlyArray<Run>, floor: ReadonlyArray<Run>) =>
   figureOf(runs.map((run, round) => run.perSecond / (floor[round]?.perSecond ?? Number.NaN)))
@@ -81,12 +93,15 @@ const row = (name: string, runs: ReadonlyArray<Run>, floors: ReadonlyArray<Reado
 export const againstFloors = Effect.fnUntraced(function* (lab: Lab, options: FloorComparison): Effect.fn.Return<string, BenchError, Scope.Scope> {
   const plain = yield* startFloor(lab, options.statement, false)
   const named = yield* startFloor(lab, options.statement, true)
+  const peers = options.peer === true ? [yield* startPeer(lab)] : []
   const server = yield* startServer(lab)
 
   const expected = options.same.of(yield* fetchJson(plain, options.same.path, lab.key))
-  const found = options.same.of(yield* fetchJson(server, options.same.path, lab.key))
-  if (expected === undefined || !isDeepStrictEqual(found, expected))
-    return yield* new BenchError({ message: `${server.name} and ${plain.name} differ in ${options.same.path}.` })
+  for (const program of [...peers, server]) {
+    const found = options.same.of(yield* fetchJson(program, options.same.path, lab.key))
+    if (expected === undefined || !isDeepStrictEqual(found, expected))
+      return yield* new BenchError({ message: `${program.name} and ${plain.name} differ in ${options.same.path}.` })
+  }
 
   const [first, ...others] = options.paths
   const plan = {
@@ -96,14 +111,15 @@ export const againstFloors = Effect.fnUntraced(function* (lab: Lab, options: Flo
     seconds: options.seconds
   }
   const generate = yield* startLoadGenerator()
-  const [plainRuns = [], namedRuns = [], serverRuns = []] = yield* compare(
+  const programs = [plain, named, ...peers, server]
+  const runs = yield* compare(
     generate,
     options.rounds,
-    [plain, named, server].map((program) => ({ program, plan }))
+    programs.map((program) => ({ program, plan }))
   )
-  const floors = [plainRuns, namedRuns]
+  const compared = runs.slice(0, -1)
   return table(
-    ["", "answers/s", "ratio to the first", "ratio to the second", "p50 ms", "p99 ms", "processor µs per answer"],
-    [row(plain.name, plainRuns, floors), row(named.name, namedRuns, floors), row(server.name, serverRuns, floors)]
+    ["", "answers/s", ...compared.map((_, index) => `ratio to the ${ordinals[index]}`), "p50 ms", "p99 ms", "processor µs per answer"],
+    programs.map(({ name }, index) => row(name, runs[index] ?? [], compared))
   )
 })

@@ -1,11 +1,8 @@
-import { Config, Effect, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { againstFloors } from "./againstFloors.ts"
 import type { Benchmark } from "./Benchmark.ts"
-import { makeRequests } from "./makeRequests.ts"
 
 const connections = 32
-const organizations = 100
-const hourMillis = 3_600_000
 
 const Listed = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String, latency_ms: Schema.Finite })) })
 /** Undefined, which nothing equals, where there are not 50. */
@@ -18,11 +15,7 @@ export const listRequests: Benchmark = {
   name: "list",
   title: "List 50 requests",
   measure: Effect.fnUntraced(function* (lab) {
-    const rows = yield* Config.Int("BENCH_REQUESTS").pipe(Config.withDefault(1_000_000))
-    const begun = performance.now()
-    const until = Math.floor(Date.now() / hourMillis) * hourMillis
-    yield* makeRequests(lab.sql, { orgId: lab.orgId, rows, organizations, until, days: 60, seed: 1 })
-    const seconds = (performance.now() - begun) / 1_000
+    const { organizations, rows, seconds } = yield* lab.requests
     const figures = yield* againstFloors(lab, {
       statement: "list",
       paths: ["/v1/requests?limit=50"],

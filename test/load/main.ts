@@ -10,8 +10,9 @@ import { openLab } from "./Lab.ts"
 import { listRequests } from "./listRequests.ts"
 import { BenchError } from "./Program.ts"
 import { readDeployment } from "./readDeployment.ts"
+import { readRequest } from "./readRequest.ts"
 
-const benchmarks: ReadonlyArray<Benchmark> = [readDeployment, listRequests, gatewayLatency]
+const benchmarks: ReadonlyArray<Benchmark> = [readDeployment, readRequest, listRequests, gatewayLatency]
 const document = join(import.meta.dirname, "../../docs/benchmarks.md")
 
 const introduction = `# Benchmarks

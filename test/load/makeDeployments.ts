@@ -23,7 +23,7 @@ export const makeDeployments = Effect.fn("makeDeployments")(function* ({ orgId, 
   const now = Date.now()
   // Each is a second older than the one before.
   const ms = `(${now}::bigint - n * 1000)`
-  const id = (prefix: string) => sql.literal(idSql(prefix, ms, `'${prefix}' || n`))
+  const id = (prefix: string) => sql.literal(idSql(prefix, ms, `md5('${prefix}' || n)`))
   const at = sql.literal(`to_timestamp(${ms} / 1000.0)`)
   const numbers = sql`FROM generate_series(1, ${count}::bigint) AS n`
   yield* sql`

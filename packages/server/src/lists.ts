@@ -1,5 +1,5 @@
 import { Caller, defaultLimit } from "@seatrial/api"
-import type { Page, PageRequest } from "@seatrial/store"
+import type { JsonPage, Page, PageRequest, Position } from "@seatrial/store"
 import { Effect, Option } from "effect"
 import { HttpServerResponse } from "effect/http"
 import { Cursors, type ListIdentity } from "./Cursors.ts"
@@ -12,25 +12,52 @@ interface PageParameters {
 
 /** No page at all: for filters that no record can have. */
 export const emptyPage: Page<never> = { items: [], next: null }
+export const emptyJsonPage: JsonPage = { data: "[]", next: null }
 
-/**
- * Gives what answers with one page as a list envelope. The rows come from Postgres in the shape of the wire and go out as they are: encoding each by its schema
- * again would cost more than the query.
- */
-export const pageAnswers = Effect.gen(function* () {
+const json = { contentType: "application/json" } as const
+
+/** An answer of JSON that is text already. */
+export const jsonText = (text: string): HttpServerResponse.HttpServerResponse => HttpServerResponse.text(text, json)
+
+const makePaging = Effect.gen(function* () {
   const cursors = yield* Cursors
+  return {
+    begin: Effect.fnUntraced(function* (operation: string, { cursor, limit, ...filters }: PageParameters & ListIdentity["filters"]) {
+      const { orgId } = yield* Caller
+      const list = { orgId, operation, filters }
+      const after = cursor === undefined ? Option.none() : cursors.decode(list, cursor)
+      if (cursor !== undefined && Option.isNone(after)) return yield* invalidCursor
+      return { list, page: { limit: limit ?? defaultLimit, after: Option.getOrNull(after) } }
+    }),
+    cursorOf: (list: ListIdentity, next: Position | null) => (next === null ? null : cursors.encode(list, next))
+  }
+})
 
+/** Gives what answers with one page as a list envelope. The rows go out as they are: encoding each by its schema again would cost more than the query. */
+export const pageAnswers = Effect.gen(function* () {
+  const { begin, cursorOf } = yield* makePaging
   return Effect.fnUntraced(function* <A>(
     operation: string,
-    { cursor, limit, ...filters }: PageParameters & ListIdentity["filters"],
+    parameters: PageParameters & ListIdentity["filters"],
     read: (orgId: ListIdentity["orgId"], page: PageRequest) => Effect.Effect<Page<A>>,
     render: (row: A) => unknown
   ) {
-    const { orgId } = yield* Caller
-    const list = { orgId, operation, filters }
-    const after = cursor === undefined ? Option.none() : cursors.decode(list, cursor)
-    if (cursor !== undefined && Option.isNone(after)) return yield* invalidCursor
-    const { items, next } = yield* read(orgId, { limit: limit ?? defaultLimit, after: Option.getOrNull(after) })
-    return HttpServerResponse.jsonUnsafe({ object: "list", data: items.map(render), next_cursor: next === null ? null : cursors.encode(list, next) })
+    const { list, page } = yield* begin(operation, parameters)
+    const { items, next } = yield* read(list.orgId, page)
+    return HttpServerResponse.jsonUnsafe({ object: "list", data: items.map(render), next_cursor: cursorOf(list, next) })
+  })
+})
+
+/** The same for a page that is JSON text already. */
+export const jsonPageAnswers = Effect.gen(function* () {
+  const { begin, cursorOf } = yield* makePaging
+  return Effect.fnUntraced(function* (
+    operation: string,
+    parameters: PageParameters & ListIdentity["filters"],
+    read: (orgId: ListIdentity["orgId"], page: PageRequest) => Effect.Effect<JsonPage>
+  ) {
+    const { list, page } = yield* begin(operation, parameters)
+    const { data, next } = yield* read(list.orgId, page)
+    return jsonText(`{"object":"list","data":${data},"next_cursor":${JSON.stringify(cursorOf(list, next))}}`)
   })
 })

@@ -1,26 +1,61 @@
 import { PgClient } from "@effect/sql-pg"
-import { Config, type Duration, Effect, Layer, type Redacted } from "effect"
+import { Config, Context, Duration, Effect, Layer, type Redacted } from "effect"
 import { Migrator, SqlClient } from "effect/sql"
 import { migrations } from "./migrations/migrations.ts"
 import { Partitions } from "./Partitions.ts"
 
-/** A pool, without migrations. */
-export const connect = (options: {
+/**
+ * A second, small pool for reading requests. Its statements are pipelined, many to a connection: they are short and wait for no row's lock, so none holds up those
+ * behind it for long. Nothing that writes, or that locks, belongs here.
+ */
+export class ReadPool extends Context.Service<ReadPool, PgClient.PgClient>()("seatrial/ReadPool") {}
+
+export interface PoolOptions {
   readonly url: Redacted.Redacted<string>
+  /** Connections. */
   readonly poolSize: number
+  /** Connections of the pool for reading. */
+  readonly readPoolSize: number
   readonly applicationName: string
   readonly idleTimeout?: Duration.Input
-}) =>
-  PgClient.layer({
-    url: options.url,
-    maxConnections: options.poolSize,
-    applicationName: options.applicationName,
-    startupParameters: { timezone: "UTC" },
-    keepAlive: "5 seconds",
-    idleTimeout: options.idleTimeout ?? "1 minute",
+  /** After which Postgres gives a statement up; without it, never. Those of the pool for reading are given up after 5 s. */
+  readonly statementTimeout?: Duration.Input
+}
+
+const millis = (timeout: Duration.Input) => String(Duration.toMillis(Duration.fromInputUnsafe(timeout)))
+
+/** The pools, without migrations. */
+export const connect = ({ applicationName, idleTimeout = "1 minute", poolSize, readPoolSize, statementTimeout, url }: PoolOptions) => {
+  const shared = { url, keepAlive: "5 seconds", idleTimeout } as const
+  const main = PgClient.layer({
+    ...shared,
+    maxConnections: poolSize,
+    applicationName,
+    startupParameters: { timezone: "UTC", ...(statementTimeout === undefined ? {} : { statement_timeout: millis(statementTimeout) }) },
     // Pipelining many statements on one connection is faster, but one that waits for a row's lock would then hold up all that were sent behind it.
     multiplex: false
   })
+  const reads = PgClient.layer({
+    ...shared,
+    maxConnections: readPoolSize,
+    applicationName: `${applicationName}-reads`,
+    startupParameters: {
+      timezone: "UTC",
+      statement_timeout: "5000",
+      // Each list has an index in its own order. One plan for all callers, and never one that reads or sorts what an organisation has: with plans made for each caller, or
+      // from old statistics, a large one would now and then get that of a small one.
+      plan_cache_mode: "force_generic_plan",
+      enable_seqscan: "off",
+      enable_bitmapscan: "off",
+      enable_sort: "off",
+      jit: "off"
+    },
+    multiplex: true,
+    // Few enough that the pool opens more connections, and more than one process of Postgres is at work.
+    multiplexConcurrency: 4
+  })
+  return Layer.merge(main, Layer.effect(ReadPool, PgClient.PgClient).pipe(Layer.provide(Layer.fresh(reads))))
+}
 
 const migrator = Migrator.make({})
 
@@ -31,7 +66,8 @@ const migrator = Migrator.make({})
 export const migrate = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* Effect.andThen(
-    sql`SELECT pg_advisory_xact_lock(hashtext('seatrial.migrations'))`,
+    // Building an index takes as long as it takes.
+    Effect.andThen(sql`SET LOCAL statement_timeout = 0`, sql`SELECT pg_advisory_xact_lock(hashtext('seatrial.migrations'))`),
     migrator({ loader: Migrator.fromRecord(migrations), table: "migrations" })
   ).pipe(sql.withTransaction)
 }).pipe(Effect.withSpan("Database.migrate"))
@@ -39,15 +75,20 @@ export const migrate = Effect.gen(function* () {
 const settings = Config.all({
   url: Config.Redacted("DATABASE_URL"),
   poolSize: Config.Int("DATABASE_POOL_SIZE").pipe(Config.withDefault(10)),
+  readPoolSize: Config.Int("DATABASE_READ_POOL_SIZE").pipe(Config.withDefault(8)),
+  statementTimeout: Config.Duration("DATABASE_STATEMENT_TIMEOUT").pipe(Config.withDefault("30 seconds")),
   applicationName: Config.String("DATABASE_APPLICATION_NAME").pipe(Config.withDefault("seatrial"))
 })
 
-const withMigrations = <E>(client: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient, E>) =>
+const withMigrations = <E>(client: Layer.Layer<PgClient.PgClient | SqlClient.SqlClient | ReadPool, E>) =>
   Partitions.layerSql.pipe(Layer.provideMerge(Layer.effectDiscard(migrate)), Layer.provideMerge(client))
 
 const layer = Layer.unwrap(Effect.map(settings, connect))
 
-/** The connection pool. Settings: `DATABASE_URL`, `DATABASE_POOL_SIZE` (connections, default 10), `DATABASE_APPLICATION_NAME`. */
+/**
+ * The connection pools. Settings: `DATABASE_URL`, `DATABASE_POOL_SIZE` (connections, default 10), `DATABASE_READ_POOL_SIZE` (pipelined connections for reading requests,
+ * default 8, opened when they are first needed), `DATABASE_STATEMENT_TIMEOUT` (default 30 seconds), `DATABASE_APPLICATION_NAME`.
+ */
 export const Database = {
   /** The pool alone. */
   layer,
@@ -55,5 +96,5 @@ export const Database = {
   layerMigrated: withMigrations(layer),
   /** The same for one address, without configuration. */
   layerUrl: (url: Redacted.Redacted<string>, options: { readonly poolSize?: number; readonly applicationName?: string } = {}) =>
-    withMigrations(connect({ url, poolSize: options.poolSize ?? 10, applicationName: options.applicationName ?? "seatrial" }))
+    withMigrations(connect({ url, poolSize: options.poolSize ?? 10, readPoolSize: 2, applicationName: options.applicationName ?? "seatrial" }))
 } as const

@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { encodeIdBody, type OrgId, type RequestRecord } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import type { Statement } from "effect/sql"
+import { ReadPool } from "../src/Database.ts"
 import { type Page, type Position, type RequestQuery, Requests } from "../src/index.ts"
 import { ensurePartitions } from "../src/Partitions.ts"
 import { findStatement, listStatement } from "../src/requests/statements.ts"
@@ -97,6 +98,7 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
   it.effect("no filter reads more than an index range, and a look-up reads one partition", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
+      const reads = yield* ReadPool
       const requests = yield* Requests
       const { caller } = yield* makeCaller("plans")
       const { orgId } = caller
@@ -108,23 +110,28 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
       yield* sql`ANALYZE requests`
       const explain = Effect.fnUntraced(function* (statement: Statement.Statement<object>) {
         const [text, parameters] = statement.compile()
-        const plan = yield* sql.unsafe<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, parameters)
+        const plan = yield* reads.unsafe<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, parameters)
         return plan.map((line) => line["QUERY PLAN"]).join("\n")
       })
       const after = { createdAt: start + 3_000, id: "req_8" }
       const cases: ReadonlyArray<readonly [index: RegExp, query: Partial<RequestQuery>]> = [
         [/_pkey/, {}],
-        [/_model_id_/, { modelId: "mdl_nobody" }],
-        [/_api_key_id_/, { apiKeyId: "key_nobody" }],
-        [/_org_id_created_at_id_idx/, { status: "success" }],
-        [/_org_id_created_at_id_idx/, { status: "client_error" }],
-        [/_org_id_created_at_id_idx/, { status: "server_error" }],
-        [/Index/, { modelId: "mdl_1", status: "server_error", from: start, to: start + 2_000 }]
+        [/_org_id_model_id_case_/, { modelId: "mdl_nobody" }],
+        [/_org_id_api_key_id_case_/, { apiKeyId: "key_nobody" }],
+        [/_org_id_model_id_api_key_id_case_/, { modelId: "mdl_1", apiKeyId: "key_nobody", to: start + 2_000 }],
+        [/_org_id_case_/, { status: "success" }],
+        [/_org_id_case_/, { status: "client_error" }],
+        [/_org_id_case_/, { status: "server_error" }],
+        [/_org_id_api_key_id_case_/, { apiKeyId: "key_1", status: "server_error" }],
+        [/_org_id_model_id_case_/, { modelId: "mdl_1", status: "server_error", from: start, to: start + 2_000 }],
+        [/_org_id_model_id_api_key_id_case_/, { modelId: "mdl_1", apiKeyId: "key_1", status: "client_error" }]
       ]
       for (const [index, query] of cases) {
         const plan = yield* explain(listStatement(sql, orgId, { limit: 50, after, ...query }))
         assert.notInclude(plan, "Seq Scan", plan)
-        assert.notInclude(plan, "Sort", plan)
+        assert.notMatch(plan, /-> +(Incremental )?Sort/, plan)
+        // Nothing but the class of a status may discard rows of a range.
+        assert.notMatch(plan, /Filter:.*(model_id|api_key_id|created_at|org_id)/, plan)
         assert.notInclude(plan, `requests_${new Date().toISOString().slice(0, 7).replace("-", "_")}`, plan)
         assert.match(plan, index, plan)
       }

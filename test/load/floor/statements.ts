@@ -1,3 +1,6 @@
+const requestColumns = `id, state, model_id, model, api_key_id, endpoint, created_at, status_code, input_tokens, output_tokens, cache_read_tokens,
+  cache_write_tokens, cost_micros, ttft_ms, latency_ms, finish_reason, streamed, error_code, error_message, error_param`
+
 /** What the floors ask the database: the queries of the server, written out. The benchmark first sees to it that both answer with the same records. */
 export const statements = {
   deployment: {
@@ -23,11 +26,12 @@ export const statements = {
       LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
       WHERE d.org_id = $1 AND d.id = $2`
   },
+  request: {
+    name: "request",
+    text: `SELECT ${requestColumns} FROM requests WHERE org_id = $1 AND created_at = $3 AND id = $2`
+  },
   list: {
     name: "list",
-    text: `
-      SELECT id, state, model_id, model, api_key_id, endpoint, created_at, status_code, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens,
-        cost_micros, ttft_ms, latency_ms, finish_reason, streamed, error_code, error_message, error_param
-      FROM requests WHERE org_id = $1 AND state <> 'running' ORDER BY created_at DESC, id DESC LIMIT $2`
+    text: `SELECT ${requestColumns} FROM requests WHERE org_id = $1 AND state <> 'running' ORDER BY created_at DESC, id DESC LIMIT $2`
   }
 } as const

@@ -6,6 +6,7 @@ import { requests } from "./0005_requests.ts"
 import { administration } from "./0006_administration.ts"
 import { reservations } from "./0007_reservations.ts"
 import { capabilities } from "./0008_capabilities.ts"
+import { requestClasses } from "./0009_request_classes.ts"
 import { listFilters } from "./0010_list_filters.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
@@ -18,5 +19,6 @@ export const migrations = {
   "0006_administration": administration,
   "0007_reservations": reservations,
   "0008_capabilities": capabilities,
+  "0009_request_classes": requestClasses,
   "0010_list_filters": listFilters
 }

@@ -51,7 +51,13 @@ export const makeTestDatabase = (base: string) =>
 export const layerTestDatabase = (base: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const client = connect({ url: yield* makeTestDatabase(base), poolSize: 10, applicationName: "seatrial-test", idleTimeout: "100000 days" })
+      const client = connect({
+        url: yield* makeTestDatabase(base),
+        poolSize: 10,
+        readPoolSize: 2,
+        applicationName: "seatrial-test",
+        idleTimeout: "100000 days"
+      })
       const partitions = Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
         yield* ensurePartitions(yield* SqlClient.SqlClient, now, now)
