@@ -1,0 +1,70 @@
+import type { Scope } from "@seatrial/domain"
+import { scopes } from "@seatrial/domain"
+import type { Ask } from "../Wire.ts"
+import { type Operation, withId } from "./operations.ts"
+
+/** What may be wrong with a call, in the order in which it is told. */
+export const stages = ["route", "method", "key", "rate", "scope", "parameter", "header", "body", "existence"] as const
+export type Stage = (typeof stages)[number]
+
+/** What each is answered with, and a code. */
+export const told: Readonly<Record<Stage, readonly [status: number, code: RegExp]>> = {
+  route: [404, /^not_found$/],
+  method: [405, /^method_not_allowed$/],
+  key: [401, /^invalid_api_key$/],
+  rate: [429, /^(key|org)_rate_limited$/],
+  scope: [403, /^missing_scope$/],
+  parameter: [400, /^unknown_parameter$/],
+  header: [400, /^idempotency_key_required$/],
+  body: [400, /^invalid_body$/],
+  existence: [404, /^not_found$/]
+}
+
+/** What can be wrong with an operation at all. */
+export const possible = ({ body, id, path, scopes: needed }: Operation): ReadonlyArray<Stage> => {
+  const guarded = needed.length > 0
+  const can: Readonly<Record<Stage, boolean>> = {
+    route: true,
+    method: true,
+    key: guarded,
+    rate: guarded,
+    scope: guarded,
+    parameter: path.startsWith("/v1/"),
+    header: body === "create",
+    body: body !== undefined,
+    existence: id !== undefined || body === "create"
+  }
+  return stages.filter((stage) => can[stage])
+}
+
+/** All scopes but those that open an operation. */
+export const without = (needed: ReadonlyArray<ReadonlyArray<Scope>>): ReadonlyArray<Scope> => scopes.filter((scope) => !needed.flat().includes(scope))
+
+const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
+const bodies = { preview: { source }, cancel: {} }
+let named = 0
+
+/** A right call of an operation on a record of the caller's. */
+export const rightCall = (operation: Operation, id: string): Ask => {
+  const { body, method } = operation
+  const path = withId(operation, id)
+  if (body === undefined) return { method, path }
+  // Each a model of its own; one that is not to serve, so that no other scope is needed.
+  const sent = body === "create" ? { source, model_name: `right-${++named}`, serve: false } : bodies[body]
+  return { method, path, body: JSON.stringify(sent), headers: body === "create" ? { "idempotency-key": crypto.randomUUID() } : {} }
+}
+
+/** The call with these things wrong; `rate` and the keys are the caller's to choose. */
+export const wrongCall = (operation: Operation, own: string, never: string, wrong: ReadonlySet<Stage>): Ask => {
+  const call = rightCall(operation, operation.id !== undefined && wrong.has("existence") ? never : own)
+  const missing =
+    operation.body === "create" && wrong.has("existence") ? { body: JSON.stringify({ model_id: "mdl_01890000000000000000000000", serve: false }) } : {}
+  return {
+    ...call,
+    ...missing,
+    method: wrong.has("method") ? "PUT" : call.method,
+    path: `${wrong.has("route") ? "/nowhere" : ""}${call.path}${wrong.has("parameter") ? "?nonsense=1" : ""}`,
+    headers: wrong.has("header") ? {} : (call.headers ?? {}),
+    ...(wrong.has("body") ? { body: "{" } : {})
+  }
+}
