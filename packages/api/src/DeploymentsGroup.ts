@@ -17,6 +17,7 @@ import {
   ModelDeleted,
   ModelNameTaken,
   NotFound,
+  Refused,
   UnsupportedMediaType
 } from "./publicErrors.ts"
 import { DeploymentsQuery, NoQuery } from "./queries.ts"
@@ -45,7 +46,7 @@ export class DeploymentsGroup extends HttpApiGroup.make("deployments")
           "idempotent-replayed": Schema.Literal("true")
         })
       ],
-      error: [...bodyErrors, FirstPurchaseRequired, MissingScope, NotFound, ModelDeleted, IdempotencyKeyReused, ModelNameTaken]
+      error: [...bodyErrors, FirstPurchaseRequired, MissingScope, NotFound, ModelDeleted, IdempotencyKeyReused, ModelNameTaken, Refused]
     })
       .middleware(IdempotencyHeader)
       .annotateMerge(policy("write", ["deployments:write"]))

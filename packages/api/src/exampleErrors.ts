@@ -41,6 +41,17 @@ const errors: Readonly<Record<string, ExampleError>> = {
     param: "model_name"
   },
   deployment_finished: { type: "conflict_error", message: "The deployment is over: it is activated." },
+  host_class_unknown: { type: "refused_error", message: "There is no host class h200; choose one of h100, h100-2.", param: "serving.host_class" },
+  unsupported_architecture: {
+    type: "refused_error",
+    message: "MambaForCausalLM with quantization none is not supported by reference-0.1.0. Choose a model of one of these architectures: LlamaForCausalLM."
+  },
+  does_not_fit: { type: "refused_error", message: "140.0 GiB of weights do not fit h100 (80.0 GiB). It fits the host class h100-2." },
+  context_too_long: {
+    type: "refused_error",
+    message: "The model is made for 8192 tokens; 16384 were asked for. Ask for max_context 8192, or extend it with yarn.",
+    param: "serving.max_context"
+  },
   body_too_large: { type: "invalid_request_error", message: "The body may have at most 1048576 bytes." },
   unsupported_media_type: { type: "invalid_request_error", message: "The body has to be application/json in UTF-8.", param: "Content-Type" },
   key_rate_limited: { type: "rate_limit_error", message: "Too many requests of the API key. Try again in 1 s." },

@@ -80,6 +80,14 @@ export class DeploymentFinished extends failure<DeploymentFinished>()("Deploymen
   readonly _tag = "DeploymentFinished"
 }
 
+/** What a preview would refuse with, and a create can know without asking the hub. */
+export const RefusedCode = Schema.Literals(["host_class_unknown", "unsupported_architecture", "does_not_fit", "context_too_long"])
+
+/** 422: a create that a preview would refuse outright, known at once; the code and the words are the preview's. */
+export class Refused extends failure<Refused>()("RefusedError", 422, "refused_error", RefusedCode.literals) {
+  readonly _tag = "Refused"
+}
+
 /** 413: the body is larger than the server takes. */
 export class BodyTooLarge extends failure<BodyTooLarge>()("BodyTooLargeError", 413, "invalid_request_error", ["body_too_large"]) {
   readonly _tag = "BodyTooLarge"

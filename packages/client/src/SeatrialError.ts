@@ -13,6 +13,7 @@ import type {
   ModelNameTaken,
   NotFound,
   RateLimited,
+  Refused,
   Unauthorized,
   Unavailable,
   UnsupportedMediaType
@@ -35,6 +36,7 @@ export type PublicError =
   | ModelNameTaken
   | NotFound
   | RateLimited
+  | Refused
   | Unauthorized
   | Unavailable
   | UnsupportedMediaType
@@ -54,6 +56,7 @@ const statuses: Readonly<Record<PublicError["_tag"], number>> = {
   ModelNameTaken: 409,
   NotFound: 404,
   RateLimited: 429,
+  Refused: 422,
   Unauthorized: 401,
   Unavailable: 503,
   UnsupportedMediaType: 415

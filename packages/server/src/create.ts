@@ -1,5 +1,5 @@
-import { Caller, NewModel, Redeploy } from "@seatrial/api"
-import { type DeploymentOperation, defaultModelName, ModelId, type ServingRequest, toV1Phase } from "@seatrial/domain"
+import { Caller, NewModel, Redeploy, RefusedCode } from "@seatrial/api"
+import { Commit, type DeploymentOperation, defaultModelName, derivePreview, ModelId, type ServingRequest, toV1Phase } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { type CreateInput, Deployments, HostClasses, type Operation } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
@@ -14,7 +14,8 @@ import {
   missingScope,
   modelDeleted,
   modelNameTaken,
-  notFound
+  notFound,
+  refusedAsPreviewed
 } from "./publicErrors.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 import { hostClassProblem, servingProblem } from "./servingCheck.ts"
@@ -24,6 +25,9 @@ const decodeRedeploy = decodeBody(Redeploy)
 const decodeModelId = Schema.decodeUnknownOption(ModelId)
 
 type Decoded = { readonly _tag: "NewModel"; readonly body: NewModel } | { readonly _tag: "Redeploy"; readonly body: Redeploy }
+
+const isCommit = Schema.is(Commit)
+const isRefusedCode = Schema.is(RefusedCode)
 
 const namesModel = (body: unknown): boolean => typeof body === "object" && body !== null && Object.hasOwn(body, "model_id")
 
@@ -70,9 +74,34 @@ export const createOperation = Effect.gen(function* () {
     const { engine_flags, host_class, kv_cache_dtype, runtime } = serving
     if (host_class === undefined && runtime === undefined && engine_flags === undefined && kv_cache_dtype === undefined) return
     const classes = yield* hostClasses.list
-    const problem = hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines)
+    const unknown = hostClassProblem(serving, classes)
+    if (unknown !== null) return yield* refusedAsPreviewed("host_class_unknown", unknown.message, unknown.param)
+    const problem = servingProblem(serving, classes, engines)
     if (problem === null) return
     return yield* problem.kind === "invalid" ? invalidBody(problem.param, problem.message) : invalidParameter(problem.param, problem.message)
+  })
+
+  /**
+   * What a preview would refuse, where nobody has to be asked: a full commit that the organization has deployed before. A redeploy that keeps its settings is not
+   * looked at, since they are not known here.
+   */
+  const checkSource = Effect.fnUntraced(function* (decoded: Decoded, serving: ServingRequest) {
+    const { orgId } = yield* Caller
+    const ref = decoded._tag === "NewModel" ? decoded.body.source.ref : decoded.body.ref
+    if (ref === undefined || !isCommit(ref) || (decoded._tag === "Redeploy" && Object.keys(serving).length === 0)) return
+    const of = decoded._tag === "NewModel" ? { repo: decoded.body.source.repo } : { modelId: decoded.body.model_id }
+    const facts = yield* deployments.knownFacts(orgId, of, ref)
+    if (Option.isNone(facts)) return
+    const classes = yield* hostClasses.list
+    if (classes.length === 0) return
+    const preview = derivePreview({ facts: facts.value, ref, request: serving, hostClasses: classes, engines })
+    if (preview.kind === "derived" || !isRefusedCode(preview.reason.code)) return
+    const { reason, remedy } = preview
+    return yield* refusedAsPreviewed(
+      preview.reason.code,
+      `${reason.message} ${remedy.message}`,
+      reason.code === "context_too_long" ? "serving.max_context" : null
+    )
   })
 
   return Effect.fnUntraced(function* (given: {
@@ -89,6 +118,7 @@ export const createOperation = Effect.gen(function* () {
     // What a first try was held to is not asked again: since then host classes, engines and the organization's account may have changed.
     const make = Effect.gen(function* () {
       yield* checkServing(serving)
+      yield* checkSource(decoded, serving)
       if (requireFirstPurchase && !caller.firstPurchase) return yield* firstPurchaseRequired
       return yield* deployments.create({ caller, idempotencyKey, inputHash: hash, target: yield* targetOf(decoded), serving, serve })
     })

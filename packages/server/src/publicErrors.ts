@@ -122,6 +122,10 @@ export const idempotencyKeyReused = refused(
     })
 )
 
+/** What a preview would say, in its words. */
+export const refusedAsPreviewed = (code: typeof Public.RefusedCode.Type, message: string, param: string | null) =>
+  refused((request_id) => new Public.Refused({ error: { message, code, ...(param === null ? {} : { param }), request_id } }))
+
 export const modelNameTaken = (slug: string) =>
   refused(
     (request_id) =>

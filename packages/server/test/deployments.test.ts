@@ -92,7 +92,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
         assert.strictEqual(again.headers["idempotent-replayed"], "true")
 
         const [elsewhere, unpaid] = [yield* create(secret, body), yield* create(secret, newModel())]
-        assert.deepStrictEqual([elsewhere.status, errorOf(elsewhere).param], [400, "serving.host_class"])
+        assert.deepStrictEqual([elsewhere.status, errorOf(elsewhere).param], [422, "serving.host_class"])
         assert.deepStrictEqual([unpaid.status, errorOf(unpaid).code], [402, "first_purchase_required"])
       })
     )
@@ -200,20 +200,21 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
       Effect.gen(function* () {
         const { key } = yield* makeTenant()
         yield* (yield* HostClasses).replaceAll([cpu])
-        const cases: ReadonlyArray<readonly [serving: unknown, param: string | null]> = [
+        const cases: ReadonlyArray<readonly [serving: unknown, param: string | null, code?: string]> = [
           [{ kv_cache_dtype: "fp8" }, "serving.kv_cache_dtype"],
           [{ runtime: "reference", kv_cache_dtype: "fp8_e5m2" }, "serving.kv_cache_dtype"],
           [{ runtime: "reference", kv_cache_dtype: "auto" }, null],
-          [{ host_class: "h100" }, "serving.host_class"],
+          [{ host_class: "h100" }, "serving.host_class", "host_class_unknown"],
           [{ runtime: "vllm" }, "serving.runtime"],
           [{ engine_flags: { port: 1 } }, "serving.engine_flags.port"],
           [{ host_class: "cpu-small", engine_flags: { max_num_seqs: "many" } }, "serving.engine_flags.max_num_seqs"],
           [{ host_class: "cpu-small", runtime: "reference", engine_flags: { max_num_seqs: 4 } }, null]
         ]
-        for (const [serving, param] of cases) {
+        for (const [serving, param, code] of cases) {
           const answer = yield* create(key, newModel({ serving }))
-          assert.strictEqual(answer.status, param === null ? 201 : 400, JSON.stringify(serving))
+          assert.strictEqual(answer.status, param === null ? 201 : code === undefined ? 400 : 422, JSON.stringify(serving))
           if (param !== null) assert.strictEqual(errorOf(answer).param, param)
+          if (code !== undefined) assert.deepInclude(errorOf(answer), { type: "refused_error", code })
         }
       })
     )

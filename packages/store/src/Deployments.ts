@@ -8,6 +8,7 @@ import {
   ModelId,
   type OrgId,
   Phase,
+  type RepositoryFacts,
   RevisionId,
   type ServingRequest,
   type Source,
@@ -17,6 +18,7 @@ import { Clock, Context, Data, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema, type Statement } from "effect/sql"
 import type { Caller } from "./ApiKeys.ts"
 import { IsoFromDate, isoText, MillisFromDate, revisionJson } from "./columns.ts"
+import { type FactsOf, knownFacts } from "./deployments/knownFacts.ts"
 import { type DeploymentQuery, type DeploymentRow, deploymentOf, joined, listStatement, summary } from "./deployments/statements.ts"
 import { type Page, pageOf } from "./Page.ts"
 
@@ -67,6 +69,8 @@ export class Deployments extends Context.Service<
      * operation that the key already stands for. Of two at once the second waits and gets the first's.
      */
     readonly create: (input: CreateInput) => Effect.Effect<Operation, IdempotencyKeyReused | ModelDeleted | ModelNameTaken | RecordNotFound>
+    /** What the organisation's revisions hold of a repository, or of a model's, at a full commit; none where none was made of it. It never changes. */
+    readonly knownFacts: (orgId: OrgId, of: FactsOf, commit: string) => Effect.Effect<Option.Option<RepositoryFacts>>
     /** The operation that an idempotency key stands for, if the input is the same; none where no create has bound the key. Makes nothing. */
     readonly findOperation: (
       orgId: OrgId,
@@ -95,6 +99,7 @@ export class Deployments extends Context.Service<
         Result: DetailRow,
         execute: ({ id, orgId }) => sql`SELECT ${sql.literal(detail)} FROM ${sql.literal(joined)} WHERE d.org_id = ${orgId} AND d.id = ${id}`
       })
+      const findFacts = knownFacts(sql)
       const findBound = SqlSchema.findOneOption({
         Request: Schema.Struct({ orgId: Schema.String, key: Schema.String }),
         Result: BoundRow,
@@ -217,6 +222,7 @@ export class Deployments extends Context.Service<
           return earlier.value
         }),
         findOperation: Effect.fn("Deployments.findOperation")(replayOf),
+        knownFacts: Effect.fn("Deployments.knownFacts")((orgId, of, commit) => Effect.orDie(findFacts(orgId, of, commit))),
         list: Effect.fn("Deployments.list")(function* (orgId, query) {
           const rows = yield* Effect.orDie(listStatement<DeploymentRow>(sql, orgId, query))
           return pageOf(rows.map(deploymentOf), query.limit)
