@@ -42,6 +42,7 @@ const statusWords: Readonly<Record<string, string>> = {
   "409": "In conflict with what is there.",
   "413": "The body is too large.",
   "415": "The body is not JSON in UTF-8.",
+  "422": "A preview would refuse this outright; `code` and `message` are those of its `reason`.",
   "429": "Too many requests; try again after `Retry-After` seconds.",
   "431": "The request line and headers are too large; the connection is closed.",
   "500": "A fault of the server.",
@@ -100,7 +101,9 @@ const describeResponse = (schemas: Json, operationId: string) => (response: unkn
   const succeeded = Number(status) < 400
   const examples = (schema: unknown): Json | undefined => {
     if (succeeded) return answerExamples[operationId]
-    return Object.fromEntries(codesOf(schemas, schema).map((code) => [code, exampleError(code)]))
+    return Object.fromEntries(
+      codesOf(schemas, schema).flatMap((code) => [exampleError(code)].flatMap((example) => (example === undefined ? [] : [[code, example]])))
+    )
   }
   const given = isRecord(response.headers) ? response.headers : {}
   const headers = mapMembers({ "x-request-id": { required: true }, ...given }, (header, name) => ({

@@ -35,40 +35,44 @@ describe("the OpenAPI document", () => {
 
   const list = ["cursor", "limit", "model_id", "status"]
   const requests = ["api_key_id", "cursor", "from", "limit", "model_id", "status", "to"]
-  const reads = ["200", "400", "401", "403", "404", "429", "500", "503"]
-  const lists = ["200", "400", "401", "403", "429", "500", "503"]
+  const reads = ["200", "400", "401", "403", "404", "405", "408", "429", "431", "500", "503"]
+  const lists = ["200", "400", "401", "403", "405", "408", "429", "431", "500", "503"]
+  const writes = [...lists, "413", "415"].sort()
+  const published = ["200", "304", "400", "405", "408", "431", "500", "503"]
+  const models = ["cursor", "limit", "q", "status", "visibility"]
+  const events = ["actor_user_id", "cursor", "from", "limit", "resource_type", "to"]
   const contract: ReadonlyArray<
     readonly [method: string, path: string, operationId: string, query: ReadonlyArray<string>, statuses: ReadonlyArray<string>, scopes: ReadonlyArray<string>]
   > = [
-    ["get", "/v1/org/requests", "listRequests", requests, lists, ["requests:read"]],
+    ["get", "/v1/org/requests", "listRequests", requests, reads, ["requests:read"]],
     ["get", "/v1/org/requests/{request_id}", "getRequest", [], reads, ["requests:read"]],
     ["get", "/v1/org/receipts/{request_id}", "getReceipt", [], reads, ["requests:read", "inference:write"]],
-    ["get", "/v1/org/deployments", "listDeployments", list, lists, ["deployments:read"]],
+    ["get", "/v1/org/models", "listOrgModels", models, reads, ["models:read"]],
+    ["get", "/v1/org/models/{id}", "getOrgModel", [], reads, ["models:read"]],
+    ["get", "/v1/org/deployments", "listDeployments", list, reads, ["deployments:read"]],
     ["get", "/v1/org/deployments/{id}", "getDeployment", [], reads, ["deployments:read"]],
+    ["get", "/v1/org/audit-events", "listAuditEvents", events, reads, ["audit:read"]],
+    ["get", "/v1/org/audit-events/{id}", "getAuditEvent", [], reads, ["audit:read"]],
     ["get", "/v1/requests", "requests.list", requests, lists, ["requests:read"]],
     ["get", "/v1/requests/{request_id}", "requests.get", [], reads, ["requests:read"]],
     ["get", "/v1/receipts/{request_id}", "requests.receipt", [], reads, ["requests:read", "inference:write"]],
     ["get", "/v1/deployments", "deployments.list", list, lists, ["deployments:read"]],
     ["get", "/v1/deployments/{id}", "deployments.get", [], reads, ["deployments:read"]],
     ["get", "/v1/deployments/{id}/events", "deployments.events", [], reads, ["deployments:read"]],
-    ["post", "/v1/deployment-previews", "deployments.preview", [], ["200", "400", "401", "403", "413", "415", "429", "500", "503"], ["deployments:write"]],
-    [
-      "post",
-      "/v1/deployments",
-      "deployments.create",
-      [],
-      ["200", "201", "400", "401", "402", "403", "404", "409", "413", "415", "429", "500", "503"],
-      ["deployments:write"]
-    ],
-    [
-      "post",
-      "/v1/deployments/{id}/cancel",
-      "deployments.cancel",
-      [],
-      ["200", "400", "401", "403", "404", "409", "413", "415", "429", "500", "503"],
-      ["deployments:write"]
-    ]
+    ["post", "/v1/deployment-previews", "deployments.preview", [], writes, ["deployments:write"]],
+    ["post", "/v1/deployments", "deployments.create", [], [...writes, "201", "402", "404", "409", "422"].sort(), ["deployments:write"]],
+    ["post", "/v1/deployments/{id}/cancel", "deployments.cancel", [], [...writes, "404", "409"].sort(), ["deployments:write"]],
+    ["get", "/v1/models", "models.list", [], lists, ["models:read", "inference:write"]],
+    ["get", "/v1/catalog/models", "catalog.list", [], published, []],
+    ["get", "/healthz", "system.health", [], ["200", "400", "405", "408", "431", "500"], []],
+    ["get", "/readyz", "system.readiness", [], ["200", "400", "405", "408", "431", "500", "503"], []],
+    ["get", "/openapi.json", "system.document", [], ["200", "304", "400", "405", "408", "431", "500"], []],
+    ["get", "/docs", "system.docs", [], ["200", "304", "400", "405", "408", "431", "500"], []]
   ]
+  it("describes these operations and no others", () => {
+    assert.deepStrictEqual(operations.map(({ method, path }) => `${method} ${path}`).sort(), contract.map(([method, path]) => `${method} ${path}`).sort())
+  })
+
   for (const [method, path, operationId, query, statuses, anyOf] of contract) {
     it(`describes ${method.toUpperCase()} ${path} with its parameters, answers and scopes`, () => {
       const operation = find(method, path)
@@ -102,6 +106,8 @@ describe("the OpenAPI document", () => {
     for (const { method, path, responses } of operations) {
       for (const [status, { headers }] of Object.entries(responses)) {
         assert.property(headers, "x-request-id", `${method} ${path} ${status}`)
+        if (status === "405") assert.property(headers, "allow")
+        if (status === "304") assert.containsAllKeys(headers, ["etag", "cache-control"])
         if (status === "429" || status === "503") assert.property(headers, "retry-after")
         if (status === "401") assert.property(headers, "www-authenticate")
       }
@@ -145,7 +151,7 @@ describe("the contract", () => {
       onGroup: () => {},
       onEndpoint: ({ endpoint }) => {
         const anyOf = Context.get(endpoint.annotations, RequiredScopes)
-        assert.strictEqual(endpoint.path.startsWith("/v1/"), anyOf.length > 0, endpoint.path)
+        assert.strictEqual(endpoint.path.startsWith("/v1/") && endpoint.path !== "/v1/catalog/models", anyOf.length > 0, endpoint.path)
         for (const required of anyOf.flat()) assert.include(scopes, required)
       }
     })

@@ -1,0 +1,98 @@
+import { createHash } from "node:crypto"
+import { assert, describe, it as each, layer } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { operations, schemaFault } from "./conformance.ts"
+import { jsonOf, layerStage, Stage } from "./stage.ts"
+
+const Examples = Schema.Record(Schema.String, Schema.Struct({ value: Schema.Unknown }))
+type Content = NonNullable<(typeof operations)[number]["requestBody"]>["content"]
+
+const wrong = (where: string, content: Content | undefined): ReadonlyArray<string> =>
+  Object.values(content ?? {}).flatMap(({ examples = {}, schema }) =>
+    Object.entries(Schema.decodeUnknownSync(Examples)(examples)).flatMap(([name, { value }]) => {
+      const fault = schemaFault(schema, value)
+      return fault === null ? [] : [`${where} ${name}: ${fault}`]
+    })
+  )
+
+describe("the interface document", () => {
+  for (const { description, method, operationId, parameters, path, requestBody, responses, summary, tags } of operations) {
+    each(`shows of ${method} ${path} what its schemas allow`, () => {
+      assert.isAbove(summary.length, 5)
+      assert.isAbove(description.length, 20, operationId)
+      assert.lengthOf(tags, 1)
+      const faults = [
+        ...wrong("request", requestBody?.content),
+        ...Object.entries(responses).flatMap(([status, { content }]) => wrong(status, content)),
+        ...parameters.flatMap(({ example, name, schema }) =>
+          example === undefined ? [] : [schemaFault(schema, example)].flatMap((fault) => fault ?? []).map((fault) => `${name}: ${fault}`)
+        )
+      ]
+      assert.deepStrictEqual(faults, [])
+      const api = path !== "/openapi.json" && path !== "/docs"
+      for (const [status, { content }] of Object.entries(responses)) {
+        for (const media of Object.values(content ?? {})) if (api || status !== "200") assert.isNotEmpty(media.examples ?? {}, `${operationId} ${status}`)
+      }
+      if (requestBody !== undefined) for (const media of Object.values(requestBody.content)) assert.isNotEmpty(media.examples ?? {})
+      for (const { name, schema, in: place } of parameters) if (place !== "path") assert.property(schema, "type", name)
+    })
+  }
+})
+
+layer(layerStage(), { excludeTestServices: true })("the documents", (it) => {
+  for (const path of ["/openapi.json", "/docs"]) {
+    it.effect(`${path} can be kept, and asked for again at no cost`, () =>
+      Effect.gen(function* () {
+        const { call } = yield* Stage
+        const { headers, status, text } = yield* call("GET", path)
+        const etag = String(headers.etag)
+        assert.strictEqual(status, 200)
+        assert.strictEqual(headers["content-length"], String(Buffer.byteLength(text)))
+        for (const given of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+          const again = yield* call("GET", path, { headers: { "if-none-match": given } })
+          assert.deepStrictEqual([again.status, again.text, again.headers.etag], [304, "", etag], given)
+        }
+        for (const given of ['"other"', etag.slice(1, -1)]) assert.strictEqual((yield* call("GET", path, { headers: { "if-none-match": given } })).status, 200)
+      })
+    )
+  }
+
+  it.effect("/openapi.json is what the tests hold every answer to", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const served = jsonOf(yield* call("GET", "/openapi.json"))
+      assert.deepInclude(served, { openapi: "3.1.0", servers: [{ url: "/", description: "This installation." }] })
+      assert.deepNestedInclude(served, { "info.version": "1.0.0" })
+    })
+  )
+
+  it.effect("/docs shows the document, and asks nobody else for anything", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const { headers, text } = yield* call("GET", "/docs")
+      const scripts = [...text.matchAll(/<script>([\s\S]*?)<\/script>/g)].map(([, script = ""]) => script)
+      const data = /<script id="swagger-spec" type="application\/json">\s*([\s\S]*?)\s*<\/script>/.exec(text)?.[1]
+      const served = jsonOf(yield* call("GET", "/openapi.json"))
+      assert.deepStrictEqual(Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Json))(data), served)
+
+      // What the browser would load of itself: nothing but what is inside.
+      const page = text.replace(/<script[\s\S]*?<\/script>/g, "<script></script>")
+      assert.notMatch(page, /<(?:link|img|iframe|script|base|object|embed)\b[^>]*\b(?:src|href|data)\s*=/i)
+      assert.notMatch(page, /@import|url\(\s*["']?(?:https?:)?\/\//i)
+      // And what its scripts might ask for, the policy does not let them: no directive names a host or lets foreign code run.
+      const policy = new Map(
+        String(headers["content-security-policy"])
+          .split("; ")
+          .map((directive) => [directive.replace(/ .*/s, ""), directive.split(" ").slice(1)])
+      )
+      assert.deepStrictEqual(policy.get("default-src"), ["'none'"])
+      assert.deepStrictEqual(
+        policy.get("script-src"),
+        scripts.map((script) => `'sha256-${createHash("sha256").update(script).digest("base64")}'`)
+      )
+      assert.deepStrictEqual(policy.get("connect-src"), ["'self'"])
+      assert.deepStrictEqual(policy.get("img-src"), ["data:"])
+      assert.notMatch(String(headers["content-security-policy"]), /https?:|\*|unsafe-eval/)
+    })
+  )
+})
