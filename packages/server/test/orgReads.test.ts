@@ -1,0 +1,200 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { AuditEventList, OrgModelList } from "@seatrial/api"
+import { AuditEvent, OrgModel, zeroPrices } from "@seatrial/domain"
+import { ApiKeys, Deployments, Runs } from "@seatrial/store"
+import { facts, newModel, walk } from "@seatrial/store/testing"
+import { Effect, Option, Redacted, Schema } from "effect"
+import { type Answer, jsonOf, layerStage, makeTenant, Stage } from "./stage.ts"
+
+/** An answer's record, with every field of the schema and no other. */
+const decode =
+  <A>(schema: Schema.Codec<A, unknown>) =>
+  (answer: Answer): A =>
+    Schema.decodeUnknownSync(schema)(jsonOf(answer), { onExcessProperty: "error" })
+const modelOf = decode(OrgModel)
+const modelsOf = (answer: Answer) => decode(OrgModelList)(answer).data
+const eventsOf = (answer: Answer) => decode(AuditEventList)(answer).data
+
+const makeCaller = Effect.fnUntraced(function* () {
+  const tenant = yield* makeTenant()
+  const caller = Option.getOrThrow(yield* (yield* ApiKeys).authenticate(Redacted.make(tenant.key)))
+  return { ...tenant, caller }
+})
+
+layer(layerStage(), { excludeTestServices: true })("over the wire", (it) => {
+  it.effect("a model shows what serves it, and its commit as soon as one is known", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const sql = yield* PgClient.PgClient
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const { caller, key, orgId } = yield* makeCaller()
+      const first = yield* deployments.create(newModel(caller, "first"))
+      const path = `/v1/org/models/${first.modelId}`
+      const get = Effect.map(call("GET", path, { key }), modelOf)
+
+      const fresh = yield* get
+      assert.deepInclude(fresh, {
+        id: first.modelId,
+        slug: "tiny",
+        display_name: "tiny",
+        hf_repo: "seatrial/tiny-chat",
+        status: "pending",
+        visibility: "private"
+      })
+      assert.deepInclude(fresh, { hf_revision: "", revision: null })
+
+      yield* walk(caller, first.id, "activating")
+      assert.deepInclude(yield* get, { status: "pending", hf_revision: facts.commit, revision: null })
+
+      yield* runs.activate({ id: first.id, orgId, from: "activating" })
+      const serving = yield* get
+      assert.deepInclude(serving, { status: "active", hf_revision: facts.commit })
+      assert.deepInclude(serving.revision, {
+        status: "active",
+        hf_revision: facts.commit,
+        dtype: "float32",
+        quantization: "none",
+        max_model_len: 2_048,
+        engine: "reference",
+        engine_version: "reference-1",
+        gpu_pool: "Simulated-GPU",
+        gpu_count: 1,
+        prices: zeroPrices
+      })
+      assert.isString(serving.revision?.verified_at)
+
+      // A candidate changes nothing of it, whatever its commit.
+      const candidate = yield* deployments.create({
+        ...newModel(caller, "candidate"),
+        target: { _tag: "Redeploy", modelId: first.modelId, ref: null },
+        serve: false
+      })
+      yield* walk(caller, candidate.id, "benchmarking")
+      yield* sql`UPDATE revisions SET hf_revision = ${"f".repeat(40)} WHERE org_id = ${orgId} AND model_id = ${first.modelId} AND status = 'draft'`
+      assert.deepStrictEqual(yield* get, serving)
+
+      const listed = yield* call("GET", "/v1/org/models", { key })
+      assert.deepStrictEqual(modelsOf(listed), [serving])
+      assert.strictEqual(listed.text, `{"object":"list","data":[${(yield* call("GET", path, { key })).text}],"next_cursor":null}`)
+
+      const second = yield* deployments.create(newModel(caller, "second", "other"))
+      assert.deepStrictEqual(
+        modelsOf(yield* call("GET", "/v1/org/models", { key })).map(({ id }) => id),
+        [second.modelId, first.modelId]
+      )
+
+      yield* sql`UPDATE models SET deleted_at = now() WHERE org_id = ${orgId} AND id = ${first.modelId}`
+      assert.strictEqual((yield* call("GET", path, { key })).status, 404)
+      assert.deepStrictEqual(
+        modelsOf(yield* call("GET", "/v1/org/models", { key })).map(({ id }) => id),
+        [second.modelId]
+      )
+    })
+  )
+
+  it.effect("q finds a part of slug, name or repository in any case, and takes every character for itself", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const sql = yield* PgClient.PgClient
+      const { key, orgId } = yield* makeCaller()
+      const named = [
+        ["a-1", "100% Sure", "acme/one"],
+        ["a_2", "Back\\slash", "Acme/Two"],
+        ["a.3", "Ärger", "acme/three_3"]
+      ] as const
+      for (const [index, [slug, name, repo]] of named.entries()) {
+        const at = new Date(1_700_000_000_000 + index)
+        yield* sql`
+          INSERT INTO models (id, org_id, slug, display_name, hf_repo, created_at, updated_at)
+          VALUES (${`mdl_${orgId.slice(4, -1)}${index}`}, ${orgId}, ${slug}, ${name}, ${repo}, ${at}, ${at})`
+      }
+      const found: ReadonlyArray<readonly [q: string, slugs: ReadonlyArray<string>]> = [
+        ["a", ["a.3", "a_2", "a-1"]],
+        ["%", ["a-1"]],
+        ["%%", []],
+        ["0% s", ["a-1"]],
+        ["_", ["a.3", "a_2"]],
+        ["\\", ["a_2"]],
+        ["\\\\", []],
+        ["ACME/T", ["a.3", "a_2"]],
+        ["äRGER", ["a.3"]],
+        ["A-1", ["a-1"]],
+        [" ", ["a-1"]],
+        ["acme%", []],
+        ["100% Sure ", []]
+      ]
+      for (const [q, slugs] of found) {
+        const answer = yield* call("GET", `/v1/org/models?q=${encodeURIComponent(q)}`, { key })
+        assert.deepStrictEqual(
+          modelsOf(answer).map(({ slug }) => slug),
+          slugs,
+          q
+        )
+      }
+    })
+  )
+
+  it.effect("what was done is told to the organisation's auditors, each event with what was before and after", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const sql = yield* PgClient.PgClient
+      const { caller, key, orgId, userId } = yield* makeCaller()
+      const made = yield* (yield* Deployments).create(newModel(caller, "audited"))
+      const events = eventsOf(yield* call("GET", "/v1/org/audit-events", { key }))
+      assert.deepStrictEqual(new Set(events.map(({ resource_type }) => resource_type)), new Set(["org", "membership", "billing", "api_key", "model_config"]))
+      const [newest] = events
+      assert.deepInclude(newest, {
+        actor_kind: "user",
+        actor_user_id: userId,
+        resource_type: "model_config",
+        resource_id: made.modelId,
+        action: "created",
+        before: null
+      })
+      assert.deepNestedInclude(newest, { "after.deployment_id": made.id })
+      for (const event of events) {
+        assert.deepStrictEqual(decode(AuditEvent)(yield* call("GET", `/v1/org/audit-events/${event.id}`, { key })), event)
+      }
+      const admins = events.filter(({ resource_type }) => resource_type !== "model_config")
+      assert.isTrue(admins.every(({ actor_kind }) => actor_kind === "admin"))
+      assert.notInclude(JSON.stringify(events), key.slice(12))
+
+      // Any JSON goes through, as deep as it is.
+      const values = [null, true, 0, -1.5, 1e300, "", 'ü"\\\u0001', [], {}, [[null, [{ a: [{}] }]]], { "": 1, "a b": { c: null } }]
+      for (const [index, value] of values.entries()) {
+        yield* sql`
+          UPDATE audit_events SET before = ${JSON.stringify(value)}::text::jsonb, after = ${JSON.stringify([index, value])}::text::jsonb
+          WHERE org_id = ${orgId} AND id = ${newest?.id}`
+        assert.deepInclude(decode(AuditEvent)(yield* call("GET", `/v1/org/audit-events/${newest?.id}`, { key })), { before: value, after: [index, value] })
+      }
+    })
+  )
+
+  it.effect("another organisation's model or event, one that never was and one that could not be give the same bytes", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const owner = yield* makeCaller()
+      const other = yield* makeCaller()
+      const { modelId } = yield* (yield* Deployments).create(newModel(owner.caller, "isolated"))
+      const [event] = eventsOf(yield* call("GET", "/v1/org/audit-events?limit=1", { key: owner.key }))
+      const never = ["x", "%00", "a".repeat(5_000), "mdl_", "aud_zzzz", "req_01890000000000000000000000"]
+      for (const [path, ids] of [
+        ["/v1/org/models", [modelId, "mdl_01890000000000000000000000", "mdl_7zzzzzzzzzzzzzzzzzzzzzzzzz"]],
+        ["/v1/org/audit-events", [event?.id ?? "", "aud_01890000000000000000000000", "aud_7zzzzzzzzzzzzzzzzzzzzzzzzz", "aud_00000000000000000000000000"]]
+      ] as const) {
+        const texts = yield* Effect.forEach([...ids, ...never], (id) =>
+          Effect.map(call("GET", `${path}/${id}`, { key: other.key }), (answer) => {
+            assert.strictEqual(answer.status, 404, id)
+            return answer.text.replace(/req_[0-9a-z]{26}/, "req_")
+          })
+        )
+        assert.strictEqual(new Set(texts).size, 1)
+        const list = yield* call("GET", path, { key: other.key })
+        assert.notInclude(list.text, modelId)
+        assert.notInclude(list.text, owner.orgId)
+      }
+    })
+  )
+})
