@@ -1,5 +1,6 @@
 import { type Deployment, DeploymentDetail, DeploymentOperation, isFinished } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
+import { assertConforms, isDocumented } from "../../packages/server/test/conformance.ts"
 import { eventually } from "./eventually.ts"
 
 export interface Answer {
@@ -26,7 +27,10 @@ export const makeCaller = (address: string, key: string) => {
         headers: { authorization: `Bearer ${key}`, ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
         ...(body === undefined ? {} : { body: JSON.stringify(body) })
       })
-      return { status: response.status, headers: response.headers, text: await response.text() }
+      const answer = { status: response.status, headers: response.headers, text: await response.text() }
+      // The API's answers have to be what its document says; the gateway has paths of its own.
+      if (isDocumented(path)) assertConforms(method, path, { ...answer, headers: Object.fromEntries(response.headers) })
+      return answer
     })
   const read = <A>(path: string, schema: Schema.Codec<A, unknown>) =>
     Effect.map(call("GET", path), (answer) => {
