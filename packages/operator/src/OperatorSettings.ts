@@ -10,7 +10,10 @@ export const operatorSettings = [
   { name: "OPERATOR_WEIGHTS_CLAIM", description: "PersistentVolumeClaim for weights, where a HostClass names none", default: "seatrial-weights" },
   { name: "OPERATOR_PORT", description: "Port of /healthz, /readyz and /metrics; 0 for none", default: 9090 },
   { name: "KUBECONFIG", description: "Kubeconfig of the cluster; absent: the pod's own service account, then ~/.kube/config" },
-  { name: "SEATRIAL_ENCRYPTION_KEY", description: "Key that hub tokens are encrypted with at rest: 32 bytes in base64; earlier keys may follow it, separated by commas" },
+  {
+    name: "SEATRIAL_ENCRYPTION_KEY",
+    description: "Key that hub tokens are encrypted with at rest: 32 bytes in base64; earlier keys may follow it, separated by commas"
+  },
   { name: "HF_ENDPOINT", description: "Address of the model hub, also for download Jobs", default: "https://huggingface.co" }
 ] as const
 

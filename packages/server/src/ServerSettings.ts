@@ -19,7 +19,10 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_HOST", description: "Address to listen on.", default: "127.0.0.1" },
   { name: "SERVER_PORT", description: "Port to listen on; 0 takes a free one.", default: "8080" },
   { name: "SEATRIAL_CURSOR_KEY", description: "Secret of at least 16 characters that list cursors are signed with; the same for all servers." },
-  { name: "SEATRIAL_ENCRYPTION_KEY", description: "Key that hub tokens are encrypted with at rest: 32 bytes in base64; earlier keys may follow it, separated by commas." },
+  {
+    name: "SEATRIAL_ENCRYPTION_KEY",
+    description: "Key that hub tokens are encrypted with at rest: 32 bytes in base64; earlier keys may follow it, separated by commas."
+  },
   { name: "SERVER_REQUEST_TIMEOUT", description: "How long a request may take before it is answered with 503.", default: "60 seconds" },
   { name: "SERVER_MAX_BODY_BYTES", description: "Largest request body, in bytes.", default: "1048576" },
   { name: "SERVER_REQUIRE_FIRST_PURCHASE", description: "Whether an organization has to make a purchase before it deploys.", default: "true" },
