@@ -2,8 +2,8 @@ import type { EngineContract, Failure, HostClass, Measured, ServingSettings } fr
 
 export interface EngineStart {
   readonly settings: ServingSettings
-  /** The callable name, which the engine echoes as `model`. */
-  readonly servedName: string
+  /** The names that the model is or may come to be called by, the callable one first: an engine serves on where its model is published or withdrawn. */
+  readonly servedNames: ReadonlyArray<string>
   /** The weights' folder inside the container. */
   readonly modelPath: string
   readonly hostClass: Pick<HostClass, "gpu_count" | "gpu_memory_bytes">

@@ -37,7 +37,7 @@ const exit = (child: ChildProcess) =>
 const start = Effect.fnUntraced(function* (directory: string, port: number, gpuMemory = 2 ** 28) {
   const { args } = reference.container({
     settings: { runtime: "reference", host_class: "small", max_context: 512, kv_cache_dtype: "auto", engine_flags: { max_num_seqs: 4 } },
-    servedName: "org/tiny",
+    servedNames: ["org/tiny", "tiny"],
     modelPath: directory,
     hostClass: { gpu_count: 1, gpu_memory_bytes: gpuMemory }
   })
@@ -64,12 +64,24 @@ const get = (port: number, path: string) =>
     return { ok: response.ok, text: await response.text() }
   })
 
+const complete = (port: number, model: string) =>
+  Effect.tryPromise(async () => {
+    const body = JSON.stringify({ model, prompt: [1, 2, 3], max_tokens: 1 })
+    const response = await fetch(`http://127.0.0.1:${port}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })
+    return { status: response.status, text: await response.text() }
+  })
+
 describe("the adapter of the reference engine", () => {
   it.live("what it passes starts the engine, and what the engine then reports is read whole and lies within the fit's estimate", () =>
     Effect.gen(function* () {
       const [directory, port] = [yield* model, yield* freePort]
       const { said } = yield* start(directory, port)
       yield* get(port, "/health").pipe(Effect.retry(Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 400 }))))
+      // A model keeps its engine where it is published, and is then called by another name.
+      for (const name of ["org/tiny", "tiny", "other"]) {
+        const answered = yield* complete(port, name)
+        assert.deepStrictEqual([answered.status, answered.text.includes(`"model":"${name}"`)], name === "other" ? [404, false] : [200, true], answered.text)
+      }
       const metrics = yield* get(port, "/metrics")
       const measured = reference.measured({ metrics: metrics.text, log: said.log })
       for (const [name, value] of Object.entries(measured)) assert.isNotNull(value, name)

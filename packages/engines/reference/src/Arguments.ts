@@ -1,7 +1,8 @@
 /** What one engine process was started with. Sizes are in bytes, lengths in tokens. */
 export interface Arguments {
   readonly model: string
-  readonly servedModelName: string
+  /** Names that requests may give, the first of which stands for the others. */
+  readonly servedModelNames: readonly [string, ...ReadonlyArray<string>]
   readonly host: string
   readonly port: number
   /** `null`: as long as the model allows. */
@@ -30,7 +31,10 @@ const isText = (text: string) => text.length > 0
 
 const rules = new Map<string, Rule>([
   ["model", { help: "directory with config.json, *.safetensors, tokenizer.json (required)", accepts: isText }],
-  ["served-model-name", { help: "the name that requests must give; default: the directory as written", fallback: "", accepts: () => true }],
+  [
+    "served-model-name",
+    { help: "the names that requests may give, separated by commas; default: the directory as written", fallback: "", accepts: () => true }
+  ],
   ["host", { help: "address to listen on", fallback: "0.0.0.0", accepts: isText }],
   ["port", { help: "port to listen on, 0 for any free one", fallback: "8000", accepts: whole(0, 65_535) }],
   [
@@ -89,10 +93,13 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
   const text = (name: string) => given.get(name) ?? rules.get(name)?.fallback ?? ""
   const numberOrNull = (name: string) => (text(name) === "" ? null : Number(text(name)))
   if (text("model") === "") return "the following arguments are required: --model"
+  const [servedModelName = text("model"), ...otherNames] = text("served-model-name")
+    .split(",")
+    .filter((name) => name !== "")
   const kvCacheDtype = text("kv-cache-dtype")
   return {
     model: text("model"),
-    servedModelName: text("served-model-name") || text("model"),
+    servedModelNames: [servedModelName, ...otherNames],
     host: text("host"),
     port: Number(text("port")),
     maxModelLen: numberOrNull("max-model-len"),

@@ -54,7 +54,7 @@ const promptLogprobsOf = (engine: Booted["engine"], tokens: ReadonlyArray<Report
 /** Writes one answer, whole or as a stream, and aborts its generation as soon as the client's connection closes. */
 const answer = ({ engine }: Booted, asked: Asked, requestId: string, response: ServerResponse) => {
   const { body, dialect, plan } = asked
-  const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: engine.settings.servedModelName }
+  const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: body.model ?? engine.settings.servedModelNames[0] }
   const usage = (completionTokens: number): Usage => usageOf(plan.prompt.length, completionTokens, engine.settings.enablePromptTokensDetails)
   const withUsage = body.stream_options?.include_usage === true
   const continuous = withUsage && body.stream_options?.continuous_usage_stats === true
@@ -114,18 +114,16 @@ const answer = ({ engine }: Booted, asked: Asked, requestId: string, response: S
 
 const modelList = ({ engine, startedAt }: Booted) => ({
   object: "list",
-  data: [
-    {
-      id: engine.settings.servedModelName,
-      object: "model",
-      created: startedAt,
-      owned_by: "seatrial",
-      root: engine.settings.model,
-      parent: null,
-      max_model_len: engine.maxModelLen,
-      permission: []
-    }
-  ]
+  data: engine.settings.servedModelNames.map((id) => ({
+    id,
+    object: "model",
+    created: startedAt,
+    owned_by: "seatrial",
+    root: engine.settings.model,
+    parent: null,
+    max_model_len: engine.maxModelLen,
+    permission: []
+  }))
 })
 
 const requestIdOf = (request: IncomingMessage): string => {
@@ -155,7 +153,7 @@ export const makeServer = (booted: Booted): Server => {
     [
       "GET /metrics",
       (_, response) => {
-        const text = booted.metrics.render(engine.settings.servedModelName, engine.scheduler.gauges(), booted.cacheConfig)
+        const text = booted.metrics.render(engine.settings.servedModelNames[0], engine.scheduler.gauges(), booted.cacheConfig)
         response.writeHead(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }).end(text)
       }
     ],

@@ -12,7 +12,8 @@ export interface Asked {
 }
 
 const checkModel = (engine: Engine, model: string | null | undefined) => {
-  if (model != null && model !== engine.settings.servedModelName) throw new ApiError(404, "NotFoundError", `The model \`${model}\` does not exist.`, "model")
+  if (model != null && !engine.settings.servedModelNames.includes(model))
+    throw new ApiError(404, "NotFoundError", `The model \`${model}\` does not exist.`, "model")
 }
 
 const flattened = (messages: ReadonlyArray<MessageBody>): ReadonlyArray<ChatMessage> =>

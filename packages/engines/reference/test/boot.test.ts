@@ -120,7 +120,7 @@ describe("arguments", () => {
   it("are taken as they are given", () => {
     expect(parseArguments(["--model=/m", "--max-model-len=512", "--kv-cache-dtype=float32", "--enable-prompt-tokens-details"])).toMatchObject({
       model: "/m",
-      servedModelName: "/m",
+      servedModelNames: ["/m"],
       maxModelLen: 512,
       kvCacheDtype: "float32",
       gpuMemoryUtilization: 0.92,

@@ -72,11 +72,11 @@ export const reference: EngineAdapter = {
     }
     return null
   },
-  container: ({ hostClass, modelPath, servedName, settings }): EngineContainer => ({
+  container: ({ hostClass, modelPath, servedNames, settings }): EngineContainer => ({
     command: ["seatrial-reference-engine"],
     args: [
       `--model=${modelPath}`,
-      `--served-model-name=${servedName}`,
+      `--served-model-name=${servedNames.join(",")}`,
       `--max-model-len=${settings.max_context}`,
       `--gpu-memory-bytes=${hostClass.gpu_memory_bytes * hostClass.gpu_count}`,
       "--host=$(POD_IP)",

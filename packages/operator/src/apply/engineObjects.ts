@@ -19,6 +19,12 @@ export const weightsPath = (mount: string, { facts }: RunRevision): string => `$
 export const restrictedPod = { runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000, fsGroup: 2000, seccompProfile: { type: "RuntimeDefault" } }
 export const restrictedContainer = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } }
 
+/** The callable name, and the one that the model has once it is published or withdrawn. */
+const servedNames = ({ model, orgSlug }: Run): ReadonlyArray<string> => {
+  const slug = model.slice(model.indexOf("/") + 1)
+  return [model, model === slug ? `${orgSlug}/${slug}` : slug]
+}
+
 interface EnginePodInput {
   readonly run: Run
   readonly revision: RunRevision
@@ -35,7 +41,7 @@ interface EnginePodInput {
 export const enginePod = ({ engine, namespace, podClass, revision, run, weightsClaim }: EnginePodInput): KubeObject => {
   const { hostClass } = podClass
   const image = hostClass.runtimes.find(({ runtime }) => runtime === revision.settings.runtime)?.image ?? hostClass.runtimes[0].image
-  const container = engine.container({ settings: revision.settings, servedName: run.model, modelPath: weightsPath("/models", revision), hostClass })
+  const container = engine.container({ settings: revision.settings, servedNames: servedNames(run), modelPath: weightsPath("/models", revision), hostClass })
   const gpus = { [podClass.gpuResource]: String(hostClass.gpu_count) }
   const probe = { httpGet: { path: container.readinessPath, port: container.port } }
   const object = {
