@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
 import { Ids, type KeyId, type OrgId, scopes, type UserId } from "@seatrial/domain"
 import { EmbeddedPostgres } from "@seatrial/local"
-import { ApiKeys, Database, Organizations } from "@seatrial/store"
+import { ApiKeys, Database, Organizations, ReadPool, Requests } from "@seatrial/store"
 import { Config, Context, Effect, Layer, Redacted, type Scope } from "effect"
 import type { SqlError } from "effect/sql"
 import { makeRequests } from "./makeRequests.ts"
@@ -14,6 +14,9 @@ export interface Lab {
   readonly databaseUrl: string
   readonly postgresVersion: string
   readonly sql: PgClient.PgClient
+  /** The pool that requests are read through. */
+  readonly reads: PgClient.PgClient
+  readonly listJson: Requests["Service"]["listJson"]
   readonly orgId: OrgId
   readonly orgSlug: string
   readonly userId: UserId
@@ -29,6 +32,9 @@ export interface Lab {
 export interface MadeRequests {
   readonly rows: number
   readonly organizations: number
+  /** The oldest's and the newest's time, Unix milliseconds. */
+  readonly from: number
+  readonly until: number
   /** That making them took. */
   readonly seconds: number
 }
@@ -66,13 +72,15 @@ const onServer = Effect.fnUntraced(function* (address: Redacted.Redacted<string>
 })
 
 const organizations = 100
+const days = 60
 const hourMillis = 3_600_000
 
 const madeRequests = Effect.fnUntraced(function* (sql: PgClient.PgClient, orgId: OrgId, smallOrgId: OrgId) {
   const rows = yield* Config.Int("BENCH_REQUESTS").pipe(Config.withDefault(1_000_000))
   const begun = performance.now()
-  yield* makeRequests(sql, { orgId, smallOrgId, rows, organizations, until: Math.floor(Date.now() / hourMillis) * hourMillis, days: 60, seed: 1 })
-  const made: MadeRequests = { rows, organizations, seconds: (performance.now() - begun) / 1_000 }
+  const until = Math.floor(Date.now() / hourMillis) * hourMillis
+  yield* makeRequests(sql, { orgId, smallOrgId, rows, organizations, until, days, seed: 1 })
+  const made: MadeRequests = { rows, organizations, from: until - days * 24 * hourMillis, until, seconds: (performance.now() - begun) / 1_000 }
   return made
 })
 
@@ -80,10 +88,10 @@ const madeRequests = Effect.fnUntraced(function* (sql: PgClient.PgClient, orgId:
 export const openLab = Effect.gen(function* () {
   const address = yield* Config.Redacted("DATABASE_URL").pipe(Config.withDefault(null))
   const url = address === null ? yield* embedded : yield* onServer(address)
-  const services = Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql).pipe(
+  const services = Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Requests.layerSql).pipe(
     Layer.provideMerge([Database.layerUrl(url, { applicationName: "seatrial-bench" }), Ids.layer])
   )
-  const context: Context.Context<Organizations | ApiKeys | PgClient.PgClient> = yield* Layer.build(services)
+  const context: Context.Context<Organizations | ApiKeys | Requests | ReadPool | PgClient.PgClient> = yield* Layer.build(services)
   const sql = Context.get(context, PgClient.PgClient)
   const organizations = Context.get(context, Organizations)
 
@@ -103,6 +111,8 @@ export const openLab = Effect.gen(function* () {
     databaseUrl: Redacted.value(url),
     postgresVersion: version[0]?.server_version ?? "unknown",
     sql,
+    reads: Context.get(context, ReadPool),
+    listJson: Context.get(context, Requests).listJson,
     ...big,
     small
   }

@@ -5,6 +5,7 @@ import { join } from "node:path"
 import { NodeRuntime } from "@effect/platform-node"
 import { Clock, Console, Effect } from "effect"
 import type { Benchmark } from "./Benchmark.ts"
+import { filterRequests } from "./filterRequests.ts"
 import { gatewayLatency } from "./gatewayLatency.ts"
 import { openLab } from "./Lab.ts"
 import { listRequests } from "./listRequests.ts"
@@ -12,7 +13,7 @@ import { BenchError } from "./Program.ts"
 import { readDeployment } from "./readDeployment.ts"
 import { readRequest } from "./readRequest.ts"
 
-const benchmarks: ReadonlyArray<Benchmark> = [readDeployment, readRequest, listRequests, gatewayLatency]
+const benchmarks: ReadonlyArray<Benchmark> = [readDeployment, readRequest, listRequests, filterRequests, gatewayLatency]
 const document = join(import.meta.dirname, "../../docs/benchmarks.md")
 
 const introduction = `# Benchmarks

@@ -118,13 +118,13 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
         [/_pkey/, {}],
         [/_org_id_model_id_case_/, { modelId: "mdl_nobody" }],
         [/_org_id_api_key_id_case_/, { apiKeyId: "key_nobody" }],
-        [/_org_id_model_id_api_key_id_case_/, { modelId: "mdl_1", apiKeyId: "key_nobody", to: start + 2_000 }],
+        [/_org_id_expr_case_/, { modelId: "mdl_1", apiKeyId: "key_nobody", to: start + 2_000 }],
         [/_org_id_case_/, { status: "success" }],
         [/_org_id_case_/, { status: "client_error" }],
         [/_org_id_case_/, { status: "server_error" }],
         [/_org_id_api_key_id_case_/, { apiKeyId: "key_1", status: "server_error" }],
         [/_org_id_model_id_case_/, { modelId: "mdl_1", status: "server_error", from: start, to: start + 2_000 }],
-        [/_org_id_model_id_api_key_id_case_/, { modelId: "mdl_1", apiKeyId: "key_1", status: "client_error" }]
+        [/_org_id_expr_case_/, { modelId: "mdl_1", apiKeyId: "key_1", status: "client_error" }]
       ]
       for (const [index, query] of cases) {
         const plan = yield* explain(listStatement(sql, orgId, { limit: 50, after, ...query }))

@@ -33,8 +33,10 @@ const order = "ORDER BY created_at DESC, id DESC"
 export const listStatement = (sql: SqlClient.SqlClient, orgId: OrgId, query: RequestQuery): Statement.Statement<PageRow> => {
   const { limit } = query
   const clauses = [sql`org_id = ${orgId} AND state <> 'running'`, ...afterPosition(sql, "requests", query.after)]
-  if (query.modelId !== undefined) clauses.push(sql`model_id = ${query.modelId}`)
-  if (query.apiKeyId !== undefined) clauses.push(sql`api_key_id = ${query.apiKeyId}`)
+  // Both are one expression, of an index of its own.
+  if (query.modelId !== undefined && query.apiKeyId !== undefined) clauses.push(sql`model_id || ' ' || api_key_id = ${`${query.modelId} ${query.apiKeyId}`}`)
+  else if (query.modelId !== undefined) clauses.push(sql`model_id = ${query.modelId}`)
+  else if (query.apiKeyId !== undefined) clauses.push(sql`api_key_id = ${query.apiKeyId}`)
   if (query.from !== undefined) clauses.push(sql`created_at >= ${timeBound(query.from)}`)
   if (query.to !== undefined) clauses.push(sql`created_at < ${timeBound(query.to)}`)
   const range = (of: ReadonlyArray<string>) =>
