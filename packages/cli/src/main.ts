@@ -16,7 +16,7 @@ import { catalogCommand, modelsCommand } from "./models.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
 import { receiptsCommand, requestsCommand } from "./requests.ts"
 import { tellDefect } from "./tellDefect.ts"
-import { WrongUse } from "./WrongUse.ts"
+import { layerPresenter, WrongUse } from "./WrongUse.ts"
 
 /** What the environment leaves open is taken from the system started in this folder. */
 const layerLocalConfig = ConfigProvider.layerAdd(
@@ -72,7 +72,7 @@ Command.make("seatrial").pipe(
   Command.run({ version: "0.1.0" }),
   Effect.catchTag("ShowHelp", (help) => Effect.fail(help.errors.length === 0 ? help : new WrongUse())),
   Effect.catchDefect(tellDefect),
-  Effect.provide(NodeServices.layer),
+  Effect.provide([NodeServices.layer, layerPresenter]),
   Effect.provide(Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])),
   NodeRuntime.runMain
 )

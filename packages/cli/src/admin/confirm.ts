@@ -5,10 +5,12 @@ import { CommandError } from "../CommandError.ts"
 
 export const yesFlag = Flag.Boolean("yes").pipe(Flag.withDescription("Do it without asking"), Flag.withDefault(false))
 
-/** What was typed; undefined at the end of input. The question goes to standard error, so that standard output holds the result and nothing else. */
+/** What was typed; undefined at the end of input and at an interrupt. The question goes to standard error, so that standard output holds the result and nothing else. */
 const ask = (question: string) =>
   Effect.callback<string | undefined>((resume) => {
     const lines = createInterface({ input: process.stdin, output: process.stderr })
+    // Without a listener readline would take the interrupt and go on waiting.
+    lines.once("SIGINT", () => lines.close())
     lines.once("close", () => resume(Effect.succeed(undefined)))
     lines.question(question, (answer) => {
       resume(Effect.succeed(answer))
