@@ -11,7 +11,7 @@ import { BenchError, type Program, startProgram } from "./Program.ts"
 const root = join(import.meta.dirname, "../..")
 const plenty = "1000000000"
 
-const startServer = (lab: Lab) =>
+export const startServer = (lab: Lab) =>
   startProgram({
     name: "Seatrial's server",
     file: join(root, "packages/server/src/main.ts"),
@@ -25,11 +25,12 @@ const startServer = (lab: Lab) =>
       SERVER_READS_PER_KEY: plenty,
       SERVER_READS_PER_KEY_BURST: plenty,
       SERVER_READS_PER_ORG: plenty,
-      SERVER_READS_PER_ORG_BURST: plenty
+      SERVER_READS_PER_ORG_BURST: plenty,
+      SERVER_WRITES_PER_ORG: plenty
     })
   })
 
-const startFloor = (lab: Lab, statement: keyof typeof statements, prepared: boolean) =>
+export const startFloor = (lab: Lab, statement: keyof typeof statements, prepared: boolean) =>
   startProgram({
     name: prepared ? "`node:http` + `pg`, named statement" : "`node:http` + `pg`",
     file: join(import.meta.dirname, "floor/main.ts"),
@@ -38,6 +39,7 @@ const startFloor = (lab: Lab, statement: keyof typeof statements, prepared: bool
       DATABASE_URL: lab.databaseUrl,
       PORT: String(port),
       ORG_ID: lab.orgId,
+      USER_ID: lab.userId,
       STATEMENT: statement,
       PREPARED: String(prepared)
     })
@@ -89,6 +91,15 @@ const row = (name: string, runs: ReadonlyArray<Run>, floors: ReadonlyArray<Reado
   show(figureOf(runs.map(({ processorMicros }) => processorMicros ?? Number.NaN)))
 ]
 
+/** What the programs gave, the last one compared with those before it. */
+export const comparisonTable = (programs: ReadonlyArray<Program>, runs: ReadonlyArray<ReadonlyArray<Run>>): string => {
+  const compared = runs.slice(0, -1)
+  return table(
+    ["", "answers/s", ...compared.map((_, index) => `ratio to the ${ordinals[index]}`), "p50 ms", "p99 ms", "processor µs per answer"],
+    programs.map(({ name }, index) => row(name, runs[index] ?? [], compared))
+  )
+}
+
 /** Seatrial's server against the bare floors on the same database, each program in a process of its own: a table. */
 export const againstFloors = Effect.fnUntraced(function* (lab: Lab, options: FloorComparison): Effect.fn.Return<string, BenchError, Scope.Scope> {
   const plain = yield* startFloor(lab, options.statement, false)
@@ -117,9 +128,5 @@ export const againstFloors = Effect.fnUntraced(function* (lab: Lab, options: Flo
     options.rounds,
     programs.map((program) => ({ program, plan }))
   )
-  const compared = runs.slice(0, -1)
-  return table(
-    ["", "answers/s", ...compared.map((_, index) => `ratio to the ${ordinals[index]}`), "p50 ms", "p99 ms", "processor µs per answer"],
-    programs.map(({ name }, index) => row(name, runs[index] ?? [], compared))
-  )
+  return comparisonTable(programs, runs)
 })

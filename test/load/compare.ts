@@ -38,11 +38,12 @@ export const compare = Effect.fnUntraced(function* (
 })
 
 /** The request as bytes of HTTP/1.1. */
-export const httpRequest = (method: string, path: string, key: string, body?: string): string =>
+export const httpRequest = (method: string, path: string, key: string, body?: string, headers: Readonly<Record<string, string>> = {}): string =>
   [
     `${method} ${path} HTTP/1.1`,
     "host: 127.0.0.1",
     `authorization: Bearer ${key}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
     ...(body === undefined ? [] : ["content-type: application/json", `content-length: ${Buffer.byteLength(body)}`]),
     "",
     body ?? ""

@@ -5,15 +5,17 @@ import { join } from "node:path"
 import { NodeRuntime } from "@effect/platform-node"
 import { Clock, Console, Effect } from "effect"
 import type { Benchmark } from "./Benchmark.ts"
+import { createDeployment } from "./createDeployment.ts"
 import { filterRequests } from "./filterRequests.ts"
 import { gatewayLatency } from "./gatewayLatency.ts"
 import { openLab } from "./Lab.ts"
 import { listRequests } from "./listRequests.ts"
+import { memory } from "./memory.ts"
 import { BenchError } from "./Program.ts"
 import { readDeployment } from "./readDeployment.ts"
 import { readRequest } from "./readRequest.ts"
 
-const benchmarks: ReadonlyArray<Benchmark> = [readDeployment, readRequest, listRequests, filterRequests, gatewayLatency]
+const benchmarks: ReadonlyArray<Benchmark> = [readDeployment, readRequest, listRequests, filterRequests, createDeployment, memory, gatewayLatency]
 const document = join(import.meta.dirname, "../../docs/benchmarks.md")
 
 const introduction = `# Benchmarks

@@ -1,18 +1,19 @@
-import { createServer } from "node:http"
-import { idMillis } from "@seatrial/domain"
+import { createHash } from "node:crypto"
+import { createServer, type IncomingMessage } from "node:http"
+import { encodeIdBody, idMillis } from "@seatrial/domain"
 import pg from "pg"
 import { statements } from "./statements.ts"
 
 // The floor: nothing but `node:http`, the driver and `JSON.stringify`, with as many connections as the server has. No keys, no rates, no checks.
 
-const { DATABASE_URL, ORG_ID, PORT, PREPARED, STATEMENT } = process.env
+const { DATABASE_URL, ORG_ID, PORT, PREPARED, STATEMENT, USER_ID } = process.env
 const isStatement = (name: string | undefined): name is keyof typeof statements => name !== undefined && Object.hasOwn(statements, name)
 if (!isStatement(STATEMENT)) throw new Error(`There is no statement ${STATEMENT}.`)
 const { name, text } = statements[STATEMENT]
 const pool = new pg.Pool({ connectionString: DATABASE_URL ?? "", max: 10 })
 
 /** With a name the driver prepares the statement once for each connection. */
-const query = (values: ReadonlyArray<string>) => pool.query({ ...(PREPARED === "true" ? { name } : {}), text, values: [...values] })
+const query = (values: ReadonlyArray<unknown>) => pool.query({ ...(PREPARED === "true" ? { name } : {}), text, values: [...values] })
 
 const idOf = (path: string) => path.slice(path.lastIndexOf("/") + 1)
 
@@ -31,11 +32,41 @@ const read = async (path: string): Promise<string> => {
   }
 }
 
+const bodyOf = async (request: IncomingMessage): Promise<string> => {
+  let text = ""
+  for await (const chunk of request) text += String(chunk)
+  return text
+}
+
+/** The one statement of a create, and nothing that leads up to it. */
+const create = async (request: IncomingMessage): Promise<string> => {
+  const text = await bodyOf(request)
+  const { model_name, source } = JSON.parse(text)
+  const now = Date.now()
+  const id = (prefix: string) => `${prefix}_${encodeIdBody(now, crypto.getRandomValues(new Uint8Array(10)))}`
+  const { rows } = await query([
+    ORG_ID ?? "",
+    USER_ID ?? "",
+    request.headers["idempotency-key"],
+    createHash("sha256").update(text).digest(),
+    id("dep"),
+    new Date(now).toISOString(),
+    id("mdl"),
+    model_name,
+    source.repo,
+    id("aud"),
+    JSON.stringify({ slug: model_name, repo: source.repo })
+  ])
+  return JSON.stringify({ id: rows[0].id, object: "deployment", model_id: rows[0].model_id, revision_id: null, status: "screening" })
+}
+
 const server = createServer((request, response) => {
   const path = request.url ?? "/"
-  const answer = (body: string) => response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(body)
+  const answer = (body: string) =>
+    response.writeHead(request.method === "POST" ? 201 : 200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(body)
   if (path === "/healthz") return answer("{}")
-  read(path).then(answer, (error: unknown) => {
+  const answered = request.method === "POST" ? create(request) : read(path)
+  answered.then(answer, (error: unknown) => {
     process.stderr.write(`${error}\n`)
     response.writeHead(500).end()
   })

@@ -30,6 +30,31 @@ export const statements = {
     name: "request",
     text: `SELECT ${requestColumns} FROM requests WHERE org_id = $1 AND created_at = $3 AND id = $2`
   },
+  create: {
+    name: "create",
+    text: `
+      WITH bound AS (
+        INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)
+        VALUES ($1, 'deployments.create', $3, $4, $5, $6) ON CONFLICT DO NOTHING RETURNING 1
+      ),
+      model AS (
+        INSERT INTO models (id, org_id, slug, display_name, hf_repo, created_at, updated_at)
+        SELECT $7, $1, $8, $8, $9, $6, $6 FROM bound RETURNING id, org_id
+      ),
+      made AS (
+        INSERT INTO deployments (id, org_id, model_id, phase, phase_since, serving, serve, started_by_user_id, created_at, updated_at)
+        SELECT $5, org_id, id, 'screening', $6, '{}', true, $2, $6, $6 FROM model RETURNING id, org_id, model_id
+      ),
+      entered AS (
+        INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) SELECT org_id, id, 1, 'screening', $6, 'Created' FROM made
+      ),
+      told AS (
+        INSERT INTO audit_events (org_id, created_at, id, actor_kind, actor_user_id, resource_type, resource_id, action, before, after)
+        SELECT org_id, $6, $10, 'user', $2, 'model_config', model_id, 'created', 'null'::jsonb, $11 FROM made
+      ),
+      work AS (INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, $6 FROM made)
+      SELECT id, model_id, pg_notify('deployments', id) FROM made`
+  },
   list: {
     name: "list",
     text: `SELECT ${requestColumns} FROM requests WHERE org_id = $1 AND state <> 'running' ORDER BY created_at DESC, id DESC LIMIT $2`

@@ -6,6 +6,10 @@ export const LoadPlan = Schema.Struct({
   port: Schema.Int,
   /** Whole requests, head and body; taken in turn. */
   requests: Schema.NonEmptyArray(Schema.String),
+  /** The status of a right answer. */
+  status: Schema.optionalKey(Schema.Int),
+  /** Each occurrence of it in a request is replaced by text as long, which no other request has. */
+  unique: Schema.optionalKey(Schema.String),
   connections: Schema.Int,
   /** Not counted in the figures. */
   warmSeconds: Schema.Finite,
@@ -21,7 +25,7 @@ export const LoadResult = Schema.Struct({
   answers: Schema.Int,
   /** Answers of the warm-up too. */
   all: Schema.Int,
-  /** Answers other than 200, and broken connections. */
+  /** Answers of another status than the right one, and broken connections. */
   failures: Schema.Int,
   perSecond: Schema.Finite,
   whole: Spread,

@@ -12,7 +12,14 @@ const percentiles = (sorted: Float64Array): { readonly p50: number; readonly p99
   return { p50: at(0.5), p99: at(0.99) }
 }
 
+const salt = crypto.randomUUID().replaceAll("-", "")
+let sent = 0
+
+/** That many characters which no other call gives. */
+const uniqueText = (length: number): string => `${salt}${String(sent++).padStart(9, "0")}`.slice(-length)
+
 const run = async (plan: LoadPlan): Promise<LoadResult> => {
+  const { status: right = 200, unique } = plan
   const requests = plan.requests.map((request) => Buffer.from(request))
   const whole = new Float64Array(most)
   const first = new Float64Array(most)
@@ -25,7 +32,7 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
 
   const count = ({ endedAt, firstBodyByteAt, sentAt, status }: Answer) => {
     all++
-    if (status !== 200) failures++
+    if (status !== right) failures++
     if (endedAt < from || endedAt > until) return
     whole[answers] = endedAt - sentAt
     first[answers] = firstBodyByteAt - sentAt
@@ -34,7 +41,8 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const client = async () => {
     const connection = new HttpConnection(plan.host, plan.port)
     while (performance.now() < until && answers < most && failures < 1_000) {
-      const request = requests[turn++ % requests.length]
+      const at = turn++ % requests.length
+      const request = unique === undefined ? requests[at] : Buffer.from(plan.requests[at]?.replaceAll(unique, uniqueText(unique.length)) ?? "")
       if (request === undefined) break
       try {
         count(await connection.send(request))

@@ -2,6 +2,7 @@ import { idMillis, type OrgId } from "@seatrial/domain"
 import type { SqlClient, Statement } from "effect/sql"
 import { afterPosition } from "../Page.ts"
 import type { RequestQuery } from "../Requests.ts"
+import { rangeKeys } from "./rangeKey.ts"
 import { endedRequestJson, requestJson } from "./requestJson.ts"
 
 /** A page as one row: its records as JSON texts with commas between them, and the position of its last one where more follow. */
@@ -12,14 +13,13 @@ export interface PageRow {
   readonly id: string | null
 }
 
-/** The class of a status word for word as in the indexes, which every ended request has, and what a status of the filter is beyond it. */
-const statusClass = "(CASE WHEN status_code < 400 THEN 2 WHEN status_code < 500 THEN 4 ELSE 5 END)"
+/** The class of a status of the filter, and what the filter says beyond it. */
 const classes = {
-  success: `${statusClass} = 2 AND status_code >= 200`,
-  client_error: `${statusClass} = 4`,
-  server_error: `${statusClass} = 5 AND status_code <= 599`
+  success: { name: "2", bound: "status_code >= 200" },
+  client_error: { name: "4", bound: "status_code < 500" },
+  server_error: { name: "5", bound: "status_code <= 599" }
 } as const
-const everyClass = [2, 4, 5].map((number) => `${statusClass} = ${number}`)
+const everyClass = ["2", "4", "5"]
 
 /** A time bound, kept within what Postgres can hold: beyond it, it bounds nothing. */
 const timeBound = (millis: number): Date => new Date(Math.min(millis, Date.UTC(9999, 11, 31)))
@@ -31,21 +31,21 @@ const order = "ORDER BY created_at DESC, id DESC"
  * for, one such range of each class of status, merged. Numbering and joining keep the order of what is numbered, which no sort could improve on.
  */
 export const listStatement = (sql: SqlClient.SqlClient, orgId: OrgId, query: RequestQuery): Statement.Statement<PageRow> => {
-  const { limit } = query
-  const clauses = [sql`org_id = ${orgId} AND state <> 'running'`, ...afterPosition(sql, "requests", query.after)]
-  // Both are one expression, of an index of its own.
-  if (query.modelId !== undefined && query.apiKeyId !== undefined) clauses.push(sql`model_id || ' ' || api_key_id = ${`${query.modelId} ${query.apiKeyId}`}`)
-  else if (query.modelId !== undefined) clauses.push(sql`model_id = ${query.modelId}`)
-  else if (query.apiKeyId !== undefined) clauses.push(sql`api_key_id = ${query.apiKeyId}`)
-  if (query.from !== undefined) clauses.push(sql`created_at >= ${timeBound(query.from)}`)
-  if (query.to !== undefined) clauses.push(sql`created_at < ${timeBound(query.to)}`)
-  const range = (of: ReadonlyArray<string>) =>
-    sql`SELECT * FROM requests WHERE ${sql.and([...clauses, ...of.map((clause) => sql`${sql.literal(clause)}`)])} ${sql.literal(order)} LIMIT ${limit + 1}`
-  const named = query.modelId !== undefined || query.apiKeyId !== undefined
+  const { apiKeyId, from, limit, modelId, status, to } = query
+  const clauses = [sql`state <> 'running'`, ...afterPosition(sql, "requests", query.after)]
+  if (from !== undefined) clauses.push(sql`created_at >= ${timeBound(from)}`)
+  if (to !== undefined) clauses.push(sql`created_at < ${timeBound(to)}`)
+  const range = (of: Statement.Fragment) => sql`SELECT * FROM requests WHERE ${sql.and([of, ...clauses])} ${sql.literal(order)} LIMIT ${limit + 1}`
+  const named = [modelId, apiKeyId].filter((name) => name !== undefined)
+  const key = rangeKeys[modelId === undefined ? (apiKeyId === undefined ? "class" : "key") : apiKeyId === undefined ? "model" : "model_key"]
+  const inClass = (name: string) => sql`${sql.literal(key)} = ${[orgId, name, ...named].join(" ")}`
+  const merged = () => sql.join(") UNION ALL (", false)(everyClass.map((name) => range(inClass(name))))
   const page =
-    query.status === undefined && named
-      ? sql`SELECT * FROM ((${sql.join(") UNION ALL (", false)(everyClass.map((clause) => range([clause])))})) AS merged ${sql.literal(order)} LIMIT ${limit + 1}`
-      : range(query.status === undefined ? [] : [classes[query.status]])
+    status !== undefined
+      ? range(sql`${inClass(classes[status].name)} AND ${sql.literal(classes[status].bound)}`)
+      : named.length === 0
+        ? range(sql`org_id = ${orgId}`)
+        : sql`SELECT * FROM ((${merged()})) AS merged ${sql.literal(order)} LIMIT ${limit + 1}`
   return sql<PageRow>`
     SELECT string_agg(json, ',') FILTER (WHERE number <= ${limit}) AS data,
       CASE WHEN max(number) > ${limit} THEN max(created_at) FILTER (WHERE number = ${limit}) END AS created_at, max(id) FILTER (WHERE number = ${limit}) AS id
