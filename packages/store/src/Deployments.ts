@@ -79,7 +79,7 @@ export class Deployments extends Context.Service<
     ) => Effect.Effect<Option.Option<Operation>, IdempotencyKeyReused | ModelDeleted>
     readonly list: (orgId: OrgId, query: DeploymentQuery) => Effect.Effect<Page<Deployment>>
     readonly find: (orgId: OrgId, id: string) => Effect.Effect<Option.Option<DeploymentDetail>>
-    /** Ends the run before anything else does, in one conditional update. */
+    /** Ends the run before anything else does, in one conditional update. No phase begins before the one that it follows, whatever the clocks of those who enter them. */
     readonly cancel: (orgId: OrgId, id: string, by: UserId) => Effect.Effect<DeploymentId, RecordNotFound | DeploymentFinished>
   }
 >()("seatrial/Deployments") {
@@ -232,14 +232,14 @@ export class Deployments extends Context.Service<
           const at = new Date(yield* Clock.currentTimeMillis)
           const rows = yield* sql`
             WITH ended AS (
-              UPDATE deployments SET phase = 'cancelled', phase_since = ${at}, phase_count = phase_count + 1, ended_at = ${at}, updated_at = ${at},
-                cancelled_by_user_id = ${by}
+              UPDATE deployments SET phase = 'cancelled', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
+                ended_at = greatest(phase_since, ${at}), updated_at = greatest(updated_at, ${at}), cancelled_by_user_id = ${by}
               WHERE org_id = ${orgId} AND id = ${id} AND ended_at IS NULL
-              RETURNING org_id, id, phase_count
+              RETURNING org_id, id, phase_count, phase_since
             ),
             entered AS (
               INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
-              SELECT org_id, id, phase_count, 'cancelled', ${at}, 'CancelledByUser' FROM ended
+              SELECT org_id, id, phase_count, 'cancelled', phase_since, 'CancelledByUser' FROM ended
             ),
             work AS (
               INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM ended

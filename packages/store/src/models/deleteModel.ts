@@ -15,12 +15,13 @@ export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"]) =>
     yield* sql`UPDATE models SET deleted_at = ${at}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${model.id}`
     yield* sql`
       WITH ended AS (
-        UPDATE deployments SET phase = 'cancelled', phase_since = ${at}, phase_count = phase_count + 1, ended_at = ${at}, updated_at = ${at}
+        UPDATE deployments SET phase = 'cancelled', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
+          ended_at = greatest(phase_since, ${at}), updated_at = greatest(updated_at, ${at})
         WHERE org_id = ${orgId} AND model_id = ${model.id} AND ended_at IS NULL
-        RETURNING org_id, id, phase_count
+        RETURNING org_id, id, phase_count, phase_since
       )
       INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
-      SELECT org_id, id, phase_count, 'cancelled', ${at}, 'The model was deleted.' FROM ended`
+      SELECT org_id, id, phase_count, 'cancelled', phase_since, 'The model was deleted.' FROM ended`
     yield* writeAudit(sql, ids, {
       orgId,
       actorKind: "admin",

@@ -20,14 +20,13 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       modelId: ModelId,
       revisionId: RevisionId,
       serve: Schema.Boolean,
-      phaseCount: Schema.Int,
       hfRevision: Schema.String,
       checks: Schema.NullOr(CheckReport),
       verified: Schema.Boolean,
       earlier: Schema.NullOr(RevisionId)
     }),
     execute: ({ from, id, orgId }) => sql`
-      SELECT d.model_id AS "modelId", d.revision_id AS "revisionId", d.serve, d.phase_count AS "phaseCount", r.hf_revision AS "hfRevision", r.checks,
+      SELECT d.model_id AS "modelId", d.revision_id AS "revisionId", d.serve, r.hf_revision AS "hfRevision", r.checks,
         r.verified_at IS NOT NULL AS verified, m.active_revision_id AS earlier
       FROM models m
       JOIN deployments d ON d.org_id = m.org_id AND d.model_id = m.id
@@ -45,11 +44,12 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       if (from !== "activating" && (run.serve || !(from === "benchmarking" || (run.verified && from === "screening")))) return false
       if (run.checks === null || !run.checks.passed) return yield* Effect.die(new Error(`The checks of ${run.revisionId} have not passed`))
       yield* sql`
-        UPDATE deployments SET phase = 'activated', phase_since = ${at}, phase_count = phase_count + 1, ended_at = ${at}, updated_at = ${at}
+        UPDATE deployments SET phase = 'activated', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
+          ended_at = greatest(phase_since, ${at}), updated_at = greatest(updated_at, ${at})
         WHERE org_id = ${orgId} AND id = ${id}`
       yield* sql`
         INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
-        VALUES (${orgId}, ${id}, ${run.phaseCount + 1}, 'activated', ${at}, ${run.serve ? "Serving" : "Verified"})`
+        SELECT org_id, id, phase_count, 'activated', phase_since, ${run.serve ? "Serving" : "Verified"} FROM deployments WHERE org_id = ${orgId} AND id = ${id}`
       if (run.serve) {
         yield* sql`
           UPDATE revisions SET status = 'superseded', updated_at = ${at}

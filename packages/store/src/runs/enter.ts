@@ -21,16 +21,16 @@ export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["S
     const text = (failure?.text ?? reason).slice(0, failureLength)
     const rows = yield* Effect.orDie(sql`
       WITH moved AS (
-        UPDATE deployments SET phase = ${to}, phase_since = ${at}, phase_count = phase_count + 1, updated_at = ${at},
+        UPDATE deployments SET phase = ${to}, phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1, updated_at = greatest(updated_at, ${at}),
           requeues = requeues + ${fallsBack(from, to) ? 1 : 0},
-          ended_at = ${isFinished(to) ? at : null}::timestamptz,
+          ended_at = CASE WHEN ${isFinished(to)} THEN greatest(phase_since, ${at}) END,
           failure_code = ${failed ? (failure?.code ?? "internal") : null},
           failure_text = ${failed ? text : null}
         WHERE org_id = ${orgId} AND id = ${id} AND phase = ${from} AND requeues < ${fallsBack(from, to) ? maxRequeues : maxRequeues + 1}
-        RETURNING org_id, id, phase_count
+        RETURNING org_id, id, phase_count, phase_since
       ),
       entered AS (
-        INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) SELECT org_id, id, phase_count, ${to}, ${at}, ${reason} FROM moved
+        INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) SELECT org_id, id, phase_count, ${to}, phase_since, ${reason} FROM moved
       ),
       work AS (
         INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM moved

@@ -34,7 +34,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       const { modelId } = run.value
       const earlier = yield* verified(input, id, modelId)
       if (Option.isSome(earlier)) {
-        yield* sql`UPDATE deployments SET revision_id = ${earlier.value}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`
+        yield* sql`UPDATE deployments SET revision_id = ${earlier.value}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
         yield* sql`SELECT pg_notify('deployments', ${id})`
         return true
       }
@@ -44,7 +44,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
         VALUES (${revisionId}, ${orgId}, ${modelId}, 'draft', ${facts.repo}, ${facts.commit}, ${sql.json(facts)}, ${sql.json(settings)}, ${settings.runtime},
           ${engineVersion}, ${sql.json(estimate)}, ${facts.config.dtype}, ${facts.config.quantization}, ${settings.max_context}, ${estimate.gpu_pool},
           ${estimate.gpu_count}, ${sql.json(capabilities)}, ${at}, ${at})`
-      yield* sql`UPDATE deployments SET revision_id = ${revisionId}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${id}`
+      yield* sql`UPDATE deployments SET revision_id = ${revisionId}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
       yield* sql`UPDATE models SET hf_revision = ${facts.commit}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${modelId} AND active_revision_id IS NULL`
       yield* writeAudit(sql, ids, {
         orgId,
