@@ -280,7 +280,11 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
         Effect.map(server.answer({ method: "GET", path: "/v1/deployments", key }), ({ status }) => status)
       const everywhere = Effect.fnUntraced(function* (what: string, key: string, wanted: number) {
         const began = yield* Clock.currentTimeMillis
-        yield* Effect.forEach(servers, (server) => eventually(what, statusAt(server, key), (status) => status === wanted), { concurrency: 2 })
+        // A server looks again after 30 s in any case; sooner than that it can only have been told.
+        yield* Effect.forEach(servers, (server) => eventually(what, statusAt(server, key), (status) => status === wanted), { concurrency: 2 }).pipe(
+          Effect.timeout("20 seconds"),
+          Effect.orDie
+        )
         process.stdout.write(`${what} on both servers after ${(yield* Clock.currentTimeMillis) - began} ms\n`)
       })
       // Both servers know both keys by heart.

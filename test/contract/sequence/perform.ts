@@ -21,7 +21,7 @@ const refs = [null, "main", "v1"]
 const servings: ReadonlyArray<Wanted["serving"]> = [
   {},
   { max_context: 1024 },
-  { hold_seconds: 60, kv_cache_dtype: "auto", yarn: { original_context: 512, factor: 2 } }
+  { hold_seconds: 60, engine_flags: { max_num_seqs: 4, gpu_memory_utilization: 0.5 }, yarn: { original_context: 512, factor: 2 } }
 ]
 /** Serving that no create asks for at first. */
 const changedServing: Wanted["serving"] = { max_context: 2048 }
