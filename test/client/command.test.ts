@@ -44,85 +44,103 @@ const tenant = Effect.gen(function* () {
   return { orgId, address, client, env: { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: key } }
 })
 
+// Processes, on a machine that other tests load too.
+const patience = 90_000
+
 layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
-  it.effect("lists as many rows as were asked for, as a table or exactly as the API gives them", () =>
-    Effect.gen(function* () {
-      const { client, env } = yield* tenant
-      for (let index = 0; index < 4; index++) yield* client.deployments.create({ source, model_name: `model-${index}` })
-      const all = yield* Stream.runCollect(client.org.deployments.list())
-      const list = ["deployments", "list", "--status", "running", "--limit"]
-      const [json, table] = yield* Effect.all([seatrial([...list, "3", "--json"], env), seatrial([...list, "2"], env)], { concurrency: 2 })
-      assert.strictEqual(json.code, 0, json.err)
-      assert.deepStrictEqual(decode(Schema.Array(Deployment), json.out), all.slice(0, 3))
-      const lines = table.out.trimEnd().split("\n")
-      assert.strictEqual(lines.length, 3)
-      assert.match(lines[0] ?? "", /^ID +MODEL +STATUS +CREATED +ENDED +COMMIT +FAILURE$/)
-      assert.isTrue(lines[1]?.startsWith(`${all[0]?.id}  ${all[0]?.model}`))
-      assert.notMatch(table.out, /[{}[\]"]/)
-    })
+  it.effect(
+    "lists as many rows as were asked for, as a table or exactly as the API gives them",
+    () =>
+      Effect.gen(function* () {
+        const { client, env } = yield* tenant
+        for (let index = 0; index < 4; index++) yield* client.deployments.create({ source, model_name: `model-${index}` })
+        const all = yield* Stream.runCollect(client.org.deployments.list())
+        const list = ["deployments", "list", "--status", "running", "--limit"]
+        const [json, table] = yield* Effect.all([seatrial([...list, "3", "--json"], env), seatrial([...list, "2"], env)], { concurrency: 2 })
+        assert.strictEqual(json.code, 0, json.err)
+        assert.deepStrictEqual(decode(Schema.Array(Deployment), json.out), all.slice(0, 3))
+        const lines = table.out.trimEnd().split("\n")
+        assert.strictEqual(lines.length, 3)
+        assert.match(lines[0] ?? "", /^ID +MODEL +STATUS +CREATED +ENDED +COMMIT +FAILURE$/)
+        assert.isTrue(lines[1]?.startsWith(`${all[0]?.id}  ${all[0]?.model}`))
+        assert.notMatch(table.out, /[{}[\]"]/)
+      }),
+    patience
   )
 
-  it.effect("ends with 1 and the API's words where it refuses, and with 2 where it was used wrongly", () =>
-    Effect.gen(function* () {
-      const { env } = yield* tenant
-      const runs = [seatrial(["receipts", "get", "req_x"], env), seatrial(["requests", "list", "--from", "yesterday"], env)] as const
-      const [missing, wrong] = yield* Effect.all(runs, { concurrency: 2 })
-      assert.strictEqual(missing.code, 1)
-      assert.match(missing.err, /\(not_found, req_[0-9a-z]{26}\)/)
-      assert.strictEqual(missing.out, "")
-      assert.strictEqual(wrong.code, 2)
-      assert.match(wrong.err, /--from yesterday/)
-    })
+  it.effect(
+    "ends with 1 and the API's words where it refuses, and with 2 where it was used wrongly",
+    () =>
+      Effect.gen(function* () {
+        const { env } = yield* tenant
+        const runs = [seatrial(["receipts", "get", "req_x"], env), seatrial(["requests", "list", "--from", "yesterday"], env)] as const
+        const [missing, wrong] = yield* Effect.all(runs, { concurrency: 2 })
+        assert.strictEqual(missing.code, 1)
+        assert.match(missing.err, /\(not_found, req_[0-9a-z]{26}\)/)
+        assert.strictEqual(missing.out, "")
+        assert.strictEqual(wrong.code, 2)
+        assert.match(wrong.err, /--from yesterday/)
+      }),
+    patience
   )
 
-  it.effect("shows the public catalog without a key", () =>
-    Effect.gen(function* () {
-      const { address } = yield* tenant
-      const ran = yield* seatrial(["catalog"], { SEATRIAL_ADDRESS: address })
-      assert.deepStrictEqual([ran.code, ran.out], [0, "None.\n"])
-    })
+  it.effect(
+    "shows the public catalog without a key",
+    () =>
+      Effect.gen(function* () {
+        const { address } = yield* tenant
+        const ran = yield* seatrial(["catalog"], { SEATRIAL_ADDRESS: address })
+        assert.deepStrictEqual([ran.code, ran.out], [0, "None.\n"])
+      }),
+    patience
   )
 
-  it.effect("follows a run to its end: a line for each phase, the record, and 1 where it failed", () =>
-    Effect.gen(function* () {
-      const { client, env, orgId } = yield* tenant
-      const { id } = (yield* client.deployments.create({ source })).operation
-      const followed = yield* Deferred.make<void>()
-      const watching = yield* Effect.forkChild(
-        seatrial(["deployments", "watch", id, "--json"], env, (err) => {
-          if (err.includes("screening")) Deferred.doneUnsafe(followed, Effect.void)
+  it.effect(
+    "follows a run to its end: a line for each phase, the record, and 1 where it failed",
+    () =>
+      Effect.gen(function* () {
+        const { client, env, orgId } = yield* tenant
+        const { id } = (yield* client.deployments.create({ source })).operation
+        const followed = yield* Deferred.make<void>()
+        const watching = yield* Effect.forkChild(
+          seatrial(["deployments", "watch", id, "--json"], env, (err) => {
+            if (err.includes("screening")) Deferred.doneUnsafe(followed, Effect.void)
+          })
+        )
+        yield* Deferred.await(followed)
+        const runs = yield* Runs
+        const run = (yield* runs.live).find((candidate) => candidate === id)
+        if (run === undefined) return yield* Effect.die(new Error("the run is not live"))
+        let from: Phase = "screening"
+        for (const to of [...workingPhases.slice(1), "failed" as const]) {
+          const failure = to === "failed" ? { failure: { code: "checks_failed", text: "1 of 9" } } : {}
+          yield* runs.enter({ id: run, orgId, from, to, reason: "Test", ...failure })
+          from = to
+        }
+        const ran = yield* Fiber.join(watching)
+        assert.strictEqual(ran.code, 1)
+        assert.match(ran.err, /ended as failed: checks_failed: 1 of 9/)
+        const shown = ran.err.split("\n").flatMap((line) => /Z {2}(\w+)$/.exec(line)?.[1] ?? [])
+        assert.deepStrictEqual(shown, [...workingPhases, "failed"])
+        assert.deepStrictEqual(decode(DeploymentDetail, ran.out), yield* client.org.deployments.get(id))
+      }),
+    patience
+  )
+
+  it.effect(
+    "that is ended while it follows leaves the deployment running, and says so",
+    () =>
+      Effect.gen(function* () {
+        const { client, env } = yield* tenant
+        const ran = yield* seatrial(["deploy", source.repo, "--wait"], env, (err, interrupt) => {
+          // Once: what it says at the interruption comes here too.
+          if (err.includes("screening") && !err.includes("goes on")) interrupt()
         })
-      )
-      yield* Deferred.await(followed)
-      const runs = yield* Runs
-      const run = (yield* runs.live).find((candidate) => candidate === id)
-      if (run === undefined) return yield* Effect.die(new Error("the run is not live"))
-      let from: Phase = "screening"
-      for (const to of [...workingPhases.slice(1), "failed" as const]) {
-        const failure = to === "failed" ? { failure: { code: "checks_failed", text: "1 of 9" } } : {}
-        yield* runs.enter({ id: run, orgId, from, to, reason: "Test", ...failure })
-        from = to
-      }
-      const ran = yield* Fiber.join(watching)
-      assert.strictEqual(ran.code, 1)
-      assert.match(ran.err, /ended as failed: checks_failed: 1 of 9/)
-      const shown = ran.err.split("\n").flatMap((line) => /Z {2}(\w+)$/.exec(line)?.[1] ?? [])
-      assert.deepStrictEqual(shown, [...workingPhases, "failed"])
-      assert.deepStrictEqual(decode(DeploymentDetail, ran.out), yield* client.org.deployments.get(id))
-    })
-  )
-
-  it.effect("that is ended while it follows leaves the deployment running, and says so", () =>
-    Effect.gen(function* () {
-      const { client, env } = yield* tenant
-      const ran = yield* seatrial(["deploy", source.repo, "--wait"], env, (err, interrupt) => {
-        // Once: what it says at the interruption comes here too.
-        if (err.includes("screening") && !err.includes("goes on")) interrupt()
-      })
-      assert.strictEqual(ran.code, 130)
-      assert.match(ran.err, /dep_\w+ goes on/)
-      const [deployment] = (yield* client.org.deployments.page()).data
-      assert.strictEqual(deployment?.status, "screening")
-    })
+        assert.strictEqual(ran.code, 130)
+        assert.match(ran.err, /dep_\w+ goes on/)
+        const [deployment] = (yield* client.org.deployments.page()).data
+        assert.strictEqual(deployment?.status, "screening")
+      }),
+    patience
   )
 })
