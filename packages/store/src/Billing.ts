@@ -35,6 +35,7 @@ export class Billing extends Context.Service<
     /** Sums over all time; `spent` is the cost of the organisation's requests. Reads each of its receipts. */
     readonly balance: (orgId: OrgId) => Effect.Effect<typeof BalanceRow.Type>
     readonly limits: (orgId: OrgId) => Effect.Effect<BillingLimits>
+    /** The operator looks anew at the runs that wait for it. */
     readonly setGpuLimit: (orgId: OrgId, limit: number | null) => Effect.Effect<BillingLimits>
     /** While billing is suspended the organisation makes no new deployments (as without a first purchase); what serves goes on. Every server knows within a second. */
     readonly setSuspended: (orgId: OrgId, suspended: boolean) => Effect.Effect<BillingLimits>

@@ -2,7 +2,8 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { OrgId, UserId } from "@seatrial/domain"
 import { Clock, Effect, Exit, Layer, Option, Redacted, Schema } from "effect"
-import { ApiKeys, Billing, HubConnections, Invitations, type LastOwner, Members, Organizations } from "../src/index.ts"
+import { ApiKeys, Billing, Deployments, HubConnections, Invitations, type LastOwner, Members, Organizations, Runs } from "../src/index.ts"
+import { makeCaller, newModel } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 const layerAdministration = Layer.mergeAll(Members.layerSql, Invitations.layerSql, Billing.layerSql).pipe(Layer.provideMerge(layerStore))
@@ -241,6 +242,21 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
         }
       }).pipe(Effect.ensuring(Effect.orDie(sql`ALTER TABLE audit_events DROP CONSTRAINT none`)))
       assert.isTrue(Option.isSome(yield* keys.authenticate(secret)))
+    })
+  )
+
+  it.effect("a changed limit of GPUs has the operator look at the runs that wait, and at no others", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const [billing, deployments, runs] = [yield* Billing, yield* Deployments, yield* Runs]
+      const { caller } = yield* makeCaller("limited")
+      const { orgId } = caller
+      const waits = yield* deployments.create(newModel(caller, "one", "one"))
+      yield* deployments.create(newModel(caller, "two", "two"))
+      yield* runs.enter({ id: waits.id, orgId, from: "screening", to: "waiting", reason: "Test" })
+      yield* sql`DELETE FROM outbox WHERE org_id = ${orgId}`
+      yield* billing.setGpuLimit(orgId, 2)
+      assert.deepStrictEqual<unknown>(yield* sql`SELECT deployment_id AS id FROM outbox WHERE org_id = ${orgId}`, [{ id: waits.id }])
     })
   )
 
