@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process"
-import { chmod, mkdir, mkdtemp, readFile, rm } from "node:fs/promises"
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { NodeRuntime } from "@effect/platform-node"
@@ -44,7 +44,7 @@ const layerStore = (url: Parameters<typeof Database.layerUrl>[0]) =>
 const settings = Config.all({
   schemathesis: Config.String("SCHEMATHESIS"),
   /** Cases of an operation in the fuzzing phase, and of sequences of operations. */
-  examples: Config.Int("SCHEMATHESIS_EXAMPLES").pipe(Config.withDefault(120)),
+  examples: Config.Int("SCHEMATHESIS_EXAMPLES").pipe(Config.withDefault(90)),
   /** Cases that both runs together have to make. */
   atLeast: Config.Int("SCHEMATHESIS_AT_LEAST").pipe(Config.withDefault(5_000)),
   seed: Config.Int("SCHEMATHESIS_SEED").pipe(Config.withDefault(1))
@@ -71,6 +71,33 @@ const Report = Schema.Struct({
 })
 const decodeReport = Schema.decodeUnknownEffect(Schema.fromJsonString(Report))
 
+const List = Schema.fromJsonString(Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) }))
+const decodeList = Schema.decodeUnknownEffect(List)
+
+/** Ids that there are, so that half of the look-ups find something: Schemathesis' settings, with those beside this file. */
+const settingsFile = Effect.fnUntraced(function* (port: number, key: string) {
+  const ids = Effect.fnUntraced(function* (name: string, path: string) {
+    const headers = { authorization: `Bearer ${key}` }
+    const text = yield* Effect.promise(async () => (await fetch(`http://127.0.0.1:${port}${path}`, { headers })).text())
+    const { data } = yield* decodeList(text)
+    return `[dictionaries.${name}]\nvalues = ${JSON.stringify(data.map(({ id }) => id))}`
+  })
+  const idOf = (name: string, ...paths: ReadonlyArray<string>) =>
+    `[[operations]]\ninclude-path = ${JSON.stringify(paths)}\nparameters = { "path.id" = { dictionary = "${name}", probability = 0.5 } }`
+  const parts = [
+    yield* Effect.promise(() => readFile(join(here, "schemathesis.toml"), "utf8")),
+    yield* ids("requests", "/v1/requests"),
+    yield* ids("deployments", "/v1/deployments"),
+    yield* ids("models", "/v1/org/models"),
+    yield* ids("events", "/v1/org/audit-events"),
+    `[parameters]\n"path.request_id" = { dictionary = "requests", probability = 0.5 }\n"query.model_id" = { dictionary = "models", probability = 0.5 }`,
+    idOf("deployments", "/v1/deployments/{id}", "/v1/deployments/{id}/events", "/v1/deployments/{id}/cancel", "/v1/org/deployments/{id}"),
+    idOf("models", "/v1/org/models/{id}"),
+    idOf("events", "/v1/org/audit-events/{id}")
+  ]
+  return parts.join("\n\n")
+})
+
 const main = Effect.gen(function* () {
   const options = yield* settings
   const directory = yield* temporaryFolder
@@ -81,12 +108,16 @@ const main = Effect.gen(function* () {
   const { port, program } = yield* startServer(url, { HF_ENDPOINT: hub.address })
   const key = yield* Effect.scoped(Effect.provide(seed, layerStore(url)))
 
+  const configFile = join(directory, "schemathesis.toml")
+  const configured = yield* settingsFile(port, key)
+  yield* Effect.promise(() => writeFile(configFile, configured))
+
   const attack = Effect.fnUntraced(function* (name: string, credentials: ReadonlyArray<string>) {
     yield* Console.log(`\n== Schemathesis ${name}`)
     const cwd = join(directory, name.replaceAll(" ", "-"))
     yield* Effect.promise(() => mkdir(cwd))
     const words = [
-      ...["--config-file", join(here, "schemathesis.toml"), "run", `http://127.0.0.1:${port}/openapi.json`, "--checks", "all", "--no-color"],
+      ...["--config-file", configFile, "run", `http://127.0.0.1:${port}/openapi.json`, "--checks", "all", "--no-color"],
       ...["--max-examples", String(options.examples), "--seed", String(options.seed), "--report", "json", "--report-json-path", "report.json"],
       ...credentials
     ]
