@@ -1,0 +1,62 @@
+import { assert, layer } from "@effect/vitest"
+import { Ids } from "@seatrial/domain"
+import { ApiKeys, Database, Deployments, HubConnections, Organizations, Runs } from "@seatrial/store"
+import { makeCaller, makeServing } from "@seatrial/store/testing"
+import { ConfigProvider, Effect, Layer } from "effect"
+import { Env, noTrace, parse, seatrial } from "./runCommand.ts"
+
+/** An organisation with a model that serves, in the database of the command. */
+const serve = Effect.fnUntraced(function* (slug: string, env: Readonly<Record<string, string>>) {
+  const layerStore = Layer.mergeAll(
+    Organizations.layerSql,
+    ApiKeys.layerSql,
+    Deployments.layerSql,
+    Runs.layerSql.pipe(Layer.provide(HubConnections.layerSql))
+  ).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
+  return yield* Effect.gen(function* () {
+    const { caller } = yield* makeCaller(slug)
+    return yield* makeServing(caller, "k")
+  }).pipe(Effect.provide(layerStore))
+})
+
+layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin", (it) => {
+  it.effect(
+    "publishes and deletes a model, only where that is confirmed, and says what is wrong in a sentence",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* Env
+        yield* serve("acme", env)
+        const models = (verb: string, ...args: ReadonlyArray<string>) => seatrial(["admin", "models", verb, "--org", "acme", "--json", ...args], env)
+        const unconfirmed = yield* models("delete", "tiny")
+        assert.deepStrictEqual([unconfirmed.code, unconfirmed.out], [2, ""])
+        const rates = ["--input", "1", "--output", "2", "--cache-read", "3"]
+        const published = yield* models("publish", "tiny", "--yes", ...rates, "--cache-write", "4")
+        const prices = { input_micros_per_mtok: "1", output_micros_per_mtok: "2", cache_read_micros_per_mtok: "3", cache_write_micros_per_mtok: "4" }
+        assert.deepInclude(parse(published.out), { model: "tiny", visibility: "public", prices })
+        assert.strictEqual((yield* models("delete", "tiny", "--yes")).code, 0)
+        const gone = yield* models("show", "tiny")
+        assert.strictEqual(gone.code, 1)
+        assert.match(gone.err, /acme has no model tiny/u)
+        noTrace(gone)
+      }),
+    120_000
+  )
+
+  it.effect(
+    "sets GPUs aside and takes them back",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* Env
+        yield* seatrial(["admin", "orgs", "create", "beta"], env)
+        const reservations = (...args: ReadonlyArray<string>) => seatrial(["admin", "reservations", ...args, "--json"], env)
+        const own = ["--org", "beta", "--host-class", "h100"]
+        assert.deepStrictEqual(parse((yield* reservations("grant", ...own, "--gpus", "4")).out), { org: "beta", host_class: "h100", gpus: 4, before: 0 })
+        assert.strictEqual((yield* reservations("withdraw", ...own)).code, 2)
+        assert.strictEqual((yield* reservations("withdraw", ...own, "--yes")).code, 0)
+        const again = yield* reservations("withdraw", ...own, "--yes")
+        assert.strictEqual(again.code, 1)
+        assert.match(again.err, /Nothing of h100 is set aside for beta/u)
+      }),
+    120_000
+  )
+})
