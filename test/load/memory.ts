@@ -26,7 +26,7 @@ export const memory: Benchmark = {
     const seconds = yield* Config.Int("BENCH_MEMORY_SECONDS").pipe(Config.withDefault(60))
     const found = yield* lab.sql<{ readonly id: string }>`
       SELECT id FROM requests WHERE org_id = ${lab.orgId} ORDER BY created_at DESC, id DESC LIMIT 1000`
-    const paths = found.flatMap(({ id }) => [`/v1/requests/${id}`, `/v1/org/requests/${id}`, "/v1/requests?limit=50", "/v1/requests?limit=200&status=success"])
+    const paths = found.flatMap(({ id }) => [`/v1/requests/${id}`, `/v1/org/requests/${id}`, "/v1/requests?limit=50", "/v1/requests?limit=50&status=success"])
     const [first, ...others] = paths.map((path) => httpRequest("GET", path, lab.key))
     if (first === undefined) return yield* new BenchError({ message: "No request was made." })
     const server = yield* startServer(lab)
@@ -44,7 +44,7 @@ export const memory: Benchmark = {
     const { answers, perSecond } = yield* Fiber.join(load)
     const third = Math.floor(seen.length / 3)
     const [begin, middle, end] = [seen.slice(0, third), seen.slice(third, 2 * third), seen.slice(2 * third)].map(highest)
-    return `Half look-ups of one request, a quarter pages of 50 and a quarter pages of 200 out of ${rows.toLocaleString("en-US")} requests, over ${connections} connections for ${seconds} s: ${answers.toLocaleString("en-US")}
+    return `Half look-ups of one request, half pages of 50 out of ${rows.toLocaleString("en-US")} requests, over ${connections} connections for ${seconds} s: ${answers.toLocaleString("en-US")}
 answers, ${perSecond.toFixed(0)}/s. Resident memory of the server's process, read every second: ${idle?.toFixed(0) ?? "?"} MB before the first request, at most ${begin?.toFixed(0) ?? "?"}, ${middle?.toFixed(0) ?? "?"} and ${end?.toFixed(0) ?? "?"} MB in the
 first, second and last third.`
   })

@@ -14,6 +14,8 @@ interface Setting {
 const storeSettings: ReadonlyArray<Setting> = [
   { name: "DATABASE_URL", description: "Postgres, as postgres://user:password@host:port/database" },
   { name: "DATABASE_POOL_SIZE", description: "Connections to Postgres", default: 10 },
+  { name: "DATABASE_READ_POOL_SIZE", description: "Further connections for reading requests, opened when they are needed", default: 8 },
+  { name: "DATABASE_STATEMENT_TIMEOUT", description: "After which Postgres gives up any other statement", default: "30 seconds" },
   { name: "DATABASE_APPLICATION_NAME", description: "Name under which Postgres shows the connections", default: "seatrial" }
 ]
 

@@ -48,7 +48,7 @@ const create = async (request: IncomingMessage): Promise<string> => {
     ORG_ID ?? "",
     USER_ID ?? "",
     request.headers["idempotency-key"],
-    createHash("sha256").update(text).digest(),
+    createHash("sha256").update(text).digest("hex"),
     id("dep"),
     new Date(now).toISOString(),
     id("mdl"),
