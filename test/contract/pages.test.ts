@@ -5,7 +5,7 @@ import { type Met, Plan, walkThrough } from "./pages/walkThrough.ts"
 import { Stage } from "./Stage.ts"
 
 /** How many organisations are filled and walked through for each list. */
-const organizations = Number(process.env.CONTRACT_PAGES ?? 300)
+const organizations = Number(process.env.CONTRACT_PAGES ?? 250)
 const given = process.env.CONTRACT_SEED
 
 layer(Stage.layer(), { excludeTestServices: true, timeout: 60_000 })("two servers on one database", (it) => {
