@@ -22,8 +22,9 @@ describe("wrong use", () => {
     it.live(promise, () =>
       Effect.gen(function* () {
         const ran = yield* seatrial(args)
-        assert.notStrictEqual(ran.code, 0)
-        assert.match(ran.out + ran.err, says)
+        assert.strictEqual(ran.code, 2)
+        assert.strictEqual(ran.out, "")
+        assert.match(ran.err, says)
         noTrace(ran)
       })
     )
