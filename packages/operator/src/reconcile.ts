@@ -76,7 +76,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const removes = decision.actions.some(({ _tag }) => _tag === "RemoveResource")
   if (gathered.resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
-    if (!(yield* mirror({ run, pod: seen.pod, resource: gathered.resource, message, now }))) return soon
+    if (!(yield* mirror({ run, pod: isFinished(run.phase) && run.engineRun !== id ? null : seen.pod, resource: gathered.resource, message, now }))) return soon
   }
   if (refused !== null) return later
   return decision.lookAgainAt === null ? Option.none() : Option.some(Duration.millis(Math.max(0, decision.lookAgainAt - now)))

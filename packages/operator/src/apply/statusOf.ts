@@ -18,8 +18,12 @@ interface StatusInput {
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
+/** Whether its own engine carries the model's traffic: one that it only reused is shown by the run that has it. */
+const isServed = (run: Run): boolean =>
+  run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted && run.engineRun === run.id
+
 const conditions = ({ before, generation, message, now, pod, run }: StatusInput): ReadonlyArray<Condition> => {
-  const served = run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled
+  const served = isServed(run)
   const ready = pod?.ready === true && !pod.deleting && pod.lost === null
   const condition = (type: string, holds: boolean, reason: string, text: string): Condition => {
     const status = holds ? "True" : "False"
@@ -66,7 +70,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
   const { message, pod, run } = input
   const { revision } = run
   const { benchmark, measured } = revision ?? { benchmark: null, measured: null }
-  const served = run.phase === "activated" && revision?.status === "active" && !run.modelDisabled
+  const served = isServed(run)
   return {
     phase: run.phase,
     message,

@@ -69,7 +69,7 @@ const reused = ({ run }: Observation): Decision => {
       ? `${run.failure.code}: ${run.failure.text}`
       : run.phase === "cancelled"
         ? "Cancelled."
-        : "Activated with the revision of an earlier run."
+        : `Activated with the revision of ${run.engineRun}, which has the engine.`
   const withdrawn = run.phase !== "activated" && run.revision?.status === "draft" && run.reusedBy.length === 0 && run.endpoints.length > 0
   return act(message, ...(withdrawn ? [Action.Publish({ endpoints: [] })] : []))
 }
