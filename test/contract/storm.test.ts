@@ -154,6 +154,7 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
           )
         )
         let done = 0
+        const torn = { unheard: 0, atHead: 0 }
         const ids = yield* Effect.forEach(
           bodies,
           Effect.fnUntraced(function* (body, index) {
@@ -173,11 +174,17 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
               (caller) => insist(servers, caller, 0, secret, key, body),
               { concurrency: "unbounded" }
             )
+            for (const { heardAll, statuses } of seen) {
+              if (!heardAll) torn.unheard++
+              if (statuses.length > 1) torn.atHead++
+            }
             return assertOne(key, seen)
           }),
           { concurrency: keysAtOnce }
         )
         assert.isTrue(doomed.program.hasExited())
+        process.stdout.write(`${torn.unheard} callers lost an answer before its head, ${torn.atHead} behind it\n`)
+        assert.isAbove(Math.min(torn.unheard, torn.atHead), (keys * callers) / 20)
         yield* nothingLeftOpen
         // All of it again: nothing new is made.
         yield* Effect.forEach(
