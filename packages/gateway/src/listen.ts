@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type ServerResponse } from "node:http"
+import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http"
 import { Data, Effect, type Scope } from "effect"
 
 /** The address cannot be listened on. */
@@ -10,7 +10,11 @@ export interface ListenOptions {
   readonly port: number
   /** Milliseconds that requests under way have to end when the scope closes. */
   readonly grace: number
+  /** The server to listen with, not listening yet; one of its own where absent. */
+  readonly server?: Server
 }
+
+const makeServer = () => createServer({ headersTimeout: 10_000, requestTimeout: 60_000, keepAliveTimeout: 65_000, maxHeaderSize: 16_384, noDelay: true })
 
 const stopping = Symbol("stopping")
 
@@ -23,21 +27,21 @@ export const onStopping = (response: ServerResponse, stop: () => void): void => 
 const lastWords = 2_000
 
 /** Serves until the scope closes: then no new connection is taken, what is under way may end, then is told to, and the rest is cut. Gives the port. */
-export const listen = (handler: RequestListener, { grace, host, port }: ListenOptions): Effect.Effect<number, ListenError, Scope.Scope> => {
+export const listen = (
+  handler: RequestListener,
+  { grace, host, port, server = makeServer() }: ListenOptions
+): Effect.Effect<number, ListenError, Scope.Scope> => {
   const underWay = new Set<ServerResponse>()
-  const server = createServer(
-    { headersTimeout: 10_000, requestTimeout: 60_000, keepAliveTimeout: 65_000, maxHeaderSize: 16_384, noDelay: true },
-    (request, response) => {
-      underWay.add(response)
-      if (!server.listening) response.shouldKeepAlive = false
-      response.once("close", () => {
-        underWay.delete(response)
-        // A connection that becomes idle now is of no more use.
-        if (!server.listening) setImmediate(() => server.closeIdleConnections())
-      })
-      handler(request, response)
-    }
-  )
+  server.on("request", (request, response) => {
+    underWay.add(response)
+    if (!server.listening) response.shouldKeepAlive = false
+    response.once("close", () => {
+      underWay.delete(response)
+      // A connection that becomes idle now is of no more use.
+      if (!server.listening) setImmediate(() => server.closeIdleConnections())
+    })
+    handler(request, response)
+  })
   const open = Effect.callback<number, ListenError>((resume) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
       resume(new ListenError({ message: `${host}:${port} cannot be listened on (${cause.code}).`, taken: cause.code === "EADDRINUSE" }))

@@ -1,15 +1,19 @@
 import type { RequestListener } from "node:http"
 import { Gateway, isInferencePath, listen } from "@seatrial/gateway"
-import { makeRequestListener } from "@seatrial/server"
-import { Effect } from "effect"
+import { defaultClientTimeouts, makeNodeServer, makeRequestListener } from "@seatrial/server"
+import { Duration, Effect } from "effect"
+
+/** As patient with an exchange as the gateway is: an answer that is not streamed may be silent for ten minutes. */
+const timeouts = { ...defaultClientTimeouts, keepAlive: Duration.seconds(65), stalled: Duration.minutes(11) }
 
 /** The wanted port, or a free one where somebody else has it. */
-export const listenNear = (handler: RequestListener, port: number) => {
+const listenNear = (handler: RequestListener, port: number) => {
   const options = { host: "127.0.0.1", grace: 3_000 }
-  return listen(handler, { ...options, port }).pipe(
+  const open = (wanted: number) => listen(handler, { ...options, port: wanted, server: makeNodeServer(timeouts) })
+  return open(port).pipe(
     Effect.catchIf(
       (error) => error.taken,
-      () => listen(handler, { ...options, port: 0 })
+      () => open(0)
     )
   )
 }
