@@ -8,6 +8,8 @@ import { reservations } from "./0007_reservations.ts"
 import { capabilities } from "./0008_capabilities.ts"
 import { requestClasses } from "./0009_request_classes.ts"
 import { listFilters } from "./0010_list_filters.ts"
+import { traceparent } from "./0011_traceparent.ts"
+import { gpuHolds } from "./0012_gpu_holds.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -20,5 +22,7 @@ export const migrations = {
   "0007_reservations": reservations,
   "0008_capabilities": capabilities,
   "0009_request_classes": requestClasses,
-  "0010_list_filters": listFilters
+  "0010_list_filters": listFilters,
+  "0011_traceparent": traceparent,
+  "0012_gpu_holds": gpuHolds
 }
