@@ -1,4 +1,5 @@
-import type { CapabilitySource, ImageInput, ModelCapabilities, ReasoningControls, ToolCalling } from "./catalog.ts"
+import { Option, Predicate, Schema } from "effect"
+import { type CapabilitySource, type ImageInput, ModelCapabilities, type ReasoningControls, type ToolCalling } from "./catalog.ts"
 import { type ReasoningFormat, readTemplate, type ToolCallFormat } from "./chatTemplate.ts"
 import type { InferencePath, RequestField, ResponseFormat } from "./requestVocabulary.ts"
 
@@ -124,4 +125,20 @@ export const modelCapabilities = (
       tool_calling: template.toolCallFormat === null ? "model_metadata" : "engine"
     }
   }
+}
+
+const decodeCapabilities = Schema.decodeUnknownOption(ModelCapabilities)
+
+/**
+ * A revision's capabilities from what was stored with it. What an older version did not store yet, or stored in another form, is as `now`, what the contract says today;
+ * all else stays as it was.
+ */
+export const storedCapabilities = (stored: unknown, now: () => ModelCapabilities): ModelCapabilities => {
+  const whole = decodeCapabilities(stored)
+  if (Option.isSome(whole)) return whole.value
+  const current = now()
+  if (!Predicate.isReadonlyObject(stored)) return current
+  const sources = Predicate.hasProperty(stored, "capability_sources") && Predicate.isReadonlyObject(stored.capability_sources) ? stored.capability_sources : {}
+  const merged = { ...current, ...stored, capability_sources: { ...current.capability_sources, ...sources } }
+  return Option.getOrElse(decodeCapabilities(merged), () => current)
 }

@@ -8,6 +8,7 @@ import {
   readTemplate,
   requestVocabulary,
   type ServedContract,
+  storedCapabilities,
   type TemplateFacts
 } from "../src/index.ts"
 
@@ -150,5 +151,27 @@ describe("what a revision can do", () => {
     assert.deepStrictEqual(capabilities.supported_parameters_by_endpoint[chat], capabilities.supported_parameters)
     assert.deepStrictEqual(capabilities.supported_response_formats_by_endpoint, { [chat]: ["text"] })
     assert.deepStrictEqual([capabilities.supports_json_mode, capabilities.supports_structured_output, capabilities.supports_streaming], [false, false, true])
+  })
+
+  it("has what was stored with its revision, and of what was not stored yet what the contract says now", () => {
+    const then = of(plain, null)
+    const now = of(able, hermes)
+    const restored = (stored: unknown) => storedCapabilities(stored, () => now)
+    const asStored = (): unknown => JSON.parse(JSON.stringify(then))
+    assert.deepStrictEqual(
+      storedCapabilities(asStored(), () => assert.fail("nothing is missing")),
+      then
+    )
+    const { supports_tool_calls: _, ...older } = then
+    const { supports_tool_calls: __, ...sources } = then.capability_sources
+    assert.deepStrictEqual(restored({ ...older, capability_sources: sources }), {
+      ...then,
+      supports_tool_calls: now.supports_tool_calls,
+      capability_sources: { ...then.capability_sources, supports_tool_calls: now.capability_sources.supports_tool_calls }
+    })
+    // A field of before, which is none any more, is not shown.
+    assert.deepStrictEqual(restored({ ...then, supports_telepathy: true }), then)
+    // What has another form than it had says nothing about itself, nor about the rest.
+    for (const stored of [null, "text", [], {}, { ...then, tool_calling: "yes" }]) assert.deepStrictEqual(restored(stored), now)
   })
 })

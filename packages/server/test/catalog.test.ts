@@ -143,6 +143,27 @@ layer(layerStage(), { excludeTestServices: true })("the catalog", (it) => {
       )
       assert.deepStrictEqual(modelsOf(derived)[1]?.supported_parameters, capabilities.supported_parameters)
 
+      // So has one that kept fewer of them than are told of now, for those alone.
+      yield* sql`
+        UPDATE revisions SET capabilities = ${JSON.stringify({ ...capabilities, supported_endpoints: ["/v1/chat/completions"] })}::jsonb - 'supports_tool_calls'
+        WHERE org_id = ${orgId} AND id = ${hidden.revisionId}`
+      yield* sql`SELECT pg_notify('routes', '')`
+      const completed = yield* call("GET", path).pipe(
+        Effect.repeat({ until: (answer) => modelsOf(answer)[1]?.supported_endpoints.length === 1 }),
+        Effect.timeout("10 seconds")
+      )
+      assert.strictEqual(modelsOf(completed)[1]?.supports_tool_calls, false)
+      assert.strictEqual(idsOf(yield* call("GET", "/v1/models", { key })).length, 2)
+
+      // A row that cannot be read is left out, and no other with it.
+      yield* sql`UPDATE revisions SET runtime = 'unheard_of' WHERE org_id = ${orgId} AND id = ${hidden.revisionId}`
+      yield* sql`SELECT pg_notify('routes', '')`
+      yield* listing("first")
+      assert.deepStrictEqual(idsOf(yield* call("GET", "/v1/models", { key })), ["first"])
+      yield* sql`UPDATE revisions SET runtime = 'reference' WHERE org_id = ${orgId} AND id = ${hidden.revisionId}`
+      yield* sql`SELECT pg_notify('routes', '')`
+      yield* listing("first", "hidden")
+
       // Nobody else's models are anybody's own.
       const stranger = yield* makeTenant()
       assert.deepStrictEqual(idsOf(yield* call("GET", "/v1/models", { key: stranger.key })), [])
@@ -252,7 +273,8 @@ layer(layerStageOn(layerOwn.pipe(Layer.provide(Address.layer)), { SERVER_PLATFOR
         yield* Address,
         Effect.gen(function* () {
           // What asks the database has nothing to answer with.
-          assert.isAtLeast((yield* call("GET", "/v1/models", { key: Redacted.value(secret) })).status, 500)
+          const own = yield* call("GET", "/v1/models", { key: Redacted.value(secret) })
+          assert.deepStrictEqual([own.status, own.headers["retry-after"]], [503, "1"], own.text)
           for (let asked = 0; asked < 20; asked++) {
             const answer = yield* call("GET", path)
             assert.deepStrictEqual([answer.status, answer.text, etagOf(answer)], [200, before.text, etagOf(before)])

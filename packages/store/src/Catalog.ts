@@ -1,7 +1,7 @@
-import { PgClient } from "@effect/sql-pg"
-import { ModelCapabilities, ModelStatus, OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
-import { Context, Effect, Layer, Schedule, Schema, Stream } from "effect"
-import { SqlSchema, type Statement } from "effect/sql"
+import { PgClient, PgTypes } from "@effect/sql-pg"
+import { ModelCapabilities, ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
+import { Context, Effect, Layer, Result, Schedule, Schema, Stream } from "effect"
+import type { Statement } from "effect/sql"
 import { callableName, MillisFromDate } from "./columns.ts"
 import { listen } from "./listen.ts"
 
@@ -23,15 +23,18 @@ const ServedModelRow = Schema.Struct({
   runtime: Runtime,
   engineVersion: Schema.String,
   prices: Prices,
-  /** Null for a revision that is older than this record; then `chatTemplate` is what they can be derived from. */
-  capabilities: Schema.NullOr(ModelCapabilities),
-  chatTemplate: Schema.NullOr(Schema.String),
+  /** As they were stored: in the form of the version that made the revision, or null where that kept none. */
+  capabilities: Schema.Unknown,
   /** Unix milliseconds. */
   verifiedAt: Schema.NullOr(MillisFromDate)
 })
 
-/** A model with the revision that serves it now. */
-export type ServedModel = typeof ServedModelRow.Type
+/** A model with the revision that serves it now. `chatTemplate` is there where the stored capabilities are not whole: what is missing can be derived from it. */
+export type ServedModel = typeof ServedModelRow.Type & { readonly chatTemplate: string | null }
+
+const decodeRow = Schema.decodeUnknownResult(ServedModelRow)
+const decodeTemplates = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: RevisionId, chatTemplate: Schema.NullOr(Schema.String) })))
+const areWhole = Schema.is(ModelCapabilities)
 
 /** Models of a catalog at most: those above it, the oldest, are left out. */
 const mostModels = 5_000
@@ -63,14 +66,36 @@ export class Catalog extends Context.Service<
             'output_micros_per_mtok', r.output_micros_per_mtok::text,
             'cache_read_micros_per_mtok', r.cache_read_micros_per_mtok::text,
             'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
-          r.capabilities, CASE WHEN r.capabilities IS NULL THEN r.facts ->> 'chat_template' END AS "chatTemplate", r.verified_at AS "verifiedAt"
+          r.capabilities, r.verified_at AS "verifiedAt"
         FROM models m
         JOIN organizations o ON o.id = m.org_id
         JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
         WHERE ${condition} AND m.active_revision_id IS NOT NULL AND m.status = 'active' AND m.deleted_at IS NULL AND o.status = 'active'
         ORDER BY m.created_at DESC, m.id DESC LIMIT ${mostModels}`
-      const findPublished = SqlSchema.findAll({ Request: Schema.Void, Result: ServedModelRow, execute: () => served(sql`m.visibility = 'public'`) })
-      const findOwned = SqlSchema.findAll({ Request: OrgId, Result: ServedModelRow, execute: (orgId) => served(sql`m.org_id = ${orgId}`) })
+      // Templates are large, and next to no revision needs its own here.
+      const templatesOf = Effect.fnUntraced(function* (condition: Statement.Fragment, ids: ReadonlyArray<RevisionId>) {
+        if (ids.length === 0) return new Map<RevisionId, string | null>()
+        const rows = yield* sql`
+          SELECT r.id, r.facts ->> 'chat_template' AS "chatTemplate"
+          FROM models m JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
+          WHERE ${condition} AND r.id = ANY(${Result.getOrThrow(PgTypes.array(ids, PgTypes.OID.text))})`
+        return new Map((yield* decodeTemplates(rows)).map(({ chatTemplate, id }) => [id, chatTemplate]))
+      })
+      /** One row that cannot be read is left out and told of: it takes no other model out of the catalog. */
+      const find = Effect.fnUntraced(function* (condition: Statement.Fragment) {
+        const rows = yield* served(condition)
+        const models: Array<typeof ServedModelRow.Type> = []
+        for (const row of rows) {
+          const decoded = decodeRow(row)
+          if (Result.isSuccess(decoded)) models.push(decoded.success)
+          else yield* Effect.logError(`A model is left out of the catalog: its row cannot be read (${decoded.failure.message})`)
+        }
+        const templates = yield* templatesOf(
+          condition,
+          models.filter(({ capabilities }) => !areWhole(capabilities)).map(({ revisionId }) => revisionId)
+        )
+        return models.map((model): ServedModel => ({ ...model, chatTemplate: templates.get(model.revisionId) ?? null }))
+      })
 
       // Changes that come while the models are read become one more reading.
       const occasions = listen(sql, "routes").pipe(
@@ -78,7 +103,7 @@ export class Catalog extends Context.Service<
         Stream.merge(Stream.fromSchedule(Schedule.spaced("30 seconds"))),
         Stream.buffer({ capacity: 1, strategy: "sliding" })
       )
-      const read = findPublished().pipe(
+      const read = find(sql`m.visibility = 'public'`).pipe(
         Effect.tapError((error) => Effect.logWarning(`The catalog could not be read; the last one stays in use (${error.message})`)),
         Effect.retry(Schedule.spaced("500 millis")),
         Effect.orDie,
@@ -87,7 +112,7 @@ export class Catalog extends Context.Service<
 
       return Catalog.of({
         published: Stream.mapEffect(occasions, () => read),
-        ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(findOwned(orgId)))
+        ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(find(sql`m.org_id = ${orgId}`)))
       })
     })
   )
