@@ -7,18 +7,24 @@ import { inputProblem } from "./inputProblem.ts"
 import { idempotencyKeyInvalid, idempotencyKeyRequired, internal, invalidParameter, unavailable, unknownParameter } from "./publicErrors.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 
-/** SQLSTATE classes of a server that is starting, stopping or out of resources (57P, 53): others than faults of a statement. */
-const isAwayState = (cause: unknown): boolean => Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^(57P|53)/.test(cause.code)
+/** SQLSTATEs of a server that is starting, stopping, out of resources or not the primary any more: others than faults of a statement. */
+const isAwayState = (cause: unknown): boolean => Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^(57P|53|25006)/.test(cause.code)
 
-const isAway = (defect: unknown): boolean =>
-  SqlError.isSqlError(defect) && (defect.reason._tag === "ConnectionError" || defect.reason._tag === "AuthenticationError" || isAwayState(defect.reason.cause))
+/** Why the database cannot serve for now, or null where the defect is of another kind. Whatever keeps a connection from being made is no fault of a statement. */
+export const awayMessage = (defect: unknown): string | null => {
+  if (!SqlError.isSqlError(defect)) return null
+  const { _tag, cause, operation } = defect.reason
+  if (_tag === "StatementTimeoutError" || _tag === "LockTimeoutError") return "The database did not finish in time."
+  return _tag === "ConnectionError" || _tag === "AuthenticationError" || operation === "connect" || isAwayState(cause) ? "The database is away." : null
+}
 
 /** Logs what went wrong under the request's id and tells the caller no more than that it did. */
 const fault = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, operation: string) {
   const id = yield* RequestIdentity
-  if (cause.reasons.some((reason) => reason._tag === "Die" && isAway(reason.defect))) {
-    yield* Effect.logWarning("The database is away.").pipe(Effect.annotateLogs({ request_id: id, operation }))
-    return yield* unavailable("The database is away.", 1)
+  const away = cause.reasons.map((reason) => (reason._tag === "Die" ? awayMessage(reason.defect) : null)).find((message) => message !== null)
+  if (away !== undefined) {
+    yield* Effect.logWarning(away).pipe(Effect.annotateLogs({ request_id: id, operation }))
+    return yield* unavailable(away, 1)
   }
   yield* Effect.logError(cause).pipe(Effect.annotateLogs({ request_id: id, operation }))
   return yield* internal

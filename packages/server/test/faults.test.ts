@@ -1,10 +1,11 @@
 import { connect, createServer, type Socket } from "node:net"
-import { assert, layer } from "@effect/vitest"
+import { assert, describe, it as each, layer } from "@effect/vitest"
 import { Database } from "@seatrial/store"
 import { makeTestDatabase } from "@seatrial/store/testing"
 import { Context, Effect, Layer, Redacted } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, SqlError } from "effect/sql"
 import { inject } from "vitest"
+import { awayMessage } from "../src/boundary.ts"
 import { jsonOf, layerStage, layerStageOn, makeTenant, Stage } from "./stage.ts"
 
 /** The way from the server to Postgres, which a test can cut. */
@@ -110,4 +111,25 @@ layer(layerStage({ SERVER_REQUEST_TIMEOUT: "300 millis" }), { excludeTestService
       assert.strictEqual((yield* call("GET", "/v1/requests", { key })).status, 200)
     })
   )
+})
+
+describe("a database that", () => {
+  const of = (code: string, operation = "query") => ({ cause: Object.assign(new Error(code), { code }), message: code, operation })
+  const cases: ReadonlyArray<readonly [what: string, reason: SqlError.SqlErrorReason, away: boolean]> = [
+    ["lost the connection", new SqlError.ConnectionError(of("08006")), true],
+    ["lets nobody in for now", new SqlError.UnknownError(of("55000", "connect")), true],
+    ["is not there yet", new SqlError.SqlSyntaxError(of("3D000", "connect")), true],
+    ["is being shut down", new SqlError.UnknownError(of("57P01")), true],
+    ["is starting up", new SqlError.UnknownError(of("57P03", "connect")), true],
+    ["has no connection left", new SqlError.UnknownError(of("53300", "connect")), true],
+    ["has no disk left", new SqlError.UnknownError(of("53100")), true],
+    ["has become a standby", new SqlError.UnknownError(of("25006")), true],
+    ["takes too long", new SqlError.StatementTimeoutError(of("57014")), true],
+    ["refuses a statement for its state", new SqlError.UnknownError(of("55000")), false],
+    ["does not know a column", new SqlError.SqlSyntaxError(of("42703")), false],
+    ["has a constraint that is not met", new SqlError.ConstraintError(of("23514")), false]
+  ]
+  for (const [what, reason, away] of cases) {
+    each(`${what} is ${away ? "away for now" : "a fault of ours"}`, () => assert.strictEqual(awayMessage(new SqlError.SqlError({ reason })) !== null, away))
+  }
 })
