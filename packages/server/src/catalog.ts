@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto"
 import { Caller } from "@seatrial/api"
 import { type CatalogModel, microsToDollars, modelCapabilities, nothingServed, type Prices, storedCapabilities, zeroPrices } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { Catalog, type ServedModel } from "@seatrial/store"
 import { Deferred, Effect, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
+import { namesTag, tagOf } from "./entityTag.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 
 /** A served model as catalogs list it. What was not kept with its revision yet is as its engine has it now. */
@@ -38,16 +38,12 @@ export const catalogModel = (served: ServedModel, ownedBy: string, prices: Price
 
 const listOf = (data: ReadonlyArray<CatalogModel>) => ({ object: "list", data })
 
-/** Whether an `If-None-Match` names the tag; tags are compared weakly, and what is no list of tags names none. */
-export const namesTag = (header: string, etag: string): boolean =>
-  header.trim() === "*" || [...header.matchAll(/(?:W\/)?("[^"]*")/g)].some(([, tag]) => tag === etag)
-
 const cacheControl = "public, max-age=30"
 
 /** A catalog as it goes out: made once for each change, since anybody may ask for it. */
 const answersOf = (models: ReadonlyArray<ServedModel>, platform: string) => {
   const body = new TextEncoder().encode(JSON.stringify(listOf(models.map((model) => catalogModel(model, platform, model.prices)))))
-  const headers = { etag: `"${createHash("sha256").update(body).digest("base64url")}"`, "cache-control": cacheControl }
+  const headers = { etag: tagOf(body), "cache-control": cacheControl }
   return {
     etag: headers.etag,
     whole: HttpServerResponse.uint8Array(body, { contentType: "application/json", headers }),
@@ -72,8 +68,7 @@ export const catalogOperation = Effect.gen(function* () {
   return Effect.fnUntraced(function* ({ request }: { readonly request: HttpServerRequest.HttpServerRequest }) {
     yield* Deferred.await(first)
     const { etag, unchanged, whole } = current
-    const known = request.headers["if-none-match"]
-    return known !== undefined && namesTag(known, etag) ? unchanged : whole
+    return namesTag(request.headers["if-none-match"], etag) ? unchanged : whole
   })
 })
 

@@ -3,6 +3,7 @@ import { Api } from "@seatrial/api"
 import { Effect } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiSwagger, OpenApi } from "effect/http-api"
+import { namesTag, tagOf } from "./entityTag.ts"
 
 /** Seconds that a client may keep the documents without asking again. */
 const maxAge = 300
@@ -18,20 +19,16 @@ const documentOf = (bytes: Uint8Array, contentType: string, headers: Readonly<Re
   bytes,
   contentType,
   headers: {
-    etag: `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`,
+    etag: tagOf(bytes),
     "cache-control": `public, max-age=${maxAge}`,
     "x-content-type-options": "nosniff",
     ...headers
   }
 })
 
-/** Whether `If-None-Match` names the content that there is: entity tags in a list, compared weakly, or `*`. */
-const hasIt = (ifNoneMatch: string | undefined, etag: string): boolean =>
-  ifNoneMatch?.split(",").some((given) => given.trim() === "*" || given.trim().replace(/^W\//, "") === etag) ?? false
-
 const answer = ({ bytes, contentType, headers }: Document) =>
   Effect.map(HttpServerRequest.HttpServerRequest, (request) =>
-    hasIt(request.headers["if-none-match"], headers.etag)
+    namesTag(request.headers["if-none-match"], headers.etag)
       ? HttpServerResponse.empty({ status: 304, headers })
       : HttpServerResponse.uint8Array(bytes, { contentType, headers })
   )

@@ -5,7 +5,7 @@ import { capabilities, facts, makeCaller, makeServing, makeTestDatabase, without
 import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { namesTag } from "../src/catalog.ts"
+import { namesTag } from "../src/entityTag.ts"
 import { type Answer, layerStage, layerStageOn, makeTenant, Stage } from "./stage.ts"
 
 const List = Schema.fromJsonString(Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(CatalogModel) }))
