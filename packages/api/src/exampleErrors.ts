@@ -24,7 +24,7 @@ const errors: Readonly<Record<string, ExampleError>> = {
   },
   missing_api_key: { type: "authentication_error", message: "An API key is required: Authorization: Bearer <API_KEY>." },
   invalid_api_key: { type: "authentication_error", message: "The API key is not valid." },
-  first_purchase_required: { type: "billing_error", message: "Deploying requires a first purchase of the organization." },
+  first_purchase_required: { type: "billing_error", message: "The organization makes no deployments: it needs a first purchase, or its billing is suspended." },
   missing_scope: { type: "permission_error", message: "The API key lacks the scope requests:read.", param: "requests:read" },
   not_found: { type: "not_found_error", message: "There is no such record in this organization." },
   model_deleted: { type: "not_found_error", message: "The model of this deployment has been deleted since." },

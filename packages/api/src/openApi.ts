@@ -34,7 +34,7 @@ const statusWords: Readonly<Record<string, string>> = {
   "304": "Not modified since the answer that `If-None-Match` names.",
   "400": "A parameter, header or the body is not as it has to be; `param` names what.",
   "401": "No key, or one that is unknown, revoked or expired, or an inactive organization.",
-  "402": "The organization has to make its first purchase.",
+  "402": "The organization has to make its first purchase, or its billing is suspended.",
   "403": "The key lacks the scope in `param`.",
   "404": "Not found in this organization.",
   "405": "The path does not take the method; `Allow` names those that it takes.",

@@ -45,7 +45,7 @@ export class InvalidIdempotencyKey extends failure<InvalidIdempotencyKey>()("Inv
   readonly _tag = "InvalidIdempotencyKey"
 }
 
-/** 402: the organisation has made no purchase yet. */
+/** 402: the organisation has made no purchase yet, or its billing is suspended. */
 export class FirstPurchaseRequired extends failure<FirstPurchaseRequired>()("FirstPurchaseRequiredError", 402, "billing_error", ["first_purchase_required"]) {
   readonly _tag = "FirstPurchaseRequired"
 }

@@ -102,7 +102,11 @@ export const rateLimited = (of: "key" | "org", retryAfter: number) =>
 export const firstPurchaseRequired = refused(
   (request_id) =>
     new Public.FirstPurchaseRequired({
-      error: { message: "Deploying requires a first purchase of the organization.", code: "first_purchase_required", request_id }
+      error: {
+        message: "The organization makes no deployments: it needs a first purchase, or its billing is suspended.",
+        code: "first_purchase_required",
+        request_id
+      }
     })
 )
 
