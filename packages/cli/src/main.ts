@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { NodeHttpClient, NodeRuntime, NodeServices } from "@effect/platform-node"
 import { Ids } from "@seatrial/domain"
-import { ApiKeys, Billing, Database, HubConnections, Invitations, Members, ModelAdmin, Organizations, Reservations } from "@seatrial/store"
+import { ApiKeys, Billing, Database, GpuHolds, HubConnections, Invitations, Members, ModelAdmin, Organizations, Reservations } from "@seatrial/store"
 import { ConfigProvider, Effect, Layer, Logger, Option } from "effect"
 import { Command } from "effect/cli"
 import { makeAdminCommand } from "./admin/admin.ts"
@@ -12,6 +12,7 @@ import { deployCommand, previewCommand } from "./deploy.ts"
 import { cancelCommand, deploymentsCommand, statusCommand } from "./deployments.ts"
 import { fetchCommand } from "./fetch.ts"
 import { readLocalState } from "./localState.ts"
+import { makeMigrateCommand } from "./migrate.ts"
 import { catalogCommand, modelsCommand } from "./models.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
 import { receiptsCommand, requestsCommand } from "./requests.ts"
@@ -44,11 +45,15 @@ const layerStore = Layer.mergeAll(
   Invitations.layerSql,
   ApiKeys.layerSql,
   Billing.layerSql,
+  GpuHolds.layerSql,
   ModelAdmin.layerSql,
   Reservations.layerSql
 ).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)
 
 const layerHubConnections = HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), orSentence)
+
+/** With a pool of its own for each try, since one that could not connect stays so. */
+const migrateOnce = Effect.suspend(() => Effect.provide(Database.migrate, Layer.fresh(Database.layer)))
 
 Command.make("seatrial").pipe(
   Command.withDescription("Seatrial serves open-weights models on Kubernetes GPUs; each model passes a trial before it carries traffic."),
@@ -67,7 +72,8 @@ Command.make("seatrial").pipe(
     serverCommand,
     operatorCommand,
     gatewayCommand,
-    fetchCommand
+    fetchCommand,
+    makeMigrateCommand(migrateOnce)
   ]),
   Command.run({ version: "0.1.0" }),
   Effect.catchTag("ShowHelp", (help) => Effect.fail(help.errors.length === 0 ? help : new WrongUse())),

@@ -92,6 +92,8 @@ const layer = Layer.unwrap(Effect.map(settings, connect))
 export const Database = {
   /** The pool alone. */
   layer,
+  /** Brings the database up to date and gives the migrations that were still to be made: each number and name. */
+  migrate,
   /** The pool of a database that has been brought up to date and whose partitions are kept ahead. */
   layerMigrated: withMigrations(layer),
   /** The same for one address, without configuration. */

@@ -29,6 +29,22 @@ const templateOf = (base: string): Promise<string> => {
   return made
 }
 
+/** A new database with nothing in it, not even its tables; see `makeTestDatabase`. */
+export const makeEmptyDatabase = (base: string) =>
+  Effect.acquireRelease(
+    Effect.suspend(() => {
+      const name = uniqueName("empty")
+      return Effect.as(
+        administer(base, (sql) => sql`CREATE DATABASE ${sql(name)}`),
+        name
+      )
+    }),
+    (name) => Effect.orDie(administer(base, (sql) => sql`DROP DATABASE IF EXISTS ${sql(name)} WITH (FORCE)`))
+  ).pipe(
+    Effect.orDie,
+    Effect.map((name) => address(base, name))
+  )
+
 /** A new migrated database on the server at `base` (`postgres://user:password@host:port`), dropped when the scope closes: its address. */
 export const makeTestDatabase = (base: string) =>
   Effect.acquireRelease(

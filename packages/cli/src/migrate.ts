@@ -1,0 +1,42 @@
+import { Console, Duration, Effect, Schedule } from "effect"
+import { Command, Flag } from "effect/cli"
+import { SqlError } from "effect/sql"
+import { storeFailure } from "./admin/storeFailure.ts"
+
+/**
+ * Brings the database up to date and ends: what an installation runs before it replaces programs, so that none of them holds up its own start, and is not killed by a
+ * probe, while a large table is changed. Programs that find the database as they need it change nothing. `migrate` does it, and gives the number and name of each migration that was still to be made.
+ */
+export const makeMigrateCommand = <E>(migrate: Effect.Effect<ReadonlyArray<readonly [id: number, name: string]>, E>) =>
+  Command.make(
+    "migrate",
+    {
+      wait: Flag.Int("wait").pipe(
+        Flag.withDescription("Seconds to wait for a Postgres that does not answer yet"),
+        Flag.filter(
+          (seconds) => seconds >= 0,
+          () => "a number of seconds, 0 or more"
+        ),
+        Flag.withDefault(0)
+      )
+    },
+    Effect.fn(function* ({ wait }) {
+      const applied = yield* migrate.pipe(
+        Effect.retry({
+          while: (error) => SqlError.isSqlError(error) && error.isRetryable,
+          schedule: Schedule.spaced("1 second").pipe(Schedule.upTo({ duration: Duration.seconds(wait) }))
+        }),
+        Effect.catchCause((cause) => Effect.fail(storeFailure(cause)))
+      )
+      yield* Console.log(
+        applied.length === 0
+          ? "The database is up to date."
+          : `Brought the database up to date: ${applied.map(([id, name]) => `${String(id).padStart(4, "0")}_${name}`).join(", ")}.`
+      )
+    })
+  ).pipe(
+    Command.withShortDescription("Brings the database up to date."),
+    Command.withDescription(
+      "Brings the database up to date, waiting for another program that does the same, and says what it changed. Takes DATABASE_URL and the other settings of the database."
+    )
+  )

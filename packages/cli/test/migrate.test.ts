@@ -1,0 +1,30 @@
+import { assert, it } from "@effect/vitest"
+import { makeEmptyDatabase } from "@seatrial/store/testing"
+import { Effect, Redacted } from "effect"
+import { inject } from "vitest"
+import { noTrace, seatrial } from "./runCommand.ts"
+
+it.live("seatrial migrate brings an empty database up to date, two at once do it once, and says where nothing is left to do", () =>
+  Effect.gen(function* () {
+    const env = { DATABASE_URL: Redacted.value(yield* makeEmptyDatabase(inject("postgres"))) }
+    const both = yield* Effect.all([seatrial(["migrate"], env), seatrial(["migrate", "--wait", "5"], env)], { concurrency: 2 })
+    assert.deepStrictEqual(
+      both.map(({ code }) => code),
+      [0, 0],
+      both.map(({ err }) => err).join()
+    )
+    const said = both.map(({ out }) => out.trim()).sort()
+    assert.match(said[0] ?? "", /^Brought the database up to date: 0001_organizations, .+\.$/)
+    assert.strictEqual(said[1], "The database is up to date.")
+  }).pipe(Effect.scoped)
+)
+
+it.live("seatrial migrate says in a sentence that Postgres does not answer, and nothing of its password", () =>
+  Effect.gen(function* () {
+    const ran = yield* seatrial(["migrate", "--wait", "1"], { DATABASE_URL: "postgres://a:secret@127.0.0.1:9/none" })
+    assert.strictEqual(ran.code, 1)
+    assert.match(ran.err, /Postgres cannot be used/)
+    assert.notInclude(ran.out + ran.err, "secret")
+    noTrace(ran)
+  })
+)
