@@ -30,7 +30,19 @@ export const podClass: PodClass = {
   tolerations: [],
   weightsClaim: null,
   benchmarkSeconds: 4,
-  bootDeadlineSeconds: 600
+  bootDeadlineSeconds: 600,
+  nodes: 1,
+  runtimeClassName: null,
+  sharedMemoryBytes: 2 ** 30,
+  scratch: { claimName: null, sizeBytes: null },
+  compileCache: null,
+  podSecurity: { runAsRoot: false, writableRoot: false, addCapabilities: [] },
+  drainSeconds: 60,
+  evictable: false,
+  rollout: "surge",
+  queueName: null,
+  autoscaling: false,
+  maxGpus: null
 }
 
 export const report: CheckReport = {

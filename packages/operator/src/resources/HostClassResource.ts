@@ -7,10 +7,29 @@ const atLeastOne = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
 const Toleration = Schema.Struct({
   key: optional(Schema.String.annotate({ description: "Taint key; absent tolerates all." })),
-  operator: optional(Schema.Literals(["Exists", "Equal"]).annotate({ description: "Default Equal." })),
+  operator: optional(Schema.Literals(["Exists", "Equal"]).annotate({ description: "Default Equal.", default: "Equal" })),
   value: optional(Schema.String.annotate({ description: "Taint value, with Equal." })),
   effect: optional(Schema.Literals(["NoSchedule", "PreferNoSchedule", "NoExecute"]).annotate({ description: "Absent tolerates all effects." }))
 })
+
+const claimName = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/u))
+const bytes = atLeastOne
+
+/** A volume that engines write to. */
+const Volume = Schema.Struct({
+  claimName: optional(claimName.annotate({ description: "PersistentVolumeClaim, in which each pod has a folder of its own. Default: the node's own disk." })),
+  sizeBytes: optional(bytes.annotate({ description: "Bytes after which a pod on the node's own disk is evicted. Default: none." }))
+})
+
+const PodSecurity = Schema.Struct({
+  runAsRoot: optional(Schema.Boolean.annotate({ description: "Whether the engine runs as root: for images that know no other user. Default false." })),
+  writableRoot: optional(Schema.Boolean.annotate({ description: "Whether the engine may write to the root of its container. Default false." })),
+  addCapabilities: optional(
+    Schema.Array(Schema.String.check(Schema.isPattern(/^[A-Z][A-Z_]{0,62}$/u))).annotate({
+      description: "Linux capabilities that the engine gets although all are dropped, for example IPC_LOCK for RDMA."
+    })
+  )
+}).annotate({ description: "What an engine needs beyond the restricted Pod Security Standard. Default: nothing." })
 
 /** What a kind of GPU host offers, and how pods get onto it. */
 export const HostClassSpec = Schema.Struct({
@@ -20,12 +39,13 @@ export const HostClassSpec = Schema.Struct({
       image: Schema.String.check(Schema.isBetweenLength(1, 512)).annotate({ description: "Container image of the engine." })
     })
   ).annotate({ description: "Engines that are offered here. The first is the default." }),
-  gpuPool: Schema.String.check(Schema.isBetweenLength(1, 128)).annotate({ description: "Card class, for example NVIDIA-H100-80GB-HBM3." }),
-  gpuCount: atLeastOne.annotate({ description: "GPUs of one engine; a model is split over all of them." }),
+  gpuPool: Schema.String.check(Schema.isBetweenLength(1, 128)).annotate({ description: "Card class, for example NVIDIA-H100-80GB-HBM3. Cannot be changed." }),
+  gpuCount: atLeastOne.annotate({ description: "GPUs of one engine; a model is split over all of them. Cannot be changed." }),
   gpuMemoryBytes: atLeastOne.annotate({ description: "Bytes of memory of one GPU." }),
   gpuResource: optional(
     Schema.String.check(Schema.isPattern(/^[a-z0-9.-]+\/[A-Za-z0-9._-]+$/u)).annotate({
-      description: "Extended resource that pods ask for. Default nvidia.com/gpu."
+      description: "Extended resource that pods ask for. Default nvidia.com/gpu.",
+      default: "nvidia.com/gpu"
     })
   ),
   nodeSelector: optional(
@@ -37,19 +57,69 @@ export const HostClassSpec = Schema.Struct({
       description: "PersistentVolumeClaim that holds downloaded weights, writable by download Jobs and readable by these nodes. Default: the operator's."
     })
   ),
+  nodes: optional(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 64 })).annotate({
+      description: "Nodes that one engine spans. Default 1, and more is refused until an engine can use it: nothing is deployed on such a class."
+    })
+  ),
+  runtimeClassName: optional(claimName.annotate({ description: "RuntimeClass of engine pods, for example nvidia. Default: the nodes' own." })),
+  sharedMemoryBytes: optional(
+    bytes.annotate({ description: "Bytes of /dev/shm, which count as memory of the pod. Default 1 GiB, or 8 GiB where an engine has several GPUs." })
+  ),
+  scratch: optional(Volume.annotate({ description: "Where engines write what does not last: /tmp. Default: the node's own disk, without a limit." })),
+  compileCache: optional(
+    Volume.annotate({
+      description:
+        "Where engines keep compiled kernels: a claim keeps them from one start to the next, apart for each organization and engine version. Default: in /tmp."
+    })
+  ),
+  podSecurity: optional(PodSecurity),
+  drainSeconds: optional(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3600 })).annotate({
+      description: "Seconds that an engine has to end its requests when its pod is deleted by others, for example with its node. Default 60."
+    })
+  ),
+  evictable: optional(
+    Schema.Boolean.annotate({
+      description: "Whether an engine that serves may be evicted, for example by kubectl drain. Default false: a PodDisruptionBudget refuses it."
+    })
+  ),
+  rollout: optional(
+    Schema.Literals(["surge", "replace"]).annotate({
+      description:
+        "How a new revision comes to GPUs where none is spare: surge waits for them while the old one serves, replace stops the old one first, which is a gap. Default surge."
+    })
+  ),
+  queueName: optional(
+    Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u)).annotate({
+      description: "LocalQueue of Kueue that admits engine pods; then it decides who goes next. Default: none, Seatrial's own order."
+    })
+  ),
+  autoscaling: optional(
+    Schema.Boolean.annotate({
+      description:
+        "Whether nodes of the class come when a pod asks for them: then the first run that waits asks for its pod though no GPU is free. Default false."
+    })
+  ),
+  maxGpus: optional(atLeastOne.annotate({ description: "With autoscaling: GPUs of the class after which no more are asked for. Default: no limit." })),
   pricePerGpuHour: Micros.annotate({ description: "Price of one GPU for one hour, in micro-dollars, as digits." }),
   benchmarkSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3600 })).annotate({
-      description: "Longest time that the benchmark takes, in seconds. Default 300."
+      description: "Longest time that the benchmark takes, in seconds. Default 300.",
+      default: 300
     })
   ),
   bootDeadlineSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 86_400 })).annotate({
-      description: "Longest time from the start of the container to a ready engine, in seconds. Default 600."
+      description: "Longest time from the start of the container to a ready engine, in seconds. Default 600.",
+      default: 600
     })
   ),
   simulated: optional(
-    Schema.Boolean.annotate({ description: "Whether the GPUs are simulated: then every figure measured here is one of the reference engine." })
+    Schema.Boolean.annotate({
+      description: "Whether the GPUs are simulated: then every figure measured here is one of the reference engine. Default false.",
+      default: false
+    })
   )
 }).annotate({ description: "A kind of GPU host that models can be deployed on." })
 export type HostClassSpec = typeof HostClassSpec.Type
@@ -75,7 +145,29 @@ export interface PodClass {
   readonly weightsClaim: string | null
   readonly benchmarkSeconds: number
   readonly bootDeadlineSeconds: number
+  readonly nodes: number
+  readonly runtimeClassName: string | null
+  readonly sharedMemoryBytes: number
+  readonly scratch: VolumeOf
+  /** Null: in the scratch volume. */
+  readonly compileCache: VolumeOf | null
+  readonly podSecurity: { readonly runAsRoot: boolean; readonly writableRoot: boolean; readonly addCapabilities: ReadonlyArray<string> }
+  readonly drainSeconds: number
+  readonly evictable: boolean
+  readonly rollout: "surge" | "replace"
+  /** Of Kueue; null where our own order holds. */
+  readonly queueName: string | null
+  readonly autoscaling: boolean
+  readonly maxGpus: number | null
 }
+
+/** Null: the node's own disk, and no limit on it. */
+export interface VolumeOf {
+  readonly claimName: string | null
+  readonly sizeBytes: number | null
+}
+
+const volumeOf = (volume: typeof Volume.Type | undefined): VolumeOf => ({ claimName: volume?.claimName ?? null, sizeBytes: volume?.sizeBytes ?? null })
 
 const decodeName = Schema.decodeUnknownOption(HostClassName)
 
@@ -96,5 +188,21 @@ export const toPodClass = (object: HostClassResource): Option.Option<PodClass> =
     tolerations: object.spec.tolerations ?? [],
     weightsClaim: object.spec.weightsClaim ?? null,
     benchmarkSeconds: object.spec.benchmarkSeconds ?? 300,
-    bootDeadlineSeconds: object.spec.bootDeadlineSeconds ?? 600
+    bootDeadlineSeconds: object.spec.bootDeadlineSeconds ?? 600,
+    nodes: object.spec.nodes ?? 1,
+    runtimeClassName: object.spec.runtimeClassName ?? null,
+    sharedMemoryBytes: object.spec.sharedMemoryBytes ?? (object.spec.gpuCount > 1 ? 8 : 1) * 2 ** 30,
+    scratch: volumeOf(object.spec.scratch),
+    compileCache: object.spec.compileCache === undefined ? null : volumeOf(object.spec.compileCache),
+    podSecurity: {
+      runAsRoot: object.spec.podSecurity?.runAsRoot ?? false,
+      writableRoot: object.spec.podSecurity?.writableRoot ?? false,
+      addCapabilities: object.spec.podSecurity?.addCapabilities ?? []
+    },
+    drainSeconds: object.spec.drainSeconds ?? 60,
+    evictable: object.spec.evictable ?? false,
+    rollout: object.spec.rollout ?? "surge",
+    queueName: object.spec.queueName ?? null,
+    autoscaling: object.spec.autoscaling ?? false,
+    maxGpus: object.spec.maxGpus ?? null
   }))
