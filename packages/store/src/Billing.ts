@@ -4,6 +4,7 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "./audit.ts"
 import { IsoFromDate } from "./columns.ts"
+import { gpuDaysOf } from "./gpuDays.ts"
 import { wakeWaiting } from "./wakeWaiting.ts"
 
 const EntryRow = Schema.Struct({
@@ -15,7 +16,14 @@ const EntryRow = Schema.Struct({
 })
 export type BillingEntry = typeof EntryRow.Type
 
-const BalanceRow = Schema.Struct({ purchased: Schema.BigIntFromString, credited: Schema.BigIntFromString, spent: Schema.BigIntFromString })
+const BalanceRow = Schema.Struct({
+  purchased: Schema.BigIntFromString,
+  credited: Schema.BigIntFromString,
+  /** The cost of requests. */
+  spent: Schema.BigIntFromString,
+  /** The price of GPU time. */
+  gpuTime: Schema.BigIntFromString
+})
 
 const LimitsRow = Schema.Struct({
   /** GPUs at once over all of the organisation's runs; null: no limit. */
@@ -32,7 +40,7 @@ export class Billing extends Context.Service<
     readonly grantCredit: (input: { readonly orgId: OrgId; readonly micros: bigint; readonly note: string | null }) => Effect.Effect<void>
     /** Purchases or credits, newest first, `limit` at most. */
     readonly entries: (orgId: OrgId, kind: BillingEntry["kind"], limit: number) => Effect.Effect<ReadonlyArray<BillingEntry>>
-    /** Sums over all time; `spent` is the cost of the organisation's requests. Reads each of its receipts. */
+    /** Sums over all time. Reads each of the organisation's receipts. */
     readonly balance: (orgId: OrgId) => Effect.Effect<typeof BalanceRow.Type>
     readonly limits: (orgId: OrgId) => Effect.Effect<BillingLimits>
     /** The operator looks anew at the runs that wait for it. */
@@ -62,7 +70,8 @@ export class Billing extends Context.Service<
         execute: (orgId) => sql`
           SELECT (SELECT coalesce(sum(amount_micros), 0)::text FROM purchases WHERE org_id = ${orgId}) AS purchased,
             (SELECT coalesce(sum(amount_micros), 0)::text FROM credits WHERE org_id = ${orgId}) AS credited,
-            (SELECT coalesce(sum(cost_micros), 0)::text FROM receipts WHERE org_id = ${orgId}) AS spent`
+            (SELECT coalesce(sum(cost_micros), 0)::text FROM receipts WHERE org_id = ${orgId}) AS spent,
+            (SELECT coalesce(sum(micros), 0)::text FROM (${gpuDaysOf(sql, orgId)}) days) AS "gpuTime"`
       })
       const columns = sql.literal(`gpu_limit AS "gpuLimit", billing_suspended_at IS NOT NULL AS suspended`)
       const limits = SqlSchema.findOne({

@@ -155,7 +155,7 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
       yield* expectEvents(billing.setSuspended(orgId, true), event("billing", orgId, "updated", { status: "active" }, { status: "suspended" }))
       yield* expectEvents(billing.setSuspended(orgId, false), event("billing", orgId, "resumed", { status: "suspended" }, { status: "active" }))
       yield* expectEvents(billing.setSuspended(orgId, false))
-      assert.deepStrictEqual(yield* billing.balance(orgId), { purchased: 5_000_000n, credited: 7n, spent: 0n })
+      assert.deepStrictEqual(yield* billing.balance(orgId), { purchased: 5_000_000n, credited: 7n, spent: 0n, gpuTime: 0n })
       assert.deepStrictEqual(
         (yield* billing.entries(orgId, "purchase", 10)).map(({ amountMicros, kind, note }) => [kind, amountMicros, note]),
         [["purchase", 5_000_000n, "INV-1"]]

@@ -11,6 +11,7 @@ import { modelsCommand } from "./models.ts"
 import { orgsCommand } from "./orgs.ts"
 import { purchasesCommand } from "./purchases.ts"
 import { reservationsCommand } from "./reservations.ts"
+import { usageCommand } from "./usage.ts"
 import { usersCommand } from "./users.ts"
 
 /** All of administration. Hub connections come apart: only they need the encryption key. */
@@ -28,6 +29,7 @@ export const makeAdminCommand = <E, R>(layerHubConnections: Layer.Layer<HubConne
       limitsCommand,
       billingCommand,
       reservationsCommand,
+      usageCommand,
       modelsCommand,
       hubConnectionsCommand.pipe(Command.provide(layerHubConnections))
     ])

@@ -33,15 +33,16 @@ export const creditsCommand = Command.make("credits").pipe(
       Effect.fn(function* ({ json, org }) {
         const billing = yield* Billing
         const { id } = yield* organization(org)
-        const { credited, purchased, spent } = yield* billing.balance(id)
+        const { credited, gpuTime, purchased, spent } = yield* billing.balance(id)
         yield* printRecord(json, {
           org,
           purchased_micros: purchased.toString(),
           credited_micros: credited.toString(),
           spent_micros: spent.toString(),
-          balance_micros: (purchased + credited - spent).toString()
+          gpu_time_micros: gpuTime.toString(),
+          balance_micros: (purchased + credited - spent - gpuTime).toString()
         })
       })
-    ).pipe(Command.withDescription("Adds up purchases and credits, less what the organization's requests cost."))
+    ).pipe(Command.withDescription("Adds up purchases and credits, less what the organization's requests and its GPU time cost."))
   ])
 )

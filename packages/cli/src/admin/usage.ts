@@ -1,0 +1,49 @@
+import { GpuHolds } from "@seatrial/store"
+import { Clock, Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { printRows } from "../print.ts"
+import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
+
+const Day = Schema.String.check(
+  Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u),
+  Schema.makeFilter((text) => (Number.isNaN(Date.parse(text)) || new Date(text).toISOString().slice(0, 10) !== text ? "is no day of the calendar" : undefined))
+)
+const from = Flag.String("from").pipe(
+  Flag.withDescription("First day, YYYY-MM-DD in UTC; default: the first of this month"),
+  Flag.withSchema(Day),
+  Flag.optional
+)
+const to = Flag.String("to").pipe(Flag.withDescription("Last day, YYYY-MM-DD in UTC; default: today"), Flag.withSchema(Day), Flag.optional)
+
+/** GPU-seconds to the millisecond, exact. */
+const seconds = (gpuMillis: bigint) => `${gpuMillis / 1_000n}.${(gpuMillis % 1_000n).toString().padStart(3, "0")}`
+
+export const usageCommand = Command.make("usage").pipe(
+  Command.withDescription("What an organization has used."),
+  Command.withSubcommands([
+    Command.make(
+      "gpu",
+      { org, from, to, json },
+      Effect.fn(function* ({ from, json, org, to }) {
+        const holds = yield* GpuHolds
+        const { id } = yield* organization(org)
+        const today = new Date(yield* Clock.currentTimeMillis).toISOString().slice(0, 10)
+        const rows = yield* holds.usage(
+          id,
+          Option.getOrElse(from, () => `${today.slice(0, 8)}01`),
+          Option.getOrElse(to, () => today)
+        )
+        yield* printRows(
+          json,
+          rows.map(({ day, deploymentId, gpuMillis, hostClass, micros }) => ({
+            day,
+            deployment: deploymentId,
+            host_class: hostClass,
+            gpu_seconds: seconds(gpuMillis),
+            cost_micros: micros.toString()
+          }))
+        )
+      })
+    ).pipe(Command.withDescription("GPU time of each deployment and day (UTC), and its price. What is still held counts until an operator looked last."))
+  ])
+)

@@ -1,0 +1,46 @@
+import { divideHalfUp } from "./money.ts"
+
+/** GPUs that one pod held. Times are Unix milliseconds; a release before the placement counts as none. */
+export interface GpuHold {
+  readonly gpus: number
+  /** Micro-dollars per GPU and hour, as they were when the pod was placed. */
+  readonly pricePerGpuHour: bigint
+  readonly placedAt: number
+  readonly releasedAt: number
+}
+
+/** What a deployment held on one day. */
+export interface GpuDay {
+  /** The day in UTC, `YYYY-MM-DD`. */
+  readonly day: string
+  /** Milliseconds times GPUs. */
+  readonly gpuMillis: number
+  readonly micros: bigint
+}
+
+const dayMillis = 86_400_000
+const hourMillis = 3_600_000n
+
+/** A hold cut at the midnights of UTC: milliseconds for the first millisecond of each day that it touches. */
+export const millisByDay = ({ placedAt, releasedAt }: Pick<GpuHold, "placedAt" | "releasedAt">): ReadonlyMap<number, number> => {
+  const parts = new Map<number, number>()
+  for (let day = placedAt - (placedAt % dayMillis); day < releasedAt && placedAt < releasedAt; day += dayMillis) {
+    parts.set(day, Math.min(releasedAt, day + dayMillis) - Math.max(placedAt, day))
+  }
+  return parts
+}
+
+/** What the holds of one deployment come to, oldest day first: exact micro-dollars, rounded half up once for each day. */
+export const gpuDays = (holds: ReadonlyArray<GpuHold>): ReadonlyArray<GpuDay> => {
+  const days = new Map<number, { gpuMillis: number; scaled: bigint }>()
+  for (const hold of holds) {
+    for (const [day, millis] of millisByDay(hold)) {
+      const sum = days.get(day) ?? { gpuMillis: 0, scaled: 0n }
+      const gpuMillis = millis * hold.gpus
+      days.set(day, { gpuMillis: sum.gpuMillis + gpuMillis, scaled: sum.scaled + BigInt(gpuMillis) * hold.pricePerGpuHour })
+    }
+  }
+  return [...days]
+    .sort(([a], [b]) => a - b)
+    .map(([day, { gpuMillis, scaled }]) => ({ day: new Date(day).toISOString().slice(0, 10), gpuMillis, micros: divideHalfUp(scaled, hourMillis) }))
+}

@@ -1,0 +1,123 @@
+import { PgClient } from "@effect/sql-pg"
+import { DeploymentId, type OrgId } from "@seatrial/domain"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { gpuDaysOf } from "./gpuDays.ts"
+
+/** GPUs that a pod got. `placedAt`: Unix milliseconds; the price in micro-dollars. */
+export interface Placement {
+  readonly podUid: string
+  readonly pod: string
+  readonly deploymentId: DeploymentId
+  readonly hostClass: string
+  readonly gpus: number
+  readonly pricePerGpuHour: bigint
+  readonly placedAt: number
+}
+
+const OpenRow = Schema.Struct({
+  podUid: Schema.String,
+  pod: Schema.String,
+  organization: Schema.String,
+  hostClass: Schema.String,
+  gpus: Schema.Int,
+  /** Whether its node fell silent. */
+  silent: Schema.Boolean
+})
+/** GPUs that are held as far as is known. */
+export type OpenHold = typeof OpenRow.Type
+
+const UsageRow = Schema.Struct({
+  deploymentId: DeploymentId,
+  hostClass: Schema.String,
+  /** In UTC, `YYYY-MM-DD`. */
+  day: Schema.String,
+  /** Milliseconds times GPUs. */
+  gpuMillis: Schema.BigIntFromString,
+  micros: Schema.BigIntFromString
+})
+export type GpuUsage = typeof UsageRow.Type
+
+/**
+ * How long GPUs were held: one row a pod, written by the operator as it sees the pod placed and gone. Each write can be repeated and changes nothing then; what was
+ * released stays released.
+ */
+export class GpuHolds extends Context.Service<
+  GpuHolds,
+  {
+    /** All that was not released. */
+    readonly open: Effect.Effect<ReadonlyArray<OpenHold>>
+    /** The pod has its GPUs, at a price that does not change any more. False where no such deployment is known. */
+    readonly place: (placement: Placement) => Effect.Effect<boolean>
+    /** Its node does not answer since then (Unix milliseconds); null: it does again. */
+    readonly silent: (podUid: string, since: number | null) => Effect.Effect<void>
+    /** The pod's GPUs are free since then, by its own times. Null: it is gone and they do not say; since its node fell silent then, else since the last look. */
+    readonly release: (podUid: string, at: number | null) => Effect.Effect<void>
+    /** Whoever writes the placements and releases has seen, just now, all that is held. */
+    readonly looked: Effect.Effect<void>
+    /** What was held on these days (UTC, both included), by day and deployment. */
+    readonly usage: (orgId: OrgId, from: string, to: string) => Effect.Effect<ReadonlyArray<GpuUsage>>
+  }
+>()("seatrial/GpuHolds") {
+  static readonly layerSql = Layer.effect(
+    GpuHolds,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+
+      const open = SqlSchema.findAll({
+        Request: Schema.Void,
+        Result: OpenRow,
+        execute: () => sql`
+          SELECT h.pod_uid AS "podUid", h.pod, o.slug AS organization, h.host_class AS "hostClass", h.gpus, h.silent_since IS NOT NULL AS silent
+          FROM gpu_holds h JOIN organizations o ON o.id = h.org_id WHERE h.released_at IS NULL`
+      })
+      const usage = SqlSchema.findAll({
+        Request: Schema.Struct({ orgId: Schema.String, from: Schema.String, to: Schema.String }),
+        Result: UsageRow,
+        execute: ({ from, orgId, to }) => sql`
+          SELECT deployment_id AS "deploymentId", host_class AS "hostClass", to_char(day, 'YYYY-MM-DD') AS day, gpu_millis::text AS "gpuMillis", micros::text AS micros
+          FROM (${gpuDaysOf(sql, orgId)}) days WHERE day BETWEEN ${from}::date AND ${to}::date ORDER BY days.day, deployment_id`
+      })
+      const time = (millis: number | null) => (millis === null ? null : new Date(millis))
+
+      return GpuHolds.of({
+        open: open().pipe(Effect.orDie, Effect.withSpan("GpuHolds.open")),
+        place: Effect.fn("GpuHolds.place")(function* ({ deploymentId, gpus, hostClass, placedAt, pod, podUid, pricePerGpuHour }) {
+          const rows = yield* Effect.orDie(sql`
+            WITH run AS (SELECT org_id, id FROM deployments WHERE id = ${deploymentId}),
+            put AS (
+              INSERT INTO gpu_holds (org_id, deployment_id, pod_uid, pod, host_class, gpus, price_micros_per_gpu_hour, placed_at)
+              SELECT org_id, id, ${podUid}, ${pod}, ${hostClass}, ${gpus}, ${pricePerGpuHour}, ${new Date(placedAt)} FROM run
+              ON CONFLICT (pod_uid) DO NOTHING
+            )
+            SELECT 1 FROM run`)
+          return rows.length > 0
+        }),
+        silent: Effect.fn("GpuHolds.silent")((podUid, since) =>
+          Effect.asVoid(
+            Effect.orDie(sql`
+              UPDATE gpu_holds SET silent_since = ${time(since)}::timestamptz
+              WHERE pod_uid = ${podUid} AND released_at IS NULL AND silent_since IS DISTINCT FROM ${time(since)}::timestamptz`)
+          )
+        ),
+        release: Effect.fn("GpuHolds.release")((podUid, at) =>
+          Effect.asVoid(
+            Effect.orDie(sql`
+              UPDATE gpu_holds SET released_at = greatest(placed_at, coalesce(${time(at)}::timestamptz, silent_since, (SELECT seen_at FROM gpu_looks)))
+              WHERE pod_uid = ${podUid} AND released_at IS NULL`)
+          )
+        ),
+        looked: Clock.currentTimeMillis.pipe(
+          Effect.flatMap((now) =>
+            Effect.orDie(sql`
+              INSERT INTO gpu_looks (seen_at) VALUES (${new Date(now)})
+              ON CONFLICT (singleton) DO UPDATE SET seen_at = greatest(gpu_looks.seen_at, excluded.seen_at)`)
+          ),
+          Effect.asVoid,
+          Effect.withSpan("GpuHolds.looked")
+        ),
+        usage: Effect.fn("GpuHolds.usage")((orgId, from, to) => Effect.orDie(usage({ orgId, from, to })))
+      })
+    })
+  )
+}

@@ -1,0 +1,130 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { gpuDays } from "@seatrial/domain"
+import { Effect, Layer, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { Billing, Deployments, GpuHolds, type Placement } from "../src/index.ts"
+import { makeCaller, newModel } from "../src/testing.ts"
+import { layerStore } from "./stage.ts"
+
+const at = (iso: string) => Date.parse(iso)
+const start = at("2026-03-01T22:00:00Z")
+
+const placement = (deploymentId: Placement["deploymentId"], podUid: string, over: Partial<Placement> = {}): Placement => ({
+  podUid,
+  pod: `pod-of-${podUid}`,
+  deploymentId,
+  hostClass: "h100",
+  gpus: 2,
+  pricePerGpuHour: 2_500_001n,
+  placedAt: start,
+  ...over
+})
+
+const makeRun = Effect.fnUntraced(function* (slug: string) {
+  const { caller } = yield* makeCaller(slug)
+  const { id } = yield* (yield* Deployments).create(newModel(caller, "k"))
+  return { orgId: caller.orgId, id }
+})
+
+const services = Layer.mergeAll(GpuHolds.layerSql, Billing.layerSql).pipe(Layer.provideMerge(layerStore))
+
+layer(services, { excludeTestServices: true })("GPU holds", (it) => {
+  it.effect("are recorded once, whoever writes them again, at the price of the placement", () =>
+    Effect.gen(function* () {
+      const holds = yield* GpuHolds
+      const { id, orgId } = yield* makeRun("held-once")
+      assert.isTrue(yield* holds.place(placement(id, "once")))
+      assert.isTrue(yield* holds.place(placement(id, "once", { pricePerGpuHour: 9n, placedAt: start + 5, gpus: 8 })))
+      yield* holds.release("once", start + 3_600_000)
+      yield* holds.release("once", start + 7_200_000)
+      yield* holds.silent("once", start)
+      assert.isTrue(yield* holds.place(placement(id, "once")))
+      assert.deepStrictEqual(
+        (yield* holds.usage(orgId, "2026-03-01", "2026-03-01")).map(({ gpuMillis, micros }) => [gpuMillis, micros]),
+        [[7_200_000n, 5_000_002n]]
+      )
+      assert.isFalse((yield* holds.open).some(({ podUid }) => podUid === "once"))
+    })
+  )
+
+  it.effect("of a deployment that nobody knows are not recorded, and of another organisation not shown", () =>
+    Effect.gen(function* () {
+      const holds = yield* GpuHolds
+      const { id } = yield* makeRun("held-a")
+      const { orgId: other } = yield* makeRun("held-b")
+      yield* holds.place(placement(id, "a"))
+      yield* holds.release("a", start + 1_000)
+      assert.deepStrictEqual(yield* holds.usage(other, "2026-01-01", "2027-01-01"), [])
+    })
+  )
+
+  it.effect("of a pod that vanished end when its node fell silent, else at the last look", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(start + 60_000)
+      const holds = yield* GpuHolds
+      const sql = yield* PgClient.PgClient
+      const { id } = yield* makeRun("held-lost")
+      for (const uid of ["gone", "lost", "well", "early"]) yield* holds.place(placement(id, uid))
+      yield* holds.silent("lost", start + 20_000)
+      yield* holds.silent("well", start + 20_000)
+      yield* holds.silent("well", null)
+      yield* holds.looked
+      yield* TestClock.adjust("1 hour")
+      for (const uid of ["gone", "lost", "well"]) yield* holds.release(uid, null)
+      // Whatever a pod says, none is given back before it was taken.
+      yield* holds.release("early", start - 5_000)
+      const rows =
+        yield* sql`SELECT pod_uid AS uid, extract(epoch FROM released_at - placed_at)::int AS seconds FROM gpu_holds WHERE deployment_id = ${id} ORDER BY 1`
+      assert.deepStrictEqual<unknown>(rows, [
+        { uid: "early", seconds: 0 },
+        { uid: "gone", seconds: 60 },
+        { uid: "lost", seconds: 20 },
+        { uid: "well", seconds: 60 }
+      ])
+    }).pipe(Effect.provide(TestClock.layer()))
+  )
+
+  const span = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 * 86_400_000 }))
+  const Hold = Schema.Struct({
+    gpus: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 16 })),
+    price: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000_000 })),
+    from: span,
+    millis: span
+  })
+  let runs = 0
+  it.effect.prop(
+    "are counted as the domain counts them, and the balance is less by the same",
+    [Schema.Array(Hold).check(Schema.isMaxLength(6))],
+    ([given]) =>
+      Effect.gen(function* () {
+        const holds = yield* GpuHolds
+        const billing = yield* Billing
+        runs += 1
+        const { id, orgId } = yield* makeRun(`held-prop-${runs}`)
+        for (const [index, { from, gpus, millis, price }] of given.entries()) {
+          const podUid = `prop-${runs}-${index}`
+          yield* holds.place(placement(id, podUid, { gpus, pricePerGpuHour: BigInt(price), placedAt: start + from }))
+          yield* holds.release(podUid, start + from + millis)
+        }
+        const expected = gpuDays(
+          given.map(({ from, gpus, millis, price }) => ({
+            gpus,
+            pricePerGpuHour: BigInt(price),
+            placedAt: start + from,
+            releasedAt: start + from + millis
+          }))
+        )
+        const counted = yield* holds.usage(orgId, "2026-01-01", "2027-01-01")
+        assert.deepStrictEqual(
+          counted.map(({ day, gpuMillis, micros }) => ({ day, gpuMillis: Number(gpuMillis), micros })),
+          expected
+        )
+        assert.strictEqual(
+          (yield* billing.balance(orgId)).gpuTime,
+          expected.reduce((sum, { micros }) => sum + micros, 0n)
+        )
+      }),
+    { arbitrary: { runs: 25 } }
+  )
+})
