@@ -5,6 +5,7 @@ import { Clock, Deferred, Duration, Effect } from "effect"
 import { lastWords } from "./ContainerLog.ts"
 import { type ContainerExit, type ContainerProcess, start, stop } from "./ContainerProcess.ts"
 import { execute, type ProbeTarget } from "./checkProbe.ts"
+import { clusterEnvironment } from "./clusterAccess.ts"
 import { seconds } from "./kubeTime.ts"
 import { expand, localWord } from "./localWords.ts"
 import { mountsOf, type PodFolder } from "./PodFolder.ts"
@@ -30,6 +31,8 @@ export interface ContainerHost {
   readonly folder: PodFolder
   readonly podIP: string
   readonly hostIP: string
+  /** Where pods reach the API server, `https://127.0.0.1:6443`; absent where they are not to find it. */
+  readonly apiServer: string | undefined
   readonly volumes: ReadonlyMap<string, string>
   readonly record: (name: string) => ContainerRecord
   readonly update: (name: string, change: Partial<ContainerRecord>) => Effect.Effect<void>
@@ -65,6 +68,7 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
     HOME: host.folder.home,
     TMPDIR: host.folder.temporary,
     LANG: "C.UTF-8",
+    ...clusterEnvironment(host, mounts),
     ...Object.fromEntries([...asked].map(([name, value]) => [name, local(value)])),
     PATH: [...image.path, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
     // Its standard input closes when this agent dies, and that is its sign to end.
@@ -104,9 +108,11 @@ const terminated = Effect.fnUntraced(function* (host: ContainerHost, container: 
 
 const end = Effect.fnUntraced(function* (target: ProbeTarget, process: ContainerProcess, graceSeconds: number) {
   const began = yield* Clock.currentTimeMillis
-  const preStop = target.container.lifecycle?.preStop?.exec?.command
+  const preStop = target.container.lifecycle?.preStop
+  const before = preStop?.exec?.command === undefined ? Effect.sleep(`${preStop?.sleep?.seconds ?? 0} seconds`) : execute(target, preStop.exec.command)
   if (preStop !== undefined) {
-    yield* execute(target, preStop).pipe(Effect.timeoutOption(`${graceSeconds} seconds`), Effect.ignore)
+    // A container that ends by itself meanwhile is not waited for.
+    yield* before.pipe(Effect.raceFirst(Deferred.await(process.exited)), Effect.timeoutOption(`${graceSeconds} seconds`), Effect.ignore)
   }
   const left = Math.max(0, began + graceSeconds * 1_000 - (yield* Clock.currentTimeMillis))
   return yield* stop(process, left)

@@ -19,6 +19,8 @@ export interface NodeAgentOptions {
   readonly images: Readonly<Record<string, LocalImage>>
   /** The first two numbers of the pods' loopback addresses, for instance `127.77`; two clusters on one machine need different ones. */
   readonly network: string
+  /** Where pods reach the API server, for instance `https://127.0.0.1:6443`: those that mount a ServiceAccount's token find it by `KUBECONFIG`. Absent: by nothing. */
+  readonly apiServer?: string
   /** For the kubelet's log endpoint, which a real API server asks over TLS; the local cluster does not. */
   readonly tls?: LogServerTls
 }
@@ -46,7 +48,7 @@ const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
   const addresses = new PodAddresses(options.network)
   const workers = new Map<string, Worker>()
   const fibers = yield* FiberMap.make<string>()
-  const shared = { kube, state, hostIP, images: options.images, addresses }
+  const shared = { kube, state, hostIP, images: options.images, addresses, apiServer: options.apiServer }
 
   const tell = Effect.fnUntraced(function* (pod: BoundPod) {
     const uid = uidOf(pod)

@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from "node:fs/promises"
+import { mkdir, rename, rm, writeFile } from "node:fs/promises"
 import { dirname, join, normalize } from "node:path"
 import type { KubeClient } from "@seatrial/kube"
 import { Effect } from "effect"
@@ -6,6 +6,7 @@ import type { LocalMount } from "./localWords.ts"
 import { type BoundPod, type Container, namespaceOf, uidOf, type Volume } from "./PodObject.ts"
 import { PodProblem } from "./PodProblem.ts"
 import { readSource } from "./PodSources.ts"
+import { type PodIps, readProjected } from "./readProjected.ts"
 
 /** Where a pod lives on this machine. */
 export interface PodFolder {
@@ -42,7 +43,21 @@ const disk = <A>(what: string, work: () => Promise<A>): Effect.Effect<A, PodProb
 /** A path given by the pod, kept inside `folder`. */
 const inside = (folder: string, path: string) => join(folder, normalize(`/${path}`))
 
-const materialize = Effect.fnUntraced(function* (kube: KubeClient["Service"], state: string, pod: BoundPod, folder: PodFolder, volume: Volume) {
+/** Written beside and moved there, so that who reads it meanwhile finds the old content or the new. */
+const writeWhole = async (target: string, content: string | Buffer) => {
+  await mkdir(dirname(target), { recursive: true, mode: 0o700 })
+  await writeFile(`${target}.new`, content, { mode: 0o600 })
+  await rename(`${target}.new`, target)
+}
+
+const materialize = Effect.fnUntraced(function* (
+  kube: KubeClient["Service"],
+  state: string,
+  pod: BoundPod,
+  folder: PodFolder,
+  volume: Volume,
+  addresses: PodIps
+) {
   if (volume.hostPath !== undefined) return volume.hostPath.path
   if (volume.persistentVolumeClaim !== undefined) {
     const path = inside(join(state, "volumes"), `${namespaceOf(pod)}-${volume.persistentVolumeClaim.claimName}`)
@@ -51,6 +66,11 @@ const materialize = Effect.fnUntraced(function* (kube: KubeClient["Service"], st
   }
   const path = inside(join(folder.path, "volumes"), volume.name)
   yield* disk(`volume ${volume.name}`, () => mkdir(path, { recursive: true, mode: 0o700 }))
+  for (const source of volume.projected?.sources ?? []) {
+    for (const [file, content] of yield* readProjected(kube, pod, source, addresses)) {
+      yield* disk(`volume ${volume.name}`, () => writeWhole(inside(path, file), content))
+    }
+  }
   const source = volume.secret ?? volume.configMap
   if (source === undefined) return path
   const name = "secretName" in source ? source.secretName : source.name
@@ -63,19 +83,17 @@ const materialize = Effect.fnUntraced(function* (kube: KubeClient["Service"], st
       return yield* new PodProblem({ reason: "CreateContainerConfigError", message: `references non-existent ${kind} key: ${key}` })
     }
     const target = inside(path, file)
-    yield* disk(`volume ${volume.name}`, async () => {
-      await mkdir(dirname(target), { recursive: true, mode: 0o700 })
-      await writeFile(target, value, { mode: 0o600 })
-    })
+    yield* disk(`volume ${volume.name}`, () => writeWhole(target, value))
   }
   return path
 })
 
-/** Makes the pod's folders and volumes and tells where each volume lies. Repeating it changes nothing but the content of secrets and config maps. */
+/** Makes the pod's folders and volumes and tells where each volume lies. Repeating it changes nothing but the content of secrets, config maps and tokens. */
 export const prepare = Effect.fnUntraced(function* (
   kube: KubeClient["Service"],
   state: string,
-  pod: BoundPod
+  pod: BoundPod,
+  addresses: PodIps
 ): Effect.fn.Return<ReadonlyMap<string, string>, PodProblem> {
   const folder = podFolder(state, uidOf(pod))
   yield* disk("pod folder", async () => {
@@ -83,7 +101,7 @@ export const prepare = Effect.fnUntraced(function* (
     await mkdir(folder.temporary, { recursive: true, mode: 0o700 })
   })
   const volumes = new Map<string, string>()
-  for (const volume of pod.spec.volumes ?? []) volumes.set(volume.name, yield* materialize(kube, state, pod, folder, volume))
+  for (const volume of pod.spec.volumes ?? []) volumes.set(volume.name, yield* materialize(kube, state, pod, folder, volume, addresses))
   return volumes
 })
 

@@ -57,20 +57,35 @@ const Container = Schema.Struct({
   startupProbe: optional(Probe),
   readinessProbe: optional(Probe),
   livenessProbe: optional(Probe),
-  lifecycle: optional(Schema.Struct({ preStop: optional(Schema.Struct({ exec: optional(Exec) })) })),
+  lifecycle: optional(
+    Schema.Struct({ preStop: optional(Schema.Struct({ exec: optional(Exec), sleep: optional(Schema.Struct({ seconds: Schema.Number })) })) })
+  ),
   terminationMessagePath: optional(Schema.String),
   terminationMessagePolicy: optional(Schema.String)
 })
 export type Container = typeof Container.Type
 
 const Items = optional(Schema.Array(Schema.Struct({ key: Schema.String, path: Schema.String })))
+const ProjectedSource = Schema.Struct({
+  serviceAccountToken: optional(
+    Schema.Struct({ path: Schema.String, audience: optional(Schema.String), expirationSeconds: optional(Schema.NullOr(Schema.Number)) })
+  ),
+  configMap: optional(Schema.Struct({ name: Schema.String, items: Items, optional: optional(Schema.Boolean) })),
+  secret: optional(Schema.Struct({ name: Schema.String, items: Items, optional: optional(Schema.Boolean) })),
+  downwardAPI: optional(
+    Schema.Struct({ items: optional(Schema.Array(Schema.Struct({ path: Schema.String, fieldRef: optional(Schema.Struct({ fieldPath: Schema.String })) }))) })
+  )
+})
+export type ProjectedSource = typeof ProjectedSource.Type
+
 const Volume = Schema.Struct({
   name: Schema.String,
   persistentVolumeClaim: optional(Schema.Struct({ claimName: Schema.String })),
   hostPath: optional(Schema.Struct({ path: Schema.String })),
   emptyDir: optional(Schema.Unknown),
   secret: optional(Schema.Struct({ secretName: Schema.String, items: Items, optional: optional(Schema.Boolean) })),
-  configMap: optional(Schema.Struct({ name: Schema.String, items: Items, optional: optional(Schema.Boolean) }))
+  configMap: optional(Schema.Struct({ name: Schema.String, items: Items, optional: optional(Schema.Boolean) })),
+  projected: optional(Schema.Struct({ sources: optional(Schema.NullOr(Schema.Array(ProjectedSource))) }))
 })
 export type Volume = typeof Volume.Type
 
@@ -119,6 +134,7 @@ const NodeSelectorTerms = Schema.Struct({
 
 const PodSpec = Schema.Struct({
   nodeName: optional(Schema.String),
+  serviceAccountName: optional(Schema.String),
   schedulerName: optional(Schema.String),
   schedulingGates: optional(Schema.Array(Schema.Struct({ name: Schema.String }))),
   restartPolicy: optional(Schema.String),

@@ -1,6 +1,7 @@
 import type { KubeClient } from "@seatrial/kube"
 import { Deferred, Effect, Fiber, Option, Queue, Schedule, Schema, type Scope } from "effect"
 import { type ContainerHost, type LocalImage, runContainer } from "./ContainerRunner.ts"
+import { tokenLifetimes } from "./clusterAccess.ts"
 import { now } from "./kubeTime.ts"
 import type { PodAddresses } from "./PodAddresses.ts"
 import { podFolder, prepare, removeFolder } from "./PodFolder.ts"
@@ -16,6 +17,8 @@ export interface PodWorkerShared {
   readonly hostIP: string
   readonly images: Readonly<Record<string, LocalImage>>
   readonly addresses: PodAddresses
+  /** See `NodeAgentOptions`. */
+  readonly apiServer?: string | undefined
 }
 
 /** What a worker is told: the pod as it now is, or that it is gone from the server. */
@@ -113,6 +116,7 @@ export const runPod = Effect.fnUntraced(function* (
     folder,
     podIP,
     hostIP: shared.hostIP,
+    apiServer: shared.apiServer,
     volumes,
     record: (container) => records.get(container) ?? fresh,
     update: (container, change) =>
@@ -133,7 +137,7 @@ export const runPod = Effect.fnUntraced(function* (
 
   const volumes = Effect.gen(function* () {
     while (true) {
-      const made = yield* prepare(kube, state, first).pipe(Effect.result)
+      const made = yield* prepare(kube, state, first, { podIP, hostIP: shared.hostIP }).pipe(Effect.result)
       if (made._tag === "Success") return Option.some(made.success)
       const { reason, message } = made.failure
       for (const container of first.spec.containers) records.set(container.name, { ...fresh, phase: { _tag: "Waiting", reason, message } })
@@ -147,6 +151,15 @@ export const runPod = Effect.fnUntraced(function* (
     if (failed !== undefined) return
     const made = yield* volumes
     if (Option.isNone(made)) return
+    // Tokens are renewed in their files long before they end.
+    for (const lifetime of tokenLifetimes(first)) {
+      yield* prepare(kube, state, first, { podIP, hostIP: shared.hostIP }).pipe(
+        Effect.ignore,
+        Effect.delay(`${Math.floor(lifetime * 0.8)} seconds`),
+        Effect.forever,
+        Effect.forkScoped
+      )
+    }
     const around = host(made.value)
     for (const container of first.spec.initContainers ?? []) {
       if (!around.record(container.name).over) yield* runContainer(around, container, policy === "Always" ? "OnFailure" : policy)

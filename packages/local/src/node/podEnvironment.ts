@@ -7,7 +7,8 @@ import { readSource } from "./PodSources.ts"
 
 const subscript = /^metadata\.(labels|annotations)\['([^']*)'\]$/
 
-const field = (pod: BoundPod, path: string, addresses: { readonly podIP: string; readonly hostIP: string }): string | undefined => {
+/** What a `fieldRef` names; nothing where this node does not know the field. */
+export const podField = (pod: BoundPod, path: string, addresses: { readonly podIP: string; readonly hostIP: string }): string | undefined => {
   switch (path) {
     case "metadata.name":
       return pod.metadata.name
@@ -50,7 +51,7 @@ export const podEnvironment = Effect.fnUntraced(function* (
     }
     if (valueFrom.fieldRef !== undefined) {
       const { fieldPath } = valueFrom.fieldRef
-      const found = field(pod, fieldPath, addresses)
+      const found = podField(pod, fieldPath, addresses)
       if (found === undefined) {
         return yield* new PodProblem({ reason: "CreateContainerConfigError", message: `the field ${fieldPath} of variable ${name} is not supported` })
       }
