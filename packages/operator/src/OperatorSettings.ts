@@ -8,6 +8,7 @@ export const operatorSettings = [
   { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job, which has the command seatrial", default: "ghcr.io/seatrial/seatrial:0.1.0" },
   { name: "OPERATOR_FETCH_SECONDS", description: "Longest time of a download in seconds", default: 21_600 },
   { name: "OPERATOR_WEIGHTS_CLAIM", description: "PersistentVolumeClaim for weights, where a HostClass names none", default: "seatrial-weights" },
+  { name: "OPERATOR_HOST", description: "Address that /healthz, /readyz and /metrics listen on", default: "0.0.0.0" },
   { name: "OPERATOR_PORT", description: "Port of /healthz, /readyz and /metrics; 0 for none", default: 9090 },
   { name: "KUBECONFIG", description: "Kubeconfig of the cluster; absent: the pod's own service account, then ~/.kube/config" },
   {

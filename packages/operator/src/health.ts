@@ -8,9 +8,14 @@ const ok = Effect.succeed(HttpServerResponse.text("ok\n"))
 
 const routes = Layer.mergeAll(HttpRouter.add("GET", "/healthz", ok), HttpRouter.add("GET", "/readyz", ok), PrometheusMetrics.layerHttp({ path: "/metrics" }))
 
-/** `/healthz`, `/readyz` and `/metrics` on `OPERATOR_PORT`; nothing where that is 0. An operator that stands by is healthy too. */
+const listening = Config.all({
+  host: Config.NonEmptyString("OPERATOR_HOST").pipe(Config.withDefault("0.0.0.0")),
+  port: Config.Int("OPERATOR_PORT").pipe(Config.withDefault(9090))
+})
+
+/** `/healthz`, `/readyz` and `/metrics` on `OPERATOR_HOST` and `OPERATOR_PORT`; nothing where that is 0. An operator that stands by is healthy too. */
 export const layerHealth = Layer.unwrap(
-  Effect.map(Config.Int("OPERATOR_PORT").pipe(Config.withDefault(9090)), (port) =>
-    port === 0 ? Layer.empty : HttpRouter.serve(routes, { disableLogger: true }).pipe(Layer.provide(NodeHttpServer.layer(createServer, { port })))
+  Effect.map(listening, (options) =>
+    options.port === 0 ? Layer.empty : HttpRouter.serve(routes, { disableLogger: true }).pipe(Layer.provide(NodeHttpServer.layer(createServer, options)))
   )
 )
