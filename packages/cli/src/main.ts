@@ -4,18 +4,15 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Ids } from "@seatrial/domain"
-import { ApiKeys, Billing, Database, GpuHolds, HubConnections, Invitations, Members, ModelAdmin, Organizations, Reservations } from "@seatrial/store"
 import { ConfigProvider, Effect, Layer, Logger, Option } from "effect"
 import { Command } from "effect/cli"
-import { makeAdminCommand } from "./admin/admin.ts"
 import { storeFailure } from "./admin/storeFailure.ts"
 import { layerApi, layerPublicApi } from "./apiAccess.ts"
 import { auditCommand } from "./audit.ts"
 import { deployCommand, previewCommand } from "./deploy.ts"
 import { cancelCommand, deploymentsCommand, statusCommand } from "./deployments.ts"
-import { fetchCommand } from "./fetch.ts"
+import { lazily } from "./lazily.ts"
 import { readLocalState } from "./localState.ts"
-import { makeMigrateCommand } from "./migrate.ts"
 import { catalogCommand, modelsCommand } from "./models.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
 import { receiptsCommand, requestsCommand } from "./requests.ts"
@@ -42,21 +39,29 @@ const layerPublic = layerPublicApi.pipe(Layer.provide(NodeHttpClient.layerNodeHt
 
 const orSentence = Layer.catchCause((cause) => Layer.effectContext(Effect.fail(storeFailure(cause))))
 
-const layerStore = Layer.mergeAll(
-  Organizations.layerSql,
-  Members.layerSql,
-  Invitations.layerSql,
-  ApiKeys.layerSql,
-  Billing.layerSql,
-  GpuHolds.layerSql,
-  ModelAdmin.layerSql,
-  Reservations.layerSql
-).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)
+const admin = async () => {
+  const store = await import("@seatrial/store")
+  const { makeAdminCommand } = await import("./admin/admin.ts")
+  const layerStore = Layer.mergeAll(
+    store.Organizations.layerSql,
+    store.Members.layerSql,
+    store.Invitations.layerSql,
+    store.ApiKeys.layerSql,
+    store.Billing.layerSql,
+    store.GpuHolds.layerSql,
+    store.ModelAdmin.layerSql,
+    store.Reservations.layerSql
+  ).pipe(Layer.provideMerge([store.Database.layerMigrated, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)
+  const layerHubConnections = store.HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), orSentence)
+  return makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore))
+}
 
-const layerHubConnections = HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), orSentence)
-
-/** With a pool of its own for each try, since one that could not connect stays so. */
-const migrateOnce = Effect.suspend(() => Effect.provide(Database.migrate, Layer.fresh(Database.layer)))
+const migrate = async () => {
+  const { Database } = await import("@seatrial/store")
+  const { makeMigrateCommand } = await import("./migrate.ts")
+  // With a pool of its own for each try, since one that could not connect stays so.
+  return makeMigrateCommand(Effect.suspend(() => Effect.provide(Database.migrate, Layer.fresh(Database.layer))))
+}
 
 Command.make("seatrial").pipe(
   Command.withDescription("Seatrial serves open-weights models on Kubernetes GPUs; each model passes a trial before it carries traffic."),
@@ -71,12 +76,14 @@ Command.make("seatrial").pipe(
     modelsCommand.pipe(Command.provide(layerKeyed)),
     catalogCommand.pipe(Command.provide(layerPublic)),
     auditCommand.pipe(Command.provide(layerKeyed)),
-    makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore)),
+    await lazily("admin", "Administration, straight in Postgres.", admin),
     serverCommand,
     operatorCommand,
     gatewayCommand,
-    fetchCommand,
-    makeMigrateCommand(migrateOnce)
+    await lazily("fetch", "Downloads and verifies a model's files; what download Jobs run.", () =>
+      import("./fetch.ts").then(({ fetchCommand }) => fetchCommand)
+    ),
+    await lazily("migrate", "Brings the database up to date.", migrate)
   ]),
   Command.run({ version: "0.1.0" }),
   Effect.catchTag("ShowHelp", (help) => Effect.fail(help.errors.length === 0 ? help : new WrongUse())),

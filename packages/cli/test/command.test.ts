@@ -51,6 +51,17 @@ describe("wrong use", () => {
 })
 
 describe("--help", () => {
+  it.live("names every command, and completions know those of them that are loaded late", () =>
+    Effect.gen(function* () {
+      const [help, completions, admin] = yield* Effect.all([seatrial(["--help"]), seatrial(["--completions", "bash"]), seatrial(["admin", "--help"])], {
+        concurrency: 2
+      })
+      for (const name of ["deploy", "admin", "server", "fetch", "migrate"]) assert.match(help.out, new RegExp(`^  ${name} {2,}\\S`, "m"))
+      for (const word of ["hub-connections", "rotate-key", "--manifest", "--wait"]) assert.include(completions.out, word)
+      assert.include(admin.out, "hub-connections")
+    })
+  )
+
   const programs = [
     ["server", serverSettings],
     ["operator", operatorSettings],
