@@ -56,7 +56,7 @@ const fetchJson = ({ host, name, port }: Program, path: string, key: string) =>
     catch: (cause) => new BenchError({ message: `${name} does not answer ${path}: ${cause}` })
   })
 
-const startPeer = (lab: Lab) =>
+export const startPeer = (lab: Lab) =>
   startProgram({
     name: "Fastify",
     file: join(import.meta.dirname, "peer/main.ts"),

@@ -2,7 +2,6 @@ import { Caller, type RequestsQuery } from "@seatrial/api"
 import { KeyId, ModelId, RequestId } from "@seatrial/domain"
 import { Requests } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
-import { HttpServerResponse } from "effect/http"
 import { emptyJsonPage, jsonPageAnswers, jsonText } from "./lists.ts"
 import { invalidParameter, notFound } from "./publicErrors.ts"
 
@@ -43,9 +42,9 @@ export const requestOperations = Effect.gen(function* () {
     receipt: Effect.fnUntraced(function* ({ params }: { readonly params: { readonly request_id: string } }) {
       const { orgId } = yield* Caller
       if (!isRequestId(params.request_id)) return yield* notFound
-      const found = yield* requests.findReceipt(orgId, params.request_id)
+      const found = yield* requests.findReceiptJson(orgId, params.request_id)
       if (Option.isNone(found)) return yield* notFound
-      return HttpServerResponse.jsonUnsafe(found.value)
+      return jsonText(found.value)
     })
   }
 })

@@ -1,11 +1,9 @@
-import { PgClient } from "@effect/sql-pg"
-import { idMillis, type OrgId, Receipt, RequestId, RequestRecord } from "@seatrial/domain"
-import { Context, Effect, Layer, Option, Schema, Struct } from "effect"
-import { SqlSchema } from "effect/sql"
-import { IsoFromDate } from "./columns.ts"
+import { type OrgId, Receipt, RequestId, RequestRecord } from "@seatrial/domain"
+import { Context, Effect, Layer, Option, Schema } from "effect"
 import { ReadPool } from "./Database.ts"
+import { groupedLookUps } from "./groupedLookUps.ts"
 import type { Page, PageRequest, Position } from "./Page.ts"
-import { findStatement, listStatement } from "./requests/statements.ts"
+import { findReceiptStatement, findStatement, listStatement } from "./requests/statements.ts"
 
 export interface RequestQuery extends PageRequest {
   readonly modelId?: string
@@ -25,6 +23,7 @@ export interface JsonPage {
 }
 
 const decodeRecord = Schema.decodeUnknownSync(Schema.fromJsonString(RequestRecord))
+const decodeReceipt = Schema.decodeUnknownSync(Schema.fromJsonString(Receipt))
 const decodeRecords = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Array(RequestRecord)))
 
 const isRequestId = Schema.is(RequestId)
@@ -42,48 +41,27 @@ export class Requests extends Context.Service<
     /** The same as JSON text. */
     readonly findJson: (orgId: OrgId, id: string) => Effect.Effect<Option.Option<string>>
     readonly findReceipt: (orgId: OrgId, requestId: string) => Effect.Effect<Option.Option<Receipt>>
+    /** The same as JSON text. */
+    readonly findReceiptJson: (orgId: OrgId, requestId: string) => Effect.Effect<Option.Option<string>>
   }
 >()("seatrial/Requests") {
   static readonly layerSql = Layer.effect(
     Requests,
     Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
       const reads = yield* ReadPool
 
-      // Beside the object stands what a receipt may lack: absent there is not null.
-      const findReceipt = SqlSchema.findOneOption({
-        Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
-        Result: Schema.Struct({ receipt: Receipt.mapFields(Struct.omit(["created_at"])), created_at: IsoFromDate }),
-        execute: ({ id, orgId }) => {
-          const at = new Date(idMillis(id))
-          return sql`
-            SELECT t.created_at, jsonb_build_object(
-              'request_id', t.request_id, 'model', t.model, 'hf_revision', t.hf_revision, 'engine_version', t.engine_version, 'verification', r.verification,
-              'endpoint', t.endpoint,
-              'usage', jsonb_build_object('input_tokens', t.input_tokens, 'output_tokens', t.output_tokens,
-                'cache_read_tokens', t.cache_read_tokens, 'cache_write_tokens', t.cache_write_tokens),
-              'prices', jsonb_build_object('input_micros_per_mtok', t.input_micros_per_mtok::text, 'output_micros_per_mtok', t.output_micros_per_mtok::text,
-                'cache_read_micros_per_mtok', t.cache_read_micros_per_mtok::text, 'cache_write_micros_per_mtok', t.cache_write_micros_per_mtok::text),
-              'cost_micros', t.cost_micros::text, 'ttft_ms', t.ttft_ms, 'latency_ms', t.latency_ms, 'finish_reason', t.finish_reason,
-              'status_code', t.status_code, 'streamed', t.streamed)
-              || CASE WHEN t.note IS NULL THEN '{}' ELSE jsonb_build_object('note', t.note) END
-              || CASE WHEN t.revision_id IS NULL THEN '{}' ELSE jsonb_build_object('config_revision', t.revision_id) END AS receipt
-            FROM receipts t
-            LEFT JOIN revisions r ON r.org_id = t.org_id AND r.id = t.revision_id
-            WHERE t.org_id = ${orgId} AND t.created_at = ${at} AND t.request_id = ${id}`
-        }
-      })
+      const findRequest = groupedLookUps((keys) => findStatement(reads, keys))
+      const findReceipt = groupedLookUps((keys) => findReceiptStatement(reads, keys))
+      const findIn = (lookUp: typeof findRequest) => (orgId: OrgId, id: string) =>
+        isRequestId(id) ? Effect.orDie(lookUp({ orgId, id })) : Effect.succeed(Option.none<string>())
+      const findJson = findIn(findRequest)
+      const findReceiptJson = findIn(findReceipt)
 
       const listJson = Effect.fnUntraced(function* (orgId: OrgId, query: RequestQuery) {
         const [row] = yield* Effect.orDie(listStatement(reads, orgId, query))
         const more = row !== undefined && row.created_at !== null && row.id !== null
         const page: JsonPage = { data: `[${row?.data ?? ""}]`, next: more ? { createdAt: row.created_at.getTime(), id: row.id } : null }
         return page
-      })
-      const findJson = Effect.fnUntraced(function* (orgId: OrgId, id: string) {
-        if (!isRequestId(id)) return Option.none()
-        const rows = yield* Effect.orDie(findStatement(reads, orgId, id))
-        return Option.map(Option.fromUndefinedOr(rows[0]), ({ json }) => json)
       })
 
       return Requests.of({
@@ -97,10 +75,9 @@ export class Requests extends Context.Service<
         }),
         findJson,
         findReceipt: Effect.fn("Requests.findReceipt")(function* (orgId, id) {
-          if (!isRequestId(id)) return Option.none()
-          const found = yield* Effect.orDie(findReceipt({ orgId, id }))
-          return Option.map(found, ({ created_at, receipt }): Receipt => ({ ...receipt, created_at }))
-        })
+          return Option.map(yield* findReceiptJson(orgId, id), (json) => decodeReceipt(json))
+        }),
+        findReceiptJson
       })
     })
   )

@@ -1,12 +1,12 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { encodeIdBody, type OrgId, type RequestRecord } from "@seatrial/domain"
-import { Effect, Option } from "effect"
+import { Effect, Fiber, Option } from "effect"
 import type { Statement } from "effect/sql"
 import { ReadPool } from "../src/Database.ts"
 import { type Page, type Position, type RequestQuery, Requests } from "../src/index.ts"
 import { ensurePartitions } from "../src/Partitions.ts"
-import { findStatement, listStatement } from "../src/requests/statements.ts"
+import { findReceiptStatement, findStatement, listStatement } from "../src/requests/statements.ts"
 import { makeCaller } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
@@ -108,9 +108,9 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
         INSERT INTO requests (org_id, created_at, id, state, model_id, api_key_id, endpoint, status_code)
         SELECT ${busy.caller.orgId}, created_at, id, state, model_id, api_key_id, endpoint, status_code FROM requests WHERE org_id = ${orgId}`
       yield* sql`ANALYZE requests`
-      const explain = Effect.fnUntraced(function* (statement: Statement.Statement<object>) {
+      const explain = Effect.fnUntraced(function* (statement: Statement.Statement<object>, options = "") {
         const [text, parameters] = statement.compile()
-        const plan = yield* reads.unsafe<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, parameters)
+        const plan = yield* reads.unsafe<{ "QUERY PLAN": string }>(`EXPLAIN ${options} ${text}`, parameters)
         return plan.map((line) => line["QUERY PLAN"]).join("\n")
       })
       const after = { createdAt: start + 3_000, id: "req_8" }
@@ -137,10 +137,40 @@ layer(layerStore, { excludeTestServices: true })("Requests", (it) => {
       }
       const one = rows.at(-1)
       if (one === undefined) return assert.fail()
-      const lookUp = yield* explain(findStatement(sql, orgId, one.id))
-      assert.include(lookUp, "requests_2026_02")
-      assert.notInclude(lookUp, "requests_2026_01")
+      // Each key leads to its own partition as the statement runs.
+      for (const statement of [findStatement, findReceiptStatement]) {
+        const lookUp = yield* explain(statement(sql, [{ orgId, id: one.id }]), "(ANALYZE, TIMING OFF)")
+        assert.notInclude(lookUp, "Seq Scan", lookUp)
+        assert.match(lookUp, /_2026_02(_pkey)? on .*loops=1/, lookUp)
+        for (const line of lookUp.split("\n")) {
+          if (/ on (requests|receipts)_/.test(line) && !line.includes("_2026_02")) assert.include(line, "never executed", lookUp)
+        }
+      }
       assert.isTrue(Option.isSome(yield* requests.find(orgId, one.id)))
+    })
+  )
+
+  it.effect("of look-ups at once each is given its own record, and who goes away takes nothing from the others", () =>
+    Effect.gen(function* () {
+      const requests = yield* Requests
+      const { caller } = yield* makeCaller("grouped")
+      const other = yield* makeCaller("grouped-other")
+      const mine = yield* fill(caller.orgId, 300)
+      const theirs = yield* fill(other.caller.orgId, 300)
+      const all = [...mine, ...theirs]
+      const left = yield* Effect.forEach(mine.slice(0, 150), ({ id }) => Effect.forkChild(requests.find(caller.orgId, id)))
+      const found = yield* Effect.forkChild(
+        Effect.forEach(all, ({ id }) => Effect.zip(requests.find(caller.orgId, id), requests.find(other.caller.orgId, id), { concurrent: true }), {
+          concurrency: "unbounded"
+        })
+      )
+      yield* Effect.yieldNow
+      yield* Fiber.interruptAll(left)
+      const ids = (yield* Fiber.join(found)).map((pair) => pair.map((record) => Option.getOrNull(record)?.id ?? null))
+      assert.deepStrictEqual(
+        ids,
+        all.map(({ id, org_id }) => (org_id === caller.orgId ? [id, null] : [null, id]))
+      )
     })
   )
 

@@ -1,8 +1,11 @@
+import { PgTypes } from "@effect/sql-pg"
 import { idMillis, type OrgId } from "@seatrial/domain"
+import { Result } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { afterPosition } from "../Page.ts"
 import type { RequestQuery } from "../Requests.ts"
 import { rangeKeys } from "./rangeKey.ts"
+import { receiptJson } from "./receiptJson.ts"
 import { endedRequestJson, requestJson } from "./requestJson.ts"
 
 /** A page as one row: its records as JSON texts with commas between them, and the position of its last one where more follow. */
@@ -52,7 +55,40 @@ export const listStatement = (sql: SqlClient.SqlClient, orgId: OrgId, query: Req
     FROM (SELECT row_number() OVER () AS number, created_at, id, ${sql.literal(endedRequestJson)} AS json FROM (${page}) AS page) AS numbered`
 }
 
-/** A request by its id, whose time leads to its partition, as JSON text. */
-export const findStatement = (sql: SqlClient.SqlClient, orgId: OrgId, id: string): Statement.Statement<{ readonly json: string }> =>
-  sql<{ readonly json: string }>`
-    SELECT ${sql.literal(requestJson)} AS json FROM requests WHERE org_id = ${orgId} AND created_at = ${new Date(idMillis(id))} AND id = ${id}`
+/** What a look-up by id asks for. */
+export interface RecordKey {
+  readonly orgId: OrgId
+  readonly id: string
+}
+
+/** A record that was found, as JSON text, and which of the keys it answers: the first is 0. */
+export interface FoundRow {
+  readonly key: number
+  readonly json: string
+}
+
+/**
+ * The records of many keys, each an organisation and an id, whose time leads to its partition. The limit keeps the planner from joining the keys with a whole partition.
+ */
+const byKeys = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>, of: Statement.Fragment): Statement.Statement<FoundRow> => {
+  const text = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
+  return sql<FoundRow>`
+    SELECT (k.number - 1)::int AS key, found.json
+    FROM unnest(${text(keys.map(({ orgId }) => orgId))}::text[], ${keys.map(({ id }) => new Date(idMillis(id)))}::timestamptz[], ${text(keys.map(({ id }) => id))}::text[])
+      WITH ORDINALITY AS k (org_id, at, id, number)
+    CROSS JOIN LATERAL (${of} LIMIT 1) AS found`
+}
+
+/** Requests by their ids. */
+export const findStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundRow> =>
+  byKeys(sql, keys, sql`SELECT ${sql.literal(requestJson)} AS json FROM requests WHERE org_id = k.org_id AND created_at = k.at AND id = k.id`)
+
+/** Receipts by the ids of their requests. */
+export const findReceiptStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundRow> =>
+  byKeys(
+    sql,
+    keys,
+    sql`
+      SELECT ${sql.literal(receiptJson)} AS json FROM receipts t LEFT JOIN revisions r ON r.org_id = t.org_id AND r.id = t.revision_id
+      WHERE t.org_id = k.org_id AND t.created_at = k.at AND t.request_id = k.id`
+  )
