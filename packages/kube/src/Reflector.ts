@@ -20,9 +20,11 @@ export interface Reflector<A extends KubeObject> {
   readonly synced: Effect.Effect<void, KubeError>
 }
 
-export interface ReflectorOptions {
+export interface ReflectorOptions<A> {
   /** Labels by which `listByLabel` looks up without a scan. */
   readonly indexLabels?: ReadonlyArray<string>
+  /** Told of each object that went, as it was last known, before `changes` tells its key; also of one that another of the same name replaced unseen. */
+  readonly onGone?: (object: A) => void
 }
 
 interface Subscriber {
@@ -36,7 +38,7 @@ const sameObject = (one: KubeObject, other: KubeObject) =>
 const make = Effect.fnUntraced(function* <A extends KubeObject>(
   resource: Resource<A>,
   selection: Selection,
-  options?: ReflectorOptions
+  options?: ReflectorOptions<A>
 ): Effect.fn.Return<Reflector<A>, never, KubeClient | Scope.Scope> {
   const client = yield* KubeClient
   const objects = new Map<string, A>()
@@ -67,6 +69,7 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     const before = objects.get(key)
     if (before !== undefined && sameObject(before, object)) return
     if (before !== undefined) unindex(key, before)
+    if (before !== undefined && before.metadata.uid !== object.metadata.uid) options?.onGone?.(before)
     objects.set(key, object)
     for (const [label, values] of index) {
       const value = object.metadata.labels?.[label]
@@ -78,11 +81,12 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     wake(key)
   }
 
-  const drop = (key: string) => {
+  const drop = (key: string, last?: A) => {
     const before = objects.get(key)
     if (before === undefined) return
     unindex(key, before)
     objects.delete(key)
+    options?.onGone?.(last !== undefined && last.metadata.uid === before.metadata.uid ? last : before)
     wake(key)
   }
 
@@ -91,7 +95,7 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
       case "Changed":
         return put(event.object)
       case "Removed":
-        return drop(keyOf(event.object))
+        return drop(keyOf(event.object), event.object)
       case "Synced": {
         const present = new Set(event.items.map(keyOf))
         for (const key of [...objects.keys()]) if (!present.has(key)) drop(key)

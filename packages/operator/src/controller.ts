@@ -7,6 +7,7 @@ import { explainUnadopted } from "./apply/unadopted.ts"
 import { attend } from "./gather/Attendance.ts"
 import { watchCluster } from "./gather/Cluster.ts"
 import { makePool } from "./gather/Pool.ts"
+import { keepHolds } from "./gpu/keepHolds.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
 import { reconcile } from "./reconcile.ts"
 import { toPodClass } from "./resources/HostClassResource.ts"
@@ -23,6 +24,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const hostClasses = yield* HostClasses
   const cluster = yield* watchCluster(settings.namespace)
   const pool = makePool()
+  const lookAtHold = yield* keepHolds(cluster)
   const background = yield* makeBackground((id) => queue.add(id))
   const reconciler = {
     cluster,
@@ -56,7 +58,9 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const byName = (name: string) => lookAt(deploymentOfName(name))
   const onNode = Effect.fnUntraced(function* (name: string) {
     yield* lookAll(pool.queued())
-    for (const pod of yield* cluster.pods.list()) if (pod.spec?.nodeName === name) yield* lookAt(deploymentOf(pod.metadata.labels))
+    for (const pod of yield* cluster.pods.list()) {
+      if (pod.spec?.nodeName === name) yield* Effect.andThen(lookAt(deploymentOf(pod.metadata.labels)), lookAtHold(pod.metadata.name))
+    }
   })
 
   yield* Effect.logInfo(`the operator drives namespace ${settings.namespace}`)
@@ -68,7 +72,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
       // A pod that goes may be what a queued run waits for.
       onChange(cluster.pods, (name) =>
         Effect.andThen(
-          byName(name),
+          Effect.andThen(byName(name), lookAtHold(name)),
           Effect.suspend(() => lookAll(pool.queued()))
         )
       ),

@@ -2,7 +2,7 @@ import type { EngineAdapter } from "@seatrial/engines"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { PodClass } from "../resources/HostClassResource.ts"
-import { deploymentLabel, enginePodName, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
+import { deploymentLabel, enginePodName, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
 
 /** Labels that every object of a run carries. */
 export const runLabels = (run: Run, role: "engine" | "fetch" | "deployment"): Readonly<Record<string, string>> => ({
@@ -50,7 +50,8 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
     metadata: {
       name: enginePodName(run.id),
       namespace,
-      labels: { ...runLabels(run, "engine"), [hostClassLabel]: hostClass.name }
+      labels: { ...runLabels(run, "engine"), [hostClassLabel]: hostClass.name },
+      annotations: { [gpuPriceAnnotation]: hostClass.price_per_gpu_hour_micros }
     },
     spec: {
       restartPolicy: "Always",

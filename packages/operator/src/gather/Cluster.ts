@@ -12,14 +12,24 @@ export interface Cluster {
   readonly jobs: Reflector<Job>
   readonly hostClasses: Reflector<HostClassResource>
   readonly nodes: Reflector<Node>
+  /** Pods that went, as they were last known, by uid; whoever has dealt with one removes it from here. */
+  readonly gonePods: Map<string, Pod>
 }
+
+/** Beyond so many nobody deals with them: then they are gone without their last words. */
+const gonePodsKept = 10_000
 
 /** Starts the watches, and ends once each has its first list. GPUs that pods of other namespaces hold are not seen: the scheduler says so in its own words. */
 export const watchCluster = Effect.fnUntraced(function* (namespace: string): Effect.fn.Return<Cluster, KubeError, KubeClient | Scope.Scope> {
+  const gonePods = new Map<string, Pod>()
+  const onGone = (pod: Pod) => {
+    if (pod.metadata.uid !== undefined && gonePods.size < gonePodsKept) gonePods.set(pod.metadata.uid, pod)
+  }
   const cluster: Cluster = {
     namespace,
+    gonePods,
     deployments: yield* Reflector.make(ModelDeployment, { namespace }),
-    pods: yield* Reflector.make(Pod, { namespace }, { indexLabels: [deploymentLabel] }),
+    pods: yield* Reflector.make(Pod, { namespace }, { indexLabels: [deploymentLabel], onGone }),
     jobs: yield* Reflector.make(Job, { namespace }),
     hostClasses: yield* Reflector.make(HostClassResource, {}),
     nodes: yield* Reflector.make(Node, {})

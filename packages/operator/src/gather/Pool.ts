@@ -39,7 +39,7 @@ const quantity = (value: string | number | undefined): number => {
 
 const isOver = (pod: Pod) => pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed"
 
-const gpusOf = (pod: Pod, resource: string): number =>
+export const gpusOf = (pod: Pod, resource: string): number =>
   (pod.spec?.containers ?? []).reduce((sum, { resources }) => sum + quantity(resources?.limits?.[resource] ?? resources?.requests?.[resource]), 0)
 
 /** Whether engines of the class may be placed on the node now. */

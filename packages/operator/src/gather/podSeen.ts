@@ -19,7 +19,7 @@ const millisOrNull = (time: string | null | undefined): number | null => {
 const millis = (time: string | null | undefined, fallback: number): number => millisOrNull(time) ?? fallback
 
 /** Since when the pod's node does not answer or is not there, Unix milliseconds; null where it is well. A node that is not known yet counts from the binding. */
-const nodeDownSince = (pod: Pod, node: Node | undefined, createdAt: number): number | null => {
+export const nodeDownSince = (pod: Pod, node: Node | undefined, createdAt: number): number | null => {
   if (pod.spec?.nodeName === undefined) return null
   const ready = node?.status?.conditions?.find(({ type }) => type === "Ready")
   if (ready?.status === "True") return null
@@ -48,7 +48,10 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
     deleting: pod.metadata.deletionTimestamp !== undefined,
     scheduled: pod.spec?.nodeName !== undefined,
     unschedulable:
-      scheduling?.status === "False" ? { since: millis(scheduling.lastTransitionTime, createdAt), message: scheduling.message ?? "no node fits." } : null,
+      scheduling?.status === "False" && scheduling.reason !== "SchedulingGated"
+        ? { since: millis(scheduling.lastTransitionTime, createdAt), message: scheduling.message ?? "no node fits." }
+        : null,
+    gated: scheduling?.reason === "SchedulingGated",
     started: container?.state?.running !== undefined || exit !== undefined || restarts > 0,
     startedAt: millisOrNull(startedAt),
     ready: readiness?.status === "True",

@@ -9,6 +9,10 @@ export const deploymentLabel = "seatrial.dev/deployment"
 export const hostClassLabel = "seatrial.dev/host-class"
 /** Label of a run's pods: `engine` or `fetch`. */
 export const roleLabel = "seatrial.dev/role"
+/** Annotation of an engine's pod: micro-dollars per GPU and hour, from then on its price. */
+export const gpuPriceAnnotation = "seatrial.dev/price-per-gpu-hour"
+/** Annotation of an engine's pod: the trace of the request that made the deployment, as W3C Trace Context writes it. */
+export const traceparentAnnotation = "seatrial.dev/traceparent"
 
 /** Names of a run's objects. They follow from its id alone, so that a repeated write meets its own earlier one. */
 export const objectName = (id: DeploymentId): string => id.replaceAll("_", "-")

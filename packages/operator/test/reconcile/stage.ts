@@ -1,7 +1,7 @@
 import { canEnter, isFinished, modelCapabilities, nothingServed, type Phase } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
-import { HostClasses, type Run, type RunRevision, Runs } from "@seatrial/store"
+import { GpuHolds, HostClasses, type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { control } from "../../src/controller.ts"
@@ -210,6 +210,13 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
       HostClasses.of({ list: Effect.succeed([]), replaceAll: (all) => Effect.sync(() => void classes.push(all.map(({ name }) => name).join(","))) })
     ),
     Layer.succeed(KubeClient, kube.service),
+    Layer.mock(GpuHolds)({
+      open: Effect.succeed([]),
+      place: () => Effect.succeed(true),
+      release: () => Effect.void,
+      silent: () => Effect.void,
+      looked: Effect.void
+    }),
     Layer.mock(Hub)({}),
     FetchHttpClient.layer
   )

@@ -1,0 +1,103 @@
+import type { Pod } from "@seatrial/kube"
+import { WorkQueue } from "@seatrial/kube"
+import { GpuHolds, type OpenHold } from "@seatrial/store"
+import { Clock, Effect, Option, Schedule, type Scope } from "effect"
+import type { Cluster } from "../gather/Cluster.ts"
+import { toPodClass } from "../resources/HostClassResource.ts"
+import { hostClassLabel } from "../resources/objectNames.ts"
+import { podHold } from "./podHold.ts"
+
+/** Milliseconds between two looks. */
+const lookEvery = 10_000
+
+/** What is known of pods by their names; `released`: uids of pods that are still there although their GPUs are free. */
+interface Known {
+  readonly open: Map<string, OpenHold>
+  readonly released: Set<string>
+}
+
+export interface HoldKeeper {
+  /** The pod of that name appeared, changed, or went, or its node did. */
+  readonly pass: (name: string) => Effect.Effect<void>
+  /** Everything that is held, as far as is recorded. */
+  readonly held: () => ReadonlyArray<OpenHold>
+}
+
+/**
+ * Records what engine pods hold, from what is seen of them. It begins with what was recorded before: a pass over each of those releases what went while nobody looked.
+ * A pass that ends in the middle is repeated without harm.
+ */
+export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Effect.fn.Return<HoldKeeper, never, GpuHolds> {
+  const holds = yield* GpuHolds
+  const { gonePods, namespace } = cluster
+  const pods = new Map<string, Known>()
+  const knownOf = (name: string): Known => {
+    const known = pods.get(name) ?? { open: new Map(), released: new Set() }
+    pods.set(name, known)
+    return known
+  }
+  for (const hold of yield* holds.open) knownOf(hold.pod).open.set(hold.podUid, hold)
+
+  const see = Effect.fnUntraced(function* (pod: Pod, { open, released }: Known, gone: boolean) {
+    const node = pod.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(pod.spec.nodeName)
+    const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
+    const podClass = classes.find((each) => each.hostClass.name === pod.metadata.labels?.[hostClassLabel])
+    const seen = podHold(pod, Option.getOrUndefined(node), podClass, yield* Clock.currentTimeMillis)
+    if (seen === null) return
+    const { organization, placement, silentSince } = seen
+    const { gpus, hostClass, podUid } = placement
+    if (released.has(podUid)) {
+      if (gone) released.delete(podUid)
+      return
+    }
+    if (!open.has(podUid)) {
+      if (!(yield* holds.place(placement))) return
+      open.set(podUid, { podUid, pod: placement.pod, organization, hostClass, gpus, silent: false })
+    }
+    const before = open.get(podUid)
+    if (before === undefined) return
+    const silent = silentSince !== null
+    if (silent !== before.silent && seen.released === null && !(gone && Option.isNone(node))) {
+      yield* holds.silent(podUid, silentSince)
+      open.set(podUid, { ...before, silent })
+    }
+    if (!gone && seen.released === null) return
+    yield* holds.release(podUid, seen.released?.at ?? null)
+    open.delete(podUid)
+    if (!gone) released.add(podUid)
+  })
+
+  return {
+    pass: Effect.fnUntraced(function* (name) {
+      const known = knownOf(name)
+      const pod = Option.getOrUndefined(yield* cluster.pods.get(name, namespace))
+      for (const [uid, gone] of gonePods) {
+        if (gone.metadata.name !== name) continue
+        yield* see(gone, known, true)
+        gonePods.delete(uid)
+      }
+      for (const uid of [...known.open.keys()]) {
+        if (uid === pod?.metadata.uid) continue
+        yield* holds.release(uid, null)
+        known.open.delete(uid)
+      }
+      if (pod !== undefined) yield* see(pod, known, false)
+      if (known.open.size === 0 && known.released.size === 0) pods.delete(name)
+    }),
+    held: () => [...pods.values()].flatMap(({ open }) => [...open.values()])
+  }
+})
+
+/** Keeps the record of what is held for as long as the scope. Asks for a pass over a pod by what it returns. */
+export const keepHolds = Effect.fnUntraced(function* (
+  cluster: Cluster
+): Effect.fn.Return<(name: string) => Effect.Effect<void>, never, GpuHolds | Scope.Scope> {
+  const holds = yield* GpuHolds
+  const keeper = yield* makeHoldKeeper(cluster)
+  const queue = yield* WorkQueue.make({ concurrency: 4, work: (name: string) => Effect.as(keeper.pass(name), Option.none()) })
+  for (const { pod } of keeper.held()) yield* queue.add(pod)
+  // Nothing was looked at while something of it is still to be recorded.
+  const look = Effect.flatMap(queue.size, (pending) => (pending === 0 && cluster.gonePods.size === 0 ? holds.looked : Effect.void))
+  yield* look.pipe(Effect.timeout("10 seconds"), Effect.sandbox, Effect.ignore, Effect.schedule(Schedule.spaced(lookEvery)), Effect.forkScoped)
+  return queue.add
+})

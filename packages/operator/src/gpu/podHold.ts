@@ -1,0 +1,63 @@
+import type { Node, Pod } from "@seatrial/kube"
+import type { Placement } from "@seatrial/store"
+import { Option, Predicate, Schema } from "effect"
+import { gpusOf } from "../gather/Pool.ts"
+import { nodeDownSince } from "../gather/podSeen.ts"
+import type { PodClass } from "../resources/HostClassResource.ts"
+import { deploymentOf, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
+
+/** What an engine's pod says of its GPUs. Times are Unix milliseconds, the pod's own. */
+export interface PodHold {
+  readonly placement: Placement
+  /** Slug. */
+  readonly organization: string
+  /** Its containers have ended for good, so that its GPUs are free; `at` null: it does not say when. */
+  readonly released: { readonly at: number | null } | null
+  /** Null where its node is well. */
+  readonly silentSince: number | null
+}
+
+const millis = (time: string | null | undefined): number | null => {
+  const parsed = Predicate.isNotNullish(time) ? Date.parse(time) : Number.NaN
+  return Number.isNaN(parsed) ? null : parsed
+}
+
+const release = (pod: Pod): PodHold["released"] => {
+  const over = pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded"
+  if (!over && pod.metadata.deletionTimestamp === undefined) return null
+  const containers = pod.status?.containerStatuses ?? []
+  const ends = containers.map(({ state }) => state?.terminated)
+  if (ends.length === 0 || ends.includes(undefined)) {
+    // One that was evicted has no containers to tell of any more.
+    const unready = pod.status?.conditions?.find(({ status, type }) => type === "Ready" && status === "False")
+    return over ? { at: millis(unready?.lastTransitionTime) } : null
+  }
+  const times = ends.flatMap((end) => millis(end?.finishedAt) ?? [])
+  return { at: times.length === 0 ? null : Math.max(...times) }
+}
+
+const decodePrice = Schema.decodeUnknownOption(Schema.BigIntFromString)
+
+/** Null for a pod that is no engine's or has no node. `podClass`: its host class, where that is still there. A node that is gone fell silent `now`: it says no more. */
+export const podHold = (pod: Pod, node: Node | undefined, podClass: PodClass | undefined, now: number): PodHold | null => {
+  const { annotations, creationTimestamp, labels, name, uid } = pod.metadata
+  const deploymentId = Option.getOrNull(deploymentOf(labels))
+  if (labels?.[roleLabel] !== "engine" || deploymentId === null || uid === undefined || (pod.spec?.nodeName ?? "") === "") return null
+  const createdAt = millis(creationTimestamp) ?? now
+  const placedAt = millis(pod.status?.conditions?.find(({ status, type }) => type === "PodScheduled" && status === "True")?.lastTransitionTime) ?? createdAt
+  const price = decodePrice(annotations?.[gpuPriceAnnotation] ?? podClass?.hostClass.price_per_gpu_hour_micros)
+  return {
+    placement: {
+      podUid: uid,
+      pod: name,
+      deploymentId,
+      hostClass: labels[hostClassLabel] ?? "",
+      gpus: gpusOf(pod, podClass?.gpuResource ?? "nvidia.com/gpu"),
+      pricePerGpuHour: Option.getOrElse(price, () => 0n),
+      placedAt
+    },
+    organization: labels[organizationLabel] ?? "",
+    released: release(pod),
+    silentSince: node === undefined ? now : nodeDownSince(pod, node, createdAt)
+  }
+}
