@@ -144,6 +144,7 @@ export const run: Run = {
   olderRun: null,
   endpoints: [],
   inFlight: 0,
+  applied: null,
   history: [{ phase: "screening", at: 0, reason: null }]
 }
 

@@ -85,6 +85,12 @@ export interface Run {
   readonly endpoints: ReadonlyArray<PublishedEndpoint>
   /** Requests under way on its revision; counted only where that gives its engine back (superseded, or of a deleted or disabled model), else 0. */
   readonly inFlight: number
+  /** The `ModelDeployment` that somebody applied and that this run was made for; `current` is null where another run stands for that now, or it was deleted. */
+  readonly applied: {
+    readonly namespace: string
+    readonly name: string
+    readonly current: { readonly uid: string; readonly generation: number } | null
+  } | null
   readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
 }
 

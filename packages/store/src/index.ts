@@ -1,4 +1,5 @@
 export * from "./ApiKeys.ts"
+export * from "./AppliedResources.ts"
 export { type AuditEventQuery, AuditEvents } from "./AuditEvents.ts"
 export * from "./Billing.ts"
 export * from "./Catalog.ts"

@@ -6,6 +6,7 @@ const optional = Schema.optionalKey
 const text = (description: string) => Schema.String.annotate({ description })
 const count = (description: string) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description })
 const time = (description: string) => Schema.String.annotate({ description, format: "date-time" })
+const yes = (description: string) => Schema.Boolean.annotate({ description })
 
 const Yarn = Schema.Struct({
   factor: Schema.Finite.check(Schema.isGreaterThan(1)).annotate({ description: "How many times the original context the model is stretched to." }),
@@ -34,27 +35,46 @@ const Serving = Schema.Struct({
 
 /** What a `ModelDeployment` asks for. */
 export const ModelDeploymentSpec = Schema.Struct({
-  organization: Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u)).annotate({
-    description: "Slug of the organization it belongs to."
-  }),
-  model: ModelSlug.annotate({ description: "Name of the model within its organization; callers use <organization>/<model>." }),
-  deploymentId: optional(DeploymentId.annotate({ description: "Id of the run in the API. Set by Seatrial." })),
-  source: Schema.Struct({
-    repo: RepoName.annotate({ description: "Repository on the model hub, owner/name." }),
-    // Without the API's look-ahead, which the API server's regular expressions do not have.
-    ref: optional(
-      Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$/u)).annotate({
-        description: "Branch, tag or commit, pinned to its commit when the run starts. Default: the default branch."
+  organization: optional(
+    Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u))
+      .check(Schema.isMaxLength(63))
+      .annotate({
+        description: "Slug of the organization it belongs to. Default: the one that the namespace is mapped to; another one is refused. Cannot be changed."
       })
+  ),
+  model: optional(
+    ModelSlug.check(Schema.isMaxLength(64)).annotate({
+      description: "Name of the model within its organization; callers use <organization>/<model>. Default, and all that is allowed: the name of this object."
+    })
+  ),
+  deploymentId: optional(
+    DeploymentId.check(Schema.isMaxLength(30)).annotate({
+      description: "Id of the run that this object shows. Set by Seatrial on the objects that it makes itself; leave it out."
+    })
+  ),
+  source: Schema.Struct({
+    repo: RepoName.check(Schema.isMaxLength(193)).annotate({
+      description: "Repository on the model hub, owner/name. Cannot be changed: another repository is another model."
+    }),
+    // Without the API's look-ahead, which the API server's regular expressions do not have; a rule of its own says the same.
+    ref: optional(
+      Schema.String.check(Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,199}$/u))
+        .check(Schema.isMaxLength(200))
+        .annotate({ description: "Branch, tag or commit, pinned to its commit when the run starts. Default: the default branch." })
     )
   }).annotate({ description: "Where the weights come from." }),
   serving: optional(Serving),
-  serve: optional(Schema.Boolean.annotate({ description: "Whether the verified revision takes the model's traffic. Default true; false only runs the trial." }))
-}).annotate({ description: "What is to be deployed. A run keeps the specification that it began with." })
+  serve: optional(
+    Schema.Boolean.annotate({ description: "Whether the verified revision takes the model's traffic; false only runs the trial. Default true.", default: true })
+  )
+}).annotate({
+  description:
+    "What is to be deployed. A run keeps the specification that it began with: changing it starts another run, and what serves goes on until that one is verified."
+})
 export type ModelDeploymentSpec = typeof ModelDeploymentSpec.Type
 
 const Condition = Schema.Struct({
-  type: text("Ready, Activated or Failed."),
+  type: text("Accepted, Ready, Activated or Failed."),
   status: Schema.Literals(["True", "False", "Unknown"]).annotate({ description: "Whether the condition holds." }),
   reason: text("One word for the state, for programs."),
   message: text("What is so, and why, for people."),
@@ -63,28 +83,53 @@ const Condition = Schema.Struct({
 })
 export type Condition = typeof Condition.Type
 
-/** What the operator shows of a run: a mirror of Postgres, never read back as truth. */
+/** What the operator shows of a run: a mirror of Postgres and of the run's pods, never read back as truth. */
 export const ModelDeploymentStatus = Schema.Struct({
+  deploymentId: optional(text("Id of the run in the API, for the specification that was accepted last.")),
+  model: optional(text("Name that callers send as `model` once it is served.")),
   phase: optional(Phase.annotate({ description: "Where the run stands." })),
   message: optional(text("What the run does or waits for now, and why it ended.")),
+  cause: optional(
+    Schema.Struct({
+      reason: text("One word, as the scheduler or the node says it: Unschedulable, ImagePullBackOff, OOMKilled, GpuFault, NotReady."),
+      message: text("The same in full."),
+      object: text("Of which object it is said, kind/name.")
+    }).annotate({ description: "What the run's own pods and nodes say is wrong now, or was wrong when the run failed. Absent where nothing is." })
+  ),
+  queue: optional(
+    Schema.Struct({
+      waitsFor: Schema.Literals(["OlderRun", "OrganizationLimit", "HostClass", "Capacity"]).annotate({
+        description: "An older run of the model, the organization's limit of GPUs, a host class that does not exist, or free GPUs."
+      }),
+      place: optional(count("Place in the queue of the host class; 1 goes next.")),
+      message: text("The same in words.")
+    }).annotate({ description: "What the run waits for, while it is in waiting or queued." })
+  ),
   revision: optional(text("First twelve digits of the commit that the run deploys.")),
   commit: optional(text("The full commit.")),
   hostClass: optional(text("Name of the host class that was chosen.")),
+  gpus: optional(count("GPUs of its engine.")),
   runtime: optional(text("Engine that was chosen.")),
   engineVersion: optional(text("Engine and version, as receipts name it.")),
   maxContext: optional(count("Longest context in tokens.")),
-  endpoint: optional(text("Name that callers send as `model`. Set while the model is served.")),
+  endpoint: optional(
+    text("Name that callers send as `model`. Set while the model is served; where Ready is not True, it is an earlier specification's revision that serves.")
+  ),
   pod: optional(text("Pod of the engine.")),
   phases: optional(
     Schema.Array(
-      Schema.Struct({ phase: Phase, at: time("When the phase was entered."), reason: optional(text("Why it was entered.")) }).annotate({
+      Schema.Struct({
+        phase: Phase.annotate({ description: "The phase." }),
+        at: time("When the phase was entered."),
+        reason: optional(text("Why it was entered."))
+      }).annotate({
         description: "One phase that the run passed."
       })
     ).annotate({ description: "History of phases, oldest first." })
   ),
   checks: optional(
     Schema.Array(
-      Schema.Struct({ name: text("Name of the check."), passed: Schema.Boolean, detail: optional(text("Numbers and codes.")) }).annotate({
+      Schema.Struct({ name: text("Name of the check."), passed: yes("Whether it passed."), detail: optional(text("Numbers and codes.")) }).annotate({
         description: "One row of the trial."
       })
     ).annotate({ description: "Outcome of the trial's checks." })
@@ -122,12 +167,19 @@ export const ModelDeploymentStatus = Schema.Struct({
       description: "Why the run failed."
     })
   ),
-  conditions: optional(Schema.Array(Condition).annotate({ description: "Ready, Activated and Failed." })),
+  conditions: optional(
+    Schema.Array(Condition).annotate({
+      description: "Accepted: whether this specification became a run. Ready: whether its engine serves. Activated, Failed: how the run ended."
+    })
+  ),
   observedGeneration: optional(count("The generation of the specification that the operator last saw."))
 }).annotate({ description: "What became of it. Written by the operator alone." })
 export type ModelDeploymentStatus = typeof ModelDeploymentStatus.Type
 
-/** A run as the cluster's own people see it: namespaced, `kubectl get mdep`. */
+/**
+ * A model as the cluster's own people see and deploy it: namespaced, `kubectl get mdep`. One that a person applied is named after its model and shows the newest run of it; one
+ * that the API's run made is named after that run.
+ */
 export const ModelDeployment = defineResource({
   group: "seatrial.dev",
   version: "v1alpha1",

@@ -1,6 +1,7 @@
-import type { JsonSchema } from "effect"
+import { type JsonSchema, Predicate } from "effect"
 import { HostClassResource, HostClassSpec } from "./HostClassResource.ts"
 import { ModelDeployment, ModelDeploymentSpec, ModelDeploymentStatus } from "./ModelDeployment.ts"
+import { hostClassRules, modelDeploymentRules, type Rule } from "./rules.ts"
 import { structuralSchema } from "./structuralSchema.ts"
 
 interface Column {
@@ -19,11 +20,36 @@ interface Definition {
   readonly description: string
   readonly properties: Readonly<Record<string, JsonSchema.JsonSchema>>
   readonly columns: ReadonlyArray<Column>
+  readonly rules: ReadonlyArray<Pick<Rule<never>, "path" | "rule" | "message">>
+  /** Fields by which the items of a list are told apart, by the path of the list. */
+  readonly listKeys: Readonly<Record<string, ReadonlyArray<string>>>
+}
+
+/** Puts these members into the part of a schema at that path; see `Rule.path`. Throws where there is none. */
+const extended = (schema: unknown, path: string, members: JsonSchema.JsonSchema): JsonSchema.JsonSchema => {
+  if (!Predicate.isObject(schema)) throw new TypeError(`no schema at ${path}`)
+  if (path === "") return { ...schema, ...members }
+  if (path.startsWith("[]")) return { ...schema, items: extended(schema.items, path.slice(2).replace(/^\./, ""), members) }
+  const name = /^[^.[]+/.exec(path)?.[0] ?? ""
+  const properties = Predicate.isObject(schema.properties) ? schema.properties : {}
+  return { ...schema, properties: { ...properties, [name]: extended(properties[name], path.slice(name.length).replace(/^\./, ""), members) } }
+}
+
+const ruled = (schema: JsonSchema.JsonSchema, { listKeys, rules }: Pick<Definition, "rules" | "listKeys">): JsonSchema.JsonSchema => {
+  const byPath = Map.groupBy(rules, ({ path }) => path)
+  const validated = [...byPath].reduce(
+    (result, [path, of]) => extended(result, path, { "x-kubernetes-validations": of.map(({ message, rule }) => ({ rule, message })) }),
+    schema
+  )
+  return Object.entries(listKeys).reduce(
+    (result, [path, keys]) => extended(result, path, { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys }),
+    validated
+  )
 }
 
 const age: Column = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Since when it exists." }
 
-const definition = ({ columns, description, properties, resource, shortName, singular }: Definition) => ({
+const definition = ({ columns, description, listKeys, properties, resource, rules, shortName, singular }: Definition) => ({
   apiVersion: "apiextensions.k8s.io/v1",
   kind: "CustomResourceDefinition",
   metadata: { name: `${resource.plural}.${resource.group}`, labels: { "app.kubernetes.io/part-of": "seatrial" } },
@@ -37,17 +63,20 @@ const definition = ({ columns, description, properties, resource, shortName, sin
         served: true,
         storage: true,
         schema: {
-          openAPIV3Schema: {
-            type: "object",
-            description,
-            required: ["spec"],
-            properties: {
-              apiVersion: { type: "string", description: "Version of this representation." },
-              kind: { type: "string", description: "Kind of this object." },
-              metadata: { type: "object" },
-              ...properties
-            }
-          }
+          openAPIV3Schema: ruled(
+            {
+              type: "object",
+              description,
+              required: ["spec"],
+              properties: {
+                apiVersion: { type: "string", description: "Version of this representation." },
+                kind: { type: "string", description: "Kind of this object." },
+                metadata: { type: "object" },
+                ...properties
+              }
+            },
+            { rules, listKeys }
+          )
         },
         ...("status" in properties ? { subresources: { status: {} } } : {}),
         additionalPrinterColumns: columns
@@ -62,20 +91,26 @@ export const customResourceDefinitions = {
     resource: ModelDeployment,
     singular: "modeldeployment",
     shortName: "mdep",
-    description: "A model from a hub repository on its way through the trial to serving: one run, with everything that became of it.",
+    description:
+      "A model from a hub repository on its way through the trial to serving, with everything that became of it. Apply one, named as the model is to be called, to deploy it; change it for another run; delete it to retire the model.",
     properties: { spec: structuralSchema(ModelDeploymentSpec), status: structuralSchema(ModelDeploymentStatus) },
+    rules: modelDeploymentRules,
+    listKeys: { "status.conditions": ["type"] },
     columns: [
-      { name: "Model", type: "string", jsonPath: ".spec.model", description: "Name of the model within its organization." },
+      { name: "Model", type: "string", jsonPath: ".status.model", description: "Name that callers send." },
       { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Where the run stands." },
       { name: "Revision", type: "string", jsonPath: ".status.revision", description: "Short commit." },
       { name: "Host class", type: "string", jsonPath: ".status.hostClass", description: "Host class that was chosen." },
       age,
       { name: "Message", type: "string", jsonPath: ".status.message", description: "What the run does or waits for, and why it ended." },
-      { name: "Organization", type: "string", jsonPath: ".spec.organization", description: "Slug of the organization.", priority: 1 },
       { name: "Repository", type: "string", jsonPath: ".spec.source.repo", description: "Repository on the model hub.", priority: 1 },
+      { name: "Commit", type: "string", jsonPath: ".status.commit", description: "Full commit.", priority: 1 },
       { name: "Engine", type: "string", jsonPath: ".status.engineVersion", description: "Engine and version.", priority: 1 },
       { name: "Context", type: "integer", jsonPath: ".status.maxContext", description: "Longest context in tokens.", priority: 1 },
-      { name: "Endpoint", type: "string", jsonPath: ".status.endpoint", description: "Name that callers use.", priority: 1 }
+      { name: "GPUs", type: "integer", jsonPath: ".status.gpus", description: "GPUs of its engine.", priority: 1 },
+      { name: "Place", type: "integer", jsonPath: ".status.queue.place", description: "Place in the queue of its host class.", priority: 1 },
+      { name: "Endpoint", type: "string", jsonPath: ".status.endpoint", description: "Name that callers use, while it is served.", priority: 1 },
+      { name: "Deployment", type: "string", jsonPath: ".status.deploymentId", description: "Id of the run in the API.", priority: 1 }
     ]
   }),
   "hostclasses.yaml": definition({
@@ -84,6 +119,8 @@ export const customResourceDefinitions = {
     shortName: "hc",
     description: "A kind of GPU host: what it offers, which engines run on it, and how pods get there.",
     properties: { spec: structuralSchema(HostClassSpec) },
+    rules: hostClassRules,
+    listKeys: { "spec.runtimes": ["runtime"] },
     columns: [
       { name: "GPU", type: "string", jsonPath: ".spec.gpuPool", description: "Card class." },
       { name: "Count", type: "integer", jsonPath: ".spec.gpuCount", description: "GPUs of one engine." },

@@ -10,6 +10,7 @@ import { requestClasses } from "./0009_request_classes.ts"
 import { listFilters } from "./0010_list_filters.ts"
 import { traceparent } from "./0011_traceparent.ts"
 import { gpuHolds } from "./0012_gpu_holds.ts"
+import { appliedResources } from "./0014_applied_resources.ts"
 import { rollout } from "./0016_rollout.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
@@ -26,5 +27,6 @@ export const migrations = {
   "0010_list_filters": listFilters,
   "0011_traceparent": traceparent,
   "0012_gpu_holds": gpuHolds,
+  "0014_applied_resources": appliedResources,
   "0016_rollout": rollout
 }

@@ -1,15 +1,24 @@
 import type { PgClient } from "@effect/sql-pg"
-import type { Ids, OrgId } from "@seatrial/domain"
+import type { ActorKind, Ids, ModelId, OrgId } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { writeAudit } from "../audit.ts"
-import type { AdministeredModel } from "../ModelAdmin.ts"
+
+/** What the audit event says of it. */
+interface DeletedModel {
+  readonly id: ModelId
+  readonly slug: string
+  readonly status: string
+  readonly visibility: string
+  readonly hf_repo: string
+  readonly revision_id: string | null
+}
 
 /**
  * Writes that the model is deleted, and ends its unfinished runs; to be called inside a transaction that holds the model's row. That nothing of it runs any more is
  * what the operator brings about: each of its runs says from now on that its model is gone, however often somebody has to look.
  */
-export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"]) =>
-  Effect.fnUntraced(function* (orgId: OrgId, model: AdministeredModel) {
+export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"], actorKind: ActorKind = "admin") =>
+  Effect.fnUntraced(function* (orgId: OrgId, model: DeletedModel) {
     const now = yield* Clock.currentTimeMillis
     const at = new Date(now)
     yield* sql`UPDATE models SET deleted_at = ${at}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${model.id}`
@@ -24,7 +33,7 @@ export const deleteModel = (sql: PgClient.PgClient, ids: Ids["Service"]) =>
       SELECT org_id, id, phase_count, 'cancelled', phase_since, 'The model was deleted.' FROM ended`
     yield* writeAudit(sql, ids, {
       orgId,
-      actorKind: "admin",
+      actorKind,
       resourceType: "model_config",
       resourceId: model.id,
       action: "deleted",

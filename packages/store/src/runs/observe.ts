@@ -75,6 +75,13 @@ const RunRow = Schema.Struct({
   olderRun: Schema.NullOr(DeploymentId),
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String, reachable: Schema.Boolean })),
   inFlight: Schema.Int,
+  applied: Schema.NullOr(
+    Schema.Struct({
+      namespace: Schema.String,
+      name: Schema.String,
+      current: Schema.NullOr(Schema.Struct({ uid: Schema.String, generation: Schema.Int }))
+    })
+  ),
   history: Schema.Array(Schema.Struct({ phase: Phase, at: Schema.Finite, reason: Schema.NullOr(Schema.String) }))
 })
 
@@ -109,12 +116,15 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           (SELECT count(*)::int FROM requests q
             WHERE q.state = 'running' AND q.revision_id = d.revision_id AND q.org_id = d.org_id AND q.created_at > ${new Date(since)})
           ELSE 0 END AS "inFlight",
+        CASE WHEN d.applied_name IS NOT NULL THEN json_build_object('namespace', d.applied_namespace, 'name', d.applied_name, 'current',
+          CASE WHEN a.uid IS NOT NULL THEN json_build_object('uid', a.uid, 'generation', a.generation) END) END AS applied,
         (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
           FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history
       FROM deployments d
       JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
       JOIN organizations o ON o.id = d.org_id
       LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+      LEFT JOIN applied_resources a ON a.org_id = d.org_id AND a.deployment_id = d.id
       WHERE d.id = ${id}`
   })
   return Effect.fn("Runs.observe")(function* (id) {

@@ -1,0 +1,107 @@
+import type { HostClassResource } from "./HostClassResource.ts"
+import type { ModelDeployment } from "./ModelDeployment.ts"
+
+/**
+ * What a definition's types cannot say. `rule` is for the API server, in CEL; `holds` says the same to the operator, for clusters that do not evaluate CEL. A rule about
+ * a change has no `holds`: nobody but the API server sees what was there before.
+ */
+export interface Rule<A> {
+  /** The schema that the rule belongs to, from the root, with dots; `[]` for the items of a list. */
+  readonly path: string
+  readonly rule: string
+  readonly message: string
+  readonly holds?: (object: A) => boolean
+}
+
+const runName = "^dep-[0-7][0-9a-hjkmnp-tv-z]{25}$"
+const isRunName = new RegExp(runName, "u")
+
+/** The rules of a `ModelDeployment`. */
+export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
+  {
+    path: "",
+    rule: "!has(self.spec.deploymentId) || self.metadata.name == self.spec.deploymentId.replace('_', '-')",
+    message: "spec.deploymentId is set by Seatrial on objects that it makes itself: leave it out, and name the object after the model",
+    holds: ({ metadata, spec }) => spec.deploymentId === undefined || metadata.name === spec.deploymentId.replace("_", "-")
+  },
+  {
+    path: "",
+    rule: `has(self.spec.deploymentId) || !self.metadata.name.matches('${runName}')`,
+    message: "names of this form are those of the API's runs: name the object after the model",
+    holds: ({ metadata, spec }) => spec.deploymentId !== undefined || !isRunName.test(metadata.name)
+  },
+  {
+    path: "",
+    rule: "has(self.spec.deploymentId) || self.metadata.name.size() <= 64",
+    message: "the object's name is the model's: at most 64 characters",
+    holds: ({ metadata, spec }) => spec.deploymentId !== undefined || metadata.name.length <= 64
+  },
+  {
+    path: "",
+    rule: "has(self.spec.deploymentId) || !has(self.spec.model) || self.spec.model == self.metadata.name",
+    message: "spec.model is the object's name: leave it out, or make them the same",
+    holds: ({ metadata, spec }) => spec.deploymentId !== undefined || spec.model === undefined || spec.model === metadata.name
+  },
+  {
+    path: "spec",
+    rule: "has(oldSelf.deploymentId) == has(self.deploymentId)",
+    message: "deploymentId is set by Seatrial on objects that it makes itself, and stays"
+  },
+  {
+    path: "spec",
+    rule: "!has(oldSelf.deploymentId) || self == oldSelf",
+    message: "this object shows a run of the API, which keeps the specification that it began with: create another deployment instead"
+  },
+  {
+    path: "spec",
+    rule: "!has(oldSelf.organization) || (has(self.organization) && self.organization == oldSelf.organization)",
+    message: "organization cannot be changed"
+  },
+  {
+    path: "spec.source.repo",
+    rule: "self == oldSelf",
+    message: "a model keeps its repository: for another one apply a ModelDeployment of another name"
+  },
+  {
+    path: "spec.source.ref",
+    rule: "!self.contains('..')",
+    message: "a ref has no '..'",
+    holds: ({ spec }) => !(spec.source.ref ?? "").includes("..")
+  },
+  {
+    path: "spec.serving",
+    rule: "!has(self.maxContext) || !has(self.yarn) || !has(self.yarn.originalContext) || double(self.maxContext) <= self.yarn.factor * double(self.yarn.originalContext)",
+    message: "maxContext is at most yarn.factor times yarn.originalContext",
+    holds: ({ spec }) => {
+      const { maxContext, yarn } = spec.serving ?? {}
+      return maxContext === undefined || yarn?.originalContext === undefined || maxContext <= yarn.factor * yarn.originalContext
+    }
+  }
+]
+
+/** The rules of a `HostClass`. What was measured on a card says nothing of another, so the card of a class stays. */
+export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
+  {
+    path: "",
+    rule: "self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",
+    message: "the name of a host class has at most 63 lower-case letters, digits and hyphens",
+    holds: ({ metadata }) => /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u.test(metadata.name)
+  },
+  { path: "spec.gpuPool", rule: "self == oldSelf", message: "what was measured on a card says nothing of another: make another HostClass" },
+  { path: "spec.gpuCount", rule: "self == oldSelf", message: "engines that serve were started with this number of GPUs: make another HostClass" },
+  {
+    path: "spec.tolerations[]",
+    rule: "!has(self.operator) || self.operator != 'Exists' || !has(self.value)",
+    message: "a toleration with operator Exists has no value",
+    holds: ({ spec }) => (spec.tolerations ?? []).every(({ operator, value }) => operator !== "Exists" || value === undefined)
+  },
+  {
+    path: "spec.tolerations[]",
+    rule: "has(self.key) || (has(self.operator) && self.operator == 'Exists')",
+    message: "a toleration without a key tolerates every taint: it needs operator Exists",
+    holds: ({ spec }) => (spec.tolerations ?? []).every(({ key, operator }) => key !== undefined || operator === "Exists")
+  }
+]
+
+/** The first rule that the object breaks, in words; null where it breaks none. */
+export const brokenRule = <A>(rules: ReadonlyArray<Rule<A>>, object: A): string | null => rules.find(({ holds }) => holds?.(object) === false)?.message ?? null

@@ -1,0 +1,142 @@
+import { PgClient } from "@effect/sql-pg"
+import { DeploymentId, Ids, ModelId, OrgId, Phase, type ServingRequest, type Source } from "@seatrial/domain"
+import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { adoptResource } from "./applied/adopt.ts"
+import { lockResource } from "./applied/lock.ts"
+import type { ModelNameTaken } from "./Deployments.ts"
+import { deleteModel } from "./models/deleteModel.ts"
+
+/** A `ModelDeployment` of the cluster by its place there. */
+export interface ResourcePlace {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** One specification of one object: a change of it has another generation, another object of the same name another uid. */
+export interface ResourceVersion extends ResourcePlace {
+  readonly uid: string
+  readonly generation: number
+}
+
+const BindingRow = Schema.Struct({
+  orgId: OrgId,
+  orgSlug: Schema.String,
+  uid: Schema.String,
+  generation: Schema.BigInt,
+  specHash: Schema.String,
+  modelId: ModelId,
+  repo: Schema.String,
+  modelDeleted: Schema.Boolean,
+  deploymentId: DeploymentId,
+  phase: Phase
+})
+
+/** The model and the newest run that stand for an object. */
+export type Binding = Omit<typeof BindingRow.Type, "generation"> & { readonly generation: number }
+
+export interface AdoptInput {
+  readonly orgId: OrgId
+  readonly resource: ResourceVersion
+  /** SHA-256 of the specification, lower-case hexadecimal. */
+  readonly specHash: string
+  readonly source: Source
+  readonly serving: ServingRequest
+  readonly serve: boolean
+}
+
+const OwnerRow = Schema.Struct({ orgId: OrgId, active: Schema.Boolean, firstPurchase: Schema.Boolean })
+/** An organization as far as it may deploy. `firstPurchase`: it has paid, and its billing is not suspended. */
+export type ResourceOwner = typeof OwnerRow.Type
+
+/** The door through which a `ModelDeployment` that somebody applied becomes a deployment like any other. */
+export class AppliedResources extends Context.Service<
+  AppliedResources,
+  {
+    readonly owner: (slug: string) => Effect.Effect<Option.Option<ResourceOwner>>
+    readonly find: (place: ResourcePlace) => Effect.Effect<Option.Option<Binding>>
+    /**
+     * The run for this version of the object, made once whatever dies in between: the model where it is new (named as the object is), the run with its first phase, its
+     * idempotency record (the object's uid and generation), the audit event as actor `system`, and the operator's work, in one transaction. An earlier run for the object
+     * that is unfinished ends as cancelled there; what serves goes on.
+     */
+    readonly adopt: (input: AdoptInput) => Effect.Effect<DeploymentId, ModelNameTaken>
+    /** The same specification in another version of the object: no run is made. Also where the object was made anew. */
+    readonly rebind: (version: ResourceVersion, specHash: string) => Effect.Effect<void>
+    /** The object was deleted: its model is deleted, its unfinished run cancelled, what serves retired. False where nothing stood for it. */
+    readonly retire: (place: ResourcePlace) => Effect.Effect<boolean>
+  }
+>()("seatrial/AppliedResources") {
+  static readonly layerSql = Layer.effect(
+    AppliedResources,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const ids = yield* Ids
+      const remove = deleteModel(sql, ids, "system")
+
+      const findOwner = SqlSchema.findOneOption({
+        Request: Schema.String,
+        Result: OwnerRow,
+        execute: (slug) => sql`
+          SELECT id AS "orgId", status = 'active' AS active, first_purchase_at IS NOT NULL AND billing_suspended_at IS NULL AS "firstPurchase"
+          FROM organizations WHERE slug = ${slug}`
+      })
+      // By the object's place alone: which organisation it belongs to is what is asked.
+      const findBinding = SqlSchema.findOneOption({
+        Request: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
+        Result: BindingRow,
+        execute: ({ name, namespace }) => sql`
+          SELECT a.org_id AS "orgId", o.slug AS "orgSlug", a.uid, a.generation, a.spec_hash AS "specHash", a.model_id AS "modelId", m.hf_repo AS repo,
+            m.deleted_at IS NOT NULL AS "modelDeleted", a.deployment_id AS "deploymentId", d.phase
+          FROM applied_resources a
+          JOIN organizations o ON o.id = a.org_id
+          JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
+          JOIN deployments d ON d.org_id = a.org_id AND d.id = a.deployment_id
+          WHERE a.namespace = ${namespace} AND a.name = ${name}`
+      })
+      const lockModel = SqlSchema.findOneOption({
+        Request: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
+        Result: Schema.Struct({
+          orgId: OrgId,
+          id: ModelId,
+          slug: Schema.String,
+          status: Schema.String,
+          visibility: Schema.String,
+          hf_repo: Schema.String,
+          revision_id: Schema.NullOr(Schema.String)
+        }),
+        execute: ({ name, namespace }) => sql`
+          SELECT m.org_id AS "orgId", m.id, m.slug, m.status, m.visibility, m.hf_repo, m.active_revision_id AS revision_id
+          FROM applied_resources a JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
+          WHERE a.namespace = ${namespace} AND a.name = ${name} AND m.deleted_at IS NULL FOR UPDATE OF m`
+      })
+
+      return AppliedResources.of({
+        owner: Effect.fn("AppliedResources.owner")((slug) => Effect.orDie(findOwner(slug))),
+        find: Effect.fn("AppliedResources.find")((place) =>
+          Effect.orDie(findBinding(place)).pipe(Effect.map(Option.map((row) => ({ ...row, generation: Number(row.generation) }))))
+        ),
+        adopt: adoptResource(sql, ids),
+        rebind: Effect.fn("AppliedResources.rebind")(function* ({ generation, name, namespace, uid }, specHash) {
+          const at = new Date(yield* Clock.currentTimeMillis)
+          yield* sql`
+            WITH bound AS (
+              UPDATE applied_resources SET uid = ${uid}, generation = ${generation}, updated_at = ${at}
+              WHERE namespace = ${namespace} AND name = ${name} AND spec_hash = ${specHash}
+              RETURNING deployment_id
+            )
+            SELECT pg_notify('deployments', deployment_id) FROM bound`.pipe(Effect.orDie)
+        }),
+        retire: Effect.fn("AppliedResources.retire")((place) =>
+          Effect.gen(function* () {
+            yield* lockResource(sql, place)
+            const model = yield* lockModel(place)
+            if (Option.isSome(model)) yield* remove(model.value.orgId, model.value)
+            const gone = yield* sql`DELETE FROM applied_resources WHERE namespace = ${place.namespace} AND name = ${place.name} RETURNING 1`
+            return gone.length > 0
+          }).pipe(sql.withTransaction, Effect.orDie)
+        )
+      })
+    })
+  )
+}

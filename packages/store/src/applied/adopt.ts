@@ -1,0 +1,122 @@
+import type { PgClient } from "@effect/sql-pg"
+import { DeploymentId, type Ids, ModelId, type OrgId } from "@seatrial/domain"
+import { Clock, Effect, Option, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import type { AdoptInput, AppliedResources } from "../AppliedResources.ts"
+import { writeAudit } from "../audit.ts"
+import { MillisFromDate } from "../columns.ts"
+import { ModelNameTaken } from "../Deployments.ts"
+import { lockResource } from "./lock.ts"
+
+const operation = "modeldeployments.apply"
+
+/** Makes the run for a version of an object, once. */
+export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): AppliedResources["Service"]["adopt"] => {
+  const findMade = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, key: Schema.String, name: Schema.String, namespace: Schema.String }),
+    Result: Schema.Struct({ id: DeploymentId }),
+    // An object's model may have been deleted, and its binding with it; then the same version is a new wish.
+    execute: ({ key, name, namespace, orgId }) => sql`
+      SELECT k.deployment_id AS id FROM idempotency_keys k
+      JOIN applied_resources a ON a.org_id = k.org_id AND a.namespace = ${namespace} AND a.name = ${name}
+      JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id AND m.deleted_at IS NULL
+      WHERE k.org_id = ${orgId} AND k.operation = ${operation} AND k.key = ${key}`
+  })
+  const findModel = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, name: Schema.String, namespace: Schema.String }),
+    Result: Schema.Struct({ id: ModelId }),
+    execute: ({ name, namespace, orgId }) => sql`
+      SELECT m.id FROM applied_resources a JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
+      WHERE a.org_id = ${orgId} AND a.namespace = ${namespace} AND a.name = ${name} AND m.deleted_at IS NULL FOR NO KEY UPDATE OF m`
+  })
+  const findNewest = SqlSchema.findOne({
+    Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String }),
+    Result: Schema.Struct({ at: Schema.NullOr(MillisFromDate) }),
+    execute: ({ modelId, orgId }) => sql`SELECT max(created_at) AS at FROM deployments WHERE org_id = ${orgId} AND model_id = ${modelId}`
+  })
+
+  const makeModel = Effect.fnUntraced(function* ({ orgId, resource, source }: AdoptInput, now: number) {
+    const at = new Date(now)
+    const id = yield* ids.make(ModelId, now)
+    yield* sql`
+      INSERT INTO models (id, org_id, slug, display_name, hf_repo, ref, created_at, updated_at)
+      VALUES (${id}, ${orgId}, ${resource.name}, ${resource.name}, ${source.repo}, ${source.ref ?? null}, ${at}, ${at})`
+    return id
+  })
+
+  /** Nobody wants an earlier specification of the object any more. */
+  const cancelEarlier = (orgId: OrgId, { name, namespace }: AdoptInput["resource"], at: Date) => sql`
+    WITH ended AS (
+      UPDATE deployments d SET phase = 'cancelled', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
+        ended_at = greatest(phase_since, ${at}), updated_at = greatest(d.updated_at, ${at})
+      FROM applied_resources a
+      WHERE a.org_id = ${orgId} AND a.namespace = ${namespace} AND a.name = ${name} AND d.org_id = a.org_id AND d.id = a.deployment_id AND d.ended_at IS NULL
+      RETURNING d.org_id, d.id, phase_count, phase_since
+    ),
+    entered AS (
+      INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
+      SELECT org_id, id, phase_count, 'cancelled', phase_since, 'Its ModelDeployment was changed.' FROM ended
+    ),
+    work AS (
+      INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM ended
+    )
+    SELECT pg_notify('deployments', id) FROM ended`
+
+  return Effect.fn("AppliedResources.adopt")((input) =>
+    Effect.gen(function* () {
+      const { orgId, resource, serve, serving, source, specHash } = input
+      const { generation, name, namespace, uid } = resource
+      const key = `${uid}:${generation}`
+      yield* lockResource(sql, resource)
+      const made = yield* findMade({ orgId, key, name, namespace })
+      if (Option.isSome(made)) return made.value.id
+      const clock = yield* Clock.currentTimeMillis
+      const known = yield* findModel({ orgId, name, namespace })
+      const modelId = Option.isSome(known) ? known.value.id : yield* makeModel(input, clock)
+      // The runs of a model go in the order of their `created_at`, whatever the clocks of those who make them.
+      const newest = yield* findNewest({ orgId, modelId })
+      const now = newest.at === null ? clock : Math.max(clock, newest.at + 1)
+      const at = new Date(now)
+      const id = yield* ids.make(DeploymentId, now)
+      yield* cancelEarlier(orgId, resource, at)
+      yield* sql`
+        INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, serve, applied_namespace, applied_name, created_at, updated_at)
+        VALUES (${id}, ${orgId}, ${modelId}, 'screening', ${at}, ${source.ref ?? null}, ${sql.json(serving)}, ${serve}, ${namespace}, ${name}, ${at}, ${at})`
+      yield* sql`INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) VALUES (${orgId}, ${id}, 1, 'screening', ${at}, 'Created')`
+      yield* sql`
+        INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)
+        VALUES (${orgId}, ${operation}, ${key}, ${specHash}, ${id}, ${at})
+        ON CONFLICT (org_id, operation, key) DO UPDATE SET input_hash = ${specHash}, deployment_id = ${id}, created_at = ${at}`
+      yield* sql`
+        INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, deployment_id, created_at, updated_at)
+        VALUES (${orgId}, ${namespace}, ${name}, ${uid}, ${generation}, ${specHash}, ${modelId}, ${id}, ${at}, ${at})
+        ON CONFLICT (namespace, name) DO UPDATE SET org_id = ${orgId}, uid = ${uid}, generation = ${generation}, spec_hash = ${specHash}, model_id = ${modelId},
+          deployment_id = ${id}, updated_at = ${at}`
+      yield* writeAudit(sql, ids, {
+        orgId,
+        actorKind: "system",
+        resourceType: "model_config",
+        resourceId: modelId,
+        action: Option.isSome(known) ? "updated" : "created",
+        before: null,
+        after: {
+          deployment_id: id,
+          serve,
+          serving,
+          slug: name,
+          repo: source.repo,
+          ref: source.ref ?? null,
+          applied: { namespace, name, uid, generation }
+        },
+        at: now
+      })
+      yield* sql`INSERT INTO outbox (org_id, deployment_id, created_at) VALUES (${orgId}, ${id}, ${at})`
+      yield* sql`SELECT pg_notify('deployments', ${id})`
+      return id
+    }).pipe(
+      sql.withTransaction,
+      Effect.catchReason("SqlError", "UniqueViolation", () => new ModelNameTaken({ slug: input.resource.name }), Effect.die),
+      Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
+    )
+  )
+}

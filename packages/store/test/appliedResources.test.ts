@@ -1,0 +1,121 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import type { OrgId } from "@seatrial/domain"
+import { Effect, Layer, Option, Schema } from "effect"
+import { type AdoptInput, AppliedResources, Deployments, ModelAdmin, Runs } from "../src/index.ts"
+import { makeCaller, newModel, walk } from "../src/testing.ts"
+import { layerStore } from "./stage.ts"
+
+const place = (name: string) => ({ namespace: "seatrial", name })
+const input = (orgId: OrgId, name: string, change: Partial<AdoptInput> = {}, version: Partial<AdoptInput["resource"]> = {}): AdoptInput => ({
+  orgId,
+  resource: { ...place(name), uid: `uid-${name}`, generation: 1, ...version },
+  specHash: "a".repeat(64),
+  source: { kind: "model_hub", repo: "seatrial/tiny-chat" },
+  serving: { max_context: 512 },
+  serve: true,
+  ...change
+})
+
+const Audited = Schema.Array(Schema.Struct({ actorKind: Schema.String, action: Schema.String }))
+const audited = Effect.fnUntraced(function* (orgId: OrgId) {
+  const sql = yield* PgClient.PgClient
+  const rows = yield* sql`
+    SELECT actor_kind AS "actorKind", action FROM audit_events WHERE org_id = ${orgId} AND resource_type = 'model_config' AND actor_kind = 'system' ORDER BY created_at, id`
+  return (yield* Schema.decodeUnknownEffect(Audited)(rows)).map(({ action }) => action)
+})
+
+const layerApplied = Layer.mergeAll(AppliedResources.layerSql, ModelAdmin.layerSql).pipe(Layer.provideMerge(layerStore))
+
+layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => {
+  it.effect("one version of an object makes one run, however often and by how many it is adopted, and one audit event", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("applied-once")
+      const made = yield* Effect.forEach(Array.from({ length: 20 }), () => applied.adopt(input(caller.orgId, "once")), { concurrency: "unbounded" })
+      assert.strictEqual(new Set(made).size, 1)
+      const [id] = made
+      const run = id === undefined ? undefined : Option.getOrUndefined(yield* runs.observe(id))
+      assert.deepStrictEqual([run?.model, run?.phase, run?.startedBy, run?.servingRequest], ["applied-once/once", "screening", null, { max_context: 512 }])
+      assert.deepStrictEqual(run?.applied, { ...place("once"), current: { uid: "uid-once", generation: 1 } })
+      assert.deepStrictEqual(yield* audited(caller.orgId), ["created"])
+      assert.include(yield* runs.live, id)
+    })
+  )
+
+  it.effect("another generation makes another run of the same model, and ends the unfinished one before it", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("applied-again")
+      const first = yield* applied.adopt(input(caller.orgId, "again"))
+      const second = yield* applied.adopt(input(caller.orgId, "again", { specHash: "b".repeat(64), serving: {} }, { generation: 2 }))
+      const [before, after] = [Option.getOrThrow(yield* runs.observe(first)), Option.getOrThrow(yield* runs.observe(second))]
+      assert.deepStrictEqual([before.phase, before.applied?.current], ["cancelled", null])
+      assert.deepStrictEqual([after.phase, after.modelId, after.olderRun, after.servingRequest], ["screening", before.modelId, null, {}])
+      assert.deepStrictEqual(yield* audited(caller.orgId), ["created", "updated"])
+    })
+  )
+
+  it.effect("a run that has ended is not touched by another generation", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("applied-served")
+      const first = yield* applied.adopt(input(caller.orgId, "served"))
+      yield* walk(caller, first, "activating")
+      yield* runs.activate({ id: first, orgId: caller.orgId, from: "activating" })
+      yield* applied.adopt(input(caller.orgId, "served", { specHash: "b".repeat(64) }, { generation: 2 }))
+      const before = Option.getOrThrow(yield* runs.observe(first))
+      assert.deepStrictEqual([before.phase, before.revision?.status], ["activated", "active"])
+    })
+  )
+
+  it.effect("a name that the organization's API has taken is refused, and nothing is bound", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const { caller } = yield* makeCaller("applied-taken")
+      yield* (yield* Deployments).create(newModel(caller, "k", "taken"))
+      assert.strictEqual((yield* Effect.flip(applied.adopt(input(caller.orgId, "taken"))))._tag, "ModelNameTaken")
+      assert.isTrue(Option.isNone(yield* applied.find(place("taken"))))
+    })
+  )
+
+  it.effect("an object that was made anew takes over what stood for the one before", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const { caller } = yield* makeCaller("applied-anew")
+      const id = yield* applied.adopt(input(caller.orgId, "anew"))
+      yield* applied.rebind({ ...place("anew"), uid: "other", generation: 1 }, "b".repeat(64))
+      assert.strictEqual(Option.getOrThrow(yield* applied.find(place("anew"))).uid, "uid-anew")
+      yield* applied.rebind({ ...place("anew"), uid: "other", generation: 3 }, "a".repeat(64))
+      const bound = Option.getOrThrow(yield* applied.find(place("anew")))
+      assert.deepStrictEqual([bound.uid, bound.generation, bound.deploymentId, bound.repo], ["other", 3, id, "seatrial/tiny-chat"])
+    })
+  )
+
+  it.effect("a deleted object's run is cancelled and its model deleted, once, and its name can be applied again", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("applied-gone")
+      const first = yield* applied.adopt(input(caller.orgId, "gone"))
+      assert.deepStrictEqual([yield* applied.retire(place("gone")), yield* applied.retire(place("gone"))], [true, false])
+      const run = Option.getOrThrow(yield* runs.observe(first))
+      assert.deepStrictEqual([run.phase, run.modelDeleted, run.applied?.current], ["cancelled", true, null])
+      assert.deepStrictEqual(yield* audited(caller.orgId), ["created", "deleted"])
+      const second = yield* applied.adopt(input(caller.orgId, "gone"))
+      assert.notStrictEqual(second, first)
+    })
+  )
+
+  it.effect("says who may deploy", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const { caller } = yield* makeCaller("applied-owner")
+      assert.deepStrictEqual(yield* applied.owner("applied-owner"), Option.some({ orgId: caller.orgId, active: true, firstPurchase: true }))
+      assert.isTrue(Option.isNone(yield* applied.owner("nobody")))
+    })
+  )
+})
