@@ -33,7 +33,7 @@ export const operationWords: Readonly<Record<string, Words>> = {
   "deployments.create": {
     summary: "Create a deployment",
     description:
-      "Makes a new model from a `source`, or runs an existing one again by its `model_id`. Also needs `models:write` unless `serve` is false. A repeated create with the same `Idempotency-Key` and input answers 200 with `Idempotent-Replayed: true` and the operation as it is now. Host classes, runtimes and engine flags that the installation does not have are 400."
+      "Makes a new model from a `source`, or runs an existing one again by its `model_id`. Also needs `models:write` unless `serve` is false. A repeated create with the same `Idempotency-Key` and input answers 200 with `Idempotent-Replayed: true` and the operation as it is now. A host class that the installation does not have is 422, as what a preview would refuse and is known at once; a runtime, cache type or engine flag that it does not have is 400."
   },
   "deployments.list": { summary: "List deployments", description: `Phases as the \`/v1\` family names them. ${listed}` },
   "deployments.get": { summary: "Get a deployment", description: `${deploymentRead} Phases as the \`/v1\` family names them.` },
