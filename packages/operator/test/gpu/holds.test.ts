@@ -43,6 +43,8 @@ interface Truth {
   seen: boolean
   /** Whether an operator saw when its containers ended, and lived. */
   endSeen: boolean
+  /** Since when its node was silent as an operator saw it, and has been since. */
+  lostAt: number | null
   /** The last time at which an operator saw that it held its GPUs and said so. */
   provenAt: number
 }
@@ -166,6 +168,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
           for (const truth of current.values()) {
             if (truth.placedAt !== null) truth.seen = true
             if (truth.finishedAt !== null) truth.endSeen = true
+            else if (truth.placedAt !== null && silentSince !== null) truth.lostAt = Math.max(truth.placedAt, silentSince)
           }
         }
         /** A pass over everything, as after a start; false where the operator died in it. */
@@ -204,6 +207,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
               goneAt: null,
               seen: false,
               endSeen: false,
+              lostAt: null,
               provenAt: 0
             }
             truths.push(made)
@@ -225,6 +229,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
             showNode()
           } else if (step === "recover") {
             silentSince = null
+            for (const each of current.values()) each.lostAt = null
             showNode()
           } else if (step === "pass") {
             yield* pass
@@ -263,7 +268,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
           assert.deepStrictEqual([row.gpus, row.micros], [2, 3_600_000n])
           assert.strictEqual(row.placed.getTime(), truth.placedAt)
           const released = row.released?.getTime() ?? Number.NaN
-          assert.isAtMost(released, truth.finishedAt ?? truth.goneAt ?? 0, `${truth.uid} counts for longer than it was`)
+          assert.isAtMost(released, truth.finishedAt ?? truth.lostAt ?? truth.goneAt ?? 0, `${truth.uid} counts for longer than it was`)
           if (truth.endSeen) assert.strictEqual(released, truth.finishedAt)
           assert.isAtLeast(released, Math.max(truth.placedAt, truth.provenAt), `${truth.uid} counts for less than was seen`)
         }
