@@ -3,7 +3,7 @@
 {{- end }}
 
 {{- define "seatrial.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .Values.image.repository }}{{ if .Values.image.digest }}@{{ .Values.image.digest }}{{ else }}:{{ .Values.image.tag | default .Chart.AppVersion }}{{ end }}
 {{- end }}
 
 {{/* Labels that select one program's pods; called with (list . "server"). */}}
@@ -23,6 +23,20 @@ app.kubernetes.io/part-of: seatrial
 helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
 {{- end }}
 
+{{/* Metadata of a pod template; called with (list . "server"). */}}
+{{- define "seatrial.podMetadata" -}}
+{{- $root := index . 0 -}}
+labels:
+  {{- include "seatrial.labels" . | nindent 2 }}
+  {{- with $root.Values.podLabels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with $root.Values.podAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
 {{/* What Pod Security calls `restricted`. */}}
 {{- define "seatrial.podSecurity" -}}
 runAsNonRoot: true
@@ -40,15 +54,29 @@ capabilities:
 {{- end }}
 
 {{- define "seatrial.databaseEnv" -}}
+{{- if .Values.postgres.embedded.enabled }}
+- name: DATABASE_PASSWORD
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.postgres.embedded.existingSecret }}
+      key: {{ .Values.postgres.embedded.key }}
+- name: DATABASE_URL
+  value: postgres://seatrial:$(DATABASE_PASSWORD)@{{ include "seatrial.name" . }}-postgres:5432/seatrial
+{{- else }}
 - name: DATABASE_URL
   valueFrom:
     secretKeyRef:
       name: {{ .Values.database.existingSecret }}
       key: {{ .Values.database.key }}
+{{- end }}
 - name: DATABASE_POOL_SIZE
   value: {{ .Values.database.poolSize | quote }}
 - name: HOME
   value: /tmp
+- name: POD_IP
+  valueFrom:
+    fieldRef:
+      fieldPath: status.podIP
 {{- end }}
 
 {{- define "seatrial.encryptionEnv" -}}
@@ -59,24 +87,87 @@ capabilities:
       key: {{ .Values.keys.encryptionKey }}
 {{- end }}
 
-{{- define "seatrial.extraEnv" -}}
-{{- range $name, $value := . }}
+{{/* Variables of a program, those of its values in place of the chart's own; called with (list $ownAsYaml . "server"). */}}
+{{- define "seatrial.env" -}}
+{{- $program := index . 2 -}}
+{{- $given := (index (index . 1).Values $program).env -}}
+{{- $elsewhere := dict
+  "DATABASE_URL" "it comes from the Secret of database.existingSecret"
+  "DATABASE_PASSWORD" "it comes from the Secret of postgres.embedded.existingSecret"
+  "SEATRIAL_ENCRYPTION_KEY" "it comes from the Secret of keys.existingSecret"
+  "SEATRIAL_CURSOR_KEY" "it comes from the Secret of keys.existingSecret"
+  "HF_TOKEN" "hub tokens belong to users: seatrial admin hub-connections set"
+  "SERVER_PORT" "the chart's Service and probes use 8080"
+  "GATEWAY_PORT" "the chart's Service and probes use 8081"
+  "OPERATOR_PORT" "the chart's Service and probes use 9090"
+  "OPERATOR_NAMESPACE" "it is the release's own namespace"
+  "POD_IP" "it is the pod's own address" -}}
+{{- range $name, $value := $given }}
+{{- with get $elsewhere $name }}{{ fail (printf "\n\n%s.env.%s cannot be set: %s.\n" $program $name .) }}{{ end }}
+{{- end }}
+{{- range (index . 0 | fromYamlArray) }}
+{{- if not (hasKey $given .name) }}
+- {{ toYaml . | indent 2 | trim }}
+{{- end }}
+{{- end }}
+{{- range $name, $value := $given }}
 - name: {{ $name }}
-  value: {{ $value | toString | quote }}
+  value: {{ kindIs "string" $value | ternary $value (toJson $value) | quote }}
 {{- end }}
 {{- end }}
 
+{{/* Where a program's pods go; called with (list . "server"). */}}
 {{- define "seatrial.placement" -}}
-{{- with .Values.image.pullSecrets }}
+{{- $root := index . 0 -}}
+{{- with $root.Values.image.pullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.nodeSelector }}
+{{- with $root.Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with $root.Values.nodeSelector }}
 nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .Values.tolerations }}
+{{- with $root.Values.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{/* Spread over nodes and zones, for a Deployment's pods; called with (list . "server"). */}}
+{{- define "seatrial.spread" -}}
+{{- $root := index . 0 -}}
+{{- $selector := include "seatrial.selector" . -}}
+{{- if $root.Values.topologySpread.enabled }}
+topologySpreadConstraints:
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - topologyKey: {{ . }}
+    maxSkew: 1
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- $selector | nindent 8 }}
+    # Each revision by itself, or a roll-out would count the pods that it replaces.
+    matchLabelKeys: [pod-template-hash]
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Probes of a program that answers /healthz and /readyz; called with the port's name. */}}
+{{- define "seatrial.probes" -}}
+startupProbe:
+  httpGet: { path: /healthz, port: {{ . }} }
+  periodSeconds: 2
+  timeoutSeconds: 3
+  failureThreshold: 60
+readinessProbe:
+  httpGet: { path: /readyz, port: {{ . }} }
+  periodSeconds: 5
+  timeoutSeconds: 3
+livenessProbe:
+  httpGet: { path: /healthz, port: {{ . }} }
+  periodSeconds: 10
+  timeoutSeconds: 3
 {{- end }}
