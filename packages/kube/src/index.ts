@@ -18,6 +18,6 @@ export {
   type Selection,
   toKey
 } from "./Resource.ts"
-export { CustomResourceDefinition, Event, Job, Lease, Namespace, Node, Pod, Secret } from "./resources.ts"
+export { CustomResourceDefinition, Event, Job, Lease, Namespace, Node, Pod, PodDisruptionBudget, Secret } from "./resources.ts"
 export { WatchEvent } from "./WatchEvent.ts"
 export { WorkQueue, type WorkQueueOptions } from "./WorkQueue.ts"

@@ -124,6 +124,17 @@ export const Job = defineResource({
 })
 export type Job = (typeof Job.schema)["Type"]
 
+/** A disruption budget (`policy/v1`). */
+export const PodDisruptionBudget = defineResource({
+  group: "policy",
+  version: "v1",
+  plural: "poddisruptionbudgets",
+  kind: "PodDisruptionBudget",
+  namespaced: true,
+  schema: objectSchema({ status: optional(open({ disruptionsAllowed: optional(Schema.Number) })) })
+})
+export type PodDisruptionBudget = (typeof PodDisruptionBudget.schema)["Type"]
+
 /** A node (`v1`), cluster-scoped. */
 export const Node = defineResource({
   group: "",

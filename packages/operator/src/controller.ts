@@ -41,7 +41,12 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
 
   const mirrorClasses = Effect.gen(function* () {
     const objects = yield* cluster.hostClasses.list()
-    yield* hostClasses.replaceAll(objects.flatMap((object) => Option.toArray(Option.map(toPodClass(object), ({ hostClass }) => hostClass))))
+    const classes = objects.flatMap((object) => Option.toArray(toPodClass(object)))
+    for (const { hostClass, nodes } of classes) {
+      if (nodes > 1)
+        yield* Effect.logWarning(`nothing is deployed on host class ${hostClass.name}: its engines span ${nodes} nodes, which no engine can use yet`)
+    }
+    yield* hostClasses.replaceAll(classes.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : [])))
     return Option.none()
   })
   const classQueue = yield* WorkQueue.make({ concurrency: 1, work: (_: "all") => mirrorClasses })
@@ -69,6 +74,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
       Stream.runForEach(runs.changes, queue.add),
       onChange(cluster.deployments, (name) => Option.match(deploymentOfResource(name), { onNone: () => unadopted.add(name), onSome: queue.add })),
       onChange(cluster.jobs, byName),
+      onChange(cluster.budgets, byName),
       // A pod that goes may be what a queued run waits for.
       onChange(cluster.pods, (name) =>
         Effect.andThen(

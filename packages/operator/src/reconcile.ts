@@ -6,6 +6,7 @@ import { applyActions } from "./apply/apply.ts"
 import { mirror } from "./apply/mirror.ts"
 import { withoutRun } from "./apply/withoutRun.ts"
 import { decide } from "./decide/decide.ts"
+import { isIdle } from "./decide/idle.ts"
 import { type GatherFrom, gather } from "./gather/gather.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
 import type { StartWork, WorkServices } from "./work/startWork.ts"
@@ -48,7 +49,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const seen = gathered.observe()
   const decision = decide(seen, now)
   const entered = decision.actions.findLast((action) => action._tag === "Enter")
-  pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase)
+  pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase, isIdle(seen, now))
 
   const moves = decision.actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish")
   const refused = yield* applyActions(gathered, decision.actions, settings).pipe(
@@ -69,6 +70,10 @@ export const reconcile = Effect.fn("reconcile")(function* (
   // A pod is told of to the run that it is named after; who reuses it, or has done with it, concerns the other.
   if (run.engineRun === id) yield* Effect.forEach(run.reusedBy, look, { discard: true })
   else if (isFinished(run.phase)) yield* look(run.engineRun)
+  // What serves gives its GPUs to the run that replaces it, and has them back where that ends.
+  const replaces = run.replaces || (entered?._tag === "Enter" && entered.replaces)
+  if (replaces && run.predecessor !== null && (moves || isFinished(run.phase))) yield* look(run.predecessor.run)
+  if (run.replacedBy !== null) yield* look(run.replacedBy)
   // Also who waits for the organisation's limit may go on where a run ends that had no pod yet.
   if ((run.phase === "queued" || run.phase === "waiting") && moves) yield* Effect.forEach(pool.queued(), look, { discard: true })
   if (moves && refused === null) return atOnce

@@ -83,7 +83,15 @@ export interface Run {
   /** An older unfinished run of the same model, which goes first. */
   readonly olderRun: DeploymentId | null
   readonly endpoints: ReadonlyArray<PublishedEndpoint>
-  /** Requests under way on its revision; counted only where that gives its engine back (superseded, or of a deleted or disabled model), else 0. */
+  /** Whether it was given the GPUs of what its model served. */
+  readonly replaces: boolean
+  /** An unfinished run of the model that was given this one's GPUs; only of what serves. */
+  readonly replacedBy: DeploymentId | null
+  /** What the model serves where that is another revision: the run whose engine it is, its host class and its GPUs. */
+  readonly predecessor: { readonly run: DeploymentId; readonly hostClass: string; readonly gpus: number } | null
+  /** When gateways told last that somebody asks for its revision; told only of revisions with `hold_seconds`. */
+  readonly lastUsedAt: number | null
+  /** Requests under way on its revision; counted only where that gives its engine back (superseded, replaced, idling, or of a deleted or disabled model), else 0. */
   readonly inFlight: number
   /** The `ModelDeployment` that somebody applied and that this run was made for; `current` is null where another run stands for that now, or it was deleted. */
   readonly applied: {
@@ -118,6 +126,8 @@ export class Runs extends Context.Service<
       readonly to: Phase
       readonly reason: string
       readonly failure?: Failure
+      /** What the model serves gives its GPUs to the run until that has ended. */
+      readonly replaces?: boolean
     }) => Effect.Effect<boolean>
     /**
      * What screening found: makes the draft revision, once for a run, or takes the model's verified one where commit, engine version, card and settings are the same.

@@ -102,6 +102,7 @@ export const builtInKinds: ReadonlyArray<Kind> = [
   builtIn("", "v1", "serviceaccounts", "ServiceAccount", { short: ["sa"] }),
   builtIn("batch", "v1", "jobs", "Job", { sub: ["status"], all: true, select: ["status.successful"] }),
   builtIn("coordination.k8s.io", "v1", "leases", "Lease"),
+  builtIn("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", { short: ["pdb"], sub: ["status"] }),
   // The same objects as the core group's events, their fields renamed on the way in and out.
   builtIn("events.k8s.io", "v1", "events", "Event", {
     short: ["ev"],

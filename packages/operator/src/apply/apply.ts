@@ -1,6 +1,6 @@
 import { failureDetail } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { Job, KubeClient, type KubeError, type OwnerReference, Pod, Secret } from "@seatrial/kube"
+import { Job, KubeClient, type KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Effect, Option, Redacted } from "effect"
 import type { Action } from "../decide/Decision.ts"
@@ -9,7 +9,7 @@ import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 import { customResource } from "./customResource.ts"
-import { enginePod } from "./engineObjects.ts"
+import { disruptionBudget, enginePod } from "./engineObjects.ts"
 import { fetchJob, hubSecret } from "./fetchObjects.ts"
 import { keepLog } from "./keepLog.ts"
 
@@ -26,7 +26,7 @@ const missing = (run: Run, what: string) => Effect.die(new Error(`${run.id} in $
 interface Owned {
   readonly run: Run
   readonly revision: RunRevision
-  readonly owner: OwnerReference
+  readonly owner: OwnerReference | null
 }
 
 /** Deletes; an object that is another one by now, or is gone, is as good. */
@@ -36,6 +36,19 @@ const removed = (effect: Effect.Effect<void, KubeError>) =>
     (error) => error.reason === "Conflict" || error.reason === "NotFound",
     () => Effect.void
   )
+
+/** The custom resource of a run. One that somebody applied is never written over: where another of its name is there by now, that is for the next pass. */
+const ensureResource = Effect.fnUntraced(function* (run: Run, namespace: string) {
+  const kube = yield* KubeClient
+  const object = customResource(run, namespace)
+  if (run.applied === null) return yield* kube.apply(ModelDeployment, object)
+  return yield* kube.create(ModelDeployment, object).pipe(
+    Effect.catchIf(
+      (error) => error.reason === "Conflict",
+      () => Effect.succeed(null)
+    )
+  )
+})
 
 /** Writes what was decided, in order. Every write can be repeated: names follow from the run, and transitions are compare-and-set. */
 export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathered, actions: ReadonlyArray<Action>, settings: OperatorSettings) {
@@ -49,16 +62,21 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
 
   const owned = Effect.suspend((): Effect.Effect<Owned> => {
     if (run.revision === null) return missing(run, "revision")
-    return resource === null ? missing(run, "custom resource") : Effect.succeed({ run, revision: run.revision, owner: ownerOf(resource) })
+    // Without one that it could be owned by in its namespace, the operator alone removes it.
+    const owner = resource === null ? null : ownerOf(resource)
+    return Effect.succeed({ run, revision: run.revision, owner: resource?.metadata.namespace === namespace ? owner : null })
   })
 
   for (const action of actions) {
     switch (action._tag) {
       case "EnsureResource":
-        resource = yield* kube.apply(ModelDeployment, customResource(run, namespace))
+        resource = yield* ensureResource(run, namespace)
         break
       case "RemoveResource":
-        yield* removed(kube.remove(ModelDeployment, objectName(id), namespace))
+        if (resource !== null) {
+          const { name, namespace: within, uid } = resource.metadata
+          yield* removed(kube.remove(ModelDeployment, name, within ?? namespace, uid === undefined ? {} : { uid }))
+        }
         break
       case "EnsureFetch": {
         const input = { ...(yield* owned), settings, weightsClaim }
@@ -79,6 +97,12 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         yield* kube.apply(Pod, enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, namespace, weightsClaim }))
         break
       }
+      case "EnsureBudget":
+        yield* kube.apply(PodDisruptionBudget, disruptionBudget(run, namespace))
+        break
+      case "RemoveBudget":
+        yield* removed(kube.remove(PodDisruptionBudget, objectName(id), namespace))
+        break
       case "KeepLog":
         yield* keepLog(gathered, action.code, namespace)
         break
@@ -86,7 +110,8 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         yield* removed(
           kube.remove(Pod, enginePodName(engineRun), namespace, {
             ...(action.uid === null ? {} : { uid: action.uid }),
-            ...(action.force ? { gracePeriodSeconds: 0 } : {})
+            // Its requests have ended before, so nothing is waited for.
+            gracePeriodSeconds: action.force ? 0 : 1
           })
         )
         break
@@ -95,7 +120,15 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         break
       case "Enter":
         if (
-          yield* runs.enter({ id, orgId, from: phase, to: action.to, reason: action.reason, ...(action.failure === null ? {} : { failure: action.failure }) })
+          yield* runs.enter({
+            id,
+            orgId,
+            from: phase,
+            to: action.to,
+            reason: action.reason,
+            replaces: action.replaces,
+            ...(action.failure === null ? {} : { failure: action.failure })
+          })
         ) {
           yield* Effect.logInfo(`${id}: ${phase} -> ${action.to}: ${action.failure === null ? action.reason : failureDetail(action.failure)}`)
         }
@@ -104,6 +137,8 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         if (yield* runs.activate({ id, orgId, from: phase })) yield* Effect.logInfo(`${id}: ${phase} -> activated`)
         break
       case "Release":
+        // Where its custom resource shows another run by now, nothing tells whether a Secret is left.
+        if (run.applied !== null) yield* removed(kube.remove(Secret, hubSecretName(id), namespace))
         yield* runs.release(id, orgId)
         break
     }

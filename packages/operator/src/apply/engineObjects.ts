@@ -1,8 +1,17 @@
 import type { EngineAdapter } from "@seatrial/engines"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
-import type { PodClass } from "../resources/HostClassResource.ts"
-import { deploymentLabel, enginePodName, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
+import type { PodClass, VolumeOf } from "../resources/HostClassResource.ts"
+import {
+  deploymentLabel,
+  enginePodName,
+  gpuPriceAnnotation,
+  hostClassLabel,
+  objectName,
+  organizationLabel,
+  queueLabel,
+  roleLabel
+} from "../resources/objectNames.ts"
 
 /** Labels that every object of a run carries. */
 export const runLabels = (run: Run, role: "engine" | "fetch" | "deployment"): Readonly<Record<string, string>> => ({
@@ -25,6 +34,50 @@ const servedNames = ({ model, orgSlug }: Run): ReadonlyArray<string> => {
   return [model, model === slug ? `${orgSlug}/${slug}` : slug]
 }
 
+/** Where the compiled kernels of the engines that we know are kept, under one folder. */
+const cacheVariables = {
+  XDG_CACHE_HOME: "/cache",
+  VLLM_CACHE_ROOT: "/cache/vllm",
+  TRITON_CACHE_DIR: "/cache/triton",
+  TORCHINDUCTOR_CACHE_DIR: "/cache/inductor",
+  FLASHINFER_WORKSPACE_BASE: "/cache/flashinfer",
+  CUDA_CACHE_PATH: "/cache/cuda"
+}
+
+const writable = (name: string, { claimName, sizeBytes }: VolumeOf) =>
+  claimName === null ? { name, emptyDir: sizeBytes === null ? {} : { sizeLimit: String(sizeBytes) } } : { name, persistentVolumeClaim: { claimName } }
+
+/** Of a claim, which others use too, the folder that is the pod's own. */
+const ownFolder = ({ claimName }: VolumeOf, subPath: string) => (claimName === null ? {} : { subPath })
+
+/** Pod Security's `restricted`, less what the host class says that its engines need. */
+const securityOf = ({ addCapabilities, runAsRoot, writableRoot }: PodClass["podSecurity"]) => ({
+  pod: runAsRoot ? { runAsUser: 0, runAsGroup: 0, fsGroup: 0, seccompProfile: { type: "RuntimeDefault" } } : restrictedPod,
+  container: {
+    ...restrictedContainer,
+    readOnlyRootFilesystem: !writableRoot,
+    capabilities: { drop: ["ALL"], ...(addCapabilities.length === 0 ? {} : { add: addCapabilities }) }
+  }
+})
+
+/**
+ * Keeps an engine that serves from being evicted: whoever drains a node is refused until its requests go elsewhere. An engine that is not ready may be evicted. Only a
+ * number of pods can be asked for, since no controller owns the pod.
+ */
+export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
+  const object = {
+    apiVersion: "policy/v1",
+    kind: "PodDisruptionBudget",
+    metadata: { name: objectName(run.id), namespace, labels: runLabels(run, "engine") },
+    spec: {
+      minAvailable: 1,
+      unhealthyPodEvictionPolicy: "AlwaysAllow",
+      selector: { matchLabels: { [deploymentLabel]: run.id, [roleLabel]: "engine" } }
+    }
+  }
+  return object
+}
+
 interface EnginePodInput {
   readonly run: Run
   readonly revision: RunRevision
@@ -43,6 +96,8 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
   const image = hostClass.runtimes.find(({ runtime }) => runtime === revision.settings.runtime)?.image ?? hostClass.runtimes[0].image
   const container = engine.container({ settings: revision.settings, servedNames: servedNames(run), modelPath: weightsPath("/models", revision), hostClass })
   const gpus = { [podClass.gpuResource]: String(hostClass.gpu_count) }
+  const { compileCache, drainSeconds, queueName, runtimeClassName, scratch, sharedMemoryBytes } = podClass
+  const security = securityOf(podClass.podSecurity)
   const probe = { httpGet: { path: container.readinessPath, port: container.port } }
   const object = {
     apiVersion: "v1",
@@ -50,17 +105,19 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
     metadata: {
       name: enginePodName(run.id),
       namespace,
-      labels: { ...runLabels(run, "engine"), [hostClassLabel]: hostClass.name },
+      labels: { ...runLabels(run, "engine"), [hostClassLabel]: hostClass.name, ...(queueName === null ? {} : { [queueLabel]: queueName }) },
       annotations: { [gpuPriceAnnotation]: hostClass.price_per_gpu_hour_micros }
     },
     spec: {
       restartPolicy: "Always",
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      terminationGracePeriodSeconds: 30,
+      // For those who delete the pod without us, as a drained node does: what is under way goes on for as long, and then it has ten seconds to end.
+      terminationGracePeriodSeconds: drainSeconds + 10,
+      ...(runtimeClassName === null ? {} : { runtimeClassName }),
       nodeSelector: podClass.nodeSelector,
       tolerations: podClass.tolerations,
-      securityContext: restrictedPod,
+      securityContext: security.pod,
       containers: [
         {
           name: "engine",
@@ -72,27 +129,35 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
             { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
             { name: "HF_HUB_OFFLINE", value: "1" },
             { name: "HOME", value: "/tmp" },
+            ...Object.entries(compileCache === null ? {} : cacheVariables).map(([name, value]) => ({ name, value })),
             ...Object.entries(container.env).map(([name, value]) => ({ name, value }))
           ],
           ports: [{ name: "http", containerPort: container.port, protocol: "TCP" }],
           resources: { requests: gpus, limits: gpus },
-          securityContext: restrictedContainer,
+          securityContext: security.container,
+          ...(drainSeconds === 0 ? {} : { lifecycle: { preStop: { sleep: { seconds: drainSeconds } } } }),
           // Never ends a start by itself: the deadline is ours, and says so.
           startupProbe: { ...probe, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: podClass.bootDeadlineSeconds + 60 },
           readinessProbe: { ...probe, periodSeconds: 2, timeoutSeconds: 25, failureThreshold: 2 },
+          // An engine that is busy answers late or not at all, and its trial makes it busy; so nobody asks it. Only one on whose port nobody listens for five minutes is dead.
+          livenessProbe: { tcpSocket: { port: container.port }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 30 },
           terminationMessagePolicy: "FallbackToLogsOnError",
           volumeMounts: [
             { name: "weights", mountPath: "/models", readOnly: true },
-            { name: "scratch", mountPath: "/tmp" },
+            { name: "scratch", mountPath: "/tmp", ...ownFolder(scratch, enginePodName(run.id)) },
+            ...(compileCache === null
+              ? []
+              : [{ name: "cache", mountPath: "/cache", ...ownFolder(compileCache, `${run.orgSlug}/${hostClass.gpu_pool}/${revision.engineVersion}`) }]),
             { name: "shm", mountPath: "/dev/shm" }
           ]
         }
       ],
       volumes: [
         { name: "weights", persistentVolumeClaim: { claimName: weightsClaim, readOnly: true } },
-        { name: "scratch", emptyDir: {} },
+        writable("scratch", scratch),
+        ...(compileCache === null ? [] : [writable("cache", compileCache)]),
         // The default of 64 MiB is too small for tensor parallelism.
-        { name: "shm", emptyDir: { medium: "Memory", sizeLimit: hostClass.gpu_count > 1 ? "8Gi" : "1Gi" } }
+        { name: "shm", emptyDir: { medium: "Memory", sizeLimit: String(sharedMemoryBytes) } }
       ]
     }
   }

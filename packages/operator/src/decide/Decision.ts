@@ -14,13 +14,17 @@ export type Action = Data.TaggedEnum<{
   /** The download Job and the Secret with its token. */
   RemoveFetch: None
   EnsurePod: None
+  /** Who drains a node may not take the engine. */
+  EnsureBudget: None
+  RemoveBudget: None
   /** What the run's containers said last goes into our own log: they are removed once the run has failed with `code`, and their logs with them. */
   KeepLog: { readonly code: string }
   /** `uid`: only that one. `force`: without waiting for its node, which is gone. */
   RemovePod: { readonly uid: string | null; readonly force: boolean }
   /** The endpoints of the run's revision from now on. */
   Publish: { readonly endpoints: ReadonlyArray<Endpoint> }
-  Enter: { readonly to: Phase; readonly reason: string; readonly failure: Failure | null }
+  /** `replaces`: from now on what the model served so far gives its GPUs to the run. */
+  Enter: { readonly to: Phase; readonly reason: string; readonly failure: Failure | null; readonly replaces: boolean }
   Activate: None
   /** The cluster holds nothing of the run any more. */
   Release: None
@@ -43,7 +47,7 @@ export const wait = (message: string, lookAgainAt: number | null = null): Decisi
 export const act = (message: string, ...actions: ReadonlyArray<Action>): Decision => ({ actions, work: null, message, lookAgainAt: null })
 
 export const enter = (to: Phase, reason: string, ...before: ReadonlyArray<Action>): Decision =>
-  act(reason, ...before, Action.Enter({ to, reason, failure: null }))
+  act(reason, ...before, Action.Enter({ to, reason, failure: null, replaces: false }))
 
 export const fail = (code: string, text: string): Decision =>
-  act(`${code}: ${text}`, Action.KeepLog({ code }), Action.Enter({ to: "failed", reason: code, failure: { code, text } }))
+  act(`${code}: ${text}`, Action.KeepLog({ code }), Action.Enter({ to: "failed", reason: code, failure: { code, text }, replaces: false }))

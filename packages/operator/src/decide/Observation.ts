@@ -27,6 +27,8 @@ export interface PodSeen {
   readonly scheduled: boolean
   /** Why no node takes it, in the scheduler's words. */
   readonly unschedulable: { readonly since: number; readonly message: string } | null
+  /** Whether somebody (Kueue) holds it back from the scheduler. */
+  readonly gated: boolean
   /** Whether its container has run at all. */
   readonly started: boolean
   /** When its container started last, or ended last where it waits to start again. */
@@ -75,10 +77,22 @@ export interface Observation {
   readonly freeSlots: number
   /** Runs that wait for the same of them and go first. */
   readonly ahead: number
+  /** Engines of this host class that were asked for and have no node yet. */
+  readonly asked: number
+  /** GPUs that engines of this host class hold or were asked for. */
+  readonly classGpus: number
+  /** GPUs of the host class are free, but set aside. */
+  readonly setAside: boolean
   /** GPUs that the organisation holds or has been let through to, this run's not counted; those of its older runs in `waiting` too. */
   readonly organizationGpus: number
+  /** What Kueue says of the pod that it holds back. */
+  readonly admission: string | null
+  /** Whether the pod of what the model serves, another run's, is there. */
+  readonly predecessorHolds: boolean
+  /** Whether there is a disruption budget for the run's engine. */
+  readonly budget: boolean
   readonly work: { readonly running: WorkKind | null; readonly ended: WorkEnded | null }
-  /** Since when nothing of it is published although its engine is still there; only of a revision that gives its engine back: superseded, or of a deleted or disabled model. */
+  /** Since when nothing of it is published although its engine is still there; only of a revision that gives its engine back or may idle. */
   readonly withdrawnAt: number | null
   /** Since when this operator has been driving the runs without a gap, Unix milliseconds. */
   readonly attendedSince: number

@@ -47,7 +47,7 @@ const withNode = (seen: Observation, now: number): Observation => {
 
 const rule = (seen: Observation, now: number): Decision =>
   isWorking(seen.run.phase) && seen.run.modelDeleted
-    ? act("The model was deleted.", Action.Enter({ to: "cancelled", reason: "The model was deleted.", failure: null }))
+    ? act("The model was deleted.", Action.Enter({ to: "cancelled", reason: "The model was deleted.", failure: null, replaces: false }))
     : rules[seen.run.phase](seen, now)
 
 /** The rules of the phases. Pure: the same observation and time (Unix milliseconds) give the same decision. */

@@ -8,12 +8,12 @@ const neverPullable = new Set(["InvalidImageName", "ErrImageNeverPull"])
 const isImageTrouble = (reason: string) =>
   neverPullable.has(reason) || reason === "ErrImagePull" || reason === "ImagePullBackOff" || reason === "ImageInspectError"
 
-/** Back to the pool's queue, or the end where that happened too often. No fault of the model. */
+/** Back to the queue, or the end where that happened too often. No fault of the model. A pod that Kueue holds back again stays where it waits. */
 const requeue = (seen: Observation, why: string): Decision => {
   if (seen.run.requeues >= maxRequeues) {
     return fail("capacity_lost", `GPUs were lost ${seen.run.requeues + 1} times before the engine was ready. No fault of the model was found; try again later.`)
   }
-  return enter("queued", why, ...(seen.pod === null ? [] : [Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null })]))
+  return enter("queued", why, ...(seen.pod === null || seen.pod.gated ? [] : [Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null })]))
 }
 
 /** Why a pod's container does not start, once that is no longer a matter of patience. */
@@ -27,9 +27,19 @@ const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null =
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }
 
+/** A pod that no node takes has not failed: an autoscaler may be at work, or the engine that has its GPUs may be ending its requests. */
+const unplaced = (seen: Observation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
+  const { freeSlots, podClass, predecessorHolds, run } = seen
+  if (run.replaces && predecessorHolds) return wait(`Waits until ${run.predecessor?.run ?? "its predecessor"} has ended its requests and given its GPUs up.`)
+  if (podClass?.autoscaling === true) return wait(`No node takes the engine yet, and one may be on its way: ${message}`)
+  const patience = countedFrom(seen, since) + schedulingPatience
+  if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return requeue(seen, "The GPUs were taken before the engine had a node.")
+  return wait(`No node takes the engine yet: ${message}`, now < patience ? patience : null)
+}
+
 /** Asks for the engine's pod until its container runs. A pod that finds no node has not failed: an autoscaler may be at work. */
 export const provisioning = (seen: Observation, now: number): Decision => {
-  const { freeSlots, pod, podClass, run } = seen
+  const { pod, podClass, run } = seen
   if (pod === null) {
     return podClass === null
       ? wait(`Waits for the host class ${run.revision?.settings.host_class}, which does not exist now.`)
@@ -38,11 +48,8 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
   if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
   if (pod.started) return enter("booting", "The engine's container runs.")
-  if (pod.unschedulable !== null) {
-    const patience = countedFrom(seen, pod.unschedulable.since) + schedulingPatience
-    if (now >= patience && freeSlots < 1) return requeue(seen, "The GPUs were taken before the engine had a node.")
-    return wait(`No node takes the engine yet: ${pod.unschedulable.message}`, now < patience ? patience : null)
-  }
+  if (pod.gated) return requeue(seen, "Its place was taken, and it waits in Kueue's queue again.")
+  if (pod.unschedulable !== null) return unplaced(seen, pod.unschedulable, now)
   const since = countedFrom(seen, run.phaseSince, pod.createdAt)
   const deadline = since + provisioningDeadline
   if (pod.scheduled && now >= deadline) return fail("provisioning_timeout", "The engine's container was not started within 30 minutes.")

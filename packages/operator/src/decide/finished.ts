@@ -1,5 +1,6 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
-import { candidateHold, drainLimit, drainLook, drainTime } from "./limits.ts"
+import { idleAt, isIdle, isServed } from "./idle.ts"
+import { candidateHold, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
 import { reuses } from "./reuse.ts"
 
@@ -28,11 +29,13 @@ const serving = (seen: Observation): Decision => {
   if (pod.lost !== null)
     return act(`The engine lost its place: ${pod.lost}. It is replaced.`, ...withdraw(seen), Action.RemovePod({ uid: pod.uid, force: true }))
   if (pod.deleting || !pod.ready || pod.url === null) {
-    const why = pod.deleting
-      ? "Its pod is being deleted."
-      : (pod.unschedulable?.message ??
-        pod.blocked ??
-        (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
+    const why = pod.gated
+      ? `It waits in Kueue's queue${seen.admission === null ? "." : `: ${seen.admission}`}`
+      : pod.deleting
+        ? "Its pod is being deleted."
+        : (pod.unschedulable?.message ??
+          pod.blocked ??
+          (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
     return act(`The engine is not ready: ${why}`, ...withdraw(seen))
   }
   const [published, ...others] = run.endpoints
@@ -75,7 +78,8 @@ const reused = ({ run }: Observation): Decision => {
 }
 
 /** Whether there is neither an engine of the run nor a download. */
-const isBare = (seen: Observation): boolean => seen.fetch._tag === "Absent" && (reuses(seen) || (seen.pod === null && seen.run.endpoints.length === 0))
+const isBare = (seen: Observation): boolean =>
+  seen.fetch._tag === "Absent" && (reuses(seen) || (seen.pod === null && seen.run.endpoints.length === 0 && !seen.budget))
 
 /** Whether nothing of the run is left in the cluster but its record, and that was not said yet. */
 const isGone = (seen: Observation): boolean => {
@@ -95,7 +99,24 @@ const rule = (seen: Observation, now: number): Decision => {
   if (run.modelDeleted) return draining(seen, now, "The model was deleted.")
   if (run.revision?.status === "superseded") return draining(seen, now, "Replaced by a newer revision.")
   if (run.revision?.status !== "active") return candidate(seen, now)
-  return run.modelDisabled ? draining(seen, now, "The model is disabled; its weights stay.") : serving(seen)
+  if (run.modelDisabled) return draining(seen, now, "The model is disabled; its weights stay.")
+  if (run.replacedBy !== null) return draining(seen, now, `Its GPUs went to ${run.replacedBy}, which is to replace it. It starts again where that fails.`)
+  return isIdle(seen, now) ? draining(seen, now, "Idle: nobody asked for the model for a while. The next request starts its engine.") : held(seen, now)
+}
+
+/** What serves, and when it may idle. */
+const held = (seen: Observation, now: number): Decision => {
+  const decision = serving(seen)
+  const at = idleAt(seen)
+  return at === null ? decision : { ...decision, lookAgainAt: Math.max(at, now + (at > now ? 0 : idleLook)) }
+}
+
+/** The budget that keeps an engine from being evicted is there exactly while it serves. */
+const budget = (seen: Observation, now: number): ReadonlyArray<Action> => {
+  const { pod, podClass, run } = seen
+  const serves = isServed(seen) && run.replacedBy === null && pod !== null && !isIdle(seen, now)
+  const wanted = serves && (podClass === null ? seen.budget : !podClass.evictable)
+  return wanted === seen.budget ? [] : [wanted ? Action.EnsureBudget() : Action.RemoveBudget()]
 }
 
 /** A finished run never changes; what is left to do is about its engine. */
@@ -104,6 +125,6 @@ export const finished = (seen: Observation, now: number): Decision => {
   const decision = rule(seen, now)
   const stray = run.phase === "activated" && seen.fetch._tag !== "Absent" && seen.fetch._tag !== "Leaving" ? [Action.RemoveFetch()] : []
   const shown = seen.resource !== null && run.modelDeleted && seen.resource.mirroredPhase === run.phase && isBare(seen)
-  const actions = [...decision.actions, ...stray, ...(shown ? [Action.RemoveResource()] : [])]
+  const actions = [...budget(seen, now), ...decision.actions, ...stray, ...(shown ? [Action.RemoveResource()] : [])]
   return { ...decision, actions: actions.length === 0 && decision.lookAgainAt === null && isGone(seen) ? [Action.Release()] : actions }
 }

@@ -18,6 +18,12 @@ export const drainTime = 10_000
 export const drainLimit = 3_600_000
 /** How often a draining engine's requests are counted. */
 export const drainLook = 5_000
+/** How late gateways may tell of a request. */
+export const idleSlack = 10_000
+/** How long an engine that is ready stays although nobody asks: callers were told to come back within it. */
+export const wokenHold = 15_000
+/** How often the requests of a model are counted that nobody asked for lately. */
+export const idleLook = 30_000
 /** How long a verified candidate that does not serve keeps its GPUs where nothing else was asked. */
 export const candidateHold = 900_000
 /** Restarts of a container after which its start has failed, unless its node was why it ended last. */

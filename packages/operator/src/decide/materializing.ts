@@ -1,6 +1,6 @@
-import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
+import { Action, act, type Decision, fail, wait } from "./Decision.ts"
 import type { Observation } from "./Observation.ts"
-import { placement } from "./placement.ts"
+import { goTo, placement } from "./placement.ts"
 
 const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
 
@@ -18,8 +18,7 @@ export const materializing = (seen: Observation): Decision => {
     case "Failed":
       return fail(fetch.failure.code, fetch.failure.text)
     case "Succeeded": {
-      const { phase, reason } = placement(seen)
-      return enter(phase, reason, Action.RemoveFetch())
+      return goTo(placement(seen), Action.RemoveFetch())
     }
   }
 }

@@ -1,22 +1,69 @@
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
 import type { Observation } from "./Observation.ts"
+import { canReplace, predecessorInTheWay } from "./replacement.ts"
 
-/** Where a run whose weights are there goes: to its own turn, to the pool's queue, or straight to its GPUs; and why, in words. */
-export const placement = (seen: Observation): { readonly phase: "waiting" | "queued" | "provisioning"; readonly reason: string } => {
-  const { ahead, freeSlots, podClass, run } = seen
-  if (run.olderRun !== null) return { phase: "waiting", reason: `Waits for the older run ${run.olderRun} of this model to end.` }
-  const need = run.revision?.estimate.gpu_count ?? 0
-  if (run.gpuLimit !== null && seen.organizationGpus + need > run.gpuLimit) {
-    const held = seen.organizationGpus === 0 ? "holds none" : `has ${seen.organizationGpus} in use or asked for`
-    return { phase: "waiting", reason: `Waits for its organization's limit of ${run.gpuLimit} GPUs: it needs ${need}, and the organization ${held}.` }
-  }
-  const name = run.revision?.settings.host_class ?? "of the run"
-  if (podClass === null) return { phase: "queued", reason: `Waits for the host class ${name}, which does not exist now.` }
-  const { gpu_count, gpu_pool } = podClass.hostClass
-  const gpus = `${gpu_count} ${gpu_count === 1 ? "GPU" : "GPUs"} of ${gpu_pool}`
-  if (freeSlots > ahead) return { phase: "provisioning", reason: `${gpus} ${gpu_count === 1 ? "is" : "are"} free.` }
-  return { phase: "queued", reason: `Waits for ${gpus}${ahead === 0 ? ": first in the queue." : `: ${ahead} ${ahead === 1 ? "run goes" : "runs go"} first.`}` }
+/** Where a run whose weights are there goes, and why, in words. */
+export interface Placement {
+  readonly phase: "waiting" | "queued" | "provisioning"
+  readonly reason: string
+  /** Whether what the model serves has to give its GPUs up for it. */
+  readonly replaces: boolean
 }
+
+const goes = (phase: Placement["phase"], reason: string): Placement => ({ phase, reason, replaces: false })
+const count = (number: number, one: string, many = `${one}s`) => `${number} ${number === 1 ? one : many}`
+
+const takesOver = ({ run }: Observation, because: string): Placement => ({
+  phase: "provisioning",
+  reason: `${because} Takes the GPUs of ${run.predecessor?.run ?? "its predecessor"}, which serves until then: the model has a gap.`,
+  replaces: true
+})
+
+/** The organization's own turn: what holds the run back, or null. */
+const heldBack = (seen: Observation): Placement | null => {
+  const { organizationGpus, run } = seen
+  if (run.olderRun !== null) return goes("waiting", `Waits for the older run ${run.olderRun} of this model to end.`)
+  const need = run.revision?.estimate.gpu_count ?? 0
+  if (run.gpuLimit === null || organizationGpus + need <= run.gpuLimit) return null
+  const limit = `its organization's limit of ${count(run.gpuLimit, "GPU")}`
+  if (canReplace(seen) && organizationGpus + need - (run.predecessor?.gpus ?? 0) <= run.gpuLimit)
+    return takesOver(seen, `Within ${limit} there is one engine only.`)
+  const held = organizationGpus === 0 ? "holds none" : `has ${organizationGpus} in use or asked for`
+  return goes("waiting", `Waits for ${limit}: it needs ${need}, and the organization ${held}.${predecessorInTheWay(seen)}`)
+}
+
+/** Where a run whose weights are there goes: to its own turn, to the pool's queue, or straight to its GPUs. */
+export const placement = (seen: Observation): Placement => {
+  const { ahead, asked, classGpus, freeSlots, podClass, run } = seen
+  const held = heldBack(seen)
+  if (held !== null) return held
+  const name = run.revision?.settings.host_class ?? "of the run"
+  if (podClass === null) return goes("queued", `Waits for the host class ${name}, which does not exist now.`)
+  const { autoscaling, maxGpus, nodes, queueName } = podClass
+  if (nodes > 1) return goes("queued", `Waits for the host class ${name} to change: its engines span ${nodes} nodes, which no engine can use yet.`)
+  if (queueName !== null) return goes("queued", `Asks Kueue's queue ${queueName} for its GPUs.`)
+  const { gpu_count, gpu_pool } = podClass.hostClass
+  const gpus = `${count(gpu_count, "GPU")} of ${gpu_pool}`
+  if (freeSlots > ahead) return goes("provisioning", `${gpus} ${gpu_count === 1 ? "is" : "are"} free.`)
+  const full = maxGpus !== null && classGpus + gpu_count > maxGpus
+  if (autoscaling && ahead === 0 && asked === 0 && !full) return goes("provisioning", `Asks for a node: none has ${gpus} free.`)
+  if (canReplace(seen)) return takesOver(seen, `No spare ${gpus}.`)
+  const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
+  const why = !autoscaling
+    ? seen.setAside
+      ? " Those that are free are set aside."
+      : ""
+    : full
+      ? ` The host class may have ${maxGpus}.`
+      : asked > 0
+        ? ` ${count(asked, "engine has", "engines have")} asked for a node and ${asked === 1 ? "is" : "are"} served before the next.`
+        : ""
+  return goes("queued", `Waits for ${gpus}: ${place}${why}${predecessorInTheWay(seen)}`)
+}
+
+/** To where `placement` says. */
+export const goTo = ({ phase, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision =>
+  replaces ? act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces })) : enter(phase, reason, ...before)
 
 /** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place. */
 const withoutPod = (seen: Observation, decision: Decision): Decision =>
@@ -28,14 +75,24 @@ const withoutPod = (seen: Observation, decision: Decision): Decision =>
 
 /** The organization's own turn. */
 export const waiting = (seen: Observation): Decision => {
-  const { phase, reason } = placement(seen)
-  return withoutPod(seen, phase === "waiting" ? wait(reason) : enter(phase, reason))
+  const place = placement(seen)
+  return withoutPod(seen, place.phase === "waiting" ? wait(place.reason) : goTo(place))
+}
+
+/** Kueue's queue: it holds the pod back until there is quota for it, and says why. */
+const admission = ({ admission, pod }: Observation, queue: string): Decision => {
+  if (pod === null) return act(`Asks Kueue's queue ${queue} for its GPUs.`, Action.EnsurePod())
+  if (pod.lost !== null) return act("Removes an engine that lost its place.", Action.RemovePod({ uid: pod.uid, force: true }))
+  if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} has admitted it.`)
+  return wait(`Waits in Kueue's queue ${queue}${admission === null ? "." : `: ${admission}`}`)
 }
 
 /** The pool's capacity. The organization's turn has come: an older run of the model cannot appear any more, and a limit holds for those who come later. */
 export const queued = (seen: Observation): Decision => {
-  const { phase, reason } = placement({ ...seen, run: { ...seen.run, olderRun: null, gpuLimit: null } })
   // An engine that is still leaving holds its GPUs and its name.
   if (seen.pod?.deleting === true) return wait("Waits for its earlier engine to be gone.")
-  return withoutPod(seen, phase === "queued" ? wait(reason) : enter(phase, reason))
+  const queue = seen.podClass?.queueName ?? null
+  if (queue !== null && seen.podClass?.nodes === 1) return admission(seen, queue)
+  const place = placement({ ...seen, run: { ...seen.run, olderRun: null, gpuLimit: null } })
+  return withoutPod(seen, place.phase === "queued" ? wait(place.reason) : goTo(place))
 }

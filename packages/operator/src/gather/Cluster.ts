@@ -1,4 +1,4 @@
-import { Job, type KubeClient, type KubeError, Node, Pod, Reflector } from "@seatrial/kube"
+import { Job, type KubeClient, type KubeError, Node, Pod, PodDisruptionBudget, Reflector } from "@seatrial/kube"
 import { Effect, type Scope } from "effect"
 import { HostClassResource } from "../resources/HostClassResource.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
@@ -12,6 +12,7 @@ export interface Cluster {
   readonly jobs: Reflector<Job>
   readonly hostClasses: Reflector<HostClassResource>
   readonly nodes: Reflector<Node>
+  readonly budgets: Reflector<PodDisruptionBudget>
   /** Pods that went, as they were last known, by uid; whoever has dealt with one removes it from here. */
   readonly gonePods: Map<string, Pod>
 }
@@ -32,11 +33,13 @@ export const watchCluster = Effect.fnUntraced(function* (namespace: string): Eff
     pods: yield* Reflector.make(Pod, { namespace }, { indexLabels: [deploymentLabel], onGone }),
     jobs: yield* Reflector.make(Job, { namespace }),
     hostClasses: yield* Reflector.make(HostClassResource, {}),
-    nodes: yield* Reflector.make(Node, {})
+    nodes: yield* Reflector.make(Node, {}),
+    budgets: yield* Reflector.make(PodDisruptionBudget, { namespace })
   }
-  yield* Effect.all([cluster.deployments.synced, cluster.pods.synced, cluster.jobs.synced, cluster.hostClasses.synced, cluster.nodes.synced], {
-    concurrency: "unbounded",
-    discard: true
-  })
+  const { budgets, deployments, hostClasses, jobs, nodes, pods } = cluster
+  yield* Effect.all(
+    [deployments, pods, jobs, hostClasses, nodes, budgets].map(({ synced }) => synced),
+    { concurrency: "unbounded", discard: true }
+  )
   return cluster
 })

@@ -18,6 +18,8 @@ interface Note {
   /** `claimed`: let through, or serving; its pod is perhaps not seen, not yet or not any more. */
   readonly state: "waiting" | "queued" | "claimed"
   readonly olderRun: DeploymentId | null
+  /** Who has its GPUs instead of it. */
+  readonly replacedBy: DeploymentId | null
 }
 
 /** What a run's place is found from. `classes`: all host classes, the run's own among them. */
@@ -30,12 +32,16 @@ export interface PoolQuestion {
   readonly reservations: ReadonlyArray<Reservation>
 }
 
-export type PoolView = Pick<Observation, "freeSlots" | "ahead" | "organizationGpus">
+export type PoolView = Pick<Observation, "freeSlots" | "ahead" | "organizationGpus" | "asked" | "classGpus" | "setAside">
+export const noView: PoolView = { freeSlots: 0, ahead: 0, organizationGpus: 0, asked: 0, classGpus: 0, setAside: false }
 
 const quantity = (value: string | number | undefined): number => {
   const parsed = Number(value ?? 0)
   return Number.isFinite(parsed) ? parsed : 0
 }
+
+/** Whether somebody holds the pod back from the scheduler: it takes nothing from anybody. */
+const isGated = (pod: Pod) => pod.status?.conditions?.some(({ reason, type }) => type === "PodScheduled" && reason === "SchedulingGated") === true
 
 const isOver = (pod: Pod) => pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed"
 
@@ -85,25 +91,27 @@ export const makePool = () => {
   const before = (one: Pick<Note, "createdAt" | "id">, other: Pick<Note, "createdAt" | "id">) =>
     one.createdAt < other.createdAt || (one.createdAt === other.createdAt && one.id < other.id)
 
-  const note = (run: Run, phase: Phase): void => {
+  const note = (run: Run, phase: Phase, idle = false): void => {
     const queues = phase === "waiting" || phase === "queued"
     // What serves, or is on trial, has its GPUs before any run that still waits: where its pod is lost, nobody else is let through on them.
-    const serves = phase === "activated" && run.revision?.status === "active" && !run.modelDeleted && !run.modelDisabled && run.engineRun === run.id
+    const serves = phase === "activated" && run.revision?.status === "active" && !run.modelDeleted && !run.modelDisabled && run.engineRun === run.id && !idle
     const state = queues ? phase : placed.has(phase) || serves ? "claimed" : null
     if (state === null || run.revision === null) notes.delete(run.id)
     else {
-      const { createdAt, engineRun, id, olderRun, orgSlug, revision } = run
+      const { createdAt, engineRun, id, olderRun, orgSlug, replacedBy, revision } = run
       const hostClass = revision.settings.host_class
-      notes.set(id, { id, engineRun, organization: orgSlug, hostClass, gpus: revision.estimate.gpu_count, createdAt, state, olderRun })
+      notes.set(id, { id, engineRun, organization: orgSlug, hostClass, gpus: revision.estimate.gpu_count, createdAt, state, olderRun, replacedBy })
     }
   }
 
   /** Runs that were let through and whose pods are not seen; of several that share an engine the first. */
   const unseen = (run: Run, pods: ReadonlyArray<Pod>): ReadonlyArray<Note> => {
     const seen = new Set([enginePodName(run.engineRun), ...pods.map((pod) => pod.metadata.name)])
-    return [...notes.values()].filter(({ engineRun, id, state }) => {
+    return [...notes.values()].filter(({ engineRun, id, replacedBy, state }) => {
       const pod = enginePodName(engineRun)
       if (state !== "claimed" || id === run.id || seen.has(pod)) return false
+      // What stands in for it holds its GPUs, until it comes back to them.
+      if (replacedBy !== null && (replacedBy === run.id || notes.get(replacedBy)?.state === "claimed")) return false
       seen.add(pod)
       return true
     })
@@ -123,13 +131,14 @@ export const makePool = () => {
   }
 
   return {
-    /** Remembers the run as being in that phase. Must follow `view` without a pause where the phase was decided by it. */
+    /** Remembers the run as being in that phase; what serves and is `idle` has no claim. Must follow `view` without a pause where the phase was decided by it. */
     note,
     forget: (id: DeploymentId): void => {
       notes.delete(id)
     },
-    view: ({ classes, nodes, podClass, pods, reservations, run }: PoolQuestion): PoolView => {
-      if (podClass === null) return { freeSlots: 0, ahead: 0, organizationGpus: 0 }
+    view: ({ classes, nodes, podClass, pods: all, reservations, run }: PoolQuestion): PoolView => {
+      if (podClass === null) return noView
+      const pods = all.filter((pod) => !isGated(pod))
       const own = enginePodName(run.engineRun)
       const claims = unseen(run, pods)
       const { name, gpu_count } = podClass.hostClass
@@ -159,7 +168,12 @@ export const makePool = () => {
       }
       const claimed = claims.filter((claim) => claim.hostClass === name).length
       const free = freeSlots(podClass, nodes, pods, own) - claimed
-      return { ...share({ organization: run.orgSlug, free, reserved, elsewhere: Math.ceil(elsewhere / gpu_count), older }), organizationGpus }
+      const shared = share({ organization: run.orgSlug, free, reserved, elsewhere: Math.ceil(elsewhere / gpu_count), older })
+      const unplaced = pods.filter(
+        (pod) => pod.metadata.name !== own && pod.spec?.nodeName === undefined && !isOver(pod) && pod.metadata.labels?.[hostClassLabel] === name
+      ).length
+      const classGpus = [...usedGpus(podClass, pods, claims, own).values()].reduce((sum, gpus) => sum + gpus, 0)
+      return { ...shared, organizationGpus, asked: unplaced + claimed, classGpus, setAside: free > 0 && shared.freeSlots < 1 }
     },
     /** Runs that may go on now that GPUs of any class came or went: those that wait for GPUs, or for their organisation's limit. */
     queued: (): ReadonlyArray<DeploymentId> =>

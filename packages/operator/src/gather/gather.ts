@@ -10,9 +10,10 @@ import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, enginePodName, fetchJobName, objectName, roleLabel } from "../resources/objectNames.ts"
 import type { Background } from "../work/Background.ts"
 import type { Attendance } from "./Attendance.ts"
+import { admissionOf } from "./admission.ts"
 import type { Cluster } from "./Cluster.ts"
 import { fetchSeen } from "./fetchSeen.ts"
-import type { Pool } from "./Pool.ts"
+import { noView, type Pool } from "./Pool.ts"
 import { podSeen } from "./podSeen.ts"
 
 /** What a pass reads, before the pool is asked: `observe` adds that in the same instant as the decision is made. */
@@ -29,9 +30,10 @@ export interface Gathered {
 /** Since when nothing of a revision that gives its engine back has been seen published; only a memory, so that a restart at worst drains for longer. */
 export type Withdrawn = Map<Run["id"], number>
 
-/** Whether the run's engine is to go once its requests have ended. */
-const givesBack = ({ modelDeleted, modelDisabled, phase, revision }: Run) =>
-  phase === "activated" && (modelDeleted || modelDisabled || revision?.status === "superseded")
+/** Whether the run's engine is to go once its requests have ended, or may be. */
+const givesBack = ({ modelDeleted, modelDisabled, phase, replacedBy, revision }: Run) =>
+  phase === "activated" &&
+  (modelDeleted || modelDisabled || revision?.status === "superseded" || replacedBy !== null || revision?.settings.hold_seconds !== undefined)
 
 export interface GatherFrom {
   readonly cluster: Cluster
@@ -47,7 +49,6 @@ const logTail = 200
 
 /** Phases whose decisions depend on free GPUs and on who goes first. */
 const placed = new Set<Phase>(["materializing", "waiting", "queued", "provisioning"])
-const noView = { freeSlots: 0, ahead: 0, organizationGpus: 0 }
 
 /** What the container that ended last had to say: the log is already that of the next one where it runs again. */
 const lastWords = (pod: Pod | undefined): string => {
@@ -87,8 +88,12 @@ export const gather = Effect.fnUntraced(function* (
   if (!givesBack(run) || pod === null || run.endpoints.length > 0) withdrawn.delete(run.id)
   else if (!withdrawn.has(run.id)) withdrawn.set(run.id, now)
 
+  const holder = run.predecessor === null ? Option.none() : yield* cluster.pods.get(enginePodName(run.predecessor.run), namespace)
   const seen = {
     run,
+    admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
+    predecessorHolds: Option.isSome(holder),
+    budget: Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
     resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
@@ -107,7 +112,7 @@ export const gather = Effect.fnUntraced(function* (
     run,
     resource,
     podClass,
-    hostClasses: classes.map(({ hostClass }) => hostClass),
+    hostClasses: classes.filter(({ nodes }) => nodes === 1).map(({ hostClass }) => hostClass),
     pods: engines === own ? own : [...own, ...engines],
     observe: () => ({ ...seen, ...(places ? pool.view({ run, podClass, classes, nodes, pods, reservations }) : noView) })
   }

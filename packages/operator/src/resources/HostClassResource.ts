@@ -76,7 +76,7 @@ export const HostClassSpec = Schema.Struct({
   podSecurity: optional(PodSecurity),
   drainSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3600 })).annotate({
-      description: "Seconds that an engine has to end its requests when its pod is deleted by others, for example with its node. Default 60."
+      description: "Seconds that an engine has to end its requests when its pod is deleted by others, for example with its node. Default 30."
     })
   ),
   evictable: optional(
@@ -199,7 +199,7 @@ export const toPodClass = (object: HostClassResource): Option.Option<PodClass> =
       writableRoot: object.spec.podSecurity?.writableRoot ?? false,
       addCapabilities: object.spec.podSecurity?.addCapabilities ?? []
     },
-    drainSeconds: object.spec.drainSeconds ?? 60,
+    drainSeconds: object.spec.drainSeconds ?? 30,
     evictable: object.spec.evictable ?? false,
     rollout: object.spec.rollout ?? "surge",
     queueName: object.spec.queueName ?? null,

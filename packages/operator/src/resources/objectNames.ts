@@ -7,6 +7,8 @@ export const organizationLabel = "seatrial.dev/organization"
 export const deploymentLabel = "seatrial.dev/deployment"
 /** Label of an engine's pod: its host class. */
 export const hostClassLabel = "seatrial.dev/host-class"
+/** Label of an engine's pod: the queue of Kueue that admits it. */
+export const queueLabel = "kueue.x-k8s.io/queue-name"
 /** Label of a run's pods: `engine` or `fetch`. */
 export const roleLabel = "seatrial.dev/role"
 /** Annotation of an engine's pod: micro-dollars per GPU and hour, from then on its price. */

@@ -154,6 +154,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
             namespace: "seatrial",
             deployments: unused,
             jobs: unused,
+            budgets: unused,
             pods: shown.reflector,
             nodes: nodes.reflector,
             hostClasses: classes.reflector,

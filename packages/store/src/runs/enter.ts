@@ -12,7 +12,7 @@ const fallsBack = (from: Phase, to: Phase) => to === "queued" && (from === "prov
 /** One compare-and-set on the phase, with its phase row and the operator's work in the same statement. */
 export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["enter"] => {
   const activate = activateRun(sql, ids)
-  return Effect.fn("Runs.enter")(function* ({ failure, from, id, orgId, reason, to }) {
+  return Effect.fn("Runs.enter")(function* ({ failure, from, id, orgId, reason, replaces = false, to }) {
     if (isFinished(from)) return false
     if (!canEnter(from, to)) return yield* Effect.die(new Error(`A run cannot go from ${from} to ${to}`))
     if (to === "activated") return yield* activate({ id, orgId, from })
@@ -22,7 +22,7 @@ export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["S
     const rows = yield* Effect.orDie(sql`
       WITH moved AS (
         UPDATE deployments SET phase = ${to}, phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1, updated_at = greatest(updated_at, ${at}),
-          requeues = requeues + ${fallsBack(from, to) ? 1 : 0},
+          replaces = replaces OR ${replaces}, requeues = requeues + ${fallsBack(from, to) ? 1 : 0},
           ended_at = CASE WHEN ${isFinished(to)} THEN greatest(phase_since, ${at}) END,
           failure_code = ${failed ? (failure?.code ?? "internal") : null},
           failure_text = ${failed ? text : null}

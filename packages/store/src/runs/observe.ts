@@ -74,6 +74,10 @@ const RunRow = Schema.Struct({
   gpuLimit: Schema.NullOr(Schema.Int),
   olderRun: Schema.NullOr(DeploymentId),
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String, reachable: Schema.Boolean })),
+  replaces: Schema.Boolean,
+  replacedBy: Schema.NullOr(DeploymentId),
+  predecessor: Schema.NullOr(Schema.Struct({ run: DeploymentId, hostClass: Schema.String, gpus: Schema.Int })),
+  lastUsedAt: Schema.NullOr(MillisFromDate),
   inFlight: Schema.Int,
   applied: Schema.NullOr(
     Schema.Struct({
@@ -112,9 +116,16 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           ORDER BY older.created_at, older.id LIMIT 1) AS "olderRun",
         coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod, 'reachable', e.reachable_at IS NOT NULL) ORDER BY e.url)
           FROM endpoints e WHERE e.org_id = d.org_id AND e.revision_id = d.revision_id), '[]') AS endpoints,
-        CASE WHEN d.phase = 'activated' AND (r.status = 'superseded' OR m.deleted_at IS NOT NULL OR m.status = 'disabled') THEN
-          (SELECT count(*)::int FROM requests q
-            WHERE q.state = 'running' AND q.revision_id = d.revision_id AND q.org_id = d.org_id AND q.created_at > ${new Date(since)})
+        d.replaces, taker.id AS "replacedBy",
+        (SELECT json_build_object('run', maker.id, 'hostClass', s.settings ->> 'host_class', 'gpus', s.gpu_count)
+          FROM revisions s JOIN deployments maker ON maker.org_id = s.org_id AND maker.revision_id = s.id
+          WHERE s.org_id = d.org_id AND s.id = m.active_revision_id AND s.id IS DISTINCT FROM d.revision_id
+          ORDER BY maker.created_at, maker.id LIMIT 1) AS predecessor,
+        (SELECT u.used_at FROM revision_uses u WHERE u.org_id = d.org_id AND u.revision_id = d.revision_id) AS "lastUsedAt",
+        -- Requests of any organization: of a published model others ask too.
+        CASE WHEN d.phase = 'activated' AND (r.status = 'superseded' OR m.deleted_at IS NOT NULL OR m.status = 'disabled' OR taker.id IS NOT NULL
+            OR jsonb_exists(r.settings, 'hold_seconds')) THEN
+          (SELECT count(*)::int FROM requests q WHERE q.state = 'running' AND q.revision_id = d.revision_id AND q.created_at > ${new Date(since)})
           ELSE 0 END AS "inFlight",
         CASE WHEN d.applied_name IS NOT NULL THEN json_build_object('namespace', d.applied_namespace, 'name', d.applied_name, 'current',
           CASE WHEN a.uid IS NOT NULL THEN json_build_object('uid', a.uid, 'generation', a.generation) END) END AS applied,
@@ -124,6 +135,12 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
       JOIN models m ON m.org_id = d.org_id AND m.id = d.model_id
       JOIN organizations o ON o.id = d.org_id
       LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+      LEFT JOIN LATERAL (
+        SELECT n.id FROM deployments n
+        WHERE n.org_id = d.org_id AND n.model_id = d.model_id AND n.replaces AND n.ended_at IS NULL AND n.id <> d.id
+          AND d.phase = 'activated' AND r.status = 'active'
+        ORDER BY n.created_at, n.id LIMIT 1
+      ) taker ON true
       LEFT JOIN applied_resources a ON a.org_id = d.org_id AND a.deployment_id = d.id
       WHERE d.id = ${id}`
   })

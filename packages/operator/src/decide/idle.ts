@@ -1,0 +1,27 @@
+import { idleSlack, wokenHold } from "./limits.ts"
+import { countedFrom, type Observation } from "./Observation.ts"
+
+/** Whether the run's own engine is what carries its model's traffic, or would if it were there. */
+export const isServed = ({ run }: Observation): boolean =>
+  run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted && run.engineRun === run.id
+
+/**
+ * From when a served model idles that nobody asks for meanwhile, Unix milliseconds; null where it never does. Gateways tell of requests a little late, and an engine
+ * that was woken stays for whoever woke it to come back.
+ */
+export const idleAt = (seen: Observation): number | null => {
+  const { pod, run } = seen
+  const hold = run.revision?.settings.hold_seconds
+  if (!isServed(seen) || hold === undefined) return null
+  const used = Math.max(run.lastUsedAt ?? 0, run.endedAt ?? run.phaseSince)
+  if (pod === null) return used + hold * 1_000 + idleSlack
+  return Math.max(countedFrom(seen, used) + hold * 1_000 + idleSlack, (pod.readyChangedAt ?? pod.createdAt) + wokenHold)
+}
+
+/** Whether a served model gives its GPUs back because nobody asks for it. An engine that is on its way is let come. */
+export const isIdle = (seen: Observation, now: number): boolean => {
+  const at = idleAt(seen)
+  if (at === null || now < at || seen.run.inFlight > 0) return false
+  const { pod } = seen
+  return pod === null || pod.ready || pod.deleting || pod.lost !== null || !pod.scheduled
+}
