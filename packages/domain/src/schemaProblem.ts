@@ -10,9 +10,16 @@ export interface SchemaProblem {
 
 const unexpected = "is not a known member"
 
-const format = SchemaIssue.makeFormatterStandardSchemaV1({
-  leafHook: (issue) => (issue._tag === "UnexpectedKey" ? unexpected : issue._tag === "MissingKey" ? "is required" : SchemaIssue.defaultLeafHook(issue))
-})
+/** Our names of schemas mean nothing to a caller. */
+const leafHook: SchemaIssue.LeafHook = (issue) => {
+  if (issue._tag === "UnexpectedKey") return unexpected
+  if (issue._tag === "MissingKey") return "is required"
+  if (issue._tag === "InvalidType" && issue.ast._tag === "Objects") return "expected an object"
+  if (issue._tag === "InvalidType" && issue.ast._tag === "Arrays") return "expected an array"
+  return SchemaIssue.defaultLeafHook(issue)
+}
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1({ leafHook })
 
 const lowerFirst = (text: string) => text.charAt(0).toLowerCase() + text.slice(1)
 

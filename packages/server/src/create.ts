@@ -1,5 +1,15 @@
 import { Caller, NewModel, Redeploy, RefusedCode } from "@seatrial/api"
-import { Commit, type DeploymentOperation, defaultModelName, derivePreview, ModelId, type ServingRequest, toV1Phase } from "@seatrial/domain"
+import {
+  Commit,
+  type DeploymentOperation,
+  defaultModelName,
+  derivePreview,
+  hostClassProblem,
+  ModelId,
+  type ServingRequest,
+  servingProblem,
+  toV1Phase
+} from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { type CreateInput, Deployments, HostClasses, type Operation } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
@@ -18,7 +28,6 @@ import {
   refusedAsPreviewed
 } from "./publicErrors.ts"
 import { ServerSettings } from "./ServerSettings.ts"
-import { hostClassProblem, servingProblem } from "./servingCheck.ts"
 
 const decodeNewModel = decodeBody(NewModel)
 const decodeRedeploy = decodeBody(Redeploy)
@@ -29,11 +38,15 @@ type Decoded = { readonly _tag: "NewModel"; readonly body: NewModel } | { readon
 const isCommit = Schema.is(Commit)
 const isRefusedCode = Schema.is(RefusedCode)
 
-const namesModel = (body: unknown): boolean => typeof body === "object" && body !== null && Object.hasOwn(body, "model_id")
+const has = (body: unknown, member: string): boolean => typeof body === "object" && body !== null && Object.hasOwn(body, member)
+const ofNewModels = ["source", "model_name"] as const
 
-/** The two kinds of body differ in whether they name a model; each is then decoded strictly, so that what belongs to the other kind is named. */
+/** The two kinds of body differ in whether they name a model; each is then decoded strictly, and what belongs to the other kind is named. */
 const decodeCreate = Effect.fnUntraced(function* (body: unknown) {
-  const decoded: Decoded = namesModel(body) ? { _tag: "Redeploy", body: yield* decodeRedeploy(body) } : { _tag: "NewModel", body: yield* decodeNewModel(body) }
+  const namesModel = has(body, "model_id")
+  const besides = namesModel ? ofNewModels.find((member) => has(body, member)) : undefined
+  if (besides !== undefined) return yield* invalidBody(besides, `${besides} is for a new model: it cannot stand beside model_id.`)
+  const decoded: Decoded = namesModel ? { _tag: "Redeploy", body: yield* decodeRedeploy(body) } : { _tag: "NewModel", body: yield* decodeNewModel(body) }
   return decoded
 })
 

@@ -93,7 +93,11 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
           for (const [what, body, param] of bodies) {
             const answer = yield* call("POST", path, { key, body, headers: { "idempotency-key": "k" } })
             assert.strictEqual(answer.status, 400, `${what}: ${answer.text}`)
-            assert.deepInclude(errorOf(answer), { type: "invalid_request_error", code: "invalid_body", param }, what)
+            const error = errorOf(answer)
+            assert.deepInclude(error, { type: "invalid_request_error", code: "invalid_body", param }, what)
+            // What our schemas are called tells a caller nothing.
+            assert.notMatch(error.message, /Empty|ServingRequest|DeployNewModel|RedeployModel|PreviewDeployment/, what)
+            if (Array.isArray(body) || body === "[]" || body === "null") assert.include(error.message, "expected an object", what)
           }
         })
       )
