@@ -1,8 +1,7 @@
-import { Clock, DateTime, Duration, Effect, Metric, Option, Random } from "effect"
+import { Clock, DateTime, Duration, Effect, Option, Random } from "effect"
 import { KubeClient } from "./KubeClient.ts"
+import { kubeMetrics } from "./metrics.ts"
 import { Lease } from "./resources.ts"
-
-const leading = Metric.gauge("seatrial_kube_leader", { description: "1 while this program holds the lease, else 0" })
 
 export interface LeaseElectionOptions {
   readonly name: string
@@ -49,8 +48,9 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
   if (!(leaseDuration > renewDeadline && renewDeadline > retryPeriod)) {
     return yield* Effect.die(new Error("a lease election needs leaseDuration > renewDeadline > retryPeriod"))
   }
-  const gauge = Metric.withAttributes(leading, { name, namespace })
-  yield* Metric.update(gauge, 0)
+  const labels = { name, namespace }
+  const leading = (leads: 0 | 1) => kubeMetrics.leader.update(labels, leads)
+  yield* leading(0)
 
   let seen: Observation | undefined
 
@@ -123,7 +123,9 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
       const remaining = renewedAt + renewDeadline - sentAt
       if (remaining <= 0) continue
       const renewed = yield* Effect.timeoutOption(settled, remaining)
-      if (Option.isSome(renewed) && renewed.value === true) renewedAt = sentAt
+      const done = Option.isSome(renewed) && renewed.value === true
+      yield* kubeMetrics.renewals.update({ ...labels, outcome: done ? "renewed" : "failed" }, 1)
+      if (done) renewedAt = sentAt
       else if (!held()) return "another holder has it"
     }
   })
@@ -142,12 +144,12 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
   const term = Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const acquiredAt = yield* restore(acquire)
-      yield* Metric.update(gauge, 1)
+      yield* leading(1)
       yield* Effect.logInfo(`${identity} holds lease ${namespace}/${name}`)
       const lost = Effect.flatMap(keep(acquiredAt), (reason) =>
         Effect.as(Effect.logWarning(`${identity} lost lease ${namespace}/${name}: ${reason}`), Option.none<A>())
       )
-      return yield* restore(Effect.raceFirst(Effect.asSome(whileLeader), lost)).pipe(Effect.ensuring(Effect.andThen(Metric.update(gauge, 0), release)))
+      return yield* restore(Effect.raceFirst(Effect.asSome(whileLeader), lost)).pipe(Effect.ensuring(Effect.andThen(leading(0), release)))
     })
   )
 

@@ -1,4 +1,6 @@
-import { Cause, Clock, Duration, Effect, Exit, FiberMap, Option, Queue, Random, type Scope } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, FiberMap, Option, Queue, Random, Schedule, type Scope } from "effect"
+import { KubeError } from "./KubeError.ts"
+import { kubeMetrics } from "./metrics.ts"
 
 /** Work by key: one pass at a time for each key, and what is added during a pass becomes one more pass. */
 export interface WorkQueue<K extends string = string> {
@@ -11,6 +13,8 @@ export interface WorkQueue<K extends string = string> {
 }
 
 export interface WorkQueueOptions<K extends string, E, R> {
+  /** What its metrics call it; none of a queue without a name. */
+  readonly name?: string
   /** Passes at once, over all keys. */
   readonly concurrency: number
   /** One pass. A duration means: look again after it. A failure, a defect too, means: again after a back-off. */
@@ -26,11 +30,20 @@ interface Entry {
   failures: number
   /** Added while at work. */
   again: boolean
+  /** Since when it has been `ready`, epoch milliseconds. */
+  since: number
   /** The earliest time asked for, in epoch milliseconds: while `waiting` its timer's, while `working` that of an `addAfter` meanwhile. */
   due: number
 }
 
+const reasonOf = (cause: Cause.Cause<unknown>): string => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return error instanceof KubeError ? error.reason : "fault"
+}
+
 const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQueueOptions<K, E, R>): Effect.fn.Return<WorkQueue<K>, never, R | Scope.Scope> {
+  const measured = (update: (labels: { readonly queue: string }) => Effect.Effect<void>) =>
+    options.name === undefined ? Effect.void : update({ queue: options.name })
   const backoff = Duration.toMillis(options.backoff ?? "500 millis")
   const maxBackoff = Duration.toMillis(options.maxBackoff ?? "1 minute")
   const entries = new Map<K, Entry>()
@@ -39,8 +52,9 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
   const timers = yield* FiberMap.make<K>()
   const startTimer = yield* FiberMap.runtime(timers)<never>()
 
-  const enqueue = (key: K, entry: Entry) => {
+  const enqueue = (key: K, entry: Entry, now: number) => {
     entry.state = "ready"
+    entry.since = now
     entry.due = Number.POSITIVE_INFINITY
     Queue.offerUnsafe(ready, key)
   }
@@ -50,24 +64,25 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     entry.state = "waiting"
     entry.due = due
     const elapsed = Effect.sync(() => {
-      if (entry.state === "waiting" && entry.due === due) enqueue(key, entry)
+      if (entry.state === "waiting" && entry.due === due) enqueue(key, entry, due)
     })
     startTimer(key, Effect.andThen(Effect.sleep(Math.max(0, due - now)), elapsed))
   }
 
   const add = (key: K) =>
-    Effect.sync(() => {
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const entry = entries.get(key)
       if (entry === undefined) {
-        const made: Entry = { state: "ready", failures: 0, again: false, due: Number.POSITIVE_INFINITY }
+        const made: Entry = { state: "ready", failures: 0, again: false, since: now, due: Number.POSITIVE_INFINITY }
         entries.set(key, made)
-        enqueue(key, made)
+        enqueue(key, made, now)
       } else if (entry.state === "working") {
         entry.again = true
       } else if (entry.state === "waiting") {
-        enqueue(key, entry)
+        enqueue(key, entry, now)
         Option.getOrUndefined(FiberMap.getUnsafe(timers, key))?.interruptUnsafe()
       }
+      return measured((labels) => kubeMetrics.queueAdds.update(labels, 1))
     })
 
   const addAfter = (key: K, delay: Duration.Input) =>
@@ -75,7 +90,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
       const due = now + Duration.toMillis(delay)
       const entry = entries.get(key)
       if (entry === undefined) {
-        const made: Entry = { state: "waiting", failures: 0, again: false, due }
+        const made: Entry = { state: "waiting", failures: 0, again: false, since: now, due }
         entries.set(key, made)
         wait(key, made, due, now)
       } else if (entry.state === "working") {
@@ -90,9 +105,14 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     if (entry === undefined) return
     entry.state = "working"
     entry.again = false
+    const startedAt = yield* Clock.currentTimeMillis
     const exit = yield* Effect.exit(Effect.suspend(() => options.work(key)))
     const now = yield* Clock.currentTimeMillis
+    const outcome = Exit.isSuccess(exit) ? "done" : "failed"
+    yield* measured((labels) => kubeMetrics.passSeconds.update({ ...labels, outcome }, (now - startedAt) / 1_000))
     if (Exit.isFailure(exit)) {
+      const reason = reasonOf(exit.cause)
+      yield* measured((labels) => Effect.andThen(kubeMetrics.passErrors.update({ ...labels, reason }, 1), kubeMetrics.queueRetries.update(labels, 1)))
       entry.failures += 1
       const base = Math.min(maxBackoff, backoff * 2 ** Math.min(entry.failures - 1, 30))
       const delay = base * (0.5 + 0.5 * (yield* Random.next))
@@ -102,7 +122,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     }
     entry.failures = 0
     const next = Option.match(exit.value, { onNone: () => entry.due, onSome: (duration) => Math.min(entry.due, now + Duration.toMillis(duration)) })
-    if (entry.again || next <= now) return enqueue(key, entry)
+    if (entry.again || next <= now) return enqueue(key, entry, now)
     if (next !== Number.POSITIVE_INFINITY) return wait(key, entry, next, now)
     entries.delete(key)
   })
@@ -110,6 +130,15 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
   yield* Effect.forEach(Array.from({ length: options.concurrency }), () => Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(ready), pass))), {
     discard: true
   })
+
+  const sample = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const waiting = [...entries.values()].filter(({ state }) => state === "ready")
+    const oldest = waiting.reduce((earliest, { since }) => Math.min(earliest, since), now)
+    return measured((labels) =>
+      Effect.andThen(kubeMetrics.queueDepth.update(labels, waiting.length), kubeMetrics.queueOldest.update(labels, (now - oldest) / 1_000))
+    )
+  })
+  if (options.name !== undefined) yield* Effect.forkScoped(Effect.repeat(sample, Schedule.spaced("5 seconds")))
 
   const queue: WorkQueue<K> = { add, addAfter, size: Effect.sync(() => entries.size) }
   return queue

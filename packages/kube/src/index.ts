@@ -3,6 +3,7 @@ export { type Credentials, KubeConnection, type KubeConnectionConfig, KubeConnec
 export { KubeError } from "./KubeError.ts"
 export { defaultSettings, type KubeSettings } from "./KubeTransport.ts"
 export { LeaseElection, type LeaseElectionOptions } from "./LeaseElection.ts"
+export { kubeMetrics } from "./metrics.ts"
 export { Reflector, type ReflectorOptions } from "./Reflector.ts"
 export {
   defineResource,

@@ -1,11 +1,9 @@
-import { Cause, Clock, Duration, Effect, Exit, Metric, Option, Predicate, Random, Schema, Stream } from "effect"
+import { Cause, Clock, Duration, Effect, Exit, Option, Predicate, Random, Schema, Stream } from "effect"
 import { fromStatusObject, KubeError } from "./KubeError.ts"
 import type { KubeSettings, KubeTransport } from "./KubeTransport.ts"
+import { kubeMetrics } from "./metrics.ts"
 import { type KubeObject, pathOf, type Resource, type Selection } from "./Resource.ts"
 import { WatchEvent } from "./WatchEvent.ts"
-
-/** Age in seconds of the last thing that came on a watch, bookmarks included: it stays below the server's bookmark interval of about a minute. */
-const lastEventAge = Metric.gauge("seatrial_kube_watch_last_event_age_seconds", { description: "Seconds since a watch last heard from the API server" })
 
 /** No object is near this; a line beyond it is a fault, not something to keep in memory. */
 const maxLineLength = 64 * 1024 * 1024
@@ -57,11 +55,13 @@ export const watchResource = <A extends KubeObject>(
 ): Stream.Stream<WatchEvent<A>, KubeError> => {
   const decode = decoderOf(resource)
   const idle = Duration.toMillis(settings.watchIdle)
+  const kind = { group: resource.group, resource: resource.plural, namespace: selection.namespace ?? "" }
   const what = `${resource.plural}${selection.namespace === undefined ? "" : ` in ${selection.namespace}`}`
 
   const relist = (state: State) =>
     Effect.gen(function* () {
       const listed = yield* list
+      yield* kubeMetrics.lists.update(kind, 1)
       const now = yield* Clock.currentTimeMillis
       state.relistAt = now + Duration.toMillis(settings.relistEvery) * (0.8 + 0.4 * (yield* Random.next))
       state.resourceVersion = listed.resourceVersion
@@ -193,15 +193,10 @@ export const watchResource = <A extends KubeObject>(
         relistAt: 0,
         heardAt: yield* Clock.currentTimeMillis
       }
-      const age = Metric.withAttributes(lastEventAge, {
-        group: resource.group,
-        resource: resource.plural,
-        namespace: selection.namespace ?? "",
-        selector: [selection.labelSelector, selection.fieldSelector].filter(Predicate.isNotUndefined).join(";")
-      })
-      yield* Effect.addFinalizer(() => Metric.remove(age))
+      const labels = { ...kind, selector: [selection.labelSelector, selection.fieldSelector].filter(Predicate.isNotUndefined).join(";") }
+      yield* Effect.addFinalizer(() => kubeMetrics.lastEventAge.remove(labels))
       yield* Clock.currentTimeMillis.pipe(
-        Effect.flatMap((now) => Metric.update(age, (now - state.heardAt) / 1000)),
+        Effect.flatMap((now) => kubeMetrics.lastEventAge.update(labels, (now - state.heardAt) / 1000)),
         Effect.andThen(Effect.sleep("10 seconds")),
         Effect.forever,
         Effect.forkScoped

@@ -9,6 +9,7 @@ import { watchCluster } from "./gather/Cluster.ts"
 import { makePool } from "./gather/Pool.ts"
 import { keepHolds } from "./gpu/keepHolds.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
+import { makePhaseCounts } from "./phaseCounts.ts"
 import { reconcile } from "./reconcile.ts"
 import { toPodClass } from "./resources/HostClassResource.ts"
 import { deploymentOf, deploymentOfName, deploymentOfResource } from "./resources/objectNames.ts"
@@ -33,11 +34,16 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     attendance: yield* attend(runs.ping),
     released: new Set<DeploymentId>(),
     background,
+    phases: yield* makePhaseCounts,
     settings,
     start,
     look: (id: DeploymentId): Effect.Effect<void> => queue.add(id)
   }
-  const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({ concurrency: settings.concurrency, work: (id: DeploymentId) => reconcile(reconciler, id) })
+  const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({
+    name: "runs",
+    concurrency: settings.concurrency,
+    work: (id: DeploymentId) => reconcile(reconciler, id)
+  })
 
   const mirrorClasses = Effect.gen(function* () {
     const objects = yield* cluster.hostClasses.list()
@@ -49,11 +55,11 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     yield* hostClasses.replaceAll(classes.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : [])))
     return Option.none()
   })
-  const classQueue = yield* WorkQueue.make({ concurrency: 1, work: (_: "all") => mirrorClasses })
+  const classQueue = yield* WorkQueue.make({ name: "host-classes", concurrency: 1, work: (_: "all") => mirrorClasses })
   yield* classQueue.add("all")
 
   // A custom resource that no run made belongs to no run's queue.
-  const unadopted = yield* WorkQueue.make({ concurrency: 1, work: (name: string) => explainUnadopted(cluster, name) })
+  const unadopted = yield* WorkQueue.make({ name: "unadopted", concurrency: 1, work: (name: string) => explainUnadopted(cluster, name) })
 
   const lookAt = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)
   const lookAll = (ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, queue.add, { discard: true })

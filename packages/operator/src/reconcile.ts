@@ -9,10 +9,12 @@ import { decide } from "./decide/decide.ts"
 import { isIdle } from "./decide/idle.ts"
 import { type GatherFrom, gather } from "./gather/gather.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
+import type { PhaseCounts } from "./phaseCounts.ts"
 import type { StartWork, WorkServices } from "./work/startWork.ts"
 
 export interface Reconciler extends GatherFrom {
   readonly settings: OperatorSettings
+  readonly phases: PhaseCounts
   /** Asks for a pass over another run. */
   readonly look: (id: DeploymentId) => Effect.Effect<void>
   readonly start: StartWork
@@ -32,12 +34,13 @@ export const reconcile = Effect.fn("reconcile")(function* (
   reconciler: Reconciler,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, look, pool, released, settings, start, withdrawn } = reconciler
+  const { background, look, phases, pool, released, settings, start, withdrawn } = reconciler
   const runs = yield* Runs
   const found = yield* runs.observe(id)
   if (Option.isNone(found)) {
     pool.forget(id)
     withdrawn.delete(id)
+    yield* phases.note(id, null)
     yield* background.forget(id)
     return (yield* withoutRun(reconciler.cluster, id)) ? Option.none() : soon
   }
@@ -62,6 +65,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
     released.add(id)
     yield* background.forget(id)
   }
+  yield* phases.note(id, released.has(id) ? null : run.phase)
   const context = yield* Effect.context<WorkServices>()
   const { work } = decision
   const begun = work === null ? Effect.void : Effect.suspend(() => start(gathered, seen, work))

@@ -12,6 +12,7 @@ import { customResource } from "./customResource.ts"
 import { disruptionBudget, enginePod } from "./engineObjects.ts"
 import { fetchJob, hubSecret } from "./fetchObjects.ts"
 import { keepLog } from "./keepLog.ts"
+import { tellTransition } from "./tellTransition.ts"
 
 const ownerOf = (resource: ModelDeployment): OwnerReference => ({
   apiVersion: "seatrial.dev/v1alpha1",
@@ -130,11 +131,15 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
             ...(action.failure === null ? {} : { failure: action.failure })
           })
         ) {
+          yield* tellTransition(run, action.to, action.failure)
           yield* Effect.logInfo(`${id}: ${phase} -> ${action.to}: ${action.failure === null ? action.reason : failureDetail(action.failure)}`)
         }
         break
       case "Activate":
-        if (yield* runs.activate({ id, orgId, from: phase })) yield* Effect.logInfo(`${id}: ${phase} -> activated`)
+        if (yield* runs.activate({ id, orgId, from: phase })) {
+          yield* tellTransition(run, "activated", null)
+          yield* Effect.logInfo(`${id}: ${phase} -> activated`)
+        }
         break
       case "Release":
         // Where its custom resource shows another run by now, nothing tells whether a Secret is left.

@@ -26,7 +26,7 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
   const ended = seen.work.ended?.kind === kind ? seen.work.ended : null
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
   if (ended !== null && ended.attempts >= trialAttempts) {
-    return fail("trial_unavailable", `The ${names[kind]} could not be run (${ended.attempts} times). Nothing was found against the model.`)
+    return fail("trial_unavailable", `The ${names[kind]} could not be run (${ended.attempts} times). Nothing was found against the model. ${ended.message}`)
   }
   const first = engineFirst(seen, now)
   if (first !== null) return first

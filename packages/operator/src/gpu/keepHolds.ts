@@ -5,6 +5,7 @@ import { Clock, Effect, Option, Schedule, type Scope } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
 import { toPodClass } from "../resources/HostClassResource.ts"
 import { hostClassLabel } from "../resources/objectNames.ts"
+import { countHeld } from "./countHeld.ts"
 import { podHold } from "./podHold.ts"
 
 /** Milliseconds between two looks. */
@@ -94,10 +95,19 @@ export const keepHolds = Effect.fnUntraced(function* (
 ): Effect.fn.Return<(name: string) => Effect.Effect<void>, never, GpuHolds | Scope.Scope> {
   const holds = yield* GpuHolds
   const keeper = yield* makeHoldKeeper(cluster)
-  const queue = yield* WorkQueue.make({ concurrency: 4, work: (name: string) => Effect.as(keeper.pass(name), Option.none()) })
+  const queue = yield* WorkQueue.make({ name: "gpu-holds", concurrency: 4, work: (name: string) => Effect.as(keeper.pass(name), Option.none()) })
   for (const { pod } of keeper.held()) yield* queue.add(pod)
   // Nothing was looked at while something of it is still to be recorded.
   const look = Effect.flatMap(queue.size, (pending) => (pending === 0 && cluster.gonePods.size === 0 ? holds.looked : Effect.void))
-  yield* look.pipe(Effect.timeout("10 seconds"), Effect.sandbox, Effect.ignore, Effect.schedule(Schedule.spaced(lookEvery)), Effect.forkScoped)
+  const counted = countHeld(keeper.held)
+  yield* Effect.addFinalizer(() => counted.none)
+  yield* counted.count.pipe(
+    Effect.andThen(look),
+    Effect.timeout("10 seconds"),
+    Effect.sandbox,
+    Effect.ignore,
+    Effect.schedule(Schedule.spaced(lookEvery)),
+    Effect.forkScoped
+  )
   return queue.add
 })

@@ -1,6 +1,7 @@
 import type { DeploymentId } from "@seatrial/domain"
 import { Cause, Clock, Effect, Exit, FiberMap, Option, Predicate, type Scope } from "effect"
 import type { WorkEnded, WorkKind } from "../decide/Observation.ts"
+import { operatorMetrics } from "../metrics.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 export interface Background {
@@ -14,12 +15,20 @@ export interface Background {
 interface Entry {
   running: WorkKind | null
   ended: WorkEnded | null
+  /** When what runs was begun, Unix milliseconds. */
+  begunAt: number
 }
 
 const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): { readonly failure: WorkEnded["failure"]; readonly message: string } => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error instanceof WorkRefused) return { failure: error.failure, message: error.failure.text }
   return { failure: null, message: error instanceof WorkUnavailable ? error.message : "An internal fault." }
+}
+
+const outcomeOf = (exit: Exit.Exit<void, WorkRefused | WorkUnavailable>): "done" | "refused" | "unavailable" | "fault" => {
+  if (Exit.isSuccess(exit)) return "done"
+  if (!Cause.hasFails(exit.cause)) return "fault"
+  return failureOf(exit.cause).failure === null ? "unavailable" : "refused"
 }
 
 /** Long work beside the reconciler: at most one fibre a run, of the scope that made this; its result is seen by the next look. `done` is told whenever one ends. */
@@ -32,11 +41,14 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
       // Another work took its place, or it was stopped on purpose.
       if (entries.get(id) !== entry || entry.running !== kind) return
       entry.running = null
+      const at = yield* Clock.currentTimeMillis
+      yield* operatorMetrics.backgroundSeconds.update({ kind, outcome: outcomeOf(exit) }, (at - entry.begunAt) / 1_000)
       if (Exit.isSuccess(exit)) entry.ended = null
       else {
-        if (!Cause.hasFails(exit.cause)) yield* Effect.logError(`${kind} of ${id} ended in a fault`, Cause.pretty(exit.cause))
         const attempts = (entry.ended?.kind === kind ? entry.ended.attempts : 0) + 1
-        entry.ended = { kind, attempts, at: yield* Clock.currentTimeMillis, ...failureOf(exit.cause) }
+        entry.ended = { kind, attempts, at, ...failureOf(exit.cause) }
+        if (!Cause.hasFails(exit.cause)) yield* Effect.logError(`${kind} of ${id} ended in a fault`, Cause.pretty(exit.cause))
+        else if (entry.ended.failure === null) yield* Effect.logWarning(`${kind} of ${id} could not be done (try ${attempts}): ${entry.ended.message}`)
       }
       yield* done(id)
     })
@@ -51,7 +63,8 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
         yield* FiberMap.remove(fibres, id)
       }
       if (kind === null) return
-      const made: Entry = { running: kind, ended: entry?.ended?.kind === kind ? entry.ended : null }
+      const begunAt = yield* Clock.currentTimeMillis
+      const made: Entry = { running: kind, ended: entry?.ended?.kind === kind ? entry.ended : null, begunAt }
       entries.set(id, made)
       yield* FiberMap.run(
         fibres,

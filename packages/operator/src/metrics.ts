@@ -1,0 +1,34 @@
+import { counter, gauge, histogram } from "@seatrial/domain"
+
+/** Of work that takes from a moment to hours. */
+const long = [0.1, 0.5, 1, 5, 15, 60, 300, 900, 3_600, 14_400]
+
+/** What the operator tells of its work; how it keeps up is in the metrics of its queues. */
+export const operatorMetrics = {
+  deployments: gauge("seatrial_operator_deployments", {
+    labels: ["phase"],
+    unit: "deployments",
+    meaning: "Deployments that the leader attends to, by phase: the unfinished, those that serve or are held, and finished ones until they are cleaned up"
+  }),
+  phaseSeconds: histogram("seatrial_operator_phase_seconds", long, {
+    labels: ["phase", "outcome"],
+    unit: "seconds",
+    meaning: "How long a deployment was in a phase that the operator ended: passed, requeued or failed"
+  }),
+  failures: counter("seatrial_operator_failures_total", {
+    labels: ["code"],
+    unit: "deployments",
+    meaning: "Deployments that failed, by the code of their failure_detail"
+  }),
+  backgroundSeconds: histogram("seatrial_operator_background_seconds", long, {
+    labels: ["kind", "outcome"],
+    unit: "seconds",
+    meaning: "How long screening, checks, measurements and benchmarks took: done, refused, unavailable or fault"
+  }),
+  gpusHeld: gauge("seatrial_gpus_held", { labels: ["organization", "host_class"], unit: "GPUs", meaning: "GPUs that engine pods hold" }),
+  gpuSeconds: counter("seatrial_gpu_seconds_total", {
+    labels: ["organization", "host_class"],
+    unit: "seconds",
+    meaning: "GPU-seconds held while this operator led, to ten seconds; exact ones by deployment are in the database (seatrial admin usage gpu)"
+  })
+}
