@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg"
-import { ModelId, OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
+import { ModelId, OrgId, Prices, RevisionId, Runtime, zeroPrices } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaphore, Stream } from "effect"
 import { SqlSchema } from "effect/sql"
 import { callableName } from "./columns.ts"
@@ -61,7 +61,8 @@ const snapshotOf = (rows: ReadonlyArray<typeof RouteRow.Type>, unproven: Readonl
   const ofAll = new Map<string, Route>()
   for (const { visibility, ...route } of rows) {
     const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
-    ofOrganization.set(route.orgId, own.set(route.model, route))
+    // Its own organisation pays for a model by GPU time, also for one that it has published.
+    ofOrganization.set(route.orgId, own.set(route.model, { ...route, prices: zeroPrices }))
     if (visibility === "public") ofAll.set(route.model, route)
   }
   return { ofOrganization, ofAll, unproven }

