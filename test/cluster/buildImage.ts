@@ -15,9 +15,9 @@ const buildStage = async () => {
   return (stages[1] ?? "").split("\n").filter((line) => line !== "")
 }
 
-/** What is in the repository under a path, as the working tree has it. */
+/** What git knows or would take under a path, as the working tree has it. */
 const tracked = async (path: string) => {
-  const { stdout } = await run("git", ["ls-files", "-z", "--", path], { cwd: root, maxBuffer: 2 ** 24 })
+  const { stdout } = await run("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", path], { cwd: root, maxBuffer: 2 ** 24 })
   return stdout.split("\0").filter((file) => file !== "")
 }
 
