@@ -94,6 +94,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           if (Option.isNone(found)) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
           route = found.value
           const checked = yield* checkRequest(endpoint, body)
+          run(routes.use(route))
           if (route.endpoints.length === 0) return yield* modelStarting
           return { id, caller, checked, route, response, departure, startedAt }
         })
@@ -110,7 +111,9 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             latencyMs: elapsed(startedAt),
             error: requestError(error)
           })
-        yield* inference.serve(yield* Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error))))
+        const admitted = yield* Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error)))
+        const ended = Effect.sync(() => void run(routes.use(admitted.route)))
+        yield* Effect.ensuring(inference.serve(admitted), ended)
       }, Effect.scoped)
 
       const answer = Effect.fnUntraced(function* (exchange: Exchange) {

@@ -72,6 +72,7 @@ describe("a refusal", () => {
       assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "5"])
       const [record] = world.recorded
       assert.deepStrictEqual(outcomes(world), ["Refuse 503 model_starting"])
+      assert.strictEqual(world.used, 1, "an engine that idles is to be started")
       assert.deepInclude(record?.row, { model: "acme/tiny", modelId: world.route.modelId, streamed: true, endpoint: "/v1/chat/completions" })
     })
   )

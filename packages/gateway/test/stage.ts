@@ -24,6 +24,8 @@ export type Recorded =
 export interface World {
   readonly caller: Caller
   route: Route
+  /** How often it was told that somebody asks for the route. */
+  used: number
   /** What was handed to be committed, in order. */
   readonly recorded: Array<Recorded>
   readonly checkpoints: Array<{ readonly id: RequestId; readonly usage: Usage }>
@@ -51,8 +53,10 @@ const makeWorld = Effect.gen(function* () {
       hfRevision: "c".repeat(40),
       maxModelLen: 2_048,
       prices: zeroPrices,
-      endpoints: []
+      endpoints: [],
+      mayIdle: false
     },
+    used: 0,
     recorded: [],
     checkpoints: [],
     onBegin: Effect.void,
@@ -84,6 +88,7 @@ const doubles = (world: World) =>
         find: (orgId, model) => Effect.sync(() => (orgId === world.route.orgId && model === world.route.model ? Option.some(world.route) : Option.none())),
         list: () => Effect.succeed([world.route]),
         unproven: Stream.never,
+        use: () => Effect.sync(() => void world.used++),
         markReachable: () => Effect.void
       })
     ),

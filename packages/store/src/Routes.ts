@@ -4,6 +4,7 @@ import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaph
 import { SqlSchema } from "effect/sql"
 import { callableName } from "./columns.ts"
 import { listen } from "./listen.ts"
+import { tellUse } from "./routes/tellUse.ts"
 
 /** A pod that serves a revision. */
 export interface Endpoint {
@@ -25,6 +26,8 @@ export interface Route {
   readonly maxModelLen: number
   readonly prices: Prices
   readonly endpoints: ReadonlyArray<Endpoint>
+  /** Whether its engine goes while nobody asks for it. */
+  readonly mayIdle: boolean
 }
 
 /** An endpoint whose reachability from the gateways is not known yet. */
@@ -45,7 +48,8 @@ const RouteRow = Schema.Struct({
   hfRevision: Schema.String,
   maxModelLen: Schema.Int,
   prices: Prices,
-  endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String }))
+  endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String })),
+  mayIdle: Schema.Boolean
 })
 const UnprovenRow = Schema.Struct({ orgId: OrgId, url: Schema.String, pod: Schema.String, revisionId: RevisionId, runtime: Runtime })
 
@@ -77,6 +81,8 @@ export class Routes extends Context.Service<
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
     /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
     readonly unproven: Stream.Stream<ReadonlyArray<UnprovenEndpoint>>
+    /** A request for that revision begins or ends: where it may idle it does not now, and where it has no engine one is to be started. Never fails. */
+    readonly use: (route: Route) => Effect.Effect<void>
     /** This gateway got an answer from the endpoint. */
     readonly markReachable: (endpoint: UnprovenEndpoint) => Effect.Effect<void>
   }
@@ -98,7 +104,8 @@ export class Routes extends Context.Service<
               'cache_read_micros_per_mtok', r.cache_read_micros_per_mtok::text,
               'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
             coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod) ORDER BY e.url)
-              FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]') AS endpoints
+              FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]') AS endpoints,
+            jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle"
           FROM models m
           JOIN organizations o ON o.id = m.org_id
           JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
@@ -169,6 +176,7 @@ export class Routes extends Context.Service<
           return Option.fromUndefinedOr(known(orgId, model))
         }),
         list: (orgId) => Effect.sync(() => [...(current.ofOrganization.get(orgId)?.values() ?? [])]),
+        use: tellUse(sql),
         unproven: Stream.map(Stream.fromPubSub(snapshots), ({ unproven }) => unproven),
         markReachable: Effect.fn("Routes.markReachable")(function* ({ orgId, pod, revisionId, url }) {
           const at = new Date(yield* Clock.currentTimeMillis)

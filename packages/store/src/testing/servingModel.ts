@@ -32,7 +32,7 @@ const path = ["materializing", "provisioning", "booting", "checking", "measuring
 
 let walked = 0
 /** Settings like no others, so that no earlier revision is reused. */
-const ownSettings = (): ServingSettings => ({ ...settings, hold_seconds: ++walked })
+const ownSettings = (): ServingSettings => ({ ...settings, engine_flags: { max_num_seqs: ++walked } })
 
 /** Takes a run from `screening` through its phases until it is in `target`, recording the checks on its way. */
 export const walk = Effect.fnUntraced(function* (

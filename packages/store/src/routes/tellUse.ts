@@ -1,0 +1,48 @@
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import type { Route } from "../Routes.ts"
+
+/** Milliseconds between two writes of one gateway for a revision that has an engine; the operator allows for them. */
+const tellPause = 5_000
+/** Milliseconds within which any number of requests wake a revision once. */
+const wakePause = 2_000
+/** Revisions whose last telling is remembered. */
+const remembered = 10_000
+
+/**
+ * Tells that somebody asks for a revision which may idle: rarely while it has an engine, and where it has none at once and to the operator too, for it is to start one.
+ * Never fails: what could not be told is told by the next request.
+ */
+export const tellUse = (sql: PgClient.PgClient): ((route: Route) => Effect.Effect<void>) => {
+  const told = new Map<string, number>()
+  return Effect.fnUntraced(function* ({ endpoints, mayIdle, orgId, revisionId }) {
+    if (!mayIdle) return
+    const now = yield* Clock.currentTimeMillis
+    const asleep = endpoints.length === 0
+    const last = told.get(revisionId)
+    if (last !== undefined && now - last < (asleep ? wakePause : tellPause)) return
+    if (told.size >= remembered) told.clear()
+    told.set(revisionId, now)
+    const at = new Date(now)
+    const write = sql`
+      WITH used AS (
+        INSERT INTO revision_uses AS u (org_id, revision_id, used_at) VALUES (${orgId}, ${revisionId}, ${at})
+        ON CONFLICT (revision_id) DO UPDATE SET used_at = excluded.used_at WHERE u.used_at < ${new Date(now - wakePause)}
+        RETURNING org_id, revision_id
+      ),
+      engine AS (
+        SELECT d.org_id, d.id FROM used JOIN deployments d ON d.org_id = used.org_id AND d.revision_id = used.revision_id
+        WHERE ${asleep} ORDER BY d.created_at, d.id LIMIT 1
+      ),
+      work AS (
+        INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM engine
+      )
+      SELECT pg_notify('deployments', id) FROM engine`
+    yield* Effect.catchCause(write, (cause) =>
+      Effect.andThen(
+        Effect.sync(() => told.delete(revisionId)),
+        Effect.logWarning("the use of a revision could not be told", cause)
+      )
+    )
+  })
+}

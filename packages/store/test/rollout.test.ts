@@ -1,0 +1,111 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Option, Queue, Stream } from "effect"
+import { Deployments, Metering, Routes, Runs } from "../src/index.ts"
+import { checks, settings } from "../src/testing/trialRecords.ts"
+import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
+import { startOf } from "./requestRows.ts"
+import { layerStore } from "./stage.ts"
+
+const observed = Effect.fnUntraced(function* (id: Parameters<Runs["Service"]["observe"]>[0]) {
+  const runs = yield* Runs
+  return Option.getOrThrow(yield* runs.observe(id))
+})
+
+layer(layerStore, { excludeTestServices: true })("a roll-out", (it) => {
+  it.effect("that was given its predecessor's GPUs keeps them until it has ended, whichever way", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      for (const end of ["failed", "cancelled", "activated"] as const) {
+        const { caller } = yield* makeCaller(`take-${end}`)
+        const { orgId } = caller
+        const served = yield* makeServing(caller, "k1")
+        const { id } = yield* deployments.create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId: served.modelId, ref: null } }))
+        assert.strictEqual((yield* observed(served.operation.id)).replacedBy, null)
+        yield* walk(caller, id, "materializing")
+        yield* runs.enter({ id, orgId, from: "materializing", to: "queued", reason: "Waits." })
+        assert.deepInclude(yield* observed(id), { replaces: false, predecessor: { run: served.operation.id, hostClass: settings.host_class, gpus: 1 } })
+        yield* runs.enter({ id, orgId, from: "queued", to: "provisioning", reason: "Takes them.", replaces: true })
+        // Capacity that is lost does not give the GPUs back.
+        yield* runs.enter({ id, orgId, from: "provisioning", to: "queued", reason: "Lost." })
+        assert.deepInclude(yield* observed(id), { replaces: true, phase: "queued" })
+        assert.strictEqual((yield* observed(served.operation.id)).replacedBy, id)
+        yield* runs.enter({ id, orgId, from: "queued", to: "checking", reason: "Test" })
+        if (end === "activated") {
+          yield* runs.recordChecks(id, orgId, checks)
+          yield* runs.enter({ id, orgId, from: "checking", to: "activating", reason: "Test" })
+          yield* runs.activate({ id, orgId, from: "activating" })
+        } else yield* runs.enter({ id, orgId, from: "checking", to: end, reason: "Test" })
+        assert.strictEqual((yield* observed(served.operation.id)).replacedBy, null)
+        assert.strictEqual((yield* observed(served.operation.id)).revision?.status, end === "activated" ? "superseded" : "active")
+        assert.strictEqual((yield* observed(id)).predecessor === null, end === "activated")
+      }
+    })
+  )
+})
+
+layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) => {
+  const serve = Effect.fnUntraced(function* (slug: string, hold: number | null) {
+    const deployments = yield* Deployments
+    const runs = yield* Runs
+    const { caller } = yield* makeCaller(slug)
+    const { id, modelId } = yield* deployments.create(newModel(caller, "k"))
+    yield* walk(caller, id, "activating", checks, hold === null ? settings : { ...settings, hold_seconds: hold })
+    yield* runs.activate({ id, orgId: caller.orgId, from: "activating" })
+    const routes = yield* Routes
+    const route = Option.getOrThrow(yield* routes.find(caller.orgId, `${slug}/tiny`))
+    return { caller, id, modelId, route }
+  })
+
+  it.effect("is woken once by any burst of requests, on any gateway", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const routes = yield* Routes
+      const { id, route } = yield* serve("burst", 60)
+      assert.isTrue(route.mayIdle)
+      assert.strictEqual((yield* observed(id)).lastUsedAt, null)
+      const heard = yield* Queue.unbounded<string>()
+      yield* Effect.forkScoped(Stream.runForEach(runs.changes, (run) => Queue.offer(heard, run)))
+      // What was there when the operator began to listen.
+      while ((yield* Queue.take(heard)) !== id);
+      yield* Effect.forEach(Array.from({ length: 50 }), () => routes.use(route), { concurrency: "unbounded" })
+      assert.strictEqual(yield* Queue.take(heard), id)
+      assert.isNotNull((yield* observed(id)).lastUsedAt)
+      // A change of another kind comes next: the burst was told once.
+      const other = yield* serve("burst-other", null)
+      const rest = yield* Queue.clear(heard)
+      assert.isFalse(rest.includes(id))
+      assert.isTrue(rest.includes(other.id))
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("tells of its use without waking anybody while it has an engine, and one that may not idle costs no write", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const routes = yield* Routes
+      const engine = { url: "http://127.0.0.1:1", pod: "p" }
+      const idle = yield* serve("awake", 60)
+      const steady = yield* serve("steady", null)
+      const count = sql<{ n: number }>`SELECT count(*)::int AS n FROM outbox WHERE deployment_id = ${idle.id}`
+      const before = yield* count
+      yield* routes.use({ ...idle.route, endpoints: [engine] })
+      yield* routes.use({ ...steady.route, endpoints: [engine] })
+      assert.deepStrictEqual(yield* count, before)
+      assert.isNotNull((yield* observed(idle.id)).lastUsedAt)
+      assert.isNull((yield* observed(steady.id)).lastUsedAt)
+    })
+  )
+
+  it.effect("counts the requests under way of whoever asks for it, also of other organisations", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const metering = yield* Metering
+      const { caller, id, modelId, route } = yield* serve("published", 60)
+      const other = yield* makeCaller("asks")
+      yield* sql`UPDATE models SET visibility = 'public' WHERE org_id = ${caller.orgId} AND id = ${modelId}`
+      yield* metering.begin(yield* startOf(other.caller, { modelId, model: "tiny", revisionId: route.revisionId }))
+      assert.strictEqual((yield* observed(id)).inFlight, 1)
+    })
+  )
+})
