@@ -11,6 +11,7 @@ import { startSystem } from "./LocalSystem.ts"
 import { Served } from "./Served.ts"
 
 const Models = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(CatalogModel) })
+const MadeKey = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 const rates = ["--input", "1000000", "--output", "3000000", "--cache-read", "0", "--cache-write", "0"]
 
 layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("a model that is administered", (it) => {
@@ -29,11 +30,24 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("a model th
         const { revision_id } = yield* caller.deployment(operation.id)
 
         yield* models("publish", ...rates, "--yes")
-        const paid = yield* answers(slug)
+        const own = yield* answers(slug)
+        assert.deepInclude(wholeOf(own), { model: slug, text: served })
+        // Its own organisation pays for the GPUs; everybody else by the rates.
+        const free = yield* caller.read(`/v1/receipts/${requestIdOf(own)}`, Receipt)
+        const admin = (...words: ReadonlyArray<string>) => runCommand(["admin", ...words], { SEATRIAL_STATE: folder })
+        yield* admin("orgs", "create", "guest")
+        yield* admin("members", "add", "--org", "guest", "--email", "guest@guest.test", "--role", "owner")
+        const made = yield* admin("keys", "create", "--org", "guest", "--email", "guest@guest.test", "--json")
+        const { secret } = Schema.decodeUnknownSync(MadeKey)(made)
+        const guest = makeCaller(system.state.address, secret)
+        const paid = yield* ask(guest, slug)
         assert.deepInclude(wholeOf(paid), { model: slug, text: served })
-        const receipt = yield* caller.read(`/v1/receipts/${requestIdOf(paid)}`, Receipt)
+        const receipt = yield* guest.read(`/v1/receipts/${requestIdOf(paid)}`, Receipt)
         const { input_tokens, output_tokens } = receipt.usage
         assert.deepStrictEqual([receipt.model, receipt.cost_micros], [slug, String(input_tokens + 3 * output_tokens)])
+        assert.deepStrictEqual([free.cost_micros, free.verification, free.hf_revision], ["0", receipt.verification, receipt.hf_revision])
+        assert.isAbove(receipt.verification?.checks.length ?? 0, 0)
+        assert.strictEqual((yield* caller.call("GET", `/v1/receipts/${requestIdOf(paid)}`)).status, 404)
         const published = yield* caller.read("/v1/catalog/models", Models)
         assert.deepInclude(
           published.data.find(({ id }) => id === slug),
@@ -65,7 +79,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("a model th
         yield* eventually("its custom resources are gone", Effect.orDie(cluster.list(ModelDeployment, { namespace: "seatrial" })), (all) => all.length === 0)
         assert.strictEqual((yield* ask(again, model)).status, 404)
         assert.strictEqual((yield* again.deployment(unfinished.id)).status, "cancelled")
-        assert.strictEqual((yield* again.read(`/v1/receipts/${requestIdOf(paid)}`, Receipt)).cost_micros, receipt.cost_micros)
+        assert.deepStrictEqual(yield* makeCaller(state.address, secret).read(`/v1/receipts/${requestIdOf(paid)}`, Receipt), receipt)
       }),
     240_000
   )
