@@ -6,7 +6,7 @@ export const words = (decision: Decision): string =>
     ...decision.actions.map((action) => {
       switch (action._tag) {
         case "Enter":
-          return `enter ${action.to}${action.failure === null ? "" : ` ${action.failure.code}`}`
+          return `enter ${action.to}${action.failure === null ? "" : ` ${action.failure.code}`}${action.replaces ? " replacing" : ""}`
         case "KeepLog":
           return "keep log"
         case "RemovePod":

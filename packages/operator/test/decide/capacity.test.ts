@@ -1,0 +1,292 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Run } from "@seatrial/store"
+import { decide } from "../../src/decide/decide.ts"
+import { FetchSeen, type Observation } from "../../src/decide/Observation.ts"
+import { found, otherDeployment, pod, podClass, report, seen } from "../observations.ts"
+import { words } from "./words.ts"
+
+const minute = 60_000
+
+const full: Partial<Observation> = { freeSlots: 0 }
+const scaling = { ...podClass, autoscaling: true }
+const replacing = { ...podClass, rollout: "replace" as const }
+const kueue = { ...podClass, queueName: "gpus" }
+const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
+const unplaced = { ...pod, ready: false, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
+const gated = { ...unplaced, unschedulable: null, gated: true }
+
+const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
+const endpoints = [{ url: pod.url ?? "", pod: pod.name, reachable: true }]
+const held = (seconds: number): Partial<Run> => {
+  const run = found({ status: "active", checks: report })
+  const { revision } = run
+  if (revision == null) throw new Error("no revision")
+  return { endedAt: 0, endpoints, revision: { ...revision, settings: { ...revision.settings, hold_seconds: seconds } } }
+}
+
+type Case = readonly [promise: string, observation: Observation, now: number, expected: string, said?: string]
+
+const tables: Record<string, ReadonlyArray<Case>> = {
+  "what it waits for, in words": [
+    [
+      "the organization's limit",
+      seen("waiting", { organizationGpus: 4 }, { gpuLimit: 4 }),
+      0,
+      "",
+      "Waits for its organization's limit of 4 GPUs: it needs 1, and the organization has 4 in use or asked for."
+    ],
+    ["the first in the queue", seen("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
+    ["its place", seen("queued", { freeSlots: 1, ahead: 3 }), 0, "", "Waits for 1 GPU of simulated: 3 runs go first."],
+    [
+      "what is set aside",
+      seen("queued", { ...full, setAside: true }),
+      0,
+      "",
+      "Waits for 1 GPU of simulated: first in the queue. Those that are free are set aside."
+    ],
+    [
+      "engines of several nodes, which nothing can use yet",
+      seen("queued", { podClass: { ...podClass, nodes: 2 } }),
+      0,
+      "",
+      "Waits for the host class local to change: its engines span 2 nodes, which no engine can use yet."
+    ]
+  ],
+  "from zero, where nodes come when a pod asks for them,": [
+    [
+      "the first in the queue asks",
+      seen("queued", { ...full, podClass: scaling }),
+      0,
+      "enter provisioning",
+      "Asks for a node: none has 1 GPU of simulated free."
+    ],
+    [
+      "so does one whose weights have just come",
+      seen("materializing", { ...full, podClass: scaling, fetch: FetchSeen.Succeeded() }),
+      0,
+      "RemoveFetch, enter provisioning"
+    ],
+    [
+      "the next waits until that one has its node",
+      seen("queued", { ...full, podClass: scaling, asked: 1 }),
+      0,
+      "",
+      "Waits for 1 GPU of simulated: first in the queue. 1 engine has asked for a node and is served before the next."
+    ],
+    ["who is not first waits", seen("queued", { ...full, podClass: scaling, ahead: 1 }), 0, ""],
+    [
+      "nobody asks beyond the most that the class may have",
+      seen("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 4 }),
+      0,
+      "",
+      "Waits for 1 GPU of simulated: first in the queue. The host class may have 4."
+    ],
+    ["what is below it is asked for", seen("queued", { ...full, podClass: { ...scaling, maxGpus: 4 }, classGpus: 3 }), 0, "enter provisioning"],
+    [
+      "a pod that finds no node has not failed, however long that takes",
+      seen("provisioning", { ...full, podClass: scaling, pod: unplaced }),
+      10 * 60 * minute,
+      "",
+      "No node takes the engine yet, and one may be on its way: 0/1 nodes"
+    ],
+    ["a host class without an autoscaler makes no pod that cannot be placed", seen("queued", full), 0, ""]
+  ],
+  "in Kueue's queue": [
+    ["a run asks for its pod at once", seen("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Asks Kueue's queue gpus for its GPUs."],
+    ["free GPUs alone do not let it through", seen("materializing", { podClass: kueue, fetch: FetchSeen.Succeeded() }), 0, "RemoveFetch, enter queued"],
+    ["a pod that is held back waits", seen("queued", { podClass: kueue, pod: gated }), 0, "", "Waits in Kueue's queue gpus."],
+    [
+      "in Kueue's own words",
+      seen("queued", { podClass: kueue, pod: gated, admission: "insufficient unused quota for nvidia.com/gpu" }),
+      0,
+      "",
+      "Waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu"
+    ],
+    ["one that is let go goes on", seen("queued", { podClass: kueue, pod: unplaced }), 0, "enter provisioning"],
+    ["and is no failure where no node takes it yet", seen("provisioning", { ...full, podClass: kueue, pod: unplaced }), 10 * 60 * minute, ""],
+    ["one whose place was taken queues again with its pod", seen("provisioning", { podClass: kueue, pod: gated }), 0, "enter queued"],
+    ["at most three times", seen("provisioning", { podClass: kueue, pod: gated }, { requeues: 3 }), 0, "keep log, enter failed capacity_lost"],
+    ["the organization's limit comes first", seen("waiting", { podClass: kueue, organizationGpus: 1 }, { gpuLimit: 1 }), 0, ""]
+  ],
+  "capacity that is lost": [
+    ...[0, 1, 2].flatMap(
+      (requeues): ReadonlyArray<Case> => [
+        [
+          `in provisioning after ${requeues} requeues queues again`,
+          seen("provisioning", { pod: { ...pod, lost: "evicted" } }, { requeues }),
+          0,
+          "remove pod pod-1 by force, enter queued"
+        ],
+        [
+          `in booting after ${requeues} requeues queues again`,
+          seen("booting", { pod: { ...pod, lost: "evicted" } }, { requeues }),
+          0,
+          "remove pod pod-1 by force, enter queued"
+        ],
+        [`with its pod, in booting after ${requeues} requeues`, seen("booting", {}, { requeues }), 0, "enter queued"]
+      ]
+    ),
+    [
+      "in booting ends the run the fourth time",
+      seen("booting", { pod: { ...pod, lost: "evicted" } }, { requeues: 3 }),
+      0,
+      "keep log, enter failed capacity_lost"
+    ],
+    ["in the trial is asked for again, without a requeue", seen("checking", { pod: null }), 0, "EnsurePod"]
+  ],
+  "a roll-out without a spare GPU": [
+    [
+      "says so where it waits, and what to do",
+      seen("queued", { ...full, predecessorHolds: true }, predecessor),
+      0,
+      "",
+      `Waits for 1 GPU of simulated: first in the queue. What serves this model (${otherDeployment}) holds 1, and strategy surge waits for spare ones: free some, or set rollout: replace on host class local, which stops what serves first.`
+    ],
+    [
+      "says so where the organization's limit is what serves",
+      seen("waiting", { predecessorHolds: true, organizationGpus: 1 }, { ...predecessor, gpuLimit: 1 }),
+      0,
+      ""
+    ],
+    [
+      "takes its predecessor's GPUs where the class says replace",
+      seen("queued", { ...full, podClass: replacing, predecessorHolds: true }, predecessor),
+      0,
+      "enter provisioning replacing",
+      `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which serves until then: the model has a gap.`
+    ],
+    ["but only once its weights are there", seen("materializing", { ...full, podClass: replacing, predecessorHolds: true }, predecessor), 0, "EnsureFetch"],
+    [
+      "and then at once",
+      seen("materializing", { ...full, podClass: replacing, predecessorHolds: true, fetch: FetchSeen.Succeeded() }, predecessor),
+      0,
+      "RemoveFetch, enter provisioning replacing"
+    ],
+    ["takes a spare GPU first", seen("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
+    [
+      "asks for a node first, where they come",
+      seen("queued", { ...full, podClass: { ...replacing, autoscaling: true }, predecessorHolds: true }, predecessor),
+      0,
+      "enter provisioning"
+    ],
+    ["replaces nothing that holds no GPUs", seen("queued", { ...full, podClass: replacing }, predecessor), 0, ""],
+    [
+      "replaces nothing of another host class",
+      seen("queued", { ...full, podClass: replacing, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "other", gpus: 1 } }),
+      0,
+      ""
+    ],
+    [
+      "replaces nothing for a candidate that is not to serve",
+      seen("queued", { ...full, podClass: replacing, predecessorHolds: true }, { ...predecessor, serve: false }),
+      0,
+      ""
+    ],
+    [
+      "waits for the older run of the model first",
+      seen("waiting", { ...full, podClass: replacing, predecessorHolds: true }, { ...predecessor, olderRun: otherDeployment }),
+      0,
+      ""
+    ],
+    [
+      "replaces within a limit of what serves",
+      seen("waiting", { podClass: replacing, predecessorHolds: true, organizationGpus: 1 }, { ...predecessor, gpuLimit: 1 }),
+      0,
+      "enter provisioning replacing"
+    ],
+    [
+      "but not beyond a limit that has become smaller",
+      seen("waiting", { podClass: replacing, predecessorHolds: true, organizationGpus: 3 }, { ...predecessor, gpuLimit: 1 }),
+      0,
+      ""
+    ],
+    [
+      "waits for the last requests of what it replaces, however long",
+      seen("provisioning", { ...full, podClass: replacing, predecessorHolds: true, pod: unplaced }, { ...predecessor, replaces: true }),
+      50 * minute,
+      "",
+      `Waits until ${otherDeployment} has ended its requests and given its GPUs up.`
+    ],
+    [
+      "queues again where somebody else took the GPUs",
+      seen("provisioning", { ...full, podClass: replacing, pod: unplaced }, { ...predecessor, replaces: true }),
+      50 * minute,
+      "remove pod pod-1, enter queued"
+    ]
+  ],
+  "what serves and is replaced": [
+    ["is served no more", seen("activated", { pod }, { ...serving, endpoints, replacedBy: otherDeployment }), 0, "publish nothing, again 10000"],
+    ["gateways have time to hear of it", seen("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment }), 9_999, "again 10000"],
+    [
+      "its requests end",
+      seen("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment, inFlight: 1 }),
+      minute,
+      `again ${minute + 5_000}`
+    ],
+    ["then its GPUs are free", seen("activated", { pod, withdrawnAt: 0 }, { ...serving, replacedBy: otherDeployment }), 10_000, "remove pod pod-1"],
+    [
+      "it stays down while the other is on trial, and says so",
+      seen("activated", {}, { ...serving, replacedBy: otherDeployment }),
+      minute,
+      "",
+      `Its GPUs went to ${otherDeployment}, which is to replace it. It starts again where that fails.`
+    ],
+    ["it comes back where the other fails or is cancelled", seen("activated", {}, serving), minute, "EnsurePod"]
+  ],
+  "a served model with hold_seconds": [
+    ["serves while it is used", seen("activated", { pod }, { ...held(60), lastUsedAt: 100_000 }), 110_000, "again 170000"],
+    ["goes when it was not for as long", seen("activated", { pod }, { ...held(60), lastUsedAt: 100_000 }), 170_000, "publish nothing, again 180000"],
+    ["not under a request", seen("activated", { pod }, { ...held(60), lastUsedAt: 0, inFlight: 1 }), 170_000, "again 200000"],
+    ["drains like any other", seen("activated", { pod, withdrawnAt: 170_000 }, { ...held(60), endpoints: [] }), 180_000, "remove pod pod-1"],
+    [
+      "a request in between keeps it",
+      seen("activated", { pod, withdrawnAt: 170_000 }, { ...held(60), endpoints: [], lastUsedAt: 175_000 }),
+      176_000,
+      "publish http://127.0.1.1:8000, again 245000"
+    ],
+    [
+      "stays away while nobody asks, also for a new operator",
+      seen("activated", { attendedSince: 200_000 }, { ...held(60), endpoints: [] }),
+      200_000,
+      "",
+      "Idle: nobody asked for the model for a while. The next request starts its engine."
+    ],
+    ["comes back with the next request", seen("activated", {}, { ...held(60), endpoints: [], lastUsedAt: 300_000 }), 300_000, "EnsurePod, again 370000"],
+    ["an engine that is on its way is let come", seen("activated", { pod: { ...pod, ready: false } }, { ...held(1), endpoints: [] }), 300_000, "again 330000"],
+    ["one that no node takes is not", seen("activated", { pod: unplaced, withdrawnAt: 0 }, { ...held(1), endpoints: [] }), 300_000, "remove pod pod-1"],
+    ["stays for who woke it to come back", seen("activated", { pod: { ...pod, readyChangedAt: 300_000 } }, { ...held(0), endpoints }), 310_000, "again 315000"],
+    ["a new operator does not take it for unused at once", seen("activated", { pod, attendedSince: 500_000 }, held(60)), 500_000, "again 570000"],
+    ["without it, a model is never idle", seen("activated", { pod }, { ...serving, endpoints }), 365 * 24 * 60 * minute, ""]
+  ],
+  "the disruption budget of an engine": [
+    ["is there while it serves", seen("activated", { pod, podClass: { ...podClass, evictable: false } }, { ...serving, endpoints }), 0, "EnsureBudget"],
+    ["once", seen("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...serving, endpoints }), 0, ""],
+    ["not where the class lets engines be evicted", seen("activated", { pod, budget: true }, { ...serving, endpoints }), 0, "RemoveBudget"],
+    [
+      "not during a trial",
+      seen("checking", { pod, podClass: { ...podClass, evictable: false }, work: { running: "checking", ended: null } }),
+      0,
+      "work checking"
+    ],
+    [
+      "goes before its engine is drained",
+      seen("activated", { pod, podClass: { ...podClass, evictable: false }, budget: true }, { ...found({ status: "superseded" }), endpoints }),
+      0,
+      "RemoveBudget, publish nothing, again 10000"
+    ],
+    ["goes with a failed run", seen("failed", { budget: true }, { failure: { code: "x", text: "y" }, endedAt: 0 }), 0, "RemoveBudget, remove pod, RemoveFetch"],
+    ["stays where its host class is gone", seen("activated", { pod, podClass: null, budget: true }, { ...serving, endpoints }), 0, ""]
+  ]
+}
+
+for (const [name, cases] of Object.entries(tables)) {
+  describe(name, () => {
+    for (const [promise, observation, now, expected, said] of cases) {
+      it(promise, () => {
+        const decision = decide(observation, now)
+        assert.strictEqual(words(decision), expected)
+        if (said !== undefined) assert.strictEqual(decision.message, said)
+      })
+    }
+  })
+}
