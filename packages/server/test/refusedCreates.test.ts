@@ -1,3 +1,4 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { DeploymentId, type HostClass, ModelId, type OrgId } from "@seatrial/domain"
 import { HostClasses, ModelAdmin, Runs } from "@seatrial/store"
@@ -67,6 +68,11 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStage())), { excludeTestS
       assert.strictEqual((yield* create(key, { model_id: first.model_id, ref: commit })).status, 201)
       assert.strictEqual((yield* create(other.key, { model_name: "again", source: pinned, serving })).status, 201)
       assert.strictEqual((yield* create(key, { model_name: "again", source: pinned, serving: { max_context: 512 } })).status, 201)
+
+      // Nor is what another version has written in a way that this one does not read.
+      const sql = yield* PgClient.PgClient
+      yield* sql`UPDATE revisions SET facts = facts - 'config' WHERE org_id = ${orgId}`
+      assert.strictEqual((yield* create(key, { model_name: "unread", source: pinned, serving })).status, 201)
     })
   )
 
