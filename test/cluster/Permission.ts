@@ -1,0 +1,38 @@
+import { Schema } from "effect"
+import { parseAllDocuments } from "yaml"
+
+/** One thing that is allowed or was done, such as `seatrial list pods` (in its namespace) or `cluster watch nodes`. */
+export type Permission = string
+
+const Role = Schema.Struct({
+  kind: Schema.Literals(["Role", "ClusterRole"]),
+  rules: Schema.Array(
+    Schema.Struct({
+      apiGroups: Schema.Array(Schema.String),
+      resources: Schema.Array(Schema.String),
+      verbs: Schema.Array(Schema.String),
+      resourceNames: Schema.optionalKey(Schema.Array(Schema.String))
+    })
+  )
+})
+
+/** `deployments.apps` and `deployments.apps/scale`; the core group has no name. */
+const resourceOf = (group: string, resource: string) => {
+  const [plural = "", subresource] = resource.split("/")
+  return `${plural}${group === "" ? "" : `.${group}`}${subresource === undefined ? "" : `/${subresource}`}`
+}
+
+export const permission = (wide: boolean, verb: string, group: string, resource: string): Permission =>
+  `${wide ? "cluster" : "namespace"} ${verb} ${resourceOf(group, resource)}`
+
+/** What the Roles and ClusterRoles in a text of YAML allow, one by one and in order. */
+export const rulesOf = (text: string): ReadonlyArray<Permission> =>
+  parseAllDocuments(text)
+    .map((document): unknown => document.toJS())
+    .filter(Schema.is(Role))
+    .flatMap(({ kind, rules }) =>
+      rules.flatMap(({ apiGroups, resources, verbs }) =>
+        apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => permission(kind === "ClusterRole", verb, group, resource))))
+      )
+    )
+    .sort()

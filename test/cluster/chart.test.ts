@@ -1,0 +1,137 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer, Schema } from "effect"
+import { parseAllDocuments } from "yaml"
+import { type ControlPlane, startControlPlane } from "./ControlPlane.ts"
+import { chartValues, wrongValues } from "./chartValues.ts"
+import { rulesOf } from "./Permission.ts"
+
+const root = join(import.meta.dirname, "../..")
+const chart = join(root, "charts/seatrial")
+const namespace = "seatrial"
+
+class Plane extends Context.Service<Plane, ControlPlane>()("test/Plane") {
+  static readonly layer = Layer.effect(
+    Plane,
+    Effect.gen(function* () {
+      const directory = yield* Effect.acquireRelease(
+        Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-chart-"))),
+        (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
+      )
+      const plane = yield* startControlPlane(directory)
+      const definitions = ["-f", join(root, "k8s/crds"), "-f", join(import.meta.dirname, "fixtures/monitoring.yaml")]
+      yield* plane.command("kubectl", ["apply", "--server-side", "--validate=strict", ...definitions])
+      yield* plane.command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])
+      yield* plane.command("kubectl", ["create", "namespace", namespace])
+      // A pod that is not what Pod Security calls restricted is a warning, and a warning is an error below.
+      yield* plane.command("kubectl", ["label", "namespace", namespace, "pod-security.kubernetes.io/warn=restricted"])
+      return Plane.of(plane)
+    })
+  )
+}
+
+/** Asks the server whether it would take all of it as it is: no unknown field, no warning. */
+const dryRun = (plane: ControlPlane, args: ReadonlyArray<string>, input = "") =>
+  plane.command("kubectl", ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", `--namespace=${namespace}`, ...args], { input })
+
+const refusal = (plane: ControlPlane, args: ReadonlyArray<string>) => Effect.flip(plane.command("helm", args)).pipe(Effect.map(({ message }) => message))
+
+layer(Plane.layer, { excludeTestServices: true, timeout: "2 minutes" })("the chart and the manifests", (it) => {
+  for (const [name, values] of Object.entries(chartValues)) {
+    it.effect(`with ${name}: lint finds nothing and the server takes every object`, () =>
+      Effect.gen(function* () {
+        const plane = yield* Plane
+        const file = join(plane.directory, "values.json")
+        yield* Effect.promise(() => writeFile(file, JSON.stringify(values)))
+        yield* plane.command("helm", ["lint", "--strict", chart, "--values", file])
+        const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--namespace", namespace, "--values", file])
+        const said = yield* dryRun(plane, ["-f", "-"], rendered)
+        const objects = parseAllDocuments(rendered).filter((document) => document.contents !== null)
+        assert.strictEqual(said.trim().split("\n").length, objects.length, said)
+      })
+    )
+  }
+
+  it.effect("the server takes every manifest and sample", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const samples = yield* Effect.promise(() => readdir(join(root, "k8s/samples")))
+      assert.isAbove(samples.length, 2)
+      for (const path of ["k8s/rbac.yaml", "k8s/crds", ...samples.map((file) => `k8s/samples/${file}`)]) {
+        // They name their own namespace where they have one.
+        yield* plane.command("kubectl", ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", "-f", join(root, path)])
+      }
+    })
+  )
+
+  it.effect("a value that is wrong is refused with its path and what is wrong with it", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      for (const [set, says] of wrongValues) assert.match(yield* refusal(plane, ["template", "seatrial", chart, "--set", set]), says, set)
+    })
+  )
+
+  it.effect("no secret is rendered: every one is a reference", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      for (const values of ["", "postgres.embedded.enabled=true"]) {
+        const rendered = yield* plane.command("helm", ["template", "seatrial", chart, ...(values === "" ? [] : ["--set", values])])
+        assert.notMatch(rendered, /^kind: Secret$/mu)
+      }
+    })
+  )
+
+  it.effect("the operator's permissions are those of k8s/rbac.yaml", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--show-only", "templates/rbac.yaml"])
+      const manifest = yield* Effect.promise(() => readFile(join(root, "k8s/rbac.yaml"), "utf8"))
+      const wanted = rulesOf(manifest)
+      assert.isAbove(wanted.length, 10)
+      assert.deepStrictEqual(rulesOf(rendered), wanted)
+    })
+  )
+
+  it.effect("cluster-wide the operator reads nodes and host classes, and nothing else", () =>
+    Effect.gen(function* () {
+      const manifest = yield* Effect.promise(() => readFile(join(root, "k8s/rbac.yaml"), "utf8"))
+      const wide = rulesOf(manifest).filter((permission) => permission.startsWith("cluster "))
+      for (const permission of wide) assert.match(permission, /^cluster (get|list|watch) (nodes|hostclasses\.seatrial\.dev)$/u)
+    })
+  )
+
+  it.effect("an installation over definitions that are not the chart's is refused, and says what to do", () =>
+    Effect.gen(function* () {
+      const plane = yield* Plane
+      const install = ["install", "seatrial", chart, "--namespace", namespace, "--dry-run=server"]
+      yield* plane.command("helm", install)
+      const path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/description"
+      const patch = JSON.stringify([{ op: "add", path, value: "That of another version." }])
+      yield* plane.command("kubectl", ["patch", "crd", "hostclasses.seatrial.dev", "--type=json", "--patch", patch])
+      assert.match(yield* refusal(plane, install), /definition of hostclasses\.seatrial\.dev is not that of this chart[\s\S]*kubectl apply --server-side/u)
+      yield* plane.command("helm", [...install, "--set", "crds.check=false"])
+      // What it says to do.
+      const definitions = yield* plane.command("helm", ["show", "crds", chart])
+      yield* plane.command("kubectl", ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input: definitions })
+      yield* plane.command("helm", install)
+    })
+  )
+})
+
+const Closed = Schema.Struct({ type: Schema.Literal("object"), additionalProperties: Schema.Unknown })
+
+describe("values.schema.json", () => {
+  it("is closed: every object says what it may hold", async () => {
+    const open: Array<string> = []
+    const walk = (value: unknown, path: string): void => {
+      if (typeof value !== "object" || value === null) return
+      if (!Array.isArray(value) && "type" in value && value.type === "object" && !Schema.is(Closed)(value)) open.push(path)
+      for (const [key, each] of Object.entries(value)) walk(each, `${path}/${key}`)
+    }
+    walk(JSON.parse(await readFile(join(chart, "values.schema.json"), "utf8")), "")
+    // Helm's own, for charts within charts.
+    assert.deepStrictEqual(open, ["/properties/global"])
+  })
+})

@@ -1,0 +1,61 @@
+/** Values that the chart has to be right with, each what some installation would set. */
+export const chartValues: Readonly<Record<string, unknown>> = {
+  "nothing set": {},
+  "everything that can be switched on, and every list filled": {
+    image: { digest: `sha256:${"0".repeat(64)}`, pullSecrets: [{ name: "registry" }] },
+    server: {
+      replicas: 5,
+      env: { SERVER_HOST: "::", SERVER_MAX_BODY_BYTES: 1_048_576, SERVER_REQUIRE_FIRST_PURCHASE: false },
+      service: { type: "LoadBalancer", port: 443, annotations: { "example.com/internal": "true" } }
+    },
+    gateway: { replicas: 9, graceSeconds: 600, env: { GATEWAY_MAX_BODY_BYTES: 33_554_432 }, service: { type: "NodePort" } },
+    operator: { replicas: 3, leaseSeconds: 30, fetchImage: "registry.example/fetch:1", env: { OPERATOR_CONCURRENCY: 32 } },
+    weights: { storageClass: "fast", accessModes: ["ReadWriteOnce"], size: "20Ti" },
+    monitoring: {
+      serviceMonitor: { enabled: true, interval: "1m", labels: { release: "prometheus" } },
+      prometheusRule: { enabled: true, labels: { release: "prometheus" } },
+      dashboard: { enabled: true }
+    },
+    podAnnotations: { "example.com/owner": "platform" },
+    podLabels: { team: "platform" },
+    priorityClassName: "system-cluster-critical",
+    nodeSelector: { "kubernetes.io/os": "linux" },
+    tolerations: [{ key: "dedicated", operator: "Equal", value: "control", effect: "NoSchedule" }]
+  },
+  "everything that can be switched off": {
+    server: { replicas: 1 },
+    gateway: { replicas: 1 },
+    operator: { replicas: 1 },
+    migrations: { enabled: false },
+    weights: { create: false },
+    networkPolicy: { enabled: false },
+    podDisruptionBudget: { enabled: false },
+    topologySpread: { enabled: false },
+    crds: { check: false }
+  },
+  "a trial with a Postgres of its own": { postgres: { embedded: { enabled: true, storageClass: "standard" } }, server: { replicas: 1 } }
+}
+
+/** Values that are wrong, and what Helm has to say of them. */
+export const wrongValues: ReadonlyArray<readonly [set: string, says: RegExp]> = [
+  ["server.replica=3", /'\/server': additional properties 'replica' not allowed/],
+  ["servers.replicas=3", /additional properties 'servers' not allowed/],
+  ["server.replicas=-1", /'\/server\/replicas': minimum: got -1, want 0/],
+  ["server.replicas=two", /'\/server\/replicas': got string, want integer/],
+  ["operator.replicas=9", /'\/operator\/replicas': maximum: got 9, want 3/],
+  ["image.pullPolicy=Sometimes", /'\/image\/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'/],
+  ["image.repository=Registry/Image", /'\/image\/repository': 'Registry\/Image' does not match/],
+  ["database.url=postgres://user:secret@host/db", /'\/database': additional properties 'url' not allowed/],
+  ["database.existingSecret=", /'\/database\/existingSecret': '' does not match/],
+  ["postgres.embedded.password=secret", /'\/postgres\/embedded': additional properties 'password' not allowed/],
+  ["hub.endpoint=huggingface.co", /'\/hub\/endpoint': 'huggingface.co' does not match/],
+  ["weights.size=lots", /'\/weights\/size': 'lots' does not match/],
+  ["weights.accessModes={ReadOnlyMany}", /'\/weights\/accessModes\/0': value must be one of/],
+  ["operator.resources.requests.cpu=lots", /'\/operator\/resources\/requests\/cpu': 'lots' does not match/],
+  ["networkPolicy.enabled=perhaps", /'\/networkPolicy\/enabled': got string, want boolean/],
+  ["podUser=0", /'\/podUser': minimum: got 0, want 1/],
+  ["server.env.lower=1", /'lower' does not match pattern/],
+  ["server.env.DATABASE_URL=postgres://secret", /server\.env\.DATABASE_URL cannot be set: it comes from the Secret of database\.existingSecret/],
+  ["gateway.env.GATEWAY_PORT=80", /gateway\.env\.GATEWAY_PORT cannot be set: the chart's Service and probes use 8081/],
+  ["operator.env.OPERATOR_NAMESPACE=other", /operator\.env\.OPERATOR_NAMESPACE cannot be set: it is the release's own namespace/]
+]
