@@ -6,7 +6,7 @@ import { random, World } from "./world.ts"
 /** A world in which anything happens in any order for a while, with crashes in the middle of passes. */
 const storm = (seed: number, steps: number): World => {
   const draw = random(seed)
-  const world = new World(draw() < 0.8)
+  const world = new World(draw() < 0.8, draw() < 0.4)
   const faulty = draw() * 0.3
   const cancelled = draw() < 0.2
   for (let step = 0; step < steps; step++) {
@@ -26,7 +26,8 @@ const storm = (seed: number, steps: number): World => {
 /** Lets everything work again until nothing is left to do; the passes that it took. */
 const settle = (world: World): number => {
   for (const state of [world.old, world.next]) if (state.pod !== null) state.pod = { ...state.pod, nodeDownSince: null }
-  world.next.free = true
+  // Where there is one GPU, only who may take it comes to it.
+  world.next.free = !world.replace || !world.next.run.serve
   for (let pass = 1; pass <= 200; pass++) {
     const before = JSON.stringify([world.old, world.next])
     const decisions = [world.reconcile("old"), world.reconcile("next")]
@@ -65,7 +66,8 @@ describe("in random worlds", () => {
       assert.isTrue(serving[0]?.pod?.ready)
       assert.strictEqual(serving[0]?.run.endpoints.length, 1)
       for (const state of [world.old, world.next]) {
-        if (!serving.includes(state)) assert.deepStrictEqual([state.pod, state.fetch._tag, state.run.endpoints], [null, "Absent", []])
+        if (!serving.includes(state)) assert.deepStrictEqual([state.pod, state.fetch._tag, state.run.endpoints, state.budget], [null, "Absent", [], false])
+        else assert.isTrue(state.budget)
       }
     },
     { arbitrary: { runs: 500 } }
@@ -89,12 +91,40 @@ describe("in random worlds", () => {
     assert.isNull(world.old.pod)
   })
 
+  it("with one GPU that is to be given up, what serves goes only when all else was tried, and comes back where the trial fails or the run is cancelled", () => {
+    for (const end of ["activated", "failed", "cancelled"] as const) {
+      const world = new World(true, true)
+      let gap = false
+      for (let step = 0; step < 400 && !(gap && world.next.run.phase === "checking"); step++) {
+        for (const which of ["old", "next"] as const) world.reconcile(which)
+        if (world.old.run.endpoints.length === 0) {
+          gap = true
+          assert.isTrue(world.next.run.replaces)
+          assert.notInclude(["screening", "materializing", "waiting", "queued"], world.next.run.phase)
+        }
+        if (world.next.run.phase !== "checking") world.finishWork("done")
+        world.advance(world.old)
+        world.advance(world.next)
+        world.finishRequest()
+        world.now += 1_000
+      }
+      assert.deepStrictEqual([world.next.run.phase, world.old.pod], ["checking", null])
+      world.reconcile("next")
+      if (end === "failed") world.finishWork("refused")
+      if (end === "cancelled") world.cancel()
+      settle(world)
+      assert.deepStrictEqual([world.next.run.phase, world.violations], [end, []])
+      const serving = end === "activated" ? world.next : world.old
+      assert.deepStrictEqual([serving.pod?.ready, serving.run.endpoints.length, serving.run.revision?.status], [true, 1, "active"])
+    }
+  })
+
   it.prop(
     "where nothing is wrong but that everyone is away now and then, every run is activated",
     [Schema.Int],
     ([seed]) => {
       const draw = random(seed)
-      const world = new World(draw() < 0.8)
+      const world = new World(draw() < 0.8, draw() < 0.4)
       for (let step = 0; step < 100; step++) {
         world.now += Math.floor(draw() * 300)
         const dice = draw()

@@ -3,7 +3,7 @@ import type { Run, RunRevision } from "@seatrial/store"
 import type { Action, Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { FetchSeen, type Observation, type PodSeen, type WorkEnded } from "../../src/decide/Observation.ts"
-import { benchmark, measured, observed, pod, podClass, report, revision, run } from "../observations.ts"
+import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run } from "../observations.ts"
 
 /** Numbers from 0 to 1 that follow from a seed (mulberry32). */
 export const random = (seed: number) => {
@@ -24,9 +24,13 @@ interface State {
   work: { running: Observation["work"]["running"]; ended: WorkEnded | null }
   free: boolean
   withdrawnAt: number | null
+  budget: boolean
 }
 
-/** A model that already serves (`old`) and a run that is to replace it (`next`), in a cluster, a hub and gateways where anything may happen at any time. */
+/**
+ * A model that already serves (`old`) and a run that is to replace it (`next`), in a cluster, a hub and gateways where anything may happen at any time. With
+ * `replace` there is one GPU, and the host class says that the one that serves gives it up.
+ */
 export class World {
   now = 0
   /** Since when an operator leads. */
@@ -37,15 +41,19 @@ export class World {
   next: State
   private pods = 0
 
-  constructor(serve: boolean) {
+  readonly replace: boolean
+
+  constructor(serve: boolean, replace = false) {
+    this.replace = replace
     const active: RunRevision = { ...revision, status: "active", checks: report, measured, benchmark }
     const oldPod = { ...pod, uid: "old", url: "http://127.0.2.1:8000" }
     const blank = {
       resource: { uid: "r", mirroredPhase: null },
       fetch: FetchSeen.Absent(),
       work: { running: null, ended: null },
-      free: true,
-      withdrawnAt: null
+      free: !replace,
+      withdrawnAt: null,
+      budget: false
     }
     this.old = {
       ...blank,
@@ -59,14 +67,45 @@ export class World {
       },
       pod: oldPod
     }
-    this.next = { ...blank, run: { ...run, serve }, pod: null }
+    this.next = { ...blank, run: { ...run, id: otherDeployment, engineRun: otherDeployment, serve }, pod: null }
+  }
+
+  /** Whether the run that is to come has been given the GPUs of what serves. */
+  private get replaced(): boolean {
+    const { next, old } = this
+    return next.run.replaces && !isFinished(next.run.phase) && old.run.revision?.status === "active"
+  }
+
+  /** Whether GPUs are free for the run now: what serves comes back to its own before anybody else has them. */
+  private hasRoom(state: State): boolean {
+    const { next, old } = this
+    if (state.free) return true
+    return state === old ? next.pod === null : old.pod === null && (this.replaced || old.run.revision?.status !== "active")
   }
 
   private observation(state: State): Observation {
-    const { pod: present, run } = state
-    const leaving = run.phase === "activated" && run.revision?.status === "superseded" && present !== null && run.endpoints.length === 0
+    const { pod: present } = state
+    const { next, old, replaced } = this
+    const precedes = state === next && old.run.revision?.status === "active"
+    const run = {
+      ...state.run,
+      replacedBy: state === old && replaced ? next.run.id : null,
+      predecessor: precedes ? { run: old.run.id, hostClass: "local", gpus: 1 } : null
+    }
+    const leaving =
+      run.phase === "activated" && (run.revision?.status === "superseded" || run.replacedBy !== null) && present !== null && run.endpoints.length === 0
     state.withdrawnAt = leaving ? (state.withdrawnAt ?? this.now) : null
-    return { ...observed, ...state, attendedSince: this.attendedSince, podClass, freeSlots: state.free ? 1 : 0, ahead: 0, bootLog: "" }
+    return {
+      ...observed,
+      ...state,
+      run,
+      attendedSince: this.attendedSince,
+      podClass: { ...podClass, rollout: this.replace ? "replace" : "surge", evictable: false },
+      freeSlots: this.hasRoom(state) ? 1 : 0,
+      ahead: 0,
+      predecessorHolds: precedes && old.pod !== null,
+      bootLog: ""
+    }
   }
 
   decide(state: State): Decision {
@@ -94,7 +133,7 @@ export class World {
   }
 
   private apply(which: string, state: State, action: Action): void {
-    const serves = which === "old" && state.run.revision?.status === "active"
+    const serves = which === "old" && state.run.revision?.status === "active" && !this.replaced
     switch (action._tag) {
       case "EnsureResource":
         state.resource ??= { uid: "again", mirroredPhase: null }
@@ -117,6 +156,13 @@ export class World {
           ready: false,
           url: null
         }
+        return
+      case "EnsureBudget":
+        state.budget = true
+        return
+      case "RemoveBudget":
+        if (serves && state.pod !== null) this.violations.push("let an engine that serves be evicted")
+        state.budget = false
         return
       case "RemovePod":
         if (serves && state.pod !== null && state.pod.lost === null && state.pod.nodeDownSince === null) this.violations.push("removed an engine that serves")
@@ -149,6 +195,10 @@ export class World {
         return
       }
       case "Enter":
+        if (action.replaces) {
+          if (!this.replace || !state.run.serve || state.fetch._tag === "Active") this.violations.push("replaced before all was tried")
+          state.run = { ...state.run, replaces: true }
+        }
         this.move(state, action.to)
     }
   }
@@ -189,7 +239,7 @@ export class World {
     if (present === null) return
     if (present.deleting) state.pod = null
     else if (!present.scheduled)
-      state.pod = state.free
+      state.pod = this.hasRoom(state)
         ? { ...present, scheduled: true, unschedulable: null }
         : { ...present, unschedulable: present.unschedulable ?? { since: this.now, message: "0/1 nodes" } }
     else if (!present.started) state.pod = { ...present, started: true, startedAt: this.now, url: "http://127.0.3.1:8000" }
@@ -246,7 +296,7 @@ export class World {
               }),
       () => (state.pod = state.pod === null ? null : { ...state.pod, nodeDownSince: this.now, ready: false }),
       () => (this.next.fetch = draw() < 0.5 ? FetchSeen.Absent() : FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "" } })),
-      () => (this.next.free = !this.next.free),
+      () => (this.next.free = this.replace ? false : !this.next.free),
       () => (this.next.work = { running: null, ended: null }),
       () => (this.now += Math.floor(draw() * 180_000)),
       () => this.away(3_600_000, draw() < 0.5)
