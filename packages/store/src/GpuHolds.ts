@@ -51,7 +51,7 @@ export class GpuHolds extends Context.Service<
     readonly place: (placement: Placement) => Effect.Effect<boolean>
     /** Its node does not answer since then (Unix milliseconds); null: it does again. */
     readonly silent: (podUid: string, since: number | null) => Effect.Effect<void>
-    /** The pod's GPUs are free since then, by its own times. Null: it is gone and they do not say; since its node fell silent then, else since the last look. */
+    /** The pod's GPUs are free since then, by its own times. Null: it is gone and they do not say: since the last look then, or since its node fell silent before. */
     readonly release: (podUid: string, at: number | null) => Effect.Effect<void>
     /** Whoever writes the placements and releases has seen, just now, all that is held. */
     readonly looked: Effect.Effect<void>
@@ -103,7 +103,8 @@ export class GpuHolds extends Context.Service<
         release: Effect.fn("GpuHolds.release")((podUid, at) =>
           Effect.asVoid(
             Effect.orDie(sql`
-              UPDATE gpu_holds SET released_at = greatest(placed_at, coalesce(${time(at)}::timestamptz, silent_since, (SELECT seen_at FROM gpu_looks)))
+              UPDATE gpu_holds SET released_at = greatest(placed_at, coalesce(${time(at)}::timestamptz,
+                least(silent_since, (SELECT seen_at FROM gpu_looks))))
               WHERE pod_uid = ${podUid} AND released_at IS NULL`)
           )
         ),

@@ -58,7 +58,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
     const before = open.get(podUid)
     if (before === undefined) return
     const silent = silentSince !== null
-    if (silent !== before.silent && seen.released === null && !(gone && Option.isNone(node))) {
+    if (silent !== before.silent && seen.released === null && !gone) {
       yield* holds.silent(podUid, silentSince)
       open.set(podUid, { ...before, silent })
     }
