@@ -76,8 +76,11 @@ const waitForEnd = (child: ChildProcess) =>
     child.once("exit", () => resume(Effect.void))
   })
 
-/** Starts the control plane in a folder of its own; it ends with the scope. RBAC is on. */
-export const startControlPlane = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<ControlPlane, ControlPlaneError, Scope.Scope> {
+/** Starts the control plane in a folder of its own, with more flags for its programs; it ends with the scope. RBAC is on. */
+export const startControlPlane = Effect.fnUntraced(function* (
+  directory: string,
+  flags: Partial<Readonly<Record<Program, ReadonlyArray<string>>>> = {}
+): Effect.fn.Return<ControlPlane, ControlPlaneError, Scope.Scope> {
   yield* Effect.promise(() => mkdir(directory, { recursive: true }))
   const path = (name: string) => join(directory, name)
   const [client, peer, secure] = yield* Effect.all([freePort, freePort, freePort])
@@ -140,7 +143,7 @@ export const startControlPlane = Effect.fnUntraced(function* (directory: string)
   const start = (program: Program) =>
     Effect.sync(() => {
       const log = createWriteStream(path(`${program}.log`), { flags: "a" })
-      const child = spawn(join(bin, program), [...programs[program]], { cwd: directory, stdio: ["ignore", "pipe", "pipe"] })
+      const child = spawn(join(bin, program), [...programs[program], ...(flags[program] ?? [])], { cwd: directory, stdio: ["ignore", "pipe", "pipe"] })
       child.stdout.pipe(log, { end: false })
       child.stderr.pipe(log, { end: false })
       child.once("exit", () => log.end())

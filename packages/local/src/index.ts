@@ -1,6 +1,8 @@
+export { LocalCluster, type LocalClusterOptions } from "./cluster/LocalCluster.ts"
 export type { HubFault, HubRequest } from "./hub/HubFault.ts"
 export { SampleHub, type SampleHubOptions, sampleHubToken } from "./hub/SampleHub.ts"
 export { type CommitContent, makeRepository, type SampleRepository } from "./hub/SampleRepository.ts"
+export { JobController } from "./node/JobController.ts"
 export { NodeAgent, type NodeAgentOptions } from "./node/NodeAgent.ts"
 export { EmbeddedPostgres, type EmbeddedPostgresOptions } from "./postgres/EmbeddedPostgres.ts"
 export { PostgresError } from "./postgres/PostgresError.ts"

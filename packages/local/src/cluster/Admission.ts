@@ -11,6 +11,7 @@ interface Admitted {
 }
 
 const subdomain = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/
+const qualifiedName = /^([a-z0-9]([-a-z0-9.]*[a-z0-9])?\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
 const labelValue = /^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$/
 
 const metadataCauses = (object: JsonObject): ReadonlyArray<Cause> => {
@@ -31,10 +32,25 @@ const metadataCauses = (object: JsonObject): ReadonlyArray<Cause> => {
       message: `Invalid value: ${JSON.stringify(value)}: a valid label must be an empty string or consist of at most 63 alphanumeric characters, '-', '_' or '.'`
     })
   }
+  for (const finalizer of listAt(object, "metadata", "finalizers")) {
+    if (typeof finalizer === "string" && qualifiedName.test(finalizer)) continue
+    causes.push({
+      reason: "FieldValueInvalid",
+      field: "metadata.finalizers",
+      message: `Invalid value: ${JSON.stringify(finalizer)}: name part must consist of alphanumeric characters, '-', '_' or '.'`
+    })
+  }
   return causes
 }
 
 const orElse = (object: JsonObject, defaults: JsonObject): JsonObject => ({ ...defaults, ...object })
+
+/** What is limited and not asked for is asked for at its limit. */
+const resourcesOf = (container: JsonObject): JsonObject => {
+  const limits = fieldsAt(container, "resources", "limits")
+  if (Object.keys(limits).length === 0) return fieldsAt(container, "resources")
+  return { ...fieldsAt(container, "resources"), requests: orElse(fieldsAt(container, "resources", "requests"), limits) }
+}
 
 const containersOf = (spec: JsonObject): JsonObject => {
   const filled = (list: Json | undefined) =>
@@ -44,9 +60,10 @@ const containersOf = (spec: JsonObject): JsonObject => {
             ? orElse(
                 {
                   ...one,
+                  resources: resourcesOf(one),
                   ...(isList(one.ports) ? { ports: one.ports.map((port) => (isObject(port) ? orElse(port, { protocol: "TCP" }) : port)) } : {})
                 },
-                { imagePullPolicy: "IfNotPresent", resources: {}, terminationMessagePath: "/dev/termination-log", terminationMessagePolicy: "File" }
+                { imagePullPolicy: "IfNotPresent", terminationMessagePath: "/dev/termination-log", terminationMessagePolicy: "File" }
               )
             : one
         )
@@ -161,9 +178,18 @@ const definitionCauses = (object: JsonObject): ReadonlyArray<Cause> => {
   ]
 }
 
+/** An event is kept beside what it tells of; of what has no namespace, in the default one. */
+const eventCauses = (object: JsonObject): ReadonlyArray<Cause> => {
+  const involved = textAt(object, "involvedObject", "namespace")
+  return textAt(object, "metadata", "namespace") === (involved || "default")
+    ? []
+    : [{ reason: "FieldValueInvalid", field: "involvedObject.namespace", message: `Invalid value: "${involved}": does not match event.namespace` }]
+}
+
 const builtInCauses = (kind: Kind, object: JsonObject): ReadonlyArray<Cause> => {
   if (kind.kind === "Pod") return podCauses(fieldsAt(object, "spec"), "spec")
   if (kind.kind === "CustomResourceDefinition") return definitionCauses(object)
+  if (kind.kind === "Event") return eventCauses(object)
   if (kind.kind !== "Job") return []
   const policy = textAt(object, "spec", "template", "spec", "restartPolicy")
   return [

@@ -34,6 +34,15 @@ const targetOf = (kinds: Kinds["Service"], path: ReadonlyArray<string>): (Target
 
 const cursor = (version: number, key: string) => Buffer.from(JSON.stringify({ v: "meta.k8s.io/v1", rv: version, start: key })).toString("base64url")
 
+/** Where a page's token goes on; 400 where it is none of ours. */
+const pageOf = (token: string): Effect.Effect<{ readonly rv: number; readonly start: string }, KubeStatus> =>
+  Effect.flatMap(parsed(Buffer.from(token, "base64url").toString()), (page) => {
+    const rv = at(page, "rv")
+    return textAt(page, "v") === "meta.k8s.io/v1" && typeof rv === "number"
+      ? Effect.succeed({ rv, start: textAt(page, "start") })
+      : Effect.fail(KubeStatus.badRequest("continue key is not valid: unrecognized value"))
+  })
+
 const number = (text: string | null): number | undefined => (text === null || text === "" || !/^\d+$/.test(text) ? undefined : Number(text))
 
 /** Every verb on stored objects: the paths below `/api/v1` and `/apis/GROUP/VERSION`. */
@@ -57,11 +66,10 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         const matches = yield* Effect.fromResult(selection(kind, query))
         const limit = number(query.get("limit")) ?? 0
         const token = query.get("continue") ?? ""
-        const from = token === "" ? undefined : yield* parsed(Buffer.from(token, "base64url").toString())
-        const pinned = at(from, "rv")
-        const version = typeof pinned === "number" ? pinned : store.version()
-        // A page after the first shows what is there now: a watch from the first page's version tells what changed between them.
-        if (version < store.oldest()) {
+        const from = token === "" ? undefined : yield* pageOf(token)
+        const version = from?.rv ?? store.version()
+        const known = store.listAt(version, kind.stored, everywhere || !kind.namespaced ? undefined : namespace)
+        if (known === undefined) {
           return yield* new KubeStatus({
             code: 410,
             reason: "Expired",
@@ -74,18 +82,22 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
             code: 504,
             reason: "Timeout",
             message: `Too large resource version: ${asked}, current: ${store.version()}`,
-            details: { retryAfterSeconds: 1 }
+            details: { retryAfterSeconds: 1, causes: [{ reason: "ResourceVersionTooLarge", message: "Too large resource version" }] }
           })
         }
-        const start = textAt(from, "start")
+        const start = from?.start ?? ""
         const keyOf = (item: Stored) => `${item.namespace}/${item.name}`
-        const all = store.list(kind.stored, everywhere || !kind.namespaced ? undefined : namespace).filter((item) => matches(item.object))
+        const all = known.filter((item) => matches(item.object))
+        // How many of the rest a selector would choose is not known before they are looked at.
+        const counted = (query.get("labelSelector") ?? "") === "" && (query.get("fieldSelector") ?? "") === ""
         const rest = start === "" ? all : all.filter((item) => keyOf(item) > start)
         const page = limit > 0 ? rest.slice(0, limit) : rest
         const last = page.at(-1)
         const metadata: JsonObject = {
           resourceVersion: String(version),
-          ...(last !== undefined && page.length < rest.length ? { continue: cursor(version, keyOf(last)), remainingItemCount: rest.length - page.length } : {})
+          ...(last !== undefined && page.length < rest.length
+            ? { continue: cursor(version, keyOf(last)), ...(counted ? { remainingItemCount: rest.length - page.length } : {}) }
+            : {})
         }
         const items = page.map((item) => present(kind, item.object))
         const now = yield* Clock.currentTimeMillis
@@ -100,6 +112,12 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         const matches = yield* Effect.fromResult(selection(kind, query))
         const asked = number(query.get("resourceVersion"))
         const initial = query.get("sendInitialEvents") === "true"
+        if (initial && query.get("resourceVersionMatch") !== "NotOlderThan") {
+          const message = "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+          return yield* KubeStatus.invalid({ ...kind, kind: "ListOptions", group: "meta.k8s.io" }, "", [
+            { reason: "FieldValueForbidden", field: "resourceVersionMatch", message }
+          ])
+        }
         const stream = Stream.unwrap(
           watch(store, {
             kind,
@@ -116,10 +134,11 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
         return { code: 200, mediaType: "application/json", stream }
       })
 
-      const bodyOf = Effect.fnUntraced(function* (call: Call, kind: Kind) {
+      const bodyOf = Effect.fnUntraced(function* (call: Call, kind: Kind, typed = false) {
         const body = yield* parsed(call.body)
         if (!isObject(body)) return yield* KubeStatus.badRequest("the request's body is not an object")
         const [apiVersion, name] = [textAt(body, "apiVersion"), textAt(body, "kind")]
+        if (typed && (apiVersion === "" || name === "")) return yield* KubeStatus.badRequest("error decoding patch: Object 'Kind' is missing")
         if ((name !== "" && name !== kind.kind) || (apiVersion !== "" && apiVersion !== apiVersionOf(kind))) {
           return yield* KubeStatus.badRequest(`the object provided is ${apiVersion}, Kind=${name}, where ${apiVersionOf(kind)}, Kind=${kind.kind} is expected`)
         }
@@ -143,7 +162,7 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
 
       const remove = Effect.fnUntraced(function* (call: Call, target: Target) {
         const body = call.body === "" ? undefined : yield* parsed(call.body)
-        const options = deleteOptions(target.kind, body, call.query)
+        const options = yield* Effect.fromResult(deleteOptions(target.kind, body, call.query))
         const { gone, stored: last } = yield* writes.remove(target, options)
         if (!gone) return yield* one(call, target.kind, last)
         const details = { name: target.name, ...(target.kind.group === "" ? {} : { group: target.kind.group }), kind: target.kind.plural, uid: last.uid }
@@ -152,7 +171,7 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
 
       const removeAll = Effect.fnUntraced(function* (call: Call, target: Target & { readonly everywhere: boolean }) {
         const matches = yield* Effect.fromResult(selection(target.kind, call.query))
-        const options = deleteOptions(target.kind, call.body === "" ? undefined : yield* parsed(call.body), call.query)
+        const options = yield* Effect.fromResult(deleteOptions(target.kind, call.body === "" ? undefined : yield* parsed(call.body), call.query))
         const chosen = store
           .list(target.kind.stored, target.everywhere || !target.kind.namespaced ? undefined : target.namespace)
           .filter(({ object }) => matches(object))
@@ -180,13 +199,13 @@ export class ApiObjects extends Context.Service<ApiObjects, { readonly handle: H
             { reason: "FieldValueRequired", field: "fieldManager", message: "Required value: is required for apply patch" }
           ])
         }
-        const change: Json = apply ? yield* bodyOf(call, kind) : yield* parsed(call.body)
+        const change: Json = apply ? yield* bodyOf(call, kind, true) : yield* parsed(call.body)
         const force = call.query.get("force") === "true"
         const how: Patch = (current, writer) =>
           apply && isObject(change)
             ? applied(kind, current, change, { ...writer, manager: options.manager }, force)
             : Effect.map(patched(kind, call.mediaType, present(kind, current), change), (object) => ({ object: stored(kind, object) }))
-        const outcome = yield* writes.update(target, how, options, apply)
+        const outcome = yield* writes.update(target, how, { ...options, patches: true }, apply)
         return yield* one(call, kind, outcome.stored, outcome.created ? 201 : 200)
       })
 

@@ -1,4 +1,4 @@
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Result } from "effect"
 import { at, fieldsAt, type Json, type JsonObject, listAt, put, rfc3339, textAt } from "./Json.ts"
 import type { Kind } from "./Kind.ts"
 import { KubeStatus } from "./KubeStatus.ts"
@@ -63,19 +63,28 @@ export const deletion = Effect.fnUntraced(function* (
   return { to: "put", object: { ...current, object: kind.stored === "/namespaces" ? put(marked, ["status", "phase"], "Terminating") : marked } }
 })
 
-/** Reads `DeleteOptions` from a request's body and query. */
-export const deleteOptions = (kind: Kind, body: Json | undefined, query: URLSearchParams): DeleteOptions => {
+const policies = ["Background", "Foreground", "Orphan"]
+
+/** Reads `DeleteOptions` from a request's body and query; 422 where they contradict each other. */
+export const deleteOptions = (kind: Kind, body: Json | undefined, query: URLSearchParams): Result.Result<DeleteOptions, KubeStatus> => {
+  const policy = textAt(body, "propagationPolicy") || (query.get("propagationPolicy") ?? "")
+  const refused = (field: string, message: string, reason = "FieldValueInvalid") =>
+    Result.fail(KubeStatus.invalid({ ...kind, kind: "DeleteOptions", group: "meta.k8s.io" }, "", [{ reason, field, message }]))
+  if (policy !== "" && !policies.includes(policy)) {
+    const message = `Unsupported value: "${policy}": supported values: ${policies.map((one) => `"${one}"`).join(", ")}, "nil"`
+    return refused("propagationPolicy", message, "FieldValueNotSupported")
+  }
+  if (policy !== "" && typeof at(body, "orphanDependents") === "boolean") {
+    return refused("propagationPolicy", `Invalid value: "${policy}": orphanDependents and deletionPropagation cannot be both set`)
+  }
   const grace = at(body, "gracePeriodSeconds") ?? (query.has("gracePeriodSeconds") ? Number(query.get("gracePeriodSeconds")) : undefined)
   const orphan = at(body, "orphanDependents")
-  return {
+  return Result.succeed({
     dryRun: query.get("dryRun") === "All" || listAt(body, "dryRun").includes("All"),
     uid: textAt(body, "preconditions", "uid"),
     resourceVersion: textAt(body, "preconditions", "resourceVersion"),
     grace: typeof grace === "number" ? grace : undefined,
     // Jobs keep their pods unless told otherwise, as they have since before there was a choice.
-    propagation:
-      textAt(body, "propagationPolicy") ||
-      query.get("propagationPolicy") ||
-      (orphan === true || (kind.group === "batch" && orphan === undefined) ? "Orphan" : "Background")
-  }
+    propagation: policy || (orphan === true || (kind.group === "batch" && orphan === undefined) ? "Orphan" : "Background")
+  })
 }

@@ -60,12 +60,17 @@ export class KubeStatus extends Data.TaggedError("KubeStatus")<{
       details: { name, ...(kind.group === "" ? {} : { group: kind.group }), kind: kind.plural }
     })
 
-  static forbidden = (kind: Named, name: string, why: string) =>
+  static forbidden = (kind: Named, name: string, why: string, causes: ReadonlyArray<Cause> = []) =>
     new KubeStatus({
       code: 403,
       reason: "Forbidden",
       message: `${qualified(kind)} "${name}" is forbidden: ${why}`,
-      details: { name, ...(kind.group === "" ? {} : { group: kind.group }), kind: kind.plural }
+      details: {
+        name,
+        ...(kind.group === "" ? {} : { group: kind.group }),
+        kind: kind.plural,
+        ...(causes.length === 0 ? {} : { causes: causes.map(({ field, message, reason }) => ({ reason, message, field })) })
+      }
     })
 
   static invalid = (kind: Named, name: string, causes: ReadonlyArray<Cause>) => {

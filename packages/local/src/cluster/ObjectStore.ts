@@ -84,6 +84,8 @@ export class ObjectStore extends Context.Service<
     readonly get: (resource: string, namespace: string, name: string) => Stored | undefined
     /** Sorted by namespace and name; without a namespace, of all of them. */
     readonly list: (resource: string, namespace?: string) => ReadonlyArray<Stored>
+    /** As `list`, at a version; undefined where it is too long ago to tell. */
+    readonly listAt: (version: number, resource: string, namespace?: string) => ReadonlyArray<Stored> | undefined
     readonly all: () => Iterable<Stored>
     readonly byUid: (uid: string) => Stored | undefined
     /** The version of the newest write. */
@@ -204,11 +206,26 @@ export class ObjectStore extends Context.Service<
           return Effect.logWarning(`The cluster's database failed: ${Cause.squash(cause)}`).pipe(Effect.andThen(Effect.fail(unavailable())))
         })
 
+      const list = (resource: string, namespace?: string) => {
+        const all = [...(resources.get(resource)?.values() ?? [])]
+        return (namespace === undefined ? all : all.filter((one) => one.namespace === namespace)).sort(byName)
+      }
+
       return ObjectStore.of({
         get: (resource, namespace, name) => resources.get(resource)?.get(`${namespace}/${name}`),
-        list: (resource, namespace) => {
-          const all = [...(resources.get(resource)?.values() ?? [])]
-          return (namespace === undefined ? all : all.filter((one) => one.namespace === namespace)).sort(byName)
+        list,
+        listAt: (version, resource, namespace) => {
+          if (version >= newest) return list(resource, namespace)
+          if (version < oldest) return undefined
+          const then = new Map(resources.get(resource))
+          for (const { after, before, version: changed } of log.toReversed()) {
+            if (changed <= version) break
+            if (after.resource !== resource) continue
+            const key = `${after.namespace}/${after.name}`
+            if (before === undefined) then.delete(key)
+            else then.set(key, before)
+          }
+          return [...then.values()].filter((one) => namespace === undefined || one.namespace === namespace).sort(byName)
         },
         all: () => uids.values(),
         byUid: (uid) => uids.get(uid),

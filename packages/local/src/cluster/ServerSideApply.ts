@@ -5,7 +5,7 @@ import type { Kind } from "./Kind.ts"
 import { KubeStatus } from "./KubeStatus.ts"
 import { identity, type Shape, shapeOf } from "./ListShape.ts"
 
-/** Applied fields over live ones; elements of keyed lists are matched by their keys and stay where they are. */
+/** Applied fields over live ones; elements of keyed lists are matched by their keys, and come in the applied order. */
 const overlaid = (shape: Shape, live: Json | undefined, applied: Json): Json => {
   if (isObject(applied) && isObject(live) && !shape.atomicMap) {
     return Object.entries(applied).reduce<JsonObject>((object, [name, value]) => put(object, [name], overlaid(shape.field(name), object[name], value)), live)
@@ -13,14 +13,27 @@ const overlaid = (shape: Shape, live: Json | undefined, applied: Json): Json => 
   const { list } = shape
   if (isList(applied) && isList(live) && list !== "atomic") {
     if (list === "set") return [...live, ...applied.filter((item) => !live.some((one) => equal(one, item)))]
-    const merged = [...live]
+    const isSame = (one: Json, other: Json) => equal(identity(list.keys, one), identity(list.keys, other))
+    const merged: Array<Json> = []
+    let position = 0
+    // The applied order, what only others have in its own place before it.
     for (const item of applied) {
-      const key = identity(list.keys, item)
-      const position = merged.findIndex((one) => equal(identity(list.keys, one), key))
-      if (position >= 0) merged[position] = overlaid(shape.item(), merged[position], item)
-      else merged.push(item)
+      while (position < live.length) {
+        const next = live[position] ?? null
+        if (isSame(next, item)) position++
+        if (isSame(next, item) || (applied.some((one) => isSame(one, next)) && !merged.some((one) => isSame(one, next)))) break
+        if (!merged.some((one) => isSame(one, next))) merged.push(next)
+        position++
+      }
+      merged.push(
+        overlaid(
+          shape.item(),
+          live.find((one) => isSame(one, item)),
+          item
+        )
+      )
     }
-    return merged
+    return [...merged, ...live.slice(position).filter((one) => !merged.some((other) => isSame(one, other)))]
   }
   return applied
 }
@@ -53,7 +66,7 @@ interface Clash {
 }
 
 const shownOwner = ({ apiVersion, manager, operation, subresource, time }: Owner): string =>
-  `conflict with ${JSON.stringify(manager)}${subresource === "" ? "" : ` with subresource ${JSON.stringify(subresource)}`} using ${apiVersion}${operation === "Update" && time !== "" ? ` at ${time}` : ""}`
+  `conflict with ${JSON.stringify(manager)}${subresource === "" ? "" : ` with subresource ${JSON.stringify(subresource)}`}${operation === "Apply" ? "" : ` using ${apiVersion}${time === "" ? "" : ` at ${time}`}`}`
 
 const conflict = (clashes: ReadonlyArray<Clash>): KubeStatus => {
   const owners = [...new Set(clashes.map(({ owner }) => shownOwner(owner)))]
@@ -107,11 +120,16 @@ export const applied = Effect.fnUntraced(function* (
   const overlay = overlaid(shape, current, wanted)
   const left = dropped.reduce<Json>((object, path) => removeAt(object, elements(path), isClaimed) ?? {}, overlay)
   const asked = textAt(configuration, "metadata", "resourceVersion")
+  const uid = textAt(configuration, "metadata", "uid")
   const object = isObject(left) ? left : current
   const same = mine !== undefined && equal([...mine.fields].sort(), [...fields].sort()) && equal(object, current)
   const owner: Owner = { ...writer, operation: "Apply", time: same ? mine.time : writer.time, fields }
   return {
-    object: asked === "" ? object : put(object, ["metadata", "resourceVersion"], asked),
+    object: put(
+      asked === "" ? object : put(object, ["metadata", "resourceVersion"], asked),
+      ["metadata", "uid"],
+      uid === "" ? at(object, "metadata", "uid") : uid
+    ),
     managed: managedFields(mine === undefined ? [...remaining, owner] : owners.map((one) => (one === mine ? owner : (remaining[others.indexOf(one)] ?? one))))
   }
 })

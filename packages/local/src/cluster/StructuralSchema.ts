@@ -1,4 +1,4 @@
-import { at, equal, fieldsAt, isList, isObject, type Json, type JsonObject, listAt, put, textAt } from "./Json.ts"
+import { at, equal, fieldsAt, isList, isObject, type Json, type JsonObject, listAt, put, textAt, without } from "./Json.ts"
 import type { Cause } from "./KubeStatus.ts"
 
 // CEL rules (x-kubernetes-validations) are not evaluated: a real API server refuses more than this one.
@@ -27,6 +27,7 @@ export const withDefaults = (schema: JsonObject, value: Json): Json => {
     const fallback = at(field, "default")
     const missing = !Object.hasOwn(value, name) || (value[name] === null && at(field, "nullable") !== true)
     if (missing && fallback !== undefined) result = put(result, [name], fallback)
+    else if (value[name] === null && missing && textAt(field, "type") !== "") result = without(result, name)
   }
   return Object.fromEntries(
     Object.entries(result).map(([name, item]) => {
@@ -141,7 +142,8 @@ export const violations = (schema: JsonObject, value: Json, path: string): Reado
     const open = schema.exclusiveMaximum === true
     if (open ? value >= maximum : value > maximum) found.push(invalid(`should be less than ${open ? "" : "or equal to "}${maximum}`))
   }
-  if (schema.format === "date-time" && typeof value === "string" && !date.test(value)) found.push(invalid(`must be of type date-time: ${shown(value)}`))
+  if (schema.format === "date-time" && typeof value === "string" && !date.test(value))
+    found.push(invalid(`must be of type date-time: ${shown(value)}`, "FieldValueTypeInvalid"))
   const passes = (branch: Json) => isObject(branch) && violations(branch, value, path).length === 0
   for (const branch of listAt(schema, "allOf")) if (isObject(branch)) found.push(...violations(branch, value, path))
   const any = listAt(schema, "anyOf")

@@ -22,6 +22,8 @@ export interface WriteOptions {
   /** Refuse fields that the schema does not know; otherwise they are dropped. */
   readonly strict: boolean
   readonly manager: string
+  /** A patch, which may not say another uid; a replacement that does is meant for an object that is gone. */
+  readonly patches?: boolean
 }
 
 /** What a patch makes of the current object; the managed fields as well, where it decides on them itself. */
@@ -53,7 +55,10 @@ const checked = (
   if (strict && admitted.unknown.length > 0) {
     return Effect.fail(
       KubeStatus.badRequest(
-        `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${admitted.unknown.map((path) => `unknown field "${path}"`).join(", ")}`
+        `${kind.kind} in version "${kind.version}" cannot be handled as a ${kind.kind}: strict decoding error: ${admitted.unknown
+          .toSorted()
+          .map((path) => `unknown field "${path}"`)
+          .join(", ")}`
       )
     )
   }
@@ -101,7 +106,11 @@ export class Writes extends Context.Service<
         if (namespace === undefined) return Effect.fail(KubeStatus.notFound(namespaceKind, target.namespace))
         return at(namespace.object, "metadata", "deletionTimestamp") === undefined
           ? Effect.void
-          : Effect.fail(KubeStatus.forbidden(target.kind, name, `unable to create new content in namespace ${target.namespace} because it is being terminated`))
+          : Effect.fail(
+              KubeStatus.forbidden(target.kind, name, `unable to create new content in namespace ${target.namespace} because it is being terminated`, [
+                { reason: "NamespaceTerminating", field: "metadata.namespace", message: `namespace ${target.namespace} is being terminated` }
+              ])
+            )
       }
 
       const prepared = Effect.fnUntraced(function* (target: Omit<Target, "name">, body: JsonObject, options: WriteOptions, managed?: Json) {
@@ -162,6 +171,11 @@ export class Writes extends Context.Service<
           return yield* KubeStatus.conflict(kind, name, "the object has been modified; please apply your changes to the latest version and try again")
         }
         const uid = textAt(object, "metadata", "uid")
+        if (uid !== "" && uid !== current.uid && options.patches === true) {
+          return yield* KubeStatus.invalid(kind, name, [
+            { reason: "FieldValueInvalid", field: "metadata.uid", message: `Invalid value: "${uid}": field is immutable` }
+          ])
+        }
         if (uid !== "" && uid !== current.uid) {
           return yield* KubeStatus.conflict(kind, name, `Precondition failed: UID in precondition: ${uid}, UID in object meta: ${current.uid}`)
         }
@@ -240,6 +254,11 @@ export class Writes extends Context.Service<
             return Effect.gen(function* () {
               const by = writer(target, options, rfc3339(yield* Clock.currentTimeMillis))
               const { managed, object } = yield* patch({ metadata: { name: target.name } }, by)
+              const uid = textAt(object, "metadata", "uid")
+              if (uid !== "") {
+                const why = `uid mismatch: the provided object specified uid ${uid}, and no existing object was found`
+                return yield* KubeStatus.conflict(target.kind, target.name, why)
+              }
               return { to: "put", object: yield* prepared(target, object, options, managed) }
             })
           })

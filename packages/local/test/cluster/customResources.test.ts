@@ -172,7 +172,7 @@ layer(withWidgets, { excludeTestServices: true })("server-side apply", (it) => {
       yield* apply(path, "one", applied("contested", { model: "abc", mode: "slow" }))
       const refused = yield* apply(path, "two", applied("contested", { model: "abc", mode: "fast" }))
       assert.deepStrictEqual([refused.status, at(refused.body, "reason"), at(refused.body, "details.causes.0.field")], [409, "Conflict", ".spec.mode"])
-      assert.strictEqual(at(refused.body, "message"), 'Apply failed with 1 conflict: conflict with "one" using example.dev/v1: .spec.mode')
+      assert.strictEqual(at(refused.body, "message"), 'Apply failed with 1 conflict: conflict with "one": .spec.mode')
       const forced = yield* apply(path, "two", applied("contested", { model: "abc", mode: "fast" }), true)
       assert.deepStrictEqual([forced.status, at(forced.body, "spec.mode")], [200, "fast"])
       // What one gave up is not removed by its silence; what both own stays when one lets go.
