@@ -1,4 +1,6 @@
-import type { EngineContract, HostClass, Runtime, ServingRequest } from "@seatrial/domain"
+import type { EngineContract } from "./engineContract.ts"
+import type { HostClass } from "./hostClass.ts"
+import type { Runtime, ServingRequest } from "./serving.ts"
 
 /** What is wrong with serving settings, known without looking at the model. `unknown`: it names something that this installation does not have. */
 export interface ServingProblem {

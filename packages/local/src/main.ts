@@ -9,6 +9,7 @@ import { Operator } from "@seatrial/operator"
 import { ServerSettings } from "@seatrial/server"
 import {
   ApiKeys,
+  AppliedResources,
   AuditEvents,
   Catalog,
   Database,
@@ -104,6 +105,7 @@ const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: R
 
 const layerRecords = Layer.mergeAll(
   ApiKeys.layerSql,
+  AppliedResources.layerSql,
   AuditEvents.layerSql,
   Catalog.layerSql,
   Deployments.layerSql,
@@ -130,6 +132,7 @@ const start = Effect.gen(function* () {
       DATABASE_URL: Redacted.value(databases.product),
       HF_ENDPOINT: hub,
       KUBECONFIG: kubeconfig,
+      OPERATOR_ORGANIZATION: "local",
       SEATRIAL_ENCRYPTION_KEY: folder.secrets.encryption_key,
       SEATRIAL_CURSOR_KEY: folder.secrets.cursor_key
     }),

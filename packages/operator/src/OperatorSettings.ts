@@ -3,6 +3,15 @@ import { Config } from "effect"
 /** What the operator takes from its environment, for `--help`. */
 export const operatorSettings = [
   { name: "OPERATOR_NAMESPACE", description: "Namespace of deployments, their pods and Jobs", default: "seatrial" },
+  {
+    name: "OPERATOR_ORGANIZATION",
+    description: "Slug of the organization whose models are the ModelDeployments that somebody applies in the namespace; without it they are refused"
+  },
+  {
+    name: "OPERATOR_REQUIRE_FIRST_PURCHASE",
+    description: "Whether that organization has to make a purchase before it deploys; as SERVER_REQUIRE_FIRST_PURCHASE",
+    default: true
+  },
   { name: "OPERATOR_LEASE_SECONDS", description: "Seconds after which another operator takes over from one that is silent; at least 3", default: 15 },
   { name: "OPERATOR_CONCURRENCY", description: "Runs that are reconciled at once", default: 16 },
   { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job, which has the command seatrial", default: "ghcr.io/seatrial/seatrial:0.1.0" },
@@ -24,6 +33,11 @@ const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.w
 /** See `operatorSettings` for what each means. */
 export const OperatorSettings = Config.all({
   namespace: text("OPERATOR_NAMESPACE", "seatrial"),
+  organization: Config.String("OPERATOR_ORGANIZATION").pipe(
+    Config.withDefault(""),
+    Config.map((slug) => (slug === "" ? null : slug))
+  ),
+  requireFirstPurchase: Config.Boolean("OPERATOR_REQUIRE_FIRST_PURCHASE").pipe(Config.withDefault(true)),
   leaseSeconds: count("OPERATOR_LEASE_SECONDS", 15).pipe(Config.map((seconds) => Math.max(3, seconds))),
   concurrency: count("OPERATOR_CONCURRENCY", 16).pipe(Config.map((passes) => Math.max(1, passes))),
   fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),

@@ -3,7 +3,7 @@ import type { KubeObject } from "@seatrial/kube"
 import { fromKey, type Reflector, WorkQueue } from "@seatrial/kube"
 import { HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
-import { explainUnadopted } from "./apply/unadopted.ts"
+import { reconcileApplied } from "./applied/reconcileApplied.ts"
 import { attend } from "./gather/Attendance.ts"
 import { watchCluster } from "./gather/Cluster.ts"
 import { makePool } from "./gather/Pool.ts"
@@ -58,8 +58,12 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const classQueue = yield* WorkQueue.make({ name: "host-classes", concurrency: 1, work: (_: "all") => mirrorClasses })
   yield* classQueue.add("all")
 
-  // A custom resource that no run made belongs to no run's queue.
-  const unadopted = yield* WorkQueue.make({ name: "unadopted", concurrency: 1, work: (name: string) => explainUnadopted(cluster, name) })
+  // Those that somebody applied are named after their models.
+  const applied = yield* WorkQueue.make({
+    name: "applied",
+    concurrency: 4,
+    work: (name: string) => reconcileApplied({ cluster, settings, look: (id: DeploymentId) => queue.add(id) }, name)
+  })
 
   const lookAt = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)
   const lookAll = (ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, queue.add, { discard: true })
@@ -78,7 +82,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   return yield* Effect.all(
     [
       Stream.runForEach(runs.changes, queue.add),
-      onChange(cluster.deployments, (name) => Option.match(deploymentOfResource(name), { onNone: () => unadopted.add(name), onSome: queue.add })),
+      onChange(cluster.deployments, (name) => Option.match(deploymentOfResource(name), { onNone: () => applied.add(name), onSome: queue.add })),
       onChange(cluster.jobs, byName),
       onChange(cluster.budgets, byName),
       // A pod that goes may be what a queued run waits for.

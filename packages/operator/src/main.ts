@@ -2,14 +2,14 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Ids } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { layerKubeClient } from "@seatrial/kube"
-import { Database, GpuHolds, HostClasses, HubConnections, Runs } from "@seatrial/store"
+import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, Runs } from "@seatrial/store"
 import { Config, Layer, Logger } from "effect"
 import { layerHealth } from "./health.ts"
 import { Operator } from "./Operator.ts"
 
 const layerKube = layerKubeClient({ kubeconfig: Config.String("KUBECONFIG").pipe(Config.withDefault(undefined)) })
 
-const layerStore = Layer.mergeAll(Runs.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
+const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),
   Layer.provideMerge([Database.layerMigrated, Ids.layer])
 )

@@ -4,6 +4,7 @@ import { Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
 import { applyActions } from "./apply/apply.ts"
 import { mirror } from "./apply/mirror.ts"
+import { queueOf } from "./apply/queueOf.ts"
 import { withoutRun } from "./apply/withoutRun.ts"
 import { decide } from "./decide/decide.ts"
 import { isIdle } from "./decide/idle.ts"
@@ -42,7 +43,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
     withdrawn.delete(id)
     yield* phases.note(id, null)
     yield* background.forget(id)
-    return (yield* withoutRun(reconciler.cluster, id)) ? Option.none() : soon
+    return yield* withoutRun(reconciler.cluster, id)
   }
   const run = found.value
   const gathered = yield* gather(reconciler, run)
@@ -85,7 +86,9 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const removes = decision.actions.some(({ _tag }) => _tag === "RemoveResource")
   if (gathered.resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
-    if (!(yield* mirror({ run, pod: isFinished(run.phase) && run.engineRun !== id ? null : seen.pod, resource: gathered.resource, message, now }))) return soon
+    const own = !isFinished(run.phase) || run.engineRun === id
+    const shown = { run, pod: own ? seen.pod : null, pods: own ? gathered.pods : [], resource: gathered.resource, message, now }
+    if (!(yield* mirror({ ...shown, queue: queueOf(seen, message) }))) return soon
   }
   if (refused !== null) return later
   return decision.lookAgainAt === null ? Option.none() : Option.some(Duration.millis(Math.max(0, decision.lookAgainAt - now)))

@@ -1,5 +1,5 @@
 import { Caller, type PreviewPayload, PreviewPayload as PreviewSchema } from "@seatrial/api"
-import { derivePreview, type Preview, refusedPreview } from "@seatrial/domain"
+import { derivePreview, type Preview, refusedPreview, servingProblem } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { Hub } from "@seatrial/hub"
 import { HostClasses, HubConnections } from "@seatrial/store"
@@ -8,7 +8,6 @@ import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { decodeBody, readJson } from "./jsonBody.ts"
 import { invalidBody, invalidParameter, unavailable } from "./publicErrors.ts"
 import { ServerSettings } from "./ServerSettings.ts"
-import { servingProblem } from "./servingCheck.ts"
 
 const decodePayload = decodeBody(PreviewSchema)
 

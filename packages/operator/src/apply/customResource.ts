@@ -1,24 +1,31 @@
 import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import { type ModelDeploymentSpec, toSpecServing } from "../resources/ModelDeployment.ts"
-import { objectName } from "../resources/objectNames.ts"
+import { finalizer } from "../applied/decideApplied.ts"
+import { ModelDeployment, type ModelDeploymentSpec, toSpecServing } from "../resources/ModelDeployment.ts"
+import { objectName, organizationLabel } from "../resources/objectNames.ts"
 import { runLabels } from "./engineObjects.ts"
 
-/** The custom resource of a run that was made through the API: all of it follows from the run's row. */
-export const customResource = (run: Run, namespace: string): KubeObject => {
-  const spec: ModelDeploymentSpec = {
-    organization: run.orgSlug,
-    model: run.model.slice(run.model.indexOf("/") + 1),
-    deploymentId: run.id,
+/** The place of a run's custom resource: its own, or the one that somebody applied for it. */
+export const resourcePlace = ({ applied, id }: Run, namespace: string): { readonly name: string; readonly namespace: string } =>
+  applied === null ? { name: objectName(id), namespace } : { name: applied.name, namespace: applied.namespace }
+
+/** The custom resource of a run, made through the API or applied by somebody and lost since: all of it follows from the run's row. */
+export const customResource = (run: Run, namespace: string): ModelDeployment & KubeObject => {
+  const wish = {
     source: { repo: run.source.repo, ...(run.source.ref === undefined ? {} : { ref: run.source.ref }) },
     serving: toSpecServing(run.servingRequest),
     serve: run.serve
   }
-  const object = {
+  const spec: ModelDeploymentSpec =
+    run.applied === null ? { organization: run.orgSlug, model: run.model.slice(run.model.indexOf("/") + 1), deploymentId: run.id, ...wish } : wish
+  const metadata =
+    run.applied === null
+      ? { labels: runLabels(run, "deployment") }
+      : { labels: { "app.kubernetes.io/managed-by": "seatrial", [organizationLabel]: run.orgSlug }, finalizers: [finalizer] }
+  return {
     apiVersion: "seatrial.dev/v1alpha1",
-    kind: "ModelDeployment",
-    metadata: { name: objectName(run.id), namespace, labels: runLabels(run, "deployment") },
+    kind: ModelDeployment.kind,
+    metadata: { ...resourcePlace(run, namespace), ...metadata },
     spec
   }
-  return object
 }

@@ -10,15 +10,18 @@ interface FetchInput {
   readonly revision: RunRevision
   readonly settings: OperatorSettings
   readonly weightsClaim: string
-  readonly owner: OwnerReference
+  /** Null: nobody. */
+  readonly owner: OwnerReference | null
 }
+
+const ownedBy = (owner: OwnerReference | null) => (owner === null ? {} : { ownerReferences: [owner] })
 
 /** The Secret through which alone the hub token reaches the download. */
 export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): KubeObject => {
   const object = {
     apiVersion: "v1",
     kind: "Secret",
-    metadata: { name: hubSecretName(run.id), namespace: settings.namespace, labels: runLabels(run, "fetch"), ownerReferences: [owner] },
+    metadata: { name: hubSecretName(run.id), namespace: settings.namespace, labels: runLabels(run, "fetch"), ...ownedBy(owner) },
     type: "Opaque",
     stringData: { token }
   }
@@ -32,7 +35,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
   const object = {
     apiVersion: "batch/v1",
     kind: "Job",
-    metadata: { name: fetchJobName(run.id), namespace: settings.namespace, labels, ownerReferences: [owner] },
+    metadata: { name: fetchJobName(run.id), namespace: settings.namespace, labels, ...ownedBy(owner) },
     spec: {
       backoffLimit: 2,
       activeDeadlineSeconds: settings.fetchSeconds,

@@ -1,14 +1,18 @@
-import { Event, KubeClient } from "@seatrial/kube"
+import { Event, KubeClient, type Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Effect, Equal } from "effect"
 import type { PodSeen } from "../decide/Observation.ts"
-import { ModelDeployment } from "../resources/ModelDeployment.ts"
+import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { rootCause } from "./rootCause.ts"
 import { statusOf } from "./statusOf.ts"
 import { transitionEvents } from "./transitionEvents.ts"
 
 interface MirrorInput {
   readonly run: Run
   readonly pod: PodSeen | null
+  /** All pods of the run. */
+  readonly pods: ReadonlyArray<Pod>
+  readonly queue: ModelDeploymentStatus["queue"]
   readonly resource: ModelDeployment
   readonly message: string
   readonly now: number
@@ -18,11 +22,15 @@ interface MirrorInput {
  * Shows the run in its custom resource, where that says something else: an event for each transition, then the status. False where the copy that was compared with was
  * an old one; the watch brings the newer.
  */
-export const mirror = Effect.fn("mirror")(function* ({ message, now, pod, resource, run }: MirrorInput) {
+export const mirror = Effect.fn("mirror")(function* ({ message, now, pod, pods, queue, resource, run }: MirrorInput) {
   const kube = yield* KubeClient
-  const status = statusOf({ run, pod, message, generation: resource.metadata.generation ?? 1, before: resource.status, now })
+  const { metadata, status: before } = resource
+  // A run that has failed has no pods any more: what they said stays.
+  const kept = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
+  const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null) ?? kept
+  const status = statusOf({ run, pod, message, cause, queue, generation: metadata.generation ?? 1, before, now })
   if (resource.status !== undefined && Equal.equals(resource.status, status)) return true
-  for (const event of transitionEvents(run, resource)) {
+  for (const event of transitionEvents(run, resource, cause)) {
     yield* Effect.catchIf(
       kube.create(Event, event),
       (error) => error.reason === "Conflict",

@@ -9,6 +9,9 @@ interface StatusInput {
   readonly run: Run
   readonly pod: PodSeen | null
   readonly message: string
+  readonly cause: ModelDeploymentStatus["cause"]
+  readonly queue: ModelDeploymentStatus["queue"]
+  /** The generation of the object now; the run may have been made for an earlier one. */
   readonly generation: number
   /** What the status says so far: a condition keeps its time while it does not change. */
   readonly before: ModelDeploymentStatus | undefined
@@ -22,7 +25,28 @@ const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(
 const isServed = (run: Run): boolean =>
   run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted && run.engineRun === run.id
 
-const conditions = ({ before, generation, message, now, pod, run }: StatusInput): ReadonlyArray<Condition> => {
+/** The generation that the run was made for. */
+const generationOf = ({ generation, run }: StatusInput): number => run.applied?.current?.generation ?? generation
+
+/** Whether the specification as it is now has its run. What was said of another one stays: it is for who looks at specifications to say. */
+const accepted = (input: StatusInput): Condition | undefined => {
+  const { before, generation, now, run } = input
+  const earlier = before?.conditions?.find(({ type }) => type === "Accepted")
+  if (generationOf(input) !== generation) return earlier
+  return {
+    type: "Accepted",
+    status: "True",
+    reason: "Accepted",
+    message: `It is the deployment ${run.id}.`,
+    lastTransitionTime: earlier?.status === "True" ? earlier.lastTransitionTime : iso(now),
+    observedGeneration: generation
+  }
+}
+
+const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
+  const { before, message, now, pod, run } = input
+  const generation = generationOf(input)
+  const first = accepted(input)
   const served = isServed(run)
   const ready = pod?.ready === true && !pod.deleting && pod.lost === null
   const condition = (type: string, holds: boolean, reason: string, text: string): Condition => {
@@ -33,6 +57,7 @@ const conditions = ({ before, generation, message, now, pod, run }: StatusInput)
   }
   const phase = capitalized(run.phase)
   return [
+    ...(first === undefined ? [] : [first]),
     condition(
       "Ready",
       served && ready,
@@ -67,19 +92,31 @@ const benchmarkOf = (benchmark: Benchmark) => ({
 
 /** The status that mirrors a run: everything from Postgres and the pod, nothing that only the status would know but the times of its conditions. */
 export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
-  const { message, pod, run } = input
+  const { cause, pod, queue, run } = input
   const { revision } = run
+  const refused = accepted(input)
+  // A change of the specification that came to nothing is what somebody waits for.
+  const message =
+    refused?.status === "False"
+      ? `The specification as it is now was refused: ${refused.message} What was accepted before goes on: ${input.message}`
+      : input.message
   const { benchmark, measured } = revision ?? { benchmark: null, measured: null }
-  const served = isServed(run)
+  const modelServed = run.applied !== null && run.activeRevisionId !== null && !run.modelDisabled && !run.modelDeleted
+  const served = isServed(run) || modelServed
   return {
+    deploymentId: run.id,
+    model: run.model,
     phase: run.phase,
     message,
+    ...present("cause", cause),
+    ...present("queue", queue),
     ...(revision === null
       ? {}
       : {
           revision: revision.facts.commit.slice(0, 12),
           commit: revision.facts.commit,
           hostClass: revision.settings.host_class,
+          gpus: revision.estimate.gpu_count,
           runtime: revision.settings.runtime,
           engineVersion: revision.engineVersion,
           maxContext: revision.settings.max_context
@@ -103,6 +140,6 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
     ...present("benchmark", benchmark === null ? null : benchmarkOf(benchmark)),
     ...present("failure", run.failure === null ? null : { code: run.failure.code, message: run.failure.text }),
     conditions: conditions(input),
-    observedGeneration: input.generation
+    observedGeneration: Math.max(generationOf(input), refused?.observedGeneration ?? 0)
   }
 }

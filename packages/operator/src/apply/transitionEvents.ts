@@ -1,37 +1,60 @@
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import type { ModelDeployment } from "../resources/ModelDeployment.ts"
+import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { objectName } from "../resources/objectNames.ts"
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
-/**
- * The Kubernetes events of the transitions that the custom resource's status does not show yet. Their names follow from the run and the place in its history, so that
- * none is told twice, also after a crash between an event and the status.
- */
-export const transitionEvents = (run: Run, resource: ModelDeployment): ReadonlyArray<Event> => {
-  const { name, namespace } = resource.metadata
-  const told = resource.status?.phases?.length ?? 0
+interface Told {
+  /** Follows from what is told, so that none is told twice, also after a crash between an event and the status. */
+  readonly name: string
+  readonly type: "Normal" | "Warning"
+  readonly reason: string
+  readonly message: string
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+/** A Kubernetes event about a custom resource. */
+export const aboutResource = ({ metadata }: ModelDeployment, { at, message, name, reason, type }: Told): Event => {
+  const { namespace, uid } = metadata
+  const time = new Date(at).toISOString().replace(/\.\d{3}Z$/, "Z")
+  const within = namespace === undefined ? {} : { namespace }
+  return {
+    metadata: { name, ...within },
+    involvedObject: {
+      apiVersion: "seatrial.dev/v1alpha1",
+      kind: "ModelDeployment",
+      name: metadata.name,
+      ...within,
+      ...(uid === undefined ? {} : { uid })
+    },
+    type,
+    reason,
+    message: message.slice(0, 1_000),
+    count: 1,
+    firstTimestamp: time,
+    lastTimestamp: time,
+    reportingComponent: "seatrial.dev/operator",
+    reportingInstance: "seatrial-operator",
+    source: { component: "seatrial-operator" }
+  }
+}
+
+/** The events of the transitions that the custom resource's status does not show yet. `cause`: what the run's pods say is wrong. */
+export const transitionEvents = (run: Run, resource: ModelDeployment, cause: ModelDeploymentStatus["cause"]): ReadonlyArray<Event> => {
+  const { status } = resource
+  // An object that somebody applied may still show the run before this one.
+  const told = status?.deploymentId === undefined || status.deploymentId === run.id ? (status?.phases?.length ?? 0) : 0
   return run.history.slice(told).map(({ at, phase, reason }, offset) => {
-    const time = new Date(at).toISOString().replace(/\.\d{3}Z$/, "Z")
     const failed = phase === "failed"
-    return {
-      metadata: { name: `${name}.${told + offset}.${phase}`, ...(namespace === undefined ? {} : { namespace }) },
-      involvedObject: {
-        apiVersion: "seatrial.dev/v1alpha1",
-        kind: "ModelDeployment",
-        name,
-        ...(namespace === undefined ? {} : { namespace }),
-        ...(resource.metadata.uid === undefined ? {} : { uid: resource.metadata.uid })
-      },
+    const why = cause === undefined ? "" : ` (${cause.reason} of ${cause.object}: ${cause.message})`
+    return aboutResource(resource, {
+      name: `${objectName(run.id)}.${told + offset}.${phase}`,
       type: failed ? "Warning" : "Normal",
       reason: capitalized(phase),
-      message: (failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}` : (reason ?? capitalized(phase))).slice(0, 1_000),
-      count: 1,
-      firstTimestamp: time,
-      lastTimestamp: time,
-      reportingComponent: "seatrial.dev/operator",
-      reportingInstance: "seatrial-operator",
-      source: { component: "seatrial-operator" }
-    }
+      message: failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}${why}` : (reason ?? capitalized(phase)),
+      at
+    })
   })
 }

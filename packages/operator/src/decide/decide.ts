@@ -27,9 +27,14 @@ const rules: Record<Phase, (seen: Observation, now: number) => Decision> = {
 
 const isWorking = (phase: Phase) => workingPhases.some((working) => working === phase)
 
-/** A run that is at work or serves is shown in the cluster; the record of one that is over is not forced back on somebody who deleted it. */
+/**
+ * A run that is at work or serves is shown in the cluster; the record of one that is over is not forced back on somebody who deleted it. An object that somebody applied
+ * shows its newest run only, and goes with its model.
+ */
 const wantsResource = ({ pod, run }: Observation): boolean =>
-  isWorking(run.phase) || (run.phase === "activated" && !run.modelDeleted && (run.revision?.status === "active" || (pod !== null && run.engineRun === run.id)))
+  (run.applied === null || (run.applied.current !== null && !run.modelDeleted)) &&
+  (isWorking(run.phase) ||
+    (run.phase === "activated" && !run.modelDeleted && (run.revision?.status === "active" || (pod !== null && run.engineRun === run.id))))
 
 /** When the pod of a silent node counts as lost, Unix milliseconds; null where its node is well. */
 const lostAt = (seen: Observation): number | null => {

@@ -3,6 +3,7 @@ import { engineFor } from "@seatrial/engines"
 import { KubeClient, type Pod } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
+import { resourcePlace } from "../apply/customResource.ts"
 import { bootRestarts } from "../decide/limits.ts"
 import type { Observation } from "../decide/Observation.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
@@ -56,6 +57,14 @@ const lastWords = (pod: Pod | undefined): string => {
   return (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
 }
 
+/** The custom resource that shows the run; one that somebody applied only while it is the object that the run stands for. */
+const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
+  if (run.applied !== null && run.applied.current === null) return null
+  const place = resourcePlace(run, cluster.namespace)
+  const found = Option.getOrNull(yield* cluster.deployments.get(place.name, place.namespace))
+  return run.applied === null || found?.metadata.uid === run.applied.current?.uid ? found : null
+})
+
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
   { attendance, background, cluster, pool, released, withdrawn }: GatherFrom,
@@ -64,7 +73,7 @@ export const gather = Effect.fnUntraced(function* (
   const kube = yield* KubeClient
   const { namespace } = cluster
   const now = yield* Clock.currentTimeMillis
-  const resource = Option.getOrNull(yield* cluster.deployments.get(objectName(run.id), namespace))
+  const resource = yield* resourceOf(cluster, run)
   const job = Option.getOrUndefined(yield* cluster.jobs.get(fetchJobName(run.id), namespace))
   const own = yield* cluster.pods.listByLabel(deploymentLabel, run.id)
   const engines = run.engineRun === run.id ? own : yield* cluster.pods.listByLabel(deploymentLabel, run.engineRun)

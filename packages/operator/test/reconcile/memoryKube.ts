@@ -43,6 +43,17 @@ export const makeMemoryKube = () => {
     for (const listener of listeners) listener(write)
   }
 
+  const isHeld = (json: Json) => {
+    const { finalizers } = metaOf(json)
+    return Array.isArray(finalizers) && finalizers.length > 0
+  }
+  /** What a deletion does: an object with finalizers stays until they are gone. */
+  const remove = (kind: string, name: string, write: string) => {
+    const before = objects.get(keyOf(kind, name))?.json
+    if (before === undefined || !isHeld(before)) return drop(kind, name, write)
+    put(kind, name, (json) => ({ ...json, metadata: { deletionTimestamp: new Date(0).toISOString(), ...metaOf(json) } }), write)
+  }
+
   const written = <A extends KubeObject>(resource: Resource<A>, write: string, change: () => Json) =>
     Effect.sync(change).pipe(
       Effect.tap(() => gate(write)),
@@ -115,13 +126,24 @@ export const makeMemoryKube = () => {
       if (resourceVersion !== undefined && metaOf(stored.value).resourceVersion !== resourceVersion) return Effect.fail(conflict)
       return written(resource, write, () => put(resource.kind, name, (json) => ({ ...json, status: fields(object).status }), write))
     },
-    mergePatch: () => Effect.die("not used"),
+    mergePatch: (resource, name, _, patch) => {
+      const write = `patch ${resource.kind} ${name}`
+      const stored = find(resource.kind, name)
+      const metadata = Predicate.isObject(patch) ? metaOf({ ...patch }) : {}
+      if (Option.isNone(stored)) return Effect.fail(new KubeError({ reason: "NotFound", message: "gone", status: 404 }))
+      if (metadata.resourceVersion !== metaOf(stored.value).resourceVersion) return Effect.fail(conflict)
+      return written(resource, write, () => {
+        const json = put(resource.kind, name, (before) => ({ ...before, metadata: { ...metaOf(before), finalizers: metadata.finalizers } }), write)
+        if (metaOf(json).deletionTimestamp !== undefined && !isHeld(json)) drop(resource.kind, name, `gone ${resource.kind} ${name}`)
+        return json
+      })
+    },
     remove: (resource, name, _, options) => {
       const write = `remove ${resource.kind} ${name}`
       const stored = find(resource.kind, name)
       if (Option.isSome(stored) && options?.uid !== undefined && metaOf(stored.value).uid !== options.uid) return Effect.fail(conflict)
       return Effect.andThen(
-        Effect.sync(() => drop(resource.kind, name, write)),
+        Effect.sync(() => remove(resource.kind, name, write)),
         Effect.suspend(() => gate(write))
       )
     },
@@ -138,6 +160,8 @@ export const makeMemoryKube = () => {
     add: (kind: string, name: string, json: Json) =>
       put(kind, name, (made) => ({ ...made, ...json, metadata: { ...metaOf(made), ...metaOf(json) } }), `cluster ${kind} ${name}`),
     drop: (kind: string, name: string) => drop(kind, name, `cluster removes ${kind} ${name}`),
+    /** As `kubectl delete`. */
+    remove: (kind: string, name: string) => remove(kind, name, `somebody removes ${kind} ${name}`),
     onWrite: (listener: (write: string) => void) => {
       listeners = [...listeners, listener]
     },

@@ -1,16 +1,19 @@
 import { canEnter, isFinished, modelCapabilities, nothingServed, type Phase } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
-import { GpuHolds, HostClasses, type Run, type RunRevision, Runs } from "@seatrial/store"
+import { AppliedResources, GpuHolds, HostClasses, type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { control } from "../../src/controller.ts"
 import type { StartWork } from "../../src/work/startWork.ts"
 import { benchmark, hostClass, measured, report, revision, run } from "../observations.ts"
+import { makeMemoryApplied } from "./memoryApplied.ts"
 import { makeMemoryKube } from "./memoryKube.ts"
 
 const settings = {
   namespace: "seatrial",
+  organization: "acme",
+  requireFirstPurchase: true,
   leaseSeconds: 15,
   concurrency: 4,
   fetchImage: "seatrial:1",
@@ -203,8 +206,10 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
     }
   })
 
+  const applied = makeMemoryApplied({ rows, move, notify, gate })
   const layer = Layer.mergeAll(
     Layer.succeed(Runs, runs),
+    Layer.succeed(AppliedResources, applied.service),
     Layer.succeed(
       HostClasses,
       HostClasses.of({ list: Effect.succeed([]), replaceAll: (all) => Effect.sync(() => void classes.push(all.map(({ name }) => name).join(","))) })
@@ -241,7 +246,13 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
     },
     change: (next: (row: Run) => Run) => change(run.id, next),
     /** The database holds nothing of the run, as where it is another one. */
-    forget: () => rows.clear(),
+    forget: () => {
+      rows.clear()
+      applied.bindings.clear()
+    },
+    rows: () => [...rows.values()],
+    applied,
+    made: applied.made,
     cancel: (now: number) => change(run.id, (row) => move(row, "cancelled", now, "cancelled", null)),
     until,
     /** The phase that the custom resource shows. */

@@ -105,6 +105,8 @@ describe("the objects of a run", () => {
           weightsClaim: "weights",
           settings: {
             namespace: "seatrial",
+            organization: null,
+            requireFirstPurchase: true,
             leaseSeconds: 15,
             concurrency: 1,
             fetchImage: "seatrial:1",

@@ -1,0 +1,128 @@
+import { type DeploymentId, hostClassProblem, servingProblem } from "@seatrial/domain"
+import { engines } from "@seatrial/engines"
+import { KubeClient, type KubeError } from "@seatrial/kube"
+import { AppliedResources } from "@seatrial/store"
+import { Clock, Duration, Effect, Option } from "effect"
+import type { Cluster } from "../gather/Cluster.ts"
+import type { OperatorSettings } from "../OperatorSettings.ts"
+import { toPodClass } from "../resources/HostClassResource.ts"
+import { ModelDeployment } from "../resources/ModelDeployment.ts"
+import { brokenRule, modelDeploymentRules } from "../resources/rules.ts"
+import { decideApplied, finalizer } from "./decideApplied.ts"
+import { refuse } from "./refuse.ts"
+import { type Wish, wishHash, wishOf } from "./wish.ts"
+
+/** After a write that met a newer version of the object. */
+const soon = Option.some(Duration.seconds(1))
+/** While the deletion of an object cannot be recorded. */
+const retry = Option.some(Duration.seconds(5))
+/** A refusal may have become wrong without a change of the object: a purchase, a name that is free again. */
+const later = Option.some(Duration.seconds(60))
+/** From a deletion until its object goes although nobody could record that it was deleted, milliseconds. */
+const recordPatience = 60_000
+
+const isStale = (error: KubeError) => error.reason === "Conflict" || error.reason === "NotFound"
+
+export interface AppliedContext {
+  readonly cluster: Cluster
+  readonly settings: OperatorSettings
+  /** Asks for a pass over a run. */
+  readonly look: (id: DeploymentId) => Effect.Effect<void>
+}
+
+const setFinalizer = Effect.fnUntraced(function* ({ metadata }: ModelDeployment, wanted: boolean) {
+  const { finalizers = [], name, namespace, resourceVersion } = metadata
+  if (finalizers.includes(finalizer) === wanted) return true
+  const kube = yield* KubeClient
+  const next = wanted ? [...finalizers, finalizer] : finalizers.filter((one) => one !== finalizer)
+  const patch = { metadata: { finalizers: next, ...(resourceVersion === undefined ? {} : { resourceVersion }) } }
+  return yield* kube.mergePatch(ModelDeployment, name, namespace, patch).pipe(
+    Effect.as(true),
+    Effect.catchIf(isStale, () => Effect.succeed(false))
+  )
+})
+
+/** Records the deletion, then lets the object go. Where the record is away for longer than a minute it goes unrecorded, and comes back with the record. */
+const retire = Effect.fnUntraced(function* (resource: ModelDeployment, namespace: string) {
+  const { deletionTimestamp = "", finalizers = [], name } = resource.metadata
+  if (!finalizers.includes(finalizer)) return Option.none<Duration.Duration>()
+  const applied = yield* AppliedResources
+  const recorded = yield* applied.retire({ namespace, name }).pipe(
+    Effect.timeout("10 seconds"),
+    Effect.as(true),
+    Effect.sandbox,
+    Effect.catch((cause) => Effect.as(Effect.logWarning(`the deletion of the ModelDeployment ${name} could not be recorded`, cause), false))
+  )
+  const since = Date.parse(deletionTimestamp)
+  if (!recorded && (yield* Clock.currentTimeMillis) < since + recordPatience) return retry
+  return (yield* setFinalizer(resource, false)) ? Option.none() : soon
+})
+
+/** What is wrong with the specification, by the definition's own rules and by what this cluster has. */
+const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: ModelDeployment, { serving }: Wish) {
+  const broken = brokenRule(modelDeploymentRules, resource)
+  if (broken !== null) return `${broken}.`
+  const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(Option.map(toPodClass(object), ({ hostClass }) => hostClass)))
+  return (hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines))?.message ?? null
+})
+
+/** One pass over an object that somebody applied, or over its place where it is gone. When to look again, if time alone may change the answer. */
+export const reconcileApplied = Effect.fn("reconcileApplied")(function* ({ cluster, look, settings }: AppliedContext, name: string) {
+  const applied = yield* AppliedResources
+  const { namespace } = cluster
+  const resource = Option.getOrNull(yield* cluster.deployments.get(name, namespace))
+  // Before anything is asked of Postgres, which may be away.
+  if (resource !== null && resource.metadata.deletionTimestamp !== undefined) return yield* retire(resource, namespace)
+  const { organization, requireFirstPurchase } = settings
+  const wish = resource === null ? null : wishOf(resource.spec)
+  const specHash = wish === null ? "" : wishHash(wish)
+  const decision = decideApplied({
+    namespace,
+    resource,
+    organization,
+    owner: organization === null ? null : Option.getOrNull(yield* applied.owner(organization)),
+    binding: Option.getOrNull(yield* applied.find({ namespace, name })),
+    specHash,
+    problem: resource === null || wish === null ? null : yield* problemOf(cluster, resource, wish),
+    requireFirstPurchase
+  })
+  const lookAt = (run: DeploymentId | null) => (run === null ? Effect.void : look(run))
+  if (resource === null || wish === null) {
+    if (decision._tag === "Look") yield* lookAt(decision.run)
+    return Option.none<Duration.Duration>()
+  }
+  const { generation = 1, uid = "" } = resource.metadata
+  const version = { namespace, name, uid, generation }
+  switch (decision._tag) {
+    case "Retire":
+      return yield* retire(resource, namespace)
+    case "Look":
+      yield* lookAt(decision.run)
+      return Option.none()
+    case "Keep":
+      yield* look(decision.run)
+      return (yield* setFinalizer(resource, true)) ? Option.none() : soon
+    case "Rebind":
+      yield* applied.rebind(version, specHash)
+      yield* look(decision.run)
+      return (yield* setFinalizer(resource, true)) ? Option.none() : soon
+    case "Refuse":
+      yield* lookAt(decision.run)
+      return (yield* refuse(resource, decision.reason, decision.message)) ? later : soon
+    case "Adopt": {
+      const owner = organization === null ? Option.none() : yield* applied.owner(organization)
+      if (Option.isNone(owner)) return soon
+      // First, so that none that stands for a model can go unnoticed.
+      if (!(yield* setFinalizer(resource, true))) return soon
+      const made = yield* Effect.option(applied.adopt({ orgId: owner.value.orgId, resource: version, specHash, ...wish }))
+      if (Option.isNone(made)) {
+        const message = `The organization ${organization} has a model ${name} already: give this object another name, or delete that model first.`
+        const current = Option.getOrElse(yield* cluster.deployments.get(name, namespace), () => resource)
+        return (yield* refuse(current, "NameTaken", message)) ? later : soon
+      }
+      yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} in generation ${generation} is ${made.value}`)
+      yield* look(made.value)
+      return Option.none()
+    }
+  }
+})

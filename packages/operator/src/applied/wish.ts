@@ -1,0 +1,34 @@
+import { createHash } from "node:crypto"
+import type { ServingRequest, Source } from "@seatrial/domain"
+import type { ModelDeploymentSpec } from "../resources/ModelDeployment.ts"
+
+/** What an object's specification asks for, in the words of the API. */
+export interface Wish {
+  readonly source: Source
+  readonly serving: ServingRequest
+  readonly serve: boolean
+}
+
+const servingOf = (serving: NonNullable<ModelDeploymentSpec["serving"]>): ServingRequest => ({
+  ...(serving.runtime === undefined ? {} : { runtime: serving.runtime }),
+  ...(serving.hostClass === undefined ? {} : { host_class: serving.hostClass }),
+  ...(serving.maxContext === undefined ? {} : { max_context: serving.maxContext }),
+  ...(serving.kvCacheDtype === undefined ? {} : { kv_cache_dtype: serving.kvCacheDtype }),
+  ...(serving.holdSeconds === undefined ? {} : { hold_seconds: serving.holdSeconds }),
+  ...(serving.yarn === undefined
+    ? {}
+    : { yarn: { factor: serving.yarn.factor, ...(serving.yarn.originalContext === undefined ? {} : { original_context: serving.yarn.originalContext }) } }),
+  ...(serving.engineFlags === undefined ? {} : { engine_flags: serving.engineFlags })
+})
+
+export const wishOf = ({ serve = true, serving = {}, source }: ModelDeploymentSpec): Wish => ({
+  source: { kind: "model_hub", repo: source.repo, ...(source.ref === undefined ? {} : { ref: source.ref }) },
+  serving: servingOf(serving),
+  serve
+})
+
+const sorted = (_: string, value: unknown): unknown =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
+
+/** SHA-256 (lower-case hexadecimal) of a wish; the order of members means nothing. Defaults that an API server fills in change nothing. */
+export const wishHash = (wish: Wish): string => createHash("sha256").update(JSON.stringify(wish, sorted)).digest("hex")

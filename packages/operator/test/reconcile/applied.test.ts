@@ -1,0 +1,223 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Predicate } from "effect"
+import { TestClock } from "effect/testing"
+import { finalizer } from "../../src/applied/decideApplied.ts"
+import { makeStage } from "./stage.ts"
+
+const spec = { source: { repo: "seatrial/tiny-chat" }, serving: { hostClass: "local" } }
+const idle = Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
+
+/** A cluster into which somebody applies `tiny`, and no run of the API. */
+const makeDoor = () => {
+  const stage = makeStage()
+  stage.forget()
+  const object = () => Option.getOrUndefined(stage.kube.find("ModelDeployment", "tiny"))
+  const metadata = () => {
+    const found = object()?.metadata
+    return Predicate.isObject(found) ? found : {}
+  }
+  const status = () => {
+    const found = object()?.status
+    return Predicate.isObject(found) ? found : {}
+  }
+  const condition = (name: string) => {
+    const { conditions } = status()
+    const found = Array.isArray(conditions) ? conditions.find((one) => Predicate.isObject(one) && one.type === name) : undefined
+    return Predicate.isObject(found) ? found : {}
+  }
+  const apply = (change: object = spec, generation = 1) =>
+    stage.kube.add("ModelDeployment", "tiny", { metadata: { namespace: "seatrial", generation }, spec: change })
+  const served = (run: string) => stage.until(() => status().deploymentId === run && status().message === "Serves.")
+  const first = "dep_01k3v7m8q2w4x6y8z0a2b4c001"
+  const second = "dep_01k3v7m8q2w4x6y8z0a2b4c002"
+  const engines = () => stage.kube.names("Pod").filter((name) => name.endsWith("-engine-0"))
+  return { ...stage, object, metadata, status, condition, apply, served, first, second, engines }
+}
+
+describe("an object that somebody applied", () => {
+  it.effect("becomes a run like any other, is shown in itself and in nothing else, and is held until its deletion is recorded", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(Effect.andThen(door.served(door.first), idle))
+      assert.strictEqual(door.made(), 1)
+      assert.deepStrictEqual(door.kube.names("ModelDeployment"), ["tiny"])
+      assert.deepStrictEqual(door.metadata().finalizers, [finalizer])
+      assert.deepInclude(door.status(), { model: "acme/tiny", endpoint: "acme/tiny", observedGeneration: 1, phase: "activated" })
+      for (const name of ["Accepted", "Ready", "Activated"]) assert.deepInclude(door.condition(name), { status: "True", observedGeneration: 1 })
+      // Settled: a new operator writes nothing.
+      const before = door.writes.length
+      yield* door.operate(Effect.andThen(door.served(door.first), idle))
+      assert.strictEqual(door.writes.length, before)
+    })
+  })
+
+  it.effect("is made once, whatever single write is the operator's last", () =>
+    Effect.gen(function* () {
+      for (let count = 1; ; count++) {
+        const door = makeDoor()
+        door.apply()
+        const done = () => door.status().message === "Serves."
+        const died = yield* door.operateUntilWrite(count, done)
+        yield* door.operate(door.served(door.first))
+        assert.deepStrictEqual([door.made(), door.engines().length, door.kube.names("ModelDeployment")], [1, 1, ["tiny"]], `after write ${count}`)
+        if (!died) break
+      }
+    })
+  )
+
+  it.effect("that is changed starts another run, and what serves goes on", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.served(door.first)
+          door.setStory("starting")
+          door.apply({ ...spec, serve: false }, 2)
+          yield* door.until(() => door.status().deploymentId === door.second)
+          yield* door.until(() => door.status().phase !== "screening")
+        })
+      )
+      assert.strictEqual(door.made(), 2)
+      assert.deepInclude(door.condition("Activated"), { status: "False", observedGeneration: 2 })
+      const [before] = door.rows().filter(({ id }) => id === door.first)
+      assert.deepStrictEqual([before?.phase, before?.applied?.current], ["activated", null])
+      assert.include(door.engines(), `${door.first.replace("_", "-")}-engine-0`)
+      assert.deepStrictEqual(door.kube.names("ModelDeployment"), ["tiny"])
+    })
+  })
+
+  it.effect("that is changed midway has its unfinished run cancelled, and leaves nothing of it", () => {
+    const door = makeDoor()
+    door.setStory("starting")
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.until(() => door.status().phase === "booting")
+          door.setStory("ready")
+          door.apply({ ...spec, serving: {} }, 2)
+          yield* door.served(door.second)
+          yield* door.until(() => door.engines().length === 1)
+        })
+      )
+      assert.deepStrictEqual(
+        door.rows().map(({ phase }) => phase),
+        ["cancelled", "activated"]
+      )
+    })
+  })
+
+  it.effect("that is deleted retires its model and goes, also where the operator dies at any write of it", () =>
+    Effect.gen(function* () {
+      for (let count = 1; count <= 6; count++) {
+        const door = makeDoor()
+        door.apply()
+        yield* door.operate(door.served(door.first))
+        door.kube.remove("ModelDeployment", "tiny")
+        const gone = () => door.object() === undefined && door.rows()[0]?.modelDeleted === true && door.rows()[0]?.endpoints.length === 0
+        yield* door.operateUntilWrite(count, gone)
+        yield* door.operate(door.until(gone))
+        assert.deepStrictEqual([door.made(), door.applied.bindings.size], [1, 0])
+      }
+    })
+  )
+
+  it.effect("goes within a minute where its deletion cannot be recorded", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(door.served(door.first))
+      yield* TestClock.adjust("10 seconds")
+      door.applied.setAway(true)
+      door.kube.remove("ModelDeployment", "tiny")
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* idle
+          assert.isDefined(door.object())
+          yield* TestClock.adjust("55 seconds")
+          yield* door.until(() => door.object() === undefined)
+        })
+      )
+    })
+  })
+
+  it.effect("that was lost without being deleted is made again, and stands for the same run", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.served(door.first)
+          const { uid } = door.metadata()
+          door.kube.drop("ModelDeployment", "tiny")
+          yield* door.until(() => door.metadata().uid !== undefined && door.metadata().uid !== uid)
+          yield* door.served(door.first)
+        })
+      )
+      assert.deepStrictEqual([door.made(), door.engines().length, door.metadata().finalizers], [1, 1, [finalizer]])
+      assert.notInclude(door.writes.join(), "remove Pod")
+    })
+  })
+
+  it.effect("is adopted again where another database knows nothing of it", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(door.served(door.first))
+      door.forget()
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.until(() => door.status().deploymentId === door.second)
+          // The engine of a run that nobody knows goes once no object shows it.
+          yield* TestClock.adjust("10 seconds")
+          yield* door.served(door.second)
+        })
+      )
+      assert.deepStrictEqual([door.made(), door.engines().length], [2, 1])
+      assert.deepStrictEqual(door.kube.names("ModelDeployment"), ["tiny"])
+    })
+  })
+
+  it.effect("of a taken name says so once, with an event, and is taken up once the name is free", () => {
+    const door = makeDoor()
+    door.applied.taken.add("tiny")
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.until(() => door.condition("Accepted").reason === "NameTaken")
+          yield* idle
+          assert.strictEqual(door.writes.filter((write) => write === "status ModelDeployment tiny").length, 1)
+          assert.strictEqual(door.kube.names("Event").length, 1)
+          assert.include(String(door.status().message), "another name")
+          door.applied.taken.clear()
+          yield* TestClock.adjust("60 seconds")
+          yield* door.served(door.first)
+        })
+      )
+      assert.deepInclude(door.condition("Accepted"), { status: "True", observedGeneration: 1 })
+    })
+  })
+
+  it.effect("whose change is refused keeps its run, and says both", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.served(door.first)
+          door.apply({ ...spec, organization: "other" }, 2)
+          door.apply({ ...spec, serving: { hostClass: "nowhere" } }, 3)
+          yield* door.until(() => String(door.status().message).includes("There is no host class nowhere"))
+          yield* idle
+        })
+      )
+      assert.include(String(door.status().message), "What was accepted before goes on: Serves.")
+      assert.deepInclude(door.condition("Accepted"), { status: "False", reason: "Invalid", observedGeneration: 3 })
+      assert.deepInclude(door.condition("Ready"), { status: "True", observedGeneration: 1 })
+      assert.strictEqual(door.made(), 1)
+    })
+  })
+})

@@ -1,0 +1,103 @@
+import { DeploymentId, type Phase } from "@seatrial/domain"
+import { AppliedResources, type Binding, ModelNameTaken, type Run } from "@seatrial/store"
+import { Clock, Effect, Option, Schema } from "effect"
+import { orgId, run } from "../observations.ts"
+
+interface Records {
+  readonly rows: Map<string, Run>
+  readonly move: (row: Run, to: Phase, at: number, reason: string, failure: Run["failure"]) => Run
+  readonly notify: (id: Run["id"]) => void
+  readonly gate: (write: string) => Effect.Effect<void>
+}
+
+const idOf = (count: number) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w4x6y8z0a2b4c${String(count).padStart(3, "0")}`)
+
+/** The door for applied objects over rows in memory: the organization `acme`, of which some names are taken. */
+export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
+  const bindings = new Map<string, Pick<Binding, "uid" | "generation" | "specHash" | "deploymentId">>()
+  const keys = new Map<string, DeploymentId>()
+  const taken = new Set<string>()
+  let made = 0
+  let away = false
+
+  const change = (id: DeploymentId, next: (row: Run) => Run) => {
+    const row = rows.get(id)
+    if (row === undefined) return
+    rows.set(id, next(row))
+    notify(id)
+  }
+  const end = (id: DeploymentId, reason: string) =>
+    Effect.map(Clock.currentTimeMillis, (now) => change(id, (row) => (row.endedAt === null ? move(row, "cancelled", now, reason, null) : row)))
+  const unbind = (row: Run): Run => ({ ...row, applied: row.applied === null ? null : { ...row.applied, current: null } })
+  const reached = Effect.suspend(() => (away ? Effect.die(new Error("Postgres is away")) : Effect.void))
+
+  const service = AppliedResources.of({
+    owner: (slug) => Effect.as(reached, slug === "acme" ? Option.some({ orgId, active: true, firstPurchase: true }) : Option.none()),
+    find: ({ name }) =>
+      Effect.map(reached, () => {
+        const binding = bindings.get(name)
+        const row = binding === undefined ? undefined : rows.get(binding.deploymentId)
+        if (binding === undefined || row === undefined) return Option.none<Binding>()
+        const { modelDeleted, modelId, orgSlug, phase, source } = row
+        return Option.some({ ...binding, orgId, orgSlug, modelId, repo: source.repo, modelDeleted, phase })
+      }),
+    adopt: Effect.fnUntraced(function* ({ resource, serve, serving, source, specHash }) {
+      yield* reached
+      const { generation, name, namespace, uid } = resource
+      const key = `${uid}:${generation}`
+      const earlier = keys.get(key)
+      if (earlier !== undefined && bindings.has(name)) return earlier
+      if (taken.has(name)) return yield* new ModelNameTaken({ slug: name })
+      const before = bindings.get(name)
+      if (before !== undefined) {
+        yield* end(before.deploymentId, "Its ModelDeployment was changed.")
+        change(before.deploymentId, unbind)
+      }
+      const id = idOf(++made)
+      rows.set(id, {
+        ...run,
+        id,
+        engineRun: id,
+        model: `acme/${name}`,
+        source,
+        servingRequest: serving,
+        serve,
+        applied: { namespace, name, current: { uid, generation } }
+      })
+      bindings.set(name, { uid, generation, specHash, deploymentId: id })
+      keys.set(key, id)
+      notify(id)
+      yield* gate(`adopt ${name}`)
+      return id
+    }),
+    rebind: ({ generation, name, uid }, specHash) =>
+      Effect.gen(function* () {
+        const binding = bindings.get(name)
+        if (binding === undefined || binding.specHash !== specHash) return
+        bindings.set(name, { ...binding, uid, generation })
+        change(binding.deploymentId, (row) => ({ ...row, applied: row.applied === null ? null : { ...row.applied, current: { uid, generation } } }))
+        yield* gate(`rebind ${name}`)
+      }),
+    retire: ({ name }) =>
+      Effect.gen(function* () {
+        yield* reached
+        const binding = bindings.get(name)
+        if (binding === undefined) return false
+        yield* end(binding.deploymentId, "The model was deleted.")
+        change(binding.deploymentId, (row) => ({ ...unbind(row), modelDeleted: true }))
+        bindings.delete(name)
+        yield* gate(`retire ${name}`)
+        return true
+      })
+  })
+  return {
+    service,
+    bindings,
+    taken,
+    /** How many runs were made. */
+    made: () => made,
+    setAway: (next: boolean) => {
+      away = next
+    }
+  }
+}
