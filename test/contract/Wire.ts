@@ -1,5 +1,6 @@
 import { Agent, type IncomingHttpHeaders, request } from "node:http"
 import { Effect, Option, Schema } from "effect"
+import { assertConforms } from "../../packages/server/test/conformance.ts"
 
 /** When the caller tears its connection: as soon as all is sent, some milliseconds later, or once the answer's head has come. */
 export type Cut = "sent" | "head" | { readonly afterMillis: number }
@@ -30,8 +31,9 @@ export interface Torn {
 /** The connections of one caller to one server, kept open between requests. */
 export interface Wire {
   readonly port: number
+  /** Dies where an answer is not what the served document says of it. */
   readonly ask: (ask: Ask) => Effect.Effect<Answer | Torn>
-  /** Dies where no whole answer comes. */
+  /** Dies where no whole answer comes, too. */
   readonly answer: (ask: Ask) => Effect.Effect<Answer>
 }
 
@@ -76,7 +78,13 @@ export const openWire = Effect.fnUntraced(function* (port: number) {
           response.on("end", () => {
             clearTimeout(timer)
             const text = Buffer.concat(chunks).toString("utf8")
-            resume(Effect.succeed({ _tag: "Answer", status: status ?? 0, headers: response.headers, text }))
+            const answer: Answer = { _tag: "Answer", status: status ?? 0, headers: response.headers, text }
+            resume(
+              Effect.as(
+                Effect.sync(() => assertConforms(method, path, answer)),
+                answer
+              )
+            )
           })
         }
       )

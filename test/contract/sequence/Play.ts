@@ -1,7 +1,6 @@
 import { DeploymentId, DeploymentOperation, ModelId, scopes } from "@seatrial/domain"
 import { ApiKeys, type Caller } from "@seatrial/store"
 import { Data, Effect, Option, Redacted, Schema } from "effect"
-import { assertConforms } from "../../../packages/server/test/conformance.ts"
 import { type GivenKey, makeTenant, Stage, type Tenant } from "../Stage.ts"
 import { type Answer, type Ask, bodyOf, failureOf } from "../Wire.ts"
 import type { Who } from "./Command.ts"
@@ -58,12 +57,10 @@ export const openPlay = Effect.fnUntraced(function* (purchased: boolean, met: Ma
   return play
 })
 
-/** One exchange with one of the servers; what is answered has to be what the served document says of it. */
+/** One exchange with one of the servers. */
 export const exchange = Effect.fnUntraced(function* (server: number, ask: Ask) {
   const { servers } = yield* Stage
-  const answer = yield* (servers[server] ?? servers[0]).answer(ask)
-  assertConforms(ask.method, ask.path, answer)
-  return answer
+  return yield* (servers[server] ?? servers[0]).answer(ask)
 })
 
 const learn = <Id>(known: ReadonlyMap<string, Id>, name: string, id: Id): ReadonlyMap<string, Id> | null => {
