@@ -35,29 +35,34 @@ const prefixes = new Map<unknown, string>([
   [InvitationId, "inv"]
 ])
 
+const fiveBytes = (a: number, b: number, c: number, d: number, e: number): string =>
+  alphabet.charAt(a >> 3) +
+  alphabet.charAt(((a & 7) << 2) | (b >> 6)) +
+  alphabet.charAt((b >> 1) & 31) +
+  alphabet.charAt(((b & 1) << 4) | (c >> 4)) +
+  alphabet.charAt(((c & 15) << 1) | (d >> 7)) +
+  alphabet.charAt((d >> 2) & 31) +
+  alphabet.charAt(((d & 3) << 3) | (e >> 5)) +
+  alphabet.charAt(e & 31)
+
 /**
  * The 26 characters of an id: lower-case Crockford base32 of a UUIDv7 (RFC 9562) that holds `millis`, Unix milliseconds, and 74 random bits.
  * `random` gives ten bytes; text order is time order.
  */
 export const encodeIdBody = (millis: number, random: Uint8Array): string => {
-  let value = BigInt(millis) & 0xffff_ffff_ffffn
-  const byte = (index: number) => BigInt(random[index] ?? 0)
-  value = (value << 16n) | 0x7000n | ((byte(0) & 0x0fn) << 8n) | byte(1)
-  let low = 0b10n << 62n
-  low |= (byte(2) & 0x3fn) << 56n
-  for (let index = 3; index < 10; index++) low |= byte(index) << BigInt((9 - index) * 8)
-  value = (value << 64n) | low
+  // 26 characters hold 130 bits, of which the first two are zero: the time is ten characters, and each five of the other ten bytes are eight.
+  let rest = millis % 0x1_0000_0000_0000
   let text = ""
-  for (let index = 0; index < 26; index++) {
-    text = alphabet.charAt(Number(value & 31n)) + text
-    value >>= 5n
+  for (let index = 0; index < 10; index++) {
+    text = alphabet.charAt(rest % 32) + text
+    rest = Math.floor(rest / 32)
   }
-  return text
+  const byte = (index: number) => random[index] ?? 0
+  return text + fiveBytes(0x70 | (byte(0) & 0x0f), byte(1), 0x80 | (byte(2) & 0x3f), byte(3), byte(4)) + fiveBytes(byte(5), byte(6), byte(7), byte(8), byte(9))
 }
 
 /** Unix milliseconds at which the id was made: the first 48 bits of its UUIDv7. */
 export const idMillis = (id: string): number => {
-  // 26 characters hold 130 bits, of which the first two are zero: the time is the top 50 bits, ten characters.
   const body = id.slice(id.indexOf("_") + 1)
   let millis = 0
   for (let index = 0; index < 10; index++) millis = millis * 32 + alphabet.indexOf(body.charAt(index))
@@ -77,6 +82,9 @@ const tenRandomBytes = (): Uint8Array => {
   return pool.subarray(used - 10, used)
 }
 
+const makeId = <A>(kind: Schema.Codec<A, string>, millis: number): A =>
+  Schema.decodeSync(kind)(`${prefixes.get(kind)}_${encodeIdBody(millis, tenRandomBytes())}`)
+
 /** Makes ids from the clock and secure randomness. */
 export class Ids extends Context.Service<
   Ids,
@@ -88,10 +96,7 @@ export class Ids extends Context.Service<
   static readonly layer = Layer.succeed(
     Ids,
     Ids.of({
-      make: Effect.fnUntraced(function* <A>(kind: Schema.Codec<A, string>, millis?: number) {
-        const time = millis ?? (yield* Clock.currentTimeMillis)
-        return Schema.decodeSync(kind)(`${prefixes.get(kind)}_${encodeIdBody(time, tenRandomBytes())}`)
-      })
+      make: (kind, millis) => (millis === undefined ? Effect.map(Clock.currentTimeMillis, (now) => makeId(kind, now)) : Effect.sync(() => makeId(kind, millis)))
     })
   )
 }

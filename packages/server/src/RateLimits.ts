@@ -11,12 +11,6 @@ interface Bucket {
   at: number
 }
 
-interface Draw {
-  readonly of: "key" | "org"
-  readonly name: string
-  readonly rate: Rate
-}
-
 /** Buckets that have filled up again are forgotten when there are more than this many. */
 const sweepAbove = 4096
 
@@ -34,21 +28,52 @@ export class RateLimits extends Context.Service<
       const { rates } = yield* ServerSettings
       const buckets = new Map<string, Bucket>()
 
-      const draws = (caller: Pick<Caller["Service"], "keyId" | "orgId">, rate: RateClass): ReadonlyArray<Draw> => {
-        switch (rate) {
-          case "read":
-            return [
-              { of: "key", name: caller.keyId, rate: rates.readsPerKey },
-              { of: "org", name: caller.orgId, rate: rates.readsPerOrg }
-            ]
-          case "preview":
-            return [{ of: "org", name: `preview ${caller.orgId}`, rate: rates.previewsPerOrg }]
-          case "write":
-            return [{ of: "org", name: `write ${caller.orgId}`, rate: rates.writesPerOrg }]
+      const bucketOf = (name: string, rate: Rate, now: number): Bucket => {
+        const known = buckets.get(name)
+        if (known === undefined) {
+          const full: Bucket = { tokens: rate.burst, at: now }
+          buckets.set(name, full)
+          return full
         }
+        known.tokens = Math.min(rate.burst, known.tokens + (Math.max(0, now - known.at) / 1000) * rate.perSecond)
+        known.at = now
+        return known
       }
 
-      const filled = (bucket: Bucket, rate: Rate, now: number) => Math.min(rate.burst, bucket.tokens + (Math.max(0, now - bucket.at) / 1000) * rate.perSecond)
+      /** Whole seconds until the bucket has a token again. */
+      const wait = ({ tokens }: Bucket, { perSecond }: Rate): number => Math.max(1, Math.ceil((1 - tokens) / perSecond))
+
+      const drawOrg = (name: string, rate: Rate, now: number) => {
+        const bucket = bucketOf(name, rate, now)
+        if (bucket.tokens < 1) return new RateExceeded({ of: "org", retryAfter: wait(bucket, rate) })
+        bucket.tokens--
+        return undefined
+      }
+
+      const drawRead = (keyId: string, orgId: string, now: number) => {
+        const ofKey = bucketOf(keyId, rates.readsPerKey, now)
+        const ofOrg = bucketOf(orgId, rates.readsPerOrg, now)
+        const keyShort = ofKey.tokens < 1
+        const orgShort = ofOrg.tokens < 1
+        if (keyShort || orgShort) {
+          const retryAfter = Math.max(keyShort ? wait(ofKey, rates.readsPerKey) : 1, orgShort ? wait(ofOrg, rates.readsPerOrg) : 1)
+          return new RateExceeded({ of: keyShort ? "key" : "org", retryAfter })
+        }
+        ofKey.tokens--
+        ofOrg.tokens--
+        return undefined
+      }
+
+      const exceeded = (caller: Pick<Caller["Service"], "keyId" | "orgId">, rate: RateClass, now: number): RateExceeded | undefined => {
+        switch (rate) {
+          case "read":
+            return drawRead(caller.keyId, caller.orgId, now)
+          case "preview":
+            return drawOrg(`preview ${caller.orgId}`, rates.previewsPerOrg, now)
+          case "write":
+            return drawOrg(`write ${caller.orgId}`, rates.writesPerOrg, now)
+        }
+      }
 
       let sweptAt = 0
       const sweep = (now: number) => {
@@ -62,18 +87,7 @@ export class RateLimits extends Context.Service<
         draw: (caller, rate) =>
           Effect.flatMap(Clock.currentTimeMillis, (now) => {
             sweep(now)
-            const wanted = draws(caller, rate).map((draw) => {
-              const bucket = buckets.get(draw.name)
-              return { draw, tokens: bucket === undefined ? draw.rate.burst : filled(bucket, draw.rate, now) }
-            })
-            const short = wanted.filter(({ tokens }) => tokens < 1)
-            const first = short[0]
-            if (first !== undefined) {
-              const seconds = Math.max(...short.map(({ draw, tokens }) => (1 - tokens) / draw.rate.perSecond))
-              return Effect.fail(new RateExceeded({ of: first.draw.of, retryAfter: Math.max(1, Math.ceil(seconds)) }))
-            }
-            for (const { draw, tokens } of wanted) buckets.set(draw.name, { tokens: tokens - 1, at: now })
-            return Effect.void
+            return exceeded(caller, rate, now) ?? Effect.void
           })
       })
     })

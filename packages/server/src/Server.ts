@@ -2,13 +2,14 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Api, type ErrorObject, RequestIdentity } from "@seatrial/api"
 import { Ids, RequestId } from "@seatrial/domain"
-import { Cause, Effect, Layer } from "effect"
+import { Cause, Context, Effect, type Fiber, Layer } from "effect"
 import { HttpRouter, HttpServerError, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { layerAuthorization } from "./authorization.ts"
 import { layerBoundary, layerIdempotencyHeader } from "./boundary.ts"
 import { Cursors } from "./Cursors.ts"
 import { crossOrigin } from "./cors.ts"
+import { makeDeadlines, type Running } from "./deadlines.ts"
 import { layerDocuments } from "./documents.ts"
 import { layerHandlers } from "./handlers.ts"
 import { RateLimits } from "./RateLimits.ts"
@@ -32,11 +33,9 @@ const isRouteNotFound = (cause: Cause.Cause<unknown>): boolean =>
 
 const isHttp11 = ({ source }: HttpServerRequest.HttpServerRequest): boolean => "httpVersion" in source && source.httpVersion === "1.1"
 
-const internalError = (request_id: RequestId) => {
-  const body: ErrorObject = {
-    error: { message: "The server failed. Its log names the cause under this request id.", type: "api_error", code: "internal", request_id }
-  }
-  return HttpServerResponse.jsonUnsafe(body, { status: 500 })
+const failed = (request_id: RequestId, status: 500 | 503, code: string, message: string, headers: Readonly<Record<string, string>> = {}) => {
+  const body: ErrorObject = { error: { message, type: "api_error", code, request_id } }
+  return HttpServerResponse.jsonUnsafe(body, { status, headers })
 }
 
 /**
@@ -46,26 +45,42 @@ const internalError = (request_id: RequestId) => {
 export const makeApp = Effect.gen(function* () {
   const router = yield* HttpRouter.toHttpEffect(layerRoutes).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
   const ids = yield* Ids
-  const { corsOrigins } = yield* ServerSettings
+  const { corsOrigins, requestTimeout } = yield* ServerSettings
   const toOrigins = crossOrigin(corsOrigins)
+  const deadlines = yield* makeDeadlines(requestTimeout)
 
-  return Effect.gen(function* () {
-    const id = yield* ids.make(RequestId)
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const answered = request.headers.host === undefined && isHttp11(request) ? Effect.succeed(answerHostless(id)) : router
-    const response = yield* answered.pipe(
-      Effect.provideService(RequestIdentity, id),
-      Effect.catchCause(
-        Effect.fnUntraced(function* (cause) {
-          if (isRouteNotFound(cause)) return answerUnmatched(request, id)
-          if (Cause.hasInterruptsOnly(cause)) return yield* Effect.failCause(cause)
-          yield* Effect.logError(cause).pipe(Effect.annotateLogs({ request_id: id }))
-          return internalError(id)
-        })
-      )
-    )
-    return HttpServerResponse.setHeader(toOrigins(response, request), "x-request-id", id)
+  const answerFailure = Effect.fnUntraced(function* (
+    cause: Cause.Cause<unknown>,
+    { late }: Running,
+    id: RequestId,
+    request: HttpServerRequest.HttpServerRequest
+  ) {
+    if (isRouteNotFound(cause)) return answerUnmatched(request, id)
+    if (Cause.hasInterruptsOnly(cause)) {
+      return late ? failed(id, 503, "unavailable", "The server did not finish in time.", { "retry-after": "1" }) : yield* Effect.failCause(cause)
+    }
+    yield* Effect.logError(cause).pipe(Effect.annotateLogs({ request_id: id }))
+    return failed(id, 500, "internal", "The server failed. Its log names the cause under this request id.")
   })
+
+  return Effect.flatMap(ids.make(RequestId), (id) =>
+    Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) => {
+      const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
+      const running = deadlines.begin(fiber)
+      const answered = request.headers.host === undefined && isHttp11(request) ? Effect.succeed(answerHostless(id)) : router
+      const finish = (response: HttpServerResponse.HttpServerResponse) => {
+        deadlines.end(running)
+        return HttpServerResponse.setHeader(toOrigins(response, request), "x-request-id", id)
+      }
+      return Effect.matchCauseEffect(Effect.provideService(answered, RequestIdentity, id), {
+        onSuccess: (response) => Effect.succeed(finish(response)),
+        onFailure: (cause) => {
+          deadlines.end(running)
+          return Effect.map(answerFailure(cause, running, id, request), finish)
+        }
+      })
+    })
+  )
 })
 
 /** The server as a listener for a `node:http` server that serves other programs too. Requests in flight are interrupted when the scope closes. */

@@ -1,7 +1,8 @@
-import { Authorization, Caller, RateClassOf, RequiredScopes } from "@seatrial/api"
+import { Authorization, Caller, RateClassOf, RequiredScopes, type Unauthorized } from "@seatrial/api"
 import { ApiKeys } from "@seatrial/store"
 import { Context, Effect, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
+import type { HttpApiEndpoint } from "effect/http-api"
 import { invalidApiKey, missingApiKey, missingScope, rateLimited } from "./publicErrors.ts"
 import { RateLimits } from "./RateLimits.ts"
 
@@ -12,24 +13,29 @@ export const layerAuthorization = Layer.effect(
     const keys = yield* ApiKeys
     const limits = yield* RateLimits
 
+    const refuse: Effect.Effect<never, Unauthorized, HttpServerRequest.HttpServerRequest> = Effect.flatMap(
+      HttpServerRequest.HttpServerRequest,
+      ({ headers }) => (headers.authorization === undefined ? missingApiKey : invalidApiKey)
+    )
+
+    const admit = (caller: Caller["Service"], endpoint: HttpApiEndpoint.Top) => {
+      const drawn = Effect.catchTag(limits.draw(caller, Context.get(endpoint.annotations, RateClassOf)), "RateExceeded", ({ of, retryAfter }) =>
+        rateLimited(of, retryAfter)
+      )
+      const anyOf = Context.get(endpoint.annotations, RequiredScopes)
+      if (anyOf.some((scopes) => scopes.every((scope) => caller.scopes.has(scope)))) return drawn
+      return Effect.andThen(drawn, missingScope(anyOf[0]?.find((scope) => !caller.scopes.has(scope)) ?? ""))
+    }
+
     return Authorization.of({
-      bearer: Effect.fnUntraced(function* (handler, { credential, endpoint }) {
-        if (Redacted.value(credential) === "") {
-          const { headers } = yield* HttpServerRequest.HttpServerRequest
-          return yield* headers.authorization === undefined ? missingApiKey : invalidApiKey
-        }
-        const found = yield* keys.authenticate(credential)
-        if (Option.isNone(found)) return yield* invalidApiKey
-        const caller = found.value
-        yield* Effect.catchTag(limits.draw(caller, Context.get(endpoint.annotations, RateClassOf)), "RateExceeded", ({ of, retryAfter }) =>
-          rateLimited(of, retryAfter)
+      bearer: (handler, { credential, endpoint }) => {
+        if (Redacted.value(credential) === "") return refuse
+        const known = Effect.flatMap(
+          keys.authenticate(credential),
+          (found): Effect.Effect<Caller["Service"], Unauthorized> => (Option.isNone(found) ? invalidApiKey : Effect.succeed(found.value))
         )
-        const anyOf = Context.get(endpoint.annotations, RequiredScopes)
-        if (!anyOf.some((scopes) => scopes.every((scope) => caller.scopes.has(scope)))) {
-          return yield* missingScope(anyOf[0]?.find((scope) => !caller.scopes.has(scope)) ?? "")
-        }
-        return yield* Effect.provideService(handler, Caller, caller)
-      })
+        return Effect.flatMap(known, (caller) => Effect.andThen(admit(caller, endpoint), Effect.provideService(handler, Caller, caller)))
+      }
     })
   })
 )

@@ -5,7 +5,6 @@ import { HttpApiError } from "effect/http-api"
 import { SqlError } from "effect/sql"
 import { inputProblem } from "./inputProblem.ts"
 import { idempotencyKeyInvalid, idempotencyKeyRequired, internal, invalidParameter, unavailable, unknownParameter } from "./publicErrors.ts"
-import { ServerSettings } from "./ServerSettings.ts"
 
 /** SQLSTATEs of a server that is starting, stopping, out of resources or not the primary any more: others than faults of a statement. */
 const isAwayState = (cause: unknown): boolean => Predicate.hasProperty(cause, "code") && typeof cause.code === "string" && /^(57P|53|25006)/.test(cause.code)
@@ -38,27 +37,21 @@ const refuseParameter = Effect.fnUntraced(function* (issue: SchemaIssue.Issue) {
   return yield* invalidParameter(name, `${name} ${message}.`)
 })
 
-export const layerBoundary = Layer.effect(
+export const layerBoundary = Layer.succeed(
   Boundary,
-  Effect.gen(function* () {
-    const { requestTimeout } = yield* ServerSettings
-
-    return Boundary.of((handled, { endpoint, group }) =>
-      handled.pipe(
-        Effect.timeoutOrElse({ duration: requestTimeout, orElse: () => unavailable("The server did not finish in time.", 1) }),
-        Effect.catchCause(
-          Effect.fnUntraced(function* (cause) {
-            const operation = `${group.identifier}.${endpoint.identifier}`
-            if (Cause.hasDies(cause)) return yield* fault(cause, operation)
-            const failed = cause.reasons.find(Cause.isFailReason)?.error
-            if (!HttpApiError.HttpApiSchemaError.is(failed)) return yield* Effect.failCause(cause)
-            if (failed.kind === "Body" || failed.kind === "ResponseHeaders") return yield* fault(cause, operation)
-            return yield* refuseParameter(failed.cause.issue)
-          })
-        )
-      )
+  Boundary.of((handled, { endpoint, group }) =>
+    Effect.catchCause(
+      handled,
+      Effect.fnUntraced(function* (cause) {
+        const operation = `${group.identifier}.${endpoint.identifier}`
+        if (Cause.hasDies(cause)) return yield* fault(cause, operation)
+        const failed = cause.reasons.find(Cause.isFailReason)?.error
+        if (!HttpApiError.HttpApiSchemaError.is(failed)) return yield* Effect.failCause(cause)
+        if (failed.kind === "Body" || failed.kind === "ResponseHeaders") return yield* fault(cause, operation)
+        return yield* refuseParameter(failed.cause.issue)
+      })
     )
-  })
+  )
 )
 
 export const layerIdempotencyHeader = Layer.succeed(

@@ -8,16 +8,18 @@ import { inject } from "vitest"
 import { awayMessage } from "../src/boundary.ts"
 import { jsonOf, layerStage, layerStageOn, makeTenant, Stage } from "./stage.ts"
 
-/** The way from the server to Postgres, which a test can cut. */
-class Wire extends Context.Service<Wire, { readonly port: number; readonly cut: Effect.Effect<void>; readonly mend: Effect.Effect<void> }>()(
-  "seatrial/test/Wire"
-) {
+/** The way from the server to Postgres, which a test can cut, or let swallow what is sent; mended, it goes on with all that came meanwhile. */
+class Wire extends Context.Service<
+  Wire,
+  { readonly port: number; readonly cut: Effect.Effect<void>; readonly swallow: Effect.Effect<void>; readonly mend: Effect.Effect<void> }
+>()("seatrial/test/Wire") {
   static readonly layer = Layer.effect(
     Wire,
     Effect.gen(function* () {
       const target = new URL(inject("postgres"))
       const open = new Set<Socket>()
       let whole = true
+      let swallowing = false
       const server = createServer((socket) => {
         if (!whole) return socket.destroy()
         const upstream = connect(Number(target.port), target.hostname)
@@ -32,6 +34,7 @@ class Wire extends Context.Service<Wire, { readonly port: number; readonly cut: 
             to.destroy()
           })
           from.pipe(to)
+          if (swallowing) from.pause()
         }
       })
       yield* Effect.acquireRelease(
@@ -52,8 +55,14 @@ class Wire extends Context.Service<Wire, { readonly port: number; readonly cut: 
           whole = false
           for (const socket of open) socket.destroy()
         }),
+        swallow: Effect.sync(() => {
+          swallowing = true
+          for (const socket of open) socket.pause()
+        }),
         mend: Effect.sync(() => {
           whole = true
+          swallowing = false
+          for (const socket of open) socket.resume()
         })
       })
     })
@@ -109,6 +118,33 @@ layer(layerStage({ SERVER_REQUEST_TIMEOUT: "300 millis" }), { excludeTestService
       const answer = yield* Effect.andThen(sql`LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE`, call("GET", "/v1/requests", { key })).pipe(sql.withTransaction)
       assert.strictEqual(answer.status, 503)
       assert.strictEqual((yield* call("GET", "/v1/requests", { key })).status, 200)
+    })
+  )
+})
+
+layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer)), { SERVER_REQUEST_TIMEOUT: "300 millis" }).pipe(Layer.provideMerge(Wire.layer)), {
+  excludeTestServices: true
+})("while nothing comes from Postgres", (it) => {
+  it.effect("reads are given up in their time, and go on when it comes again", () =>
+    Effect.gen(function* () {
+      const { call } = yield* Stage
+      const wire = yield* Wire
+      const { key } = yield* makeTenant()
+      const id = `req_01890000${"0".repeat(18)}`
+      const reads = [`/v1/requests/${id}`, `/v1/receipts/${id}`, "/v1/requests"]
+      const statuses = Effect.forEach(reads, (path) => Effect.map(call("GET", path, { key }), ({ status }) => status), { concurrency: "unbounded" })
+      const usual = yield* statuses
+      assert.deepStrictEqual(usual, [404, 404, 200])
+      yield* wire.swallow
+      for (const path of reads) {
+        const answer = yield* call("GET", path, { key })
+        assert.strictEqual(answer.status, 503, `${path} ${answer.text}`)
+        assert.strictEqual(answer.headers["retry-after"], "1")
+        assert.deepNestedInclude(jsonOf(answer), { "error.code": "unavailable", "error.request_id": answer.headers["x-request-id"] })
+      }
+      assert.strictEqual((yield* call("GET", "/healthz")).status, 200)
+      yield* wire.mend
+      yield* statuses.pipe(Effect.repeat({ until: (found) => String(found) === String(usual) }), Effect.timeout("10 seconds"))
     })
   )
 })

@@ -4,7 +4,7 @@ import { Ids, isApiKey, KeyId, makeApiKey, type OrgId, type Scope, type UserId }
 import { Clock, Context, Effect, Layer, Option, Queue, Redacted, Result, Stream } from "effect"
 import { type ApiKey, keyStatements } from "./apiKeys/statements.ts"
 import { writeAudit } from "./audit.ts"
-import { KeyCache } from "./KeyCache.ts"
+import { KeyCache, type LiveKey } from "./KeyCache.ts"
 import { listen } from "./listen.ts"
 
 /** Who calls: what an API key stands for. */
@@ -112,6 +112,14 @@ export class ApiKeys extends Context.Service<
         return cache.putLive(sha256, { caller, expiresAt, usedAt: lastUsedAt }, now, generation)
       })
 
+      /** Who the key is; that it was used is written down now and then. */
+      const admit = (key: LiveKey, now: number) => {
+        const { caller } = key
+        if (now - key.usedAt < useInterval) return Effect.succeedSome(caller)
+        key.usedAt = now
+        return Effect.as(Queue.offer(used, { id: caller.keyId, orgId: caller.orgId, at: now }), Option.some(caller))
+      }
+
       const audit = (orgId: OrgId, id: KeyId, action: "created" | "updated" | "revoked", before: unknown, after: unknown, at: number) =>
         writeAudit(sql, ids, { orgId, actorKind: "admin", resourceType: "api_key", resourceId: id, action, before, after, at })
 
@@ -160,20 +168,16 @@ export class ApiKeys extends Context.Service<
             )
           return { key, secret: Redacted.make(secret) }
         }),
-        authenticate: Effect.fn("ApiKeys.authenticate")(function* (token) {
-          const text = Redacted.value(token)
-          if (!isApiKey(text)) return Option.none()
-          const now = yield* Clock.currentTimeMillis
-          const sha256 = sha256Of(text)
-          if (cache.isUnknown(sha256, now)) return Option.none()
-          const entry = cache.live(sha256, now) ?? (yield* lookUp(sha256, now))
-          if (entry === undefined) return Option.none()
-          if (now - entry.usedAt >= useInterval) {
-            entry.usedAt = now
-            yield* Queue.offer(used, { id: entry.caller.keyId, orgId: entry.caller.orgId, at: now })
-          }
-          return Option.some(entry.caller)
-        }),
+        authenticate: (token) =>
+          Effect.flatMap(Clock.currentTimeMillis, (now) => {
+            const text = Redacted.value(token)
+            if (!isApiKey(text)) return Effect.succeedNone
+            const sha256 = sha256Of(text)
+            const live = cache.live(sha256, now)
+            if (live !== undefined) return admit(live, now)
+            if (cache.isUnknown(sha256, now)) return Effect.succeedNone
+            return Effect.flatMap(lookUp(sha256, now), (entry) => (entry === undefined ? Effect.succeedNone : admit(entry, now)))
+          }),
         list: Effect.fn("ApiKeys.list")((orgId) => Effect.orDie(statements.list(orgId))),
         find: Effect.fn("ApiKeys.find")((orgId, id) => Effect.orDie(statements.find({ orgId, id }))),
         rename: Effect.fn("ApiKeys.rename")(function* (orgId, id, name) {

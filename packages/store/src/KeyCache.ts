@@ -1,6 +1,6 @@
 import type { Caller } from "./ApiKeys.ts"
 
-interface LiveKey {
+export interface LiveKey {
   readonly caller: Caller
   /** Unix milliseconds until which this is believed. */
   readonly until: number

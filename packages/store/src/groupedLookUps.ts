@@ -1,5 +1,5 @@
 import { Effect, Exit, Option, Request, RequestResolver } from "effect"
-import type { SqlError } from "effect/sql/SqlError"
+import { SqlError, StatementTimeoutError } from "effect/sql/SqlError"
 import type { FoundRow, RecordKey } from "./requests/statements.ts"
 
 interface LookUp extends Request.Request<Option.Option<string>, SqlError>, RecordKey {}
@@ -8,13 +8,21 @@ const LookUp = Request.of<LookUp>()
 /** Keys of one statement. */
 const most = 128
 
+/** A statement outlives those who wait for it, so it has a limit of its own: Postgres may be behind a network that says nothing any more. */
+const limit = "10 seconds"
+const overdue = Effect.fail(
+  new SqlError({
+    reason: new StatementTimeoutError({ cause: new Error("no answer"), message: `Postgres did not answer within ${limit}.`, operation: "query" })
+  })
+)
+
 /**
  * Look-ups by id that are asked for in the same turn of the event loop become one statement: with many callers at once this is most of what a look-up costs. Nobody waits for a
  * timer. Each caller is given what its own key found; a fault of the statement is told to each, and who goes away takes nothing from the others.
  */
 export const groupedLookUps = (find: (keys: ReadonlyArray<RecordKey>) => Effect.Effect<ReadonlyArray<FoundRow>, SqlError>) => {
   const resolver = RequestResolver.make<LookUp>((entries) =>
-    Effect.map(find(entries.map(({ request }) => request)), (rows) => {
+    Effect.map(Effect.timeoutOrElse(find(entries.map(({ request }) => request)), { duration: limit, orElse: () => overdue }), (rows) => {
       for (const { json, key } of rows) entries[key]?.completeUnsafe(Exit.succeed(Option.some(json)))
       for (const entry of entries) entry.completeUnsafe(Exit.succeed(Option.none()))
     })
