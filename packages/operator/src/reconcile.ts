@@ -1,4 +1,4 @@
-import { type DeploymentId, isFinished } from "@seatrial/domain"
+import { type DeploymentId, fromTraceparent, isFinished } from "@seatrial/domain"
 import type { KubeClient, KubeError } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
@@ -46,6 +46,9 @@ export const reconcile = Effect.fn("reconcile")(function* (
     return yield* withoutRun(reconciler.cluster, id)
   }
   const run = found.value
+  const origin = Option.toArray(fromTraceparent(run.traceparent))
+  const pass = yield* Effect.option(Effect.currentSpan)
+  if (Option.isSome(pass)) pass.value.addLinks(origin.map((span) => ({ span, attributes: {} })))
   const gathered = yield* gather(reconciler, run)
   const now = yield* Clock.currentTimeMillis
 
@@ -70,7 +73,8 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const context = yield* Effect.context<WorkServices>()
   const { work } = decision
   const begun = work === null ? Effect.void : Effect.suspend(() => start(gathered, seen, work))
-  yield* background.want(id, work, Effect.provideContext(begun, context))
+  const traced = origin.reduce((effect, span) => Effect.withParentSpan(effect, span), begun)
+  yield* background.want(id, work, Effect.provideContext(traced, context))
   if (isFinished(run.phase)) yield* Effect.forEach(new Set([...pool.behind(id), ...pool.queued()]), look, { discard: true })
   // A pod is told of to the run that it is named after; who reuses it, or has done with it, concerns the other.
   if (run.engineRun === id) yield* Effect.forEach(run.reusedBy, look, { discard: true })

@@ -133,6 +133,7 @@ export const run: Run = {
   serve: true,
   startedBy: null,
   createdAt: 0,
+  traceparent: null,
   endedAt: null,
   revision: null,
   activeRevisionId: null,

@@ -1,6 +1,7 @@
 import { Caller, NewModel, Redeploy, RefusedCode } from "@seatrial/api"
 import {
   Commit,
+  currentTraceparent,
   type DeploymentOperation,
   defaultModelName,
   derivePreview,
@@ -133,7 +134,8 @@ export const createOperation = Effect.gen(function* () {
       yield* checkServing(serving)
       yield* checkSource(decoded, serving)
       if (requireFirstPurchase && !caller.firstPurchase) return yield* firstPurchaseRequired
-      return yield* deployments.create({ caller, idempotencyKey, inputHash: hash, target: yield* targetOf(decoded), serving, serve })
+      const traceparent = yield* currentTraceparent(given.request.headers.traceparent)
+      return yield* deployments.create({ caller, idempotencyKey, inputHash: hash, target: yield* targetOf(decoded), serving, serve, traceparent })
     })
     const operation = yield* Effect.flatMap(bound, Option.match({ onNone: () => make, onSome: Effect.succeed })).pipe(
       Effect.catchTags({

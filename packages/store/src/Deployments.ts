@@ -44,6 +44,8 @@ export interface CreateInput {
     | { readonly _tag: "Redeploy"; readonly modelId: ModelId; readonly ref: string | null }
   readonly serving: ServingRequest
   readonly serve: boolean
+  /** The trace of the request, as W3C Trace Context writes it. */
+  readonly traceparent?: string | null
 }
 
 export interface Operation {
@@ -154,9 +156,9 @@ export class Deployments extends Context.Service<
         const rows = yield* sql`
           WITH ${bound},
           made AS (
-            INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, serve, started_by_user_id, created_at, updated_at)
+            INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, serve, started_by_user_id, traceparent, created_at, updated_at)
             SELECT ${id}, model.org_id, model.id, 'screening', ${at}, ${fresh ? sql`model.ref` : sql`coalesce(${target.ref}, model.ref)`}, ${served},
-              ${input.serve}, ${caller.userId}, ${at}, ${at}
+              ${input.serve}, ${caller.userId}, ${input.traceparent ?? null}, ${at}, ${at}
             FROM model
             RETURNING id, org_id, model_id
           ),

@@ -68,6 +68,8 @@ export interface Run {
   /** Whose hub connection is used. */
   readonly startedBy: UserId | null
   readonly createdAt: number
+  /** The trace of the request that made it, as W3C Trace Context writes it. */
+  readonly traceparent: string | null
   readonly endedAt: number | null
   readonly revision: RunRevision | null
   /** The revision that the model serves now; null where it serves none. */

@@ -10,7 +10,8 @@ import {
   objectName,
   organizationLabel,
   queueLabel,
-  roleLabel
+  roleLabel,
+  traceparentAnnotation
 } from "../resources/objectNames.ts"
 
 /** Labels that every object of a run carries. */
@@ -106,7 +107,10 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
       name: enginePodName(run.id),
       namespace,
       labels: { ...runLabels(run, "engine"), [hostClassLabel]: hostClass.name, ...(queueName === null ? {} : { [queueLabel]: queueName }) },
-      annotations: { [gpuPriceAnnotation]: hostClass.price_per_gpu_hour_micros }
+      annotations: {
+        [gpuPriceAnnotation]: hostClass.price_per_gpu_hour_micros,
+        ...(run.traceparent === null ? {} : { [traceparentAnnotation]: run.traceparent })
+      }
     },
     spec: {
       restartPolicy: "Always",
@@ -128,6 +132,7 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
             // First, so that arguments and later variables can refer to it.
             { name: "POD_IP", valueFrom: { fieldRef: { fieldPath: "status.podIP" } } },
             { name: "HF_HUB_OFFLINE", value: "1" },
+            ...(run.traceparent === null ? [] : [{ name: "TRACEPARENT", value: run.traceparent }]),
             { name: "HOME", value: "/tmp" },
             ...Object.entries(compileCache === null ? {} : cacheVariables).map(([name, value]) => ({ name, value })),
             ...Object.entries(container.env).map(([name, value]) => ({ name, value }))

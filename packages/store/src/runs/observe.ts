@@ -52,6 +52,7 @@ const RunRow = Schema.Struct({
   serve: Schema.Boolean,
   startedBy: Schema.NullOr(UserId),
   createdAt: MillisFromDate,
+  traceparent: Schema.NullOr(Schema.String),
   endedAt: Schema.NullOr(MillisFromDate),
   revision: Schema.NullOr(
     Schema.Struct({
@@ -102,7 +103,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         d.phase_since AS "phaseSince", d.requeues,
         CASE WHEN d.failure_code IS NOT NULL THEN json_build_object('code', d.failure_code, 'text', d.failure_text) END AS failure,
         json_strip_nulls(json_build_object('kind', 'model_hub', 'repo', m.hf_repo, 'ref', d.ref)) AS source,
-        d.serving AS "servingRequest", d.serve, d.started_by_user_id AS "startedBy", d.created_at AS "createdAt", d.ended_at AS "endedAt",
+        d.serving AS "servingRequest", d.serve, d.started_by_user_id AS "startedBy", d.created_at AS "createdAt", d.traceparent, d.ended_at AS "endedAt",
         CASE WHEN r.id IS NOT NULL THEN json_build_object('id', r.id, 'status', r.status, 'facts', r.facts, 'settings', r.settings,
           'engineVersion', r.engine_version, 'estimate', r.estimate, 'checks', r.checks, 'measured', r.measured, 'benchmark', r.benchmark) END AS revision,
         m.active_revision_id AS "activeRevisionId", m.deleted_at IS NOT NULL AS "modelDeleted",
