@@ -10,8 +10,10 @@ import { customResourceDefinitions } from "../../src/resources/customResourceDef
 import { HostClassResource, HostClassSpec, toPodClass } from "../../src/resources/HostClassResource.ts"
 import { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { deploymentOfName, deploymentOfResource, enginePodName, fetchJobName, objectName } from "../../src/resources/objectNames.ts"
+import { brokenRule, hostClassRules, modelDeploymentRules } from "../../src/resources/rules.ts"
 import { structuralSchema } from "../../src/resources/structuralSchema.ts"
 import { deploymentId, podClass, revision, run } from "../observations.ts"
+import { hostClassCases, modelDeploymentCases } from "./ruleCases.ts"
 
 const folder = new URL("../../../../k8s/", import.meta.url)
 const documents = async (path: string) => parseAllDocuments(await readFile(new URL(path, folder), "utf8")).map((document): unknown => document.toJS())
@@ -55,6 +57,31 @@ describe("the definitions in k8s/crds", () => {
   it("refuse what a definition cannot say", () => {
     assert.throws(() => structuralSchema(Schema.Union([Schema.String, Schema.Int])), /not structural/)
     assert.throws(() => structuralSchema(Schema.String.check(Schema.isPattern(/^(?!a)/u))), /look-around/)
+  })
+})
+
+describe("the operator's own reading of the rules", () => {
+  for (const [name, spec, broken] of modelDeploymentCases) {
+    it(`${broken === null ? "lets" : "refuses"} the ModelDeployment ${name}`, () => {
+      const said = brokenRule(modelDeploymentRules, { metadata: { name }, spec })
+      assert.strictEqual(said === null ? null : said.slice(0, broken?.length), broken)
+    })
+  }
+  for (const [name, spec, broken] of hostClassCases) {
+    it(`${broken === null ? "lets" : "refuses"} the HostClass ${name}`, () => {
+      assert.strictEqual(brokenRule(hostClassRules, { metadata: { name }, spec }), broken)
+    })
+  }
+
+  it("has a case for every rule that it reads", () => {
+    const broken = [...modelDeploymentCases, ...hostClassCases].flatMap(([, , said]) => (said === null ? [] : [said]))
+    const read: ReadonlyArray<{ readonly holds?: unknown; readonly message: string }> = [...modelDeploymentRules, ...hostClassRules]
+    for (const { holds, message } of read)
+      assert.strictEqual(
+        broken.some((said) => message.startsWith(said)),
+        holds !== undefined,
+        message
+      )
   })
 })
 

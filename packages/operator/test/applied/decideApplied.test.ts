@@ -1,0 +1,98 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Binding } from "@seatrial/store"
+import { Applied, type AppliedSeen, decideApplied } from "../../src/applied/decideApplied.ts"
+import { wishHash, wishOf } from "../../src/applied/wish.ts"
+import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
+import { deploymentId, modelId, orgId } from "../observations.ts"
+
+const spec: ModelDeployment["spec"] = { source: { repo: "seatrial/tiny-chat" } }
+const object = (metadata: Partial<ModelDeployment["metadata"]> = {}, change: Partial<ModelDeployment["spec"]> = {}): ModelDeployment => ({
+  metadata: { name: "tiny", namespace: "seatrial", uid: "u1", generation: 1, ...metadata },
+  spec: { ...spec, ...change }
+})
+const binding: Binding = {
+  orgId,
+  orgSlug: "acme",
+  uid: "u1",
+  generation: 1,
+  specHash: "same",
+  modelId,
+  repo: "seatrial/tiny-chat",
+  modelDeleted: false,
+  deploymentId,
+  phase: "booting"
+}
+const owner = { orgId, active: true, firstPurchase: true }
+const seen: AppliedSeen = {
+  namespace: "seatrial",
+  resource: object(),
+  organization: "acme",
+  owner,
+  binding: null,
+  specHash: "same",
+  problem: null,
+  requireFirstPurchase: true
+}
+const run = deploymentId
+
+describe("an object that somebody applied", () => {
+  const cases: ReadonlyArray<readonly [why: string, change: Partial<AppliedSeen>, wanted: Applied]> = [
+    ["is adopted where nothing stands for it", {}, Applied.Adopt()],
+    ["is kept where this version of it has its run", { binding }, Applied.Keep({ run })],
+    ["is kept whatever would be refused by now", { binding, organization: null, owner: null, problem: "x" }, Applied.Keep({ run })],
+    ["is adopted again where it was changed", { binding, resource: object({ generation: 2 }), specHash: "other" }, Applied.Adopt()],
+    ["makes no run where only its version changed", { binding, resource: object({ generation: 2 }) }, Applied.Rebind({ run })],
+    ["stands for the same run where it was made anew", { binding, resource: object({ uid: "u2" }) }, Applied.Rebind({ run })],
+    [
+      "is tried again where it was made anew and the last run failed",
+      { binding: { ...binding, phase: "failed" }, resource: object({ uid: "u2" }) },
+      Applied.Adopt()
+    ],
+    ["is not tried again by itself", { binding: { ...binding, phase: "failed" } }, Applied.Keep({ run })],
+    ["is retired where it is being deleted", { binding, resource: object({ deletionTimestamp: "2026-01-01T00:00:00Z" }) }, Applied.Retire()],
+    ["is retired also where nothing stands for it, so that its finalizer goes", { resource: object({ deletionTimestamp: "x" }) }, Applied.Retire()],
+    ["has its run looked at where it is gone", { binding, resource: null }, Applied.Look({ run })],
+    ["is nothing where it is gone and nothing stood for it", { resource: null }, Applied.Look({ run: null })],
+    ["goes with its model, which its run sees to", { binding: { ...binding, modelDeleted: true } }, Applied.Look({ run })],
+    [
+      "is a new model where it was applied again after its model was deleted",
+      { binding: { ...binding, modelDeleted: true }, resource: object({ uid: "u2" }) },
+      Applied.Adopt()
+    ],
+    ["needs no purchase where none is asked for", { owner: { ...owner, firstPurchase: false }, requireFirstPurchase: false }, Applied.Adopt()],
+    ["may name its organization", { resource: object({}, { organization: "acme" }) }, Applied.Adopt()]
+  ]
+  for (const [why, change, wanted] of cases) {
+    it(why, () => assert.deepStrictEqual(decideApplied({ ...seen, ...change }), wanted))
+  }
+
+  const refusals: ReadonlyArray<readonly [reason: string, says: RegExp, change: Partial<AppliedSeen>]> = [
+    ["NoOrganization", /OPERATOR_ORGANIZATION/, { organization: null, owner: null }],
+    ["OrganizationUnknown", /no organization acme/, { owner: null }],
+    ["OrganizationSuspended", /orgs resume/, { owner: { ...owner, active: false } }],
+    ["OrganizationMismatch", /leave spec.organization out/, { resource: object({}, { organization: "other" }) }],
+    ["OrganizationMismatch", /delete this object/, { binding: { ...binding, orgSlug: "other" }, resource: object({ generation: 2 }), specHash: "other" }],
+    ["Invalid", /a ref has no/, { problem: "a ref has no '..'." }],
+    ["Invalid", /another name/, { binding: { ...binding, repo: "a/b" }, resource: object({ generation: 2 }), specHash: "other" }],
+    ["FirstPurchaseRequired", /first purchase/, { owner: { ...owner, firstPurchase: false } }]
+  ]
+  for (const [reason, says, change] of refusals) {
+    it(`is refused with ${reason}, and told what to do: ${says.source}`, () => {
+      const decision = decideApplied({ ...seen, ...change })
+      assert.strictEqual(decision._tag, "Refuse")
+      if (decision._tag !== "Refuse") return
+      assert.strictEqual(decision.reason, reason)
+      assert.match(decision.message, says)
+    })
+  }
+})
+
+describe("what a specification asks for", () => {
+  it("is the same whatever the order of its members and whether defaults are written", () => {
+    const one = wishHash(wishOf({ ...spec, serving: { maxContext: 512, engineFlags: { a: 1, b: { c: 2, d: 3 } } } }))
+    const other = wishHash(wishOf({ serve: true, serving: { engineFlags: { b: { d: 3, c: 2 }, a: 1 }, maxContext: 512 }, ...spec }))
+    assert.strictEqual(one, other)
+    assert.notStrictEqual(one, wishHash(wishOf({ ...spec, serving: { maxContext: 513 } })))
+    assert.notStrictEqual(wishHash(wishOf(spec)), wishHash(wishOf({ ...spec, serve: false })))
+  })
+})

@@ -1,0 +1,40 @@
+import type { HostClassResource } from "../../src/resources/HostClassResource.ts"
+import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
+import { deploymentId } from "../observations.ts"
+
+const tiny: ModelDeployment["spec"] = { source: { repo: "seatrial/tiny-chat" } }
+
+/** Specifications, by the name of their object, and what is said of them; null for nothing. */
+export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: ModelDeployment["spec"], broken: string | null]> = [
+  ["rule-plain", tiny, null],
+  ["rule-model", { ...tiny, model: "rule-model" }, null],
+  ["rule-other-model", { ...tiny, model: "tiny" }, "spec.model is the object's name: leave it out, or make them the same"],
+  [deploymentId.replace("_", "-"), tiny, "names of this form are those of the API's runs: name the object after the model"],
+  ["rule-id", { ...tiny, deploymentId }, "spec.deploymentId is set by Seatrial on objects that it makes itself"],
+  [`rule-${"x".repeat(64)}`, tiny, "the object's name is the model's: at most 64 characters"],
+  ["rule-ref", { source: { ...tiny.source, ref: "v1..v2" } }, "a ref has no '..'"],
+  [
+    "rule-context",
+    { ...tiny, serving: { maxContext: 2049, yarn: { factor: 2, originalContext: 1024 } } },
+    "maxContext is at most yarn.factor times yarn.originalContext"
+  ],
+  ["rule-yarn", { ...tiny, serving: { maxContext: 2048, yarn: { factor: 2, originalContext: 1024 } } }, null],
+  ["rule-native", { ...tiny, serving: { maxContext: 2049, yarn: { factor: 1.5 } } }, null]
+]
+
+const small: HostClassResource["spec"] = {
+  runtimes: [{ runtime: "reference", image: "engine:1" }],
+  gpuPool: "simulated",
+  gpuCount: 1,
+  gpuMemoryBytes: 2 ** 30,
+  pricePerGpuHour: "1"
+}
+
+/** The same for host classes. */
+export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostClassResource["spec"], broken: string | null]> = [
+  ["rule-plain", small, null],
+  ["rule.dots", small, "the name of a host class has at most 63 lower-case letters, digits and hyphens"],
+  ["rule-any", { ...small, tolerations: [{ operator: "Exists" }] }, null],
+  ["rule-value", { ...small, tolerations: [{ key: "gpu", operator: "Exists", value: "a" }] }, "a toleration with operator Exists has no value"],
+  ["rule-key", { ...small, tolerations: [{ value: "a" }] }, "a toleration without a key tolerates every taint: it needs operator Exists"]
+]
