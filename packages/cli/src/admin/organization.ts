@@ -22,7 +22,7 @@ export const organization = Effect.fnUntraced(function* (slug: string): Effect.f
 export const user = Effect.fnUntraced(function* (org: Organization, email: string) {
   const organizations = yield* Organizations
   const found = yield* organizations.findUser(org.id, email)
-  if (Option.isNone(found)) return yield* new CommandError({ message: `${org.slug} has no user ${email}. \`seatrial admin users add\` adds one.` })
+  if (Option.isNone(found)) return yield* new CommandError({ message: `${org.slug} has no user ${email}. \`seatrial admin members add\` adds one.` })
   return found.value
 })
 
