@@ -56,7 +56,8 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const seen = gathered.observe()
   const decision = decide(seen, now)
   const entered = decision.actions.findLast((action) => action._tag === "Enter")
-  pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase, isIdle(seen, now))
+  const idle = isIdle(seen, now)
+  pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase, idle)
 
   const moves = decision.actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish")
   const refused = yield* applyActions(gathered, decision.actions, settings).pipe(
@@ -91,7 +92,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
   if (gathered.resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
     const own = !isFinished(run.phase) || run.engineRun === id
-    const shown = { run, pod: own ? seen.pod : null, pods: own ? gathered.pods : [], resource: gathered.resource, message, now }
+    const shown = { run, pod: own ? seen.pod : null, pods: own ? gathered.pods : [], resource: gathered.resource, message, idle, now }
     if (!(yield* mirror({ ...shown, queue: queueOf(seen, message) }))) return soon
   }
   if (refused !== null) return later

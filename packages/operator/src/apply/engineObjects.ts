@@ -51,6 +51,8 @@ const writable = (name: string, { claimName, sizeBytes }: VolumeOf) =>
 /** Of a claim, which others use too, the folder that is the pod's own. */
 const ownFolder = ({ claimName }: VolumeOf, subPath: string) => (claimName === null ? {} : { subPath })
 
+const folder = (name: string) => name.replace(/[^A-Za-z0-9_.-]/g, "-").replace(/^\.+/, "")
+
 /** Pod Security's `restricted`, less what the host class says that its engines need. */
 const securityOf = ({ addCapabilities, runAsRoot, writableRoot }: PodClass["podSecurity"]) => ({
   pod: runAsRoot ? { runAsUser: 0, runAsGroup: 0, fsGroup: 0, seccompProfile: { type: "RuntimeDefault" } } : restrictedPod,
@@ -152,7 +154,13 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
             { name: "scratch", mountPath: "/tmp", ...ownFolder(scratch, enginePodName(run.id)) },
             ...(compileCache === null
               ? []
-              : [{ name: "cache", mountPath: "/cache", ...ownFolder(compileCache, `${run.orgSlug}/${hostClass.gpu_pool}/${revision.engineVersion}`) }]),
+              : [
+                  {
+                    name: "cache",
+                    mountPath: "/cache",
+                    ...ownFolder(compileCache, [run.orgSlug, hostClass.gpu_pool, revision.engineVersion].map(folder).join("/"))
+                  }
+                ]),
             { name: "shm", mountPath: "/dev/shm" }
           ]
         }

@@ -15,6 +15,7 @@ interface MirrorInput {
   readonly queue: ModelDeploymentStatus["queue"]
   readonly resource: ModelDeployment
   readonly message: string
+  readonly idle: boolean
   readonly now: number
 }
 
@@ -22,13 +23,13 @@ interface MirrorInput {
  * Shows the run in its custom resource, where that says something else: an event for each transition, then the status. False where the copy that was compared with was
  * an old one; the watch brings the newer.
  */
-export const mirror = Effect.fn("mirror")(function* ({ message, now, pod, pods, queue, resource, run }: MirrorInput) {
+export const mirror = Effect.fn("mirror")(function* ({ idle, message, now, pod, pods, queue, resource, run }: MirrorInput) {
   const kube = yield* KubeClient
   const { metadata, status: before } = resource
   // A run that has failed has no pods any more: what they said stays.
   const kept = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
   const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null) ?? kept
-  const status = statusOf({ run, pod, message, cause, queue, generation: metadata.generation ?? 1, before, now })
+  const status = statusOf({ run, pod, idle, message, cause, queue, generation: metadata.generation ?? 1, before, now })
   if (resource.status !== undefined && Equal.equals(resource.status, status)) return true
   for (const event of transitionEvents(run, resource, cause)) {
     yield* Effect.catchIf(

@@ -15,6 +15,8 @@ interface StatusInput {
   readonly generation: number
   /** What the status says so far: a condition keeps its time while it does not change. */
   readonly before: ModelDeploymentStatus | undefined
+  /** Whether it serves, but has no engine while nobody asks for it. */
+  readonly idle?: boolean
   /** Unix milliseconds. */
   readonly now: number
 }
@@ -48,7 +50,9 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
   const generation = generationOf(input)
   const first = accepted(input)
   const served = isServed(run)
-  const ready = pod?.ready === true && !pod.deleting && pod.lost === null
+  // An engine that is about to go takes no requests any more.
+  const away = input.idle === true ? "Idle" : run.replacedBy === null ? null : "Replaced"
+  const ready = pod?.ready === true && !pod.deleting && pod.lost === null && away === null
   const condition = (type: string, holds: boolean, reason: string, text: string): Condition => {
     const status = holds ? "True" : "False"
     const earlier = before?.conditions?.find((candidate) => candidate.type === type)
@@ -61,7 +65,7 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
     condition(
       "Ready",
       served && ready,
-      served ? (ready ? "Serving" : "EngineNotReady") : run.phase === "activated" && run.modelDisabled ? "Disabled" : phase,
+      served ? (ready ? "Serving" : (away ?? "EngineNotReady")) : run.phase === "activated" && run.modelDisabled ? "Disabled" : phase,
       message
     ),
     condition("Activated", run.phase === "activated", phase, message),

@@ -1,0 +1,74 @@
+import { assert, describe, it } from "@effect/vitest"
+import { engineFor } from "@seatrial/engines"
+import { disruptionBudget, enginePod } from "../../src/apply/engineObjects.ts"
+import type { PodClass } from "../../src/resources/HostClassResource.ts"
+import { podClass, revision, run } from "../observations.ts"
+
+const engine = engineFor("reference")
+if (engine === undefined) throw new Error("there is no reference engine")
+
+/** The pod's specification as the API server sees it. */
+const made = (change: Partial<PodClass> = {}) =>
+  JSON.parse(JSON.stringify(enginePod({ run, revision, podClass: { ...podClass, ...change }, engine, namespace: "seatrial", weightsClaim: "weights" })))
+const container = (change: Partial<PodClass> = {}) => made(change).spec.containers[0]
+const own = "dep-01k3v7m8q2w4x6y8z0a2b4c6d8-engine-0"
+
+describe("an engine's pod", () => {
+  it("is what its host class says", () => {
+    const { metadata, spec } = made({ runtimeClassName: "nvidia", sharedMemoryBytes: 2 ** 34, queueName: "gpus", nodeSelector: { card: "h100" } })
+    assert.strictEqual(metadata.labels["kueue.x-k8s.io/queue-name"], "gpus")
+    assert.deepInclude(spec, { runtimeClassName: "nvidia", nodeSelector: { card: "h100" } })
+    assert.deepInclude(spec.volumes, { name: "shm", emptyDir: { medium: "Memory", sizeLimit: "17179869184" } })
+    assert.notProperty(made().metadata.labels, "kueue.x-k8s.io/queue-name")
+    assert.notProperty(made().spec, "runtimeClassName")
+  })
+
+  it("writes to disks of its node, or to folders of its own on a claim; compiled kernels are apart for each organization", () => {
+    assert.deepInclude(made().spec.volumes, { name: "scratch", emptyDir: {} })
+    assert.notInclude(JSON.stringify(made()), "/cache")
+    const claims = { scratch: { claimName: "fast", sizeBytes: null }, compileCache: { claimName: "kernels", sizeBytes: null } }
+    assert.deepInclude(container(claims).volumeMounts, { name: "scratch", mountPath: "/tmp", subPath: own })
+    assert.deepInclude(container(claims).volumeMounts, { name: "cache", mountPath: "/cache", subPath: "acme/simulated/reference-0.1.0" })
+    assert.deepInclude(made(claims).spec.volumes, { name: "cache", persistentVolumeClaim: { claimName: "kernels" } })
+    assert.deepInclude(container(claims).env, { name: "VLLM_CACHE_ROOT", value: "/cache/vllm" })
+    const disks = { scratch: { claimName: null, sizeBytes: 1_000 }, compileCache: { claimName: null, sizeBytes: 2_000 } }
+    assert.includeDeepMembers(made(disks).spec.volumes, [
+      { name: "scratch", emptyDir: { sizeLimit: "1000" } },
+      { name: "cache", emptyDir: { sizeLimit: "2000" } }
+    ])
+  })
+
+  it("is restricted but for what its host class says that it needs", () => {
+    const { spec } = made({ podSecurity: { runAsRoot: true, writableRoot: true, addCapabilities: ["IPC_LOCK"] } })
+    assert.deepStrictEqual(spec.securityContext, { runAsUser: 0, runAsGroup: 0, fsGroup: 0, seccompProfile: { type: "RuntimeDefault" } })
+    assert.deepStrictEqual(spec.containers[0].securityContext, {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: false,
+      capabilities: { drop: ["ALL"], add: ["IPC_LOCK"] }
+    })
+  })
+
+  it("is never ended for being busy: only where nobody listens for minutes", () => {
+    const { livenessProbe, startupProbe } = container()
+    assert.deepStrictEqual(Object.keys(livenessProbe).sort(), ["failureThreshold", "periodSeconds", "tcpSocket", "timeoutSeconds"])
+    assert.isAtLeast(livenessProbe.failureThreshold * livenessProbe.periodSeconds, 300)
+    // And not before its own deadline has ended the start.
+    assert.isAbove(startupProbe.failureThreshold * startupProbe.periodSeconds, podClass.bootDeadlineSeconds)
+  })
+
+  it("goes on for a while with what is under way when others delete it", () => {
+    assert.deepStrictEqual(container({ drainSeconds: 90 }).lifecycle, { preStop: { sleep: { seconds: 90 } } })
+    assert.isAbove(made({ drainSeconds: 90 }).spec.terminationGracePeriodSeconds, 90)
+    assert.notProperty(container({ drainSeconds: 0 }), "lifecycle")
+  })
+
+  it("may not be evicted while it is ready, and its budget is of no other pod", () => {
+    const { metadata, spec } = JSON.parse(JSON.stringify(disruptionBudget(run, "seatrial")))
+    assert.strictEqual(`${metadata.name}-engine-0`, own)
+    // A pod that no controller owns can only be counted.
+    assert.deepInclude(spec, { minAvailable: 1, unhealthyPodEvictionPolicy: "AlwaysAllow" })
+    const { labels } = made().metadata
+    for (const [label, value] of Object.entries(spec.selector.matchLabels)) assert.strictEqual(labels[label], value)
+    assert.deepStrictEqual(Object.keys(spec.selector.matchLabels), ["seatrial.dev/deployment", "seatrial.dev/role"])
+  })
+})

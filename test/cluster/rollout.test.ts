@@ -1,0 +1,190 @@
+import { mkdir, symlink } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { KubeClient } from "@seatrial/kube"
+import { NodeAgent } from "@seatrial/local"
+import { Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { type Caller, codeOf, makeCaller } from "../e2e/Caller.ts"
+import { startProgram } from "../e2e/ChildProgram.ts"
+import { ask, streamOf } from "../e2e/chat.ts"
+import { eventually } from "../e2e/eventually.ts"
+import { makeStateFolder, startSystem } from "../e2e/LocalSystem.ts"
+import { source } from "../e2e/Served.ts"
+import { startRealCluster } from "./RealCluster.ts"
+
+const root = join(import.meta.dirname, "../..")
+const image = { path: [join(root, "node_modules/.bin"), dirname(process.execPath)] }
+const product = "Seatrial-Sim-Single"
+
+const hostClass = {
+  apiVersion: "seatrial.dev/v1alpha1",
+  kind: "HostClass",
+  metadata: { name: "single" },
+  spec: {
+    runtimes: [{ runtime: "reference", image: "ghcr.io/seatrial/reference-engine:0.1.0" }],
+    gpuPool: product,
+    gpuCount: 1,
+    gpuMemoryBytes: 2 ** 30,
+    nodeSelector: { "nvidia.com/gpu.product": product },
+    pricePerGpuHour: "100000",
+    benchmarkSeconds: 1,
+    bootDeadlineSeconds: 120,
+    drainSeconds: 2,
+    simulated: true
+  }
+}
+
+/** A client that streams again and again and comes back where it is told to: how often it had an answer, and how often it was told to wait. It dies of anything else. */
+const keepStreaming = Effect.fnUntraced(function* (caller: Caller, model: string) {
+  const counts = { answered: 0, waits: 0 }
+  let over = false
+  const client = Effect.gen(function* () {
+    while (!over) {
+      const answer = yield* ask(caller, model, { stream: true })
+      if (answer.status === 503 && codeOf(answer) === "model_starting" && answer.headers.get("retry-after") === "5") counts.waits++
+      else {
+        streamOf(answer)
+        counts.answered++
+      }
+      yield* Effect.sleep("50 millis")
+    }
+  })
+  const fibre = yield* Effect.forkScoped(client)
+  return {
+    counts,
+    stop: Effect.suspend(() => {
+      over = true
+      return Effect.as(Fiber.join(fibre), counts)
+    })
+  }
+})
+
+it.live(
+  "on a real control plane a model is rolled out beside and in place of what serves, without a lost request, and outlives its node",
+  () =>
+    Effect.gen(function* () {
+      const cluster = yield* startRealCluster
+      const { command, kube, namespace } = cluster
+      const nodes = join(dirname(cluster.directory), "nodes")
+      /** A node with one GPU, which lives as long as the scope. */
+      const startNode = Effect.fnUntraced(function* (name: string, network: string) {
+        const directory = join(dirname(cluster.directory), name)
+        // Weights are on a volume that all nodes reach.
+        yield* Effect.promise(async () => {
+          await mkdir(directory, { recursive: true })
+          await mkdir(join(nodes, "volumes"), { recursive: true })
+          await symlink(join(nodes, "volumes"), join(directory, "volumes"))
+        })
+        const scope = yield* Scope.fork(yield* Effect.scope)
+        const agent = NodeAgent.layer({
+          directory,
+          nodes: [{ name, gpus: 1, product, memoryMiB: 1_024 }],
+          images: { "ghcr.io/seatrial/seatrial": image, "ghcr.io/seatrial/reference-engine": image },
+          network,
+          tls: cluster.tls
+        })
+        yield* Layer.buildWithScope(agent.pipe(Layer.provide(Layer.succeed(KubeClient, kube))), scope)
+        return Scope.close(scope, Exit.void)
+      })
+      const kubectl = (...args: ReadonlyArray<string>) => command("kubectl", [...args, `--namespace=${namespace}`])
+      const objectOf = (id: string) => id.replaceAll("_", "-")
+      const engineOf = (id: string) => `${objectOf(id)}-engine-0`
+      const says = (id: string, what: string) =>
+        eventually(`${id} says ${what}`, kubectl("get", "mdep", objectOf(id), "-o", "jsonpath={.status.message}"), (message) => message.includes(what))
+
+      // Whatever is not `restricted` is refused by the API server from now on.
+      yield* kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(hostClass) })
+      const stopFirst = yield* startNode("single-0", "127.252")
+
+      const { state } = yield* startSystem(yield* makeStateFolder, {
+        SEATRIAL_DURABLE: "false",
+        SEATRIAL_PROGRAMS: "server,gateway",
+        KUBECONFIG: cluster.kubeconfig
+      })
+      const operator = yield* startProgram(["packages/cli/src/main.ts", "operator"], {
+        KUBECONFIG: cluster.operator,
+        DATABASE_URL: state.database_url,
+        SEATRIAL_ENCRYPTION_KEY: state.encryption_key,
+        HF_ENDPOINT: state.hub,
+        OPERATOR_PORT: "0"
+      })
+      const caller = makeCaller(state.address, state.api_key)
+      const serving = (max_context: number) => ({ host_class: "single", max_context })
+      yield* eventually("the host class is known", caller.call("POST", "/v1/deployment-previews", { source, serving: serving(512) }), ({ text }) =>
+        text.includes('"derived"')
+      )
+      const activated = Effect.fnUntraced(function* (id: string) {
+        const ended = yield* caller.finished(id)
+        if (ended.status !== "activated") yield* Effect.logError(operator.said())
+        assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+        return ended
+      })
+
+      const first = yield* caller.deploy({ source, serving: serving(512) })
+      const { model, model_id } = yield* activated(first.id)
+      const asks = yield* keepStreaming(caller, model)
+      const redeploy = (max_context: number) => caller.deploy({ model_id, serving: serving(max_context) })
+
+      // A drained node does not take away what serves.
+      yield* eventually("there is a budget", kubectl("get", "pdb", objectOf(first.id), "-o", "jsonpath={.status.currentHealthy}"), (healthy) => healthy === "1")
+      const eviction = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: engineOf(first.id), namespace } }
+      const refused = yield* command("kubectl", ["create", "--raw", `/api/v1/namespaces/${namespace}/pods/${engineOf(first.id)}/eviction`, "-f", "-"], {
+        input: JSON.stringify(eviction)
+      }).pipe(Effect.flip)
+      assert.include(refused.message, "disruption budget")
+
+      // One GPU, and it serves: the new revision waits for another, and says so.
+      const second = yield* redeploy(513)
+      yield* caller.until(second.id, "is in the queue", ({ status }) => status === "queued")
+      yield* says(second.id, "strategy surge waits")
+      const stopSecond = yield* startNode("single-1", "127.253")
+      yield* activated(second.id)
+      yield* eventually("the replaced engine is gone", kubectl("get", "pods", "-o", "name"), (pods) => !pods.includes(engineOf(first.id)))
+      const surged = yield* asks.stop
+      assert.strictEqual(surged.waits, 0)
+      assert.isAbove(surged.answered, 10)
+      assert.notInclude(yield* kubectl("get", "pdb", "-o", "name"), objectOf(first.id))
+
+      // Its node dies: the engine starts on the other one, and the model is not blamed.
+      yield* stopSecond
+      yield* eventually(
+        "the node is silent",
+        kubectl("get", "node", "single-1", "-o", 'jsonpath={.status.conditions[?(@.type=="Ready")].status}'),
+        (status) => status === "Unknown"
+      )
+      yield* eventually(
+        "the engine has another node",
+        kubectl("get", "pods", "-l", `seatrial.dev/deployment=${second.id}`, "-o", "jsonpath={.items[*].spec.nodeName}"),
+        (node) => node === "single-0"
+      )
+      assert.strictEqual((yield* caller.deployment(second.id)).status, "activated")
+
+      // No spare GPU again; the class now says that what serves gives its own up. A cancel brings it back.
+      yield* command("kubectl", ["patch", "hostclass", "single", "--type=merge", "-p", '{"spec":{"rollout":"replace"}}'])
+      const later = yield* keepStreaming(caller, model)
+      const answersOnceMore = (what: string) =>
+        Effect.suspend(() => {
+          const before = later.counts.answered
+          return eventually(
+            what,
+            Effect.sync(() => later.counts.answered),
+            (answered) => answered > before
+          )
+        })
+      yield* answersOnceMore("the engine answers on its new node")
+      const third = yield* redeploy(514)
+      yield* caller.until(third.id, "is past the queue", ({ status }) => status === "booting" || status === "checking")
+      assert.notInclude(yield* kubectl("get", "pods", "-o", "name"), engineOf(second.id))
+      assert.strictEqual((yield* caller.call("POST", `/v1/deployments/${third.id}/cancel`)).status, 200)
+      yield* answersOnceMore("what served is back")
+      const fourth = yield* redeploy(515)
+      const ended = yield* activated(fourth.id)
+      assert.isTrue(ended.phases.every(({ status }) => status !== "queued"))
+      yield* answersOnceMore("the new one answers")
+      // No stream broke off in any of it: the client would have died of that.
+      assert.isAbove((yield* later.stop).waits, 0)
+      yield* stopFirst
+    }).pipe(Effect.scoped),
+  600_000
+)
