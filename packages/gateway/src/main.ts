@@ -1,4 +1,4 @@
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Ids } from "@seatrial/domain"
 import { ApiKeys, Database, Metering, Routes } from "@seatrial/store"
 import { Effect, Layer, Logger, Runtime } from "effect"

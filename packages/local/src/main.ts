@@ -1,5 +1,7 @@
 import { dirname, join } from "node:path"
-import { NodeHttpServer, NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
 import { Ids } from "@seatrial/domain"
 import { Gateway } from "@seatrial/gateway"

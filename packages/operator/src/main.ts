@@ -1,4 +1,4 @@
-import { NodeRuntime } from "@effect/platform-node"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { Ids } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { layerKubeClient } from "@seatrial/kube"

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { NodeHttpServer } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Api, type ErrorObject, RequestIdentity } from "@seatrial/api"
 import { Ids, RequestId } from "@seatrial/domain"
 import { Cause, Context, Effect, type Fiber, Layer } from "effect"

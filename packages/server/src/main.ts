@@ -1,4 +1,6 @@
-import { NodeHttpServer, NodeRuntime, NodeServices } from "@effect/platform-node"
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Ids } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { ApiKeys, AuditEvents, Catalog, Database, Deployments, HostClasses, HubConnections, OrgModels, Requests } from "@seatrial/store"
