@@ -31,7 +31,8 @@ const endpoints = new Map<string, Endpoint>([
   ["/v1/completions", "/v1/completions"]
 ])
 
-const pathOf = (url: string | undefined): string => (url ?? "/").split("?", 1)[0] ?? "/"
+/** The path of a request's address. */
+export const pathOf = (url: string | undefined): string => (url ?? "/").split("?", 1)[0] ?? "/"
 
 /** Whether a request is the gateway's: where gateway and API share an address, all else is the API's. */
 export const isInferencePath = (url: string | undefined): boolean => endpoints.has(pathOf(url))

@@ -1,24 +1,27 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Ids } from "@seatrial/domain"
-import { ApiKeys, Database, Metering, Routes } from "@seatrial/store"
+import { Ids, layerTracing } from "@seatrial/domain"
+import { ApiKeys, Database, layerProbe, Metering, Routes } from "@seatrial/store"
 import { Effect, Layer, Logger, Runtime } from "effect"
 import { Gateway } from "./Gateway.ts"
 import { listenSettings } from "./GatewayConfig.ts"
+import { layerMetrics, metricsPort } from "./layerMetrics.ts"
 import { listen } from "./listen.ts"
+import { observeRequests } from "./observeRequests.ts"
 
 const layerServer = Layer.effectDiscard(
   Effect.gen(function* () {
     const { handler } = yield* Gateway
     const settings = yield* listenSettings
-    const port = yield* listen(handler, settings)
+    const port = yield* listen((yield* metricsPort) === 0 ? handler : observeRequests(handler), settings)
     yield* Effect.logInfo(`gateway listens on ${settings.host}:${port}`)
   })
 )
 
-layerServer.pipe(
+Layer.mergeAll(layerServer, layerProbe).pipe(
   Layer.provide(Gateway.layer),
   Layer.provide([ApiKeys.layerSql, Metering.layerSql, Routes.layerSql]),
   Layer.provide([Database.layerMigrated, Ids.layer]),
+  Layer.provide([layerMetrics, layerTracing("seatrial-gateway")]),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
   // Being told to stop is no failure.

@@ -1,5 +1,5 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import { Ids } from "@seatrial/domain"
+import { Ids, layerTracing } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { layerKubeClient } from "@seatrial/kube"
 import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, Runs } from "@seatrial/store"
@@ -14,8 +14,9 @@ const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, Host
   Layer.provideMerge([Database.layerMigrated, Ids.layer])
 )
 
-Layer.mergeAll(Operator.layer, layerHealth).pipe(
+Layer.mergeAll(Operator.layer, layerHealth, layerProbe).pipe(
   Layer.provide([layerStore, Hub.layer, layerKube]),
+  Layer.provide(layerTracing("seatrial-operator")),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
   NodeRuntime.runMain

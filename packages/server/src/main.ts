@@ -1,12 +1,14 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Ids } from "@seatrial/domain"
+import { Ids, layerTracing } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
-import { ApiKeys, AuditEvents, Catalog, Database, Deployments, HostClasses, HubConnections, OrgModels, Requests } from "@seatrial/store"
+import { ApiKeys, AuditEvents, Catalog, Database, Deployments, HostClasses, HubConnections, layerProbe, OrgModels, Requests } from "@seatrial/store"
 import { Effect, Layer, Logger, Runtime } from "effect"
 import { HttpServer } from "effect/http"
+import { layerMetrics, metricsPort } from "./layerMetrics.ts"
 import { makeNodeServer } from "./nodeServer.ts"
+import { observeRequests } from "./observeRequests.ts"
 import { makeApp } from "./Server.ts"
 import { listening, ServerSettings } from "./ServerSettings.ts"
 
@@ -23,13 +25,25 @@ const layerServices = Layer.mergeAll(
   ServerSettings.layerConfig
 ).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]))
 
-const layerNode = Layer.unwrap(Effect.map(listening, ({ clients, ...options }) => NodeHttpServer.layerServer(() => makeNodeServer(clients), options)))
+const layerNode = Layer.unwrap(
+  Effect.gen(function* () {
+    const { clients, ...options } = yield* listening
+    const observed = (yield* metricsPort) > 0
+    return NodeHttpServer.layerServer(() => {
+      const server = makeNodeServer(clients)
+      if (observed) observeRequests(server)
+      return server
+    }, options)
+  })
+)
 
-Layer.unwrap(Effect.map(makeApp, (app) => HttpServer.serve(app))).pipe(
-  HttpServer.withLogAddress,
-  Layer.provide(layerNode),
+const layerServer = Layer.unwrap(Effect.map(makeApp, (app) => HttpServer.serve(app))).pipe(HttpServer.withLogAddress, Layer.provide(layerNode))
+
+Layer.mergeAll(layerServer, layerProbe).pipe(
   Layer.provide(layerServices),
   Layer.provide([NodeHttpServer.layerHttpServices, NodeServices.layer]),
+  // Before anything answers, so that nothing is asked of it that it does not know yet.
+  Layer.provide([layerMetrics, layerTracing("seatrial-server")]),
   Layer.provide(Logger.layer([Logger.consoleJson])),
   Layer.launch,
   // Being told to stop is no failure.

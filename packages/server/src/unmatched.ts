@@ -15,6 +15,7 @@ HttpApi.reflect(Api, {
 })
 
 const known = [...paths].map(([path, methods]) => ({
+  path,
   pattern: new RegExp(`^${path.replace(/[.]/g, "\\$&").replace(/:[a-z_]+/g, "[^/]+")}$`),
   methods,
   allow: [...methods, ...(methods.has("GET") ? ["HEAD"] : []), "OPTIONS"].sort().join(", ")
@@ -26,6 +27,12 @@ const anywhere = [...new Set(known.flatMap(({ allow }) => allow.split(", ")))].s
 const error = (status: number, code: string, message: string, request_id: RequestId, headers: Record<string, string> = {}) => {
   const body: ErrorObject = { error: { message, type: status === 404 ? "not_found_error" : "invalid_request_error", code, request_id } }
   return HttpServerResponse.jsonUnsafe(body, { status, headers })
+}
+
+/** The path of the contract that an address is one of; `other` where it is none. */
+export const routeOf = (url: string): string => {
+  const path = url.replace(/[?;#].*$/s, "")
+  return known.find(({ pattern }) => pattern.test(path))?.path ?? "other"
 }
 
 /** What no route takes: another method of a path that there is, or a path that there is not. */

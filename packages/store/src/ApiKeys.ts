@@ -4,6 +4,7 @@ import { Ids, isApiKey, KeyId, makeApiKey, type OrgId, type Scope, type UserId }
 import { Clock, Context, Effect, Layer, Option, Queue, Redacted, Result, Stream } from "effect"
 import { type ApiKey, keyStatements } from "./apiKeys/statements.ts"
 import { writeAudit } from "./audit.ts"
+import { countLookUps } from "./countLookUps.ts"
 import { KeyCache, type LiveKey } from "./KeyCache.ts"
 import { listen } from "./listen.ts"
 
@@ -71,6 +72,7 @@ export class ApiKeys extends Context.Service<
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
       const cache = new KeyCache(10_000)
+      yield* countLookUps(cache)
 
       yield* listen(sql, "api_keys").pipe(
         Stream.runForEach((event) =>

@@ -1,10 +1,13 @@
 import { Cause, Deferred, Effect, Exit, Predicate, Queue, Schedule } from "effect"
 import type { SqlError } from "effect/sql/SqlError"
+import { storeMetrics } from "./metrics.ts"
 
 /** What has been handed in and waits for its commit. */
 interface Pending<Row> {
   readonly row: Row
   readonly committed: Deferred.Deferred<void>
+  /** When it was handed in, on the monotonic clock. */
+  readonly since: number
 }
 
 export interface GroupCommitOptions<Row> {
@@ -41,11 +44,13 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   const queue = yield* Queue.bounded<Pending<Row>>(options.capacity)
 
   const settle = (pending: ReadonlyArray<Pending<Row>>, exit: Exit.Exit<void>) =>
-    Effect.sync(() => {
+    Effect.suspend(() => {
       for (const { committed, row } of pending) {
         options.settled?.(row)
         Deferred.doneUnsafe(committed, exit)
       }
+      const [first] = pending
+      return first === undefined ? Effect.void : storeMetrics.commitSeconds.update({}, (performance.now() - first.since) / 1_000)
     })
 
   const commit = (pending: ReadonlyArray<Pending<Row>>): Effect.Effect<void> =>
@@ -76,5 +81,5 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   const committer = Effect.uninterruptibleMask((restore) => Effect.flatMap(restore(Queue.takeBetween(queue, 1, options.batch)), commit)).pipe(Effect.forever)
   for (let index = 0; index < options.committers; index++) yield* Effect.forkScoped(committer)
 
-  return (row: Row, committed: Deferred.Deferred<void>): Effect.Effect<void> => Effect.asVoid(Queue.offer(queue, { row, committed }))
+  return (row: Row, committed: Deferred.Deferred<void>): Effect.Effect<void> => Effect.asVoid(Queue.offer(queue, { row, committed, since: performance.now() }))
 })

@@ -20,6 +20,9 @@ export class KeyCache {
   readonly #unknown = new Map<string, number>()
   readonly #capacity: number
   #trusted = false
+  /** Keys that were remembered when they were asked for, and that were not. */
+  hits = 0
+  misses = 0
   /** Changes whenever something was forgotten: an answer that was asked for before is not remembered. */
   generation = 0
 
@@ -41,9 +44,12 @@ export class KeyCache {
 
   live(sha256: string, now: number): LiveKey | undefined {
     const entry = this.#live.get(sha256)
-    if (entry === undefined) return undefined
-    this.#live.delete(sha256)
-    if (entry.until <= now) return undefined
+    if (entry !== undefined) this.#live.delete(sha256)
+    if (entry === undefined || entry.until <= now) {
+      this.misses++
+      return undefined
+    }
+    this.hits++
     this.#live.set(sha256, entry)
     return entry
   }

@@ -1,0 +1,20 @@
+import { counter, histogram } from "@seatrial/domain"
+
+/** What the store tells of itself, in every program that uses it. */
+export const storeMetrics = {
+  keyLookUps: counter("seatrial_store_key_lookups_total", {
+    labels: ["result"],
+    unit: "look-ups",
+    meaning: "API keys that were looked up: hit where the program remembered the key, else miss"
+  }),
+  commitSeconds: histogram("seatrial_store_commit_seconds", [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5], {
+    labels: [],
+    unit: "seconds",
+    meaning: "From when the first of the rows that share a commit was handed in until they were committed: the lag of request records"
+  }),
+  probeSeconds: histogram("seatrial_store_probe_seconds", [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15], {
+    labels: ["outcome"],
+    unit: "seconds",
+    meaning: "How long an empty statement took every ten seconds, the wait for a connection of the pool included: done or failed"
+  })
+}
