@@ -1,0 +1,160 @@
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { KubeClient } from "@seatrial/kube"
+import { NodeAgent, SampleHub, type SampleRepository } from "@seatrial/local"
+import { makeEmptyDatabase } from "@seatrial/store/testing"
+import { Context, Effect, Layer, Redacted, Schema } from "effect"
+import { inject } from "vitest"
+import { makeCaller } from "../e2e/Caller.ts"
+import { runCommand } from "../e2e/ChildProgram.ts"
+import { openCluster } from "../e2e/cluster.ts"
+import { buildImage } from "./buildImage.ts"
+import { startControlPlane } from "./ControlPlane.ts"
+import { serviceProxy } from "./serviceProxy.ts"
+
+const namespace = "seatrial"
+const product = "Seatrial-Sim-1GiB"
+const image = "ghcr.io/seatrial/seatrial"
+
+/** What each program asked of the API server, and what came of it; nothing of what was in it. */
+const auditPolicy = {
+  apiVersion: "audit.k8s.io/v1",
+  kind: "Policy",
+  omitStages: ["RequestReceived"],
+  rules: [{ level: "Metadata", userGroups: ["system:serviceaccounts:seatrial"] }, { level: "None" }]
+}
+
+const objects = (database: string) => [
+  {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "seatrial-database", namespace },
+    stringData: { url: database }
+  },
+  {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: "seatrial-keys", namespace },
+    stringData: { "encryption-key": encryptionKey, "cursor-key": "a key for this test only" }
+  },
+  {
+    apiVersion: "v1",
+    kind: "PersistentVolume",
+    metadata: { name: "seatrial-weights" },
+    spec: {
+      capacity: { storage: "100Gi" },
+      accessModes: ["ReadWriteMany"],
+      persistentVolumeReclaimPolicy: "Retain",
+      storageClassName: "",
+      claimRef: { namespace, name: "seatrial-weights" },
+      hostPath: { path: "/var/lib/seatrial" }
+    }
+  }
+]
+
+const encryptionKey = Buffer.alloc(32, 5).toString("base64")
+
+export const hostClass = (more: Readonly<Record<string, unknown>> = {}) => ({
+  apiVersion: "seatrial.dev/v1alpha1",
+  kind: "HostClass",
+  metadata: { name: "sim-small" },
+  spec: {
+    runtimes: [{ runtime: "reference", image: `${image}:0.1.0` }],
+    gpuPool: product,
+    gpuCount: 1,
+    gpuMemoryBytes: 2 ** 30,
+    nodeSelector: { "nvidia.com/gpu.product": product },
+    pricePerGpuHour: "100000",
+    benchmarkSeconds: 1,
+    bootDeadlineSeconds: 90,
+    simulated: true,
+    ...more
+  }
+})
+
+const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
+
+/**
+ * A real control plane on whose two nodes the chart can be installed: pods run here as processes of the image that the Containerfile makes, listen on addresses of their own,
+ * and reach the test's Postgres and a sample hub. There is no cluster network: `server` and `gateway` stand for the chart's Services.
+ */
+export const startHelmCluster = Effect.fnUntraced(function* (repositories?: ReadonlyArray<SampleRepository>) {
+  const directory = yield* Effect.acquireRelease(
+    Effect.promise(async () => {
+      const folder = await mkdtemp(join(tmpdir(), "seatrial-helm-"))
+      await chmod(folder, 0o755)
+      return folder
+    }),
+    (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
+  )
+  const audit = join(directory, "audit.log")
+  const policy = join(directory, "audit-policy.json")
+  yield* Effect.promise(() => writeFile(policy, JSON.stringify(auditPolicy)))
+  const flags = {
+    "kube-apiserver": [`--audit-policy-file=${policy}`, `--audit-log-path=${audit}`],
+    "kube-controller-manager": [`--root-ca-file=${join(directory, "plane/certs/apiserver.crt")}`]
+  }
+  const [plane, programs] = yield* Effect.all([startControlPlane(join(directory, "plane"), flags), buildImage(join(directory, "image"))], {
+    concurrency: 2
+  })
+  const { command } = plane
+  const database = Redacted.value(yield* makeEmptyDatabase(inject("postgres")))
+  yield* command("kubectl", ["create", "namespace", namespace])
+  yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: objects(database) }) })
+  const kube = yield* openCluster(plane.kubeconfig)
+  const node = (name: string) => ({ name, gpus: 4, product, memoryMiB: 1_024 })
+  yield* Layer.build(
+    NodeAgent.layer({
+      directory: join(directory, "nodes"),
+      nodes: [node("sim-0"), node("sim-1")],
+      images: { [image]: programs },
+      network: "127.249",
+      tls: plane.tls,
+      apiServer: plane.address
+    }).pipe(Layer.provide(Layer.succeed(KubeClient, kube)))
+  )
+  const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0, ...(repositories === undefined ? {} : { repositories }) })), SampleHub)
+  const server = yield* serviceProxy(kube, { namespace, component: "server", port: 8080 })
+  const gateway = yield* serviceProxy(kube, { namespace, component: "gateway", port: 8081 })
+
+  /** What this machine's cluster needs: all pods share one machine, so that each listens on its own address. */
+  const values = {
+    image: { repository: image },
+    hub: { endpoint: hub.address },
+    server: { replicas: 1, env: { SERVER_HOST: "$(POD_IP)" } },
+    gateway: { replicas: 1, graceSeconds: 20, env: { GATEWAY_HOST: "$(POD_IP)" } },
+    operator: { replicas: 1, leaseSeconds: 3, env: { OPERATOR_HOST: "$(POD_IP)" } },
+    weights: { size: "100Gi" },
+    tests: { server: server.address, gateway: gateway.address }
+  }
+  const valuesFile = join(directory, "values.json")
+  yield* Effect.promise(() => writeFile(valuesFile, JSON.stringify(values)))
+  const settings = { DATABASE_URL: database, SEATRIAL_ENCRYPTION_KEY: encryptionKey }
+  const admin = (...args: ReadonlyArray<string>) => runCommand(["admin", ...args], settings)
+  return {
+    ...plane,
+    namespace,
+    kube,
+    database,
+    valuesFile,
+    server,
+    gateway,
+    helm: (...args: ReadonlyArray<string>) => command("helm", [...args, "--namespace", namespace]),
+    kubectl: (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace", namespace]),
+    /** The lines of the audit log so far. */
+    audit,
+    admin,
+    /** Makes an organization that may deploy, with one member. */
+    organization: Effect.fnUntraced(function* (slug: string, email: string) {
+      yield* admin("orgs", "create", slug)
+      yield* admin("members", "add", "--org", slug, "--email", email, "--role", "owner")
+      yield* admin("purchases", "record", "--org", slug, "1000000")
+    }),
+    /** Callers of API and gateway with a key of that member. */
+    caller: Effect.fnUntraced(function* (org: string, email: string) {
+      const { secret } = Schema.decodeUnknownSync(KeyMade)(yield* admin("keys", "create", "--org", org, "--email", email, "--json"))
+      return { api: makeCaller(server.address, secret), inference: makeCaller(gateway.address, secret) }
+    })
+  }
+})
