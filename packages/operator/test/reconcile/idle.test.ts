@@ -1,0 +1,42 @@
+import { assert, it } from "@effect/vitest"
+import { Clock, Effect, Predicate } from "effect"
+import { TestClock } from "effect/testing"
+import { makeStage } from "./stage.ts"
+
+it.effect("a served model that nobody asks for gives its engine back, stays activated, and comes back when it is asked for", () => {
+  const stage = makeStage()
+  const { kube } = stage
+  const says = (words: string) => () => String(stage.mirrored()?.message).startsWith(words)
+  const ready = () => {
+    const conditions = stage.mirrored()?.conditions
+    const found = Array.isArray(conditions) ? conditions.find((one) => Predicate.isObject(one) && one.type === "Ready") : undefined
+    return Predicate.isObject(found) ? `${found.status} ${found.reason}` : ""
+  }
+  return stage.operate(
+    Effect.gen(function* () {
+      yield* stage.until(says("Serves."))
+      assert.deepStrictEqual([kube.names("Pod").length, kube.names("PodDisruptionBudget").length], [1, 1])
+      stage.change((row) => ({
+        ...row,
+        revision: row.revision === null ? null : { ...row.revision, settings: { ...row.revision.settings, hold_seconds: 60 } }
+      }))
+      yield* TestClock.adjust("60 seconds")
+      assert.isTrue(says("Serves.")())
+      // Gateways may tell late, and then they have time to hear that it is withdrawn.
+      yield* TestClock.adjust("15 seconds")
+      yield* stage.until(() => stage.row().endpoints.length === 0)
+      assert.strictEqual(kube.names("Pod").length, 1)
+      yield* TestClock.adjust("10 seconds")
+      yield* stage.until(says("Idle"))
+      yield* stage.until(() => ready() === "False Idle")
+      assert.deepStrictEqual([kube.names("Pod"), kube.names("PodDisruptionBudget"), stage.row().phase], [[], [], "activated"])
+
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(kube.names("Pod"), [])
+      const now = yield* Clock.currentTimeMillis
+      stage.change((row) => ({ ...row, lastUsedAt: now }))
+      yield* stage.until(() => ready() === "True Serving")
+      assert.strictEqual(stage.row().endpoints.length, 1)
+    })
+  )
+})
