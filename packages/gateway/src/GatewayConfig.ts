@@ -19,7 +19,8 @@ export interface GatewaySettings {
 export const gatewaySettings = [
   { name: "GATEWAY_HOST", description: "Address to listen on", default: "0.0.0.0" },
   { name: "GATEWAY_PORT", description: "Port to listen on; 0 for a free one", default: 8081 },
-  { name: "GATEWAY_METRICS_PORT", description: "Port of /metrics, on all addresses and never the public port; 0 for none", default: 0 },
+  { name: "GATEWAY_METRICS_PORT", description: "Port of /metrics, never the public port; 0 for none", default: 0 },
+  { name: "GATEWAY_METRICS_HOST", description: "Address that /metrics listens on", default: "0.0.0.0" },
   { name: "GATEWAY_GRACE_SECONDS", description: "Time that requests under way have to end when the gateway is stopped", default: 30 },
   { name: "GATEWAY_MAX_BODY_BYTES", description: "Largest request body, in bytes", default: 16 * 1024 * 1024 },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Requests under way at once for one API key", default: 64 },

@@ -10,13 +10,15 @@ export const metricsPort = Config.schema(
   "GATEWAY_METRICS_PORT"
 ).pipe(Config.withDefault(0))
 
+const listening = Config.all({ host: Config.NonEmptyString("GATEWAY_METRICS_HOST").pipe(Config.withDefault("0.0.0.0")), port: metricsPort })
+
 /** `/metrics` on a port of its own, so that the public one never shows it. */
 export const layerMetrics = Layer.unwrap(
-  Effect.map(metricsPort, (port) =>
-    port === 0
+  Effect.map(listening, (options) =>
+    options.port === 0
       ? Layer.empty
       : HttpRouter.serve(PrometheusMetrics.layerHttp({ path: "/metrics" }), { disableLogger: true, disableListenLog: true }).pipe(
-          Layer.provide(NodeHttpServer.layer(createServer, { port }))
+          Layer.provide(NodeHttpServer.layer(createServer, options))
         )
   )
 )

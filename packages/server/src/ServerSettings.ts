@@ -18,7 +18,8 @@ export interface Setting {
 export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_HOST", description: "Address to listen on.", default: "127.0.0.1" },
   { name: "SERVER_PORT", description: "Port to listen on; 0 takes a free one.", default: "8080" },
-  { name: "SERVER_METRICS_PORT", description: "Port of /metrics, on all addresses and never the public port; 0 for none.", default: "0" },
+  { name: "SERVER_METRICS_PORT", description: "Port of /metrics, never the public port; 0 for none.", default: "0" },
+  { name: "SERVER_METRICS_HOST", description: "Address that /metrics listens on.", default: "0.0.0.0" },
   { name: "SEATRIAL_CURSOR_KEY", description: "Secret of at least 16 characters that list cursors are signed with; the same for all servers." },
   {
     name: "SEATRIAL_ENCRYPTION_KEY",
