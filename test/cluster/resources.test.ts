@@ -1,0 +1,228 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { Effect, Schedule, Schema } from "effect"
+import { hostClassCases, modelDeploymentCases } from "../../packages/operator/test/resources/ruleCases.ts"
+import { makeCaller } from "../e2e/Caller.ts"
+import { startProgram } from "../e2e/ChildProgram.ts"
+import { ask, wholeOf } from "../e2e/chat.ts"
+import { eventually } from "../e2e/eventually.ts"
+import { makeStateFolder, startSystem } from "../e2e/LocalSystem.ts"
+import { type ControlPlane, startControlPlane } from "./ControlPlane.ts"
+import { startRealCluster } from "./RealCluster.ts"
+
+const root = join(import.meta.dirname, "../..")
+const namespace = "seatrial"
+const within = `--namespace=${namespace}`
+
+const definitions = Effect.gen(function* () {
+  const directory = yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-definitions-"))),
+    (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
+  )
+  const { command } = yield* startControlPlane(directory)
+  yield* command("kubectl", ["apply", "--validate=strict", "-f", join(root, "k8s/crds")])
+  yield* command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])
+  // Established says that objects can be written; short names and explanations are discovered a moment later.
+  yield* Effect.retry(command("kubectl", ["explain", "mdep.spec.source"]), Schedule.spaced("200 millis")).pipe(Effect.timeout("60 seconds"))
+  return command
+})
+
+const modelDeployment = (name: string, spec: object) => ({ apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", metadata: { name }, spec })
+const hostClass = (name: string, spec: object) => ({ apiVersion: "seatrial.dev/v1alpha1", kind: "HostClass", metadata: { name }, spec })
+
+/** What the API server says of an object, as somebody who applies it reads it. */
+const verdict = (command: ControlPlane["command"], object: object, ...options: ReadonlyArray<string>) =>
+  command("kubectl", ["apply", "--validate=strict", ...options, "-f", "-"], { input: JSON.stringify(object) }).pipe(
+    Effect.as("taken"),
+    Effect.catch(({ message }) => Effect.succeed(message))
+  )
+
+it.live(
+  "the API server refuses what the operator would, in the same words, and what was there before it is not changed into another",
+  () =>
+    Effect.gen(function* () {
+      const command = yield* definitions
+      const cases = [
+        ...modelDeploymentCases.map(([name, spec, broken]) => ({ object: modelDeployment(name, spec), broken })),
+        ...hostClassCases.map(([name, spec, broken]) => ({ object: hostClass(name, spec), broken }))
+      ]
+      for (const { broken, object } of cases) {
+        const said = yield* verdict(command, object, "--dry-run=server")
+        assert.include(said, broken ?? "taken", JSON.stringify(object))
+      }
+      const change = Effect.fnUntraced(function* (kind: string, name: string, patch: object) {
+        const done = command("kubectl", ["patch", kind, name, "--type=merge", `--patch=${JSON.stringify(patch)}`])
+        return yield* done.pipe(
+          Effect.as("taken"),
+          Effect.catch(({ message }) => Effect.succeed(message))
+        )
+      })
+      const source = { repo: "seatrial/tiny-chat" }
+      const id = "dep_01k3v7m8q2w4x6y8z0a2b4c6d8"
+      const own = id.replace("_", "-")
+      yield* verdict(command, modelDeployment("tiny", { source, organization: "acme" }))
+      yield* verdict(command, modelDeployment(own, { source, deploymentId: id, organization: "acme", model: "tiny" }))
+      yield* verdict(command, hostClass("small", hostClassCases[0]?.[1] ?? {}))
+      const refused: ReadonlyArray<readonly [kind: string, name: string, patch: object, says: string]> = [
+        ["mdep", "tiny", { spec: { source: { repo: "seatrial/other" } } }, "a model keeps its repository: for another one"],
+        ["mdep", "tiny", { spec: { organization: "other" } }, "organization cannot be changed"],
+        ["mdep", "tiny", { spec: { deploymentId: id } }, "deploymentId is set by Seatrial"],
+        ["mdep", own, { spec: { serve: false } }, "this object shows a run of the API"],
+        ["mdep", "tiny", { spec: { serving: { yarn: { factor: 1 } } } }, "spec.serving.yarn.factor: Invalid value: 1"],
+        ["mdep", "tiny", { spec: { serving: { holdSeconds: 86_401 } } }, "spec.serving.holdSeconds"],
+        ["mdep", "tiny", { spec: { serving: { maxContext: 0 } } }, "spec.serving.maxContext"],
+        ["hc", "small", { spec: { gpuCount: 2 } }, "make another HostClass"],
+        ["hc", "small", { spec: { gpuPool: "NVIDIA-H100-80GB-HBM3" } }, "make another HostClass"],
+        [
+          "hc",
+          "small",
+          {
+            spec: {
+              runtimes: [
+                { runtime: "vllm", image: "a" },
+                { runtime: "vllm", image: "b" }
+              ]
+            }
+          },
+          "Duplicate value"
+        ]
+      ]
+      for (const [kind, name, patch, says] of refused) assert.include(yield* change(kind, name, patch), says)
+      assert.strictEqual(yield* change("mdep", "tiny", { spec: { serving: { maxContext: 512 } } }), "taken")
+      assert.strictEqual(yield* change("mdep", own, { metadata: { labels: { a: "b" } } }), "taken")
+    }).pipe(Effect.scoped),
+  200_000
+)
+
+it.live(
+  "kubectl explains every field, fills in defaults, and prints the columns",
+  () =>
+    Effect.gen(function* () {
+      const command = yield* definitions
+      const explain = (path: string) => command("kubectl", ["explain", path])
+      const words: ReadonlyArray<readonly [path: string, ...says: ReadonlyArray<string>]> = [
+        ["mdep", "A model from a hub repository", "delete it to retire the model"],
+        ["mdep.spec", "changing it starts another run", "Whether the verified revision takes the model's traffic"],
+        ["mdep.spec.source.ref", "Branch, tag or commit"],
+        ["mdep.spec.serving.yarn", "How many times the original context"],
+        ["mdep.status.queue", "Place in the queue of the host class", "enum: OlderRun, OrganizationLimit, HostClass, Capacity"],
+        ["mdep.status.cause", "Unschedulable, ImagePullBackOff, OOMKilled"],
+        ["mdep.status.conditions", "When the status last changed"],
+        ["hc.spec", "Card class", "Price of one GPU for one hour"]
+      ]
+      for (const [path, ...says] of words) {
+        const text = (yield* explain(path)).replaceAll(/\s+/g, " ")
+        for (const each of says) assert.include(text, each)
+      }
+      // A field without a description would have an empty line of its own.
+      for (const kind of ["mdep", "hc"]) assert.notInclude(yield* command("kubectl", ["explain", kind, "--recursive"]), "<no description>")
+
+      const input = JSON.stringify(modelDeployment("tiny", { source: { repo: "seatrial/tiny-chat" } }))
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input })
+      assert.strictEqual(yield* command("kubectl", ["get", "mdep", "tiny", "-o", "jsonpath={.spec.serve}"]), "true")
+      const header = (text: string) =>
+        text
+          .split("\n")[0]
+          ?.trim()
+          .split(/\s{2,}/)
+      assert.deepStrictEqual(header(yield* command("kubectl", ["get", "modeldeployments"])), [
+        "NAME",
+        "MODEL",
+        "PHASE",
+        "REVISION",
+        "HOST CLASS",
+        "AGE",
+        "MESSAGE"
+      ])
+      assert.deepStrictEqual(header(yield* command("kubectl", ["get", "mdep", "-o", "wide"]))?.slice(7), [
+        "REPOSITORY",
+        "COMMIT",
+        "ENGINE",
+        "CONTEXT",
+        "GPUS",
+        "PLACE",
+        "ENDPOINT",
+        "DEPLOYMENT"
+      ])
+      assert.include(yield* command("kubectl", ["get", "seatrial"]), "modeldeployment.seatrial.dev/tiny")
+    }).pipe(Effect.scoped),
+  200_000
+)
+
+const Audited = Schema.Struct({ data: Schema.Array(Schema.Struct({ actor_kind: Schema.String, action: Schema.String, after: Schema.Unknown })) })
+const Served = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
+
+it.live(
+  "what somebody applies goes through its trial to an answer, is changed and deleted, by kubectl alone",
+  () =>
+    Effect.gen(function* () {
+      const { command, kubeconfig, operator: account } = yield* startRealCluster
+      const { state } = yield* startSystem(yield* makeStateFolder, { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway", KUBECONFIG: kubeconfig })
+      const operator = yield* startProgram(["packages/cli/src/main.ts", "operator"], {
+        KUBECONFIG: account,
+        DATABASE_URL: state.database_url,
+        SEATRIAL_ENCRYPTION_KEY: state.encryption_key,
+        HF_ENDPOINT: state.hub,
+        OPERATOR_PORT: "0",
+        OPERATOR_ORGANIZATION: "local"
+      })
+      const caller = makeCaller(state.address, state.api_key)
+      const kubectl = (...args: ReadonlyArray<string>) => command("kubectl", [...args, within]).pipe(Effect.tapError(() => Effect.logError(operator.said())))
+      const apply = (name: string, spec: object) =>
+        command("kubectl", ["apply", "--validate=strict", within, "-f", "-"], { input: JSON.stringify(modelDeployment(name, spec)) })
+      const read = (name: string, path: string) => kubectl("get", "mdep", name, "-o", `jsonpath={${path}}`)
+      const activated = (name: string) => kubectl("wait", "--for=condition=Activated", `mdep/${name}`, "--timeout=150s")
+      const source = { repo: "seatrial/tiny-chat" }
+
+      yield* apply("tiny", { source, serving: { hostClass: "sim-small", maxContext: 512 } })
+      yield* activated("tiny")
+      const first = yield* read("tiny", ".status.deploymentId")
+      assert.strictEqual((yield* caller.deployment(first)).model, "local/tiny")
+      assert.isAbove(wholeOf(yield* ask(caller, "local/tiny")).usage.completion_tokens, 0)
+      const row = yield* kubectl("get", "mdep", "tiny", "--no-headers")
+      assert.match(row, /^tiny\s+local\/tiny\s+activated\s+[0-9a-f]{12}\s+sim-small\s/)
+      const events = yield* kubectl("get", "events", "--field-selector=involvedObject.name=tiny", "-o", "jsonpath={.items[*].reason}")
+      for (const reason of ["Screening", "Provisioning", "Checking", "Activated"]) assert.include(events, reason)
+      const audited = yield* caller.read("/v1/org/audit-events?resource_type=model_config", Audited)
+      assert.isTrue(
+        audited.data.some(({ action, actor_kind, after }) => action === "created" && actor_kind === "system" && JSON.stringify(after).includes('"name":"tiny"'))
+      )
+
+      // The wait is for what is written now, not for what was activated before.
+      yield* apply("tiny", { source, serving: { hostClass: "sim-small", maxContext: 384 } })
+      yield* activated("tiny")
+      const second = yield* read("tiny", ".status.deploymentId")
+      assert.notStrictEqual(second, first)
+      assert.strictEqual(yield* read("tiny", ".status.maxContext"), "384")
+      assert.isAbove(wholeOf(yield* ask(caller, "local/tiny")).usage.completion_tokens, 0)
+
+      yield* apply("elsewhere", { source, organization: "other" })
+      yield* kubectl("wait", "--for=condition=Accepted=false", "mdep/elsewhere", "--timeout=60s")
+      assert.include(yield* read("elsewhere", ".status.message"), "leave spec.organization out")
+
+      const broken = {
+        runtimes: [{ runtime: "reference", image: "nowhere.invalid/engine:1" }],
+        gpuPool: "Seatrial-Sim-1GiB",
+        gpuCount: 1,
+        gpuMemoryBytes: 2 ** 30,
+        nodeSelector: { "nvidia.com/gpu.product": "Seatrial-Sim-1GiB" },
+        pricePerGpuHour: "100000",
+        simulated: true
+      }
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(hostClass("sim-broken", broken)) })
+      yield* apply("broken", { source, serving: { hostClass: "sim-broken", maxContext: 256 } })
+      const cause = yield* eventually("the cause is shown", read("broken", ".status.cause"), (text) => text !== "")
+      assert.match(cause, /"reason":"(ErrImagePull|ImagePullBackOff)"/)
+      assert.include(cause, "nowhere.invalid/engine:1")
+
+      for (const name of ["broken", "elsewhere", "tiny"]) yield* kubectl("delete", "mdep", name, "--timeout=60s")
+      const pods = kubectl("get", "pods", "-l", "seatrial.dev/role=engine", "-o", "name")
+      yield* eventually("no engine is left", pods, (names) => names === "")
+      assert.isEmpty((yield* caller.read("/v1/models", Served)).data)
+      assert.strictEqual((yield* caller.deployment(second)).status, "activated")
+      assert.strictEqual(yield* kubectl("get", "mdep", "-o", "name"), "")
+    }).pipe(Effect.scoped),
+  400_000
+)
