@@ -1,5 +1,5 @@
-import { Api } from "@seatrial/api"
-import { Effect, Layer } from "effect"
+import { Api, Authorization, Boundary, IdempotencyHeader } from "@seatrial/api"
+import { Context, Effect, Layer, Scope } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { auditEventReads } from "./auditEvents.ts"
@@ -12,81 +12,64 @@ import { previewOperation } from "./preview.ts"
 import { unavailable } from "./publicErrors.ts"
 import { requestOperations } from "./requests.ts"
 
-const layerDeployments = HttpApiBuilder.group(
-  Api,
-  "deployments",
-  Effect.fnUntraced(function* (handlers) {
-    const reads = yield* deploymentReads
-    return handlers
-      .handleRaw("preview", yield* previewOperation)
-      .handleRaw("create", yield* createOperation)
-      .handleRaw("cancel", yield* cancelOperation)
-      .handle("list", reads.list("deployments.list", v1Family))
-      .handle("get", reads.get(v1Family))
-      .handle("events", reads.events)
-  })
-)
-
-const layerRequests = HttpApiBuilder.group(
-  Api,
-  "requests",
-  Effect.fnUntraced(function* (handlers) {
-    const requests = yield* requestOperations
-    return handlers.handle("list", requests.list("requests.list")).handle("get", requests.get).handle("receipt", requests.receipt)
-  })
-)
-
-const layerOrg = HttpApiBuilder.group(
-  Api,
-  "org",
-  Effect.fnUntraced(function* (handlers) {
-    const requests = yield* requestOperations
-    const reads = yield* deploymentReads
-    const models = yield* orgModelReads
-    const audit = yield* auditEventReads
-    return handlers
-      .handle("listRequests", requests.list("listRequests"))
-      .handle("getRequest", requests.get)
-      .handle("getReceipt", requests.receipt)
-      .handle("listDeployments", reads.list("listDeployments", orgFamily))
-      .handle("getDeployment", reads.get(orgFamily))
-      .handle("listOrgModels", models.list)
-      .handle("getOrgModel", models.get)
-      .handle("listAuditEvents", audit.list)
-      .handle("getAuditEvent", audit.get)
-  })
-)
-
-const layerModels = HttpApiBuilder.group(
-  Api,
-  "models",
-  Effect.fnUntraced(function* (handlers) {
-    return handlers.handle("list", yield* ownModelsOperation)
-  })
-)
-
-const layerCatalog = HttpApiBuilder.group(
-  Api,
-  "catalog",
-  Effect.fnUntraced(function* (handlers) {
-    return handlers.handle("list", yield* catalogOperation)
-  })
-)
-
 const ok = { status: "ok" } as const
 
-const layerSystem = HttpApiBuilder.group(
-  Api,
-  "system",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const answers = sql`SELECT 1`.pipe(
-      Effect.timeout("2 seconds"),
-      Effect.catchCause(() => unavailable("The database is away.", 1))
-    )
-    return handlers.handle("health", () => Effect.succeed(ok)).handle("readiness", () => Effect.as(answers, ok))
-  })
-)
+const readiness = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const answers = sql`SELECT 1`.pipe(
+    Effect.timeout("2 seconds"),
+    Effect.catchCause(() => unavailable("The database is away.", 1))
+  )
+  return Effect.as(answers, ok)
+})
 
-/** Every operation of the contract. */
-export const layerHandlers = Layer.mergeAll(layerDeployments, layerRequests, layerOrg, layerModels, layerCatalog, layerSystem)
+/** What the operations depend on they take here, once. */
+const operations = Effect.all({
+  audit: auditEventReads,
+  cancel: cancelOperation,
+  catalog: catalogOperation,
+  create: createOperation,
+  deployments: deploymentReads,
+  models: orgModelReads,
+  ownModels: ownModelsOperation,
+  preview: previewOperation,
+  readiness,
+  requests: requestOperations
+})
+
+const groups = ({ audit, cancel, catalog, create, deployments, models, ownModels, preview, readiness, requests }: Effect.Success<typeof operations>) =>
+  Layer.mergeAll(
+    HttpApiBuilder.group(Api, "deployments", (handlers) =>
+      handlers
+        .handleRaw("preview", preview)
+        .handleRaw("create", create)
+        .handleRaw("cancel", cancel)
+        .handle("list", deployments.list("deployments.list", v1Family))
+        .handle("get", deployments.get(v1Family))
+        .handle("events", deployments.events)
+    ),
+    HttpApiBuilder.group(Api, "requests", (handlers) =>
+      handlers.handle("list", requests.list("requests.list")).handle("get", requests.get).handle("receipt", requests.receipt)
+    ),
+    HttpApiBuilder.group(Api, "org", (handlers) =>
+      handlers
+        .handle("listRequests", requests.list("listRequests"))
+        .handle("getRequest", requests.get)
+        .handle("getReceipt", requests.receipt)
+        .handle("listDeployments", deployments.list("listDeployments", orgFamily))
+        .handle("getDeployment", deployments.get(orgFamily))
+        .handle("listOrgModels", models.list)
+        .handle("getOrgModel", models.get)
+        .handle("listAuditEvents", audit.list)
+        .handle("getAuditEvent", audit.get)
+    ),
+    HttpApiBuilder.group(Api, "models", (handlers) => handlers.handle("list", ownModels)),
+    HttpApiBuilder.group(Api, "catalog", (handlers) => handlers.handle("list", catalog)),
+    HttpApiBuilder.group(Api, "system", (handlers) => handlers.handle("health", () => Effect.succeed(ok)).handle("readiness", () => readiness))
+  )
+
+type Needed = Scope.Scope | Authorization | Boundary | IdempotencyHeader
+const needed = (context: Context.Context<Needed>): Context.Context<Needed> => Context.pick(Scope.Scope, Authorization, Boundary, IdempotencyHeader)(context)
+
+/** Every operation of the contract. Groups see no more than their middleware: what a group is built with is copied for each request. */
+export const layerHandlers = Layer.unwrap(Effect.map(operations, (taken) => Layer.effectContext(Effect.updateContext(Layer.build(groups(taken)), needed))))
