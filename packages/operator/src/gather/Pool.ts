@@ -130,6 +130,19 @@ export const makePool = () => {
     return used
   }
 
+  /** GPUs that engines of another class of the same nodes go for and have not got yet; not those that the scheduler has found no room for. */
+  const onTheirWay = ({ gpuResource, hostClass }: PodClass, pods: ReadonlyArray<Pod>, claims: ReadonlyArray<Note>, except: string): number => {
+    const unbound = pods.filter(
+      ({ metadata, spec, status }) =>
+        metadata.name !== except &&
+        metadata.labels?.[hostClassLabel] === hostClass.name &&
+        spec?.nodeName === undefined &&
+        status?.conditions?.some(({ reason }) => reason === "Unschedulable") !== true
+    )
+    const asked = unbound.reduce((sum, pod) => sum + (isOver(pod) ? 0 : gpusOf(pod, gpuResource)), 0)
+    return claims.reduce((sum, claim) => sum + (claim.hostClass === hostClass.name ? claim.gpus : 0), asked)
+  }
+
   return {
     /** Remembers the run as being in that phase; what serves and is `idle` has no claim. Must follow `view` without a pause where the phase was decided by it. */
     note,
@@ -153,12 +166,14 @@ export const makePool = () => {
       }
       let organizationGpus = asked
       let elsewhere = 0
+      let promised = 0
       const reserved = new Map<string, number>()
       for (const each of classes) {
         const used = usedGpus(each, pods, claims, own)
         organizationGpus += used.get(run.orgSlug) ?? 0
         const same = each.hostClass.name === name
         if (!same && (each.gpuResource !== podClass.gpuResource || !nodes.some((node) => accepts(each, node) && accepts(podClass, node)))) continue
+        if (!same) promised += onTheirWay(each, pods, claims, own)
         for (const { gpus, hostClass, organization } of reservations) {
           if (hostClass !== each.hostClass.name) continue
           const unused = Math.floor(Math.max(0, gpus - (used.get(organization) ?? 0)) / each.hostClass.gpu_count)
@@ -167,7 +182,7 @@ export const makePool = () => {
         }
       }
       const claimed = claims.filter((claim) => claim.hostClass === name).length
-      const free = freeSlots(podClass, nodes, pods, own) - claimed
+      const free = freeSlots(podClass, nodes, pods, own) - claimed - Math.ceil(promised / gpu_count)
       const shared = share({ organization: run.orgSlug, free, reserved, elsewhere: Math.ceil(elsewhere / gpu_count), older })
       const unplaced = pods.filter(
         (pod) => pod.metadata.name !== own && pod.spec?.nodeName === undefined && !isOver(pod) && pod.metadata.labels?.[hostClassLabel] === name

@@ -90,6 +90,24 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   { path: "spec.gpuPool", rule: "self == oldSelf", message: "what was measured on a card says nothing of another: make another HostClass" },
   { path: "spec.gpuCount", rule: "self == oldSelf", message: "engines that serve were started with this number of GPUs: make another HostClass" },
   {
+    path: "spec",
+    rule: "!has(self.nodes) || self.nodes == 1",
+    message: "an engine spans one node: several are planned, for LeaderWorkerSet, and no engine can use them yet",
+    holds: ({ spec }) => (spec.nodes ?? 1) === 1
+  },
+  {
+    path: "spec",
+    rule: "!has(self.maxGpus) || (has(self.autoscaling) && self.autoscaling)",
+    message: "maxGpus is about nodes that come when they are asked for: it needs autoscaling",
+    holds: ({ spec }) => spec.maxGpus === undefined || spec.autoscaling === true
+  },
+  {
+    path: "spec",
+    rule: "!has(self.queueName) || ((!has(self.rollout) || self.rollout == 'surge') && (!has(self.autoscaling) || !self.autoscaling))",
+    message: "queueName leaves it to Kueue who gets GPUs and when: rollout replace and autoscaling are not for such a class",
+    holds: ({ spec }) => spec.queueName === undefined || (spec.rollout !== "replace" && spec.autoscaling !== true)
+  },
+  {
     path: "spec.tolerations[]",
     rule: "!has(self.operator) || self.operator != 'Exists' || !has(self.value)",
     message: "a toleration with operator Exists has no value",

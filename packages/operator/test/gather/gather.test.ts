@@ -244,6 +244,52 @@ describe("the pool", () => {
     assert.strictEqual(ask([podClass, { ...wider, nodeSelector: { card: "h100" } }], 2), 2)
   })
 
+  it("counts who goes for the same nodes on another host class, but for whom the scheduler has no room there", () => {
+    const pool = makePool()
+    const wider = { ...podClass, hostClass: { ...podClass.hostClass, name: "wide", gpu_count: 2 } }
+    const ask = (classes: PoolQuestion["classes"], pods: ReadonlyArray<Pod> = []) =>
+      pool.view({ run: mine, podClass, classes, nodes: [node], pods, reservations: [] }).freeSlots
+    const labels = { "seatrial.dev/host-class": "wide" }
+    const spec = { containers: [{ name: "engine", resources: { limits: { "nvidia.com/gpu": "2" } } }] }
+    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable" }]
+    assert.strictEqual(ask([podClass, wider], [{ metadata: { name: "w", labels }, spec }]), 0)
+    assert.strictEqual(ask([podClass, wider], [{ metadata: { name: "w", labels }, spec, status: { conditions } }]), 2)
+    const settings = { ...revision.settings, host_class: "wide" }
+    pool.note({ ...older, revision: { ...revision, settings, estimate: { ...revision.estimate, gpu_count: 2 } } }, "provisioning")
+    assert.strictEqual(ask([podClass, wider]), 0, "let through, and its pod is not seen yet")
+    assert.strictEqual(ask([podClass, { ...wider, nodeSelector: { card: "h100" } }]), 2)
+  })
+
+  it("says what was asked for and how much the class has, and counts no pod that Kueue holds back", () => {
+    const pool = makePool()
+    const pending = (name: string, reason: string): Pod => ({
+      ...engine(name, { nodeName: undefined }),
+      metadata: { name, labels: { "seatrial.dev/host-class": "local", "seatrial.dev/organization": "acme" } },
+      status: { conditions: [{ type: "PodScheduled", status: "False", reason }] }
+    })
+    assert.deepInclude(view(pool, mine, [pending("a", "Unschedulable")]), { freeSlots: 1, asked: 1, classGpus: 1 })
+    assert.deepInclude(view(pool, mine, [pending("a", "SchedulingGated")]), { freeSlots: 2, asked: 0, classGpus: 0 })
+    assert.deepInclude(view(pool, mine, [], [reserved("beta", 2)]), { freeSlots: 0, setAside: true })
+  })
+
+  it("gives the GPUs of what serves to who replaces it, and counts them once; an idle model claims none", () => {
+    const pool = makePool()
+    const serves = (replacedBy: Run["replacedBy"]): Run => ({ ...older, replacedBy, revision: { ...revision, status: "active" } })
+    const third = Schema.decodeSync(DeploymentId)("dep_01k3v7m8q2w4x6y8z0a2b4c6da")
+    pool.note(serves(deploymentId), "activated")
+    assert.strictEqual(view(pool, mine, []).freeSlots, 2, "its own predecessor's")
+    const other: Run = { ...mine, id: third, engineRun: third }
+    pool.note(mine, "provisioning")
+    assert.strictEqual(view(pool, other, []).freeSlots, 1)
+    // The one that was to replace it has ended: they are its predecessor's again, whoever waits.
+    pool.note(mine, "failed")
+    assert.strictEqual(view(pool, other, []).freeSlots, 1)
+    pool.note(serves(null), "activated")
+    assert.strictEqual(view(pool, other, []).freeSlots, 1)
+    pool.note(serves(null), "activated", true)
+    assert.strictEqual(view(pool, other, []).freeSlots, 2)
+  })
+
   it("counts an organisation's GPUs on all host classes, and its runs that go first", () => {
     const pool = makePool()
     const gpus = (pods: ReadonlyArray<Pod>) => view(pool, { ...mine, phase: "waiting" }, pods).organizationGpus

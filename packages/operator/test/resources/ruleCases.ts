@@ -36,5 +36,15 @@ export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostCla
   ["rule.dots", small, "the name of a host class has at most 63 lower-case letters, digits and hyphens"],
   ["rule-any", { ...small, tolerations: [{ operator: "Exists" }] }, null],
   ["rule-value", { ...small, tolerations: [{ key: "gpu", operator: "Exists", value: "a" }] }, "a toleration with operator Exists has no value"],
-  ["rule-key", { ...small, tolerations: [{ value: "a" }] }, "a toleration without a key tolerates every taint: it needs operator Exists"]
+  ["rule-key", { ...small, tolerations: [{ value: "a" }] }, "a toleration without a key tolerates every taint: it needs operator Exists"],
+  ["rule-node", { ...small, nodes: 1 }, null],
+  ["rule-nodes", { ...small, nodes: 2 }, "an engine spans one node: several are planned, for LeaderWorkerSet, and no engine can use them yet"],
+  ["rule-scaling", { ...small, autoscaling: true, maxGpus: 8, rollout: "replace" }, null],
+  ["rule-max", { ...small, maxGpus: 8 }, "maxGpus is about nodes that come when they are asked for: it needs autoscaling"],
+  ["rule-queue", { ...small, queueName: "gpus", rollout: "surge" }, null],
+  [
+    "rule-queue-replace",
+    { ...small, queueName: "gpus", rollout: "replace" },
+    "queueName leaves it to Kueue who gets GPUs and when: rollout replace and autoscaling are not for such a class"
+  ]
 ]
