@@ -122,8 +122,8 @@ export const startHelmCluster = Effect.fnUntraced(function* (repositories?: Read
   const values = {
     image: { repository: image },
     hub: { endpoint: hub.address },
-    server: { replicas: 1, env: { SERVER_HOST: "$(POD_IP)" } },
-    gateway: { replicas: 1, graceSeconds: 20, env: { GATEWAY_HOST: "$(POD_IP)" } },
+    server: { replicas: 1, env: { SERVER_HOST: "$(POD_IP)", SERVER_METRICS_HOST: "$(POD_IP)" } },
+    gateway: { replicas: 1, graceSeconds: 20, env: { GATEWAY_HOST: "$(POD_IP)", GATEWAY_METRICS_HOST: "$(POD_IP)" } },
     operator: { replicas: 1, leaseSeconds: 3, env: { OPERATOR_HOST: "$(POD_IP)" } },
     weights: { size: "100Gi" },
     tests: { server: server.address, gateway: gateway.address }

@@ -120,6 +120,22 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "2 minutes" })("the cha
   )
 })
 
+describe("the chart's dashboard and alerts", () => {
+  it("name metrics that the programs have", async () => {
+    const declared = new Set<string>()
+    for (const name of ["domain", "gateway", "hub", "kube", "operator", "server", "store"]) {
+      const text = await readFile(join(root, `packages/${name}/src/metrics.ts`), "utf8").catch(() => "")
+      for (const [, metric = ""] of text.matchAll(/"(seatrial_[a-z_]+)"/gu)) declared.add(metric)
+    }
+    for (const file of ["dashboards/seatrial.json", "templates/monitoring.yaml"]) {
+      const text = await readFile(join(chart, file), "utf8")
+      const named = [...text.matchAll(/\b(seatrial_[a-z_]+?)(?:_bucket|_count|_sum)?\{/gu)].map(([, metric = ""]) => metric)
+      assert.isAbove(named.length, 8)
+      for (const metric of named) assert.isTrue(declared.has(metric), `${file}: ${metric}`)
+    }
+  })
+})
+
 const Closed = Schema.Struct({ type: Schema.Literal("object"), additionalProperties: Schema.Unknown })
 
 describe("values.schema.json", () => {

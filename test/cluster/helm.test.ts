@@ -71,6 +71,16 @@ it.live(
       assert.match(tested, /Phase:\s+Succeeded/)
       assert.include(tested, `${cluster.server.address} is ready`)
 
+      for (const [program, metric] of [
+        ["server", "seatrial_server_request_seconds"],
+        ["gateway", "seatrial_gateway_request_seconds"],
+        ["operator", "seatrial_operator_phase_seconds"]
+      ] as const) {
+        const [pod] = yield* kube.list(Pod, { namespace, labelSelector: `app.kubernetes.io/component=${program},seatrial.dev/metrics=true` })
+        const text = yield* Effect.promise(async () => (await fetch(`http://${pod?.status?.podIP}:9090/metrics`)).text())
+        assert.include(text, `# TYPE ${metric} histogram`)
+      }
+
       const engine = yield* engines
       assert.deepStrictEqual(
         engine.map(([, phase]) => phase),

@@ -28,6 +28,9 @@ helm.sh/chart: {{ $root.Chart.Name }}-{{ $root.Chart.Version }}
 {{- $root := index . 0 -}}
 labels:
   {{- include "seatrial.labels" . | nindent 2 }}
+  {{- if has (index . 1) (list "server" "gateway" "operator") }}
+  seatrial.dev/metrics: "true"
+  {{- end }}
   {{- with $root.Values.podLabels }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -97,6 +100,8 @@ capabilities:
   "SEATRIAL_ENCRYPTION_KEY" "it comes from the Secret of keys.existingSecret"
   "SEATRIAL_CURSOR_KEY" "it comes from the Secret of keys.existingSecret"
   "HF_TOKEN" "hub tokens belong to users: seatrial admin hub-connections set"
+  "SERVER_METRICS_PORT" "the chart's Service of metrics uses 9090"
+  "GATEWAY_METRICS_PORT" "the chart's Service of metrics uses 9090"
   "SERVER_PORT" "the chart's Service and probes use 8080"
   "GATEWAY_PORT" "the chart's Service and probes use 8081"
   "OPERATOR_PORT" "the chart's Service and probes use 9090"
