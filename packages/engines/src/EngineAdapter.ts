@@ -1,4 +1,4 @@
-import type { EngineContract, Failure, HostClass, Measured, ServingSettings } from "@seatrial/domain"
+import type { EngineContract, HostClass, Measured, NamedFailure, ServingSettings } from "@seatrial/domain"
 
 export interface EngineStart {
   readonly settings: ServingSettings
@@ -25,5 +25,5 @@ export interface EngineAdapter extends EngineContract {
   /** From the text of `/metrics` and the container's log. */
   readonly measured: (said: { readonly metrics: string; readonly log: string }) => Measured
   /** A named reason for a start that failed, from the end of the container's log. */
-  readonly bootFailure: (log: string) => Failure
+  readonly bootFailure: (log: string) => NamedFailure
 }

@@ -1,4 +1,4 @@
-import { type Failure, type Measured, nothingServed, requestVocabulary } from "@seatrial/domain"
+import { type FailureCode, type Measured, type NamedFailure, nothingServed, requestVocabulary } from "@seatrial/domain"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 
 const integerFlag = (minimum: number, maximum: number) => (value: unknown) =>
@@ -25,7 +25,7 @@ const gib = (text: string | undefined) => (text === undefined ? null : Math.roun
 
 const last = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].at(-1)
 
-const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: string, text: string]> = [
+const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, text: string]> = [
   [/maximum model length|max seq len/i, "context_does_not_fit", "The KV cache cannot hold one sequence of max_context. Try a shorter max_context."],
   [/No available memory for the cache blocks/, "out_of_memory", "The weights leave no memory for the KV cache. Try a larger host class."],
   [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture."],
@@ -104,7 +104,7 @@ export const reference: EngineAdapter = {
       load_seconds: weights?.[2] === undefined ? null : Number(weights[2])
     }
   },
-  bootFailure: (log): Failure => {
+  bootFailure: (log): NamedFailure => {
     const known = bootFailures.find(([pattern]) => pattern.test(log))
     return known === undefined
       ? { code: "engine_start_failed", text: "reference-0.1.0 ended before it was ready. The cluster's operator finds the cause in the pod's log." }

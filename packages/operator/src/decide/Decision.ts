@@ -1,4 +1,4 @@
-import type { Failure, Phase } from "@seatrial/domain"
+import type { FailureCode, NamedFailure, Phase } from "@seatrial/domain"
 import type { Endpoint } from "@seatrial/store"
 import { Data } from "effect"
 import type { WorkKind } from "./Observation.ts"
@@ -24,7 +24,7 @@ export type Action = Data.TaggedEnum<{
   /** The endpoints of the run's revision from now on. */
   Publish: { readonly endpoints: ReadonlyArray<Endpoint> }
   /** `replaces`: from now on what the model served so far gives its GPUs to the run. */
-  Enter: { readonly to: Phase; readonly reason: string; readonly failure: Failure | null; readonly replaces: boolean }
+  Enter: { readonly to: Phase; readonly reason: string; readonly failure: NamedFailure | null; readonly replaces: boolean }
   Activate: None
   /** The cluster holds nothing of the run any more. */
   Release: None
@@ -49,5 +49,5 @@ export const act = (message: string, ...actions: ReadonlyArray<Action>): Decisio
 export const enter = (to: Phase, reason: string, ...before: ReadonlyArray<Action>): Decision =>
   act(reason, ...before, Action.Enter({ to, reason, failure: null, replaces: false }))
 
-export const fail = (code: string, text: string): Decision =>
+export const fail = (code: FailureCode, text: string): Decision =>
   act(`${code}: ${text}`, Action.KeepLog({ code }), Action.Enter({ to: "failed", reason: code, failure: { code, text }, replaces: false }))

@@ -1,4 +1,4 @@
-import type { Failure } from "@seatrial/domain"
+import type { NamedFailure } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
 import type { Run } from "@seatrial/store"
 import { Data } from "effect"
@@ -12,7 +12,7 @@ export type FetchSeen = Data.TaggedEnum<{
   /** `problem`: why its pod does not run yet, for example `ImagePullBackOff`. */
   Active: { readonly problem: string | null }
   Succeeded: None
-  Failed: { readonly failure: Failure }
+  Failed: { readonly failure: NamedFailure }
   /** Being deleted. */
   Leaving: None
 }>
@@ -57,7 +57,7 @@ export interface WorkEnded {
   readonly attempts: number
   readonly at: number
   /** `failure`: a final answer. Null: it could not be done now. */
-  readonly failure: Failure | null
+  readonly failure: NamedFailure | null
   readonly message: string
 }
 

@@ -1,11 +1,13 @@
-import { type Failure, RefusalCode } from "@seatrial/domain"
+import { FailureCode, type NamedFailure, RefusalCode } from "@seatrial/domain"
 import type { Job, Pod } from "@seatrial/kube"
+import { Option, Schema } from "effect"
 import { FetchSeen } from "../decide/Observation.ts"
 
 /** What `seatrial fetch` may name as the cause in its last line. */
-const codes = new Set<string>(["weights_mismatch", "weights_incomplete", "hub_unavailable", "storage_full", ...RefusalCode.literals])
+const codes = FailureCode.pick(["weights_mismatch", "hub_unavailable", ...RefusalCode.literals])
+const decodeCode = Schema.decodeUnknownOption(codes)
 
-const unexplained: Failure = {
+const unexplained: NamedFailure = {
   code: "download_failed",
   text: "The download ended without naming a cause. What it said last is in the log of Seatrial's operator."
 }
@@ -16,13 +18,13 @@ const codeOf = (line: string): string => line.slice(0, Math.max(0, line.indexOf(
  * The cause that a download's container left among its last words, `<code>: <text>`. The command indents it; and it comes by another pipe than the lines of progress, so
  * that those which were written before it may follow it.
  */
-const lastWords = (message: string): Failure | null => {
+const lastWords = (message: string): NamedFailure | null => {
   const line = message
     .split("\n")
     .map((each) => each.trim())
-    .findLast((each) => codes.has(codeOf(each)))
-  if (line === undefined) return null
-  const code = codeOf(line)
+    .findLast((each) => Option.isSome(decodeCode(codeOf(each))))
+  const code = Option.getOrNull(decodeCode(codeOf(line ?? "")))
+  if (line === undefined || code === null) return null
   return { code, text: line.slice(code.length + 2, code.length + 402).replace(/\p{Cc}/gu, " ") }
 }
 

@@ -1,0 +1,34 @@
+import { Schema } from "effect"
+import { RefusalCode } from "./repository.ts"
+
+/** Every code that a run may fail with. What to do for each is in the documents, which a test compares with this list. */
+export const FailureCode = Schema.Literals([
+  ...RefusalCode.literals,
+  "hub_unavailable",
+  "weights_mismatch",
+  "download_failed",
+  "image_unavailable",
+  "container_blocked",
+  "provisioning_timeout",
+  "capacity_lost",
+  "boot_timeout",
+  "out_of_memory",
+  "context_does_not_fit",
+  "weights_missing",
+  "weights_incomplete",
+  "tokenizer_unreadable",
+  "engine_start_failed",
+  "engine_lost",
+  "checks_failed",
+  "trial_unavailable",
+  "kv_capacity",
+  "benchmark_floor",
+  "gateway_unreachable"
+])
+export type FailureCode = typeof FailureCode.Type
+
+/** Why a run fails, by one of the codes that there are; what is stored may be an earlier version's. */
+export interface NamedFailure {
+  readonly code: FailureCode
+  readonly text: string
+}
