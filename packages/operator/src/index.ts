@@ -1,3 +1,4 @@
+export { operatorMetrics } from "./metrics.ts"
 export { Operator } from "./Operator.ts"
 export { operatorSettings } from "./OperatorSettings.ts"
 export { customResourceDefinitions } from "./resources/customResourceDefinitions.ts"

@@ -1,3 +1,4 @@
+export { serverMetrics } from "./metrics.ts"
 export { Cursors, type ListIdentity } from "./Cursors.ts"
 export { defaultClientTimeouts, makeNodeServer } from "./nodeServer.ts"
 export { layerRoutes, makeApp, makeRequestListener } from "./Server.ts"

@@ -223,7 +223,7 @@ export class World {
     if (kind === null) return
     if (outcome !== "done") {
       const attempts = (next.work.ended?.kind === kind ? next.work.ended.attempts : 0) + 1
-      const failure = outcome === "refused" ? { code: "does_not_fit", text: "No." } : null
+      const failure = outcome === "refused" ? ({ code: "does_not_fit", text: "No." } as const) : null
       next.work = { running: null, ended: { kind, attempts, at: this.now, failure, message: "Away." } }
       return
     }

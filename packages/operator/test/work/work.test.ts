@@ -44,9 +44,9 @@ describe("background work", () => {
         yield* Effect.yieldNow
       }
       assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, { kind: "checking", attempts: 2, at: 5_000, failure: null, message: "Away." })
-      yield* background.want(deploymentId, "measuring", Effect.fail(new WorkRefused({ failure: { code: "no", text: "No." } })))
+      yield* background.want(deploymentId, "measuring", Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } })))
       yield* Effect.yieldNow
-      assert.deepInclude((yield* background.seen(deploymentId)).ended, { kind: "measuring", attempts: 1, failure: { code: "no", text: "No." } })
+      assert.deepInclude((yield* background.seen(deploymentId)).ended, { kind: "measuring", attempts: 1, failure: { code: "does_not_fit", text: "No." } })
     })
   )
 
