@@ -109,7 +109,8 @@ export const startHelmCluster = Effect.fnUntraced(function* (repositories?: Read
       directory: join(directory, "nodes"),
       nodes: [node("sim-0"), node("sim-1")],
       images: { [image]: programs },
-      network: "127.249",
+      // Of its own, for several runs on one machine.
+      network: `127.${130 + (process.pid % 100)}`,
       tls: plane.tls,
       apiServer: plane.address
     }).pipe(Layer.provide(Layer.succeed(KubeClient, kube)))

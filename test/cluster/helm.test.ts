@@ -88,7 +88,7 @@ it.live(
       )
       const before = yield* Effect.all([pods("server"), pods("gateway"), pods("operator")])
       const stop = yield* keepAsking(inference, ended.model)
-      yield* helm("upgrade", "seatrial", chart, "--reuse-values", "--set", "database.poolSize=7", ...patient)
+      yield* helm("upgrade", "seatrial", chart, "--reset-then-reuse-values", "--set", "database.poolSize=7", ...patient)
       yield* eventually("the pods of before are gone", Effect.all([pods("server"), pods("gateway"), pods("operator")]), (now) => {
         const left = new Set(before.flat())
         return now.flat().length === 3 && now.flat().every((name) => !left.has(name))
