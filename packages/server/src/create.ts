@@ -128,16 +128,25 @@ export const createOperation = Effect.gen(function* () {
     if (serve && !caller.scopes.has("models:write")) return yield* missingScope("models:write")
     const idempotencyKey = given.headers["idempotency-key"]
     const hash = inputHash(normalized(decoded, serving, serve))
-    const bound = deployments.findOperation(caller.orgId, idempotencyKey, hash)
-    // What a first try was held to is not asked again: since then host classes, engines and the organization's account may have changed.
-    const make = Effect.gen(function* () {
+    const check = Effect.gen(function* () {
       yield* checkServing(serving)
       yield* checkSource(decoded, serving)
       if (requireFirstPurchase && !caller.firstPurchase) return yield* firstPurchaseRequired
-      const traceparent = yield* currentTraceparent(given.request.headers.traceparent)
-      return yield* deployments.create({ caller, idempotencyKey, inputHash: hash, target: yield* targetOf(decoded), serving, serve, traceparent })
+      return yield* targetOf(decoded)
     })
-    const operation = yield* Effect.flatMap(bound, Option.match({ onNone: () => make, onSome: Effect.succeed })).pipe(
+    const operation = yield* Effect.matchEffect(check, {
+      // Whether the key is bound already shows when it is to be bound.
+      onSuccess: (target) =>
+        Effect.flatMap(currentTraceparent(given.request.headers.traceparent), (traceparent) =>
+          deployments.create({ caller, idempotencyKey, inputHash: hash, target, serving, serve, traceparent })
+        ),
+      // What a first try was held to is not asked again: since then host classes, engines and the organization's account may have changed.
+      onFailure: (refused) =>
+        Effect.flatMap(
+          deployments.findOperation(caller.orgId, idempotencyKey, hash),
+          Option.match({ onNone: () => Effect.fail(refused), onSome: Effect.succeed })
+        )
+    }).pipe(
       Effect.catchTags({
         IdempotencyKeyReused: () => idempotencyKeyReused,
         ModelDeleted: () => modelDeleted,
