@@ -117,7 +117,8 @@ layer(layerStage({ SERVER_REQUEST_TIMEOUT: "300 millis" }), { excludeTestService
       const sql = yield* SqlClient.SqlClient
       const answer = yield* Effect.andThen(sql`LOCK TABLE api_keys IN ACCESS EXCLUSIVE MODE`, call("GET", "/v1/requests", { key })).pipe(sql.withTransaction)
       assert.strictEqual(answer.status, 503)
-      assert.strictEqual((yield* call("GET", "/v1/requests", { key })).status, 200)
+      // A machine under load may take longer than so short a limit.
+      yield* call("GET", "/v1/requests", { key }).pipe(Effect.repeat({ until: ({ status }) => status === 200 }), Effect.timeout("10 seconds"))
     })
   )
 })
@@ -133,8 +134,8 @@ layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer)), { SERVER_REQUE
       const id = `req_01890000${"0".repeat(18)}`
       const reads = [`/v1/requests/${id}`, `/v1/receipts/${id}`, "/v1/requests"]
       const statuses = Effect.forEach(reads, (path) => Effect.map(call("GET", path, { key }), ({ status }) => status), { concurrency: "unbounded" })
-      const usual = yield* statuses
-      assert.deepStrictEqual(usual, [404, 404, 200])
+      const asUsual = statuses.pipe(Effect.repeat({ until: (found) => String(found) === "404,404,200" }), Effect.timeout("10 seconds"))
+      yield* asUsual
       yield* wire.swallow
       for (const path of reads) {
         const answer = yield* call("GET", path, { key })
@@ -144,7 +145,7 @@ layer(layerStageOn(layerDatabase.pipe(Layer.provide(Wire.layer)), { SERVER_REQUE
       }
       assert.strictEqual((yield* call("GET", "/healthz")).status, 200)
       yield* wire.mend
-      yield* statuses.pipe(Effect.repeat({ until: (found) => String(found) === String(usual) }), Effect.timeout("10 seconds"))
+      yield* asUsual
     })
   )
 })

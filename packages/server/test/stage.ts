@@ -5,7 +5,7 @@ import { Hub, type HubRefusal, type HubUnavailable } from "@seatrial/hub"
 import { ApiKeys, AuditEvents, Catalog, Deployments, HostClasses, HubConnections, Metering, Organizations, OrgModels, Requests, Runs } from "@seatrial/store"
 import { layerTestDatabase } from "@seatrial/store/testing"
 import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Option, Redacted, Ref, References, Schema } from "effect"
-import { HttpServer } from "effect/http"
+import { HttpServer, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { inject } from "vitest"
 import { listening, makeApp, makeNodeServer, ServerSettings } from "../src/index.ts"
 import { assertConforms } from "./conformance.ts"
@@ -94,6 +94,13 @@ const settings = (over: Readonly<Record<string, string>>) =>
     })
   )
 
+/** Dies where what the server is about to answer is not what its document says: whoever asks, a client that looks at nothing but the body too. */
+const hold = Effect.fnUntraced(function* ({ body, headers, status }: HttpServerResponse.HttpServerResponse) {
+  const { method, url } = yield* HttpServerRequest.HttpServerRequest
+  const text = body._tag === "Uint8Array" && method !== "HEAD" ? new TextDecoder().decode(body.body) : ""
+  assertConforms(method, url, { status, headers, text })
+})
+
 const noHub: HubAnswers = () => Effect.die(new Error("this test asks the hub nothing"))
 
 const layerOwnDatabase = Layer.unwrap(Effect.sync(() => layerTestDatabase(inject("postgres"))))
@@ -132,7 +139,7 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
       )
       const app = yield* makeApp.pipe(Effect.provide(layerHub))
       const server = yield* HttpServer.HttpServer
-      yield* server.serve(app)
+      yield* server.serve(Effect.tap(app, hold))
       const { address } = server
       if (address._tag === "UnixPathAddress") return yield* Effect.die(new Error("no port"))
       return Stage.of({ port: address.port, call: callPort(address.port), hub, logged })
