@@ -42,7 +42,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({
     name: "runs",
     concurrency: settings.concurrency,
-    work: (id: DeploymentId) => reconcile(reconciler, id)
+    work: (id: DeploymentId) => Effect.annotateLogs(reconcile(reconciler, id), { deployment: id })
   })
 
   const mirrorClasses = Effect.gen(function* () {

@@ -60,7 +60,9 @@ export const reconcile = Effect.fn("reconcile")(function* (
   pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase, idle)
 
   const moves = decision.actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish")
+  const told = { organization: run.orgSlug, phase: run.phase }
   const refused = yield* applyActions(gathered, decision.actions, settings).pipe(
+    Effect.annotateLogs(told),
     Effect.as(null),
     Effect.catchIf(isRefused, (error) => Effect.as(Effect.logWarning(`the API server refuses an object of ${id}: ${error.message}`), error.message))
   )
@@ -75,7 +77,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const { work } = decision
   const begun = work === null ? Effect.void : Effect.suspend(() => start(gathered, seen, work))
   const traced = origin.reduce((effect, span) => Effect.withParentSpan(effect, span), begun)
-  yield* background.want(id, work, Effect.provideContext(traced, context))
+  yield* Effect.annotateLogs(background.want(id, work, Effect.provideContext(traced, context)), told)
   if (isFinished(run.phase)) yield* Effect.forEach(new Set([...pool.behind(id), ...pool.queued()]), look, { discard: true })
   // A pod is told of to the run that it is named after; who reuses it, or has done with it, concerns the other.
   if (run.engineRun === id) yield* Effect.forEach(run.reusedBy, look, { discard: true })
