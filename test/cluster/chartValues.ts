@@ -16,6 +16,7 @@ export const chartValues: Readonly<Record<string, unknown>> = {
       prometheusRule: { enabled: true, labels: { release: "prometheus" } },
       dashboard: { enabled: true }
     },
+    kueue: { enabled: true },
     podAnnotations: { "example.com/owner": "platform" },
     podLabels: { team: "platform" },
     priorityClassName: "system-cluster-critical",
