@@ -4,5 +4,6 @@ export { SampleHub, type SampleHubOptions, sampleHubToken } from "./hub/SampleHu
 export { type CommitContent, makeRepository, type SampleRepository } from "./hub/SampleRepository.ts"
 export { JobController } from "./node/JobController.ts"
 export { NodeAgent, type NodeAgentOptions } from "./node/NodeAgent.ts"
+export { Scheduler } from "./node/Scheduler.ts"
 export { EmbeddedPostgres, type EmbeddedPostgresOptions } from "./postgres/EmbeddedPostgres.ts"
 export { PostgresError } from "./postgres/PostgresError.ts"

@@ -1,3 +1,4 @@
+export { control } from "./controller.ts"
 export { operatorMetrics } from "./metrics.ts"
 export { Operator } from "./Operator.ts"
 export { operatorSettings } from "./OperatorSettings.ts"
@@ -5,3 +6,4 @@ export { customResourceDefinitions } from "./resources/customResourceDefinitions
 export { HostClassResource, HostClassSpec } from "./resources/HostClassResource.ts"
 export { ModelDeployment, ModelDeploymentSpec, ModelDeploymentStatus } from "./resources/ModelDeployment.ts"
 export { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName, organizationLabel } from "./resources/objectNames.ts"
+export { type StartWork, startWork } from "./work/startWork.ts"

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { Cause, Effect, FiberSet, Stream } from "effect"
 import type { Answer, Call, Handler } from "./Http.ts"
+import { at } from "./Json.ts"
 import { KubeStatus } from "./KubeStatus.ts"
 import { fromProtobuf } from "./protobuf.ts"
 
@@ -41,7 +42,9 @@ const send = Effect.fnUntraced(function* (response: ServerResponse, answer: Answ
   }
   const text = "text" in answer
   const body = text ? answer.text : JSON.stringify(answer.json)
+  const retryAfter = text ? undefined : at(answer.json, "details", "retryAfterSeconds")
   response.writeHead(answer.code, {
+    ...(answer.code >= 400 && typeof retryAfter === "number" ? { "retry-after": String(retryAfter) } : {}),
     "content-type": text ? "text/plain; charset=utf-8" : "application/json",
     "content-length": Buffer.byteLength(body),
     "cache-control": "no-cache, private"

@@ -1,0 +1,149 @@
+import type { LocalClusterOptions } from "@seatrial/local"
+import { Deferred, Effect, Stream } from "effect"
+import { type Draw, drawsOf } from "./Draw.ts"
+
+type Through = NonNullable<LocalClusterOptions["through"]>
+type Handler = Parameters<Through>[0]
+type Call = Parameters<Handler>[0]
+
+/** How often each fault meets a request, an answer or an event of the watched program; 0 is never, 1 always. */
+export interface FaultRates {
+  /** The connection is reset before the request is looked at. */
+  readonly refused: number
+  /** The write is made, and the connection reset before the answer. */
+  readonly unanswered: number
+  readonly conflict: number
+  readonly throttled: number
+  readonly broken: number
+  /** An answer or a watch ends in the middle of a line. */
+  readonly cut: number
+  /** A watch is told that its version is too old: at once by its status, or within the stream. */
+  readonly gone: number
+  readonly dropped: number
+  readonly repeated: number
+  readonly reordered: number
+  readonly delayed: number
+}
+
+export const noFaults: FaultRates = {
+  refused: 0,
+  unanswered: 0,
+  conflict: 0,
+  throttled: 0,
+  broken: 0,
+  cut: 0,
+  gone: 0,
+  dropped: 0,
+  repeated: 0,
+  reordered: 0,
+  delayed: 0
+}
+
+const status = (code: number, reason: string, message: string, details = {}) => ({
+  code,
+  json: { kind: "Status", apiVersion: "v1", metadata: {}, status: "Failure", message, reason, details, code }
+})
+const gone = status(410, "Expired", "too old resource version: 1 (2)")
+
+/** Ends the connection as if its wire was cut: the server destroys what was not answered whole. */
+const reset = Effect.interrupt
+
+/**
+ * What stands between one program and the local cluster's API server: by rates, from a seed, and by hand. The program is known by how it authenticates: its kubeconfig has
+ * the token as a bearer alone, everybody else's in the path.
+ */
+export const makeFaultyServer = () => {
+  let draw: Draw = drawsOf(1)
+  let rates = noFaults
+  let away = false
+  let ended = Deferred.makeUnsafe<void>()
+  let onWrite: (what: string) => Effect.Effect<"before" | "after" | null> = () => Effect.succeed(null)
+  const writes: Array<string> = []
+
+  const faultyLines = (stream: Stream.Stream<string | Uint8Array>) => {
+    let held: string | Uint8Array | undefined
+    const lines = stream.pipe(
+      Stream.flatMap((line) => {
+        const before = held
+        held = undefined
+        const faults = rates
+        if (draw.chance(faults.cut)) {
+          const half = String(line).slice(0, Math.floor(String(line).length / 2))
+          return Stream.concat(Stream.make(half), Stream.fromEffect(Effect.andThen(Effect.sleep("1 millis"), reset)))
+        }
+        const all: Array<string | Uint8Array> = draw.chance(faults.dropped) ? [] : draw.chance(faults.repeated) ? [line, line] : [line]
+        if (before === undefined && all.length === 1 && draw.chance(faults.reordered)) {
+          held = line
+          return Stream.empty
+        }
+        if (before !== undefined) all.push(before)
+        const told = Stream.fromIterable(all)
+        return draw.chance(faults.delayed) ? Stream.concat(Stream.fromEffectDrain(Effect.sleep(draw.between(10, 400))), told) : told
+      })
+    )
+    // A watch that misses something lasts for a moment only, as one does that the server closes.
+    const moment = rates === noFaults ? Effect.never : Effect.sleep(draw.between(500, 3_000))
+    return Stream.interruptWhen(lines, Effect.raceFirst(moment, Deferred.await(ended)))
+  }
+
+  const nameOf = (call: Call) => `${call.method} /${call.path.join("/")}`
+
+  const through: Through = (handler) => (call) => {
+    if (call.prefix !== "") return handler(call)
+    return Effect.gen(function* () {
+      if (away) return yield* reset
+      const watch = call.query.get("watch") === "true"
+      const write = call.method !== "GET"
+      const { broken, conflict, cut, gone: expired, refused, throttled, unanswered } = rates
+      if (draw.chance(refused)) return yield* reset
+      if (draw.chance(throttled)) return status(429, "TooManyRequests", "the server is busy", { retryAfterSeconds: 1 })
+      if (draw.chance(broken)) return status(500, "InternalError", "Internal error occurred: it is a fault")
+      if (watch) {
+        if (draw.chance(expired))
+          return draw.chance(0.5)
+            ? gone
+            : { code: 200, mediaType: "application/json", stream: Stream.make(`${JSON.stringify({ type: "ERROR", object: gone.json })}\n`) }
+        const answer = yield* handler(call)
+        return "stream" in answer ? { ...answer, stream: faultyLines(answer.stream) } : answer
+      }
+      if (!write) {
+        const answer = yield* handler(call)
+        if (!draw.chance(cut) || !("json" in answer)) return answer
+        const text = JSON.stringify(answer.json)
+        return { code: 200, mediaType: "application/json", stream: Stream.concat(Stream.make(text.slice(0, text.length / 2)), Stream.fromEffect(reset)) }
+      }
+      // A conflict is told of what says which version it has read: of a status, or a lease.
+      const versioned = call.method === "PUT" || (call.method === "PATCH" && call.path.at(-1) === "status")
+      if (versioned && draw.chance(conflict)) return status(409, "Conflict", "the object has been modified")
+      const what = nameOf(call)
+      const end = call.path.includes("leases") ? null : yield* onWrite(what)
+      if (end === "before") return yield* reset
+      const answer = yield* handler(call)
+      if (!call.path.includes("leases")) writes.push(what)
+      return end === "after" || draw.chance(unanswered) ? yield* reset : answer
+    })
+  }
+
+  return {
+    through,
+    /** Every write of the program that was made, in order; of leases none. */
+    writes,
+    setFaults: (next: FaultRates, seed: number) => {
+      rates = next
+      draw = drawsOf(seed)
+      Deferred.doneUnsafe(ended, Effect.void)
+      ended = Deferred.makeUnsafe()
+    },
+    /** Nothing answers, and what was open is cut. */
+    setAway: (next: boolean) => {
+      away = next
+      if (next) Deferred.doneUnsafe(ended, Effect.void)
+      if (next) ended = Deferred.makeUnsafe()
+    },
+    /** Asked at every write: whether the program dies before or after it. */
+    setOnWrite: (next: typeof onWrite) => {
+      onWrite = next
+    }
+  }
+}
+export type FaultyServer = ReturnType<typeof makeFaultyServer>

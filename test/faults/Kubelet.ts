@@ -1,0 +1,138 @@
+import type { Server } from "node:http"
+import { fromKey, KubeClient, Node, Pod, Reflector } from "@seatrial/kube"
+import { Effect, Option, Semaphore, Stream } from "effect"
+import { startEngine, stopEngine } from "./StandInEngine.ts"
+
+const resources = { cpu: "64", memory: "256Gi", "ephemeral-storage": "1000Gi", pods: "500" }
+const rfc3339 = () => new Date().toISOString().replace(/\.\d+/, "")
+
+let addresses = 0
+
+/**
+ * Stands in for the kubelets of two GPU nodes: engine pods are stand-in engines of their own loopback address, every other pod succeeds at once. Tells statuses as a
+ * kubelet does, and lets a pod go when its requests have ended.
+ */
+export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Service"], namespace: string) {
+  const engines = new Map<string, { readonly server: Server; readonly address: string; readonly uid: string }>()
+  const down = new Set<string>()
+  const lock = yield* Semaphore.make(1)
+  const pods = yield* Effect.provideService(Reflector.make(Pod, { namespace }), KubeClient, kube)
+
+  const setNode = (name: string, ready: boolean) =>
+    Effect.gen(function* () {
+      const labels = { "kubernetes.io/hostname": name, "nvidia.com/gpu.product": "Seatrial-Sim-1GiB" }
+      yield* kube.apply(Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels } })
+      const conditions = [
+        { type: "Ready", status: ready ? "True" : "Unknown", reason: ready ? "KubeletReady" : "NodeStatusUnknown", lastTransitionTime: rfc3339() }
+      ]
+      const status = { capacity: { ...resources, "nvidia.com/gpu": "16" }, allocatable: { ...resources, "nvidia.com/gpu": "16" }, conditions }
+      const object = { apiVersion: "v1", kind: "Node", metadata: { name }, status }
+      yield* kube.applyStatus(Node, object)
+    })
+  const tell = (pod: Pod, status: object) => {
+    const object = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: pod.metadata.name, namespace, ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }) },
+      status
+    }
+    return kube.applyStatus(Pod, object)
+  }
+  const container = (pod: Pod) => pod.spec?.containers?.[0]?.name ?? "engine"
+  const running = (pod: Pod, address: string, ready: boolean, restartCount: number, lastState: object) => ({
+    phase: "Running",
+    podIP: address,
+    podIPs: [{ ip: address }],
+    startTime: rfc3339(),
+    conditions: [
+      { type: "PodScheduled", status: "True", lastTransitionTime: rfc3339() },
+      { type: "Ready", status: ready ? "True" : "False", lastTransitionTime: rfc3339() }
+    ],
+    containerStatuses: [
+      { name: container(pod), image: "x", imageID: "x", ready, started: true, restartCount, state: { running: { startedAt: rfc3339() } }, lastState }
+    ]
+  })
+
+  const tend = Effect.fnUntraced(function* (name: string) {
+    const pod = Option.getOrUndefined(yield* pods.get(name, namespace))
+    const engine = engines.get(name)
+    if (engine !== undefined && (pod === undefined || pod.metadata.uid !== engine.uid || pod.metadata.deletionTimestamp !== undefined)) {
+      engines.delete(name)
+      yield* Effect.promise(() => stopEngine(engine.server))
+    }
+    const node = pod?.spec?.nodeName
+    if (pod === undefined || node === undefined || down.has(node)) return
+    if (pod.metadata.deletionTimestamp !== undefined) {
+      return yield* kube.remove(Pod, name, namespace, { gracePeriodSeconds: 0, ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }) })
+    }
+    if (!name.includes("engine")) {
+      if (pod.status?.phase === "Succeeded") return
+      const terminated = { exitCode: 0, reason: "Completed", startedAt: rfc3339(), finishedAt: rfc3339() }
+      const containerStatuses = [{ name: container(pod), image: "x", imageID: "x", ready: false, restartCount: 0, state: { terminated } }]
+      yield* tell(pod, { phase: "Succeeded", containerStatuses })
+      return
+    }
+    if (engines.has(name) || pod.status?.phase === "Failed") return
+    const count = ++addresses
+    const address = `127.${66 + (process.pid % 100)}.${Math.floor(count / 250) + 1}.${(count % 250) + 1}`
+    const server = yield* Effect.promise(() => startEngine(address, 8_000))
+    engines.set(name, { server, address, uid: pod.metadata.uid ?? "" })
+    yield* tell(pod, running(pod, address, true, pod.status?.containerStatuses?.[0]?.restartCount ?? 0, {}))
+  })
+
+  const tended = (name: string) =>
+    lock
+      .withPermits(1)(tend(name))
+      .pipe(
+        Effect.catchIf(
+          ({ reason }) => reason === "NotFound" || reason === "Conflict",
+          () => Effect.void
+        )
+      )
+  yield* Effect.forEach(["gpu-0", "gpu-1"], (name) => setNode(name, true))
+  yield* Stream.runForEach(pods.changes, (key) => tended(fromKey(key).name)).pipe(Effect.orDie, Effect.forkScoped)
+  yield* Effect.addFinalizer(() =>
+    Effect.promise(() => Promise.all([...engines.values()].map(({ server }) => server.closeAllConnections() ?? stopEngine(server))))
+  )
+
+  const edit = (name: string, change: (pod: Pod, address: string) => object) =>
+    Effect.gen(function* () {
+      const pod = Option.getOrUndefined(yield* pods.get(name, namespace))
+      const engine = engines.get(name)
+      if (pod === undefined || engine === undefined || pod.metadata.deletionTimestamp !== undefined) return false
+      yield* tell(pod, change(pod, engine.address))
+      return true
+    }).pipe(Effect.catch(() => Effect.succeed(false)))
+
+  return {
+    /** The engine's container is killed for its memory, and starts again. */
+    killForMemory: (name: string) =>
+      Effect.gen(function* () {
+        const terminated = { exitCode: 137, reason: "OOMKilled", finishedAt: rfc3339(), startedAt: rfc3339() }
+        const after = (pod: Pod) => (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) + 1
+        if (!(yield* edit(name, (pod, address) => running(pod, address, false, after(pod), { terminated })))) return
+        yield* Effect.sleep("300 millis")
+        yield* edit(name, (pod, address) => running(pod, address, true, after(pod), { terminated }))
+      }),
+    /** The GPU driver reports a fault: the node's plugin fails the pod. */
+    failForGpu: (name: string) =>
+      edit(name, (pod, address) => ({
+        ...running(pod, address, false, 0, {}),
+        phase: "Failed",
+        reason: "UnexpectedAdmissionError",
+        message: "Xid 79: the GPU has fallen off the bus"
+      })),
+    /** The node falls silent with its pods, and comes back after a moment. */
+    loseNode: (name: string, millis: number) =>
+      Effect.gen(function* () {
+        down.add(name)
+        yield* setNode(name, false)
+        yield* Effect.sleep(millis)
+        down.delete(name)
+        yield* setNode(name, true)
+        for (const pod of yield* pods.list()) yield* tended(pod.metadata.name)
+      }).pipe(Effect.orDie),
+    nodeOf: (name: string) => Effect.map(pods.get(name, namespace), (pod) => Option.getOrUndefined(pod)?.spec?.nodeName)
+  }
+})
+export type Kubelet = Effect.Success<ReturnType<typeof makeKubelet>>

@@ -1,0 +1,249 @@
+import { randomBytes } from "node:crypto"
+import { writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { PgClient } from "@effect/sql-pg"
+import { Ids } from "@seatrial/domain"
+import { Hub } from "@seatrial/hub"
+import { KubeClient, KubeConnection } from "@seatrial/kube"
+import { JobController, LocalCluster, Scheduler } from "@seatrial/local"
+import { control, HostClassResource, type StartWork, startWork } from "@seatrial/operator"
+import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, Runs } from "@seatrial/store"
+import { Cause, ConfigProvider, Deferred, Effect, Layer, Logger, Redacted, Schedule } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { SqlClient } from "effect/sql"
+import { inject } from "vitest"
+import { makeCaller } from "../e2e/Caller.ts"
+import { openCluster } from "../e2e/cluster.ts"
+import { eventually } from "../e2e/eventually.ts"
+import { makeStateFolder, startSystem } from "../e2e/LocalSystem.ts"
+import { openDatabaseLine } from "./DatabaseLine.ts"
+import { makeFaultyServer } from "./FaultyServer.ts"
+import { makeKubelet } from "./Kubelet.ts"
+
+export const namespace = "seatrial"
+
+const hostClass = {
+  apiVersion: "seatrial.dev/v1alpha1",
+  kind: "HostClass",
+  metadata: { name: "sim-small" },
+  spec: {
+    runtimes: [{ runtime: "reference", image: "ghcr.io/seatrial/reference-engine:0.1.0" }],
+    gpuPool: "Seatrial-Sim-1GiB",
+    gpuCount: 1,
+    gpuMemoryBytes: 2 ** 30,
+    nodeSelector: { "nvidia.com/gpu.product": "Seatrial-Sim-1GiB" },
+    pricePerGpuHour: "100000",
+    benchmarkSeconds: 1,
+    bootDeadlineSeconds: 60,
+    simulated: true
+  }
+}
+
+const database = Effect.fnUntraced(function* (prefix: string) {
+  const name = `${prefix}_${randomBytes(6).toString("hex")}`
+  const run = (statement: string) =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql.unsafe(statement)
+    }).pipe(Effect.provide(PgClient.layer({ url: Redacted.make(`${inject("postgres")}/postgres`), maxConnections: 1 })), Effect.orDie)
+  yield* Effect.acquireRelease(run(`CREATE DATABASE ${name}`), () => run(`DROP DATABASE ${name} WITH (FORCE)`))
+  return `${inject("postgres")}/${name}`
+})
+
+const step = {
+  concurrency: 1,
+  requests: 10,
+  errors: 0,
+  seconds: 1,
+  ttft_ms_p50: 1,
+  ttft_ms_p90: null,
+  tpot_ms_p50: 1,
+  tpot_ms_p90: null,
+  output_tokens_per_s: 100
+}
+const report = {
+  suite: "seatrial-core",
+  suite_version: 0,
+  passed: true,
+  checks: [{ name: "usage_exact", passed: true }],
+  fingerprints: [],
+  fingerprint_card: null
+}
+const measured = { weights_bytes: 1_000, kv_cache_bytes: 1_000, kv_cache_tokens: 100_000, overhead_bytes: 0, max_concurrency: 4, load_seconds: 1 }
+const benchmark = { suite: "seatrial-bench", suite_version: 1, input_tokens: 128, output_tokens: 32, seed: 1, steps: [step] }
+
+const untilRecorded = <A>(write: Effect.Effect<A>) =>
+  Effect.sandbox(write).pipe(Effect.retry(Schedule.spaced("100 millis")), Effect.catch(Effect.failCause), Effect.asVoid)
+
+/** The repository is read for real; of the trial, which no stand-in engine could pass, only the record is made. */
+const work: StartWork = (gathered, seen, kind) => {
+  if (kind === "screening") return startWork(namespace)(gathered, seen, kind)
+  const { id, orgId } = gathered.run
+  return Effect.gen(function* () {
+    const runs = yield* Runs
+    yield* Effect.sleep("10 millis")
+    if (kind === "checking") yield* untilRecorded(runs.recordChecks(id, orgId, report))
+    else if (kind === "measuring") yield* untilRecorded(runs.recordMeasured(id, orgId, measured))
+    else yield* untilRecorded(runs.recordBenchmark(id, orgId, benchmark))
+  })
+}
+
+/** Where an operator dies: after that many writes, of the cluster's objects and of Postgres together. */
+interface Deaths {
+  next: number
+  count: number
+  /** Whether the write at which it dies is made. */
+  made: boolean
+  dead: boolean
+  died: Deferred.Deferred<void>
+}
+
+const mortal =
+  (deaths: Deaths) =>
+  <A, E>(write: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.suspend(() => {
+      if (deaths.dead) return Effect.never
+      deaths.count++
+      if (deaths.count !== deaths.next) return write
+      deaths.dead = true
+      const last = deaths.made ? Effect.asVoid(Effect.exit(write)) : Effect.void
+      return Effect.andThen(Effect.andThen(last, Deferred.succeed(deaths.died, undefined)), Effect.never)
+    })
+
+const mortalRuns = (deaths: Deaths) =>
+  Layer.effect(
+    Runs,
+    Effect.map(Runs, (runs) => {
+      const dies = mortal(deaths)
+      return Runs.of({
+        ...runs,
+        enter: (input) => dies(runs.enter(input)),
+        recordScreening: (input) => dies(runs.recordScreening(input)),
+        recordChecks: (id, orgId, found) => dies(runs.recordChecks(id, orgId, found)),
+        recordMeasured: (id, orgId, found) => dies(runs.recordMeasured(id, orgId, found)),
+        recordBenchmark: (id, orgId, found) => dies(runs.recordBenchmark(id, orgId, found)),
+        publishEndpoints: (id, orgId, endpoints) => dies(runs.publishEndpoints(id, orgId, endpoints)),
+        activate: (input) => dies(runs.activate(input)),
+        release: (id, orgId) => dies(runs.release(id, orgId))
+      })
+    })
+  )
+
+const layerRuns = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
+  Layer.provideMerge(HubConnections.layerSql),
+  Layer.provideMerge([Database.layerMigrated, Ids.layer])
+)
+
+/**
+ * A whole system: server and gateway as a process of their own, the local cluster with its scheduler and controllers, stand-ins for kubelets and engines, and an operator
+ * that sees the cluster through faults and Postgres through a line that can be cut; it is started again whenever it dies.
+ */
+export const openLane = Effect.gen(function* () {
+  const folder = yield* makeStateFolder
+  const product = yield* database("faults")
+  const objects = yield* database("faults_cluster")
+  const faults = makeFaultyServer()
+  const cluster = yield* LocalCluster.make({ port: 0, through: faults.through }).pipe(
+    Effect.provide(yield* Layer.build(PgClient.layer({ url: Redacted.make(objects), maxConnections: 4 })))
+  )
+  const write = (name: string, text: string) =>
+    Effect.promise(async () => {
+      await writeFile(join(folder, name), text, { mode: 0o600 })
+      return join(folder, name)
+    })
+  const others = yield* write("others.kubeconfig", cluster.kubeconfig)
+  const its = yield* write("operator.kubeconfig", cluster.kubeconfig.replace(`/token/${cluster.token}`, ""))
+  const kube = yield* openCluster(others)
+  const settings = { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway", KUBECONFIG: others, DATABASE_URL: product }
+  const { state } = yield* startSystem(folder, settings)
+  yield* kube.apply(HostClassResource, hostClass)
+  yield* Layer.build(Layer.mergeAll(Scheduler.layer, JobController.layer).pipe(Layer.provide(Layer.succeed(KubeClient, kube))))
+  const kubelet = yield* makeKubelet(kube, namespace)
+  const line = yield* openDatabaseLine(product)
+  const sql = yield* Layer.build(PgClient.layer({ url: Redacted.make(product), maxConnections: 1 }))
+
+  const deaths: Deaths = { next: 0, count: 0, made: true, dead: false, died: Deferred.makeUnsafe() }
+  const layerConfig = ConfigProvider.layer(
+    ConfigProvider.fromUnknown({ DATABASE_URL: line.url, SEATRIAL_ENCRYPTION_KEY: state.encryption_key, HF_ENDPOINT: state.hub, DATABASE_POOL_SIZE: "4" })
+  )
+  const layerKube = KubeClient.layerWith({ relistEvery: "1 second", backoff: "50 millis", maxBackoff: "500 millis", requestTimeout: "5 seconds" }).pipe(
+    Layer.provide(KubeConnection.layer({ kubeconfig: its }))
+  )
+  const services = Layer.mergeAll(mortalRuns(deaths).pipe(Layer.provideMerge(layerRuns)), Hub.layer, layerKube, FetchHttpClient.layer).pipe(
+    Layer.provide(layerConfig)
+  )
+  const operatorSettings = {
+    namespace,
+    organization: null,
+    organizations: new Map(),
+    requireFirstPurchase: true,
+    leaseSeconds: 15,
+    concurrency: 8,
+    fetchImage: "ghcr.io/seatrial/seatrial:0.1.0",
+    fetchSeconds: 60,
+    weightsClaim: "seatrial-weights",
+    hubEndpoint: state.hub
+  }
+  const said: Array<string> = []
+  const logger = Logger.make(({ logLevel, message }) => {
+    said.push(`${new Date().toISOString().slice(11, 23)} ${logLevel} ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`.slice(0, 400))
+    if (said.length > 60) said.shift()
+  })
+  const alive = Effect.scoped(Effect.provide(control(operatorSettings, work), services)).pipe(
+    Effect.sandbox,
+    Effect.tapError((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("the operator starts again", Cause.pretty(cause)))),
+    Effect.retry(Schedule.spaced("200 millis")),
+    Effect.ignore,
+    Effect.provide(Logger.layer([logger]))
+  )
+  let lives = 0
+  yield* Effect.gen(function* () {
+    while (true) {
+      lives++
+      yield* Effect.raceFirst(Deferred.await(deaths.died), alive)
+      deaths.died = Deferred.makeUnsafe()
+      deaths.next = 0
+      deaths.dead = false
+    }
+  }).pipe(Effect.forkScoped)
+  faults.setOnWrite(() =>
+    Effect.sync(() => {
+      if (deaths.dead) return "before"
+      deaths.count++
+      if (deaths.count !== deaths.next) return null
+      deaths.dead = true
+      Deferred.doneUnsafe(deaths.died, Effect.void)
+      return deaths.made ? "after" : "before"
+    })
+  )
+
+  const caller = makeCaller(state.address, state.api_key)
+  yield* eventually("the operator has told of its host class", caller.call("POST", "/v1/deployment-previews", { source }), ({ text }) =>
+    text.includes("derived")
+  )
+  return {
+    caller,
+    faults,
+    kube,
+    kubelet,
+    line,
+    lives: () => lives,
+    /** The last of what the operator said. */
+    said: () => said.join("\n"),
+    /** Lets the operator die at its nth write from now. */
+    dieAt: (writes: number, made: boolean) => {
+      deaths.count = 0
+      deaths.made = made
+      deaths.next = writes
+    },
+    /** Runs whose engines the gateways know. */
+    published: Effect.gen(function* () {
+      const client = yield* SqlClient.SqlClient
+      const rows = yield* client.unsafe<{ readonly deployment_id: string }>("SELECT DISTINCT deployment_id FROM endpoints ORDER BY 1")
+      return rows.map((row) => row.deployment_id)
+    }).pipe(Effect.provideContext(sql), Effect.orDie)
+  }
+})
+export type Lane = Effect.Success<typeof openLane>
+
+export const source = { kind: "model_hub", repo: "seatrial/tiny-chat" } as const

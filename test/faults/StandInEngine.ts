@@ -1,0 +1,51 @@
+import { createServer, type Server, type ServerResponse } from "node:http"
+
+const usage = (output: number) => ({ prompt_tokens: 24, total_tokens: 24 + output, completion_tokens: output })
+const common = { id: "chatcmpl-stand-in", created: 1_700_000_000, model: "stand-in" }
+const words = ["All ", "hands ", "on ", "deck."]
+const frame = (choices: ReadonlyArray<unknown>, output: number) =>
+  `data: ${JSON.stringify({ ...common, object: "chat.completion.chunk", choices, usage: usage(output) })}\n\n`
+
+const stream = (response: ServerResponse) => {
+  response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" })
+  let sent = 0
+  const next = () => {
+    if (response.destroyed) return
+    const last = sent === words.length - 1
+    response.write(frame([{ index: 0, delta: { content: words[sent] }, finish_reason: last ? "stop" : null }], sent + 1))
+    sent++
+    if (!last) return void setTimeout(next, 20)
+    response.end(`${frame([], words.length)}data: [DONE]\n\n`)
+  }
+  next()
+}
+
+/** An engine that computes nothing: it answers every question alike, whole or as a stream that takes a moment. Ends politely: what is under way first. */
+export const startEngine = (host: string, port: number): Promise<Server> =>
+  new Promise((resolve, reject) => {
+    const server = createServer((request, response) => {
+      if (request.method === "GET") return void response.writeHead(200).end()
+      const chunks: Array<Buffer> = []
+      request.on("data", (chunk: Buffer) => chunks.push(chunk))
+      request.on("end", () => {
+        if (Buffer.concat(chunks).includes('"stream":true')) return stream(response)
+        const message = { role: "assistant", content: words.join("") }
+        const body = JSON.stringify({
+          ...common,
+          object: "chat.completion",
+          choices: [{ index: 0, message, finish_reason: "stop" }],
+          usage: usage(words.length)
+        })
+        response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(body)
+      })
+    })
+    server.keepAliveTimeout = 60_000
+    server.once("error", reject)
+    server.listen(port, host, () => resolve(server))
+  })
+
+export const stopEngine = (server: Server): Promise<void> =>
+  new Promise((resolve) => {
+    server.close(() => resolve())
+    server.closeIdleConnections()
+  })

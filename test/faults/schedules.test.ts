@@ -1,0 +1,43 @@
+import { assert, it } from "@effect/vitest"
+import { Cause, Effect, Exit } from "effect"
+import { openLane, source } from "./Lane.ts"
+import { playSchedule } from "./playSchedule.ts"
+
+const count = Number(process.env.SEATRIAL_FAULT_SCHEDULES ?? 50)
+const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
+const lanes = Math.min(count, Number(process.env.SEATRIAL_FAULT_LANES ?? 3))
+
+const lane = (which: number) =>
+  Effect.gen(function* () {
+    const opened = yield* openLane
+    const { id, model_id } = yield* opened.caller.deploy({ source, serving: { host_class: "sim-small", max_context: 1_000 } })
+    const { failure_detail, model, status } = yield* opened.caller.finished(id)
+    assert.deepStrictEqual([status, failure_detail], ["activated", null])
+    const serving = { modelId: String(model_id), model, run: String(id) }
+    const failed: Array<string> = []
+    for (let seed = first + which; seed < first + count; seed += lanes) {
+      const exit = yield* Effect.exit(playSchedule(opened, serving, seed))
+      if (Exit.isSuccess(exit)) yield* Effect.logInfo(`seed ${seed}: ${exit.value}`)
+      else {
+        failed.push(`seed ${seed}: ${Cause.pretty(exit.cause)}`)
+        yield* Effect.logError(`seed ${seed}\n${opened.said()}`, exit.cause)
+        // What follows would only tell of the same again.
+        break
+      }
+    }
+    return failed
+  }).pipe(Effect.scoped)
+
+it.live(
+  `${count} schedules of faults from seed ${first}: every run comes to its right end, nothing is left over, and who asks is always answered`,
+  () =>
+    Effect.gen(function* () {
+      const failed = yield* Effect.forEach(
+        Array.from({ length: lanes }, (_, which) => which),
+        lane,
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(failed.flat(), [])
+    }),
+  3_600_000
+)

@@ -1,0 +1,12 @@
+import { defineConfig } from "vitest/config"
+
+// Schedules of faults on the local cluster, for minutes; `npm test` leaves them out.
+export default defineConfig({
+  test: {
+    globalSetup: "test/postgres.ts",
+    include: ["test/faults/**/*.test.ts"],
+    testTimeout: 3_600_000,
+    hookTimeout: 120_000,
+    maxWorkers: 1
+  }
+})
