@@ -60,7 +60,7 @@ const keepStreaming = Effect.fnUntraced(function* (caller: Caller, model: string
 })
 
 it.live(
-  "on a real control plane a model is rolled out beside and in place of what serves, without a lost request, and outlives its node",
+  "on a real control plane a model is rolled out beside and in place of what serves, without a lost request, outlives its node, and goes while nobody asks for it",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster
@@ -178,12 +178,20 @@ it.live(
       assert.notInclude(yield* kubectl("get", "pods", "-o", "name"), engineOf(second.id))
       assert.strictEqual((yield* caller.call("POST", `/v1/deployments/${third.id}/cancel`)).status, 200)
       yield* answersOnceMore("what served is back")
-      const fourth = yield* redeploy(515)
+      const fourth = yield* caller.deploy({ model_id, serving: { ...serving(515), hold_seconds: 0 } })
       const ended = yield* activated(fourth.id)
       assert.isTrue(ended.phases.every(({ status }) => status !== "queued"))
       yield* answersOnceMore("the new one answers")
       // No stream broke off in any of it: the client would have died of that.
       assert.isAbove((yield* later.stop).waits, 0)
+
+      // Nobody asks any more: its GPU is free, and the next request brings the engine back.
+      yield* eventually("the idle engine is gone", kubectl("get", "pods", "-o", "name"), (pods) => !pods.includes("engine"))
+      yield* says(fourth.id, "Idle")
+      const woke = yield* ask(caller, model)
+      assert.deepStrictEqual([woke.status, codeOf(woke), woke.headers.get("retry-after")], [503, "model_starting", "5"])
+      yield* eventually("the engine is back", ask(caller, model), ({ status }) => status === 200)
+      assert.strictEqual((yield* caller.deployment(fourth.id)).status, "activated")
       yield* stopFirst
     }).pipe(Effect.scoped),
   600_000

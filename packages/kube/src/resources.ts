@@ -60,6 +60,7 @@ const PodSpec = open({
   terminationGracePeriodSeconds: optional(Schema.NullOr(Schema.Number)),
   serviceAccountName: optional(Schema.String),
   schedulerName: optional(Schema.String),
+  schedulingGates: optional(Schema.Array(open({ name: Schema.String }))),
   initContainers: optional(Schema.Array(Container)),
   containers: Schema.Array(Container),
   volumes: optional(Schema.Array(open({ name: Schema.String })))

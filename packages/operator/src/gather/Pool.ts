@@ -5,6 +5,7 @@ import type { Observation } from "../decide/Observation.ts"
 import { share } from "../decide/share.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { enginePodName, hostClassLabel, organizationLabel } from "../resources/objectNames.ts"
+import { isGated } from "./podSeen.ts"
 
 /** What is remembered of a run that waits for GPUs, or was given some. */
 interface Note {
@@ -39,9 +40,6 @@ const quantity = (value: string | number | undefined): number => {
   const parsed = Number(value ?? 0)
   return Number.isFinite(parsed) ? parsed : 0
 }
-
-/** Whether somebody holds the pod back from the scheduler: it takes nothing from anybody. */
-const isGated = (pod: Pod) => pod.status?.conditions?.some(({ reason, type }) => type === "PodScheduled" && reason === "SchedulingGated") === true
 
 const isOver = (pod: Pod) => pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed"
 

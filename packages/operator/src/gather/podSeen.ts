@@ -27,6 +27,9 @@ export const nodeDownSince = (pod: Pod, node: Node | undefined, createdAt: numbe
   return Math.max(millis(bound, createdAt), millis(ready?.lastTransitionTime, 0))
 }
 
+/** Whether somebody (Kueue) holds the pod back from the scheduler: it takes nothing from anybody. */
+export const isGated = (pod: Pod): boolean => (pod.spec?.schedulingGates ?? []).length > 0
+
 /** An engine's pod in the words of the decisions. `node`: the one that it is bound to, where known. */
 export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
   const createdAt = millis(pod.metadata.creationTimestamp, 0)
@@ -51,7 +54,7 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
       scheduling?.status === "False" && scheduling.reason !== "SchedulingGated"
         ? { since: millis(scheduling.lastTransitionTime, createdAt), message: scheduling.message ?? "no node fits." }
         : null,
-    gated: scheduling?.reason === "SchedulingGated",
+    gated: isGated(pod),
     started: container?.state?.running !== undefined || exit !== undefined || restarts > 0,
     startedAt: millisOrNull(startedAt),
     ready: readiness?.status === "True",

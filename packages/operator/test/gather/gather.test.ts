@@ -40,6 +40,26 @@ describe("a pod", () => {
       undefined,
       { unschedulable: { since: millis, message: "0/3 nodes" } }
     ],
+    [
+      "that Kueue holds back is not one that finds no node",
+      {
+        metadata: made,
+        spec: { containers: [], schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] },
+        status: { conditions: [{ type: "PodScheduled", status: "False", reason: "SchedulingGated", lastTransitionTime: at }] }
+      },
+      undefined,
+      { gated: true, unschedulable: null }
+    ],
+    [
+      "that Kueue has let go and the scheduler has not looked at yet is neither",
+      {
+        metadata: made,
+        spec: { containers: [] },
+        status: { conditions: [{ type: "PodScheduled", status: "False", reason: "SchedulingGated", lastTransitionTime: at }] }
+      },
+      undefined,
+      { gated: false, unschedulable: null }
+    ],
     ["that runs has started", { metadata: made, spec, status: status({ state: { running: {} } }) }, node, { started: true, ready: false, blocked: null }],
     [
       "that is ready has an address",
@@ -262,13 +282,13 @@ describe("the pool", () => {
 
   it("says what was asked for and how much the class has, and counts no pod that Kueue holds back", () => {
     const pool = makePool()
-    const pending = (name: string, reason: string): Pod => ({
-      ...engine(name, { nodeName: undefined }),
+    const pending = (name: string, gates: ReadonlyArray<string> = []): Pod => ({
+      ...engine(name, { nodeName: undefined, schedulingGates: gates.map((gate) => ({ name: gate })) }),
       metadata: { name, labels: { "seatrial.dev/host-class": "local", "seatrial.dev/organization": "acme" } },
-      status: { conditions: [{ type: "PodScheduled", status: "False", reason }] }
+      status: { conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable" }] }
     })
-    assert.deepInclude(view(pool, mine, [pending("a", "Unschedulable")]), { freeSlots: 1, asked: 1, classGpus: 1 })
-    assert.deepInclude(view(pool, mine, [pending("a", "SchedulingGated")]), { freeSlots: 2, asked: 0, classGpus: 0 })
+    assert.deepInclude(view(pool, mine, [pending("a")]), { freeSlots: 1, asked: 1, classGpus: 1 })
+    assert.deepInclude(view(pool, mine, [pending("a", ["kueue.x-k8s.io/admission"])]), { freeSlots: 2, asked: 0, classGpus: 0 })
     assert.deepInclude(view(pool, mine, [], [reserved("beta", 2)]), { freeSlots: 0, setAside: true })
   })
 
