@@ -217,7 +217,10 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a pre
         )
 
         const texts = readTexts(folder)
-        assert.isTrue(texts.some(({ path }) => path.endsWith("seatrial.log")))
+        const log = texts.find(({ path }) => path.endsWith("seatrial.log"))?.text ?? ""
+        assert.include(log, id)
+        assert.notInclude(log, system.state.api_key)
+        assert.notInclude(log, "What does a sea trial show?")
         assert.deepStrictEqual(
           texts.filter(({ text }) => text.includes(token)).map(({ path }) => path),
           []

@@ -1,7 +1,10 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
 import { DeploymentId, workingPhases } from "@seatrial/domain"
-import { Node } from "@seatrial/kube"
-import { Effect, Schema } from "effect"
+import { Node, Pod } from "@seatrial/kube"
+import { enginePodName } from "@seatrial/operator"
+import { Effect, Option, Redacted, Schema } from "effect"
+import { SqlClient } from "effect/sql"
 import { makeCaller } from "./Caller.ts"
 import { type ChildProgram, startProgram } from "./ChildProgram.ts"
 import { objectsOfRuns, openCluster, shortenBenchmark } from "./cluster.ts"
@@ -81,6 +84,18 @@ it.live(
       yield* eventually("the cluster holds the serving engine and nothing else", objectsOfRuns(kube), (objects) => objects.join() === `Pod ${id}`)
       const answer = yield* call("POST", "/v1/chat/completions", { model: ended.model, max_tokens: 4, messages: [{ role: "user", content: "hi" }] })
       assert.strictEqual(answer.status, 200)
+
+      // Whoever of them recorded it, the engine's pod holds its GPUs once, since it was placed.
+      const engine = Option.getOrThrow(yield* kube.get(Pod, enginePodName(Schema.decodeUnknownSync(DeploymentId)(id)), "seatrial"))
+      const placed = engine.status?.conditions?.find(({ type }) => type === "PodScheduled")?.lastTransitionTime
+      const holds = yield* Effect.provide(
+        Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) => sql`SELECT pod_uid AS uid, gpus, placed_at AS placed, released_at AS released FROM gpu_holds WHERE deployment_id = ${id}`
+        ),
+        PgClient.layer({ url: Redacted.make(state.database_url), maxConnections: 1 })
+      )
+      assert.deepStrictEqual<unknown>(holds, [{ uid: engine.metadata.uid, gpus: 1, placed: new Date(placed ?? 0), released: null }])
     }).pipe(Effect.scoped),
   280_000
 )

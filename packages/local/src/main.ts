@@ -3,7 +3,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
-import { Ids } from "@seatrial/domain"
+import { Ids, layerTracing } from "@seatrial/domain"
 import { Gateway } from "@seatrial/gateway"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, KubeConnection } from "@seatrial/kube"
@@ -193,6 +193,7 @@ const run = Effect.gen(function* () {
   const { folder } = yield* settings
   const logged = start.pipe(
     Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("Seatrial ended", Cause.pretty(cause)))),
+    Effect.provide(layerTracing("seatrial")),
     Effect.provide(layerLog(folder))
   )
   yield* logged.pipe(Effect.provide(StateFolder.layer(folder)))
