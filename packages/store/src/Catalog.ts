@@ -4,6 +4,7 @@ import { Context, Effect, Layer, Result, Schedule, Schema, Stream } from "effect
 import type { Statement } from "effect/sql"
 import { callableName, MillisFromDate } from "./columns.ts"
 import { listen } from "./listen.ts"
+import { readableRows } from "./readableRows.ts"
 
 const ServedModelRow = Schema.Struct({
   /** Callable name. */
@@ -32,7 +33,7 @@ const ServedModelRow = Schema.Struct({
 /** A model with the revision that serves it now. `chatTemplate` is there where the stored capabilities are not whole: what is missing can be derived from it. */
 export type ServedModel = typeof ServedModelRow.Type & { readonly chatTemplate: string | null }
 
-const decodeRow = Schema.decodeUnknownResult(ServedModelRow)
+const readable = readableRows(ServedModelRow, "A model of the catalog")
 const decodeTemplates = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: RevisionId, chatTemplate: Schema.NullOr(Schema.String) })))
 const areWhole = Schema.is(ModelCapabilities)
 
@@ -81,15 +82,8 @@ export class Catalog extends Context.Service<
           WHERE ${condition} AND r.id = ANY(${Result.getOrThrow(PgTypes.array(ids, PgTypes.OID.text))})`
         return new Map((yield* decodeTemplates(rows)).map(({ chatTemplate, id }) => [id, chatTemplate]))
       })
-      /** One row that cannot be read is left out and told of: it takes no other model out of the catalog. */
       const find = Effect.fnUntraced(function* (condition: Statement.Fragment) {
-        const rows = yield* served(condition)
-        const models: Array<typeof ServedModelRow.Type> = []
-        for (const row of rows) {
-          const decoded = decodeRow(row)
-          if (Result.isSuccess(decoded)) models.push(decoded.success)
-          else yield* Effect.logError(`A model is left out of the catalog: its row cannot be read (${decoded.failure.message})`)
-        }
+        const models = yield* readable(yield* served(condition))
         const templates = yield* templatesOf(
           condition,
           models.filter(({ capabilities }) => !areWhole(capabilities)).map(({ revisionId }) => revisionId)

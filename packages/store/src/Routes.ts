@@ -1,9 +1,9 @@
 import { PgClient } from "@effect/sql-pg"
 import { ModelId, OrgId, Prices, RevisionId, Runtime, zeroPrices } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaphore, Stream } from "effect"
-import { SqlSchema } from "effect/sql"
 import { callableName } from "./columns.ts"
 import { listen } from "./listen.ts"
+import { readableRows } from "./readableRows.ts"
 import { tellUse } from "./routes/tellUse.ts"
 
 /** A pod that serves a revision. */
@@ -53,6 +53,9 @@ const RouteRow = Schema.Struct({
 })
 const UnprovenRow = Schema.Struct({ orgId: OrgId, url: Schema.String, pod: Schema.String, revisionId: RevisionId, runtime: Runtime })
 
+const readableRoutes = readableRows(RouteRow, "A route")
+const readableEndpoints = readableRows(UnprovenRow, "An endpoint")
+
 /** One reading of the routes. */
 interface Snapshot {
   readonly ofOrganization: ReadonlyMap<string, ReadonlyMap<string, Route>>
@@ -92,10 +95,7 @@ export class Routes extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
 
-      const findRoutes = SqlSchema.findAll({
-        Request: Schema.Void,
-        Result: RouteRow,
-        execute: () => sql`
+      const findRoutes = sql`
           SELECT m.org_id AS "orgId", m.id AS "modelId", ${sql.literal(callableName)} AS model, m.visibility, r.id AS "revisionId", r.runtime,
             r.engine_version AS "engineVersion", r.hf_revision AS "hfRevision", r.max_model_len AS "maxModelLen",
             json_build_object(
@@ -110,16 +110,11 @@ export class Routes extends Context.Service<
           JOIN organizations o ON o.id = m.org_id
           JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
           WHERE m.active_revision_id IS NOT NULL AND m.status = 'active' AND m.deleted_at IS NULL AND o.status = 'active'`
-      })
-      const findUnproven = SqlSchema.findAll({
-        Request: Schema.Void,
-        Result: UnprovenRow,
-        execute: () => sql`
+      const findUnproven = sql`
           SELECT e.org_id AS "orgId", e.url, e.pod, e.revision_id AS "revisionId", r.runtime FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
           WHERE e.reachable_at IS NULL ORDER BY e.published_at, e.url`
-      })
       const read = Effect.gen(function* () {
-        return snapshotOf(yield* findRoutes(), yield* findUnproven())
+        return snapshotOf(yield* readableRoutes(yield* findRoutes), yield* readableEndpoints(yield* findUnproven))
       })
 
       let current = yield* Effect.orDie(read)

@@ -131,6 +131,25 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
     })
   )
 
+  it.effect("what cannot be read is left out, and no other route with it", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const routes = yield* Routes
+      const { caller } = yield* makeCaller("unread")
+      const odd = yield* makeServing(caller, "k1", "odd")
+      yield* makeServing(caller, "k2", "even")
+      const found = (name: string) => Effect.map(routes.find(caller.orgId, `unread/${name}`), Option.isSome)
+      yield* soon(Effect.map(Effect.all([found("odd"), found("even")]), (both) => both.every(Boolean)))
+      yield* sql`UPDATE revisions SET runtime = 'unheard_of' WHERE org_id = ${caller.orgId} AND id = ${odd.revisionId}`
+      yield* sql`SELECT pg_notify('routes', '')`
+      yield* soon(Effect.map(found("odd"), (there) => !there))
+      assert.isTrue(yield* found("even"))
+      yield* sql`UPDATE revisions SET runtime = 'reference' WHERE org_id = ${caller.orgId} AND id = ${odd.revisionId}`
+      yield* sql`SELECT pg_notify('routes', '')`
+      yield* soon(found("odd"))
+    })
+  )
+
   it.effect("after a lost connection the routes are read anew", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
