@@ -8,8 +8,12 @@ export const operatorSettings = [
     description: "Slug of the organization whose models are the ModelDeployments that somebody applies in the namespace; without it they are refused"
   },
   {
+    name: "OPERATOR_ORGANIZATIONS",
+    description: "The same for other namespaces, as namespace=slug, separated by commas; the operator needs a Role in each"
+  },
+  {
     name: "OPERATOR_REQUIRE_FIRST_PURCHASE",
-    description: "Whether that organization has to make a purchase before it deploys; as SERVER_REQUIRE_FIRST_PURCHASE",
+    description: "Whether such an organization has to make a purchase before it deploys; as SERVER_REQUIRE_FIRST_PURCHASE",
     default: true
   },
   { name: "OPERATOR_LEASE_SECONDS", description: "Seconds after which another operator takes over from one that is silent; at least 3", default: 15 },
@@ -30,6 +34,15 @@ export const operatorSettings = [
 const text = (name: string, fallback: string) => Config.NonEmptyString(name).pipe(Config.withDefault(fallback))
 const count = (name: string, fallback: number) => Config.Int(name).pipe(Config.withDefault(fallback))
 
+/** Slugs by namespace, of `namespace=slug,...`; what has no `=` maps nothing. */
+const namespacesOf = (text: string): ReadonlyMap<string, string> =>
+  new Map(
+    text.split(",").flatMap((entry) => {
+      const [namespace = "", slug = ""] = entry.split("=").map((part) => part.trim())
+      return namespace === "" || slug === "" ? [] : [[namespace, slug] as const]
+    })
+  )
+
 /** See `operatorSettings` for what each means. */
 export const OperatorSettings = Config.all({
   namespace: text("OPERATOR_NAMESPACE", "seatrial"),
@@ -37,6 +50,7 @@ export const OperatorSettings = Config.all({
     Config.withDefault(""),
     Config.map((slug) => (slug === "" ? null : slug))
   ),
+  organizations: Config.String("OPERATOR_ORGANIZATIONS").pipe(Config.withDefault(""), Config.map(namespacesOf)),
   requireFirstPurchase: Config.Boolean("OPERATOR_REQUIRE_FIRST_PURCHASE").pipe(Config.withDefault(true)),
   leaseSeconds: count("OPERATOR_LEASE_SECONDS", 15).pipe(Config.map((seconds) => Math.max(3, seconds))),
   concurrency: count("OPERATOR_CONCURRENCY", 16).pipe(Config.map((passes) => Math.max(1, passes))),

@@ -23,7 +23,7 @@ import type { StartWork } from "./work/startWork.ts"
 export const control = Effect.fnUntraced(function* (settings: OperatorSettings, start: StartWork) {
   const runs = yield* Runs
   const hostClasses = yield* HostClasses
-  const cluster = yield* watchCluster(settings.namespace)
+  const cluster = yield* watchCluster(settings.namespace, [...settings.organizations.keys()])
   const pool = makePool()
   const lookAtHold = yield* keepHolds(cluster)
   const background = yield* makeBackground((id) => queue.add(id))
@@ -62,8 +62,13 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const applied = yield* WorkQueue.make({
     name: "applied",
     concurrency: 4,
-    work: (name: string) => reconcileApplied({ cluster, settings, look: (id: DeploymentId) => queue.add(id) }, name)
+    work: (key: string) => reconcileApplied({ cluster, settings, look: (id: DeploymentId) => queue.add(id) }, key)
   })
+  const onDeployment = (key: string) => {
+    const { name, namespace } = fromKey(key)
+    const run = namespace === settings.namespace ? deploymentOfResource(name) : Option.none()
+    return Option.match(run, { onNone: () => applied.add(key), onSome: queue.add })
+  }
 
   const lookAt = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)
   const lookAll = (ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, queue.add, { discard: true })
@@ -82,7 +87,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   return yield* Effect.all(
     [
       Stream.runForEach(runs.changes, queue.add),
-      onChange(cluster.deployments, (name) => Option.match(deploymentOfResource(name), { onNone: () => applied.add(name), onSome: queue.add })),
+      Stream.runForEach(cluster.deployments.changes, onDeployment),
       onChange(cluster.jobs, byName),
       onChange(cluster.budgets, byName),
       // A pod that goes may be what a queued run waits for.

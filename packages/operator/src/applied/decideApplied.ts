@@ -48,13 +48,13 @@ const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message
   if (organization === null) {
     return {
       reason: "NoOrganization",
-      message: `The namespace ${namespace} is mapped to no organization: set OPERATOR_ORGANIZATION of the operator to an organization's slug, or deploy through the API.`
+      message: `The namespace ${namespace} is mapped to no organization: set OPERATOR_ORGANIZATION of the operator to an organization's slug (OPERATOR_ORGANIZATIONS for other namespaces than its own), or deploy through the API.`
     }
   }
   if (owner === null) {
     return {
       reason: "OrganizationUnknown",
-      message: `There is no organization ${organization}: make it with seatrial admin orgs create, or correct OPERATOR_ORGANIZATION.`
+      message: `There is no organization ${organization}: make it with seatrial admin orgs create, or correct the operator's setting.`
     }
   }
   if (spec?.organization !== undefined && spec.organization !== organization) {

@@ -1,6 +1,6 @@
 import { type DeploymentId, hostClassProblem, servingProblem } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
-import { KubeClient, type KubeError } from "@seatrial/kube"
+import { fromKey, KubeClient, type KubeError } from "@seatrial/kube"
 import { AppliedResources } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
@@ -66,14 +66,15 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
   return (hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines))?.message ?? null
 })
 
-/** One pass over an object that somebody applied, or over its place where it is gone. When to look again, if time alone may change the answer. */
-export const reconcileApplied = Effect.fn("reconcileApplied")(function* ({ cluster, look, settings }: AppliedContext, name: string) {
+/** One pass over an object that somebody applied (`key`: `namespace/name`), or over its place where it is gone. When to look again, if time alone may change the answer. */
+export const reconcileApplied = Effect.fn("reconcileApplied")(function* ({ cluster, look, settings }: AppliedContext, key: string) {
   const applied = yield* AppliedResources
-  const { namespace } = cluster
+  const { name, namespace = cluster.namespace } = fromKey(key)
   const resource = Option.getOrNull(yield* cluster.deployments.get(name, namespace))
   // Before anything is asked of Postgres, which may be away.
   if (resource !== null && resource.metadata.deletionTimestamp !== undefined) return yield* retire(resource, namespace)
-  const { organization, requireFirstPurchase } = settings
+  const { requireFirstPurchase } = settings
+  const organization = namespace === settings.namespace ? settings.organization : (settings.organizations.get(namespace) ?? null)
   const wish = resource === null ? null : wishOf(resource.spec)
   const specHash = wish === null ? "" : wishHash(wish)
   const decision = decideApplied({

@@ -44,9 +44,14 @@ const ensureResource = Effect.fnUntraced(function* (run: Run, namespace: string)
   const object = customResource(run, namespace)
   if (run.applied === null) return yield* kube.apply(ModelDeployment, object)
   return yield* kube.create(ModelDeployment, object).pipe(
+    // What it shows goes on without it: its namespace may be gone, or no longer ours to write to.
     Effect.catchIf(
-      (error) => error.reason === "Conflict",
-      () => Effect.succeed(null)
+      (error) => error.reason !== "Retryable",
+      (error) =>
+        Effect.as(
+          error.reason === "Conflict" ? Effect.void : Effect.logWarning(`the ModelDeployment of ${run.id} cannot be made again: ${error.message}`),
+          null
+        )
     )
   )
 })

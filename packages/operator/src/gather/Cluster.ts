@@ -1,13 +1,14 @@
 import { Job, type KubeClient, type KubeError, Node, Pod, PodDisruptionBudget, Reflector } from "@seatrial/kube"
 import { Effect, type Scope } from "effect"
 import { HostClassResource } from "../resources/HostClassResource.ts"
-import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { deploymentLabel } from "../resources/objectNames.ts"
+import { type Deployments, watchDeployments } from "./watchDeployments.ts"
 
 /** What the operator knows of the cluster, kept by watches: of its own namespace, and of nodes and host classes. */
 export interface Cluster {
   readonly namespace: string
-  readonly deployments: Reflector<ModelDeployment>
+  /** Also of other namespaces that are mapped to organizations. */
+  readonly deployments: Deployments
   readonly pods: Reflector<Pod>
   readonly jobs: Reflector<Job>
   readonly hostClasses: Reflector<HostClassResource>
@@ -21,7 +22,10 @@ export interface Cluster {
 const gonePodsKept = 10_000
 
 /** Starts the watches, and ends once each has its first list. GPUs that pods of other namespaces hold are not seen: the scheduler says so in its own words. */
-export const watchCluster = Effect.fnUntraced(function* (namespace: string): Effect.fn.Return<Cluster, KubeError, KubeClient | Scope.Scope> {
+export const watchCluster = Effect.fnUntraced(function* (
+  namespace: string,
+  others: ReadonlyArray<string>
+): Effect.fn.Return<Cluster, KubeError, KubeClient | Scope.Scope> {
   const gonePods = new Map<string, Pod>()
   const onGone = (pod: Pod) => {
     if (pod.metadata.uid !== undefined && gonePods.size < gonePodsKept) gonePods.set(pod.metadata.uid, pod)
@@ -29,7 +33,7 @@ export const watchCluster = Effect.fnUntraced(function* (namespace: string): Eff
   const cluster: Cluster = {
     namespace,
     gonePods,
-    deployments: yield* Reflector.make(ModelDeployment, { namespace }),
+    deployments: yield* watchDeployments(namespace, others),
     pods: yield* Reflector.make(Pod, { namespace }, { indexLabels: [deploymentLabel], onGone }),
     jobs: yield* Reflector.make(Job, { namespace }),
     hostClasses: yield* Reflector.make(HostClassResource, {}),

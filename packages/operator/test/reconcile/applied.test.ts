@@ -180,6 +180,26 @@ describe("an object that somebody applied", () => {
     })
   })
 
+  it.effect("in another namespace that is mapped to an organization is taken up too, with its download owned by nobody there", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.kube.add("ModelDeployment", "tiny", { metadata: { namespace: "team", generation: 1 }, spec })
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.served(door.first)
+          door.kube.drop("ModelDeployment", "tiny")
+          yield* door.until(() => door.metadata().uid !== undefined)
+          yield* door.served(door.first)
+          assert.strictEqual(door.metadata().namespace, "team")
+          door.kube.remove("ModelDeployment", "tiny")
+          yield* door.until(() => door.object() === undefined)
+        })
+      )
+      assert.strictEqual(door.made(), 1)
+      assert.isTrue(door.writes.some((write) => write.startsWith("apply Job")))
+    })
+  })
+
   it.effect("of a taken name says so once, with an event, and is taken up once the name is free", () => {
     const door = makeDoor()
     door.applied.taken.add("tiny")

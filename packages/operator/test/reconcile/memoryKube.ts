@@ -68,7 +68,7 @@ export const makeMemoryKube = () => {
   const service = KubeClient.of({
     get: (resource, name) => Effect.sync(() => Option.map(find(resource.kind, name), (json) => decode(resource, json))),
     list: (resource) => Effect.sync(() => ofKind(resource.kind).map((json) => decode(resource, json))),
-    watch: <A extends KubeObject>(resource: Resource<A>, _: Selection) =>
+    watch: <A extends KubeObject>(resource: Resource<A>, { namespace = "seatrial" }: Selection) =>
       Stream.unwrap(
         Effect.gen(function* () {
           const queue = yield* Queue.unbounded<Json | { readonly gone: Json }>()
@@ -77,8 +77,15 @@ export const makeMemoryKube = () => {
             Effect.sync(() => watchers.add(watcher)),
             () => Effect.sync(() => watchers.delete(watcher))
           )
-          const first: WatchEvent<A> = { _tag: "Synced", items: ofKind(resource.kind).map((json) => decode(resource, json)) }
-          const later = Stream.map(Stream.fromQueue(queue), (message): WatchEvent<A> => {
+          const isWithin = (json: Json) => (metaOf(json).namespace ?? "seatrial") === namespace
+          const first: WatchEvent<A> = {
+            _tag: "Synced",
+            items: ofKind(resource.kind)
+              .filter(isWithin)
+              .map((json) => decode(resource, json))
+          }
+          const mine = Stream.filter(Stream.fromQueue(queue), (message) => isWithin(Predicate.isObject(message.gone) ? message.gone : { ...message }))
+          const later = Stream.map(mine, (message): WatchEvent<A> => {
             const gone = message.gone
             return Predicate.isObject(gone)
               ? { _tag: "Removed", object: decode(resource, gone) }

@@ -13,6 +13,7 @@ import { makeMemoryKube } from "./memoryKube.ts"
 const settings = {
   namespace: "seatrial",
   organization: "acme",
+  organizations: new Map([["team", "acme"]]),
   requireFirstPurchase: true,
   leaseSeconds: 15,
   concurrency: 4,

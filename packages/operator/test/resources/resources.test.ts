@@ -133,6 +133,7 @@ describe("the objects of a run", () => {
           settings: {
             namespace: "seatrial",
             organization: null,
+            organizations: new Map(),
             requireFirstPurchase: true,
             leaseSeconds: 15,
             concurrency: 1,

@@ -1,0 +1,51 @@
+import { type KubeClient, type KubeError, Reflector } from "@seatrial/kube"
+import { Effect, type Option, Queue, Schedule, type Scope, Stream } from "effect"
+import { ModelDeployment } from "../resources/ModelDeployment.ts"
+
+/** The `ModelDeployment`s of several namespaces. `changes` gives their keys (`namespace/name`). */
+export interface Deployments {
+  readonly get: (name: string, namespace: string) => Effect.Effect<Option.Option<ModelDeployment>>
+  readonly list: () => Effect.Effect<ReadonlyArray<ModelDeployment>>
+  readonly changes: Stream.Stream<string, KubeError>
+  readonly synced: Effect.Effect<void, KubeError>
+}
+
+/** Keys that may wait to be looked at before the watches of other namespaces wait with them. */
+const waiting = 256
+
+/** Watches the operator's own namespace, without which nothing goes, and others, of which one that cannot be read is tried again every minute and stops nothing else. */
+export const watchDeployments = Effect.fnUntraced(function* (
+  own: string,
+  others: ReadonlyArray<string>
+): Effect.fn.Return<Deployments, never, KubeClient | Scope.Scope> {
+  const home = yield* Reflector.make(ModelDeployment, { namespace: own })
+  const abroad = new Map<string, Reflector<ModelDeployment>>()
+  const changed = yield* Queue.bounded<string>(waiting)
+  const watch = Effect.fnUntraced(
+    function* (namespace: string) {
+      const reflector = yield* Reflector.make(ModelDeployment, { namespace })
+      yield* reflector.synced
+      abroad.set(namespace, reflector)
+      return yield* Stream.runForEach(reflector.changes, (key) => Queue.offer(changed, key))
+    },
+    (effect, namespace) =>
+      effect.pipe(
+        Effect.scoped,
+        Effect.ensuring(Effect.sync(() => abroad.delete(namespace))),
+        Effect.tapError(({ message }) => Effect.logWarning(`the ModelDeployments of the namespace ${namespace} cannot be watched: ${message}`)),
+        Effect.retry(Schedule.spaced("1 minute")),
+        Effect.ignore
+      )
+  )
+  for (const namespace of others) yield* Effect.forkScoped(watch(namespace))
+  return {
+    get: (name, namespace) => (namespace === own ? home : abroad.get(namespace))?.get(name, namespace) ?? Effect.succeedNone,
+    list: () =>
+      Effect.map(
+        Effect.forEach([home, ...abroad.values()], (reflector) => reflector.list()),
+        (lists) => lists.flat()
+      ),
+    changes: Stream.merge(home.changes, Stream.fromQueue(changed)),
+    synced: home.synced
+  }
+})
