@@ -1,11 +1,12 @@
 import { Schema } from "effect"
 import { parseAllDocuments } from "yaml"
 
-/** One thing that is allowed or was done, such as `seatrial list pods` (in its namespace) or `cluster watch nodes`. */
+/** One thing that is allowed or was done, such as `seatrial list pods` (in that namespace) or `cluster watch nodes`. */
 export type Permission = string
 
 const Role = Schema.Struct({
   kind: Schema.Literals(["Role", "ClusterRole"]),
+  metadata: Schema.Struct({ namespace: Schema.optionalKey(Schema.String) }),
   rules: Schema.Array(
     Schema.Struct({
       apiGroups: Schema.Array(Schema.String),
@@ -22,17 +23,17 @@ const resourceOf = (group: string, resource: string) => {
   return `${plural}${group === "" ? "" : `.${group}`}${subresource === undefined ? "" : `/${subresource}`}`
 }
 
-export const permission = (wide: boolean, verb: string, group: string, resource: string): Permission =>
-  `${wide ? "cluster" : "namespace"} ${verb} ${resourceOf(group, resource)}`
+export const permission = (namespace: string | undefined, verb: string, group: string, resource: string): Permission =>
+  `${namespace ?? "cluster"} ${verb} ${resourceOf(group, resource)}`
 
 /** What the Roles and ClusterRoles in a text of YAML allow, one by one and in order. */
 export const rulesOf = (text: string): ReadonlyArray<Permission> =>
   parseAllDocuments(text)
     .map((document): unknown => document.toJS())
     .filter(Schema.is(Role))
-    .flatMap(({ kind, rules }) =>
+    .flatMap(({ metadata, rules }) =>
       rules.flatMap(({ apiGroups, resources, verbs }) =>
-        apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => permission(kind === "ClusterRole", verb, group, resource))))
+        apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => permission(metadata.namespace, verb, group, resource))))
       )
     )
     .sort()

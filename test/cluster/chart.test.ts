@@ -24,7 +24,7 @@ class Plane extends Context.Service<Plane, ControlPlane>()("test/Plane") {
       const definitions = ["-f", join(root, "k8s/crds"), "-f", join(import.meta.dirname, "fixtures/monitoring.yaml")]
       yield* plane.command("kubectl", ["apply", "--server-side", "--validate=strict", ...definitions])
       yield* plane.command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])
-      yield* plane.command("kubectl", ["create", "namespace", namespace])
+      for (const name of [namespace, "team-a", "team-b"]) yield* plane.command("kubectl", ["create", "namespace", name])
       // A pod that is not what Pod Security calls restricted is a warning, and a warning is an error below.
       yield* plane.command("kubectl", ["label", "namespace", namespace, "pod-security.kubernetes.io/warn=restricted"])
       return Plane.of(plane)
@@ -34,7 +34,7 @@ class Plane extends Context.Service<Plane, ControlPlane>()("test/Plane") {
 
 /** Asks the server whether it would take all of it as it is: no unknown field, no warning. */
 const dryRun = (plane: ControlPlane, args: ReadonlyArray<string>, input = "") =>
-  plane.command("kubectl", ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", `--namespace=${namespace}`, ...args], { input })
+  plane.command("kubectl", ["apply", "--dry-run=server", "--validate=strict", "--warnings-as-errors", ...args], { input })
 
 const refusal = (plane: ControlPlane, args: ReadonlyArray<string>) => Effect.flip(plane.command("helm", args)).pipe(Effect.map(({ message }) => message))
 
@@ -86,7 +86,7 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "2 minutes" })("the cha
   it.effect("the operator's permissions are those of k8s/rbac.yaml", () =>
     Effect.gen(function* () {
       const plane = yield* Plane
-      const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--show-only", "templates/rbac.yaml"])
+      const rendered = yield* plane.command("helm", ["template", "seatrial", chart, "--namespace", namespace, "--show-only", "templates/rbac.yaml"])
       const manifest = yield* Effect.promise(() => readFile(join(root, "k8s/rbac.yaml"), "utf8"))
       const wanted = rulesOf(manifest)
       assert.isAbove(wanted.length, 10)

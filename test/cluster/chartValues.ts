@@ -16,6 +16,7 @@ export const chartValues: Readonly<Record<string, unknown>> = {
       prometheusRule: { enabled: true, labels: { release: "prometheus" } },
       dashboard: { enabled: true }
     },
+    organizations: { own: "acme", namespaces: { "team-a": "acme", "team-b": "globex" } },
     kueue: { enabled: true },
     podAnnotations: { "example.com/owner": "platform" },
     podLabels: { team: "platform" },
@@ -58,5 +59,6 @@ export const wrongValues: ReadonlyArray<readonly [set: string, says: RegExp]> = 
   ["server.env.lower=1", /'lower' does not match pattern/],
   ["server.env.DATABASE_URL=postgres://secret", /server\.env\.DATABASE_URL cannot be set: it comes from the Secret of database\.existingSecret/],
   ["gateway.env.GATEWAY_PORT=80", /gateway\.env\.GATEWAY_PORT cannot be set: the chart's Service and probes use 8081/],
+  ["organizations.own=Acme", /'\/organizations\/own': 'Acme' does not match/],
   ["operator.env.OPERATOR_NAMESPACE=other", /operator\.env\.OPERATOR_NAMESPACE cannot be set: it is the release's own namespace/]
 ]

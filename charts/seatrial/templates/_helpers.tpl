@@ -105,6 +105,8 @@ capabilities:
   "SERVER_PORT" "the chart's Service and probes use 8080"
   "GATEWAY_PORT" "the chart's Service and probes use 8081"
   "OPERATOR_PORT" "the chart's Service and probes use 9090"
+  "OPERATOR_ORGANIZATION" "it comes from organizations.own"
+  "OPERATOR_ORGANIZATIONS" "it comes from organizations.namespaces"
   "OPERATOR_NAMESPACE" "it is the release's own namespace"
   "POD_IP" "it is the pod's own address" -}}
 {{- range $name, $value := $given }}

@@ -1,0 +1,158 @@
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { makeTinyChat } from "@seatrial/engines/sample"
+import { Lease, Pod } from "@seatrial/kube"
+import { makeRepository, sampleHubToken } from "@seatrial/local"
+import { Effect, Option, Schema } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { serving } from "../e2e/Served.ts"
+import { spoiltRepository } from "../e2e/spoiltRepository.ts"
+import { auditedPermissions } from "./auditedPermissions.ts"
+import { hostClass, startHelmCluster } from "./HelmCluster.ts"
+import { type Permission, rulesOf } from "./Permission.ts"
+
+const chart = join(import.meta.dirname, "../../charts/seatrial")
+const account = "system:serviceaccount:seatrial:seatrial-operator"
+
+const gated = makeRepository({
+  name: "test/gated",
+  gated: true,
+  commits: [{ title: "Weights", files: Object.fromEntries(makeTinyChat({ seed: 7, variant: "first" })) }]
+})
+
+/** What Kueue does to a pod of a queue, by the API server's own means: holds it back from the scheduler. */
+const holdQueued = [
+  {
+    apiVersion: "admissionregistration.k8s.io/v1",
+    kind: "MutatingAdmissionPolicy",
+    metadata: { name: "hold-queued" },
+    spec: {
+      failurePolicy: "Fail",
+      reinvocationPolicy: "Never",
+      matchConstraints: { resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }] },
+      matchConditions: [{ name: "queued", expression: "has(object.metadata.labels) && 'kueue.x-k8s.io/queue-name' in object.metadata.labels" }],
+      mutations: [
+        {
+          patchType: "ApplyConfiguration",
+          applyConfiguration: { expression: 'Object{spec: Object.spec{schedulingGates: [Object.spec.schedulingGates{name: "kueue.x-k8s.io/admission"}]}}' }
+        }
+      ]
+    }
+  },
+  {
+    apiVersion: "admissionregistration.k8s.io/v1",
+    kind: "MutatingAdmissionPolicyBinding",
+    metadata: { name: "hold-queued" },
+    spec: { policyName: "hold-queued" }
+  }
+]
+
+/** What an operator's own metrics say. */
+const leads = (address: string) =>
+  Effect.promise(async () => /^seatrial_kube_leader(\{.*\})? 1$/mu.test(await (await fetch(`http://${address}:9090/metrics`)).text()))
+
+const list = (items: ReadonlyArray<unknown>) => JSON.stringify({ apiVersion: "v1", kind: "List", items })
+
+const Role = Schema.fromJsonString(
+  Schema.Struct({
+    apiVersion: Schema.String,
+    kind: Schema.Literals(["Role", "ClusterRole"]),
+    metadata: Schema.Struct({ name: Schema.String, namespace: Schema.optionalKey(Schema.String) }),
+    rules: Schema.Array(Schema.Struct({ apiGroups: Schema.Array(Schema.String), resources: Schema.Array(Schema.String), verbs: Schema.Array(Schema.String) }))
+  })
+)
+
+it.live(
+  "the operator does all that it does with the chart's permissions, uses every one of them, and is denied what any one of them allows once that is taken away",
+  () =>
+    Effect.gen(function* () {
+      const cluster = yield* startHelmCluster([spoiltRepository, gated])
+      const { admin, command, helm, kube, kubectl, namespace } = cluster
+      yield* helm("install", "seatrial", chart, "--values", cluster.valuesFile, "--set", "operator.replicas=2,kueue.enabled=true", "--wait", "--timeout", "4m")
+      const classes = [hostClass(), { ...hostClass({ queueName: "gpus" }), metadata: { name: "queued" } }]
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: list([...classes, ...holdQueued]) })
+      yield* cluster.organization("acme", "ann@acme.test")
+      yield* admin("hub-connections", "set", "--org", "acme", "--email", "ann@acme.test", "--token", sampleHubToken)
+      const { api } = yield* cluster.caller("acme", "ann@acme.test")
+      const model = (repo: string, ref?: string) => ({ kind: "model_hub", repo, ...(ref === undefined ? {} : { ref }) })
+      yield* eventually(
+        "the operator has told the server of the host classes",
+        api.call("POST", "/v1/deployment-previews", { source: model("test/gated"), serving: { ...serving, host_class: "queued" } }),
+        ({ text }) => text.includes('"derived"')
+      )
+
+      // A download with a token, a trial, an engine that serves.
+      const served = yield* api.deploy({ source: model("test/gated"), serving })
+      // A run that waits in somebody's queue until it is cancelled.
+      const queued = yield* api.deploy({ source: model("test/spoilt", "good"), model_name: "queued", serving: { ...serving, host_class: "queued" } })
+      // An engine that dies while it starts.
+      const failing = yield* api.deploy({ source: model("test/spoilt", "misfit"), model_name: "failing", serving })
+      assert.strictEqual((yield* api.finished(failing.id)).status, "failed")
+      const activated = yield* api.finished(served.id)
+      assert.deepStrictEqual([activated.status, activated.failure_detail], ["activated", null])
+      yield* api.until(queued.id, "is queued", ({ status }) => status === "queued")
+      yield* eventually(
+        "the pod in the queue is held back",
+        kube.list(Pod, { namespace, labelSelector: "kueue.x-k8s.io/queue-name=gpus" }),
+        (pods) => pods.length === 1
+      )
+
+      // The leader goes, and another leads.
+      const holder = Effect.map(kube.get(Lease, "seatrial-operator", namespace), (lease) => Option.getOrThrow(lease).spec?.holderIdentity ?? "")
+      const before = yield* holder
+      const operators = yield* kube.list(Pod, { namespace, labelSelector: "app.kubernetes.io/component=operator" })
+      const leaders = yield* Effect.filter(operators, ({ status }) => leads(status?.podIP ?? ""))
+      assert.strictEqual(leaders.length, 1)
+      yield* kubectl("delete", "pod", leaders[0]?.metadata.name ?? "", "--grace-period=0", "--force")
+      yield* eventually("another operator leads", holder, (now) => now !== before && now !== "")
+
+      assert.strictEqual((yield* api.call("POST", `/v1/deployments/${queued.id}/cancel`)).status, 200)
+      // A model that is deleted takes its engine, budget, Job, Secret and custom resource with it.
+      yield* admin("models", "delete", "--org", "acme", activated.model.split("/")[1] ?? "", "--yes")
+      const remains = kubectl("get", "pods,jobs,poddisruptionbudgets,modeldeployments", "-l", "app.kubernetes.io/managed-by=seatrial", "-o", "name")
+      yield* eventually("nothing is left of what served", remains, (names) => !names.includes(served.id.replace("_", "-")) && !names.includes("engine"))
+
+      const { denied, used } = yield* auditedPermissions(cluster.audit, account)
+      assert.deepStrictEqual(denied, [])
+      const roles = yield* Effect.forEach(
+        [
+          ["role", "seatrial-operator"],
+          ["role", "seatrial-operator-kueue"],
+          ["clusterrole", "seatrial-seatrial-operator"]
+        ] as const,
+        ([kind, name]) => Effect.map(kubectl("get", kind, name, "-o", "json"), Schema.decodeUnknownSync(Role))
+      )
+      const granted = rulesOf(roles.map((role) => JSON.stringify(role)).join("\n---\n"))
+      assert.deepStrictEqual(used, granted)
+
+      // Each by itself: without it the account is denied what it did.
+      const ask = (wanted: Permission) => {
+        const [scope, verb = "", resource = ""] = wanted.split(" ")
+        const [plural = "", subresource] = resource.split("/")
+        const may = ["auth", "can-i", verb, plural, ...(subresource === undefined ? [] : [`--subresource=${subresource}`]), `--as=${account}`]
+        return command("kubectl", [...may, ...(scope === "cluster" ? ["--all-namespaces"] : [`--namespace=${scope}`])]).pipe(
+          Effect.map((said) => said.trim() === "yes"),
+          // It ends with 1 where the answer is no.
+          Effect.catch(({ message }) => (/can-i/.test(message) ? Effect.succeed(false) : Effect.fail(new Error(message))))
+        )
+      }
+      for (const role of roles) {
+        for (const wanted of rulesOf(JSON.stringify(role))) {
+          const without = role.rules.flatMap((rule) =>
+            rule.resources.flatMap((resource) =>
+              rule.apiGroups.flatMap((group) =>
+                rule.verbs.flatMap((verb) => {
+                  const single = { apiGroups: [group], resources: [resource], verbs: [verb] }
+                  return rulesOf(JSON.stringify({ ...role, rules: [single] })).includes(wanted) ? [] : [single]
+                })
+              )
+            )
+          )
+          yield* command("kubectl", ["replace", "-f", "-"], { input: JSON.stringify({ ...role, rules: without }) })
+          yield* eventually(`${wanted} is denied without its rule`, ask(wanted), (allowed) => !allowed)
+        }
+        yield* command("kubectl", ["replace", "-f", "-"], { input: JSON.stringify(role) })
+      }
+    }).pipe(Effect.scoped),
+  600_000
+)
