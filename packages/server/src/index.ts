@@ -1,5 +1,5 @@
-export { serverMetrics } from "./metrics.ts"
 export { Cursors, type ListIdentity } from "./Cursors.ts"
+export { serverMetrics } from "./metrics.ts"
 export { defaultClientTimeouts, makeNodeServer } from "./nodeServer.ts"
 export { layerRoutes, makeApp, makeRequestListener } from "./Server.ts"
 export * from "./ServerSettings.ts"
