@@ -1,7 +1,8 @@
+import { availableParallelism } from "node:os"
 import type { OrgId } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { SqlClient } from "effect/sql"
-import { idSql } from "./idSql.ts"
+import { digitsSql, idSql, randomSql } from "./idSql.ts"
 
 export interface RequestRows {
   /** Holds half of the rows; the other organisations hold the fewer the higher their number. */
@@ -33,40 +34,32 @@ export const makeRequests = Effect.fn("makeRequests")(function* (sql: SqlClient.
   const from = until - days * dayMillis
   yield* sql`SELECT ensure_request_partitions(${new Date(from)}, ${new Date(until)})`
   const partitions = yield* sql<{ readonly name: string }>`SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'requests'::regclass`
-  yield* Effect.forEach(partitions, ({ name }) => sql`ALTER TABLE ${sql(name)} SET UNLOGGED`)
+  // Building the indexes reads every row, after which there is nothing left to be vacuumed.
+  yield* Effect.forEach(partitions, ({ name }) => sql`ALTER TABLE ${sql(name)} SET UNLOGGED, SET (autovacuum_enabled = false)`)
 
-  // What belongs to an organisation, a model and a key is worked out once, and not for each row.
-  yield* sql`DROP TABLE IF EXISTS bench_callers`
-  yield* sql`DROP TABLE IF EXISTS bench_models`
-  yield* sql.unsafe(`
-    CREATE TABLE bench_callers AS SELECT org * 4 + key AS at, ${keyIdSql("org", "key")} AS key_id,
+  // What belongs to an organisation, a model, a key or a stretch of time is worked out once, and not for each row.
+  const tables = {
+    bench_callers: `SELECT org * 4 + key AS at, ${keyIdSql("org", "key")} AS key_id,
       CASE org WHEN 0 THEN '${orgId}' WHEN ${organizations - 1} THEN '${smallOrgId}' ELSE ${idSql("org", "org::bigint", "md5('org' || org)")} END AS org_id
-    FROM generate_series(0, ${organizations - 1}) AS org, generate_series(0, 3) AS key`)
-  yield* sql.unsafe(`
-    CREATE TABLE bench_models AS SELECT org * 8 + model AS at, ${modelIdSql("org", "model")} AS model_id, 'org-' || org || '/model-' || model AS model_name,
+      FROM generate_series(0, ${organizations - 1}) AS org, generate_series(0, 3) AS key`,
+    bench_models: `SELECT org * 8 + model AS at, ${modelIdSql("org", "model")} AS model_id, 'org-' || org || '/model-' || model AS model_name,
       'rev_0000000000e' || left(md5(org || 'revision' || model), 15) AS revision_id
-    FROM generate_series(0, ${organizations - 1}) AS org, generate_series(0, 7) AS model`)
-  yield* sql`ANALYZE bench_callers`
-  yield* sql`ANALYZE bench_models`
+      FROM generate_series(0, ${organizations - 1}) AS org, generate_series(0, 7) AS model`,
+    // The first six of the ten digits of an id's time; the others are two of these pairs.
+    bench_times: `SELECT at, ${digitsSql("at", 6)} AS digits FROM generate_series(${from}::bigint >> 20, (${until}::bigint >> 20) + 1) AS at`,
+    bench_pairs: `SELECT at::int AS at, ${digitsSql("at", 2)} AS digits FROM generate_series(0::bigint, 1023) AS at`
+  }
+  for (const [name, rowsSql] of Object.entries(tables)) {
+    yield* sql`DROP TABLE IF EXISTS ${sql(name)}`
+    yield* sql.unsafe(`CREATE UNLOGGED TABLE ${name} AS ${rowsSql}`)
+    yield* sql`ANALYZE ${sql(name)}`
+  }
 
-  // Each part of a number's own digest, so that no column follows from another.
+  // Each part of a number's own digest, so that no column follows from another. A series in FROM, or a CTE, would be written out before it is used.
   const statement = `
-    WITH digested AS MATERIALIZED (
-      SELECT n, $1::bigint + (n * $2::float8)::bigint AS ms, hashint8extended(n, ${seed}) AS digest, hashint8extended(n, ${seed + 1}) AS draw
-      FROM generate_series($4::bigint, $5::bigint) AS n
-    ),
-    drawn AS (
-      SELECT *, CASE WHEN n % 2 = 0 THEN 0 ELSE 1 + floor(($3::int - 1) * power((draw & 1048575) / 1048576.0::float8, 2))::int END AS org,
-        (draw >> 20 & 7)::int AS model, (draw >> 23 & 3)::int AS key, (draw >> 25 & 1023)::int AS luck FROM digested
-    ),
-    shaped AS (
-      SELECT n, ms, digest, org, model, CASE WHEN model = 7 AND key = 3 THEN 2 ELSE key END AS key, luck,
-        CASE WHEN luck < 960 THEN 200 WHEN luck < 990 THEN 429 WHEN luck < 1010 THEN 400 WHEN luck < 1020 AND model <> 6 AND key <> 1 THEN 502 ELSE 499 END AS status
-      FROM drawn
-    )
     INSERT INTO requests (org_id, created_at, id, state, model_id, model, revision_id, api_key_id, endpoint, status_code, input_tokens, output_tokens,
       cost_micros, ttft_ms, latency_ms, finish_reason, streamed, error_code, error_message)
-    SELECT c.org_id, to_timestamp(ms / 1000.0), ${idSql("req", "ms", "lpad(to_hex(digest), 16, '0')")},
+    SELECT c.org_id, to_timestamp(ms / 1000.0), 'req_' || t.digits || a.digits || b.digits || ${randomSql("lpad(to_hex(digest), 16, '0')")},
       CASE WHEN status IN (400, 429) THEN 'refused' ELSE 'completed' END, m.model_id, m.model_name,
       CASE WHEN status NOT IN (400, 429) THEN m.revision_id END, c.key_id,
       CASE WHEN luck % 16 = 0 THEN '/v1/completions' ELSE '/v1/chat/completions' END, status,
@@ -74,20 +67,47 @@ export const makeRequests = Effect.fn("makeRequests")(function* (sql: SqlClient.
       CASE WHEN status = 200 THEN 40 + luck / 8.0 END, 50 + luck * 4.125, CASE WHEN status = 200 THEN 'stop' END, luck % 4 <> 0,
       CASE status WHEN 429 THEN 'key_concurrency_limited' WHEN 400 THEN 'invalid_parameter' WHEN 502 THEN 'engine_failed' WHEN 499 THEN 'client_closed_request' END,
       CASE WHEN status <> 200 THEN 'The request was not answered.' END
-    FROM shaped JOIN bench_callers c ON c.at = org * 4 + key JOIN bench_models m ON m.at = org * 8 + model`
-  const within = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.andThen(sql`SET LOCAL maintenance_work_mem = '512MB'`, effect).pipe(sql.withTransaction)
-  const part = (first: number, last: number) => within(sql.unsafe(statement, [from, (days * dayMillis) / rows, organizations, first, last]))
+    FROM (
+      SELECT ms, digest, org, model, CASE WHEN model = 7 AND key = 3 THEN 2 ELSE key END AS key, luck,
+        CASE WHEN luck < 960 THEN 200 WHEN luck < 990 THEN 429 WHEN luck < 1010 THEN 400 WHEN luck < 1020 AND model <> 6 AND key <> 1 THEN 502 ELSE 499 END AS status
+      FROM (
+        SELECT ms, digest, CASE WHEN n % 2 = 0 THEN 0 ELSE 1 + floor(($3::int - 1) * power((draw & 1048575) / 1048576.0::float8, 2))::int END AS org,
+          (draw >> 20 & 7)::int AS model, (draw >> 23 & 3)::int AS key, (draw >> 25 & 1023)::int AS luck
+        FROM (
+          SELECT n, $1::bigint + (n * $2::float8)::bigint AS ms, hashint8extended(n, ${seed}) AS digest, hashint8extended(n, ${seed + 1}) AS draw
+          FROM (SELECT generate_series($4::bigint, $5::bigint) AS n OFFSET 0) AS numbers OFFSET 0
+        ) AS digested OFFSET 0
+      ) AS drawn OFFSET 0
+    ) AS shaped
+    JOIN bench_callers c ON c.at = org * 4 + key JOIN bench_models m ON m.at = org * 8 + model
+    JOIN bench_times t ON t.at = ms >> 20 JOIN bench_pairs a ON a.at = (ms >> 10 & 1023)::int JOIN bench_pairs b ON b.at = (ms & 1023)::int`
+  const within = (text: string, parameters: ReadonlyArray<unknown> = []) =>
+    Effect.andThen(sql`SET LOCAL maintenance_work_mem = '1GB'`, sql.unsafe(text, parameters)).pipe(sql.withTransaction)
 
-  // Filling an index that stands costs several times what building it afterwards does.
-  const indexes = yield* sql<{ readonly name: string; readonly definition: string }>`
-    SELECT i.indexrelid::regclass::text AS name, replace(pg_get_indexdef(i.indexrelid), ' ON ONLY ', ' ON ') AS definition
+  // Filling an index that stands costs several times what building it afterwards does; and a partition at a time they can be built side by side.
+  const indexes = yield* sql<{ readonly name: string; readonly rest: string }>`
+    SELECT i.indexrelid::regclass::text AS name, substring(pg_get_indexdef(i.indexrelid) FROM ' USING .*') AS rest
     FROM pg_index i WHERE i.indrelid = 'requests'::regclass AND NOT i.indisprimary`
   yield* Effect.forEach(indexes, ({ name }) => sql`DROP INDEX ${sql(name)}`)
   yield* sql`ALTER TABLE requests DROP CONSTRAINT requests_pkey`
-  const half = rows >> 1
-  yield* Effect.all([part(1, half), part(half + 1, rows)], { concurrency: 2 })
-  yield* Effect.forEach(indexes, ({ definition }) => within(sql.unsafe(definition)), { concurrency: 2 })
-  yield* within(sql`ALTER TABLE requests ADD CONSTRAINT requests_pkey PRIMARY KEY (org_id, created_at, id)`)
-  yield* sql`VACUUM (ANALYZE) requests`
-  yield* sql`CHECKPOINT`
+  const concurrency = Math.min(8, availableParallelism())
+  const size = Math.ceil(rows / concurrency)
+  yield* Effect.forEach(
+    Array.from({ length: concurrency }, (_, part) => part * size),
+    (begin) => within(statement, [from, (days * dayMillis) / rows, organizations, begin + 1, Math.min(rows, begin + size)]),
+    { concurrency }
+  )
+  const key = "PRIMARY KEY (org_id, created_at, id)"
+  yield* Effect.forEach(
+    partitions.flatMap(({ name }) => [
+      `ALTER TABLE ${name} ADD ${key}`,
+      ...indexes.map((index) => `CREATE INDEX ${index.name.replace("requests", name)} ON ${name}${index.rest}`)
+    ]),
+    (build) => within(build),
+    { concurrency }
+  )
+  // These find what their partitions have already.
+  yield* sql.unsafe(`ALTER TABLE requests ADD ${key}`)
+  yield* Effect.forEach(indexes, ({ name, rest }) => sql.unsafe(`CREATE INDEX ${name} ON requests${rest}`))
+  yield* sql`ANALYZE requests`
 })
