@@ -175,6 +175,7 @@ export const openLane = Effect.gen(function* () {
   const operatorSettings = {
     namespace,
     organization: null,
+    organizations: new Map<string, string>(),
     organizations: new Map(),
     requireFirstPurchase: true,
     leaseSeconds: 15,
