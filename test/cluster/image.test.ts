@@ -45,10 +45,11 @@ it.live(
     Effect.gen(function* () {
       const folder = yield* scratch
       const { path } = yield* buildImage(folder)
+      const command = join(folder, "node_modules/.bin/seatrial")
       const env = { PATH: [...path, "/usr/bin", "/bin"].join(delimiter), HOME: "/tmp", NODE_ENV: "production" }
       const seatrial = (args: ReadonlyArray<string>, settings: Readonly<Record<string, string>> = {}) =>
         Effect.callback<Ran>((resume) => {
-          execFile("seatrial", [...args], { cwd: "/tmp", env: { ...env, ...settings }, ...account }, (error, out, err) =>
+          execFile(command, [...args], { cwd: "/tmp", env: { ...env, ...settings }, ...account }, (error, out, err) =>
             resume(Effect.succeed({ code: error === null ? 0 : Number(error.code ?? 1), out: out + err }))
           )
         })
@@ -76,7 +77,7 @@ it.live(
       ] as const) {
         let said = ""
         const child = yield* Effect.acquireRelease(
-          Effect.sync(() => spawn("seatrial", [name], { cwd: "/tmp", env: { ...env, ...settings }, ...account })),
+          Effect.sync(() => spawn(command, [name], { cwd: "/tmp", env: { ...env, ...settings }, ...account })),
           (running) => Effect.sync(() => running.kill("SIGKILL"))
         )
         for (const stream of [child.stdout, child.stderr]) {
