@@ -151,6 +151,28 @@ it.live(
   200_000
 )
 
+/** A namespace of its own, and what the operator may do there. */
+const team = [
+  { apiVersion: "v1", kind: "Namespace", metadata: { name: "team" } },
+  {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "Role",
+    metadata: { name: "seatrial-operator", namespace: "team" },
+    rules: [
+      { apiGroups: ["seatrial.dev"], resources: ["modeldeployments"], verbs: ["list", "watch", "create", "patch", "delete"] },
+      { apiGroups: ["seatrial.dev"], resources: ["modeldeployments/status"], verbs: ["patch"] },
+      { apiGroups: [""], resources: ["events"], verbs: ["create"] }
+    ]
+  },
+  {
+    apiVersion: "rbac.authorization.k8s.io/v1",
+    kind: "RoleBinding",
+    metadata: { name: "seatrial-operator", namespace: "team" },
+    roleRef: { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "seatrial-operator" },
+    subjects: [{ kind: "ServiceAccount", name: "seatrial-operator", namespace }]
+  }
+]
+
 const Audited = Schema.Struct({ data: Schema.Array(Schema.Struct({ actor_kind: Schema.String, action: Schema.String, after: Schema.Unknown })) })
 const Served = Schema.Struct({ data: Schema.Array(Schema.Struct({ id: Schema.String })) })
 
@@ -160,13 +182,15 @@ it.live(
     Effect.gen(function* () {
       const { command, kubeconfig, operator: account } = yield* startRealCluster
       const { state } = yield* startSystem(yield* makeStateFolder, { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway", KUBECONFIG: kubeconfig })
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: team }) })
       const operator = yield* startProgram(["packages/cli/src/main.ts", "operator"], {
         KUBECONFIG: account,
         DATABASE_URL: state.database_url,
         SEATRIAL_ENCRYPTION_KEY: state.encryption_key,
         HF_ENDPOINT: state.hub,
         OPERATOR_PORT: "0",
-        OPERATOR_ORGANIZATION: "local"
+        OPERATOR_ORGANIZATION: "local",
+        OPERATOR_ORGANIZATIONS: "team=local,nowhere=local"
       })
       const caller = makeCaller(state.address, state.api_key)
       const kubectl = (...args: ReadonlyArray<string>) => command("kubectl", [...args, within]).pipe(Effect.tapError(() => Effect.logError(operator.said())))
@@ -216,6 +240,16 @@ it.live(
       const cause = yield* eventually("the cause is shown", read("broken", ".status.cause"), (text) => text !== "")
       assert.match(cause, /"reason":"(ErrImagePull|ImagePullBackOff)"/)
       assert.include(cause, "nowhere.invalid/engine:1")
+
+      // Another namespace: its object is there, all else in the operator's own. One that the operator may not read holds up nothing.
+      const abroad = (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace=team"])
+      yield* command("kubectl", ["apply", "--validate=strict", "--namespace=team", "-f", "-"], {
+        input: JSON.stringify(modelDeployment("abroad", { source, serve: false, serving: { hostClass: "sim-small", maxContext: 320 } }))
+      })
+      yield* abroad("wait", "--for=condition=Activated", "mdep/abroad", "--timeout=150s")
+      assert.include(yield* abroad("get", "events", "-o", "jsonpath={.items[*].reason}"), "Activated")
+      assert.strictEqual(yield* abroad("get", "pods,jobs,secrets", "-o", "name"), "")
+      yield* abroad("delete", "mdep", "abroad", "--timeout=60s")
 
       for (const name of ["broken", "elsewhere", "tiny"]) yield* kubectl("delete", "mdep", name, "--timeout=60s")
       const pods = kubectl("get", "pods", "-l", "seatrial.dev/role=engine", "-o", "name")

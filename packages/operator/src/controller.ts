@@ -61,7 +61,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   // Those that somebody applied are named after their models.
   const applied = yield* WorkQueue.make({
     name: "applied",
-    concurrency: 4,
+    concurrency: 8,
     work: (key: string) => reconcileApplied({ cluster, settings, look: (id: DeploymentId) => queue.add(id) }, key)
   })
   const onDeployment = (key: string) => {

@@ -77,12 +77,16 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* ({ clust
   const organization = namespace === settings.namespace ? settings.organization : (settings.organizations.get(namespace) ?? null)
   const wish = resource === null ? null : wishOf(resource.spec)
   const specHash = wish === null ? "" : wishHash(wish)
+  const binding = Option.getOrNull(yield* applied.find({ namespace, name }))
+  const { generation = 1, uid = "" } = resource?.metadata ?? {}
+  // Most passes find an object that has its run already: then nobody has to be asked whose it is.
+  const asked = organization !== null && (binding?.uid !== uid || binding.generation !== generation)
   const decision = decideApplied({
     namespace,
     resource,
     organization,
-    owner: organization === null ? null : Option.getOrNull(yield* applied.owner(organization)),
-    binding: Option.getOrNull(yield* applied.find({ namespace, name })),
+    owner: asked ? Option.getOrNull(yield* applied.owner(organization)) : null,
+    binding,
     specHash,
     problem: resource === null || wish === null ? null : yield* problemOf(cluster, resource, wish),
     requireFirstPurchase
@@ -92,7 +96,6 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* ({ clust
     if (decision._tag === "Look") yield* lookAt(decision.run)
     return Option.none<Duration.Duration>()
   }
-  const { generation = 1, uid = "" } = resource.metadata
   const version = { namespace, name, uid, generation }
   switch (decision._tag) {
     case "Retire":
