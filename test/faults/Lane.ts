@@ -176,7 +176,6 @@ export const openLane = Effect.gen(function* () {
     namespace,
     organization: null,
     organizations: new Map<string, string>(),
-    organizations: new Map(),
     requireFirstPurchase: true,
     leaseSeconds: 15,
     concurrency: 8,

@@ -135,7 +135,6 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
     { concurrency: "unbounded", discard: true }
   )
   faults.setFaults(noFaults, seed)
-  lane.dieAt(0, false)
 
   yield* Effect.logInfo(`seed ${seed}: ${story.join(", ")}: ${ids.join()}`)
   const ends: Array<string> = []
@@ -156,6 +155,7 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
     )
     yield* eventually(`the custom resource of ${id} shows its end`, phase, (shown) => shown === "gone" || ends.some((end) => end.startsWith(String(shown))))
   }
+  lane.dieAt(0, false)
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
   return `${story.join(", ")} -> ${ends.join(", ")}; ${answers.length} answers, ${lane.lives() - lives} deaths`
