@@ -1,0 +1,35 @@
+import { createServer } from "node:http"
+import { assert, layer } from "@effect/vitest"
+import type { MetricFamily } from "@seatrial/domain"
+import { storeMetrics } from "@seatrial/store"
+import { Effect, Predicate } from "effect"
+import { gatewayMetrics } from "../src/index.ts"
+import { startGateway } from "./gatewayProcess.ts"
+import { Url } from "./serving.ts"
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(Predicate.isObject(address) ? Number(address.port) : 0)))
+  })
+})
+
+const get = (url: string) => Effect.promise(async () => (await fetch(url)).text())
+
+layer(Url.layer, { excludeTestServices: true })("the gateway's metrics", (it) => {
+  it.effect("are those that are documented, on their own port only", () =>
+    Effect.gen(function* () {
+      const port = yield* freePort
+      const { address } = yield* startGateway({ GATEWAY_METRICS_PORT: String(port) })
+      assert.include(yield* get(`${address}/metrics`), "not_found")
+      yield* get(`${address}/v1/chat/completions`)
+      const shown = yield* get(`http://127.0.0.1:${port}/metrics`)
+      const families = new Map<string, MetricFamily>([gatewayMetrics, storeMetrics].flatMap(Object.values).map(({ family }) => [family.name, family]))
+      for (const [, name = "", type] of shown.matchAll(/^# TYPE (seatrial_\S+) (\S+)$/gm)) assert.strictEqual(families.get(name)?.type, type, name)
+      assert.match(shown, /^seatrial_gateway_request_seconds_count\{endpoint="\/v1\/chat\/completions",status="4xx"\} 1$/m)
+      assert.match(shown, /^seatrial_gateway_request_seconds_count\{endpoint="other",status="4xx"\} 1$/m)
+      assert.match(shown, /^seatrial_gateway_requests_in_flight 0$/m)
+    })
+  )
+})
