@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Ids } from "@seatrial/domain"
-import { ApiKeys, Database, Deployments, HubConnections, Organizations, Runs } from "@seatrial/store"
+import { ApiKeys, Database, Deployments, GpuHolds, HubConnections, Organizations, Runs } from "@seatrial/store"
 import { makeCaller, makeServing } from "@seatrial/store/testing"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Env, noTrace, parse, seatrial } from "./runCommand.ts"
@@ -56,6 +56,34 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
         const again = yield* reservations("withdraw", ...own, "--yes")
         assert.strictEqual(again.code, 1)
         assert.match(again.err, /Nothing of h100 is set aside for beta/u)
+      }),
+    120_000
+  )
+
+  it.effect(
+    "tells GPU time by day, to the micro-dollar, and takes it off the balance",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* Env
+        const { id } = (yield* serve("gamma", env)).operation
+        const layerHolds = GpuHolds.layerSql.pipe(Layer.provide(Database.layer), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
+        yield* Effect.gen(function* () {
+          const holds = yield* GpuHolds
+          const placedAt = Date.parse("2026-03-01T23:59:59.500Z")
+          yield* holds.place({ podUid: "p", pod: "engine", deploymentId: id, hostClass: "h100", gpus: 2, pricePerGpuHour: 3_600_000_000n, placedAt })
+          yield* holds.release("p", placedAt + 1_250)
+        }).pipe(Effect.provide(layerHolds))
+        const [used, balance, wrong] = yield* Effect.all([
+          seatrial(["admin", "usage", "gpu", "--org", "gamma", "--from", "2026-03-01", "--to", "2026-03-31", "--json"], env),
+          seatrial(["admin", "credits", "balance", "--org", "gamma", "--json"], env),
+          seatrial(["admin", "usage", "gpu", "--org", "gamma", "--from", "2026-02-30"], env)
+        ])
+        assert.deepStrictEqual(parse(used.out), [
+          { day: "2026-03-01", deployment: id, host_class: "h100", gpu_seconds: "1.000", cost_micros: "1000000" },
+          { day: "2026-03-02", deployment: id, host_class: "h100", gpu_seconds: "1.500", cost_micros: "1500000" }
+        ])
+        assert.deepInclude(parse(balance.out), { gpu_time_micros: "2500000", balance_micros: "2500000" })
+        assert.deepStrictEqual([wrong.code, wrong.out], [2, ""])
       }),
     120_000
   )
