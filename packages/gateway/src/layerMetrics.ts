@@ -17,7 +17,11 @@ const answer = Effect.gen(function* () {
   return HttpServerResponse.text(yield* PrometheusMetrics.format(), { contentType: "text/plain; version=0.0.4; charset=utf-8" })
 })
 
+const listening = Config.all({ host: Config.NonEmptyString("GATEWAY_METRICS_HOST").pipe(Config.withDefault("0.0.0.0")), port: metricsPort })
+
 /** `/metrics` on a port of its own, so that the public one never shows it. */
 export const layerMetrics = Layer.unwrap(
-  Effect.map(metricsPort, (port) => (port === 0 ? Layer.empty : HttpServer.serve(answer).pipe(Layer.provide(NodeHttpServer.layer(createServer, { port })))))
+  Effect.map(listening, (options) =>
+    options.port === 0 ? Layer.empty : HttpServer.serve(answer).pipe(Layer.provide(NodeHttpServer.layer(createServer, options)))
+  )
 )
