@@ -38,7 +38,7 @@ const freePort = Effect.callback<number, BenchError>((resume) => {
 
 /** `BENCH_PROFILE`: a folder for a processor profile of each program, to be opened with a browser's developer tools. */
 const profile = process.env.BENCH_PROFILE
-const profiling: Readonly<Record<string, string>> = profile === undefined ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profile}` }
+export const profiling = profile === undefined ? "" : `--cpu-prof --cpu-prof-dir=${profile}`
 
 const exists = (command: string) =>
   Effect.promise(() =>
@@ -62,7 +62,7 @@ export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
       const started = spawn(command, rest, {
-        env: { PATH: process.env.PATH ?? "", ...profiling, ...options.environment(port) },
+        env: { PATH: process.env.PATH ?? "", NODE_OPTIONS: profiling, ...options.environment(port) },
         stdio: ["ignore", "pipe", "pipe"]
       })
       const keep = (chunk: Buffer) => {

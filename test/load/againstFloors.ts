@@ -6,7 +6,7 @@ import { figureOf, show, table } from "./figures.ts"
 import type { statements } from "./floor/statements.ts"
 import type { Lab } from "./Lab.ts"
 import { startLoadGenerator } from "./LoadGenerator.ts"
-import { BenchError, type Program, startProgram } from "./Program.ts"
+import { BenchError, type Program, profiling, startProgram } from "./Program.ts"
 
 const root = join(import.meta.dirname, "../..")
 const plenty = "1000000000"
@@ -19,6 +19,8 @@ export const startServer = (lab: Lab) =>
     environment: (port) => ({
       DATABASE_URL: lab.databaseUrl,
       SERVER_PORT: String(port),
+      // As the chart sets it.
+      NODE_OPTIONS: `--max-semi-space-size=8 --max-old-space-size=256 ${profiling}`,
       SEATRIAL_CURSOR_KEY: "a cursor key of the benchmark",
       SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64"),
       // The limits are drawn on as ever, and never reached.
