@@ -7,6 +7,7 @@ import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } fro
 import { printRecord } from "./print.ts"
 import { readableRecord } from "./readable.ts"
 import { told } from "./told.ts"
+import { waitingAdvice } from "./waitingAdvice.ts"
 
 const id = idArgument("The deployment's id, dep_...")
 
@@ -41,7 +42,8 @@ const list = Command.make(
 const show = Effect.fnUntraced(function* ({ id, json }: { readonly id: string; readonly json: boolean }) {
   const api = yield* SeatrialClient
   const deployment = yield* told(api.org.deployments.get(id))
-  yield* printRecord(json, json ? deployment : readableRecord(deployment))
+  const meaning = waitingAdvice(deployment.status, deployment.id)
+  yield* printRecord(json, json ? deployment : readableRecord({ ...deployment, ...(meaning === undefined ? {} : { meaning }) }))
 })
 
 const cancel = Effect.fnUntraced(function* ({ id, json }: { readonly id: string; readonly json: boolean }) {

@@ -1,9 +1,10 @@
 import { type Outcome, type PhaseEntry, SeatrialClient } from "@seatrial/client"
-import { Clock, Console, Effect, Schedule } from "effect"
+import { Clock, Console, Effect, FiberHandle, Schedule } from "effect"
 import { CommandError } from "./CommandError.ts"
 import { printRecord } from "./print.ts"
 import { readableRecord } from "./readable.ts"
 import { told } from "./told.ts"
+import { waitingAdvice } from "./waitingAdvice.ts"
 
 /** What is known of a run that is followed; times in Unix milliseconds. */
 export interface Followed {
@@ -30,6 +31,8 @@ export const statusLine = ({ away, phase, since, started }: Followed, now: numbe
 interface Progress {
   readonly entered: (entry: PhaseEntry) => Effect.Effect<void>
   readonly away: Effect.Effect<void>
+  /** Says something that stays. */
+  readonly say: (text: string) => Effect.Effect<void>
   readonly clear: Effect.Effect<void>
 }
 
@@ -45,6 +48,7 @@ const plain = Effect.sync((): Progress => {
       away = true
       return Console.error("The server does not answer; still waiting.")
     }),
+    say: (text) => Console.error(text),
     clear: Effect.void
   }
 })
@@ -67,6 +71,7 @@ const live = Effect.gen(function* () {
       if (followed !== undefined) followed = { ...followed, away: true }
       return draw
     }),
+    say: (text) => Effect.andThen(write(`\r\u001b[2K${text}\n`), draw),
     clear: Effect.suspend(() => {
       followed = undefined
       return write("\r\u001b[2K")
@@ -75,11 +80,20 @@ const live = Effect.gen(function* () {
   return progress
 })
 
+/** Milliseconds in a phase after which it is told what the phase means: most pass before that. */
+const untilAdvice = 5000
+
 /** Shows a run's phases on standard error until it is over. Ending the command ends the watching only, and says so. */
 export const follow = Effect.fnUntraced(function* (id: string) {
   const api = yield* SeatrialClient
   const progress = yield* process.stderr.isTTY === true ? live : plain
-  return yield* told(api.waitForDeployment(id, { onPhase: progress.entered, onAway: () => progress.away })).pipe(
+  const advising = yield* FiberHandle.make<void>()
+  const entered = Effect.fnUntraced(function* (entry: PhaseEntry) {
+    yield* progress.entered(entry)
+    const advice = waitingAdvice(entry.status, id)
+    yield* advice === undefined ? FiberHandle.clear(advising) : FiberHandle.run(advising, Effect.delay(progress.say(advice), untilAdvice))
+  })
+  return yield* told(api.waitForDeployment(id, { onPhase: entered, onAway: () => progress.away })).pipe(
     Effect.ensuring(progress.clear),
     Effect.onInterrupt(() => Console.error(`${id} goes on. \`seatrial deployments watch ${id}\` follows it, \`seatrial cancel ${id}\` ends it.`))
   )
@@ -88,7 +102,7 @@ export const follow = Effect.fnUntraced(function* (id: string) {
 /** Prints how a run ended; one that was not activated is the command's failure. */
 export const conclude = Effect.fnUntraced(function* (json: boolean, result: Outcome) {
   const { checks, phases: _, ...shown } = result.deployment
-  const passed = `${checks.filter((check) => check.passed).length} of ${checks.length} passed`
+  const passed = checks.length === 0 ? null : `${checks.filter((check) => check.passed).length} of ${checks.length} passed`
   yield* printRecord(json, json ? result.deployment : readableRecord({ ...shown, checks: passed }))
   if (result.outcome === "activated") return
   const why = result.outcome === "failed" ? `: ${result.failure}` : ""
