@@ -6,7 +6,7 @@ import { random, World } from "./world.ts"
 /** A world in which anything happens in any order for a while, with crashes in the middle of passes. */
 const storm = (seed: number, steps: number): World => {
   const draw = random(seed)
-  const world = new World(draw() < 0.8, draw() < 0.4)
+  const world = new World(draw() < 0.8, draw() < 0.4, draw() < 0.4 ? Math.floor(draw() * 40) : null)
   const faulty = draw() * 0.3
   const cancelled = draw() < 0.2
   for (let step = 0; step < steps; step++) {
@@ -17,7 +17,8 @@ const storm = (seed: number, steps: number): World => {
     else if (dice < faulty + 0.35) world.finishWork("done")
     else if (dice < faulty + 0.4) world.reach()
     else if (dice < faulty + 0.42) world.finishRequest()
-    else if (cancelled && dice < faulty + 0.422) world.cancel()
+    else if (dice < faulty + 0.44) world.ask()
+    else if (cancelled && dice < faulty + 0.442) world.cancel()
     else world.reconcile(draw() < 0.3 ? "old" : "next", draw() < 0.1 ? Math.floor(draw() * 3) : undefined)
   }
   return world
@@ -26,6 +27,8 @@ const storm = (seed: number, steps: number): World => {
 /** Lets everything work again until nothing is left to do; the passes that it took. */
 const settle = (world: World): number => {
   for (const state of [world.old, world.next]) if (state.pod !== null) state.pod = { ...state.pod, nodeDownSince: null }
+  // From now on somebody asks all the time.
+  world.hold = null
   // Where there is one GPU, only who may take it comes to it.
   world.next.free = !world.replace || !world.next.run.serve
   for (let pass = 1; pass <= 200; pass++) {

@@ -2,6 +2,7 @@ import { canEnter, isFinished, type Phase } from "@seatrial/domain"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { Action, Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
+import { isIdle } from "../../src/decide/idle.ts"
 import { FetchSeen, type Observation, type PodSeen, type WorkEnded } from "../../src/decide/Observation.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run } from "../observations.ts"
 
@@ -42,8 +43,11 @@ export class World {
   private pods = 0
 
   readonly replace: boolean
+  /** `hold_seconds` of what serves. */
+  hold: number | null
 
-  constructor(serve: boolean, replace = false) {
+  constructor(serve: boolean, replace = false, hold: number | null = null) {
+    this.hold = hold
     this.replace = replace
     const active: RunRevision = { ...revision, status: "active", checks: report, measured, benchmark }
     const oldPod = { ...pod, uid: "old", url: "http://127.0.2.1:8000" }
@@ -85,15 +89,18 @@ export class World {
 
   private observation(state: State): Observation {
     const { pod: present } = state
-    const { next, old, replaced } = this
+    const { hold, next, old, replaced } = this
+    const { revision } = state.run
+    const idles = hold !== null && revision?.status === "active"
     const precedes = state === next && old.run.revision?.status === "active"
     const run = {
       ...state.run,
+      revision: idles ? { ...revision, settings: { ...revision.settings, hold_seconds: hold } } : revision,
       replacedBy: state === old && replaced ? next.run.id : null,
       predecessor: precedes ? { run: old.run.id, hostClass: "local", gpus: 1 } : null
     }
     const leaving =
-      run.phase === "activated" && (run.revision?.status === "superseded" || run.replacedBy !== null) && present !== null && run.endpoints.length === 0
+      run.phase === "activated" && (revision?.status === "superseded" || run.replacedBy !== null || idles) && present !== null && run.endpoints.length === 0
     state.withdrawnAt = leaving ? (state.withdrawnAt ?? this.now) : null
     return {
       ...observed,
@@ -133,7 +140,7 @@ export class World {
   }
 
   private apply(which: string, state: State, action: Action): void {
-    const serves = which === "old" && state.run.revision?.status === "active" && !this.replaced
+    const serves = which === "old" && state.run.revision?.status === "active" && !this.replaced && !isIdle(this.observation(state), this.now)
     switch (action._tag) {
       case "EnsureResource":
         state.resource ??= { uid: "again", mirroredPhase: null }
@@ -246,10 +253,16 @@ export class World {
     else if (!present.ready && present.lost === null && present.nodeDownSince === null) state.pod = { ...present, ready: true, readyChangedAt: this.now }
   }
 
+  /** Somebody asks for the model: an engine that is published has a request more, one that is away is woken. */
+  ask(): void {
+    const state = this.old.run.revision?.status === "active" ? this.old : this.next
+    const taken = state.run.endpoints.length > 0 ? 1 : 0
+    state.run = { ...state.run, lastUsedAt: this.now, inFlight: state.run.inFlight + taken }
+  }
+
   /** A request on the engine that served first comes to its end. */
   finishRequest(): void {
-    const { old } = this
-    old.run = { ...old.run, inFlight: Math.max(0, old.run.inFlight - 1) }
+    for (const state of [this.old, this.next]) state.run = { ...state.run, inFlight: Math.max(0, state.run.inFlight - 1) }
   }
 
   /** Nobody does anything for so long, and what only a program remembers is lost. `restarted`: the engines' processes ended too, as their node says once it is back. */
