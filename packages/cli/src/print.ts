@@ -1,7 +1,8 @@
 import { Console } from "effect"
+import { safeJson } from "./plainText.ts"
 import { linesOf, tableOf } from "./readable.ts"
 
-const printJson = (value: unknown) => Console.log(JSON.stringify(value, null, 2))
+const printJson = (value: unknown) => Console.log(safeJson(value))
 
 /** JSON for programs, aligned columns for people. */
 export const printRows = (json: boolean, rows: ReadonlyArray<Readonly<Record<string, unknown>>>) => {

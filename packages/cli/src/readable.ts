@@ -1,3 +1,5 @@
+import { escapeUnsafe } from "./plainText.ts"
+
 /** Micro-dollars as dollars, exactly: "1500000" is $1.50. */
 export const dollars = (micros: string): string => {
   const padded = micros.padStart(7, "0")
@@ -55,7 +57,7 @@ const columns = (rows: ReadonlyArray<ReadonlyArray<string>>): ReadonlyArray<stri
 const scalar = (value: unknown): string => {
   if (value === null || value === undefined) return "-"
   if (value === true) return "yes"
-  return value === false ? "no" : String(value)
+  return value === false ? "no" : escapeUnsafe(String(value))
 }
 
 /** A value on one line, for a cell of a table. */
@@ -63,7 +65,7 @@ export const cell = (value: unknown): string => {
   if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(cell).join(", ")
   if (isRecord(value)) {
     const members = Object.entries(value)
-    return members.length === 0 ? "-" : members.map(([name, member]) => `${name}=${cell(member)}`).join(" ")
+    return members.length === 0 ? "-" : members.map(([name, member]) => `${escapeUnsafe(name)}=${cell(member)}`).join(" ")
   }
   return scalar(value)
 }
@@ -76,10 +78,11 @@ export const linesOf = (value: unknown): ReadonlyArray<string> => {
     const names = [...new Set(records.flatMap(Object.keys))]
     const rows = records.map((record) => names.map((name) => (name in record ? cell(record[name]) : "")))
     // Three columns speak for themselves: a name, a verdict, a remark.
-    return columns(names.length > 3 ? [names.map((name) => name.toUpperCase()), ...rows] : rows)
+    return columns(names.length > 3 ? [names.map((name) => escapeUnsafe(name).toUpperCase()), ...rows] : rows)
   }
-  if (!isRecord(value)) return scalar(value).split("\n")
-  const entries = Object.entries(value)
+  if (typeof value === "string") return value.split("\n").map(escapeUnsafe)
+  if (!isRecord(value)) return [scalar(value)]
+  const entries = Object.entries(value).map(([name, member]) => [escapeUnsafe(name), member] as const)
   const width = Math.max(0, ...entries.map(([name]) => name.length))
   if (entries.length === 0) return ["-"]
   return entries.flatMap(([name, member]) => linesOf(member).map((line, index) => `${(index === 0 ? name : "").padEnd(width)}  ${line}`.trimEnd()))
@@ -88,5 +91,5 @@ export const linesOf = (value: unknown): ReadonlyArray<string> => {
 /** Rows under the names of their members, aligned. */
 export const tableOf = (rows: ReadonlyArray<Readonly<Record<string, unknown>>>): ReadonlyArray<string> => {
   const names = Object.keys(rows[0] ?? {})
-  return columns([names.map((name) => name.toUpperCase()), ...rows.map((row) => names.map((name) => cell(row[name])))])
+  return columns([names.map((name) => escapeUnsafe(name).toUpperCase()), ...rows.map((row) => names.map((name) => cell(row[name])))])
 }

@@ -1,6 +1,7 @@
 import { Billing } from "@seatrial/store"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { PlainText } from "../plainText.ts"
 import { printRecord, printRows } from "../print.ts"
 import { jsonFlag as json, limitFlag as limit, microsArgument as micros, orgFlag as org, organization } from "./organization.ts"
 import { shownEntry } from "./purchases.ts"
@@ -10,7 +11,7 @@ export const creditsCommand = Command.make("credits").pipe(
   Command.withSubcommands([
     Command.make(
       "grant",
-      { org, micros, note: Flag.String("note").pipe(Flag.withDescription("Why"), Flag.withSchema(Schema.NonEmptyString), Flag.optional), json },
+      { org, micros, note: Flag.String("note").pipe(Flag.withDescription("Why"), Flag.withSchema(PlainText), Flag.optional), json },
       Effect.fn(function* ({ json, micros, note, org }) {
         const billing = yield* Billing
         const { id: orgId } = yield* organization(org)

@@ -3,6 +3,7 @@ import { type ApiKey, ApiKeys } from "@seatrial/store"
 import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
+import { PlainText } from "../plainText.ts"
 import { printRecord, printRows } from "../print.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { emailFlag as email, jsonFlag as json, orgFlag as org, organization, user } from "./organization.ts"
@@ -56,7 +57,7 @@ export const keysCommand = Command.make("keys").pipe(
       {
         org,
         email,
-        name: Flag.String("name").pipe(Flag.withDescription("What the key is for"), Flag.withSchema(Schema.NonEmptyString), Flag.withDefault("key")),
+        name: Flag.String("name").pipe(Flag.withDescription("What the key is for"), Flag.withSchema(PlainText), Flag.withDefault("key")),
         scopes: scopeList,
         days: Flag.Int("expires-in-days").pipe(
           Flag.withDescription("Days until it expires (default: never)"),
@@ -95,7 +96,7 @@ export const keysCommand = Command.make("keys").pipe(
     ).pipe(Command.withDescription("Shows a key; never its secret.")),
     Command.make(
       "rename",
-      { org, id, name: Argument.String("name").pipe(Argument.withDescription("What the key is for"), Argument.withSchema(Schema.NonEmptyString)), json },
+      { org, id, name: Argument.String("name").pipe(Argument.withDescription("What the key is for"), Argument.withSchema(PlainText)), json },
       Effect.fn(function* ({ id, json, name, org }) {
         const apiKeys = yield* ApiKeys
         const owner = yield* organization(org)

@@ -2,6 +2,7 @@ import { type Organization, Organizations } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { Argument, Flag } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
+import { PlainText } from "../plainText.ts"
 
 export const orgFlag = Flag.String("org").pipe(Flag.withDescription("The organization's slug"))
 export const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JSON"), Flag.withDefault(false))
@@ -26,7 +27,7 @@ export const user = Effect.fnUntraced(function* (org: Organization, email: strin
   return found.value
 })
 
-export const nameFlag = Flag.String("name").pipe(Flag.withDescription("Full name"), Flag.withSchema(Schema.NonEmptyString), Flag.optional)
+export const nameFlag = Flag.String("name").pipe(Flag.withDescription("Full name"), Flag.withSchema(PlainText), Flag.optional)
 export const roleFlag = Flag.Literals("role", ["owner", "member"]).pipe(Flag.withDescription("Role in the organization"))
 
 export const limitFlag = Flag.Int("limit").pipe(

@@ -2,6 +2,7 @@ import { type Organization, Organizations } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
+import { PlainText } from "../plainText.ts"
 import { printRecord, printRows } from "../print.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { jsonFlag as json, nameFlag, organization } from "./organization.ts"
@@ -56,7 +57,7 @@ export const orgsCommand = Command.make("orgs").pipe(
     ).pipe(Command.withDescription("Shows an organization.")),
     Command.make(
       "rename",
-      { slug, name: Argument.String("name").pipe(Argument.withDescription("The new full name"), Argument.withSchema(Schema.NonEmptyString)), json },
+      { slug, name: Argument.String("name").pipe(Argument.withDescription("The new full name"), Argument.withSchema(PlainText)), json },
       Effect.fn(function* ({ json, name, slug }) {
         const organizations = yield* Organizations
         const { id } = yield* organization(slug)

@@ -1,7 +1,8 @@
 import { Billing, type BillingEntry, Organizations } from "@seatrial/store"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
+import { PlainText } from "../plainText.ts"
 import { printRecord, printRows } from "../print.ts"
 import { jsonFlag as json, limitFlag as limit, microsArgument as micros, orgFlag as org, organization } from "./organization.ts"
 
@@ -23,7 +24,7 @@ export const purchasesCommand = Command.make("purchases").pipe(
         micros,
         reference: Flag.String("reference").pipe(
           Flag.withDescription("The invoice's number or the like; the same one is not recorded twice"),
-          Flag.withSchema(Schema.NonEmptyString),
+          Flag.withSchema(PlainText),
           Flag.optional
         ),
         json
