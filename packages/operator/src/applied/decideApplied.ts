@@ -95,7 +95,9 @@ export const decideApplied = (seen: AppliedSeen): Applied => {
   if (same) return Applied.Keep({ run: binding.deploymentId })
   // The same wish in a new object is a wish to try again where the last try came to nothing.
   const again = binding !== null && binding.uid !== uid && (binding.phase === "failed" || binding.phase === "cancelled")
-  if (binding !== null && !binding.modelDeleted && binding.specHash === specHash && !again) return Applied.Rebind({ run: binding.deploymentId })
+  const unchanged = binding !== null && !binding.modelDeleted && binding.specHash === specHash && !again
+  const moved = unchanged && resource.spec.organization !== undefined && resource.spec.organization !== binding.orgSlug
+  if (unchanged && !moved) return Applied.Rebind({ run: binding.deploymentId })
   const refused = refusal(seen)
   return refused === null ? Applied.Adopt() : Applied.Refuse({ ...refused, run })
 }

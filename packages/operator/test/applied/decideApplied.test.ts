@@ -71,6 +71,7 @@ describe("an object that somebody applied", () => {
     ["OrganizationUnknown", /no organization acme/, { owner: null }],
     ["OrganizationSuspended", /orgs resume/, { owner: { ...owner, active: false } }],
     ["OrganizationMismatch", /leave spec.organization out/, { resource: object({}, { organization: "other" }) }],
+    ["OrganizationMismatch", /leave spec.organization out/, { binding, resource: object({ generation: 2 }, { organization: "other" }) }],
     ["OrganizationMismatch", /delete this object/, { binding: { ...binding, orgSlug: "other" }, resource: object({ generation: 2 }), specHash: "other" }],
     ["Invalid", /a ref has no/, { problem: "a ref has no '..'." }],
     ["Invalid", /another name/, { binding: { ...binding, repo: "a/b" }, resource: object({ generation: 2 }), specHash: "other" }],
