@@ -51,6 +51,13 @@ const holdQueued = [
 const leads = (address: string) =>
   Effect.promise(async () => /^seatrial_kube_leader(\{.*\})? 1$/mu.test(await (await fetch(`http://${address}:9090/metrics`)).text()))
 
+const applied = {
+  apiVersion: "seatrial.dev/v1alpha1",
+  kind: "ModelDeployment",
+  metadata: { name: "team-chat", namespace: "team-a" },
+  spec: { source: { repo: "test/spoilt", ref: "good" }, serving: { hostClass: "sim-small", maxContext: 512 } }
+}
+
 const list = (items: ReadonlyArray<unknown>) => JSON.stringify({ apiVersion: "v1", kind: "List", items })
 
 const Role = Schema.fromJsonString(
@@ -68,7 +75,9 @@ it.live(
     Effect.gen(function* () {
       const cluster = yield* startHelmCluster([spoiltRepository, gated])
       const { admin, command, helm, kube, kubectl, namespace } = cluster
-      yield* helm("install", "seatrial", chart, "--values", cluster.valuesFile, "--set", "operator.replicas=2,kueue.enabled=true", "--wait", "--timeout", "4m")
+      yield* command("kubectl", ["create", "namespace", "team-a"])
+      const values = ["--values", cluster.valuesFile, "--set", "operator.replicas=2,kueue.enabled=true,organizations.namespaces.team-a=acme"]
+      yield* helm("install", "seatrial", chart, ...values, "--wait", "--timeout", "4m")
       const classes = [hostClass(), { ...hostClass({ queueName: "gpus" }), metadata: { name: "queued" } }]
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: list([...classes, ...holdQueued]) })
       yield* cluster.organization("acme", "ann@acme.test")
@@ -83,6 +92,9 @@ it.live(
 
       // A download with a token, a trial, an engine that serves.
       const served = yield* api.deploy({ source: model("test/gated"), serving })
+      // One that somebody applies in another namespace.
+      const elsewhere = (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace=team-a"])
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(applied) })
       // A run that waits in somebody's queue until it is cancelled.
       const queued = yield* api.deploy({ source: model("test/spoilt", "good"), model_name: "queued", serving: { ...serving, host_class: "queued" } })
       // An engine that dies while it starts.
@@ -97,6 +109,19 @@ it.live(
         (pods) => pods.length === 1
       )
 
+      yield* elsewhere("wait", "--for=condition=Activated", "modeldeployment/team-chat", "--timeout=120s")
+
+      // Its custom resource is lost while no operator runs, and comes back.
+      const scale = (replicas: number) => kubectl("scale", "deployment/seatrial-operator", `--replicas=${replicas}`)
+      const running = kube.list(Pod, { namespace, labelSelector: "app.kubernetes.io/component=operator" })
+      yield* scale(0)
+      yield* eventually("no operator runs", running, (pods) => pods.length === 0)
+      yield* elsewhere("patch", "modeldeployment/team-chat", "--type=merge", "--patch", '{"metadata":{"finalizers":null}}')
+      yield* elsewhere("delete", "modeldeployment/team-chat")
+      yield* scale(2)
+      yield* eventually("the custom resource is back", elsewhere("get", "modeldeployments", "-o", "name"), (names) => names.includes("team-chat"))
+      yield* kubectl("rollout", "status", "deployment/seatrial-operator", "--timeout=120s")
+
       // The leader goes, and another leads.
       const holder = Effect.map(kube.get(Lease, "seatrial-operator", namespace), (lease) => Option.getOrThrow(lease).spec?.holderIdentity ?? "")
       const before = yield* holder
@@ -108,7 +133,8 @@ it.live(
 
       assert.strictEqual((yield* api.call("POST", `/v1/deployments/${queued.id}/cancel`)).status, 200)
       // A model that is deleted takes its engine, budget, Job, Secret and custom resource with it.
-      yield* admin("models", "delete", "--org", "acme", activated.model.split("/")[1] ?? "", "--yes")
+      for (const slug of [activated.model.split("/")[1] ?? "", "team-chat"]) yield* admin("models", "delete", "--org", "acme", slug, "--yes")
+      yield* eventually("the one in the other namespace is gone", elsewhere("get", "modeldeployments", "-o", "name"), (names) => names.trim() === "")
       const remains = kubectl("get", "pods,jobs,poddisruptionbudgets,modeldeployments", "-l", "app.kubernetes.io/managed-by=seatrial", "-o", "name")
       yield* eventually("nothing is left of what served", remains, (names) => !names.includes(served.id.replace("_", "-")) && !names.includes("engine"))
 
@@ -118,9 +144,11 @@ it.live(
         [
           ["role", "seatrial-operator"],
           ["role", "seatrial-operator-kueue"],
+          ["role", "seatrial-seatrial-operator", "team-a"],
           ["clusterrole", "seatrial-seatrial-operator"]
         ] as const,
-        ([kind, name]) => Effect.map(kubectl("get", kind, name, "-o", "json"), Schema.decodeUnknownSync(Role))
+        ([kind, name, place = namespace]) =>
+          Effect.map(command("kubectl", ["get", kind, name, `--namespace=${place}`, "-o", "json"]), Schema.decodeUnknownSync(Role))
       )
       const granted = rulesOf(roles.map((role) => JSON.stringify(role)).join("\n---\n"))
       assert.deepStrictEqual(used, granted)
