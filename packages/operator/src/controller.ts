@@ -6,6 +6,7 @@ import { Effect, Option, Stream } from "effect"
 import { reconcileApplied } from "./applied/reconcileApplied.ts"
 import { attend } from "./gather/Attendance.ts"
 import { watchCluster } from "./gather/Cluster.ts"
+import { makeCapacityChanges } from "./gather/capacityChanges.ts"
 import { makePool } from "./gather/Pool.ts"
 import { keepHolds } from "./gpu/keepHolds.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
@@ -76,8 +77,17 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const onChange = <A extends KubeObject, E>(reflector: Reflector<A>, look: (name: string) => Effect.Effect<void, E>) =>
     Stream.runForEach(reflector.changes, (key) => look(fromKey(key).name))
   const byName = (name: string) => lookAt(deploymentOfName(name))
+  const capacity = makeCapacityChanges()
+  const lookQueued = Effect.suspend(() => lookAll(pool.queued()))
+  const onPod = Effect.fnUntraced(function* (name: string) {
+    yield* byName(name)
+    yield* lookAtHold(name)
+    const pod = Option.getOrUndefined(yield* cluster.pods.get(name, settings.namespace))
+    if (capacity.ofPod(name, pod)) yield* lookQueued
+  })
   const onNode = Effect.fnUntraced(function* (name: string) {
-    yield* lookAll(pool.queued())
+    if (!capacity.ofNode(name, Option.getOrUndefined(yield* cluster.nodes.get(name)))) return
+    yield* lookQueued
     for (const pod of yield* cluster.pods.list()) {
       if (pod.spec?.nodeName === name) yield* Effect.andThen(lookAt(deploymentOf(pod.metadata.labels)), lookAtHold(pod.metadata.name))
     }
@@ -90,13 +100,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
       Stream.runForEach(cluster.deployments.changes, onDeployment),
       onChange(cluster.jobs, byName),
       onChange(cluster.budgets, byName),
-      // A pod that goes may be what a queued run waits for.
-      onChange(cluster.pods, (name) =>
-        Effect.andThen(
-          Effect.andThen(byName(name), lookAtHold(name)),
-          Effect.suspend(() => lookAll(pool.queued()))
-        )
-      ),
+      onChange(cluster.pods, onPod),
       onChange(cluster.nodes, onNode),
       onChange(cluster.hostClasses, () => Effect.andThen(classQueue.add("all"), lookLive)),
       lookLive
