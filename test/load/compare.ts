@@ -15,8 +15,8 @@ export interface Subject {
 }
 
 /**
- * Measures the subjects in turn, round after round, so that what else the machine does falls on all alike; an uncounted round, twice as long, goes ahead. The runs of each subject, in
- * order.
+ * Measures the subjects in turn, round after round, so that what else the machine does falls on all alike; an uncounted round, four times as long, goes
+ * ahead, in which each is compiled. The runs of each subject, in order.
  */
 export const compare = Effect.fnUntraced(function* (
   generate: LoadGenerator,
@@ -29,7 +29,7 @@ export const compare = Effect.fnUntraced(function* (
     const after = yield* processorMicros(program.pid)
     return { ...result, processorMicros: before === null || after === null ? null : (after - before) / result.all }
   })
-  for (const subject of subjects) yield* run({ ...subject, plan: { ...subject.plan, warmSeconds: 0, seconds: 2 * subject.plan.seconds } })
+  for (const subject of subjects) yield* run({ ...subject, plan: { ...subject.plan, warmSeconds: 0, seconds: 4 * subject.plan.seconds } })
   const runs = subjects.map((): Array<Run> => [])
   for (let round = 0; round < rounds; round++) {
     for (const [index, subject] of subjects.entries()) runs[index]?.push(yield* run(subject))
