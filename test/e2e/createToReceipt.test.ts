@@ -140,7 +140,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a pre
       const request = requestIdOf(yield* ask(caller, model))
       const admin = (...args: ReadonlyArray<string>) => runCommand(["admin", ...args], { SEATRIAL_STATE: folder })
       yield* admin("orgs", "create", "other", "--json")
-      yield* admin("users", "add", "--org", "other", "--email", "o@example.com", "--json")
+      yield* admin("members", "add", "--org", "other", "--email", "o@example.com", "--json")
       const made = yield* admin("keys", "create", "--org", "other", "--email", "o@example.com", "--json")
       const other = makeCaller(system.state.address, Schema.decodeUnknownSync(KeyMade)(made).secret)
 
