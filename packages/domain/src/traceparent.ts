@@ -15,5 +15,10 @@ export const fromTraceparent = (traceparent: string | null | undefined): Option.
 export const currentTraceparent = Effect.fnUntraced(function* (given: string | undefined) {
   const tracer = yield* Effect.tracer
   const span = tracer === Tracer.nativeTracer ? Option.none<Tracer.AnySpan>() : yield* Effect.option(Effect.currentParentSpan)
-  return Option.getOrNull(Option.map(Option.orElse(span, () => fromTraceparent(given)), toTraceparent))
+  return Option.getOrNull(
+    Option.map(
+      Option.orElse(span, () => fromTraceparent(given)),
+      toTraceparent
+    )
+  )
 })

@@ -3,7 +3,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { PgClient } from "@effect/sql-pg"
-import { Ids, layerTracing } from "@seatrial/domain"
+import { Ids, layerTracing, startProblem } from "@seatrial/domain"
 import { Gateway } from "@seatrial/gateway"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, KubeConnection } from "@seatrial/kube"
@@ -183,11 +183,14 @@ const start = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 /** Says a failure in a sentence; the log has the rest. */
-const explain = (cause: Cause.Cause<{ readonly message: string }>) =>
-  Option.match(Cause.findErrorOption(cause), {
+const explain = (cause: Cause.Cause<{ readonly message: string }>) => {
+  const problem = startProblem(cause, process.env.DATABASE_URL, "Set it in the environment; `npm start -- --help` lists the settings.")
+  if (problem !== undefined) return Console.error(`Seatrial cannot start: ${problem.message}`)
+  return Option.match(Cause.findErrorOption(cause), {
     onNone: () => Console.error("Seatrial ended by a fault of its own: see seatrial.log in its state folder."),
     onSome: (error) => Console.error(`Seatrial cannot start: ${error.message}`)
   })
+}
 
 const run = Effect.gen(function* () {
   const { folder } = yield* settings

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { Context, Effect, Layer, Option, Schema } from "effect"
 import { startOf } from "../process/ProcessIdentity.ts"
@@ -40,8 +40,11 @@ export class StateFolder extends Context.Service<
           })
         const read = (name: string) => Effect.sync(() => (existsSync(join(path, name)) ? readFileSync(join(path, name), "utf8") : ""))
         yield* Effect.try({
-          try: () => mkdirSync(path, { recursive: true }),
-          catch: () => new StartError({ message: `The state folder ${path} cannot be made. Set SEATRIAL_STATE to a folder that you may write.` })
+          try: () => {
+            mkdirSync(path, { recursive: true })
+            accessSync(path, constants.W_OK | constants.X_OK)
+          },
+          catch: () => new StartError({ message: `The state folder ${path} cannot be made or written. Set SEATRIAL_STATE to a folder that you may write.` })
         })
         const holder = Schema.decodeUnknownOption(Lock)(yield* read("lock.json"))
         const holderStart = Option.isSome(holder) ? yield* Effect.promise(() => startOf(holder.value.pid)) : undefined

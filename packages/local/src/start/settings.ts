@@ -1,5 +1,5 @@
 import { resolve } from "node:path"
-import { Config } from "effect"
+import { Config, Schema } from "effect"
 
 /** Settings of `npm start`: name, meaning, default. The settings of server, operator and gateway work too. */
 export const startSettings = [
@@ -15,6 +15,13 @@ export const startSettings = [
 ] as const
 
 const text = (name: string) => Config.String(name).pipe(Config.withDefault(""))
+const known = ["server", "gateway", "operator"]
+const namesOf = (list: string) => list.split(",").map((name) => name.trim())
+const Programs = Schema.String.check(
+  Schema.makeFilter((list) => namesOf(list).every((name) => known.includes(name)), {
+    message: `Expected one or more of ${known.join(", ")}, separated by commas`
+  })
+)
 const program = (programs: ReadonlyArray<string>, name: string) => programs.includes(name)
 
 export const settings = Config.all({
@@ -26,10 +33,10 @@ export const settings = Config.all({
   clusterPort: Config.Port("SEATRIAL_CLUSTER_PORT").pipe(Config.withDefault(6550)),
   hubPort: Config.Port("SEATRIAL_HUB_PORT").pipe(Config.withDefault(8090)),
   durable: Config.Boolean("SEATRIAL_DURABLE").pipe(Config.withDefault(true)),
-  programs: Config.String("SEATRIAL_PROGRAMS").pipe(
+  programs: Config.schema(Programs, "SEATRIAL_PROGRAMS").pipe(
     Config.withDefault("server,gateway,operator"),
     Config.map((list) => {
-      const names = list.split(",").map((name) => name.trim())
+      const names = namesOf(list)
       return { server: program(names, "server"), gateway: program(names, "gateway"), operator: program(names, "operator") }
     })
   ),

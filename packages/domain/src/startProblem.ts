@@ -1,0 +1,72 @@
+import { Cause, Config, Console, Data, Effect, Runtime, Schema } from "effect"
+import { SqlError } from "effect/sql"
+import { schemaProblem } from "./schemaProblem.ts"
+
+/** Why a program cannot start, in a sentence. `exitCode`: 2 for a setting that is missing or wrong, 1 for the rest. */
+export interface StartProblem {
+  readonly message: string
+  readonly exitCode: number
+}
+
+/** What the settings are that most programs cannot do without, and that are never shown. */
+const secret: Readonly<Record<string, string>> = {
+  DATABASE_URL: "the address of Postgres, as postgres://user:password@host:port/database",
+  SEATRIAL_CURSOR_KEY: "a secret of at least 16 characters, the same for all servers",
+  SEATRIAL_ENCRYPTION_KEY: "32 bytes in base64, as of `openssl rand -base64 32`"
+}
+
+/** Host and database of an address of Postgres: never the password. */
+const placeOf = (url: string): string => {
+  if (!URL.canParse(url)) return "DATABASE_URL"
+  const { hostname, pathname, port, username } = new URL(url)
+  return `${hostname}:${port === "" ? "5432" : port} (database ${pathname.slice(1)}, user ${username})`
+}
+
+const innermost = (error: Error): Error => (error.cause instanceof Error ? innermost(error.cause) : error)
+
+const settingProblem = (error: Config.ConfigError): string => {
+  if (!Schema.isSchemaError(error.cause)) return `The settings cannot be read: ${error.cause.message}.`
+  const { message, param } = schemaProblem(error.cause.issue)
+  const name = param ?? "A setting"
+  // The environment holds strings: what is none is not there.
+  if (message === "expected string") return `${name} is not set${secret[name] === undefined ? "" : `: it takes ${secret[name]}`}.`
+  return `${name} is wrong: ${secret[name] === undefined ? message : `it takes ${secret[name]}`}.`
+}
+
+/**
+ * What is to be told of a program that could not start because of a setting, of Postgres or of a port; undefined for any other cause. `databaseUrl` is the address that
+ * was tried, `remedy` the sentence on where settings come from.
+ */
+export const startProblem = (cause: Cause.Cause<unknown>, databaseUrl: string | undefined, remedy: string): StartProblem | undefined => {
+  const error = Cause.squash(cause)
+  if (error instanceof Config.ConfigError) return { message: `${settingProblem(error)} ${remedy}`, exitCode: 2 }
+  if (!(error instanceof Error)) return undefined
+  const { message } = innermost(error)
+  if (SqlError.isSqlError(error)) {
+    if (/Invalid (connection )?URL/u.test(message)) return { message: `DATABASE_URL is wrong: it takes ${secret.DATABASE_URL}. ${remedy}`, exitCode: 2 }
+    return {
+      message: `Postgres cannot be used at ${placeOf(databaseUrl ?? "")}: ${message}. Look whether it runs there, or correct DATABASE_URL.`,
+      exitCode: 1
+    }
+  }
+  if ("_tag" in error && error._tag === "KubeConnectionError") return { message: `The cluster cannot be used: ${message}. ${remedy}`, exitCode: 2 }
+  return message.includes("EADDRINUSE") ? { message: `${message}. Stop what listens there, or set another port. ${remedy}`, exitCode: 1 } : undefined
+}
+
+/** A program that did not start, told already. */
+class NotStarted extends Data.TaggedError("NotStarted")<{ readonly exitCode: number }> {
+  override readonly [Runtime.errorReported] = false
+  override get [Runtime.errorExitCode]() {
+    return this.exitCode
+  }
+}
+
+/** Tells why a program cannot start in a sentence instead of a trace, where that is a setting, Postgres or a port. `command` starts it. */
+export const tellStartProblem =
+  (command: string) =>
+  <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<A, E | NotStarted, R> =>
+    Effect.catchCause(program, (cause) => {
+      const problem = startProblem(cause, process.env.DATABASE_URL, `Set it in the environment; \`${command} --help\` lists all settings.`)
+      if (problem === undefined) return Effect.failCause(cause)
+      return Effect.andThen(Console.error(`${command} cannot start: ${problem.message}`), Effect.fail(new NotStarted({ exitCode: problem.exitCode })))
+    })
