@@ -72,7 +72,11 @@ it.live(
             yield* cluster.start("etcd")
           })
         ]
-        yield* Effect.forEach(deaths, (death, index) => Effect.andThen(reached(dies[index] ?? "booting"), death), { concurrency: "unbounded", discard: true })
+        // In the order of the phases, so that one question at a time follows the run.
+        const order = deaths
+          .map((death, index) => ({ death, phase: dies[index] ?? "booting" }))
+          .sort((one, other) => phases.indexOf(one.phase) - phases.indexOf(other.phase))
+        for (const { death, phase } of order) yield* Effect.andThen(reached(phase), death)
         const ended = yield* caller.finished(run.id).pipe(Effect.tapCause(() => Effect.logError(operator.said())))
         assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null], `seed ${seed}: ${dies.join()}`)
         inOrder(ended)

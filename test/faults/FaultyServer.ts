@@ -146,4 +146,3 @@ export const makeFaultyServer = () => {
     }
   }
 }
-export type FaultyServer = ReturnType<typeof makeFaultyServer>

@@ -135,4 +135,3 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     nodeOf: (name: string) => Effect.map(pods.get(name, namespace), (pod) => Option.getOrUndefined(pod)?.spec?.nodeName)
   }
 })
-export type Kubelet = Effect.Success<ReturnType<typeof makeKubelet>>

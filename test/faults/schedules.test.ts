@@ -5,7 +5,7 @@ import { playSchedule } from "./playSchedule.ts"
 
 const count = Number(process.env.SEATRIAL_FAULT_SCHEDULES ?? 50)
 const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
-const lanes = Math.min(count, Number(process.env.SEATRIAL_FAULT_LANES ?? 3))
+const lanes = Math.min(count, Number(process.env.SEATRIAL_FAULT_LANES ?? 4))
 
 const lane = (which: number) =>
   Effect.gen(function* () {
