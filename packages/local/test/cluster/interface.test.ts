@@ -40,6 +40,7 @@ layer(Client.layer, { excludeTestServices: true })("what clients ask around the 
       assert.deepStrictEqual(Array.isArray(groups) ? groups.map((one) => at(one, "preferredVersion.groupVersion")) : groups, [
         "batch/v1",
         "coordination.k8s.io/v1",
+        "policy/v1",
         "events.k8s.io/v1",
         "apiextensions.k8s.io/v1"
       ])
