@@ -64,6 +64,10 @@ export const previewCommand = Command.make(
   })
 ).pipe(Command.withDescription("Says whether and how a model can be served, without deploying it."))
 
+/** After a typo in the repository's name. */
+const nameStays = (model: string) =>
+  `The name ${model} stays with this model: deploy it again with --model-id, or have an administrator free the name (\`seatrial admin models delete\`).`
+
 export const deployCommand = Command.make(
   "deploy",
   {
@@ -106,7 +110,9 @@ export const deployCommand = Command.make(
     )
     if (!wait) return yield* printRecord(json, json ? operation : readableRecord(operation))
     const started = yield* Clock.currentTimeMillis
-    yield* conclude(json, yield* follow(operation.id))
+    const ended = yield* follow(operation.id)
+    if (ended.outcome === "failed" && Option.isSome(repo)) yield* Console.error(nameStays(ended.deployment.model))
+    yield* conclude(json, ended)
     yield* Console.error(`Activated after ${(((yield* Clock.currentTimeMillis) - started) / 1000).toFixed(1)} s.`)
   })
 ).pipe(

@@ -47,6 +47,9 @@ const discardRest = (request: IncomingMessage) => {
   request.resume()
 }
 
+/** The methods that the paths of inference take. */
+const allow = "OPTIONS, POST"
+
 /** What came in. */
 interface Exchange {
   readonly id: RequestId
@@ -123,7 +126,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
         const endpoint = endpoints.get(path)
         if (endpoint === undefined) return yield* notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`)
-        if (request.method !== "POST") return yield* methodNotAllowed(request.method ?? "", "POST")
+        if (request.method === "OPTIONS") return response.writeHead(204, { allow }).end()
+        if (request.method !== "POST") return yield* methodNotAllowed(request.method ?? "", allow)
         return yield* admit(exchange, endpoint, yield* authenticate(request))
       })
 

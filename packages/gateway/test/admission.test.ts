@@ -46,12 +46,20 @@ describe("a refusal", () => {
         assert.deepStrictEqual<unknown>(rest, { type, code, param, request_id: seen.headers()["x-request-id"] })
         assert.isString(message)
         assert.strictEqual(seen.headers()["request-id"], seen.headers()["x-request-id"])
-        assert.strictEqual(seen.headers().allow, status === 405 ? "POST" : undefined)
+        assert.strictEqual(seen.headers().allow, status === 405 ? "OPTIONS, POST" : undefined)
         assert.deepStrictEqual(outcomes(world), recorded ? [`Refuse ${status} ${code}`] : [])
         assert.strictEqual(engine.calls.length, 0)
       })
     )
   }
+
+  it.live("is none where only the methods are asked for", () =>
+    Effect.gen(function* () {
+      const { address } = yield* makeStage([])
+      const seen = yield* fetched(address, { method: "OPTIONS", key: null, body: "" })
+      assert.deepStrictEqual([seen.status(), seen.headers().allow, seen.text()], [204, "OPTIONS, POST", ""])
+    })
+  )
 
   it.live("is of the same bytes for another organisation's model as for none, but for its id", () =>
     Effect.gen(function* () {

@@ -9,13 +9,15 @@ interface Asked {
   readonly hasToken: boolean
 }
 
-const connectRemedy = "Accept the repository's terms on the hub, then connect a hub token that may read it to the organization."
+// A connection belongs to a user, and a run uses that of the user who made its API key.
+const connectRemedy =
+  "Accept the repository's terms on the hub, then connect a hub token that may read it to that user (`seatrial admin hub-connections set`)."
 const grantRemedy = "Ask the repository's owner for access, or connect the token of an account that has it."
 
 export const noHubConnection = ({ commit, repo }: Asked) =>
   new HubRefusal({
     code: "no_hub_connection",
-    message: `The repository ${repo} is gated, and the organization has no connection to the hub.`,
+    message: `The repository ${repo} is gated, and the user whose API key asks has no connection to the hub.`,
     remedy: connectRemedy,
     commit
   })
@@ -26,10 +28,10 @@ export const isRepoName = Schema.is(RepoName)
 export const unknownRepository = ({ commit, hasToken, repo }: Omit<Asked, "ref">) =>
   new HubRefusal({
     code: "repository_not_found",
-    message: `The hub has no repository ${repo.slice(0, 200)}, or does not show it to this organization.`,
+    message: `The hub has no repository ${repo.slice(0, 200)}, or does not show it to the user whose API key asks.`,
     remedy: hasToken
       ? "Check the owner and the name; a private repository needs a token that may read it."
-      : "Check the owner and the name; for a private repository connect a hub token that may read it.",
+      : "Check the owner and the name; for a private repository connect a hub token that may read it to that user.",
     commit
   })
 
@@ -38,7 +40,7 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   const { commit, hasToken, ref, repo } = asked
   if (answer.code === "GatedRepo" || (hasToken && (answer.status === 401 || answer.status === 403))) {
     if (!hasToken) return noHubConnection(asked)
-    return new HubRefusal({ code: "access_required", message: `The hub token of the organization may not read ${repo}.`, remedy: grantRemedy, commit })
+    return new HubRefusal({ code: "access_required", message: `The hub token of the user whose API key asks may not read ${repo}.`, remedy: grantRemedy, commit })
   }
   if (answer.code === "RevisionNotFound" || (answer.status === 404 && commit !== null)) {
     return new HubRefusal({

@@ -135,7 +135,7 @@ export const modelNameTaken = (slug: string) =>
     (request_id) =>
       new Public.ModelNameTaken({
         error: {
-          message: `The organization has a model ${slug}. Choose another model_name, or redeploy it with its model_id.`,
+          message: `The organization has a model ${slug}. Choose another model_name, redeploy it with its model_id, or have an administrator delete it, which frees the name.`,
           code: "model_name_taken",
           param: "model_name",
           request_id
