@@ -16,6 +16,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   const engines = new Map<string, { readonly server: Server; readonly address: string; readonly uid: string }>()
   const down = new Set<string>()
   const lock = yield* Semaphore.make(1)
+  const scope = yield* Effect.scope
   const pods = yield* Effect.provideService(Reflector.make(Pod, { namespace }), KubeClient, kube)
 
   const setNode = (name: string, ready: boolean) =>
@@ -77,7 +78,20 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     const address = `127.${66 + (process.pid % 100)}.${Math.floor(count / 250) + 1}.${(count % 250) + 1}`
     const server = yield* Effect.promise(() => startEngine(address, 8_000))
     engines.set(name, { server, address, uid: pod.metadata.uid ?? "" })
-    yield* tell(pod, running(pod, address, true, pod.status?.containerStatuses?.[0]?.restartCount ?? 0, {}))
+    yield* tell(pod, running(pod, address, false, 0, {}))
+    // It loads its weights; in time for what happens to engines that start.
+    yield* Effect.sleep("400 millis").pipe(
+      Effect.andThen(pods.get(name, namespace)),
+      Effect.flatMap((now) => {
+        const loaded = Option.getOrUndefined(now)
+        const restarts = loaded?.status?.containerStatuses?.[0]?.restartCount ?? 0
+        return loaded === undefined || loaded.status?.phase === "Failed" || restarts > 0
+          ? Effect.void
+          : Effect.asVoid(tell(loaded, running(loaded, address, true, 0, {})))
+      }),
+      Effect.ignore,
+      Effect.forkIn(scope)
+    )
   })
 
   const tended = (name: string) =>

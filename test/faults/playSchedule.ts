@@ -41,6 +41,10 @@ const pause = (draw: Draw, most: number) => Effect.sleep(draw.between(0, most))
 const podOf = (id: string) => enginePodName(decodeId(id))
 const quietly = <A, E>(effect: Effect.Effect<A, E>) => Effect.ignore(effect)
 
+/** Only before the trial: an engine that serves alone and dies is missed by who asks, whatever an operator does. */
+const untilTrial = (lane: Lane, id: string, disturb: Effect.Effect<unknown>) =>
+  Effect.flatMap(lane.caller.deployment(id), ({ status }) => (["provisioning", "booting"].includes(status) ? Effect.asVoid(disturb) : Effect.void))
+
 const disturbances: ReadonlyArray<Disturbance> = [
   [
     "the API server is away",
@@ -70,8 +74,8 @@ const disturbances: ReadonlyArray<Disturbance> = [
         yield* quietly(kube.mergePatch(ModelDeployment, name, namespace, { metadata: { finalizers: null } }))
       })
   ],
-  ["the new engine is killed for its memory", ({ kubelet }, id) => kubelet.killForMemory(podOf(id))],
-  ["the new engine's GPU fails", ({ kubelet }, id) => kubelet.failForGpu(podOf(id))],
+  ["the new engine is killed for its memory", (lane, id) => untilTrial(lane, id, lane.kubelet.killForMemory(podOf(id)))],
+  ["the new engine's GPU fails", (lane, id) => untilTrial(lane, id, lane.kubelet.failForGpu(podOf(id)))],
   [
     "the new engine's node falls silent",
     ({ kubelet }, id, draw) =>
