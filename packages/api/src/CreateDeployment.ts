@@ -3,7 +3,9 @@ import { Schema } from "effect"
 import { Serving } from "./Preview.ts"
 
 // JSON Schema gets a `pattern` only from a RegExp with the `u` flag.
-export const IdempotencyKey = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9._:-]{1,128}$/u)).pipe(Schema.brand("IdempotencyKey"))
+export const IdempotencyKey = Schema.String.check(
+  Schema.isPattern(/^[A-Za-z0-9._:-]{1,128}$/u, { message: "Expected 1 to 128 of the characters A-Z a-z 0-9 . _ : -" })
+).pipe(Schema.brand("IdempotencyKey"))
 export type IdempotencyKey = typeof IdempotencyKey.Type
 
 const common = {

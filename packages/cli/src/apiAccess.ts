@@ -1,7 +1,7 @@
 import { SeatrialClient, type SeatrialClientOptions } from "@seatrial/client"
 import { Config, Effect, Layer, Option, Redacted } from "effect"
 import { CommandError } from "./CommandError.ts"
-import { type LocalState, readLocalState } from "./localState.ts"
+import { endedWithoutStopping, type LocalState, readLocalState } from "./localState.ts"
 
 export interface Named {
   readonly address: Option.Option<string>
@@ -25,6 +25,9 @@ export const chooseAccess = (
 // Somebody waits at a terminal: what does not answer is told within seconds. Waiting for a run has a patience of its own.
 const retry = { attempts: 4, totalTime: 60_000 }
 
+const notRunning =
+  "Seatrial is not running in this folder: it ended without being stopped. Start it with `npm start`, which goes on where it was, or set SEATRIAL_ADDRESS and SEATRIAL_API_KEY."
+
 const access = Effect.fnUntraced(function* (needsKey: boolean) {
   const named = yield* Config.all({
     address: Config.String("SEATRIAL_ADDRESS").pipe(Config.option),
@@ -32,6 +35,7 @@ const access = Effect.fnUntraced(function* (needsKey: boolean) {
   })
   const { address, key } = chooseAccess(named, readLocalState())
   if (Option.isNone(address) || (needsKey && Option.isNone(key))) {
+    if (endedWithoutStopping()) return yield* new CommandError({ message: notRunning, exitCode: 2 })
     return yield* new CommandError({
       message: needsKey
         ? "No API and key are known: set SEATRIAL_ADDRESS and SEATRIAL_API_KEY, or run this where `npm start` runs."

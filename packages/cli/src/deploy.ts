@@ -1,6 +1,5 @@
-import type { Preview } from "@seatrial/api"
+import { IdempotencyKey, type Preview } from "@seatrial/api"
 import { SeatrialClient } from "@seatrial/client"
-import { Runtime, type ServingRequest } from "@seatrial/domain"
 import { Clock, Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
@@ -8,32 +7,19 @@ import { conclude, follow } from "./follow.ts"
 import { jsonFlag, textFlag } from "./listing.ts"
 import { printRecord } from "./print.ts"
 import { readableRecord } from "./readable.ts"
+import { servingFlags, servingOf } from "./servingFlags.ts"
 import { toCommandError, told } from "./told.ts"
 
 const repo = Argument.String("repository").pipe(Argument.withDescription("owner/name on the model hub"))
 
-const serving = {
-  ref: textFlag("ref", "Branch, tag or commit (default: the repository's default branch)"),
-  hostClass: textFlag("host-class", "Host class to run on (default: the cheapest that fits)"),
-  runtime: Flag.Literals("runtime", Runtime.literals).pipe(Flag.withDescription("Serving engine (default: the host class's first)"), Flag.optional),
-  maxContext: Flag.Int("max-context").pipe(Flag.withDescription("Longest context, in tokens (default: the longest that fits)"), Flag.optional)
-}
+const serving = { ref: textFlag("ref", "Branch, tag or commit (default: the repository's default branch)"), ...servingFlags }
 
-interface ServingFlags {
+interface RefFlag {
   readonly ref: Option.Option<string>
-  readonly hostClass: Option.Option<string>
-  readonly runtime: Option.Option<Runtime>
-  readonly maxContext: Option.Option<number>
 }
 
-const servingOf = ({ hostClass, maxContext, runtime }: ServingFlags): ServingRequest => ({
-  ...(Option.isSome(hostClass) ? { host_class: hostClass.value } : {}),
-  ...(Option.isSome(runtime) ? { runtime: runtime.value } : {}),
-  ...(Option.isSome(maxContext) ? { max_context: maxContext.value } : {})
-})
-
-const refOf = ({ ref }: ServingFlags) => (Option.isSome(ref) ? { ref: ref.value } : {})
-const sourceOf = (repository: string, flags: ServingFlags) => ({ kind: "model_hub", repo: repository, ...refOf(flags) }) as const
+const refOf = ({ ref }: RefFlag) => (Option.isSome(ref) ? { ref: ref.value } : {})
+const sourceOf = (repository: string, flags: RefFlag) => ({ kind: "model_hub", repo: repository, ...refOf(flags) }) as const
 
 /** What a person compares: the rest of a preview is for programs. */
 const previewView = (preview: typeof Preview.Type) => {
@@ -58,7 +44,7 @@ export const previewCommand = Command.make(
   { repo, ...serving, json: jsonFlag },
   Effect.fn(function* ({ json, repo, ...flags }) {
     const api = yield* SeatrialClient
-    const preview = yield* told(api.deployments.preview({ source: sourceOf(repo, flags), serving: servingOf(flags) }))
+    const preview = yield* told(api.deployments.preview({ source: sourceOf(repo, flags), serving: yield* servingOf(flags) }))
     yield* printRecord(json, json ? preview : previewView(preview))
     if (preview.kind === "refused") return yield* new CommandError({ message: "The model cannot be served like this; the reason and the remedy are above." })
   })
@@ -76,7 +62,11 @@ export const deployCommand = Command.make(
     model: textFlag("model-id", "Deploy this model once more, mdl_..., instead of a new one from a repository"),
     name: textFlag("name", "The model's name (default: the repository's)"),
     candidate: Flag.Boolean("candidate").pipe(Flag.withDescription("Check the model without letting it carry traffic"), Flag.withDefault(false)),
-    key: textFlag("idempotency-key", "Makes repeating this command safe: the same key gives the same deployment"),
+    key: Flag.String("idempotency-key").pipe(
+      Flag.withDescription("Makes repeating this command safe: the same key gives the same deployment"),
+      Flag.withSchema(IdempotencyKey),
+      Flag.optional
+    ),
     wait: Flag.Boolean("wait").pipe(
       Flag.withDescription("Follow the phases to their end; Ctrl-C ends the watching, not the deployment"),
       Flag.withDefault(false)
@@ -92,7 +82,7 @@ export const deployCommand = Command.make(
     }
     const api = yield* SeatrialClient
     const idempotencyKey = Option.getOrElse(key, () => crypto.randomUUID())
-    const wanted = servingOf(flags)
+    const wanted = yield* servingOf(flags)
     // Of a model that exists only what is given changes.
     const target = Option.isSome(model)
       ? { model_id: model.value, ...refOf(flags), ...(Object.keys(wanted).length === 0 ? {} : { serving: wanted }) }

@@ -16,13 +16,27 @@ const LocalState = Schema.fromJsonString(
 )
 export type LocalState = typeof LocalState.Type
 
-/** The state file of the system started in this folder, where there is one. */
-export const readLocalState = (folder = process.env.SEATRIAL_STATE ?? ".seatrial"): Option.Option<LocalState> => {
+const stateFolder = () => process.env.SEATRIAL_STATE ?? ".seatrial"
+
+const isAlive = (pid: number): boolean => {
   try {
-    const state = Schema.decodeUnknownOption(LocalState)(readFileSync(join(folder, "local.json"), "utf8"))
-    if (Option.isSome(state)) process.kill(state.value.pid, 0)
-    return state
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const readState = (folder: string): Option.Option<LocalState> => {
+  try {
+    return Schema.decodeUnknownOption(LocalState)(readFileSync(join(folder, "local.json"), "utf8"))
   } catch {
     return Option.none()
   }
 }
+
+/** The state file of the system started in this folder, where there is one that runs. */
+export const readLocalState = (folder = stateFolder()): Option.Option<LocalState> => Option.filter(readState(folder), ({ pid }) => isAlive(pid))
+
+/** Whether a system was started in this folder and is gone without having stopped: its file is there, its process is not. */
+export const endedWithoutStopping = (folder = stateFolder()): boolean => Option.exists(readState(folder), ({ pid }) => !isAlive(pid))

@@ -49,6 +49,7 @@ const admin = async () => {
     store.ApiKeys.layerSql,
     store.Billing.layerSql,
     store.GpuHolds.layerSql,
+    store.HostClasses.layerSql,
     store.ModelAdmin.layerSql,
     store.Reservations.layerSql
   ).pipe(Layer.provideMerge([store.Database.layerMigrated, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)

@@ -9,7 +9,7 @@ class BrokenOff extends Data.TaggedError("BrokenOff") {
 /** The innermost message says the most: that of a failed statement is only "Failed to execute statement". */
 const reasonOf = (defect: unknown): string => {
   if (!(defect instanceof Error)) return String(defect)
-  return defect.cause instanceof Error ? reasonOf(defect.cause) : defect.message
+  return defect.cause instanceof Error ? reasonOf(defect.cause) : defect.message || defect.name
 }
 
 const advice = (defect: unknown): string =>

@@ -1,8 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
-import { workingPhases } from "@seatrial/domain"
-import { Schema } from "effect"
+import { IdempotencyKey } from "@seatrial/api"
+import { KeyId, scopes, workingPhases } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import { CliError } from "effect/cli"
+import { scopesInShort } from "../src/admin/keys.ts"
+import { unknownClass } from "../src/admin/reservations.ts"
+import { outputExitCode } from "../src/guardOutput.ts"
 import { escapeUnsafe, PlainText, safeJson } from "../src/plainText.ts"
 import { linesOf, tableOf } from "../src/readable.ts"
+import { servingOf } from "../src/servingFlags.ts"
+import { wrongUseInWords } from "../src/WrongUse.ts"
 import { waitingAdvice } from "../src/waitingAdvice.ts"
 
 describe("a run that waits", () => {
@@ -33,3 +40,82 @@ describe("what a terminal would obey", () => {
     assert.deepStrictEqual([evil, "two\nlines", " ", "", "Zoë 東京"].map(Schema.is(PlainText)), [false, false, false, false, true])
   })
 })
+
+describe("wrong use", () => {
+  const wrong = (expected: string) => new CliError.InvalidValue({ option: "gpus", value: "\u001bx", expected, kind: "flag" })
+  it("is told in a line with the flag and what it takes, and where the help is", () =>
+    assert.strictEqual(
+      wrongUseInWords(["seatrial", "admin", "limits"], [wrong("Schema validation failed: Expected a number of GPUs")]),
+      'Invalid value for flag --gpus: "\\u001bx". Expected a number of GPUs\n`seatrial admin limits --help` tells more.'
+    ))
+  it("is told with the whole help where there is no such command", () =>
+    assert.isUndefined(
+      wrongUseInWords(["seatrial"], [new CliError.UnknownSubcommand({ subcommand: "deplyo", parent: ["seatrial"], suggestions: ["deploy"] })])
+    ))
+  it("of ids and keys speaks of no regular expression", () => {
+    for (const schema of [KeyId, IdempotencyKey]) assert.match(String(Schema.decodeUnknownExit(schema)("ö")), /Expected (?:an id|1 to 128)/u)
+  })
+})
+
+describe("serving flags", () => {
+  const none = Option.none<never>()
+  const nothing = {
+    hostClass: none,
+    runtime: none,
+    maxContext: none,
+    kvCacheDtype: none,
+    holdSeconds: none,
+    yarnFactor: none,
+    yarnOriginalContext: none,
+    engineFlags: []
+  }
+  it.effect("become what the contract takes, and what is left out stays out", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* servingOf(nothing), {})
+      const given = {
+        ...nothing,
+        kvCacheDtype: Option.some("fp8" as const),
+        holdSeconds: Option.some(0),
+        yarnFactor: Option.some(2),
+        yarnOriginalContext: Option.some(4096),
+        engineFlags: ["max-num-seqs=64", "eager=true", "chat-template=a=b", '__proto__="x"']
+      }
+      const engine_flags = JSON.parse('{"max-num-seqs":64,"eager":true,"chat-template":"a=b","__proto__":"x"}')
+      const wanted = { kv_cache_dtype: "fp8", hold_seconds: 0, yarn: { factor: 2, original_context: 4096 }, engine_flags }
+      assert.deepStrictEqual<unknown>(yield* servingOf(given), wanted)
+    })
+  )
+  const refused = [
+    ["without =", { engineFlags: ["eager"] }, /eager is not name=value/],
+    ["given twice", { engineFlags: ["a=1", "a=2"] }, /a is given twice/],
+    ["of YaRN without its factor", { yarnOriginalContext: Option.some(1) }, /--yarn-factor/]
+  ] as const
+  for (const [what, flags, says] of refused) {
+    it.effect(`${what} are wrong use`, () =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(servingOf({ ...nothing, ...flags }))
+        assert.match(error.message, says)
+        assert.strictEqual(error.exitCode, 2)
+      })
+    )
+  }
+})
+
+it("a table says scopes in short", () =>
+  assert.deepStrictEqual([scopes, ["audit:read"], scopes.slice(0, 3), []].map(scopesInShort), [
+    "all",
+    "audit:read",
+    `3 of ${scopes.length}`,
+    `0 of ${scopes.length}`
+  ]))
+
+it("a reservation for a class that is not there names those that are", () => {
+  assert.match(unknownClass("nope", ["h100", "l40s"]), /no host class nope now; there are h100, l40s/)
+  assert.match(unknownClass("nope", []), /nor any other/)
+})
+
+it("a result that nobody reads any more ends as the shell knows it, any other fault as a failure", () =>
+  assert.deepStrictEqual(
+    [outputExitCode(Object.assign(new Error(), { code: "EPIPE" })), outputExitCode(Object.assign(new Error(), { code: "ENOSPC" }))],
+    [141, 1]
+  ))

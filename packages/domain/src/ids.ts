@@ -2,7 +2,10 @@ import { Clock, Context, Effect, Layer, Schema } from "effect"
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
-const id = (prefix: string) => Schema.String.check(Schema.isPattern(new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`, "u")))
+const id = (prefix: string) =>
+  Schema.String.check(
+    Schema.isPattern(new RegExp(`^${prefix}_[0-7][0-9a-hjkmnp-tv-z]{25}$`, "u"), { message: `Expected an id: ${prefix}_ and 26 digits and lower-case letters` })
+  )
 
 export const OrgId = id("org").pipe(Schema.brand("OrgId"))
 export type OrgId = typeof OrgId.Type

@@ -65,7 +65,7 @@ class NotStarted extends Data.TaggedError("NotStarted")<{ readonly exitCode: num
 export const tellStartProblem =
   (command: string) =>
   <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<A, E | NotStarted, R> =>
-    Effect.catchCause(program, (cause) => {
+    Effect.catchCause(program, (cause): Effect.Effect<never, E | NotStarted> => {
       const problem = startProblem(cause, process.env.DATABASE_URL, `Set it in the environment; \`${command} --help\` lists all settings.`)
       if (problem === undefined) return Effect.failCause(cause)
       return Effect.andThen(Console.error(`${command} cannot start: ${problem.message}`), Effect.fail(new NotStarted({ exitCode: problem.exitCode })))

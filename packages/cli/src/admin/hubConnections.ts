@@ -1,10 +1,11 @@
 import { HubConnections } from "@seatrial/store"
-import { Config, Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Effect } from "effect"
+import { Command } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
 import { printRecord, printRows } from "../print.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { emailFlag as email, jsonFlag as json, orgFlag as org, organization, user } from "./organization.ts"
+import { tokenFlag, tokenOf } from "./secretFlag.ts"
 
 export const hubConnectionsCommand = Command.make("hub-connections").pipe(
   Command.withDescription(
@@ -16,13 +17,11 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
       {
         org,
         email,
-        token: Flag.Redacted("token").pipe(
-          Flag.withDescription("The hub's access token; better in the environment as HF_TOKEN"),
-          Flag.withFallbackConfig(Config.Redacted("HF_TOKEN"))
-        ),
+        token: tokenFlag("The hub's access token", "HF_TOKEN"),
         json
       },
-      Effect.fn(function* ({ email, json, org, token }) {
+      Effect.fn(function* ({ email, json, org, token: given }) {
+        const token = yield* tokenOf(given, "The hub's access token", "HF_TOKEN")
         const connections = yield* HubConnections
         const owner = yield* organization(org)
         yield* connections.set(owner.id, (yield* user(owner, email)).id, token)

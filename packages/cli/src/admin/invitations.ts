@@ -1,11 +1,12 @@
 import { InvitationId } from "@seatrial/domain"
 import { type Invitation, Invitations } from "@seatrial/store"
-import { Clock, Config, Effect, Option, Redacted, Schema } from "effect"
+import { Clock, Effect, Option, Redacted, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
 import { printRecord, printRows } from "../print.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { emailFlag as email, jsonFlag as json, nameFlag, orgFlag as org, organization, roleFlag } from "./organization.ts"
+import { tokenFlag, tokenOf } from "./secretFlag.ts"
 
 const shown = (row: Invitation) => ({
   id: row.id,
@@ -75,14 +76,12 @@ export const invitationsCommand = Command.make("invitations").pipe(
     Command.make(
       "accept",
       {
-        token: Flag.Redacted("token").pipe(
-          Flag.withDescription("The invitation's token; better in the environment as SEATRIAL_INVITATION"),
-          Flag.withFallbackConfig(Config.Redacted("SEATRIAL_INVITATION"))
-        ),
+        token: tokenFlag("The invitation's token", "SEATRIAL_INVITATION"),
         name: nameFlag,
         json
       },
-      Effect.fn(function* ({ json, name, token }) {
+      Effect.fn(function* ({ json, name, token: given }) {
+        const token = yield* tokenOf(given, "The invitation's token", "SEATRIAL_INVITATION")
         const invitations = yield* Invitations
         const { invitation, user } = yield* invitations
           .accept(token, name)

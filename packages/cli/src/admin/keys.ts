@@ -21,8 +21,8 @@ const overlap = Flag.String("overlap").pipe(
   Flag.withDescription("How long the old secret works beside the new one: 0s to 7d (s, m, h or d)"),
   Flag.withSchema(
     Schema.String.check(
-      Schema.isPattern(/^\d{1,7}[smhd]$/u),
-      Schema.makeFilter((text) => millisOf(text) <= 7 * 86_400_000, { message: "Expected 0s to 7d" })
+      Schema.isPattern(/^\d{1,7}[smhd]$/u, { message: "Expected 0s to 7d: a number and s, m, h or d" }),
+      Schema.makeFilter((text) => millisOf(text) <= 7 * 86_400_000, { message: "Expected 0s to 7d: a number and s, m, h or d" })
     )
   ),
   Flag.withDefault("1d"),
@@ -41,6 +41,22 @@ const shown = (key: ApiKey) => ({
   revoked_at: key.revokedAt,
   last_used_at: key.lastUsedAt,
   previous_secret_expires_at: key.previousExpiresAt
+})
+
+/** All scopes of a key in a word or a number, where they would make a table too wide. */
+export const scopesInShort = (given: ReadonlyArray<string>): string =>
+  given.length === scopes.length ? "all" : given.length === 1 ? (given[0] ?? "") : `${given.length} of ${scopes.length}`
+
+const listed = ({ createdAt, expiresAt, id, lastFour, lastUsedAt, name, revokedAt, scopes: given, userId }: ApiKey) => ({
+  id,
+  name,
+  user_id: userId,
+  last_four: lastFour,
+  scopes: scopesInShort(given),
+  created_at: createdAt,
+  expires_at: expiresAt,
+  revoked_at: revokedAt,
+  last_used_at: lastUsedAt
 })
 
 /** The key in that form, or a sentence where there is none. */
@@ -82,7 +98,8 @@ export const keysCommand = Command.make("keys").pipe(
       Effect.fn(function* ({ json, org }) {
         const apiKeys = yield* ApiKeys
         const { id } = yield* organization(org)
-        yield* printRows(json, (yield* apiKeys.list(id)).map(shown))
+        const keys = yield* apiKeys.list(id)
+        yield* printRows(json, json ? keys.map(shown) : keys.map(listed))
       })
     ).pipe(Command.withDescription("Lists an organization's keys, newest first.")),
     Command.make(

@@ -9,7 +9,7 @@ const shown = (org: string, { gpuLimit, suspended }: BillingLimits) => ({ org, g
 
 const gpus = Flag.String("gpus").pipe(
   Flag.withDescription("GPUs that the organization's runs may hold at once, or none for no limit"),
-  Flag.withSchema(Schema.String.check(Schema.isPattern(/^(none|\d{1,6})$/u)))
+  Flag.withSchema(Schema.String.check(Schema.isPattern(/^(none|\d{1,6})$/u, { message: "Expected a number of GPUs, 0 to 999999, or none" })))
 )
 
 export const limitsCommand = Command.make("limits").pipe(

@@ -9,7 +9,10 @@ import { jsonFlag as json, orgFlag as org, organization } from "./organization.t
 const modelArgument = Argument.String("model").pipe(Argument.withDescription("The model's slug, or its id, mdl_..."))
 
 const rate = (name: string, of: string) =>
-  Flag.String(name).pipe(Flag.withDescription(`${of}, micro-dollars per million tokens`), Flag.withSchema(Schema.String.check(Schema.isPattern(/^\d{1,15}$/u))))
+  Flag.String(name).pipe(
+    Flag.withDescription(`${of}, micro-dollars per million tokens`),
+    Flag.withSchema(Schema.String.check(Schema.isPattern(/^\d{1,15}$/u, { message: "Expected whole micro-dollars, 0 or more: 1000000 is one US dollar" })))
+  )
 
 /** The organisation's model of that slug or id, or a sentence that says there is none. */
 const modelOf = Effect.fnUntraced(function* (orgSlug: string, idOrSlug: string) {

@@ -9,7 +9,7 @@ export const jsonFlag = Flag.Boolean("json").pipe(Flag.withDescription("Print JS
 
 export const emailFlag = Flag.String("email").pipe(
   Flag.withDescription("The user's e-mail address"),
-  Flag.withSchema(Schema.String.check(Schema.isPattern(/^[^\s@]+@[^\s@]+$/u)))
+  Flag.withSchema(PlainText.check(Schema.isPattern(/^[^\s@]+@[^\s@]+$/u, { message: "Expected an e-mail address, as ann@example.org" })))
 )
 
 /** The organisation of that slug, or a sentence that says there is none. */
@@ -38,5 +38,7 @@ export const limitFlag = Flag.Int("limit").pipe(
 
 export const microsArgument = Argument.String("micros").pipe(
   Argument.withDescription("Micro-dollars: 1000000 is one US dollar"),
-  Argument.withSchema(Schema.String.check(Schema.isPattern(/^[1-9]\d{0,17}$/u)))
+  Argument.withSchema(
+    Schema.String.check(Schema.isPattern(/^[1-9]\d{0,17}$/u, { message: "Expected whole micro-dollars, 1 or more: 1000000 is one US dollar" }))
+  )
 )

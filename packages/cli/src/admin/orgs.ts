@@ -7,7 +7,11 @@ import { printRecord, printRows } from "../print.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { jsonFlag as json, nameFlag, organization } from "./organization.ts"
 
-const Slug = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/u))
+const Slug = Schema.String.check(
+  Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$/u, {
+    message: "Expected 1 to 40 lower-case letters, digits and hyphens, no hyphen first or last"
+  })
+)
 const slug = Argument.String("slug").pipe(Argument.withDescription("The organization's slug"))
 
 const shown = (row: Organization) => ({ id: row.id, slug: row.slug, name: row.name, status: row.status, first_purchase: row.firstPurchase })

@@ -10,7 +10,7 @@ import { jsonFlag as json, limitFlag as limit, microsArgument as micros, orgFlag
 export const shownEntry = ({ amountMicros, createdAt, kind, note }: BillingEntry) => ({
   kind,
   amount_micros: amountMicros.toString(),
-  note,
+  [kind === "purchase" ? "reference" : "note"]: note,
   created_at: createdAt
 })
 

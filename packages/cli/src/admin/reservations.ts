@@ -1,19 +1,21 @@
-import { Reservations } from "@seatrial/store"
-import { Effect, Option, Schema } from "effect"
+import { HostClassName } from "@seatrial/domain"
+import { HostClasses, Reservations } from "@seatrial/store"
+import { Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
 import { printRecord, printRows } from "../print.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
 
-const hostClass = Flag.String("host-class").pipe(
-  Flag.withDescription("Name of the host class"),
-  Flag.withSchema(Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u)))
-)
+const hostClass = Flag.String("host-class").pipe(Flag.withDescription("Name of the host class"), Flag.withSchema(HostClassName))
 const gpus = Flag.Int("gpus").pipe(
   Flag.withDescription("GPUs that are set aside from now on, in place of what was"),
   Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 })))
 )
+
+/** A class may be made later, so that this is no error. */
+export const unknownClass = (hostClass: string, names: ReadonlyArray<string>): string =>
+  `There is no host class ${hostClass} now${names.length === 0 ? ", nor any other" : `; there are ${names.join(", ")}`}. The reservation counts as soon as there is one.`
 
 export const reservationsCommand = Command.make("reservations").pipe(
   Command.withDescription("GPUs that are set aside for an organization: used first by its runs, and by nobody else's."),
@@ -25,6 +27,8 @@ export const reservationsCommand = Command.make("reservations").pipe(
         const reservations = yield* Reservations
         const { id: orgId } = yield* organization(org)
         const before = yield* reservations.grant({ orgId, hostClass, gpus })
+        const names = (yield* (yield* HostClasses).list).map(({ name }) => name)
+        if (!names.includes(hostClass)) yield* Console.error(unknownClass(hostClass, names))
         yield* printRecord(json, { org, host_class: hostClass, gpus, before: Option.getOrElse(before, () => 0) })
       })
     ).pipe(Command.withDescription("Sets GPUs of a host class aside for an organization. It may be more than there are now.")),

@@ -5,7 +5,7 @@ import { printRows } from "../print.ts"
 import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
 
 const Day = Schema.String.check(
-  Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u),
+  Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u, { message: "Expected a day, as 2026-01-31" }),
   Schema.makeFilter((text) => (Number.isNaN(Date.parse(text)) || new Date(text).toISOString().slice(0, 10) !== text ? "is no day of the calendar" : undefined))
 )
 const from = Flag.String("from").pipe(

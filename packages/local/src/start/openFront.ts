@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http"
 import { Gateway, isInferencePath, listen } from "@seatrial/gateway"
 import { defaultClientTimeouts, makeNodeServer, makeRequestListener } from "@seatrial/server"
-import { Duration, Effect } from "effect"
+import { Console, Duration, Effect } from "effect"
 
 /** As patient with an exchange as the gateway is: an answer that is not streamed may be silent for ten minutes. */
 const timeouts = { ...defaultClientTimeouts, keepAlive: Duration.seconds(65), stalled: Duration.minutes(11) }
@@ -13,7 +13,7 @@ const listenNear = (handler: RequestListener, port: number) => {
   return open(port).pipe(
     Effect.catchIf(
       (error) => error.taken,
-      () => open(0)
+      () => Effect.tap(open(0), (free) => Console.log(`Port ${port} is taken, using ${free}.`))
     )
   )
 }
