@@ -71,7 +71,7 @@ interface Details {
   readonly retryAfter: number | null
 }
 
-/** What the methods of `createClient` reject with: an `ApiError` or a `ConnectionError`. */
+/** What the methods of `createClient` reject with: an `ApiError`, a `ConnectionError` or an `InputError`. */
 export class SeatrialError extends Error implements Details {
   readonly status: number | null
   readonly code: string
@@ -93,8 +93,11 @@ export class SeatrialError extends Error implements Details {
 /** The server answered with an error: `code` is the contract's, `param` what it is about. */
 export class ApiError extends SeatrialError {}
 
-/** The server was not reached, or not understood. `code`: `unreachable`, `not_seatrial`, `version_skew`, or `invalid_input` where nothing was sent. */
+/** The server was not reached, or not understood. `code`: `unreachable`, `not_seatrial` or `version_skew`. */
 export class ConnectionError extends SeatrialError {}
+
+/** What was given is not what the contract takes, and nothing was sent. `code`: `invalid_input`; `param`: what it is about. */
+export class InputError extends SeatrialError {}
 
 const connectionCodes: Readonly<Record<ClientFailure["_tag"], string>> = {
   Unreachable: "unreachable",
@@ -110,7 +113,8 @@ export const toSeatrialError = (failure: PublicError | ClientFailure): SeatrialE
     const retryAfter = "retryAfter" in failure ? failure.retryAfter : null
     return new ApiError(message, { status: statuses[failure._tag], code, param: param ?? null, requestId: request_id ?? null, retryAfter }, { cause: failure })
   }
-  return new ConnectionError(
+  const Kind = failure._tag === "InvalidInput" ? InputError : ConnectionError
+  return new Kind(
     failure.message,
     {
       status: "status" in failure ? failure.status : null,

@@ -199,7 +199,7 @@ export class ApiKeys extends Context.Service<
             const before = yield* statements.lockLive({ orgId, id })
             if (Option.isNone(before) || (before.value.expiresAt !== null && Date.parse(before.value.expiresAt) <= at)) return Option.none()
             const key = yield* statements.rotate({ orgId, id, sha256, prefix, lastFour, until: overlapMillis > 0 ? at + overlapMillis : null })
-            const told = (of: ApiKey) => ({ prefix: of.prefix, last_four: of.lastFour, previous_expires_at: of.previousExpiresAt })
+            const told = (of: ApiKey) => ({ prefix: of.prefix, last_four: of.lastFour, previous_secret_expires_at: of.previousExpiresAt })
             yield* audit(orgId, id, "updated", told(before.value), told(key), at)
             yield* tell(id)
             return Option.some({ key, secret: Redacted.make(secret) })
