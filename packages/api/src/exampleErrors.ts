@@ -37,7 +37,8 @@ const errors: Readonly<Record<string, ExampleError>> = {
   },
   model_name_taken: {
     type: "conflict_error",
-    message: "The organization has a model first. Choose another model_name, redeploy it with its model_id, or have an administrator delete it, which frees the name.",
+    message:
+      "The organization has a model first. Choose another model_name, redeploy it with its model_id, or have an administrator delete it, which frees the name.",
     param: "model_name"
   },
   deployment_finished: { type: "conflict_error", message: "The deployment is over: it is activated." },

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { IdempotencyKey } from "@seatrial/api"
 import { KeyId, scopes, workingPhases } from "@seatrial/domain"
@@ -6,6 +9,7 @@ import { CliError } from "effect/cli"
 import { scopesInShort } from "../src/admin/keys.ts"
 import { unknownClass } from "../src/admin/reservations.ts"
 import { outputExitCode } from "../src/guardOutput.ts"
+import { endedWithoutStopping, readLocalState } from "../src/localState.ts"
 import { escapeUnsafe, PlainText, safeJson } from "../src/plainText.ts"
 import { linesOf, tableOf } from "../src/readable.ts"
 import { servingOf } from "../src/servingFlags.ts"
@@ -119,3 +123,25 @@ it("a result that nobody reads any more ends as the shell knows it, any other fa
     [outputExitCode(Object.assign(new Error(), { code: "EPIPE" })), outputExitCode(Object.assign(new Error(), { code: "ENOSPC" }))],
     [141, 1]
   ))
+
+describe("a system started in a folder", () => {
+  const folder = Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-state-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+  )
+  // No process of Linux has so high a number.
+  const cases = [
+    ["runs", process.pid, true, false],
+    ["ended without stopping", 2 ** 30, false, true]
+  ] as const
+  for (const [promise, pid, runs, ended] of cases) {
+    it.effect(`is found out: it ${promise}`, () =>
+      Effect.gen(function* () {
+        const path = yield* folder
+        assert.deepStrictEqual([Option.isSome(readLocalState(path)), endedWithoutStopping(path)], [false, false])
+        writeFileSync(join(path, "local.json"), JSON.stringify({ address: "http://127.0.0.1:1", api_key: "k", kubeconfig: "", pid: String(pid) }))
+        assert.deepStrictEqual([Option.isSome(readLocalState(path)), endedWithoutStopping(path)], [runs, ended])
+      }).pipe(Effect.scoped)
+    )
+  }
+})

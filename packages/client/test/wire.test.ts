@@ -2,7 +2,17 @@ import { assert, describe, it } from "@effect/vitest"
 import { DeploymentFinished, IdempotencyKeyReused, NotFound, RateLimited } from "@seatrial/api"
 import { Effect, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
-import { InvalidInput, NotSeatrial, type RetryPolicy, SeatrialClient, Unreachable, VersionSkew } from "../src/index.ts"
+import {
+  ConnectionError,
+  InputError,
+  InvalidInput,
+  NotSeatrial,
+  type RetryPolicy,
+  SeatrialClient,
+  toSeatrialError,
+  Unreachable,
+  VersionSkew
+} from "../src/index.ts"
 import { error, misbehaving, reset, type Scripted, seatrial } from "./misbehaving.ts"
 
 const at = "2026-01-02T03:04:05.006Z"
@@ -225,4 +235,11 @@ describe("what is not the server that it should be is told apart", () => {
       for (const address of ["", "localhost:8080", "ftp://x"]) assert.instanceOf(yield* Effect.flip(SeatrialClient.make({ address })), InvalidInput)
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
+
+  it("input that was never sent is no error of the connection", () => {
+    const failure = toSeatrialError(new InvalidInput({ message: "limit is too large.", param: "limit" }))
+    assert.instanceOf(failure, InputError)
+    assert.notInstanceOf(failure, ConnectionError)
+    assert.deepStrictEqual([failure.name, failure.code, failure.param], ["InputError", "invalid_input", "limit"])
+  })
 })

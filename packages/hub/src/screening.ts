@@ -10,8 +10,7 @@ interface Asked {
 }
 
 // A connection belongs to a user, and a run uses that of the user who made its API key.
-const connectRemedy =
-  "Accept the repository's terms on the hub, then connect a hub token that may read it to that user (`seatrial admin hub-connections set`)."
+const connectRemedy = "Accept the repository's terms on the hub, then connect a hub token that may read it to that user (`seatrial admin hub-connections set`)."
 const grantRemedy = "Ask the repository's owner for access, or connect the token of an account that has it."
 
 export const noHubConnection = ({ commit, repo }: Asked) =>
@@ -40,7 +39,12 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   const { commit, hasToken, ref, repo } = asked
   if (answer.code === "GatedRepo" || (hasToken && (answer.status === 401 || answer.status === 403))) {
     if (!hasToken) return noHubConnection(asked)
-    return new HubRefusal({ code: "access_required", message: `The hub token of the user whose API key asks may not read ${repo}.`, remedy: grantRemedy, commit })
+    return new HubRefusal({
+      code: "access_required",
+      message: `The hub token of the user whose API key asks may not read ${repo}.`,
+      remedy: grantRemedy,
+      commit
+    })
   }
   if (answer.code === "RevisionNotFound" || (answer.status === 404 && commit !== null)) {
     return new HubRefusal({
