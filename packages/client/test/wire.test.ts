@@ -239,7 +239,7 @@ describe("what is not the server that it should be is told apart", () => {
   it("input that was never sent is no error of the connection", () => {
     const failure = toSeatrialError(new InvalidInput({ message: "limit is too large.", param: "limit" }))
     assert.instanceOf(failure, InputError)
-    assert.notInstanceOf(failure, ConnectionError)
     assert.deepStrictEqual([failure.name, failure.code, failure.param], ["InputError", "invalid_input", "limit"])
+    assert.notInstanceOf(failure, ConnectionError)
   })
 })

@@ -129,7 +129,13 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
       const next = rotated.value.key
       assert.deepStrictEqual<unknown>(rotated.events, [
         {
-          ...event("api_key", key.id, "updated", { ...parts(key), previous_secret_expires_at: null }, { ...parts(next), previous_secret_expires_at: next.previousExpiresAt }),
+          ...event(
+            "api_key",
+            key.id,
+            "updated",
+            { ...parts(key), previous_secret_expires_at: null },
+            { ...parts(next), previous_secret_expires_at: next.previousExpiresAt }
+          ),
           actor_kind: "admin"
         }
       ])
