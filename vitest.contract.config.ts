@@ -1,10 +1,12 @@
+import { join } from "node:path"
 import { defineConfig } from "vitest/config"
 
-// The long proofs of the HTTP contract; `npm test` leaves them out.
+// The long proofs, of the HTTP contract and of the whole system; `npm test` leaves them out.
 export default defineConfig({
   test: {
+    env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/node-compile") },
     globalSetup: "test/postgres.ts",
-    include: ["test/contract/**/*.test.ts"],
+    include: ["test/contract/**/*.test.ts", "test/e2e/long/**/*.test.ts"],
     testTimeout: 900_000,
     hookTimeout: 120_000,
     maxWorkers: 2

@@ -23,7 +23,11 @@ interface Ran {
 /** Runs the command as a user would; `onError` hears what it has written to standard error so far, and may end it. */
 const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, onError: (err: string, interrupt: () => void) => void = () => {}) =>
   Effect.callback<Ran>((resume) => {
-    const child = spawn(process.execPath, [main, ...args], { cwd: tmpdir(), env: { PATH: process.env.PATH, ...env }, stdio: ["ignore", "pipe", "pipe"] })
+    const child = spawn(process.execPath, [main, ...args], {
+      cwd: tmpdir(),
+      env: { PATH: process.env.PATH, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
     let [out, err] = ["", ""]
     child.stdout.on("data", (chunk: Buffer) => {
       out += chunk.toString()

@@ -22,14 +22,17 @@ export const startProgram = Effect.fnUntraced(function* (
   settings: Readonly<Record<string, string>>
 ): Effect.fn.Return<ChildProgram, never, Scope.Scope> {
   const [file, ...args] = words
-  const { HOME = "/tmp", PATH = "" } = process.env
+  const { HOME = "/tmp", NODE_COMPILE_CACHE, PATH = "" } = process.env
   let said = ""
   const keep = (chunk: Buffer) => {
     said = (said + chunk.toString()).slice(-8_000)
   }
   const child = yield* Effect.acquireRelease(
     Effect.sync((): ChildProcessByStdio<Writable, Readable, Readable> => {
-      const started = spawn(process.execPath, [join(root, file), ...args], { env: { HOME, PATH, ...settings }, stdio: ["pipe", "pipe", "pipe"] })
+      const started = spawn(process.execPath, [join(root, file), ...args], {
+        env: { HOME, PATH, NODE_COMPILE_CACHE, ...settings },
+        stdio: ["pipe", "pipe", "pipe"]
+      })
       started.stdout.on("data", keep)
       started.stderr.on("data", keep)
       return started

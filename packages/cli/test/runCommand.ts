@@ -19,7 +19,7 @@ export const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<strin
   Effect.callback<Ran>((resume) => {
     const child = spawn(process.execPath, [main, ...args], {
       cwd: tmpdir(),
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE, ...env },
       stdio: ["ignore", "pipe", "pipe"]
     })
     let [out, err] = ["", ""]

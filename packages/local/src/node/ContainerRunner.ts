@@ -71,6 +71,8 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
     ...clusterEnvironment(host, mounts),
     ...Object.fromEntries([...asked].map(([name, value]) => [name, local(value)])),
     PATH: [...image.path, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
+    // Programs of Node begin with what an earlier one compiled, where this one does.
+    ...(process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
     // Its standard input closes when this agent dies, and that is its sign to end.
     SEATRIAL_PARENT_PIPE: "1"
   }
