@@ -47,7 +47,11 @@ import { StateFolder } from "./start/StateFolder.ts"
 import { settings, startSettings } from "./start/settings.ts"
 
 /** What the product's images hold, as this checkout has it: its commands, and the Node that runs us. */
-const image = { path: [join(import.meta.dirname, "../../../node_modules/.bin"), dirname(process.execPath)] }
+const image = {
+  path: [join(import.meta.dirname, "../../../node_modules/.bin"), dirname(process.execPath)],
+  // Its programs begin with what an earlier one compiled, as this one does.
+  environment: process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
+}
 
 const layerKube = (kubeconfig: string) => KubeClient.layer.pipe(Layer.provide(KubeConnection.layer({ kubeconfig })))
 

@@ -17,6 +17,8 @@ import { runProbes } from "./runProbes.ts"
 
 /** What stands for a container image here. */
 export interface LocalImage {
+  /** Variables that the image sets. */
+  readonly environment?: Readonly<Record<string, string>>
   /** Folders put first in `PATH`. */
   readonly path: ReadonlyArray<string>
   /** Run where the container names no command. */
@@ -68,11 +70,10 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
     HOME: host.folder.home,
     TMPDIR: host.folder.temporary,
     LANG: "C.UTF-8",
+    ...image.environment,
     ...clusterEnvironment(host, mounts),
     ...Object.fromEntries([...asked].map(([name, value]) => [name, local(value)])),
     PATH: [...image.path, process.env.PATH ?? "/usr/local/bin:/usr/bin:/bin"].join(delimiter),
-    // Programs of Node begin with what an earlier one compiled, where this one does.
-    ...(process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }),
     // Its standard input closes when this agent dies, and that is its sign to end.
     SEATRIAL_PARENT_PIPE: "1"
   }
