@@ -25,6 +25,11 @@ const ContainerState = open({
   running: optional(open({ startedAt: optional(Schema.NullOr(Schema.String)) })),
   terminated: optional(Terminated)
 })
+/** How a device plugin says that the devices it gave to a container are. */
+const AllocatedResource = open({
+  name: Schema.String,
+  resources: optional(Schema.Array(open({ resourceID: Schema.String, health: optional(Schema.String), message: optional(Schema.NullOr(Schema.String)) })))
+})
 const ContainerStatus = open({
   name: Schema.String,
   ready: Schema.Boolean,
@@ -33,6 +38,7 @@ const ContainerStatus = open({
   image: optional(Schema.String),
   imageID: optional(Schema.String),
   containerID: optional(Schema.String),
+  allocatedResourcesStatus: optional(Schema.NullOr(Schema.Array(AllocatedResource))),
   state: optional(ContainerState),
   lastState: optional(ContainerState)
 })

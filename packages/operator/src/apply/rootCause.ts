@@ -1,4 +1,4 @@
-import type { Pod } from "@seatrial/kube"
+import type { Node, Pod } from "@seatrial/kube"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { roleLabel } from "../resources/objectNames.ts"
 
@@ -29,13 +29,59 @@ const exitOf = (exit: { readonly exitCode: number; readonly reason?: string | un
   }
 }
 
-/** What is wrong with one pod, in the words of the scheduler and of its node; null where nothing is. */
-const saidOf = (pod: Pod): Said | null => {
+/** Why a container ended: its card, unless it said so itself or was killed for its memory. */
+const withFault = (exit: Said, fault: Said | null): Said => (fault === null || exit.reason === "GpuFault" || exit.reason === "OOMKilled" ? exit : fault)
+
+/** Conditions of every node, which the kubelet sets itself. */
+const kubeletConditions = new Set(["Ready", "MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"])
+const ofGpu = /xid|gpu|nvidia|nvlink|nvswitch|accelerat|\bECC\b/iu
+/** Of these `False` is the bad news, of all others `True`. */
+const goodNews = /(?:Ready|Healthy|Available|OK)$/u
+
+/**
+ * What whoever watches over a node's cards (node-problem-detector with a rule for the driver's log, NVSentinel, a cloud's node agent) says of one that failed: a condition
+ * of the node which names a GPU or an XID. Null where nobody says so. `NotReady` of the node itself is another matter.
+ */
+export const gpuFaultOfNode = (node: Node | undefined): Cause | null => {
+  const bad = (node?.status?.conditions ?? []).find(
+    ({ message = "", reason = "", status, type }) =>
+      !kubeletConditions.has(type) && status === (goodNews.test(type) ? "False" : "True") && ofGpu.test(`${type} ${reason} ${message}`)
+  )
+  if (node === undefined || bad === undefined) return null
+  const { message, reason, type } = bad
+  const what = reason === undefined || reason === "" || reason === type ? type : `${type}, ${reason}`
+  return {
+    reason: "GpuFault",
+    message: cut(message === undefined || message === "" ? `${what}.` : `${what}: ${message}`),
+    object: `Node/${node.metadata.name}`
+  }
+}
+
+/** What the device plugin says of the very devices that a pod was given: the NVIDIA one calls a card unhealthy after an XID that an application cannot be blamed for. */
+const deviceFault = (pod: Pod): Said | null => {
+  for (const { allocatedResourcesStatus } of pod.status?.containerStatuses ?? []) {
+    for (const { name, resources = [] } of allocatedResourcesStatus ?? []) {
+      const bad = resources.find(({ health }) => health === "Unhealthy")
+      if (bad !== undefined) {
+        const why = bad.message === undefined || bad.message === null || bad.message === "" ? "" : `: ${bad.message}`
+        return { reason: "GpuFault", message: cut(`The device plugin calls ${name} ${bad.resourceID} unhealthy${why}`) }
+      }
+    }
+  }
+  return null
+}
+
+/**
+ * What is wrong with one pod, in the words of the scheduler and of its node; null where nothing is. `fault`: what is known of its cards, which explains what else may
+ * have become of a container that ran.
+ */
+const saidOf = (pod: Pod, fault: Said | null): Said | null => {
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
   const disrupted = condition("DisruptionTarget")
+  if (disrupted?.status === "True" && fault !== null) return fault
   if (disrupted?.status === "True") return { reason: disrupted.reason ?? "Disrupted", message: cut(disrupted.message ?? "The pod is evicted.") }
   if (pod.status?.reason !== undefined && pod.status.phase === "Failed") {
-    return { reason: pod.status.reason, message: cut(pod.status.message ?? "The pod was ended.") }
+    return fault ?? { reason: pod.status.reason, message: cut(pod.status.message ?? "The pod was ended.") }
   }
   const scheduling = condition("PodScheduled")
   if (scheduling?.status === "False") return { reason: scheduling.reason ?? "Unschedulable", message: cut(scheduling.message ?? "No node takes the pod.") }
@@ -44,23 +90,30 @@ const saidOf = (pod: Pod): Said | null => {
   const ended = container?.state?.terminated ?? container?.lastState?.terminated
   const starting = waiting === undefined || waiting.reason === undefined || patience.has(waiting.reason)
   if (!starting && waiting.reason !== "CrashLoopBackOff") return { reason: waiting.reason, message: cut(waiting.message ?? "The container cannot be started.") }
-  if (ended !== undefined && ended.exitCode !== 0 && container?.ready !== true) return exitOf(ended)
+  if (ended !== undefined && ended.exitCode !== 0 && container?.ready !== true) return withFault(exitOf(ended), fault)
   if (container?.started === true && !container.ready && container.state?.running !== undefined) {
-    return { reason: "NotReady", message: cut(condition("Ready")?.message ?? "The engine does not answer its readiness probe.") }
+    return fault ?? { reason: "NotReady", message: cut(condition("Ready")?.message ?? "The engine does not answer its readiness probe.") }
   }
   return null
 }
 
-/** What is wrong with the pods of a run, the engine's first; undefined where nothing is. `nodeSilent`: whether the engine's node does not answer. */
-export const rootCause = (pods: ReadonlyArray<Pod>, nodeSilent: boolean): Cause | undefined => {
-  const order = [...pods].sort((a, b) => (a.metadata.labels?.[roleLabel] === "engine" ? 0 : 1) - (b.metadata.labels?.[roleLabel] === "engine" ? 0 : 1))
+/**
+ * What is wrong with the pods of a run, the engine's first; undefined where nothing is. `node`: the engine's. `nodeSilent`: whether that does not answer. A card that
+ * failed is told of where the pod has it, and of the node's others only where the engine is not well: it may have another one.
+ */
+export const rootCause = (pods: ReadonlyArray<Pod>, nodeSilent: boolean, node?: Node): Cause | undefined => {
+  const isEngine = (pod: Pod) => pod.metadata.labels?.[roleLabel] === "engine"
+  const order = [...pods].sort((a, b) => Number(isEngine(b)) - Number(isEngine(a)))
   for (const pod of order) {
-    const node = pod.spec?.nodeName
-    if (nodeSilent && pod.metadata.labels?.[roleLabel] === "engine" && node !== undefined) {
-      return { reason: "NodeNotReady", message: `The node ${node} does not answer.`, object: `Node/${node}` }
+    const name = pod.spec?.nodeName
+    const own = deviceFault(pod)
+    if (own !== null) return { ...own, object: `Pod/${pod.metadata.name}` }
+    const fault = isEngine(pod) && name === node?.metadata.name ? gpuFaultOfNode(node) : null
+    if (nodeSilent && isEngine(pod) && name !== undefined) {
+      return fault ?? { reason: "NodeNotReady", message: `The node ${name} does not answer.`, object: `Node/${name}` }
     }
-    const said = saidOf(pod)
-    if (said !== null) return { ...said, object: `Pod/${pod.metadata.name}` }
+    const said = saidOf(pod, fault)
+    if (said !== null) return said === fault ? fault : { ...said, object: `Pod/${pod.metadata.name}` }
   }
   return undefined
 }

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
@@ -48,13 +49,26 @@ export const transitionEvents = (run: Run, resource: ModelDeployment, cause: Mod
   const told = status?.deploymentId === undefined || status.deploymentId === run.id ? (status?.phases?.length ?? 0) : 0
   return run.history.slice(told).map(({ at, phase, reason }, offset) => {
     const failed = phase === "failed"
+    const before = run.history[told + offset - 1]?.phase
+    // Back to the queue: its place was lost, and it is the cluster that knows why.
+    const lost = phase === "queued" && (before === "provisioning" || before === "booting")
     const why = cause === undefined ? "" : ` (${cause.reason} of ${cause.object}: ${cause.message})`
     return aboutResource(resource, {
       name: `${objectName(run.id)}.${told + offset}.${phase}`,
       type: failed ? "Warning" : "Normal",
       reason: capitalized(phase),
-      message: failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}${why}` : (reason ?? capitalized(phase)),
+      message: failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}${why}` : `${reason ?? capitalized(phase)}${lost ? why : ""}`,
       at
     })
   })
+}
+
+/** The event of a card that failed, which ends no phase of a model that serves; none where the status shows it already. `at`: Unix milliseconds. */
+export const faultEvents = (run: Run, resource: ModelDeployment, cause: ModelDeploymentStatus["cause"], at: number): ReadonlyArray<Event> => {
+  if (cause?.reason !== "GpuFault") return []
+  const text = `${cause.object}: ${cause.message}`
+  const { cause: shown, deploymentId } = resource.status ?? {}
+  if (deploymentId === run.id && shown?.reason === cause.reason && `${shown.object}: ${shown.message}` === text) return []
+  const name = `${objectName(run.id)}.gpufault.${createHash("sha256").update(text).digest("hex").slice(0, 12)}`
+  return [aboutResource(resource, { name, type: "Warning", reason: cause.reason, message: text, at })]
 }

@@ -1,6 +1,6 @@
 import type { HostClass, Phase } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { KubeClient, type Pod } from "@seatrial/kube"
+import { KubeClient, type Node, type Pod } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import { resourcePlace } from "../apply/customResource.ts"
@@ -25,6 +25,8 @@ export interface Gathered {
   readonly hostClasses: ReadonlyArray<HostClass>
   /** All pods of the run. */
   readonly pods: ReadonlyArray<Pod>
+  /** The engine's; undefined where it has none, or none is known of that name. */
+  readonly node: Node | undefined
   readonly observe: () => Observation
 }
 
@@ -123,6 +125,7 @@ export const gather = Effect.fnUntraced(function* (
     podClass,
     hostClasses: classes.filter(({ nodes }) => nodes === 1).map(({ hostClass }) => hostClass),
     pods: engines === own ? own : [...own, ...engines],
+    node: Option.getOrUndefined(node),
     observe: () => ({ ...seen, ...(places ? pool.view({ run, podClass, classes, nodes, pods, reservations }) : noView) })
   }
 })

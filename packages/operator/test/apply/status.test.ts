@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Pod } from "@seatrial/kube"
+import type { Node, Pod } from "@seatrial/kube"
 import { queueOf } from "../../src/apply/queueOf.ts"
-import { rootCause } from "../../src/apply/rootCause.ts"
+import { gpuFaultOfNode, rootCause } from "../../src/apply/rootCause.ts"
 import { statusOf } from "../../src/apply/statusOf.ts"
-import { transitionEvents } from "../../src/apply/transitionEvents.ts"
+import { faultEvents, transitionEvents } from "../../src/apply/transitionEvents.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { observed, otherDeployment, pod, podClass, revision, run } from "../observations.ts"
 
@@ -102,6 +102,87 @@ describe("the root cause", () => {
   })
 })
 
+describe("a card that failed", () => {
+  const node = (...conditions: ReadonlyArray<{ type: string; status: string; reason?: string; message?: string }>): Node => ({
+    metadata: { name: "node-1" },
+    status: { conditions: [{ type: "Ready", status: "True", message: "the GPU node is ready" }, ...conditions] }
+  })
+  const xid = node({ type: "XIDError", status: "True", reason: "XIDError", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." })
+  const says: ReadonlyArray<readonly [who: string, node: Node, message: RegExp]> = [
+    ["a rule of node-problem-detector", xid, /^XIDError: NVRM: Xid .* 79, GPU has fallen off the bus\.$/],
+    [
+      "NVSentinel",
+      node({ type: "SysLogsXIDError", status: "True", reason: "SysLogsXIDErrorIsNotHealthy", message: "ErrorCode:79 PCI:0000:3b:00" }),
+      /IsNotHealthy: ErrorCode:79/
+    ],
+    [
+      "a cloud's agent, of whose condition False is the bad news",
+      node({ type: "AcceleratedHardwareReady", status: "False", reason: "NvidiaXID79Error" }),
+      /^AcceleratedHardwareReady, NvidiaXID79Error\.$/
+    ],
+    ["a condition of a card that is gone", node({ type: "GPUMissing", status: "True", message: "7 of 8" }), /^GPUMissing: 7 of 8$/]
+  ]
+  for (const [who, seen, message] of says) {
+    it(`is told of by ${who}`, () => {
+      const cause = gpuFaultOfNode(seen)
+      assert.deepInclude(cause, { reason: "GpuFault", object: "Node/node-1" })
+      assert.match(cause?.message ?? "", message)
+    })
+  }
+
+  const silent: ReadonlyArray<readonly [what: string, node: Node | undefined]> = [
+    ["a node that nobody knows", undefined],
+    ["a node that is well", node()],
+    ["conditions that are well", node({ type: "XIDError", status: "False" }, { type: "AcceleratedHardwareReady", status: "True" })],
+    ["a condition that nobody can tell", node({ type: "XIDError", status: "Unknown" }, { type: "GpuHealthy", status: "Unknown" })],
+    ["other troubles", node({ type: "KernelDeadlock", status: "True", message: "task hung" }, { type: "NetworkUnavailable", status: "True" })]
+  ]
+  for (const [what, seen] of silent) it(`is not told of by ${what}`, () => assert.isNull(gpuFaultOfNode(seen)))
+
+  const ended = engine({ containerStatuses: [{ ...container, state: { terminated: { exitCode: 139, reason: "Error" } } }] })
+  it("is why an engine ended, did not answer, was evicted, or its node fell silent", () => {
+    const unanswered = engine({ phase: "Running", containerStatuses: [{ ...container, started: true, state: { running: {} } }] })
+    const evicted = engine({ conditions: [{ type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" }] })
+    for (const pod of [ended, unanswered, evicted]) {
+      assert.deepInclude(rootCause([pod], false, xid), { reason: "GpuFault", object: "Node/node-1" })
+      assert.notStrictEqual(rootCause([pod], false, node())?.reason, "GpuFault")
+    }
+    assert.deepInclude(rootCause([engine({ phase: "Running" })], true, xid), { reason: "GpuFault", object: "Node/node-1" })
+  })
+
+  it("is not blamed for what has another cause: memory, an image, an engine that is well, a download, an engine on another node", () => {
+    const killed = engine({ containerStatuses: [{ ...container, lastState: { terminated: { exitCode: 137, reason: "OOMKilled" } } }] })
+    const unpulled = engine({ containerStatuses: [{ ...container, state: { waiting: { reason: "ImagePullBackOff" } } }] })
+    assert.strictEqual(rootCause([killed], false, xid)?.reason, "OOMKilled")
+    assert.strictEqual(rootCause([unpulled], false, xid)?.reason, "ImagePullBackOff")
+    const well = { ...container, ready: true, started: true, state: { running: {} } }
+    assert.isUndefined(rootCause([engine({ phase: "Running", containerStatuses: [well] })], false, xid))
+    assert.strictEqual(rootCause([engine({ phase: "Failed", reason: "Evicted" }, "fetch")], false, xid)?.reason, "Evicted")
+    assert.strictEqual(rootCause([ended], false, { ...xid, metadata: { name: "node-2" } })?.reason, "ContainerEnded")
+  })
+
+  it("is told of by the device plugin, of the very device that the pod was given", () => {
+    const devices = (health: string, message?: string) => [
+      {
+        name: "nvidia.com/gpu",
+        resources: [
+          { resourceID: "GPU-1", health: "Healthy" },
+          { resourceID: "GPU-2", health, ...(message === undefined ? {} : { message }) }
+        ]
+      }
+    ]
+    const given = (health: string, message?: string) =>
+      engine({ phase: "Running", containerStatuses: [{ ...container, ready: true, started: true, allocatedResourcesStatus: devices(health, message) }] })
+    assert.isUndefined(rootCause([given("Healthy")], false))
+    assert.isUndefined(rootCause([given("Unknown")], false))
+    assert.deepStrictEqual(rootCause([given("Unhealthy", "Xid 79")], false, xid), {
+      reason: "GpuFault",
+      message: "The device plugin calls nvidia.com/gpu GPU-2 unhealthy: Xid 79",
+      object: "Pod/the-engine"
+    })
+  })
+})
+
 describe("what a run waits for", () => {
   const of = (change: Partial<typeof run>, rest: Partial<typeof observed> = {}) => queueOf({ ...observed, ...rest, run: { ...run, ...change } }, "words")
   it("is named, with its place", () => {
@@ -179,5 +260,26 @@ describe("events", () => {
     const [event, ...others] = told({ deploymentId: run.id, phases })
     assert.isEmpty(others)
     assert.deepInclude(event, { type: "Warning", reason: "Failed", message: "image_unavailable: No image. (ErrImagePull of Pod/p: not found)" })
+  })
+
+  it("tell of a card that failed once, also while the model serves", () => {
+    const cause = { reason: "GpuFault", message: "XIDError: 79", object: "Node/node-1" }
+    const [told] = faultEvents(run, resource({ deploymentId: run.id }), cause, 0)
+    assert.deepInclude(told, { type: "Warning", reason: "GpuFault", message: "Node/node-1: XIDError: 79" })
+    assert.strictEqual(faultEvents(run, resource(undefined), cause, 9)[0]?.metadata.name, told?.metadata.name)
+    assert.notStrictEqual(faultEvents(run, resource(undefined), { ...cause, message: "XIDError: 94" }, 9)[0]?.metadata.name, told?.metadata.name)
+    assert.deepStrictEqual(faultEvents(run, resource({ deploymentId: run.id, cause }), cause, 0), [])
+    assert.deepStrictEqual(faultEvents(run, resource(undefined), { ...cause, reason: "NotReady" }, 0), [])
+    assert.deepStrictEqual(faultEvents(run, resource(undefined), undefined, 0), [])
+  })
+
+  it("say why a place was lost where a run goes back to the queue, and not where it came there first", () => {
+    const cause = { reason: "GpuFault", message: "XIDError: 79", object: "Node/node-1" }
+    const step = (phase: "queued" | "provisioning") => ({ phase, at: 0, reason: "Why." })
+    const told = transitionEvents({ ...run, history: [step("queued"), step("provisioning"), step("queued")] }, resource(undefined), cause)
+    assert.deepStrictEqual(
+      told.map(({ message }) => message),
+      ["Why.", "Why.", "Why. (GpuFault of Node/node-1: XIDError: 79)"]
+    )
   })
 })
