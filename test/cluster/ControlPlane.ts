@@ -2,14 +2,17 @@ import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { createWriteStream } from "node:fs"
 import { chmod, mkdir, readFile, writeFile } from "node:fs/promises"
-import { createServer } from "node:net"
 import { join } from "node:path"
 import { Data, Duration, Effect, Schedule, type Scope } from "effect"
+import { takeNetwork } from "./takeNetwork.ts"
 
 const bin = join(import.meta.dirname, "../../tools/bin")
 
 /** A program of the control plane did not start or a call of `kubectl` failed. */
 export class ControlPlaneError extends Data.TaggedError("ControlPlaneError")<{ readonly message: string }> {}
+
+/** Further flags of the programs. */
+export type ProgramFlags = Partial<Readonly<Record<Program, ReadonlyArray<string>>>>
 
 type Program = "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler"
 
@@ -17,8 +20,10 @@ type Program = "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-sch
 export interface ControlPlane {
   /** An administrator's kubeconfig. */
   readonly kubeconfig: string
-  /** `https://127.0.0.1:port`. */
+  /** Of the API server, `https://127.130.0.1:6443`. */
   readonly address: string
+  /** The first two numbers of loopback addresses that are this control plane's own, such as `127.130`. */
+  readonly network: string
   readonly directory: string
   /** Kills a program at once, as a machine that fails does. */
   readonly kill: (program: Program) => Effect.Effect<void>
@@ -35,14 +40,6 @@ export interface ControlPlane {
   /** Writes a kubeconfig for a bearer token, such as one of a ServiceAccount; its path. */
   readonly kubeconfigFor: (name: string, token: string) => Effect.Effect<string>
 }
-
-const freePort = Effect.callback<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
 
 const kubeconfigText = (options: { readonly address: string; readonly certificate: string; readonly token: string }) => `apiVersion: v1
 kind: Config
@@ -79,12 +76,13 @@ const waitForEnd = (child: ChildProcess) =>
 /** Starts the control plane in a folder of its own, with more flags for its programs; it ends with the scope. RBAC is on. */
 export const startControlPlane = Effect.fnUntraced(function* (
   directory: string,
-  flags: Partial<Readonly<Record<Program, ReadonlyArray<string>>>> = {}
+  flags: ProgramFlags = {}
 ): Effect.fn.Return<ControlPlane, ControlPlaneError, Scope.Scope> {
   yield* Effect.promise(() => mkdir(directory, { recursive: true }))
   const path = (name: string) => join(directory, name)
-  const [client, peer, secure] = yield* Effect.all([freePort, freePort, freePort])
-  const address = `https://127.0.0.1:${secure}`
+  const network = yield* takeNetwork
+  const host = `${network}.0.1`
+  const address = `https://${host}:6443`
   const token = randomBytes(16).toString("hex")
   const kubeconfig = path("kubeconfig")
   yield* run("openssl", ["genrsa", "-out", path("sa.key"), "2048"])
@@ -107,15 +105,15 @@ export const startControlPlane = Effect.fnUntraced(function* (
     etcd: [
       `--data-dir=${path("etcd")}`,
       "--unsafe-no-fsync",
-      `--listen-client-urls=http://127.0.0.1:${client}`,
-      `--advertise-client-urls=http://127.0.0.1:${client}`,
-      `--listen-peer-urls=http://127.0.0.1:${peer}`
+      `--listen-client-urls=http://${host}:2379`,
+      `--advertise-client-urls=http://${host}:2379`,
+      `--listen-peer-urls=http://${host}:2380`
     ],
     "kube-apiserver": [
-      `--etcd-servers=http://127.0.0.1:${client}`,
-      `--secure-port=${secure}`,
-      "--bind-address=127.0.0.1",
-      "--advertise-address=127.0.0.1",
+      `--etcd-servers=http://${host}:2379`,
+      "--secure-port=6443",
+      `--bind-address=${host}`,
+      `--advertise-address=${host}`,
       "--endpoint-reconciler-type=none",
       `--cert-dir=${path("certs")}`,
       "--service-account-issuer=https://kubernetes.default.svc",
@@ -134,6 +132,9 @@ export const startControlPlane = Effect.fnUntraced(function* (
       `--service-account-private-key-file=${path("sa.key")}`,
       "--use-service-account-credentials=true",
       "--leader-elect=false",
+      // A node that is lost is seen to be soon.
+      "--node-monitor-period=1s",
+      "--node-monitor-grace-period=15s",
       "--bind-address=127.0.0.1",
       "--secure-port=0"
     ],
@@ -175,6 +176,7 @@ export const startControlPlane = Effect.fnUntraced(function* (
   return {
     kubeconfig,
     address,
+    network,
     directory,
     tls,
     kill,

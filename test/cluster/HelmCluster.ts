@@ -1,5 +1,4 @@
-import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { KubeClient } from "@seatrial/kube"
 import { NodeAgent, SampleHub, type SampleRepository } from "@seatrial/local"
@@ -11,10 +10,12 @@ import { runCommand } from "../e2e/ChildProgram.ts"
 import { openCluster } from "../e2e/cluster.ts"
 import { buildImage } from "./buildImage.ts"
 import { startControlPlane } from "./ControlPlane.ts"
+import { simulatedNode } from "./RealCluster.ts"
+import { scratchFolder } from "./scratchFolder.ts"
 import { serviceProxy } from "./serviceProxy.ts"
+import { localVolume, simulatedHostClass } from "./simulatedHostClass.ts"
 
 const namespace = "seatrial"
-const product = "Seatrial-Sim-1GiB"
 const image = "ghcr.io/seatrial/seatrial"
 
 /** What each program asked of the API server, and what came of it; nothing of what was in it. */
@@ -38,40 +39,13 @@ const objects = (database: string) => [
     metadata: { name: "seatrial-keys", namespace },
     stringData: { "encryption-key": encryptionKey, "cursor-key": "a key for this test only" }
   },
-  {
-    apiVersion: "v1",
-    kind: "PersistentVolume",
-    metadata: { name: "seatrial-weights" },
-    spec: {
-      capacity: { storage: "100Gi" },
-      accessModes: ["ReadWriteMany"],
-      persistentVolumeReclaimPolicy: "Retain",
-      storageClassName: "",
-      claimRef: { namespace, name: "seatrial-weights" },
-      hostPath: { path: "/var/lib/seatrial" }
-    }
-  }
+  localVolume("seatrial-weights", namespace)
 ]
 
 const encryptionKey = Buffer.alloc(32, 5).toString("base64")
 
-export const hostClass = (more: Readonly<Record<string, unknown>> = {}) => ({
-  apiVersion: "seatrial.dev/v1alpha1",
-  kind: "HostClass",
-  metadata: { name: "sim-small" },
-  spec: {
-    runtimes: [{ runtime: "reference", image: `${image}:0.1.0` }],
-    gpuPool: product,
-    gpuCount: 1,
-    gpuMemoryBytes: 2 ** 30,
-    nodeSelector: { "nvidia.com/gpu.product": product },
-    pricePerGpuHour: "100000",
-    benchmarkSeconds: 1,
-    bootDeadlineSeconds: 90,
-    simulated: true,
-    ...more
-  }
-})
+/** The host class of the nodes here, whose engines run in the product's own image. */
+export const hostClass = (name = "sim-small", more: Readonly<Record<string, unknown>> = {}) => simulatedHostClass(name, { image: `${image}:0.1.0`, ...more })
 
 const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 
@@ -80,14 +54,7 @@ const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
  * and reach the test's Postgres and a sample hub. There is no cluster network: `server` and `gateway` stand for the chart's Services.
  */
 export const startHelmCluster = Effect.fnUntraced(function* (repositories?: ReadonlyArray<SampleRepository>) {
-  const directory = yield* Effect.acquireRelease(
-    Effect.promise(async () => {
-      const folder = await mkdtemp(join(tmpdir(), "seatrial-helm-"))
-      await chmod(folder, 0o755)
-      return folder
-    }),
-    (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
-  )
+  const directory = yield* scratchFolder("helm")
   const audit = join(directory, "audit.log")
   const policy = join(directory, "audit-policy.json")
   yield* Effect.promise(() => writeFile(policy, JSON.stringify(auditPolicy)))
@@ -103,14 +70,12 @@ export const startHelmCluster = Effect.fnUntraced(function* (repositories?: Read
   yield* command("kubectl", ["create", "namespace", namespace])
   yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: objects(database) }) })
   const kube = yield* openCluster(plane.kubeconfig)
-  const node = (name: string) => ({ name, gpus: 4, product, memoryMiB: 1_024 })
   yield* Layer.build(
     NodeAgent.layer({
       directory: join(directory, "nodes"),
-      nodes: [node("sim-0"), node("sim-1")],
+      nodes: [simulatedNode("sim-0", 4), simulatedNode("sim-1", 4)],
       images: { [image]: programs },
-      // Of its own, for several runs on one machine.
-      network: `127.${130 + (process.pid % 100)}`,
+      network: plane.network,
       tls: plane.tls,
       apiServer: plane.address
     }).pipe(Layer.provide(Layer.succeed(KubeClient, kube)))

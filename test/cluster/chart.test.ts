@@ -1,5 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { readdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { gatewayMetrics } from "@seatrial/gateway"
@@ -12,6 +11,7 @@ import { parseAllDocuments } from "yaml"
 import { type ControlPlane, startControlPlane } from "./ControlPlane.ts"
 import { chartValues, wrongValues } from "./chartValues.ts"
 import { rulesOf } from "./Permission.ts"
+import { scratchFolder } from "./scratchFolder.ts"
 
 const root = join(import.meta.dirname, "../..")
 const chart = join(root, "charts/seatrial")
@@ -21,11 +21,7 @@ class Plane extends Context.Service<Plane, ControlPlane>()("test/Plane") {
   static readonly layer = Layer.effect(
     Plane,
     Effect.gen(function* () {
-      const directory = yield* Effect.acquireRelease(
-        Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-chart-"))),
-        (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
-      )
-      const plane = yield* startControlPlane(directory)
+      const plane = yield* startControlPlane(yield* scratchFolder("chart"))
       const definitions = ["-f", join(root, "k8s/crds"), "-f", join(import.meta.dirname, "fixtures/monitoring.yaml")]
       yield* plane.command("kubectl", ["apply", "--server-side", "--validate=strict", ...definitions])
       yield* plane.command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])

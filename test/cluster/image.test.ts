@@ -1,7 +1,6 @@
 import { execFile, spawn } from "node:child_process"
-import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
+import { readdir, readFile } from "node:fs/promises"
 import { createServer } from "node:net"
-import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { makeEmptyDatabase } from "@seatrial/store/testing"
@@ -9,11 +8,7 @@ import { Effect, Redacted } from "effect"
 import { inject } from "vitest"
 import { eventually } from "../e2e/eventually.ts"
 import { buildImage } from "./buildImage.ts"
-
-const scratch = Effect.acquireRelease(
-  Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-image-"))),
-  (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
-)
+import { scratchFolder } from "./scratchFolder.ts"
 
 /** The image's own account, where we may become it. */
 const account = process.getuid?.() === 0 ? { uid: 2000, gid: 2000 } : {}
@@ -43,7 +38,7 @@ it.live(
   "what the Containerfile installs runs every program as an account that may write nothing of it, and has no tool to build or test with",
   () =>
     Effect.gen(function* () {
-      const folder = yield* scratch
+      const folder = yield* scratchFolder("image")
       const { path } = yield* buildImage(folder)
       const command = join(folder, "node_modules/.bin/seatrial")
       const env = { PATH: [...path, "/usr/bin", "/bin"].join(delimiter), HOME: "/tmp", NODE_ENV: "production" }

@@ -78,7 +78,7 @@ it.live(
       yield* command("kubectl", ["create", "namespace", "team-a"])
       const values = ["--values", cluster.valuesFile, "--set", "operator.replicas=2,kueue.enabled=true,organizations.namespaces.team-a=acme"]
       yield* helm("install", "seatrial", chart, ...values, "--wait", "--timeout", "4m")
-      const classes = [hostClass(), { ...hostClass({ queueName: "gpus" }), metadata: { name: "queued" } }]
+      const classes = [hostClass(), hostClass("queued", { queueName: "gpus" })]
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: list([...classes, ...holdQueued]) })
       yield* cluster.organization("acme", "ann@acme.test")
       yield* admin("hub-connections", "set", "--org", "acme", "--email", "ann@acme.test", "--token", sampleHubToken)

@@ -1,27 +1,20 @@
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect, Schedule, Schema } from "effect"
 import { hostClassCases, modelDeploymentCases } from "../../packages/operator/test/resources/ruleCases.ts"
-import { makeCaller } from "../e2e/Caller.ts"
-import { startProgram } from "../e2e/ChildProgram.ts"
 import { ask, wholeOf } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
-import { makeStateFolder, startSystem } from "../e2e/LocalSystem.ts"
 import { type ControlPlane, startControlPlane } from "./ControlPlane.ts"
 import { startRealCluster } from "./RealCluster.ts"
+import { scratchFolder } from "./scratchFolder.ts"
+import { startProduct } from "./startProduct.ts"
 
 const root = join(import.meta.dirname, "../..")
 const namespace = "seatrial"
 const within = `--namespace=${namespace}`
 
 const definitions = Effect.gen(function* () {
-  const directory = yield* Effect.acquireRelease(
-    Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-definitions-"))),
-    (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
-  )
-  const { command } = yield* startControlPlane(directory)
+  const { command } = yield* startControlPlane(yield* scratchFolder("definitions"))
   yield* command("kubectl", ["apply", "--validate=strict", "-f", join(root, "k8s/crds")])
   yield* command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])
   // Established says that objects can be written; short names and explanations are discovered a moment later.
@@ -180,19 +173,11 @@ it.live(
   "what somebody applies goes through its trial to an answer, is changed and deleted, by kubectl alone",
   () =>
     Effect.gen(function* () {
-      const { command, kubeconfig, operator: account } = yield* startRealCluster
-      const { state } = yield* startSystem(yield* makeStateFolder, { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway", KUBECONFIG: kubeconfig })
+      const cluster = yield* startRealCluster
+      const { command } = cluster
+      const { caller, startOperator } = yield* startProduct(cluster)
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: team }) })
-      const operator = yield* startProgram(["packages/cli/src/main.ts", "operator"], {
-        KUBECONFIG: account,
-        DATABASE_URL: state.database_url,
-        SEATRIAL_ENCRYPTION_KEY: state.encryption_key,
-        HF_ENDPOINT: state.hub,
-        OPERATOR_PORT: "0",
-        OPERATOR_ORGANIZATION: "local",
-        OPERATOR_ORGANIZATIONS: "team=local,nowhere=local"
-      })
-      const caller = makeCaller(state.address, state.api_key)
+      const operator = yield* startOperator({ OPERATOR_ORGANIZATION: "local", OPERATOR_ORGANIZATIONS: "team=local,nowhere=local" })
       const kubectl = (...args: ReadonlyArray<string>) => command("kubectl", [...args, within]).pipe(Effect.tapError(() => Effect.logError(operator.said())))
       const apply = (name: string, spec: object) =>
         command("kubectl", ["apply", "--validate=strict", within, "-f", "-"], { input: JSON.stringify(modelDeployment(name, spec)) })

@@ -4,35 +4,18 @@ import { assert, it } from "@effect/vitest"
 import { KubeClient } from "@seatrial/kube"
 import { NodeAgent } from "@seatrial/local"
 import { Effect, Exit, Fiber, Layer, Scope } from "effect"
-import { type Caller, codeOf, makeCaller } from "../e2e/Caller.ts"
-import { startProgram } from "../e2e/ChildProgram.ts"
+import { type Caller, codeOf } from "../e2e/Caller.ts"
 import { ask, streamOf } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
-import { makeStateFolder, startSystem } from "../e2e/LocalSystem.ts"
 import { source } from "../e2e/Served.ts"
-import { startRealCluster } from "./RealCluster.ts"
+import { checkoutImages, simulatedNode, startRealCluster } from "./RealCluster.ts"
+import { simulatedHostClass } from "./simulatedHostClass.ts"
+import { startProduct } from "./startProduct.ts"
+import { takeNetwork } from "./takeNetwork.ts"
 
-const root = join(import.meta.dirname, "../..")
-const image = { path: [join(root, "node_modules/.bin"), dirname(process.execPath)] }
 const product = "Seatrial-Sim-Single"
 
-const hostClass = {
-  apiVersion: "seatrial.dev/v1alpha1",
-  kind: "HostClass",
-  metadata: { name: "single" },
-  spec: {
-    runtimes: [{ runtime: "reference", image: "ghcr.io/seatrial/reference-engine:0.1.0" }],
-    gpuPool: product,
-    gpuCount: 1,
-    gpuMemoryBytes: 2 ** 30,
-    nodeSelector: { "nvidia.com/gpu.product": product },
-    pricePerGpuHour: "100000",
-    benchmarkSeconds: 1,
-    bootDeadlineSeconds: 120,
-    drainSeconds: 2,
-    simulated: true
-  }
-}
+const hostClass = simulatedHostClass("single", { gpuPool: product, bootDeadlineSeconds: 120, drainSeconds: 2 })
 
 /** A client that streams again and again and comes back where it is told to: how often it had an answer, and how often it was told to wait. It dies of anything else. */
 const keepStreaming = Effect.fnUntraced(function* (caller: Caller, model: string) {
@@ -67,7 +50,7 @@ it.live(
       const { command, kube, namespace } = cluster
       const nodes = join(dirname(cluster.directory), "nodes")
       /** A node with one GPU, which lives as long as the scope. */
-      const startNode = Effect.fnUntraced(function* (name: string, network: string) {
+      const startNode = Effect.fnUntraced(function* (name: string) {
         const directory = join(dirname(cluster.directory), name)
         // Weights are on a volume that all nodes reach.
         yield* Effect.promise(async () => {
@@ -78,9 +61,9 @@ it.live(
         const scope = yield* Scope.fork(yield* Effect.scope)
         const agent = NodeAgent.layer({
           directory,
-          nodes: [{ name, gpus: 1, product, memoryMiB: 1_024 }],
-          images: { "ghcr.io/seatrial/seatrial": image, "ghcr.io/seatrial/reference-engine": image },
-          network,
+          nodes: [simulatedNode(name, 1, product)],
+          images: checkoutImages,
+          network: yield* takeNetwork,
           tls: cluster.tls
         })
         yield* Layer.buildWithScope(agent.pipe(Layer.provide(Layer.succeed(KubeClient, kube))), scope)
@@ -95,21 +78,10 @@ it.live(
       // Whatever is not `restricted` is refused by the API server from now on.
       yield* kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(hostClass) })
-      const stopFirst = yield* startNode("single-0", "127.252")
+      const stopFirst = yield* startNode("single-0")
 
-      const { state } = yield* startSystem(yield* makeStateFolder, {
-        SEATRIAL_DURABLE: "false",
-        SEATRIAL_PROGRAMS: "server,gateway",
-        KUBECONFIG: cluster.kubeconfig
-      })
-      const operator = yield* startProgram(["packages/cli/src/main.ts", "operator"], {
-        KUBECONFIG: cluster.operator,
-        DATABASE_URL: state.database_url,
-        SEATRIAL_ENCRYPTION_KEY: state.encryption_key,
-        HF_ENDPOINT: state.hub,
-        OPERATOR_PORT: "0"
-      })
-      const caller = makeCaller(state.address, state.api_key)
+      const { caller, startOperator } = yield* startProduct(cluster)
+      const operator = yield* startOperator()
       const serving = (max_context: number) => ({ host_class: "single", max_context })
       yield* eventually("the host class is known", caller.call("POST", "/v1/deployment-previews", { source, serving: serving(512) }), ({ text }) =>
         text.includes('"derived"')
@@ -138,7 +110,7 @@ it.live(
       const second = yield* redeploy(513)
       yield* caller.until(second.id, "is in the queue", ({ status }) => status === "queued")
       yield* says(second.id, "strategy surge waits")
-      const stopSecond = yield* startNode("single-1", "127.253")
+      const stopSecond = yield* startNode("single-1")
       yield* activated(second.id)
       yield* eventually("the replaced engine is gone", kubectl("get", "pods", "-o", "name"), (pods) => !pods.includes(engineOf(first.id)))
       const surged = yield* asks.stop

@@ -1,36 +1,52 @@
 import { assert, it } from "@effect/vitest"
+import { DeploymentOperation } from "@seatrial/domain"
+import { Pod } from "@seatrial/kube"
 import { Effect } from "effect"
-import { makeCaller } from "../e2e/Caller.ts"
-import { startProgram } from "../e2e/ChildProgram.ts"
+import { bodyOf } from "../e2e/Caller.ts"
 import { ask, wholeOf } from "../e2e/chat.ts"
-import { makeStateFolder, startSystem } from "../e2e/LocalSystem.ts"
+import { eventually } from "../e2e/eventually.ts"
 import { serving, source } from "../e2e/Served.ts"
 import { startRealCluster } from "./RealCluster.ts"
+import { startProduct } from "./startProduct.ts"
+import { traceCollector } from "./traceCollector.ts"
+
+const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
+const phases = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating"]
 
 it.live(
-  "on a real control plane a model goes from create to an answer: its pods placed by the scheduler, the operator with its own account",
+  "on a real control plane a model goes from create to an answer, its pods placed by the scheduler, the operator with its own account, and one trace leads from the request to the pod",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster
-      const { state } = yield* startSystem(yield* makeStateFolder, {
-        SEATRIAL_DURABLE: "false",
-        SEATRIAL_PROGRAMS: "server,gateway",
-        KUBECONFIG: cluster.kubeconfig
-      })
-      const operator = yield* startProgram(["packages/cli/src/main.ts", "operator"], {
-        KUBECONFIG: cluster.operator,
-        DATABASE_URL: state.database_url,
-        SEATRIAL_ENCRYPTION_KEY: state.encryption_key,
-        HF_ENDPOINT: state.hub,
-        OPERATOR_PORT: "0"
-      })
-      const caller = makeCaller(state.address, state.api_key)
-      const { id } = yield* caller.deploy({ source, serving }).pipe(Effect.tapCause(() => Effect.logError(operator.said())))
+      const collector = yield* traceCollector
+      const traces = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.address, OTEL_BSP_SCHEDULE_DELAY: "200" }
+      const { caller, startOperator } = yield* startProduct(cluster, traces)
+      const operator = yield* startOperator(traces)
+      const headers = { "idempotency-key": crypto.randomUUID(), traceparent: `00-${traceId}-00f067aa0ba902b7-01` }
+      const created = yield* caller.call("POST", "/v1/deployments", { source, serving }, headers)
+      assert.strictEqual(created.status, 201)
+      const { id } = bodyOf(DeploymentOperation, created)
       const ended = yield* caller.finished(id).pipe(Effect.tapCause(() => Effect.logError(operator.said())))
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
       const answer = wholeOf(yield* ask(caller, ended.model))
       assert.isAbove(answer.usage.completion_tokens, 0)
       yield* cluster.command("kubectl", ["wait", "--for=condition=Activated", "modeldeployments", "--all", `--namespace=${cluster.namespace}`, "--timeout=60s"])
+
+      // The pod names the span of the request that made it, which the server sent; the operator's phases are its children, and its passes link to it.
+      const [pod] = yield* cluster.kube.list(Pod, { namespace: cluster.namespace, labelSelector: `seatrial.dev/deployment=${id}` })
+      const [, trace, origin] = (pod?.metadata.annotations?.["seatrial.dev/traceparent"] ?? "").split("-")
+      assert.strictEqual(trace, traceId)
+      const spans = yield* eventually("the trace is whole", Effect.sync(collector.spans), (seen) => {
+        const own = seen.filter((span) => span.traceId === traceId)
+        const passed = own.filter(({ parentSpanId, service }) => service === "seatrial-operator" && parentSpanId === origin).map(({ name }) => name)
+        return own.some(({ spanId }) => spanId === origin) && phases.every((phase) => passed.includes(`phase ${phase}`))
+      })
+      assert.deepStrictEqual(
+        spans.filter(({ spanId }) => spanId === origin).map(({ service }) => service),
+        ["seatrial"]
+      )
+      const passes = spans.filter(({ links, name }) => name === "reconcile" && links.some((link) => link.traceId === traceId && link.spanId === origin))
+      assert.isAbove(passes.length, 0)
     }).pipe(Effect.scoped),
   300_000
 )

@@ -1,40 +1,17 @@
 import { execFile } from "node:child_process"
-import { randomBytes } from "node:crypto"
 import { readFileSync } from "node:fs"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { PgClient } from "@effect/sql-pg"
 import { KubeClient } from "@seatrial/kube"
 import { JobController, LocalCluster } from "@seatrial/local"
-import { Effect, Layer, Redacted, Schema } from "effect"
-import { SqlClient } from "effect/sql"
-import { inject } from "vitest"
+import { Effect, Layer, Schema } from "effect"
 import { parse } from "yaml"
+import { layerDatabase } from "../../../packages/local/test/cluster/server.ts"
 import { openCluster } from "../../e2e/cluster.ts"
 import { startControlPlane } from "../ControlPlane.ts"
+import { scratchFolder } from "../scratchFolder.ts"
 import { KubeServer, serverAt } from "./KubeServer.ts"
-
-const folder = Effect.acquireRelease(
-  Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-contract-"))),
-  (path) => Effect.promise(() => rm(path, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }))
-)
-
-const connect = (database: string) => PgClient.layer({ url: Redacted.make(`${inject("postgres")}/${database}`), maxConnections: 3 })
-
-/** A database of its own, dropped with the scope. */
-export const layerDatabase = Layer.unwrap(
-  Effect.gen(function* () {
-    const name = `contract_${randomBytes(6).toString("hex")}`
-    const run = (statement: string) =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        yield* sql.unsafe(statement)
-      }).pipe(Effect.provide(connect("postgres")), Effect.orDie)
-    yield* Effect.acquireRelease(run(`CREATE DATABASE ${name}`), () => run(`DROP DATABASE ${name} WITH (FORCE)`))
-    return connect(name)
-  })
-)
 
 const kubectl = (kubeconfig: string) => (args: ReadonlyArray<string>, input?: string) =>
   Effect.callback<string>((resume) => {
@@ -49,7 +26,7 @@ const kubectl = (kubeconfig: string) => (args: ReadonlyArray<string>, input?: st
 export const layerLocal = Layer.effect(
   KubeServer,
   Effect.gen(function* () {
-    const directory = yield* folder
+    const directory = yield* scratchFolder("contract")
     // What was before it started is forgotten to its watches, as with a server that has compacted.
     yield* Effect.scoped(LocalCluster.make({ port: 0 }))
     const cluster = yield* LocalCluster.make({ port: 0 })
@@ -67,7 +44,7 @@ const Kubeconfig = Schema.Struct({ users: Schema.NonEmptyArray(Schema.Struct({ u
 export const layerReal = Layer.effect(
   KubeServer,
   Effect.gen(function* () {
-    const plane = yield* startControlPlane(yield* folder, { "kube-apiserver": ["--etcd-compaction-interval=3s"] })
+    const plane = yield* startControlPlane(yield* scratchFolder("contract"), { "kube-apiserver": ["--etcd-compaction-interval=3s"] })
     const { users } = Schema.decodeUnknownSync(Kubeconfig)(parse(readFileSync(plane.kubeconfig, "utf8")))
     return serverAt({ address: plane.address, token: users[0].user.token, kubectl: kubectl(plane.kubeconfig) })
   })

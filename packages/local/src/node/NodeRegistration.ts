@@ -15,11 +15,13 @@ export interface SimulatedNode {
   /** Main memory; `256Gi` where absent. */
   readonly memory?: string
   readonly labels?: Readonly<Record<string, string>>
+  /** Seconds between two renewals of its lease; 10 where absent. */
+  readonly renewSeconds?: number
 }
 
 const leaseNamespace = "kube-node-lease"
 const leaseSeconds = 40
-const renewEvery = "10 seconds"
+const renewSeconds = 10
 const rounds = 6
 
 const labelsOf = (node: SimulatedNode) => ({
@@ -113,7 +115,7 @@ export const registerNode = Effect.fn("registerNode")(function* (
       yield* (round % rounds === rounds - 1 ? Effect.andThen(ready, renew) : renew).pipe(
         Effect.catch((error) => Effect.logWarning(`The heartbeat of node ${node.name} failed: ${error.message}`))
       )
-      yield* Effect.sleep(renewEvery)
+      yield* Effect.sleep(`${node.renewSeconds ?? renewSeconds} seconds`)
     }
   }).pipe(Effect.forkScoped)
 })
