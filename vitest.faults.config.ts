@@ -4,6 +4,7 @@ import { defineConfig } from "vitest/config"
 export default defineConfig({
   test: {
     globalSetup: "test/postgres.ts",
+    setupFiles: "test/faults/shortPatience.ts",
     include: ["test/faults/**/*.test.ts"],
     testTimeout: 3_600_000,
     hookTimeout: 120_000,

@@ -1,5 +1,6 @@
 import type { LocalClusterOptions } from "@seatrial/local"
 import { Deferred, Effect, Stream } from "effect"
+import type { Write } from "./Deaths.ts"
 import { type Draw, drawsOf } from "./Draw.ts"
 
 type Through = NonNullable<LocalClusterOptions["through"]>
@@ -57,7 +58,7 @@ export const makeFaultyServer = () => {
   let rates = noFaults
   let away = false
   let ended = Deferred.makeUnsafe<void>()
-  let onWrite: (what: string) => Effect.Effect<"before" | "after" | null> = () => Effect.succeed(null)
+  let maker: <A, E>(write: Write, making: Effect.Effect<A, E>) => Effect.Effect<A | null, E> = (_, making) => making
   const writes: Array<string> = []
 
   const faultyLines = (stream: Stream.Stream<string | Uint8Array>) => {
@@ -86,6 +87,11 @@ export const makeFaultyServer = () => {
     return Stream.interruptWhen(lines, Effect.raceFirst(moment, Deferred.await(ended)))
   }
 
+  /** The write without the names of objects. */
+  const kindOf = ({ method, path }: Call) => {
+    const collection = path.indexOf("namespaces") === -1 ? 3 : path.indexOf("namespaces") + 2
+    return [method, path[collection] ?? "", ...path.slice(collection + 2)].join(" ")
+  }
   const nameOf = (call: Call) => `${call.method} /${call.path.join("/")}`
 
   const through: Through = (handler) => (call) => {
@@ -116,11 +122,9 @@ export const makeFaultyServer = () => {
       const versioned = call.method === "PUT" || (call.method === "PATCH" && call.path.at(-1) === "status")
       if (versioned && draw.chance(conflict)) return status(409, "Conflict", "the object has been modified")
       const what = nameOf(call)
-      const end = call.path.includes("leases") ? null : yield* onWrite(what)
-      if (end === "before") return yield* reset
-      const answer = yield* handler(call)
-      if (!call.path.includes("leases")) writes.push(what)
-      return end === "after" || draw.chance(unanswered) ? yield* reset : answer
+      const making = Effect.tap(handler(call), () => Effect.sync(() => writes.push(what)))
+      const answer = call.path.includes("leases") ? yield* handler(call) : yield* maker({ what: kindOf(call), about: `${what} ${call.body}` }, making)
+      return answer === null || draw.chance(unanswered) ? yield* reset : answer
     })
   }
 
@@ -140,9 +144,9 @@ export const makeFaultyServer = () => {
       if (next) Deferred.doneUnsafe(ended, Effect.void)
       if (next) ended = Deferred.makeUnsafe()
     },
-    /** Asked at every write: whether the program dies before or after it. */
-    setOnWrite: (next: typeof onWrite) => {
-      onWrite = next
+    /** What makes every write of the program from now on; null where nobody is to hear of it. */
+    setMaker: (next: typeof maker) => {
+      maker = next
     }
   }
 }

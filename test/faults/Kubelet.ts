@@ -15,6 +15,7 @@ let addresses = 0
 export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Service"], namespace: string) {
   const engines = new Map<string, { readonly server: Server; readonly address: string; readonly uid: string }>()
   const down = new Set<string>()
+  const placed = new Set<string>()
   const lock = yield* Semaphore.make(1)
   const scope = yield* Effect.scope
   const pods = yield* Effect.provideService(Reflector.make(Pod, { namespace }), KubeClient, kube)
@@ -62,7 +63,9 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
       yield* Effect.promise(() => stopEngine(engine.server))
     }
     const node = pod?.spec?.nodeName
-    if (pod === undefined || node === undefined || down.has(node)) return
+    if (pod === undefined || node === undefined) return
+    if (name.includes("engine")) placed.add(pod.metadata.uid ?? "")
+    if (down.has(node)) return
     if (pod.metadata.deletionTimestamp !== undefined) {
       return yield* kube.remove(Pod, name, namespace, { gracePeriodSeconds: 0, ...(pod.metadata.uid === undefined ? {} : { uid: pod.metadata.uid }) })
     }
@@ -119,6 +122,8 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     }).pipe(Effect.catch(() => Effect.succeed(false)))
 
   return {
+    /** Uids of all engine pods that ever had a node. */
+    placed,
     /** The engine's container is killed for its memory, and starts again. */
     killForMemory: (name: string) =>
       Effect.gen(function* () {

@@ -8,7 +8,7 @@ import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { JobController, LocalCluster, Scheduler } from "@seatrial/local"
 import { control, HostClassResource, type StartWork, startWork } from "@seatrial/operator"
 import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, Runs } from "@seatrial/store"
-import { Cause, ConfigProvider, Deferred, Effect, Layer, Logger, Redacted, Schedule } from "effect"
+import { Cause, ConfigProvider, type Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
@@ -17,6 +17,7 @@ import { openCluster } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { makeStateFolder, startSystem } from "../e2e/LocalSystem.ts"
 import { openDatabaseLine } from "./DatabaseLine.ts"
+import { makeDeaths } from "./Deaths.ts"
 import { makeFaultyServer } from "./FaultyServer.ts"
 import { makeKubelet } from "./Kubelet.ts"
 
@@ -88,51 +89,16 @@ const work: StartWork = (gathered, seen, kind) => {
   })
 }
 
-/** Where an operator dies: after that many writes, of the cluster's objects and of Postgres together. */
-interface Deaths {
-  next: number
-  count: number
-  /** Whether the write at which it dies is made. */
-  made: boolean
-  dead: boolean
-  died: Deferred.Deferred<void>
-}
-
-const mortal =
-  (deaths: Deaths) =>
-  <A, E>(write: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-    Effect.suspend(() => {
-      if (deaths.dead) return Effect.never
-      deaths.count++
-      if (deaths.count !== deaths.next) return write
-      deaths.dead = true
-      const last = deaths.made ? Effect.asVoid(Effect.exit(write)) : Effect.void
-      return Effect.andThen(Effect.andThen(last, Deferred.succeed(deaths.died, undefined)), Effect.never)
-    })
-
-const mortalRuns = (deaths: Deaths) =>
-  Layer.effect(
-    Runs,
-    Effect.map(Runs, (runs) => {
-      const dies = mortal(deaths)
-      return Runs.of({
-        ...runs,
-        enter: (input) => dies(runs.enter(input)),
-        recordScreening: (input) => dies(runs.recordScreening(input)),
-        recordChecks: (id, orgId, found) => dies(runs.recordChecks(id, orgId, found)),
-        recordMeasured: (id, orgId, found) => dies(runs.recordMeasured(id, orgId, found)),
-        recordBenchmark: (id, orgId, found) => dies(runs.recordBenchmark(id, orgId, found)),
-        publishEndpoints: (id, orgId, endpoints) => dies(runs.publishEndpoints(id, orgId, endpoints)),
-        activate: (input) => dies(runs.activate(input)),
-        release: (id, orgId) => dies(runs.release(id, orgId))
-      })
-    })
-  )
-
-const layerRuns = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
+const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),
   Layer.provideMerge([Database.layerMigrated, Ids.layer])
 )
+
+const select = <A>(sql: Context.Context<SqlClient.SqlClient>, rows: Schema.Codec<A, unknown>, statement: string) =>
+  Effect.gen(function* () {
+    const client = yield* SqlClient.SqlClient
+    return yield* Schema.decodeUnknownEffect(rows)(yield* client.unsafe(statement))
+  }).pipe(Effect.provideContext(sql), Effect.orDie)
 
 /**
  * A whole system: server and gateway as a process of their own, the local cluster with its scheduler and controllers, stand-ins for kubelets and engines, and an operator
@@ -162,19 +128,20 @@ export const openLane = Effect.gen(function* () {
   const line = yield* openDatabaseLine(product)
   const sql = yield* Layer.build(PgClient.layer({ url: Redacted.make(product), maxConnections: 1 }))
 
-  const deaths: Deaths = { next: 0, count: 0, made: true, dead: false, died: Deferred.makeUnsafe() }
+  const deaths = makeDeaths()
   const layerConfig = ConfigProvider.layer(
     ConfigProvider.fromUnknown({ DATABASE_URL: line.url, SEATRIAL_ENCRYPTION_KEY: state.encryption_key, HF_ENDPOINT: state.hub, DATABASE_POOL_SIZE: "4" })
   )
   const layerKube = KubeClient.layerWith({ relistEvery: "1 second", backoff: "50 millis", maxBackoff: "500 millis", requestTimeout: "5 seconds" }).pipe(
     Layer.provide(KubeConnection.layer({ kubeconfig: its }))
   )
-  const services = Layer.mergeAll(mortalRuns(deaths).pipe(Layer.provideMerge(layerRuns)), Hub.layer, layerKube, FetchHttpClient.layer).pipe(
+  const services = Layer.mergeAll(deaths.layer.pipe(Layer.provideMerge(layerStore)), Hub.layer, layerKube, FetchHttpClient.layer).pipe(
     Layer.provide(layerConfig)
   )
+  const [{ slug }] = yield* select(sql, Schema.Tuple([Schema.Struct({ slug: Schema.String })]), "SELECT slug FROM organizations ORDER BY created_at LIMIT 1")
   const operatorSettings = {
     namespace,
-    organization: null,
+    organization: slug,
     organizations: new Map<string, string>(),
     requireFirstPurchase: true,
     leaseSeconds: 15,
@@ -200,22 +167,11 @@ export const openLane = Effect.gen(function* () {
   yield* Effect.gen(function* () {
     while (true) {
       lives++
-      yield* Effect.raceFirst(Deferred.await(deaths.died), alive)
-      deaths.died = Deferred.makeUnsafe()
-      deaths.next = 0
-      deaths.dead = false
+      yield* Effect.raceFirst(deaths.died, alive)
+      deaths.revive()
     }
   }).pipe(Effect.forkScoped)
-  faults.setOnWrite(() =>
-    Effect.sync(() => {
-      if (deaths.dead) return "before"
-      deaths.count++
-      if (deaths.count !== deaths.next) return null
-      deaths.dead = true
-      Deferred.doneUnsafe(deaths.died, Effect.void)
-      return deaths.made ? "after" : "before"
-    })
-  )
+  faults.setMaker(deaths.make)
 
   const caller = makeCaller(state.address, state.api_key)
   yield* eventually("the operator has told of its host class", caller.call("POST", "/v1/deployment-previews", { source }), ({ text }) =>
@@ -230,18 +186,16 @@ export const openLane = Effect.gen(function* () {
     lives: () => lives,
     /** The last of what the operator said. */
     said: () => said.join("\n"),
-    /** Lets the operator die at its nth write from now. */
-    dieAt: (writes: number, made: boolean) => {
-      deaths.count = 0
-      deaths.made = made
-      deaths.next = writes
-    },
+    deaths,
+    /** What Postgres holds. */
+    select: <A>(rows: Schema.Codec<A, unknown>, statement: string) => select(sql, rows, statement),
+    /** All runs so far. */
+    runs: Effect.map(select(sql, Schema.Array(Schema.Struct({ id: Schema.String })), "SELECT id FROM deployments"), (rows) => rows.map(({ id }) => id)),
     /** Runs whose engines the gateways know. */
-    published: Effect.gen(function* () {
-      const client = yield* SqlClient.SqlClient
-      const rows = yield* client.unsafe<{ readonly deployment_id: string }>("SELECT DISTINCT deployment_id FROM endpoints ORDER BY 1")
-      return rows.map((row) => row.deployment_id)
-    }).pipe(Effect.provideContext(sql), Effect.orDie)
+    published: Effect.map(
+      select(sql, Schema.Array(Schema.Struct({ deployment_id: Schema.String })), "SELECT DISTINCT deployment_id FROM endpoints ORDER BY 1"),
+      (rows) => rows.map((row) => row.deployment_id)
+    )
   }
 })
 export type Lane = Effect.Success<typeof openLane>

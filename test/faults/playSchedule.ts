@@ -1,22 +1,15 @@
 import { assert } from "@effect/vitest"
-import { canEnter, type DeploymentDetail, DeploymentId, type Phase } from "@seatrial/domain"
 import { enginePodName, ModelDeployment, objectName } from "@seatrial/operator"
-import { Effect, Schema } from "effect"
-import { objectsOfRuns } from "../e2e/cluster.ts"
-import { eventually } from "../e2e/eventually.ts"
+import { Effect } from "effect"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { type Draw, drawsOf } from "./Draw.ts"
 import { type FaultRates, noFaults } from "./FaultyServer.ts"
 import { type Lane, namespace } from "./Lane.ts"
+import { decodeId, inOrder, settled, shown } from "./rightEnd.ts"
+import type { Serving } from "./serveFirst.ts"
 
-/** A model that is served, and the run that serves it. */
-export interface Serving {
-  readonly modelId: string
-  readonly model: string
-  run: string
-}
-
-const someRates = (draw: Draw): FaultRates => {
+/** Rates of a schedule's own: half of the faults do not appear at all. */
+export const someRates = (draw: Draw): FaultRates => {
   const rate = (most: number) => (draw.chance(0.5) ? draw.between(0, most) : 0)
   return {
     refused: rate(0.1),
@@ -32,8 +25,6 @@ const someRates = (draw: Draw): FaultRates => {
     delayed: rate(0.3)
   }
 }
-
-const decodeId = Schema.decodeUnknownSync(DeploymentId)
 
 type Disturbance = readonly [name: string, (lane: Lane, id: string, draw: Draw) => Effect.Effect<unknown>]
 
@@ -81,21 +72,8 @@ const disturbances: ReadonlyArray<Disturbance> = [
     ({ kubelet }, id, draw) =>
       Effect.flatMap(kubelet.nodeOf(podOf(id)), (node) => (node === undefined ? Effect.void : kubelet.loseNode(node, draw.between(300, 2_000))))
   ],
-  ["the operator dies again", (lane, _, draw) => Effect.sync(() => lane.dieAt(draw.integer(1, 12), draw.chance(0.5)))]
+  ["the operator dies again", (lane, _, draw) => Effect.sync(() => lane.deaths.dieAt(draw.integer(1, 12), draw.chance(0.5)))]
 ]
-
-/** Each phase once but for what lost capacity repeats, and every step allowed. */
-const inOrder = ({ phases }: DeploymentDetail) => {
-  let requeues = 0
-  let from: Phase = "screening"
-  const [first, ...rest] = phases.map(({ status }) => status)
-  assert.strictEqual(first, "screening")
-  for (const to of rest) {
-    assert.isTrue(canEnter(from, to, requeues), `${from} to ${to}`)
-    if (to === "queued" && (from === "provisioning" || from === "booting")) requeues++
-    from = to
-  }
-}
 
 /**
  * One schedule of faults over a roll-out: everything about it follows from the seed, but for how fast this machine is. A client asks for the model throughout. Gives what
@@ -103,7 +81,7 @@ const inOrder = ({ phases }: DeploymentDetail) => {
  */
 export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Serving, seed: number) {
   const draw = drawsOf(seed)
-  const { caller, faults, kube } = lane
+  const { caller, faults } = lane
   const story: Array<string> = []
   const stop = yield* keepAsking(caller, serving.model)
   const rates = someRates(draw)
@@ -111,7 +89,7 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
   const made = draw.chance(0.5)
   const lives = lane.lives()
   faults.setFaults(rates, seed)
-  lane.dieAt(writes, made)
+  lane.deaths.dieAt(writes, made)
   story.push(`dies ${made ? "after" : "before"} write ${writes}`)
   const action = draw.pick(["roll-out", "roll-out", "cancelled", "two"])
   story.push(action)
@@ -142,24 +120,19 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
 
   yield* Effect.logInfo(`seed ${seed}: ${story.join(", ")}: ${ids.join()}`)
   const ends: Array<string> = []
+  const statuses = new Map<string, string>()
   for (const id of ids) {
     const ended = yield* caller.finished(id)
     inOrder(ended)
+    statuses.set(id, ended.status)
     ends.push(`${ended.status}${ended.failure_detail === null ? "" : ` (${ended.failure_detail})`}`)
     const right = action === "cancelled" ? ["activated", "cancelled"] : ["activated"]
     assert.include(right, ended.status, `${story.join(", ")}: ${ended.failure_detail}`)
     if (ended.status === "activated") serving.run = id
   }
-  yield* eventually("the cluster holds the engine that serves and nothing else", objectsOfRuns(kube), (objects) => objects.join() === `Pod ${serving.run}`)
-  yield* eventually("gateways know that engine and no other", lane.published, (runs) => runs.join() === serving.run)
-  for (const id of ids) {
-    // The record of a run that is over is not forced back on who deleted it; that of what serves is.
-    const phase = Effect.map(Effect.orDie(kube.get(ModelDeployment, objectName(decodeId(id)), namespace)), (found) =>
-      found._tag === "Some" ? found.value.status?.phase : id === serving.run ? undefined : "gone"
-    )
-    yield* eventually(`the custom resource of ${id} shows its end`, phase, (shown) => shown === "gone" || ends.some((end) => end.startsWith(String(shown))))
-  }
-  lane.dieAt(0, false)
+  yield* settled(lane, serving.run)
+  for (const [id, status] of statuses) yield* shown(lane, id, status, id === serving.run)
+  lane.deaths.dieAt(0, false)
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
   return `${story.join(", ")} -> ${ends.join(", ")}; ${answers.length} answers, ${lane.lives() - lives} deaths`

@@ -1,7 +1,8 @@
 import { assert, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
-import { openLane, source } from "./Lane.ts"
+import { openLane } from "./Lane.ts"
 import { playSchedule } from "./playSchedule.ts"
+import { serveFirst } from "./serveFirst.ts"
 
 const count = Number(process.env.SEATRIAL_FAULT_SCHEDULES ?? 50)
 const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
@@ -10,10 +11,7 @@ const lanes = Math.min(count, Number(process.env.SEATRIAL_FAULT_LANES ?? 4))
 const lane = (which: number) =>
   Effect.gen(function* () {
     const opened = yield* openLane
-    const { id, model_id } = yield* opened.caller.deploy({ source, serving: { host_class: "sim-small", max_context: 1_000 } })
-    const { failure_detail, model, status } = yield* opened.caller.finished(id)
-    assert.deepStrictEqual([status, failure_detail], ["activated", null])
-    const serving = { modelId: String(model_id), model, run: String(id) }
+    const serving = yield* serveFirst(opened)
     const failed: Array<string> = []
     for (let seed = first + which; seed < first + count; seed += lanes) {
       const exit = yield* Effect.exit(playSchedule(opened, serving, seed))

@@ -40,6 +40,8 @@ const serving = (seen: Observation): Decision => {
   }
   const [published, ...others] = run.endpoints
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
+  // What is published already may well answer, and gateways turn from what does not; but nothing gets traffic anew on the word of a status from before the silence.
+  if (!current && pod.nodeDownSince !== null) return act("The engine's node does not answer.", ...withdraw(seen))
   return act("Serves.", ...(current ? [] : [Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]))
 }
 

@@ -71,6 +71,8 @@ export const activating = (seen: Observation, now: number): Decision => {
   if (run.revision?.status === "active") return act("Its revision serves already.", Action.Activate())
   const first = engineFirst(seen, now)
   if (first !== null || pod === null || pod.url === null) return first ?? wait("Waits for the engine's address.")
+  // What its status says is from before the silence, and so may be what a gateway saw: it takes no traffic from what serves now. The silence ends, or the pod is lost.
+  if (pod.nodeDownSince !== null) return wait("Waits for the engine's node, which does not answer.")
   const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
   const alone = published !== undefined && run.endpoints.length === 1
   if (alone && published.reachable) return act("A gateway reached the engine.", Action.Activate())

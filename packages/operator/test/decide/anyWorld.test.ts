@@ -4,6 +4,7 @@ import type { Run, RunRevision } from "@seatrial/store"
 import { Schema } from "effect"
 import { decide } from "../../src/decide/decide.ts"
 import { isIdle, isServed } from "../../src/decide/idle.ts"
+import { nodePatience } from "../../src/decide/limits.ts"
 import { FetchSeen, type Observation, type PodSeen } from "../../src/decide/Observation.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run, url } from "../observations.ts"
 import { random } from "./world.ts"
@@ -108,10 +109,12 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
   hold(message !== "", "says nothing")
   hold(lookAgainAt === null || lookAgainAt > now, "looks again at once")
   hold(work === null || !isFinished(phase), "tries an engine of a run that is over")
-  // A node that has just fallen silent says nothing of its pods yet.
+  // Of a node that has just fallen silent nobody knows: what gets traffic from it keeps that, and nothing gets any anew.
   const answers = seen.pod !== null && seen.pod.lost === null && !seen.pod.deleting && seen.pod.ready && seen.pod.url !== null
   const healthy = answers && seen.pod?.nodeDownSince === null
-  const serves = isServed(seen) && seen.run.replacedBy === null && healthy && !isIdle(seen, now)
+  const lost = seen.pod !== null && seen.pod.nodeDownSince !== null && now >= Math.max(seen.pod.nodeDownSince, seen.attendedSince) + nodePatience
+  const servesOn = isServed(seen) && seen.run.replacedBy === null && answers && !lost && !isIdle(seen, now)
+  const serves = servesOn && healthy
   const entered = actions.filter(({ _tag }) => _tag === "Enter" || _tag === "Activate")
   hold(entered.length <= 1, "goes two ways")
   for (const action of actions) {
@@ -124,7 +127,7 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
         hold(!isFinished(phase), "activates a run that is over")
         hold(seen.run.modelDeleted === false, "activates a model that was deleted")
         if (seen.run.serve && seen.run.engineRun === seen.run.id && seen.run.revision?.status !== "active")
-          hold(answers && endpoints.some((endpoint) => endpoint.reachable && endpoint.url === seen.pod?.url), "activates what no gateway reached")
+          hold(healthy && endpoints.some((endpoint) => endpoint.reachable && endpoint.url === seen.pod?.url), "activates what no gateway reached")
         break
       case "RemovePod":
         hold(!serves, "removes an engine that serves")
@@ -133,7 +136,11 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
         break
       case "Publish":
         hold(!serves || action.endpoints.length > 0, "withdraws an engine that serves")
-        hold(action.endpoints.length === 0 || answers, "publishes an engine that does not answer")
+        hold(
+          !(servesOn && endpoints.length === 1 && endpoints[0]?.url === seen.pod?.url) || action.endpoints.length > 0,
+          "withdraws what its node's silence may have left"
+        )
+        hold(action.endpoints.length === 0 || healthy, "publishes an engine that does not answer")
         break
       case "EnsurePod":
         hold(!seen.run.modelDeleted, "starts an engine of a model that was deleted")

@@ -227,6 +227,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["traffic waits until a gateway has reached it", seen("activating", { pod }, { endpoints: [endpoint] }), 0, `again ${2 * minute}`],
     ["a reached engine takes the traffic", seen("activating", { pod }, { endpoints: [{ ...endpoint, reachable: true }] }), 0, "Activate"],
     [
+      "but not while its node is silent: what serves may be the only one that is alive",
+      seen("activating", { pod: { ...pod, nodeDownSince: 0 } }, { endpoints: [{ ...endpoint, reachable: true }] }),
+      59_999,
+      "again 60000"
+    ],
+    ["nor are gateways told of it", seen("activating", { pod: { ...pod, nodeDownSince: 0 } }), 0, "again 60000"],
+    [
       "an engine that came back elsewhere is published anew",
       seen("activating", { pod }, { endpoints: [{ ...endpoint, url: "http://127.0.9.9:1", reachable: true }] }),
       0,
@@ -253,6 +260,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["an engine that is not ready is withdrawn", seen("activated", { pod: unready }, { ...serving, endpoints: [endpoint] }), 0, "publish nothing"],
     ["a lost pod comes back", seen("activated", {}, { ...serving, endpoints: [endpoint] }), 0, "publish nothing, EnsurePod"],
     ["a silent node is given a minute", seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }), 59_999, "again 60000"],
+    [
+      "but gets no traffic anew",
+      seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [{ ...endpoint, url: "http://127.0.9.9:8000" }] }),
+      59_999,
+      "publish nothing, again 60000"
+    ],
     [
       "and then its pod is replaced",
       seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }),

@@ -1,0 +1,130 @@
+import { AppliedResources, GpuHolds, HostClasses, Runs } from "@seatrial/store"
+import { Deferred, Effect, Layer, Stream } from "effect"
+
+/** One write of an operator, of the cluster's objects or of Postgres. `about`: text that holds the ids of what it is about. */
+export interface Write {
+  readonly what: string
+  readonly about: string
+}
+
+/**
+ * How an operator dies: at the nth write from now on that is about something of interest, just before it takes effect or just after. Nothing that it does later has any
+ * effect, whatever its finalizers try: as if it was killed.
+ */
+export const makeDeaths = () => {
+  let next = 0
+  let count = 0
+  /** Whether the write at which it dies is made. */
+  let made = true
+  let dead = false
+  let died = Deferred.makeUnsafe<void>()
+  let interest: (about: string) => boolean = () => true
+  const seen: Array<string> = []
+  const runOfPod = new Map<string, string>()
+
+  /** What becomes of the write: `null` where nothing dies of it. */
+  const at = ({ about, what }: Write): "before" | "after" | null => {
+    if (dead) return "before"
+    if (!interest(about)) return null
+    seen.push(what)
+    count++
+    if (count !== next) return null
+    dead = true
+    return made ? "after" : "before"
+  }
+  const die = () => Deferred.doneUnsafe(died, Effect.void)
+
+  const mortal = <A, E>(what: string, about: string, write: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+    Effect.suspend(() => {
+      const wasDead = dead
+      const end = at({ what, about })
+      if (end === null) return write
+      if (wasDead) return Effect.never
+      const last = end === "after" ? Effect.asVoid(Effect.exit(write)) : Effect.void
+      return Effect.andThen(Effect.andThen(last, Effect.sync(die)), Effect.never)
+    })
+
+  const layerRuns = Layer.effect(
+    Runs,
+    Effect.map(Runs, (runs) =>
+      Runs.of({
+        ...runs,
+        // What was waiting for an operator is taken from the outbox before anybody looks at it.
+        changes: Stream.mapEffect(runs.changes, (id) => mortal("Runs.changes", id, Effect.succeed(id))),
+        enter: (input) => mortal(`Runs.enter ${input.to}`, input.id, runs.enter(input)),
+        recordScreening: (input) => mortal("Runs.recordScreening", input.id, runs.recordScreening(input)),
+        recordChecks: (id, orgId, found) => mortal("Runs.recordChecks", id, runs.recordChecks(id, orgId, found)),
+        recordMeasured: (id, orgId, found) => mortal("Runs.recordMeasured", id, runs.recordMeasured(id, orgId, found)),
+        recordBenchmark: (id, orgId, found) => mortal("Runs.recordBenchmark", id, runs.recordBenchmark(id, orgId, found)),
+        publishEndpoints: (id, orgId, endpoints) =>
+          mortal(`Runs.publishEndpoints ${endpoints.length === 0 ? "none" : "one"}`, id, runs.publishEndpoints(id, orgId, endpoints)),
+        activate: (input) => mortal("Runs.activate", input.id, runs.activate(input)),
+        release: (id, orgId) => mortal("Runs.release", id, runs.release(id, orgId))
+      })
+    )
+  )
+  const layerHolds = Layer.effect(
+    GpuHolds,
+    Effect.map(GpuHolds, (holds) => {
+      const ofPod = (uid: string) => runOfPod.get(uid) ?? uid
+      return GpuHolds.of({
+        ...holds,
+        place: (placement) => {
+          runOfPod.set(placement.podUid, placement.deploymentId)
+          return mortal("GpuHolds.place", placement.deploymentId, holds.place(placement))
+        },
+        silent: (uid, since) => mortal("GpuHolds.silent", ofPod(uid), holds.silent(uid, since)),
+        release: (uid, since) => mortal("GpuHolds.release", ofPod(uid), holds.release(uid, since)),
+        looked: mortal("GpuHolds.looked", "", holds.looked)
+      })
+    })
+  )
+  const layerApplied = Layer.effect(
+    AppliedResources,
+    Effect.map(AppliedResources, (applied) =>
+      AppliedResources.of({
+        ...applied,
+        adopt: (input) => mortal("AppliedResources.adopt", input.resource.name, applied.adopt(input)),
+        rebind: (version, hash) => mortal("AppliedResources.rebind", version.name, applied.rebind(version, hash)),
+        retire: (place) => mortal("AppliedResources.retire", place.name, applied.retire(place))
+      })
+    )
+  )
+  const layerClasses = Layer.effect(
+    HostClasses,
+    Effect.map(HostClasses, (classes) =>
+      HostClasses.of({ ...classes, replaceAll: (all) => mortal("HostClasses.replaceAll", all.map(({ name }) => name).join(), classes.replaceAll(all)) })
+    )
+  )
+
+  return {
+    /** In front of the stores: the operator dies of its writes to Postgres. */
+    layer: Layer.mergeAll(layerRuns, layerHolds, layerApplied, layerClasses),
+    /** Makes a write for what stands before the API server: null where the operator is dead by then, and hears of nothing. */
+    make: <A, E>(write: Write, making: Effect.Effect<A, E>): Effect.Effect<A | null, E> =>
+      Effect.suspend(() => {
+        if (dead) return Effect.succeed(null)
+        const end = at(write)
+        if (end === null) return making
+        return Effect.as(Effect.ensuring(end === "after" ? making : Effect.void, Effect.sync(die)), null)
+      }),
+    /** Ends when the operator is dead. */
+    died: Effect.suspend(() => Deferred.await(died)),
+    /** Another operator may start. */
+    revive: () => {
+      died = Deferred.makeUnsafe()
+      next = 0
+      dead = false
+    },
+    /** From now on: at the nth write that is of interest; 0 for none. */
+    dieAt: (writes: number, isMade: boolean, concerns: (about: string) => boolean = () => true) => {
+      count = 0
+      seen.length = 0
+      interest = concerns
+      made = isMade
+      next = writes
+    },
+    /** The writes of interest since then. */
+    seen: (): ReadonlyArray<string> => [...seen]
+  }
+}

@@ -1,0 +1,117 @@
+import { assert } from "@effect/vitest"
+import { isFinished } from "@seatrial/domain"
+import { ModelDeployment } from "@seatrial/operator"
+import { Effect } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { keepAsking } from "../e2e/keepAsking.ts"
+import { drawsOf } from "./Draw.ts"
+import { noFaults } from "./FaultyServer.ts"
+import { type Lane, namespace, source } from "./Lane.ts"
+import { someRates } from "./playSchedule.ts"
+import { decodeId, inOrder, settled, shown } from "./rightEnd.ts"
+import type { Serving } from "./serveFirst.ts"
+
+interface Death {
+  readonly seed: number
+  /** The operator dies at that write of the story; 0: it lives. */
+  readonly at: number
+  readonly made: boolean
+}
+
+/** Of an id: what is in the names of its objects too. */
+const within = (id: string) => id.slice(id.indexOf("_") + 1)
+
+let played = 0
+
+/** What happens while the operator dies. Gives every run that it made. */
+type Story = (lane: Lane, serving: Serving, context: number, name: string) => Effect.Effect<ReadonlyArray<string>>
+
+const rollOut: Story = (lane, serving, context) =>
+  Effect.gen(function* () {
+    const { caller } = lane
+    const earlier = serving.run
+    const { id } = yield* caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: context } })
+    const { failure_detail, status } = yield* caller.finished(id)
+    assert.deepStrictEqual([status, failure_detail], ["activated", null])
+    serving.run = id
+    return [earlier, id]
+  })
+
+const apply = ({ kube }: Lane, name: string, maxContext: number) =>
+  Effect.orDie(
+    kube.apply(ModelDeployment, {
+      apiVersion: "seatrial.dev/v1alpha1",
+      kind: "ModelDeployment",
+      metadata: { name, namespace },
+      ...{ spec: { source: { repo: source.repo }, serving: { hostClass: "sim-small", maxContext } } }
+    })
+  )
+
+const statusOf = ({ kube }: Lane, name: string) =>
+  Effect.map(Effect.orDie(kube.get(ModelDeployment, name, namespace)), (found) => (found._tag === "Some" ? (found.value.status ?? {}) : null))
+
+/** The run that the object shows once `holds`. */
+const runOf = (lane: Lane, name: string, holds: (run: string, phase: string) => boolean) =>
+  Effect.map(
+    eventually(`the object ${name} shows its run`, statusOf(lane, name), (status) => holds(status?.deploymentId ?? "", status?.phase ?? "")),
+    (status) => status?.deploymentId ?? ""
+  )
+
+const removed = (lane: Lane, name: string) =>
+  Effect.gen(function* () {
+    yield* Effect.orDie(lane.kube.remove(ModelDeployment, name, namespace))
+    yield* eventually(`the object ${name} goes`, statusOf(lane, name), (status) => status === null)
+  })
+
+/** Applied, edited while it serves, and deleted: once it serves again, or in the middle of that. */
+const applied =
+  (inTheMiddle: boolean): Story =>
+  (lane, _, context, name) =>
+    Effect.gen(function* () {
+      yield* apply(lane, name, context)
+      const first = yield* runOf(lane, name, (_, phase) => phase === "Activated" || phase === "activated")
+      yield* apply(lane, name, context + 1)
+      const second = yield* runOf(
+        lane,
+        name,
+        (run, phase) => run !== first && run !== "" && (inTheMiddle ? phase !== "" && phase !== "screening" : phase === "activated")
+      )
+      yield* removed(lane, name)
+      return [first, second]
+    })
+
+const stories = [
+  ["a roll-out", rollOut],
+  ["applied, edited and deleted", applied(false)],
+  ["applied, edited, and deleted in the roll-out", applied(true)]
+] as const
+
+/** One story of a lane, in which the operator dies once. A client asks for what the lane serves throughout. Gives the writes that are about the story's runs. */
+export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, { at, made, seed }: Death) {
+  const { deaths, faults } = lane
+  const [what, story] = stories[(seed - 1) % stories.length] ?? stories[0]
+  const number = ++played
+  const name = `m-${number}`
+  const context = 100 + (number % 880)
+  const earlier = (yield* lane.runs).filter((id) => id !== serving.run || story !== rollOut).map(within)
+  // The first seed of each story meets no other faults: what its writes are is known exactly.
+  const rates = someRates(drawsOf(seed))
+  const few = seed <= stories.length ? noFaults : { ...rates, gone: rates.gone / 3, dropped: rates.dropped / 3 }
+  const stop = yield* keepAsking(lane.caller, serving.model)
+  const lives = lane.lives()
+  faults.setFaults(few, seed * 1_000 + at)
+  deaths.dieAt(at, made, (about) => about !== "" && !about.includes("sim-small,") && !earlier.some((id) => about.includes(id)))
+  const runs = yield* story(lane, serving, context, name).pipe(Effect.ensuring(Effect.sync(() => faults.setFaults(noFaults, seed))))
+  for (const id of runs) {
+    const ended = yield* lane.caller.deployment(id)
+    assert.isTrue(isFinished(ended.status), ended.status)
+    inOrder(ended)
+  }
+  yield* settled(lane, serving.run)
+  if (story === rollOut) for (const id of runs) yield* shown(lane, id, "activated", id === serving.run)
+  const writes = deaths.seen()
+  deaths.dieAt(0, false)
+  const answers = yield* stop
+  assert.isAbove(answers.length, 0)
+  return { story: `${what}: ${runs.map((id) => decodeId(id)).join(", ")}; ${answers.length} answers, ${lane.lives() - lives} deaths`, writes }
+}, Effect.scoped)

@@ -1,0 +1,56 @@
+import { assert } from "@effect/vitest"
+import { canEnter, type DeploymentDetail, DeploymentId, type Phase } from "@seatrial/domain"
+import { PodDisruptionBudget } from "@seatrial/kube"
+import { ModelDeployment, objectName } from "@seatrial/operator"
+import { Effect, Schema } from "effect"
+import { objectsOfRuns } from "../e2e/cluster.ts"
+import { eventually } from "../e2e/eventually.ts"
+import { type Lane, namespace } from "./Lane.ts"
+
+export const decodeId = Schema.decodeUnknownSync(DeploymentId)
+
+/** Each phase once but for what lost capacity repeats, and every step allowed. */
+export const inOrder = ({ phases }: DeploymentDetail) => {
+  let requeues = 0
+  let from: Phase = "screening"
+  const [first, ...rest] = phases.map(({ status }) => status)
+  assert.strictEqual(first, "screening")
+  for (const to of rest) {
+    assert.isTrue(canEnter(from, to, requeues), `${from} to ${to}`)
+    if (to === "queued" && (from === "provisioning" || from === "booting")) requeues++
+    from = to
+  }
+}
+
+const Hold = Schema.Struct({ pod_uid: Schema.String, deployment_id: Schema.String, released: Schema.Boolean })
+const holds = "SELECT pod_uid, deployment_id, released_at IS NOT NULL AS released FROM gpu_holds ORDER BY pod_uid"
+
+/**
+ * Whether all that is left of a lane's faults is right: one engine, that of `run`, is there and known to the gateways (null: none), with its budget and its open hold; no
+ * other object of any run is left over; and every engine pod that ever had GPUs is counted once.
+ */
+export const settled = Effect.fnUntraced(function* (lane: Lane, run: string | null) {
+  const { kube } = lane
+  const one = (what: string) => (run === null ? "" : what)
+  yield* eventually("the cluster holds the engine that serves and nothing else", objectsOfRuns(kube), (objects) => objects.join() === one(`Pod ${run}`))
+  yield* eventually("gateways know that engine and no other", lane.published, (runs) => runs.join() === one(`${run}`))
+  const budgets = Effect.map(Effect.orDie(kube.list(PodDisruptionBudget, { namespace })), (found) => found.map(({ metadata }) => metadata.name))
+  yield* eventually("it alone is kept from being evicted", budgets, (names) => names.join() === one(run === null ? "" : objectName(decodeId(run))))
+  yield* eventually("GPUs are counted once for each engine that had them", lane.select(Schema.Array(Hold), holds), (found) => {
+    const open = found.filter(({ released }) => !released)
+    const uids = new Set(found.map(({ pod_uid }) => pod_uid))
+    return (
+      open.map(({ deployment_id }) => deployment_id).join() === one(`${run}`) &&
+      [...lane.kubelet.placed].every((uid) => uids.has(uid)) &&
+      uids.size === found.length
+    )
+  })
+})
+
+/** The custom resource of a run shows its end, or is gone where somebody deleted it after that: the record of a run that is over is not forced back on anybody. */
+export const shown = Effect.fnUntraced(function* ({ kube }: Lane, id: string, status: string, serves: boolean) {
+  const phase = Effect.map(Effect.orDie(kube.get(ModelDeployment, objectName(decodeId(id)), namespace)), (found) =>
+    found._tag === "Some" ? found.value.status?.phase : serves ? undefined : status
+  )
+  yield* eventually(`the custom resource of ${id} shows its end`, phase, (said) => said === status)
+})
