@@ -8,6 +8,7 @@ import { inject } from "vitest"
 import { makeCaller } from "../e2e/Caller.ts"
 import { runCommand } from "../e2e/ChildProgram.ts"
 import { openCluster } from "../e2e/cluster.ts"
+import { prepareAudit } from "./auditLog.ts"
 import { buildImage } from "./buildImage.ts"
 import { startControlPlane } from "./ControlPlane.ts"
 import { simulatedNode } from "./RealCluster.ts"
@@ -17,14 +18,6 @@ import { localVolume, simulatedHostClass } from "./simulatedHostClass.ts"
 
 const namespace = "seatrial"
 const image = "ghcr.io/seatrial/seatrial"
-
-/** What each program asked of the API server, and what came of it; nothing of what was in it. */
-const auditPolicy = {
-  apiVersion: "audit.k8s.io/v1",
-  kind: "Policy",
-  omitStages: ["RequestReceived"],
-  rules: [{ level: "Metadata", userGroups: ["system:serviceaccounts:seatrial"] }, { level: "None" }]
-}
 
 const objects = (database: string) => [
   {
@@ -55,11 +48,9 @@ const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
  */
 export const startHelmCluster = Effect.fnUntraced(function* (repositories?: ReadonlyArray<SampleRepository>) {
   const directory = yield* scratchFolder("helm")
-  const audit = join(directory, "audit.log")
-  const policy = join(directory, "audit-policy.json")
-  yield* Effect.promise(() => writeFile(policy, JSON.stringify(auditPolicy)))
+  const audit = yield* prepareAudit(directory)
   const flags = {
-    "kube-apiserver": [`--audit-policy-file=${policy}`, `--audit-log-path=${audit}`],
+    "kube-apiserver": audit.flags,
     "kube-controller-manager": [`--root-ca-file=${join(directory, "plane/certs/apiserver.crt")}`]
   }
   const [plane, programs] = yield* Effect.all([startControlPlane(join(directory, "plane"), flags), buildImage(join(directory, "image"))], {
@@ -108,8 +99,7 @@ export const startHelmCluster = Effect.fnUntraced(function* (repositories?: Read
     gateway,
     helm: (...args: ReadonlyArray<string>) => command("helm", [...args, "--namespace", namespace]),
     kubectl: (...args: ReadonlyArray<string>) => command("kubectl", [...args, "--namespace", namespace]),
-    /** The lines of the audit log so far. */
-    audit,
+    audit: audit.path,
     admin,
     /** Makes an organization that may deploy, with one member. */
     organization: Effect.fnUntraced(function* (slug: string, email: string) {

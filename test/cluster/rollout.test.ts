@@ -1,17 +1,12 @@
-import { mkdir, symlink } from "node:fs/promises"
-import { dirname, join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { KubeClient } from "@seatrial/kube"
-import { NodeAgent } from "@seatrial/local"
-import { Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Effect, Fiber } from "effect"
 import { type Caller, codeOf } from "../e2e/Caller.ts"
 import { ask, streamOf } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { source } from "../e2e/Served.ts"
-import { checkoutImages, simulatedNode, startRealCluster } from "./RealCluster.ts"
+import { startRealCluster } from "./RealCluster.ts"
 import { simulatedHostClass } from "./simulatedHostClass.ts"
 import { startProduct } from "./startProduct.ts"
-import { takeNetwork } from "./takeNetwork.ts"
 
 const product = "Seatrial-Sim-Single"
 
@@ -47,28 +42,7 @@ it.live(
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster
-      const { command, kube, namespace } = cluster
-      const nodes = join(dirname(cluster.directory), "nodes")
-      /** A node with one GPU, which lives as long as the scope. */
-      const startNode = Effect.fnUntraced(function* (name: string) {
-        const directory = join(dirname(cluster.directory), name)
-        // Weights are on a volume that all nodes reach.
-        yield* Effect.promise(async () => {
-          await mkdir(directory, { recursive: true })
-          await mkdir(join(nodes, "volumes"), { recursive: true })
-          await symlink(join(nodes, "volumes"), join(directory, "volumes"))
-        })
-        const scope = yield* Scope.fork(yield* Effect.scope)
-        const agent = NodeAgent.layer({
-          directory,
-          nodes: [simulatedNode(name, 1, product)],
-          images: checkoutImages,
-          network: yield* takeNetwork,
-          tls: cluster.tls
-        })
-        yield* Layer.buildWithScope(agent.pipe(Layer.provide(Layer.succeed(KubeClient, kube))), scope)
-        return Scope.close(scope, Exit.void)
-      })
+      const { command, namespace } = cluster
       const kubectl = (...args: ReadonlyArray<string>) => command("kubectl", [...args, `--namespace=${namespace}`])
       const objectOf = (id: string) => id.replaceAll("_", "-")
       const engineOf = (id: string) => `${objectOf(id)}-engine-0`
@@ -78,7 +52,7 @@ it.live(
       // Whatever is not `restricted` is refused by the API server from now on.
       yield* kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(hostClass) })
-      const stopFirst = yield* startNode("single-0")
+      const stopFirst = yield* cluster.startNode("single-0", product)
 
       const { caller, startOperator } = yield* startProduct(cluster)
       const operator = yield* startOperator()
@@ -110,7 +84,7 @@ it.live(
       const second = yield* redeploy(513)
       yield* caller.until(second.id, "is in the queue", ({ status }) => status === "queued")
       yield* says(second.id, "strategy surge waits")
-      const stopSecond = yield* startNode("single-1")
+      const stopSecond = yield* cluster.startNode("single-1", product)
       yield* activated(second.id)
       yield* eventually("the replaced engine is gone", kubectl("get", "pods", "-o", "name"), (pods) => !pods.includes(engineOf(first.id)))
       const surged = yield* asks.stop

@@ -9,7 +9,9 @@ import type { RealCluster } from "./RealCluster.ts"
  * no others.
  */
 export const startProduct = Effect.fnUntraced(function* (cluster: RealCluster, settings: Readonly<Record<string, string>> = {}) {
-  const { state } = yield* startSystem(yield* makeStateFolder, {
+  const folder = yield* makeStateFolder
+  const account = yield* cluster.operatorAccount()
+  const { state } = yield* startSystem(folder, {
     SEATRIAL_DURABLE: "false",
     SEATRIAL_PROGRAMS: "server,gateway",
     KUBECONFIG: cluster.kubeconfig,
@@ -17,12 +19,12 @@ export const startProduct = Effect.fnUntraced(function* (cluster: RealCluster, s
   })
   const startOperator = (more: Readonly<Record<string, string>> = {}) =>
     startProgram(["packages/cli/src/main.ts", "operator"], {
-      KUBECONFIG: cluster.operator,
+      KUBECONFIG: account.kubeconfig,
       DATABASE_URL: state.database_url,
       SEATRIAL_ENCRYPTION_KEY: state.encryption_key,
       HF_ENDPOINT: state.hub,
       OPERATOR_PORT: "0",
       ...more
     })
-  return { state, startOperator, caller: makeCaller(state.address, state.api_key) }
+  return { folder, state, startOperator, account, caller: makeCaller(state.address, state.api_key) }
 })

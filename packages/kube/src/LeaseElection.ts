@@ -1,4 +1,5 @@
 import { Clock, DateTime, Duration, Effect, Option, Random } from "effect"
+import { fenceWrites } from "./fenceWrites.ts"
 import { KubeClient } from "./KubeClient.ts"
 import { kubeMetrics } from "./metrics.ts"
 import { Lease } from "./resources.ts"
@@ -38,6 +39,8 @@ const sameRecord = (one: Lease, other: Lease) =>
  * It waits until the lease is free, released or expired; runs the effect; renews meanwhile; and interrupts the effect when another holder shows, or when no
  * renewal has succeeded within `renewDeadline`. Then it stands again, so it ends only as the effect ends, or by interruption. However it ends, a lease still
  * held is released after the effect has stopped, so that the next candidate starts at once. What the API server refuses or fails is logged and tried again.
+ *
+ * The effect's own `KubeClient` writes nothing once `renewDeadline` has passed: a process that was stopped for a while goes on where it was, and its timers come late.
  */
 const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions, whileLeader: Effect.Effect<A, E, R>) {
   const client = yield* KubeClient
@@ -53,6 +56,12 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
   yield* leading(0)
 
   let seen: Observation | undefined
+  /** Until when we lead by what the API server has answered; monotonic milliseconds. */
+  let leadsUntil = 0
+  const fenced = fenceWrites(
+    client,
+    Effect.map(monotonicMillis, (now) => now < leadsUntil)
+  )
 
   const observe = (lease: Lease, at: number) => {
     seen = seen !== undefined && sameRecord(seen.lease, lease) ? { lease, at: seen.at } : { lease, at }
@@ -117,10 +126,11 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
   const keep = Effect.fnUntraced(function* (acquiredAt: number) {
     let renewedAt = acquiredAt
     while (true) {
-      const left = renewedAt + renewDeadline - (yield* monotonicMillis)
+      leadsUntil = renewedAt + renewDeadline
+      const left = leadsUntil - (yield* monotonicMillis)
       if (left <= 0) return "it could not be renewed in time"
       const sentAt = yield* Effect.andThen(Effect.sleep(Math.min(retryPeriod, left)), monotonicMillis)
-      const remaining = renewedAt + renewDeadline - sentAt
+      const remaining = leadsUntil - sentAt
       if (remaining <= 0) continue
       const renewed = yield* Effect.timeoutOption(settled, remaining)
       const done = Option.isSome(renewed) && renewed.value === true
@@ -144,12 +154,15 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
   const term = Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const acquiredAt = yield* restore(acquire)
+      leadsUntil = acquiredAt + renewDeadline
       yield* leading(1)
       yield* Effect.logInfo(`${identity} holds lease ${namespace}/${name}`)
       const lost = Effect.flatMap(keep(acquiredAt), (reason) =>
         Effect.as(Effect.logWarning(`${identity} lost lease ${namespace}/${name}: ${reason}`), Option.none<A>())
       )
-      return yield* restore(Effect.raceFirst(Effect.asSome(whileLeader), lost)).pipe(Effect.ensuring(Effect.andThen(leading(0), release)))
+      return yield* restore(Effect.raceFirst(Effect.asSome(Effect.provideService(whileLeader, KubeClient, fenced)), lost)).pipe(
+        Effect.ensuring(Effect.andThen(leading(0), release))
+      )
     })
   )
 

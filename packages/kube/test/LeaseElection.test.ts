@@ -127,6 +127,28 @@ describe("LeaseElection", () => {
     })
   )
 
+  it.effect("what a leader would still write once its deadline has passed is not sent, as after a process was stopped for a while", () =>
+    Effect.gen(function* () {
+      const { away, clientOf } = makeLeases()
+      const said: Array<string> = []
+      const write = Effect.gen(function* () {
+        const client = yield* KubeClient
+        const error = yield* Effect.flip(client.create(Lease, { metadata: { name: "other", namespace: "seatrial" } }))
+        said.push(error.message)
+      })
+      // It cannot be interrupted, as what has not come to run again cannot.
+      const late = Effect.uninterruptible(Effect.andThen(Effect.andThen(Effect.sleep("5 seconds"), write), Effect.andThen(Effect.sleep("15 seconds"), write)))
+      yield* LeaseElection.run({ name: "operator", namespace: "seatrial", identity: "one" }, Effect.orDie(late)).pipe(
+        Effect.provide(clientOf("one")),
+        Effect.forkChild
+      )
+      yield* TestClock.adjust("1 second")
+      away.add("one")
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(said, ["connection refused", "not sent: the lease has run out"])
+    })
+  )
+
   it.effect("a leader whose requests are never answered stops by its deadline too", () =>
     Effect.gen(function* () {
       const election = makeElection()

@@ -1,0 +1,75 @@
+import { Effect, Scope } from "effect"
+import type { Caller } from "../e2e/Caller.ts"
+import type { ChildProgram } from "../e2e/ChildProgram.ts"
+import { eventually } from "../e2e/eventually.ts"
+import { serving, source } from "../e2e/Served.ts"
+import { type AuditEntry, credentialOf, followAudit, isWrite } from "./auditLog.ts"
+import { type RealCluster, startRealCluster } from "./RealCluster.ts"
+import { startProduct } from "./startProduct.ts"
+
+const leaseSeconds = { OPERATOR_LEASE_SECONDS: "3" }
+
+/** A model that serves on a real control plane, and everything that may fail around it. */
+export interface FaultStage {
+  readonly cluster: RealCluster
+  readonly caller: Caller
+  /** The state folder of server, gateway and their Postgres. */
+  readonly folder: string
+  readonly model: string
+  readonly modelId: string
+  /** How many objects an operator writes over one undisturbed run. */
+  readonly writesOfRun: number
+  readonly operator: () => ChildProgram
+  /** Kills the operator at once and starts another. */
+  readonly replaceOperator: Effect.Effect<void>
+  /** A second operator, whose requests the audit log tells apart, and how it calls both. */
+  readonly startSecond: Effect.Effect<{ readonly program: ChildProgram; readonly first: string; readonly second: string }>
+  readonly audit: Effect.Effect<ReadonlyArray<AuditEntry>>
+  /** Goes on once operators have written so many more objects. */
+  readonly afterWrites: (count: number) => Effect.Effect<void>
+  /** From when Postgres is killed until the API and the gateway answer again; who asks then may be refused. */
+  readonly outages: Array<{ readonly from: number; to: number }>
+}
+
+export const openFaultStage = Effect.gen(function* () {
+  const cluster = yield* startRealCluster
+  const scope = yield* Effect.scope
+  const { account, caller, folder, startOperator } = yield* startProduct(cluster)
+  let operator = yield* startOperator(leaseSeconds)
+  const audit = followAudit(cluster.audit)
+  const writes = Effect.map(audit, (entries) => entries.filter(isWrite).length)
+  const preview = caller.call("POST", "/v1/deployment-previews", { source, serving })
+  yield* eventually("the operator has told of its host class", preview, ({ text }) => text.includes("derived"))
+  const before = yield* writes
+  const served = yield* caller.finished((yield* caller.deploy({ source, serving })).id)
+  if (served.status !== "activated") return yield* Effect.die(new Error(`nothing serves: ${served.failure_detail}. ${operator.said()}`))
+  const stage: FaultStage = {
+    cluster,
+    caller,
+    folder,
+    model: served.model,
+    modelId: served.model_id,
+    writesOfRun: (yield* writes) - before,
+    operator: () => operator,
+    replaceOperator: Effect.gen(function* () {
+      yield* operator.signal("SIGKILL")
+      yield* operator.exited
+      operator = yield* startOperator(leaseSeconds)
+    }).pipe(Effect.provideService(Scope.Scope, scope)),
+    startSecond: Effect.gen(function* () {
+      const other = yield* cluster.operatorAccount("second")
+      const program = yield* startOperator({ ...leaseSeconds, KUBECONFIG: other.kubeconfig })
+      return { program, first: account.credential, second: other.credential }
+    }).pipe(Effect.provideService(Scope.Scope, scope), Effect.orDie),
+    audit,
+    afterWrites: Effect.fnUntraced(function* (count: number) {
+      const from = yield* writes
+      yield* eventually(`${count} writes more`, writes, (now) => now - from >= count)
+    }),
+    outages: []
+  }
+  return stage
+})
+
+/** The entries of one operator among two. */
+export const entriesOf = (entries: ReadonlyArray<AuditEntry>, credential: string) => entries.filter((entry) => credentialOf(entry) === credential)
