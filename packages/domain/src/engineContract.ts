@@ -1,6 +1,7 @@
 import type { ServedContract } from "./capabilities.ts"
+import type { HostClass } from "./hostClass.ts"
 import type { ModelConfig } from "./repository.ts"
-import type { KvCacheDtype, Runtime, ServingSettings } from "./serving.ts"
+import type { KvCacheDtype, Runtime } from "./serving.ts"
 
 /** Bytes between which something lies. */
 export interface Interval {
@@ -14,6 +15,50 @@ export interface FlagIssue {
   readonly message: string
 }
 
+/** What an engine is to be started with, as far as its memory depends on it. */
+export interface EngineLoad {
+  readonly config: ModelConfig
+  readonly flags: Readonly<Record<string, unknown>>
+  readonly card: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes">
+  /** Tokens; the model's limit where it is still to be chosen. */
+  readonly maxContext: number
+}
+
+/** Bytes per GPU beside weights and KV cache. */
+export interface MemoryOverhead {
+  /** The peak of a step of as many tokens and sequences as the engine allows, its sampler and the profiling of images included. */
+  readonly activation: Interval
+  /** What the runtime takes that is no tensor: the CUDA context, communication, libraries' workspaces. */
+  readonly runtime: Interval
+  /** Recorded CUDA graphs, where they are taken from what the KV cache would have. */
+  readonly graphs: Interval
+  /** What is only allocated once the KV cache has been: graphs outside it, warm-up. It has to fit into what the engine left to others. */
+  readonly afterPool: Interval
+}
+
+/** How an engine at one version uses a GPU's memory. Sizes are bytes per GPU. */
+export interface EngineMemory {
+  /** What weights, the overhead and the KV cache may take together. */
+  readonly budget: (load: EngineLoad) => number
+  /** Tokens of one KV cache block. */
+  readonly blockTokens: (load: EngineLoad) => number
+  /** Bytes of one KV value. */
+  readonly kvValueBytes: (config: ModelConfig, dtype: KvCacheDtype) => number
+  /** Most tokens of one step. */
+  readonly stepTokens: (load: EngineLoad) => number
+  /** Most sequences at once. */
+  readonly sequences: (load: EngineLoad) => number
+  readonly overhead: (load: EngineLoad) => MemoryOverhead
+  /** Bytes up to which a token's MLA latent is padded in one layer; 1 for none. */
+  readonly latentAlignment: number
+  /** States that a sequence keeps in each recurrent layer. */
+  readonly statesPerSequence: (load: EngineLoad) => number
+  /** Most bytes that it keeps beside the checkpoint's tensors: tables of positions, scales, padding to its kernels' sizes. */
+  readonly loadedBeside: number
+  /** Factor between the routed experts' bytes in the checkpoint and once loaded: some packed formats are padded. */
+  readonly expertPadding: (config: ModelConfig) => Interval
+}
+
 /** What is known of one engine at one version without starting it: enough to say whether a model fits and which settings it takes. */
 export interface EngineContract {
   readonly runtime: Runtime
@@ -22,14 +67,7 @@ export interface EngineContract {
   readonly architectures: ReadonlySet<string>
   readonly quantizations: ReadonlySet<string>
   readonly kvCacheDtypes: ReadonlySet<KvCacheDtype>
-  /** Share of a GPU's memory that the engine takes. */
-  readonly memoryUtilization: (settings: Pick<ServingSettings, "engine_flags">) => number
-  /** Tokens of one KV cache block. */
-  readonly blockTokens: number
-  /** Bytes of one KV value under `auto`; a cache dtype of 8 bits takes one. */
-  readonly kvValueBytes: (config: ModelConfig) => number
-  /** Bytes per GPU beside weights and KV cache: activations, the runtime itself, graphs. */
-  readonly overheadBytes: (config: ModelConfig) => Interval
+  readonly memory: EngineMemory
   /** What it serves behind the gateway; with a model's chat template it gives the model's capabilities. */
   readonly served: ServedContract
   /** The first flag that is not allowed, or null. */

@@ -1,14 +1,17 @@
-import type { EngineContract, Interval } from "./engineContract.ts"
+import { type Calibration, calibrate } from "./calibration.ts"
+import type { EngineContract, EngineLoad, Interval, MemoryOverhead } from "./engineContract.ts"
 import type { HostClass } from "./hostClass.ts"
-import type { ModelConfig } from "./repository.ts"
+import { type KvLayout, kvBytesPerToken, longestSequence, sequenceBytes, shapeOf } from "./kvCache.ts"
+import type { ModelConfig, WeightParts } from "./repository.ts"
 import type { KvCacheDtype, ServingSettings } from "./serving.ts"
+import { weightsPerGpu } from "./weightBytes.ts"
 
 /**
  * How a model fits a host class. Every figure in bytes is per GPU; a model is split over all GPUs of its host class (tensor parallelism).
  * The arithmetic is vLLM's: memory taken = total x utilization; what weights and overhead leave of it is the KV cache.
  */
 export interface Fit {
-  /** `tight`: only with the lower bound of the overhead. */
+  /** `tight`: only with the lower bound of the overhead, or with what is allocated after the KV cache in doubt. */
   readonly verdict: "fits" | "tight"
   readonly host_class: string
   readonly gpu_pool: string
@@ -17,6 +20,7 @@ export interface Fit {
   readonly weights_bytes: number
   /** The KV cache that is left under the higher overhead (`fits`) or the lower one (`tight`). */
   readonly kv_cache_bytes: number
+  /** What one token takes in all layers that keep it. */
   readonly kv_bytes_per_token: number
   readonly overhead_bytes: Interval
   /** What is left after weights, overhead and one sequence of `max_context` tokens. */
@@ -28,66 +32,151 @@ export interface Fit {
   readonly calibrated: boolean
 }
 
-/** Why there is no `Fit`: the longest context that does fit, in tokens; 0 where not even the weights do. */
-export interface Misfit {
-  readonly longest_context: number
-  readonly missing_bytes: number
+/** Where the bytes of a `Fit` go, per GPU. */
+export interface FitComponents extends MemoryOverhead {
+  /** What weights, overhead and KV cache may take together. */
+  readonly budget: number
+  /** What engines hold of the weights beyond a plain division: replicas, padding, scales. */
+  readonly weightsBeside: Interval
+  readonly adapters: Interval
+  /** The KV cache that is left. */
+  readonly pool: Interval
+  /** The KV cache of one sequence of `max_context` tokens. */
+  readonly sequence: number
 }
 
-/** KV bytes of one token on one GPU: keys and values of every layer; heads fewer than GPUs are replicated, not split. */
-export const kvBytesPerToken = (config: ModelConfig, gpuCount: number, valueBytes: number): number =>
-  2 * config.num_layers * Math.max(1, Math.ceil(config.num_kv_heads / gpuCount)) * config.head_dim * valueBytes
+/** A fit with its components. */
+export interface Estimate {
+  readonly fit: Fit
+  readonly components: FitComponents
+}
 
-const valueBytes = (engine: EngineContract, config: ModelConfig, dtype: KvCacheDtype): number => (dtype === "auto" ? engine.kvValueBytes(config) : 1)
+/** Why there is no `Fit`. */
+export interface Misfit {
+  /** The longest context that does fit, in tokens; 0 where not even the weights do. */
+  readonly longest_context: number
+  readonly missing_bytes: number
+  /** Why the model cannot be split over as many GPUs, or null where it can. */
+  readonly indivisible: string | null
+}
 
 export interface FitInput {
   readonly config: ModelConfig
   readonly weightsBytes: number
-  readonly engine: EngineContract
+  readonly weightParts?: WeightParts | undefined
+  readonly engine: Pick<EngineContract, "memory" | "version">
   readonly hostClass: HostClass
   readonly kvCacheDtype: KvCacheDtype
-  readonly engineFlags?: ServingSettings["engine_flags"]
+  readonly engineFlags?: ServingSettings["engine_flags"] | undefined
   /** Tokens; absent: the longest that fits, up to `contextLimit`. */
-  readonly maxContext?: number
+  readonly maxContext?: number | undefined
   /** Tokens that the model (with its YaRN settings) is made for. */
   readonly contextLimit: number
+  /** LoRA adapters held at once, and the highest rank among them. */
+  readonly adapters?: { readonly slots: number; readonly rank: number } | undefined
+  /** What earlier starts measured. */
+  readonly calibrations?: ReadonlyArray<Calibration> | undefined
 }
 
-/** Works out whether the model fits, and how well. */
-export const fit = (input: FitInput): Fit | Misfit => {
-  const { config, engine, hostClass } = input
-  const requested = Math.floor(
-    hostClass.gpu_memory_bytes * engine.memoryUtilization(input.engineFlags === undefined ? {} : { engine_flags: input.engineFlags })
-  )
-  const weights = Math.ceil(input.weightsBytes / hostClass.gpu_count)
-  const perToken = kvBytesPerToken(config, hostClass.gpu_count, valueBytes(engine, config, input.kvCacheDtype))
-  const overhead = engine.overheadBytes(config)
-  const pool = { low: requested - weights - overhead.high, high: requested - weights - overhead.low }
-  const block = engine.blockTokens
-  const sequenceBytes = (tokens: number) => Math.ceil(tokens / block) * block * perToken
-  const longest = (bytes: number) => (bytes <= 0 ? 0 : Math.min(input.contextLimit, Math.floor(bytes / (block * perToken)) * block))
-
-  const context = input.maxContext ?? (longest(pool.low) > 0 ? longest(pool.low) : longest(pool.high))
-  const headroom = { low: pool.low - sequenceBytes(context), high: pool.high - sequenceBytes(context) }
-  if (context === 0 || headroom.high < 0) {
-    return { longest_context: longest(pool.low), missing_bytes: Math.max(0, sequenceBytes(input.maxContext ?? block) - pool.high) }
+/** Why the attention heads cannot be split over `gpus`, or null. Engines divide the heads, and either divide the key-value heads or hold copies of each. */
+export const divisionProblem = (config: ModelConfig, gpus: number): string | null => {
+  if (config.num_attention_heads % gpus !== 0) return `${config.num_attention_heads} attention heads cannot be divided by ${gpus} GPUs`
+  for (const group of shapeOf(config).layers) {
+    if (group.kind === "latent" || group.kind === "state") continue
+    const heads = group.kv_heads
+    if (heads >= gpus ? heads % gpus !== 0 : gpus % heads !== 0) return `${heads} key-value heads cannot be divided by, or copied evenly to, ${gpus} GPUs`
   }
+  return null
+}
+
+/** Low-rank pairs beside each projection of attention and feed-forward; one of each pair is divided by the GPUs. */
+const adapterBytes = (config: ModelConfig, adapters: FitInput["adapters"], gpus: number): Interval => {
+  if (adapters === undefined) return { low: 0, high: 0 }
+  const shape = shapeOf(config)
+  const heads = config.num_attention_heads * config.head_dim
+  const values = (config.num_kv_heads * config.head_dim + config.hidden_size) * 2
+  const wide = (shape.intermediate_size ?? 4 * config.hidden_size) + config.hidden_size
+  const perLayer = 2 * (config.hidden_size + heads) + values + 3 * wide
+  const whole = 2 * adapters.slots * adapters.rank * (perLayer * config.num_layers + config.hidden_size + config.vocab_size)
+  return { low: Math.ceil(whole / gpus), high: whole }
+}
+
+const sum = (...intervals: ReadonlyArray<Interval>): Interval => ({
+  low: intervals.reduce((total, { low }) => total + low, 0),
+  high: intervals.reduce((total, { high }) => total + high, 0)
+})
+
+/** What is left of a GPU beside the engine's share is also the driver's and other contexts'. */
+const driverBytes = 300 * 2 ** 20
+
+/** Works out whether the model fits, and how well. */
+export const estimateFit = (input: FitInput): Estimate | Misfit => {
+  const { config, engine, hostClass } = input
+  const { memory } = engine
+  const indivisible = divisionProblem(config, hostClass.gpu_count)
+  if (indivisible !== null) return { longest_context: 0, missing_bytes: 0, indivisible }
+  const flags = input.engineFlags ?? {}
+  const load: EngineLoad = { config, flags, card: hostClass, maxContext: input.maxContext ?? input.contextLimit }
+  const layout: KvLayout = {
+    gpuCount: hostClass.gpu_count,
+    valueBytes: memory.kvValueBytes(config, input.kvCacheDtype),
+    stateValueBytes: memory.kvValueBytes(config, "auto"),
+    blockTokens: memory.blockTokens(load),
+    stepTokens: memory.stepTokens(load),
+    latentAlignment: memory.latentAlignment,
+    statesPerSequence: memory.statesPerSequence(load)
+  }
+  const budget = Math.floor(memory.budget(load))
+  const weights = weightsPerGpu({
+    config,
+    weightsBytes: input.weightsBytes,
+    parts: input.weightParts,
+    gpuCount: hostClass.gpu_count,
+    memory,
+    flags
+  })
+  const overhead = memory.overhead(load)
+  const adapters = adapterBytes(config, input.adapters, hostClass.gpu_count)
+  const weightsBeside = { low: 0, high: weights.high - weights.low }
+  const uncalibrated = sum(overhead.activation, overhead.runtime, overhead.graphs, weightsBeside, adapters)
+  const narrowed = calibrate(uncalibrated, input.calibrations ?? [], { config, hostClass, engineVersion: engine.version })
+  const beside = { low: Math.ceil((narrowed ?? uncalibrated).low), high: Math.ceil((narrowed ?? uncalibrated).high) }
+  const pool = { low: budget - weights.low - beside.high, high: budget - weights.low - beside.low }
+  const longest = (bytes: number) => longestSequence(config, layout, bytes, input.contextLimit)
+
+  const context = input.maxContext ?? (longest(pool.low) || longest(pool.high))
+  const sequence = sequenceBytes(config, layout, context)
+  const headroom = { low: pool.low - sequence, high: pool.high - sequence }
+  if (context === 0 || headroom.high < 0) {
+    const needed = sequenceBytes(config, layout, input.maxContext ?? layout.blockTokens)
+    return { longest_context: longest(pool.low), missing_bytes: Math.max(0, needed - pool.high), indivisible: null }
+  }
+  const besideEngine = hostClass.gpu_memory_bytes - budget - driverBytes
   const kvCache = headroom.low >= 0 ? pool.low : pool.high
   return {
-    verdict: headroom.low >= 0 ? "fits" : "tight",
-    host_class: hostClass.name,
-    gpu_pool: hostClass.gpu_pool,
-    gpu_count: hostClass.gpu_count,
-    gpu_memory_bytes: hostClass.gpu_memory_bytes,
-    weights_bytes: weights,
-    kv_cache_bytes: kvCache,
-    kv_bytes_per_token: perToken,
-    overhead_bytes: overhead,
-    headroom_bytes: headroom,
-    max_context: context,
-    concurrent_sequences: Math.floor(kvCache / sequenceBytes(context)),
-    calibrated: false
+    components: { ...overhead, budget, weightsBeside, adapters, pool, sequence },
+    fit: {
+      verdict: headroom.low >= 0 && overhead.afterPool.high <= besideEngine ? "fits" : "tight",
+      host_class: hostClass.name,
+      gpu_pool: hostClass.gpu_pool,
+      gpu_count: hostClass.gpu_count,
+      gpu_memory_bytes: hostClass.gpu_memory_bytes,
+      weights_bytes: weights.low,
+      kv_cache_bytes: kvCache,
+      kv_bytes_per_token: kvBytesPerToken(config, layout),
+      overhead_bytes: beside,
+      headroom_bytes: headroom,
+      max_context: context,
+      concurrent_sequences: sequence === 0 ? memory.sequences(load) : Math.max(1, Math.floor(kvCache / sequence)),
+      calibrated: narrowed !== null
+    }
   }
+}
+
+/** The fit alone, as previews show it. */
+export const fit = (input: FitInput): Fit | Misfit => {
+  const result = estimateFit(input)
+  return "fit" in result ? result.fit : result
 }
 
 export const isFit = (result: Fit | Misfit): result is Fit => "verdict" in result

@@ -118,6 +118,7 @@ export const derivePreview = (input: PreviewInput): Preview => {
     fit({
       config: facts.config,
       weightsBytes: facts.weights_bytes,
+      weightParts: facts.weight_parts,
       engine,
       hostClass,
       kvCacheDtype: request.kv_cache_dtype ?? "auto",

@@ -10,6 +10,54 @@ export const RepositoryFile = Schema.Struct({
 })
 export type RepositoryFile = typeof RepositoryFile.Type
 
+const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
+const Amount = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 50 }))
+const attention = { layers: Count, kv_heads: Count, head_size: Count, head_size_v: Count }
+
+/**
+ * Layers that keep the same thing of a sequence, and how many there are. `full`: keys and values of every token. `sliding`: of the last `window` tokens. `chunked`: of
+ * the current chunk. `latent`: MLA's one vector of `latent_size` values a token, and `index_bytes` of a sparse attention's index; `absorbed_values` are those
+ * of its up projection, which engines hold twice. `state`: nothing by token, but one state a sequence, of `conv_values` and `state_values`.
+ */
+export const LayerGroup = Schema.Union([
+  Schema.Struct({ kind: Schema.Literal("full"), ...attention }),
+  Schema.Struct({ kind: Schema.Literal("sliding"), ...attention, window: Count }),
+  Schema.Struct({ kind: Schema.Literal("chunked"), ...attention, chunk: Count }),
+  Schema.Struct({ kind: Schema.Literal("latent"), layers: Count, latent_size: Count, index_bytes: Amount, absorbed_values: Amount }),
+  Schema.Struct({ kind: Schema.Literal("state"), layers: Count, conv_values: Amount, state_values: Amount, state_float32: Schema.Boolean })
+])
+export type LayerGroup = typeof LayerGroup.Type
+
+/** What the memory of a model's layers depends on; sizes are counts of values. */
+export const ModelShape = Schema.Struct({
+  layers: Schema.Array(LayerGroup),
+  /** Width of a dense feed-forward layer, or null where there is none. */
+  intermediate_size: Schema.NullOr(Count),
+  experts: Schema.NullOr(Schema.Struct({ count: Count, active: Count, intermediate_size: Count })),
+  vision: Schema.NullOr(Schema.Struct({ layers: Count, hidden_size: Count, intermediate_size: Count })),
+  tied_embeddings: Schema.Boolean,
+  /** Whether the output's logits pass through a soft cap, which copies them. */
+  softcapped_logits: Schema.Boolean
+})
+export type ModelShape = typeof ModelShape.Type
+
+/** Bytes of the weights that a plain division by the number of GPUs would get wrong. */
+export const WeightParts = Schema.Struct({
+  /** Held whole by each GPU: norms, routers, MLA's down projections. */
+  replicated: Amount,
+  /** Projections to keys and values, which are held more than once where their heads are fewer than the GPUs. */
+  key_value: Amount,
+  /** The vocabulary's embeddings and the output head, which are not quantized while loading. */
+  embeddings: Amount,
+  /** Vision and audio towers, which engines split or replicate. */
+  towers: Amount,
+  /** Routed experts, whose packed formats engines pad. */
+  experts: Amount,
+  /** Not loaded to serve: heads for the prediction of several tokens, buffers that are worked out anew. */
+  unloaded: Amount
+})
+export type WeightParts = typeof WeightParts.Type
+
 /** The facts of `config.json` that serving and memory depend on, after unwrapping nested text configurations. */
 export const ModelConfig = Schema.Struct({
   architecture: Schema.String,
@@ -25,7 +73,9 @@ export const ModelConfig = Schema.Struct({
   sliding_window: Schema.NullOr(Schema.Int),
   dtype: Schema.String,
   /** Method, or `none`. */
-  quantization: Schema.String
+  quantization: Schema.String,
+  /** Absent in records of earlier versions, which knew only layers of one kind. */
+  shape: Schema.optionalKey(ModelShape)
 })
 export type ModelConfig = typeof ModelConfig.Type
 
@@ -42,6 +92,8 @@ export const RepositoryFacts = Schema.Struct({
   config: ModelConfig,
   /** Sum of the tensors' bytes as the safetensors headers state them. */
   weights_bytes: Schema.Int,
+  /** Absent in records of earlier versions. */
+  weight_parts: Schema.optionalKey(WeightParts),
   parameters: Schema.Int,
   chat_template: Schema.NullOr(Schema.String)
 })

@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import {
   derivePreview,
   type EngineContract,
+  type EngineMemory,
   fit,
   type HostClass,
   isFit,
@@ -27,16 +28,26 @@ const llama8b: ModelConfig = {
   dtype: "bfloat16",
   quantization: "none"
 }
+const none = { low: 0, high: 0 }
+const memory: EngineMemory = {
+  budget: ({ card }) => card.gpu_memory_bytes * 0.9,
+  blockTokens: () => 16,
+  kvValueBytes: (_, dtype) => (dtype === "auto" ? 2 : 1),
+  stepTokens: () => 8_192,
+  sequences: () => 256,
+  latentAlignment: 1,
+  statesPerSequence: () => 1,
+  loadedBeside: 0,
+  expertPadding: () => ({ low: 1, high: 1 }),
+  overhead: () => ({ activation: { low: 1 * gib, high: 3 * gib }, runtime: none, graphs: none, afterPool: none })
+}
 const engine: EngineContract = {
   runtime: "reference",
   version: "reference-test",
   architectures: new Set(["LlamaForCausalLM"]),
   quantizations: new Set(["none"]),
   kvCacheDtypes: new Set(["auto", "fp8"]),
-  memoryUtilization: () => 0.9,
-  blockTokens: 16,
-  kvValueBytes: () => 2,
-  overheadBytes: () => ({ low: 1 * gib, high: 3 * gib }),
+  memory,
   served: nothingServed,
   flagIssue: () => null
 }
@@ -53,12 +64,12 @@ const input = { config: llama8b, weightsBytes: 16_060_522_496, engine, kvCacheDt
 
 describe("fit", () => {
   it("KV bytes per token are those of the published arithmetic: 2 x heads x size x layers x bytes", () => {
-    assert.strictEqual(kvBytesPerToken({ ...llama8b, num_layers: 80 }, 1, 1), 163_840)
-    assert.strictEqual(kvBytesPerToken(llama8b, 1, 2), 131_072)
+    assert.strictEqual(kvBytesPerToken({ ...llama8b, num_layers: 80 }, { gpuCount: 1, valueBytes: 1, latentAlignment: 1 }), 163_840)
+    assert.strictEqual(kvBytesPerToken(llama8b, { gpuCount: 1, valueBytes: 2, latentAlignment: 1 }), 131_072)
   })
   it("KV heads fewer than GPUs are replicated, not split", () => {
-    assert.strictEqual(kvBytesPerToken(llama8b, 8, 2), 131_072 / 8)
-    assert.strictEqual(kvBytesPerToken(llama8b, 16, 2), 131_072 / 8)
+    assert.strictEqual(kvBytesPerToken(llama8b, { gpuCount: 8, valueBytes: 2, latentAlignment: 1 }), 131_072 / 8)
+    assert.strictEqual(kvBytesPerToken(llama8b, { gpuCount: 16, valueBytes: 2, latentAlignment: 1 }), 131_072 / 8)
   })
 
   const verdicts: ReadonlyArray<readonly [promise: string, memory: number, context: number, expected: string]> = [

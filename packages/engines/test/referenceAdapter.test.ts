@@ -85,7 +85,7 @@ describe("the adapter of the reference engine", () => {
       const metrics = yield* get(port, "/metrics")
       const measured = reference.measured({ metrics: metrics.text, log: said.log })
       for (const [name, value] of Object.entries(measured)) assert.isNotNull(value, name)
-      const overhead = reference.overheadBytes({
+      const config = {
         architecture: "LlamaForCausalLM",
         model_type: "llama",
         num_layers: 4,
@@ -98,7 +98,9 @@ describe("the adapter of the reference engine", () => {
         sliding_window: null,
         dtype: "bfloat16",
         quantization: "none"
-      })
+      }
+      const card = { gpu_pool: "Simulated-GPU", gpu_count: 1, gpu_memory_bytes: 2 ** 28 }
+      const overhead = reference.memory.overhead({ config, flags: {}, card, maxContext: 1_024 }).activation
       assert.isAtLeast(measured.overhead_bytes ?? 0, overhead.low)
       assert.isAtMost(measured.overhead_bytes ?? 0, overhead.high)
       const perToken = (measured.kv_cache_bytes ?? 0) / (measured.kv_cache_tokens ?? 1)

@@ -1,5 +1,6 @@
 import { type FailureCode, type Measured, type NamedFailure, nothingServed, requestVocabulary } from "@seatrial/domain"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
+import { referenceMemory } from "./memory.ts"
 
 const integerFlag = (minimum: number, maximum: number) => (value: unknown) =>
   typeof value === "number" && Number.isInteger(value) && value >= minimum && value <= maximum ? null : `must be an integer from ${minimum} to ${maximum}`
@@ -9,11 +10,6 @@ const flags: Readonly<Record<string, (value: unknown) => string | null>> = {
   max_num_seqs: integerFlag(1, 256),
   seed: integerFlag(0, 2 ** 31 - 1),
   gpu_memory_utilization: (value) => (typeof value === "number" && value >= 0.5 && value <= 0.95 ? null : "must be a number from 0.5 to 0.95")
-}
-
-const utilization = (engineFlags: Readonly<Record<string, unknown>> | undefined): number => {
-  const value = engineFlags?.gpu_memory_utilization
-  return typeof value === "number" ? value : 0.92
 }
 
 const render = (engineFlags: Readonly<Record<string, unknown>>) =>
@@ -48,14 +44,7 @@ export const reference: EngineAdapter = {
   architectures: new Set(["LlamaForCausalLM"]),
   quantizations: new Set(["none"]),
   kvCacheDtypes: new Set(["auto"]),
-  memoryUtilization: ({ engine_flags }) => utilization(engine_flags),
-  blockTokens: 16,
-  kvValueBytes: () => 4,
-  // Activations of one token in float32, and the weights' float32 copy beside the 16-bit checkpoint that the fit counts.
-  overheadBytes: (config) => {
-    const activations = 4 * (8 * config.hidden_size + 2 * config.vocab_size)
-    return { low: activations, high: activations + 64 * 2 ** 20 }
-  },
+  memory: referenceMemory,
   served: {
     ...nothingServed,
     paths: {

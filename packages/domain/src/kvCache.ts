@@ -1,0 +1,97 @@
+import type { LayerGroup, ModelConfig, ModelShape } from "./repository.ts"
+
+/** The shape of a configuration whose record says none: layers of one kind, each of which keeps every token. */
+export const shapeOf = (config: ModelConfig): ModelShape =>
+  config.shape ?? {
+    layers: [{ kind: "full", layers: config.num_layers, kv_heads: config.num_kv_heads, head_size: config.head_dim, head_size_v: config.head_dim }],
+    intermediate_size: null,
+    experts: null,
+    vision: null,
+    tied_embeddings: false,
+    softcapped_logits: false
+  }
+
+/** What the size of a KV cache depends on beside the model. */
+export interface KvLayout {
+  readonly gpuCount: number
+  /** Bytes of one value. */
+  readonly valueBytes: number
+  /** Bytes of a value of the model's own type, in which recurrent states are kept. */
+  readonly stateValueBytes: number
+  readonly blockTokens: number
+  /** Most tokens of one step. */
+  readonly stepTokens: number
+  readonly latentAlignment: number
+  readonly statesPerSequence: number
+}
+
+/** Bytes of one token in one layer on one GPU: heads fewer than the GPUs are replicated, and so is MLA's latent; a state grows by nothing. */
+export const layerTokenBytes = (
+  group: LayerGroup,
+  { gpuCount, latentAlignment, valueBytes }: Pick<KvLayout, "gpuCount" | "latentAlignment" | "valueBytes">
+) => {
+  if (group.kind === "state") return 0
+  if (group.kind === "latent") return Math.ceil((group.latent_size * valueBytes) / latentAlignment) * latentAlignment + group.index_bytes
+  return Math.max(1, Math.ceil(group.kv_heads / gpuCount)) * (group.head_size + group.head_size_v) * valueBytes
+}
+
+/** Bytes that one token takes on one GPU in all layers that keep it. */
+export const kvBytesPerToken = (config: ModelConfig, layout: Pick<KvLayout, "gpuCount" | "latentAlignment" | "valueBytes">): number =>
+  shapeOf(config).layers.reduce((sum, group) => sum + group.layers * layerTokenBytes(group, layout), 0)
+
+/** Bytes of one recurrent state on one GPU in one layer, before padding. */
+const stateBytes = (group: Extract<LayerGroup, { kind: "state" }>, { gpuCount, stateValueBytes }: KvLayout) =>
+  Math.ceil(group.conv_values / gpuCount) * stateValueBytes + Math.ceil(group.state_values / gpuCount) * (group.state_float32 ? 4 : stateValueBytes)
+
+/** Tokens of one block: where layers with states share the pool, a block is so long that a page of the attention layers holds one state. */
+export const blockOf = (config: ModelConfig, layout: KvLayout): number => {
+  const { layers } = shapeOf(config)
+  const states = layers.flatMap((group) => (group.kind === "state" ? [stateBytes(group, layout)] : []))
+  const tokens = layers.filter((group) => group.kind !== "state").map((group) => layerTokenBytes(group, layout))
+  if (states.length === 0 || tokens.length === 0) return layout.blockTokens
+  return Math.max(layout.blockTokens, Math.ceil(Math.max(...states) / Math.min(...tokens) / layout.blockTokens) * layout.blockTokens)
+}
+
+/** Bytes that one sequence of `tokens` needs in one layer: its group's page is one block's. */
+const layerSequenceBytes = (group: LayerGroup, layout: KvLayout, tokens: number, block: number, smallestPage: number): number => {
+  const blocks = (length: number) => Math.ceil(length / block)
+  const page = block * layerTokenBytes(group, layout)
+  switch (group.kind) {
+    case "full":
+    case "latent":
+      return blocks(tokens) * page
+    case "sliding":
+      return (blocks(Math.min(group.window - 1 + layout.stepTokens, tokens)) + 1) * page
+    case "chunked":
+      return blocks(Math.min(group.chunk + layout.stepTokens, tokens)) * page
+    case "state":
+      return layout.statesPerSequence * Math.max(stateBytes(group, layout), smallestPage)
+  }
+}
+
+/**
+ * Bytes that one sequence of `tokens` needs on one GPU: vLLM's `max_memory_usage_bytes` of each layer's `KVCacheSpec`
+ * (`vllm/v1/kv_cache_interface.py`), summed over the layers. A state takes a whole page of the attention layers beside it.
+ */
+export const sequenceBytes = (config: ModelConfig, layout: KvLayout, tokens: number): number => {
+  const block = blockOf(config, layout)
+  const { layers } = shapeOf(config)
+  const pages = layers.filter((group) => group.kind !== "state").map((group) => block * layerTokenBytes(group, layout))
+  const smallestPage = pages.length === 0 ? 0 : Math.min(...pages)
+  return layers.reduce((sum, group) => sum + group.layers * layerSequenceBytes(group, layout, tokens, block, smallestPage), 0)
+}
+
+/** The longest sequence whose cache is at most `bytes`, up to `limit`, in whole blocks where it is not the limit; 0 where not one block is. */
+export const longestSequence = (config: ModelConfig, layout: KvLayout, bytes: number, limit: number): number => {
+  if (bytes <= 0 || limit < 1) return 0
+  if (sequenceBytes(config, layout, limit) <= bytes) return limit
+  const block = blockOf(config, layout)
+  let fitting = 0
+  let over = Math.ceil(limit / block)
+  while (over - fitting > 1) {
+    const middle = Math.floor((fitting + over) / 2)
+    if (sequenceBytes(config, layout, middle * block) <= bytes) fitting = middle
+    else over = middle
+  }
+  return fitting * block
+}

@@ -1,0 +1,71 @@
+import type { EngineMemory, Interval } from "./engineContract.ts"
+import { shapeOf } from "./kvCache.ts"
+import type { ModelConfig, WeightParts } from "./repository.ts"
+
+const onlineFactor: Readonly<Record<string, Interval>> = {
+  fp8: { low: 0.5, high: 0.51 },
+  fp8_per_tensor: { low: 0.5, high: 0.51 },
+  fp8_per_block: { low: 0.5, high: 0.52 },
+  fp8_per_channel: { low: 0.5, high: 0.52 },
+  mxfp8: { low: 0.5, high: 0.54 }
+}
+
+/** The parts of weights of which only the sum is known: what the configuration tells. */
+export const partsOf = (config: ModelConfig, weightsBytes: number): WeightParts => {
+  const shape = shapeOf(config)
+  const values = config.vocab_size * config.hidden_size * (shape.tied_embeddings ? 1 : 2)
+  const key_value = shape.layers.reduce(
+    (sum, group) =>
+      group.kind === "latent" || group.kind === "state"
+        ? sum
+        : sum + group.layers * group.kv_heads * (group.head_size + group.head_size_v) * config.hidden_size,
+    0
+  )
+  const towers =
+    shape.vision === null ? 0 : shape.vision.layers * (4 * shape.vision.hidden_size ** 2 + 3 * shape.vision.hidden_size * shape.vision.intermediate_size) * 2
+  const experts =
+    shape.experts === null
+      ? 0
+      : shape.experts.count * 3 * shape.experts.intermediate_size * config.hidden_size * shape.layers.reduce((sum, { layers }) => sum + layers, 0)
+  const rest = Math.max(0, weightsBytes - values * 2 - towers)
+  return {
+    replicated: 0,
+    key_value: Math.min(key_value * 2, Math.floor(rest / 4)),
+    embeddings: Math.min(values * 2, weightsBytes),
+    towers: Math.min(towers, weightsBytes),
+    // Of a quantized checkpoint the experts are nearly all of the rest, however they are packed.
+    experts: experts === 0 ? 0 : config.quantization === "none" ? Math.min(experts * 2, rest) : Math.floor(rest * 0.95),
+    unloaded: 0
+  }
+}
+
+/**
+ * Bytes of the weights on one GPU. Tensor parallelism divides all but what each GPU holds whole; towers are divided by some engines and replicated by others, so
+ * they make an interval, and so do packed experts, which are padded.
+ */
+export const weightsPerGpu = (options: {
+  readonly config: ModelConfig
+  readonly weightsBytes: number
+  readonly parts: WeightParts | undefined
+  readonly gpuCount: number
+  readonly memory: Pick<EngineMemory, "expertPadding" | "loadedBeside">
+  readonly flags: Readonly<Record<string, unknown>>
+}): Interval => {
+  const { config, flags, gpuCount, memory, weightsBytes } = options
+  const parts = options.parts ?? partsOf(config, weightsBytes)
+  const shape = shapeOf(config)
+  const online =
+    config.quantization === "none" && typeof flags.quantization === "string" ? (onlineFactor[flags.quantization] ?? { low: 0.5, high: 1 }) : { low: 1, high: 1 }
+  const heads = shape.layers.flatMap((group) => (group.kind === "latent" || group.kind === "state" ? [] : [group.kv_heads]))
+  const copies = heads.length === 0 ? 1 : Math.max(1, gpuCount / Math.min(...heads))
+  const padding = memory.expertPadding(config)
+  const absorbed = shape.layers.reduce((sum, group) => sum + (group.kind === "latent" ? group.layers * group.absorbed_values * 2 : 0), 0)
+  const { embeddings, experts, key_value, replicated, towers, unloaded } = parts
+  const linear = Math.max(0, weightsBytes - unloaded - replicated - key_value - embeddings - towers - experts)
+  const bytes = (factor: number, expertFactor: number, towerShare: number) =>
+    replicated + embeddings / gpuCount + (factor * (linear + key_value * copies + experts * expertFactor)) / gpuCount + towers * towerShare
+  return {
+    low: Math.ceil(bytes(online.low, padding.low, 1 / gpuCount)),
+    high: Math.ceil(bytes(online.high, padding.high, 1) + absorbed / gpuCount + memory.loadedBeside)
+  }
+}
