@@ -3,7 +3,9 @@ import { DeploymentId, Ids, ModelId, OrgId, Phase, type ServingRequest, type Sou
 import { Clock, Context, Effect, Layer, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { adoptResource } from "./applied/adopt.ts"
+import { cancelApplied } from "./applied/cancelApplied.ts"
 import { lockResource } from "./applied/lock.ts"
+import type { NamedModelRefused } from "./applied/NamedModelRefused.ts"
 import type { ModelNameTaken } from "./Deployments.ts"
 import { deleteModel } from "./models/deleteModel.ts"
 
@@ -26,6 +28,8 @@ const BindingRow = Schema.Struct({
   generation: Schema.BigInt,
   specHash: Schema.String,
   modelId: ModelId,
+  /** Whether the object named its model by id, which was there before it; else the model is its own. */
+  namesModel: Schema.Boolean,
   repo: Schema.String,
   modelDeleted: Schema.Boolean,
   deploymentId: DeploymentId,
@@ -40,6 +44,8 @@ export interface AdoptInput {
   readonly resource: ResourceVersion
   /** SHA-256 of the specification, lower-case hexadecimal. */
   readonly specHash: string
+  /** The model that is there already and is to be revised; null for one of its own, named as the object is. */
+  readonly modelId: ModelId | null
   readonly source: Source
   readonly serving: ServingRequest
   readonly serve: boolean
@@ -58,12 +64,15 @@ export class AppliedResources extends Context.Service<
     /**
      * The run for this version of the object, made once whatever dies in between: the model where it is new (named as the object is), the run with its first phase, its
      * idempotency record (the object's uid and generation), the audit event as actor `system`, and the operator's work, in one transaction. An earlier run for the object
-     * that is unfinished ends as cancelled there; what serves goes on.
+     * that is unfinished ends as cancelled there; what serves goes on. Of a model that the object names, ref and serving that are left out are as in the API's create.
      */
-    readonly adopt: (input: AdoptInput) => Effect.Effect<DeploymentId, ModelNameTaken>
+    readonly adopt: (input: AdoptInput) => Effect.Effect<DeploymentId, ModelNameTaken | NamedModelRefused>
     /** The same specification in another version of the object: no run is made. Also where the object was made anew. */
     readonly rebind: (version: ResourceVersion, specHash: string) => Effect.Effect<void>
-    /** The object was deleted: its model is deleted, its unfinished run cancelled, what serves retired. False where nothing stood for it. */
+    /**
+     * The object was deleted: its unfinished run is cancelled, and its model deleted, with what serves retired. A model that it only named stays as it is. False where
+     * nothing stood for it.
+     */
     readonly retire: (place: ResourcePlace) => Effect.Effect<boolean>
   }
 >()("seatrial/AppliedResources") {
@@ -73,6 +82,7 @@ export class AppliedResources extends Context.Service<
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
       const remove = deleteModel(sql, ids, "system")
+      const cancel = cancelApplied(sql)
 
       const findOwner = SqlSchema.findOneOption({
         Request: Schema.String,
@@ -86,7 +96,8 @@ export class AppliedResources extends Context.Service<
         Request: Schema.Struct({ namespace: Schema.String, name: Schema.String }),
         Result: BindingRow,
         execute: ({ name, namespace }) => sql`
-          SELECT a.org_id AS "orgId", o.slug AS "orgSlug", a.uid, a.generation, a.spec_hash AS "specHash", a.model_id AS "modelId", m.hf_repo AS repo,
+          SELECT a.org_id AS "orgId", o.slug AS "orgSlug", a.uid, a.generation, a.spec_hash AS "specHash", a.model_id AS "modelId",
+            a.names_model AS "namesModel", m.hf_repo AS repo,
             m.deleted_at IS NOT NULL AS "modelDeleted", a.deployment_id AS "deploymentId", d.phase
           FROM applied_resources a
           JOIN organizations o ON o.id = a.org_id
@@ -108,7 +119,7 @@ export class AppliedResources extends Context.Service<
         execute: ({ name, namespace }) => sql`
           SELECT m.org_id AS "orgId", m.id, m.slug, m.status, m.visibility, m.hf_repo, m.active_revision_id AS revision_id
           FROM applied_resources a JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
-          WHERE a.namespace = ${namespace} AND a.name = ${name} AND m.deleted_at IS NULL FOR UPDATE OF m`
+          WHERE a.namespace = ${namespace} AND a.name = ${name} AND NOT a.names_model AND m.deleted_at IS NULL FOR UPDATE OF m`
       })
 
       return AppliedResources.of({
@@ -132,6 +143,7 @@ export class AppliedResources extends Context.Service<
             yield* lockResource(sql, place)
             const model = yield* lockModel(place)
             if (Option.isSome(model)) yield* remove(model.value.orgId, model.value)
+            else yield* cancel(place, new Date(yield* Clock.currentTimeMillis), "Its ModelDeployment was deleted.")
             const gone = yield* sql`DELETE FROM applied_resources WHERE namespace = ${place.namespace} AND name = ${place.name} RETURNING 1`
             return gone.length > 0
           }).pipe(sql.withTransaction, Effect.orDie)

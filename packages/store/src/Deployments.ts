@@ -19,6 +19,7 @@ import { SqlSchema, type Statement } from "effect/sql"
 import type { Caller } from "./ApiKeys.ts"
 import { IsoFromDate, isoText, MillisFromDate, revisionJson } from "./columns.ts"
 import { type FactsOf, knownFacts } from "./deployments/knownFacts.ts"
+import { previousSettings } from "./deployments/previousSettings.ts"
 import { type DeploymentQuery, type DeploymentRow, deploymentOf, joined, listStatement, summary } from "./deployments/statements.ts"
 import { type Page, pageOf } from "./Page.ts"
 
@@ -152,7 +153,7 @@ export class Deployments extends Context.Service<
             ),
             bound AS (${key} FROM found ON CONFLICT DO NOTHING RETURNING 1),
             model AS (SELECT found.* FROM found, bound)`
-        const served = Object.keys(input.serving).length > 0 || fresh ? sql`${sql.json(input.serving)}` : previousSettings
+        const served = Object.keys(input.serving).length > 0 || fresh ? sql`${sql.json(input.serving)}` : sql.literal(previousSettings("model"))
         const rows = yield* sql`
           WITH ${bound},
           made AS (
@@ -192,13 +193,6 @@ export class Deployments extends Context.Service<
         Result: Schema.Struct({ at: Schema.NullOr(MillisFromDate) }),
         execute: ({ modelId, orgId }) => sql`SELECT max(created_at) AS at FROM deployments WHERE org_id = ${orgId} AND model_id = ${modelId}`
       })
-
-      // Settings left out are those that serve, or else those of the last run.
-      const previousSettings = sql`coalesce(
-        (SELECT r.settings FROM revisions r WHERE r.org_id = model.org_id AND r.id = model.active_revision_id),
-        (SELECT coalesce(r.settings, d.serving) FROM deployments d LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
-          WHERE d.org_id = model.org_id AND d.model_id = model.id ORDER BY d.created_at DESC, d.id DESC LIMIT 1),
-        '{}'::jsonb)`
 
       const replayOf = Effect.fnUntraced(function* (orgId: OrgId, key: string, hash: string) {
         const earlier = yield* Effect.orDie(findBound({ orgId, key }))

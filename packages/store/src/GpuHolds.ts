@@ -3,6 +3,7 @@ import { DeploymentId, type OrgId } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { gpuDaysOf } from "./gpuDays.ts"
+import { leads, whileLeading } from "./OperatorTerms.ts"
 
 /** GPUs that a pod got. `placedAt`: Unix milliseconds; the price in micro-dollars. */
 export interface Placement {

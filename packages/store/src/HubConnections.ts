@@ -12,6 +12,8 @@ const ConnectionRow = Schema.Struct({
   createdAt: IsoFromDate,
   /** When the token was last set. */
   updatedAt: IsoFromDate,
+  /** Whether objects that somebody applies in the organisation's namespaces are deployed with it. */
+  shared: Schema.Boolean,
   /** Whether the current encryption key sealed it. */
   currentKey: Schema.Boolean
 })
@@ -30,6 +32,10 @@ export class HubConnections extends Context.Service<
   {
     readonly set: (orgId: OrgId, userId: UserId, token: Redacted.Redacted<string>) => Effect.Effect<void>
     readonly find: (orgId: OrgId, userId: UserId) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
+    /** The token that an organisation shares with what is applied in its namespaces, since no user stands behind that. */
+    readonly findShared: (orgId: OrgId) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
+    /** Shares this user's token, and no other any more; without a user none. False where the user has none, or nothing was shared. */
+    readonly share: (orgId: OrgId, userId: UserId | null) => Effect.Effect<boolean>
     /** All of an organisation's, without their tokens. */
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<HubConnection>>
     /** Whether there was one. */
@@ -57,11 +63,16 @@ export class HubConnections extends Context.Service<
         execute: ({ orgId, userId }) =>
           sql`SELECT sealed_token AS sealed, updated_at AS "updatedAt" FROM hub_connections WHERE org_id = ${orgId} AND user_id = ${userId}`
       })
+      const findShared = SqlSchema.findOneOption({
+        Request: Schema.String,
+        Result: Schema.Struct({ userId: UserId, sealed: Schema.Uint8Array }),
+        execute: (orgId) => sql`SELECT user_id AS "userId", sealed_token AS sealed FROM hub_connections WHERE org_id = ${orgId} AND shared`
+      })
       const list = SqlSchema.findAll({
         Request: Schema.String,
         Result: ConnectionRow,
         execute: (orgId) => sql`
-          SELECT h.user_id AS "userId", u.email, h.created_at AS "createdAt", h.updated_at AS "updatedAt",
+          SELECT h.user_id AS "userId", u.email, h.created_at AS "createdAt", h.updated_at AS "updatedAt", h.shared,
             substring(h.sealed_token FOR ${header.length}) = ${header} AS "currentKey"
           FROM hub_connections h JOIN users u ON u.id = h.user_id WHERE h.org_id = ${orgId} ORDER BY u.email`
       })
@@ -98,6 +109,18 @@ export class HubConnections extends Context.Service<
           at
         })
 
+      const auditShared = (orgId: OrgId, userId: UserId, shared: boolean, at: number) =>
+        writeAudit(sql, ids, {
+          orgId,
+          actorKind: "admin",
+          resourceType: "membership",
+          resourceId: userId,
+          action: "updated",
+          before: { hub_token_shared: !shared },
+          after: { hub_token_shared: shared },
+          at
+        })
+
       return HubConnections.of({
         set: Effect.fn("HubConnections.set")(function* (orgId, userId, token) {
           const at = yield* Clock.currentTimeMillis
@@ -120,6 +143,29 @@ export class HubConnections extends Context.Service<
             ),
             Effect.orDie
           )
+        ),
+        findShared: Effect.fn("HubConnections.findShared")((orgId) =>
+          findShared(orgId).pipe(Effect.map(Option.map(({ sealed, userId }) => Redacted.make(unseal(keys, sealed, ownerOf(orgId, userId))))), Effect.orDie)
+        ),
+        share: Effect.fn("HubConnections.share")((orgId, userId) =>
+          Effect.gen(function* () {
+            const at = yield* Clock.currentTimeMillis
+            // Two at once go one after the other, also where nothing is shared yet.
+            yield* sql`SELECT 1 FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`
+            const before = Option.getOrNull(yield* findShared(orgId))
+            if (userId !== null && Option.isNone(yield* find({ orgId, userId }))) return false
+            if (before?.userId === userId) return true
+            if (before === null && userId === null) return false
+            if (before !== null) {
+              yield* sql`UPDATE hub_connections SET shared = false WHERE org_id = ${orgId} AND shared`
+              yield* auditShared(orgId, before.userId, false, at)
+            }
+            if (userId !== null) {
+              yield* sql`UPDATE hub_connections SET shared = true WHERE org_id = ${orgId} AND user_id = ${userId}`
+              yield* auditShared(orgId, userId, true, at)
+            }
+            return true
+          }).pipe(sql.withTransaction, Effect.orDie)
         ),
         list: Effect.fn("HubConnections.list")((orgId) => Effect.orDie(list(orgId))),
         remove: Effect.fn("HubConnections.remove")(function* (orgId, userId) {

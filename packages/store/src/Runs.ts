@@ -99,7 +99,8 @@ export interface Run {
   readonly applied: {
     readonly namespace: string
     readonly name: string
-    readonly current: { readonly uid: string; readonly generation: number } | null
+    /** `namesModel`: whether the object named the model by id, which was there before it. */
+    readonly current: { readonly uid: string; readonly generation: number; readonly namesModel: boolean } | null
   } | null
   readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
 }
@@ -156,7 +157,7 @@ export class Runs extends Context.Service<
      * it, the audit event is written. With `serve: false` the revision stays `draft` and is only marked verified. False where the run was not in `from`.
      */
     readonly activate: (input: { readonly id: DeploymentId; readonly orgId: OrgId; readonly from: Phase }) => Effect.Effect<boolean>
-    /** The token of that user's hub connection, to fetch the weights with; none for nobody. */
+    /** The token of that user's hub connection, to fetch the weights with. Nobody, of an applied object's run, has the one that the organisation shares. */
     readonly hubToken: (orgId: OrgId, userId: UserId | null) => Effect.Effect<Option.Option<Redacted.Redacted<string>>>
     /** The cluster holds nothing of this finished run any more: `live` leaves it out from now on, unless it serves. */
     readonly release: (id: DeploymentId, orgId: OrgId) => Effect.Effect<void>
@@ -222,9 +223,7 @@ export class Runs extends Context.Service<
         recordBenchmark: recordResult(sql, "benchmark", "benchmarking"),
         publishEndpoints: publishEndpoints(sql),
         activate: activateRun(sql, ids),
-        hubToken: Effect.fn("Runs.hubToken")((orgId, userId) =>
-          userId === null ? Effect.succeed(Option.none<Redacted.Redacted<string>>()) : hubConnections.find(orgId, userId)
-        ),
+        hubToken: Effect.fn("Runs.hubToken")((orgId, userId) => (userId === null ? hubConnections.findShared(orgId) : hubConnections.find(orgId, userId))),
         release: Effect.fn("Runs.release")(function* (id, orgId) {
           const at = new Date(yield* Clock.currentTimeMillis)
           yield* Effect.orDie(

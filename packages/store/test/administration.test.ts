@@ -174,6 +174,12 @@ layer(layerAdministration, { excludeTestServices: true })("administration", (it)
       assert.deepStrictEqual<unknown>(connected.events, [
         { ...event("membership", bob.id, "updated", { hub_token_set_at: null }, { hub_token_set_at: connection?.createdAt }), actor_kind: "admin" }
       ])
+      const shared = (userId: string, now: boolean) => event("membership", userId, "updated", { hub_token_shared: !now }, { hub_token_shared: now })
+      yield* expectEvents(hub.share(orgId, owner.id))
+      yield* expectEvents(hub.share(orgId, null))
+      yield* expectEvents(hub.share(orgId, bob.id), shared(bob.id, true))
+      yield* expectEvents(hub.share(orgId, bob.id))
+      yield* expectEvents(hub.share(orgId, null), shared(bob.id, false))
       yield* expectEvents(
         hub.remove(orgId, bob.id),
         event("membership", bob.id, "updated", { hub_token_set_at: connection?.updatedAt }, { hub_token_set_at: null })

@@ -11,6 +11,7 @@ const input = (orgId: OrgId, name: string, change: Partial<AdoptInput> = {}, ver
   orgId,
   resource: { ...place(name), uid: `uid-${name}`, generation: 1, ...version },
   specHash: "a".repeat(64),
+  modelId: null,
   source: { kind: "model_hub", repo: "seatrial/tiny-chat" },
   serving: { max_context: 512 },
   serve: true,
@@ -38,7 +39,7 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       const [id] = made
       const run = id === undefined ? undefined : Option.getOrUndefined(yield* runs.observe(id))
       assert.deepStrictEqual([run?.model, run?.phase, run?.startedBy, run?.servingRequest], ["applied-once/once", "screening", null, { max_context: 512 }])
-      assert.deepStrictEqual(run?.applied, { ...place("once"), current: { uid: "uid-once", generation: 1 } })
+      assert.deepStrictEqual(run?.applied, { ...place("once"), current: { uid: "uid-once", generation: 1, namesModel: false } })
       assert.deepStrictEqual(yield* audited(caller.orgId), ["created"])
       assert.include(yield* runs.live, id)
     })
@@ -107,6 +108,70 @@ layer(layerApplied, { excludeTestServices: true })("applied resources", (it) => 
       assert.deepStrictEqual(yield* audited(caller.orgId), ["created", "deleted"])
       const second = yield* applied.adopt(input(caller.orgId, "gone"))
       assert.notStrictEqual(second, first)
+    })
+  )
+
+  it.effect("an object that names a model revises it, with the settings and the ref that the API would take, and leaves it as it is when it is deleted", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("applied-named")
+      const made = yield* (yield* Deployments).create(newModel(caller, "k", "first"))
+      const { modelId } = Option.getOrThrow(yield* runs.observe(made.id))
+      yield* walk(caller, made.id, "activating")
+      yield* runs.activate({ id: made.id, orgId: caller.orgId, from: "activating" })
+      const served = Option.getOrThrow(yield* runs.observe(made.id))
+      const id = yield* applied.adopt(input(caller.orgId, "second", { modelId, serving: {} }))
+      const run = Option.getOrThrow(yield* runs.observe(id))
+      assert.deepStrictEqual([run.modelId, run.model, run.source], [modelId, "applied-named/first", served.source])
+      assert.deepStrictEqual<unknown>(run.servingRequest, served.revision?.settings)
+      assert.isTrue(run.applied?.current?.namesModel)
+      assert.isTrue(Option.getOrThrow(yield* applied.find(place("second"))).namesModel)
+      const next = yield* applied.adopt(
+        input(caller.orgId, "second", { modelId, source: { kind: "model_hub", repo: run.source.repo, ref: "v2" } }, { generation: 2 })
+      )
+      const changed = Option.getOrThrow(yield* runs.observe(next))
+      assert.deepStrictEqual([changed.source.ref, changed.servingRequest], ["v2", { max_context: 512 }])
+      assert.isTrue(yield* applied.retire(place("second")))
+      const after = Option.getOrThrow(yield* runs.observe(next))
+      assert.deepStrictEqual([after.phase, after.modelDeleted, after.applied?.current], ["cancelled", false, null])
+      assert.strictEqual(after.history.at(-1)?.reason, "Its ModelDeployment was deleted.")
+      const before = Option.getOrThrow(yield* runs.observe(made.id))
+      assert.deepStrictEqual([before.phase, before.revision?.status], ["activated", "active"])
+      assert.deepStrictEqual((yield* audited(caller.orgId)).slice(2), ["updated", "updated"])
+      // Applied again without naming it, the object is for a model of its own.
+      const own = Option.getOrThrow(yield* runs.observe(yield* applied.adopt(input(caller.orgId, "second"))))
+      assert.notStrictEqual(own.modelId, modelId)
+    })
+  )
+
+  it.effect("an object may name no model that is not the organisation's, is gone, is of another repository, or is another object's", () =>
+    Effect.gen(function* () {
+      const applied = yield* AppliedResources
+      const runs = yield* Runs
+      const [mine, other] = [yield* makeCaller("applied-refused"), yield* makeCaller("applied-refused-other")]
+      const orgId = mine.caller.orgId
+      const modelOf = Effect.fnUntraced(function* ({ caller }: typeof mine, slug: string) {
+        const { id } = yield* (yield* Deployments).create(newModel(caller, `k-${slug}`, slug))
+        return Option.getOrThrow(yield* runs.observe(id)).modelId
+      })
+      const named = (name: string, modelId: AdoptInput["modelId"], repo = "seatrial/tiny-chat") =>
+        Effect.flip(applied.adopt(input(orgId, name, { modelId, source: { kind: "model_hub", repo } })))
+      const foreign = yield* named("a", yield* modelOf(other, "theirs"))
+      const model = yield* modelOf(mine, "mine")
+      const objects = yield* applied.adopt(input(orgId, "owner"))
+      const ownModel = Option.getOrThrow(yield* runs.observe(objects)).modelId
+      yield* applied.adopt(input(orgId, "gone"))
+      const gone = Option.getOrThrow(yield* applied.find(place("gone"))).modelId
+      yield* applied.retire(place("gone"))
+      assert.deepInclude(foreign, { _tag: "NamedModelRefused", why: "NotFound", found: "" })
+      assert.deepStrictEqual(yield* named("a", gone), foreign)
+      assert.deepInclude(yield* named("a", model, "other/repository"), { why: "OtherRepository", found: "seatrial/tiny-chat" })
+      assert.deepInclude(yield* named("a", ownModel), { why: "Applied", found: "seatrial/owner" })
+      assert.isTrue(Option.isNone(yield* applied.find(place("a"))))
+      // Of two at once one is too late.
+      const both = yield* Effect.forEach(["b", "c"], (name) => Effect.exit(applied.adopt(input(orgId, name, { modelId: model }))), { concurrency: "unbounded" })
+      assert.deepStrictEqual(both.map(({ _tag }) => _tag).toSorted(), ["Failure", "Success"])
     })
   )
 

@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { canEnter, DeploymentDetail, DeploymentId, isFinished, maxRequeues, Phase, workingPhases } from "@seatrial/domain"
 import { Effect, Option, Redacted, Schema } from "effect"
-import { Deployments, HubConnections, Runs } from "../src/index.ts"
+import { Deployments, HubConnections, Organizations, Runs } from "../src/index.ts"
 import { capabilities, checks, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
@@ -173,6 +173,35 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
       yield* connections.set(caller.orgId, user.id, Redacted.make("hub-token"))
       assert.strictEqual(Redacted.value(Option.getOrThrow(yield* runs.hubToken(caller.orgId, user.id))), "hub-token")
       assert.isTrue(Option.isNone(yield* runs.hubToken(caller.orgId, null)))
+    })
+  )
+
+  it.effect("an object that somebody applied has the token that its organisation shares, which another takes the place of, and no other organisation's", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const connections = yield* HubConnections
+      const organizations = yield* Organizations
+      const { caller, user } = yield* makeCaller("shared-token")
+      const other = yield* makeCaller("shared-token-other")
+      const second = yield* organizations.addUser({ orgId: caller.orgId, email: "second@shared-token.test", name: "Second", role: "member" })
+      const ofObjects = Effect.map(runs.hubToken(caller.orgId, null), (token) => Option.getOrNull(Option.map(token, Redacted.value)))
+      assert.isFalse(yield* connections.share(caller.orgId, user.id))
+      yield* connections.set(caller.orgId, user.id, Redacted.make("first"))
+      yield* connections.set(caller.orgId, second.id, Redacted.make("second"))
+      assert.isNull(yield* ofObjects)
+      const shared = yield* Effect.all([connections.share(caller.orgId, user.id), connections.share(caller.orgId, second.id)], { concurrency: "unbounded" })
+      assert.deepStrictEqual(shared, [true, true])
+      assert.strictEqual((yield* connections.list(caller.orgId)).filter((one) => one.shared).length, 1)
+      yield* connections.share(caller.orgId, second.id)
+      assert.strictEqual(yield* ofObjects, "second")
+      // A newer token of the same user is shared as the one before was.
+      yield* connections.set(caller.orgId, second.id, Redacted.make("third"))
+      assert.strictEqual(yield* ofObjects, "third")
+      assert.isTrue(Option.isNone(yield* runs.hubToken(other.caller.orgId, null)))
+      assert.isFalse(yield* connections.share(other.caller.orgId, second.id))
+      yield* connections.remove(caller.orgId, second.id)
+      assert.isNull(yield* ofObjects)
+      assert.isFalse(yield* connections.share(caller.orgId, null))
     })
   )
 })

@@ -39,6 +39,7 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
           (yield* connections.list(id)).map((row) => ({
             user_id: row.userId,
             email: row.email,
+            shared: row.shared,
             created_at: row.createdAt,
             set_at: row.updatedAt,
             current_encryption_key: row.currentKey
@@ -46,6 +47,33 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
         )
       })
     ).pipe(Command.withDescription("Lists whose tokens an organization has.")),
+    Command.make(
+      "share",
+      { org, email, json },
+      Effect.fn(function* ({ email, json, org }) {
+        const connections = yield* HubConnections
+        const owner = yield* organization(org)
+        const { id } = yield* user(owner, email)
+        if (!(yield* connections.share(owner.id, id))) {
+          return yield* new CommandError({ message: `${email} has no hub token in ${org}. \`seatrial admin hub-connections set\` stores one.` })
+        }
+        yield* printRecord(json, { org, email, shared: true })
+      })
+    ).pipe(
+      Command.withDescription(
+        "Lets ModelDeployments that somebody applies in the organization's namespaces read the hub with this user's token. One token of an organization is shared; another takes its place."
+      )
+    ),
+    Command.make(
+      "unshare",
+      { org, json },
+      Effect.fn(function* ({ json, org }) {
+        const connections = yield* HubConnections
+        const { id } = yield* organization(org)
+        if (!(yield* connections.share(id, null))) return yield* new CommandError({ message: `${org} shares no hub token.` })
+        yield* printRecord(json, { org, shared: false })
+      })
+    ).pipe(Command.withDescription("Ends that: ModelDeployments that somebody applies read the hub without a token again. The token stays its user's.")),
     Command.make(
       "remove",
       { org, email, yes, json },

@@ -2,13 +2,14 @@ import { type DeploymentId, hostClassProblem, servingProblem } from "@seatrial/d
 import { engines } from "@seatrial/engines"
 import { fromKey, KubeClient, type KubeError } from "@seatrial/kube"
 import { AppliedResources } from "@seatrial/store"
-import { Clock, Duration, Effect, Option } from "effect"
+import { Clock, Duration, Effect, Option, Result } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { toPodClass } from "../resources/HostClassResource.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { brokenRule, modelDeploymentRules } from "../resources/rules.ts"
 import { decideApplied, finalizer } from "./decideApplied.ts"
+import { notAdopted } from "./notAdopted.ts"
 import { refuse } from "./refuse.ts"
 import { type Wish, wishHash, wishOf } from "./wish.ts"
 
@@ -118,14 +119,14 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* ({ clust
       if (Option.isNone(owner)) return soon
       // First, so that none that stands for a model can go unnoticed.
       if (!(yield* setFinalizer(resource, true))) return soon
-      const made = yield* Effect.option(applied.adopt({ orgId: owner.value.orgId, resource: version, specHash, ...wish }))
-      if (Option.isNone(made)) {
-        const message = `The organization ${organization} has a model ${name} already: give this object another name, or delete that model first.`
+      const made = yield* Effect.result(applied.adopt({ orgId: owner.value.orgId, resource: version, specHash, ...wish }))
+      if (Result.isFailure(made)) {
+        const { message, reason } = notAdopted(made.failure, resource, organization ?? "")
         const current = Option.getOrElse(yield* cluster.deployments.get(name, namespace), () => resource)
-        return (yield* refuse(current, "NameTaken", message)) ? later : soon
+        return (yield* refuse(current, reason, message)) ? later : soon
       }
-      yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} in generation ${generation} is ${made.value}`)
-      yield* look(made.value)
+      yield* Effect.logInfo(`the ModelDeployment ${namespace}/${name} in generation ${generation} is ${made.success}`)
+      yield* look(made.success)
       return Option.none()
     }
   }

@@ -1,9 +1,11 @@
 import { createHash } from "node:crypto"
-import type { ServingRequest, Source } from "@seatrial/domain"
+import type { ModelId, ServingRequest, Source } from "@seatrial/domain"
 import type { ModelDeploymentSpec } from "../resources/ModelDeployment.ts"
 
 /** What an object's specification asks for, in the words of the API. */
 export interface Wish {
+  /** The model that it revises; null for one of its own. */
+  readonly modelId: ModelId | null
   readonly source: Source
   readonly serving: ServingRequest
   readonly serve: boolean
@@ -21,7 +23,8 @@ const servingOf = (serving: NonNullable<ModelDeploymentSpec["serving"]>): Servin
   ...(serving.engineFlags === undefined ? {} : { engine_flags: serving.engineFlags })
 })
 
-export const wishOf = ({ serve = true, serving = {}, source }: ModelDeploymentSpec): Wish => ({
+export const wishOf = ({ modelId, serve = true, serving = {}, source }: ModelDeploymentSpec): Wish => ({
+  modelId: modelId ?? null,
   source: { kind: "model_hub", repo: source.repo, ...(source.ref === undefined ? {} : { ref: source.ref }) },
   serving: servingOf(serving),
   serve
@@ -31,4 +34,7 @@ const sorted = (_: string, value: unknown): unknown =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value
 
 /** SHA-256 (lower-case hexadecimal) of a wish; the order of members means nothing. Defaults that an API server fills in change nothing. */
-export const wishHash = (wish: Wish): string => createHash("sha256").update(JSON.stringify(wish, sorted)).digest("hex")
+export const wishHash = ({ modelId, ...wish }: Wish): string =>
+  createHash("sha256")
+    .update(JSON.stringify(modelId === null ? wish : { ...wish, modelId }, sorted))
+    .digest("hex")

@@ -17,7 +17,9 @@ export const customResource = (run: Run, namespace: string): ModelDeployment & K
     serve: run.serve
   }
   const spec: ModelDeploymentSpec =
-    run.applied === null ? { organization: run.orgSlug, model: run.model.slice(run.model.indexOf("/") + 1), deploymentId: run.id, ...wish } : wish
+    run.applied === null
+      ? { organization: run.orgSlug, model: run.model.slice(run.model.indexOf("/") + 1), deploymentId: run.id, ...wish }
+      : { ...(run.applied.current?.namesModel ? { modelId: run.modelId } : {}), ...wish }
   const metadata =
     run.applied === null
       ? { labels: runLabels(run, "deployment") }

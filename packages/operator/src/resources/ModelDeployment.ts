@@ -1,4 +1,4 @@
-import { DeploymentId, HostClassName, KvCacheDtype, ModelSlug, Phase, RepoName, Runtime, type ServingRequest } from "@seatrial/domain"
+import { DeploymentId, HostClassName, KvCacheDtype, ModelId, ModelSlug, Phase, RepoName, Runtime, type ServingRequest } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Schema } from "effect"
 
@@ -45,6 +45,12 @@ export const ModelDeploymentSpec = Schema.Struct({
   model: optional(
     ModelSlug.check(Schema.isMaxLength(64)).annotate({
       description: "Name of the model within its organization; callers use <organization>/<model>. Default, and all that is allowed: the name of this object."
+    })
+  ),
+  modelId: optional(
+    ModelId.check(Schema.isMaxLength(30)).annotate({
+      description:
+        "Id of a model that the organization has already, mdl_...: then this object revises that model, whatever its own name is, and deleting it leaves the model as it is. Default: a new model, named as this object is. Cannot be changed."
     })
   ),
   deploymentId: optional(

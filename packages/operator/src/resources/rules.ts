@@ -58,6 +58,17 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
     message: "organization cannot be changed"
   },
   {
+    path: "spec",
+    rule: "has(oldSelf.modelId) == has(self.modelId) && (!has(self.modelId) || self.modelId == oldSelf.modelId)",
+    message: "modelId is neither changed, added nor taken away: delete this object and apply another one"
+  },
+  {
+    path: "spec",
+    rule: "!has(self.modelId) || (!has(self.model) && !has(self.deploymentId))",
+    message: "modelId names the model: leave model and deploymentId out",
+    holds: ({ spec }) => spec.modelId === undefined || (spec.model === undefined && spec.deploymentId === undefined)
+  },
+  {
     path: "spec.source.repo",
     rule: "self == oldSelf",
     message: "a model keeps its repository: for another one apply a ModelDeployment of another name"

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Binding } from "@seatrial/store"
+import { type Binding, ModelNameTaken, NamedModelRefused } from "@seatrial/store"
 import { Applied, type AppliedSeen, decideApplied } from "../../src/applied/decideApplied.ts"
+import { notAdopted } from "../../src/applied/notAdopted.ts"
 import { wishHash, wishOf } from "../../src/applied/wish.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { deploymentId, modelId, orgId } from "../observations.ts"
@@ -17,6 +18,7 @@ const binding: Binding = {
   generation: 1,
   specHash: "same",
   modelId,
+  namesModel: false,
   repo: "seatrial/tiny-chat",
   modelDeleted: false,
   deploymentId,
@@ -88,6 +90,19 @@ describe("an object that somebody applied", () => {
   }
 })
 
+describe("an object that the records took no run for", () => {
+  const refused = (why: NamedModelRefused["why"], found = "") => notAdopted(new NamedModelRefused({ why, found }), object({}, { modelId }), "acme")
+  it("says what is in its way, and of a model that is not the organization's only that there is none", () => {
+    assert.deepInclude(notAdopted(new ModelNameTaken({ slug: "tiny" }), object(), "acme"), { reason: "NameTaken" })
+    assert.strictEqual(refused("NotFound").reason, "ModelUnknown")
+    assert.include(refused("NotFound").message, `The organization acme has no model ${modelId}`)
+    assert.deepInclude(refused("OtherRepository", "a/b"), { reason: "Invalid" })
+    assert.include(refused("OtherRepository", "a/b").message, "a/b")
+    assert.strictEqual(refused("Applied", "team/other").reason, "ModelTaken")
+    assert.include(refused("Applied", "team/other").message, "team/other")
+  })
+})
+
 describe("what a specification asks for", () => {
   it("is the same whatever the order of its members and whether defaults are written", () => {
     const one = wishHash(wishOf({ ...spec, serving: { maxContext: 512, engineFlags: { a: 1, b: { c: 2, d: 3 } } } }))
@@ -95,5 +110,6 @@ describe("what a specification asks for", () => {
     assert.strictEqual(one, other)
     assert.notStrictEqual(one, wishHash(wishOf({ ...spec, serving: { maxContext: 513 } })))
     assert.notStrictEqual(wishHash(wishOf(spec)), wishHash(wishOf({ ...spec, serve: false })))
+    assert.notStrictEqual(wishHash(wishOf(spec)), wishHash(wishOf({ ...spec, modelId })))
   })
 })

@@ -197,7 +197,7 @@ describe("what a run waits for", () => {
 describe("the status", () => {
   const input = { pod, message: "Serves.", cause: undefined, queue: undefined, generation: 1, before: undefined, now: 1_000 }
   const serving = { ...run, revision: { ...revision, status: "active" as const }, phase: "activated" as const, activeRevisionId: revision.id }
-  const applied = (generation: number) => ({ namespace: "seatrial", name: "tiny", current: { uid: "u", generation } })
+  const applied = (generation: number) => ({ namespace: "seatrial", name: "tiny", current: { uid: "u", generation, namesModel: false } })
   const conditionsOf = (status: ReturnType<typeof statusOf>) =>
     (status.conditions ?? []).map(({ observedGeneration, status: holds, type }) => `${type} ${holds} ${observedGeneration}`)
 

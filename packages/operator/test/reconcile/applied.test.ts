@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
 import { TestClock } from "effect/testing"
 import { finalizer } from "../../src/applied/decideApplied.ts"
+import { modelId } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
 const spec = { source: { repo: "seatrial/tiny-chat" }, serving: { hostClass: "local" } }
@@ -218,6 +219,39 @@ describe("an object that somebody applied", () => {
         })
       )
       assert.deepInclude(door.condition("Accepted"), { status: "True", observedGeneration: 1 })
+    })
+  })
+
+  it.effect("that names a model revises it, is made again with that name where it was lost, and leaves the model when it is deleted", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply({ ...spec, modelId })
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.served(door.first)
+          assert.strictEqual(door.status().model, "acme/tiny-chat")
+          const { uid } = door.metadata()
+          door.kube.drop("ModelDeployment", "tiny")
+          yield* door.until(() => door.metadata().uid !== undefined && door.metadata().uid !== uid)
+          yield* door.served(door.first)
+          assert.deepInclude(door.object()?.spec, { modelId })
+          door.kube.remove("ModelDeployment", "tiny")
+          yield* door.until(() => door.object() === undefined)
+          yield* idle
+        })
+      )
+      assert.deepStrictEqual([door.made(), door.engines().length, door.rows()[0]?.modelDeleted], [1, 1, false])
+      assert.strictEqual(door.rows()[0]?.endpoints.length, 1)
+    })
+  })
+
+  it.effect("that names a model which the organization does not have says so, and makes nothing", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply({ ...spec, modelId: "mdl_01k3v7m8q2w4x6y8z0a2b4c6d0" })
+      yield* door.operate(door.until(() => door.condition("Accepted").reason === "ModelUnknown"))
+      assert.include(String(door.status().message), "has no model mdl_01k3v7m8q2w4x6y8z0a2b4c6d0")
+      assert.strictEqual(door.made(), 0)
     })
   })
 

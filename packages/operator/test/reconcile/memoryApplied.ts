@@ -1,5 +1,5 @@
 import { DeploymentId, type Phase } from "@seatrial/domain"
-import { AppliedResources, type Binding, ModelNameTaken, type Run } from "@seatrial/store"
+import { AppliedResources, type Binding, ModelNameTaken, NamedModelRefused, type Run } from "@seatrial/store"
 import { Clock, Effect, Option, Schema } from "effect"
 import { orgId, run } from "../observations.ts"
 
@@ -14,7 +14,7 @@ const idOf = (count: number) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w
 
 /** The door for applied objects over rows in memory: the organization `acme`, of which some names are taken. */
 export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
-  const bindings = new Map<string, Pick<Binding, "uid" | "generation" | "specHash" | "deploymentId">>()
+  const bindings = new Map<string, Pick<Binding, "uid" | "generation" | "specHash" | "deploymentId" | "namesModel">>()
   const keys = new Map<string, DeploymentId>()
   const taken = new Set<string>()
   let made = 0
@@ -41,13 +41,14 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         const { modelDeleted, modelId, orgSlug, phase, source } = row
         return Option.some({ ...binding, orgId, orgSlug, modelId, repo: source.repo, modelDeleted, phase })
       }),
-    adopt: Effect.fnUntraced(function* ({ resource, serve, serving, source, specHash }) {
+    adopt: Effect.fnUntraced(function* ({ modelId, resource, serve, serving, source, specHash }) {
       yield* reached
       const { generation, name, namespace, uid } = resource
       const key = `${uid}:${generation}`
       const earlier = keys.get(key)
       if (earlier !== undefined && bindings.has(name)) return earlier
       if (taken.has(name)) return yield* new ModelNameTaken({ slug: name })
+      if (modelId !== null && modelId !== run.modelId) return yield* new NamedModelRefused({ why: "NotFound", found: "" })
       const before = bindings.get(name)
       if (before !== undefined) {
         yield* end(before.deploymentId, "Its ModelDeployment was changed.")
@@ -58,13 +59,13 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         ...run,
         id,
         engineRun: id,
-        model: `acme/${name}`,
+        model: modelId === null ? `acme/${name}` : run.model,
         source,
         servingRequest: serving,
         serve,
-        applied: { namespace, name, current: { uid, generation } }
+        applied: { namespace, name, current: { uid, generation, namesModel: modelId !== null } }
       })
-      bindings.set(name, { uid, generation, specHash, deploymentId: id })
+      bindings.set(name, { uid, generation, specHash, deploymentId: id, namesModel: modelId !== null })
       keys.set(key, id)
       notify(id)
       yield* gate(`adopt ${name}`)
@@ -75,7 +76,10 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         const binding = bindings.get(name)
         if (binding === undefined || binding.specHash !== specHash) return
         bindings.set(name, { ...binding, uid, generation })
-        change(binding.deploymentId, (row) => ({ ...row, applied: row.applied === null ? null : { ...row.applied, current: { uid, generation } } }))
+        change(binding.deploymentId, (row) => ({
+          ...row,
+          applied: row.applied === null ? null : { ...row.applied, current: { uid, generation, namesModel: binding.namesModel } }
+        }))
         yield* gate(`rebind ${name}`)
       }),
     retire: ({ name }) =>
@@ -84,7 +88,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         const binding = bindings.get(name)
         if (binding === undefined) return false
         yield* end(binding.deploymentId, "The model was deleted.")
-        change(binding.deploymentId, (row) => ({ ...unbind(row), modelDeleted: true }))
+        change(binding.deploymentId, (row) => ({ ...unbind(row), modelDeleted: !binding.namesModel }))
         bindings.delete(name)
         yield* gate(`retire ${name}`)
         return true

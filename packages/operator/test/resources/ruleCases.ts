@@ -1,6 +1,6 @@
 import type { HostClassResource } from "../../src/resources/HostClassResource.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
-import { deploymentId } from "../observations.ts"
+import { deploymentId, modelId } from "../observations.ts"
 
 const tiny: ModelDeployment["spec"] = { source: { repo: "seatrial/tiny-chat" } }
 
@@ -12,6 +12,8 @@ export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: M
   [deploymentId.replace("_", "-"), tiny, "names of this form are those of the API's runs: name the object after the model"],
   ["rule-id", { ...tiny, deploymentId }, "spec.deploymentId is set by Seatrial on objects that it makes itself"],
   [`rule-${"x".repeat(64)}`, tiny, "the object's name is the model's: at most 64 characters"],
+  ["rule-model-id", { ...tiny, modelId }, null],
+  ["rule-two-models", { ...tiny, modelId, model: "rule-two-models" }, "modelId names the model: leave model and deploymentId out"],
   ["rule-ref", { source: { ...tiny.source, ref: "v1..v2" } }, "a ref has no '..'"],
   [
     "rule-context",

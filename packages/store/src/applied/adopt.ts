@@ -1,12 +1,15 @@
 import type { PgClient } from "@effect/sql-pg"
-import { DeploymentId, type Ids, ModelId, type OrgId } from "@seatrial/domain"
+import { DeploymentId, type Ids, ModelId, type OrgId, ServingRequest } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import type { AdoptInput, AppliedResources } from "../AppliedResources.ts"
 import { writeAudit } from "../audit.ts"
 import { MillisFromDate } from "../columns.ts"
 import { ModelNameTaken } from "../Deployments.ts"
+import { previousSettings } from "../deployments/previousSettings.ts"
+import { cancelApplied } from "./cancelApplied.ts"
 import { lockResource } from "./lock.ts"
+import { NamedModelRefused } from "./NamedModelRefused.ts"
 
 const operation = "modeldeployments.apply"
 
@@ -27,7 +30,8 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
     Result: Schema.Struct({ id: ModelId }),
     execute: ({ name, namespace, orgId }) => sql`
       SELECT m.id FROM applied_resources a JOIN models m ON m.org_id = a.org_id AND m.id = a.model_id
-      WHERE a.org_id = ${orgId} AND a.namespace = ${namespace} AND a.name = ${name} AND m.deleted_at IS NULL FOR NO KEY UPDATE OF m`
+      WHERE a.org_id = ${orgId} AND a.namespace = ${namespace} AND a.name = ${name} AND NOT a.names_model AND m.deleted_at IS NULL
+      FOR NO KEY UPDATE OF m`
   })
   const findNewest = SqlSchema.findOne({
     Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String }),
@@ -44,54 +48,65 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
     return id
   })
 
-  /** Nobody wants an earlier specification of the object any more. */
-  const cancelEarlier = (orgId: OrgId, { name, namespace }: AdoptInput["resource"], at: Date) => sql`
-    WITH ended AS (
-      UPDATE deployments d SET phase = 'cancelled', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
-        ended_at = greatest(phase_since, ${at}), updated_at = greatest(d.updated_at, ${at})
-      FROM applied_resources a
-      WHERE a.org_id = ${orgId} AND a.namespace = ${namespace} AND a.name = ${name} AND d.org_id = a.org_id AND d.id = a.deployment_id AND d.ended_at IS NULL
-      RETURNING d.org_id, d.id, phase_count, phase_since
-    ),
-    entered AS (
-      INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
-      SELECT org_id, id, phase_count, 'cancelled', phase_since, 'Its ModelDeployment was changed.' FROM ended
-    ),
-    work AS (
-      INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM ended
-    )
-    SELECT pg_notify('deployments', id) FROM ended`
+  const findNamed = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String }),
+    Result: Schema.Struct({ id: ModelId, slug: Schema.String, repo: Schema.String, ref: Schema.NullOr(Schema.String), settings: ServingRequest }),
+    execute: ({ modelId, orgId }) => sql`
+      SELECT m.id, m.slug, m.hf_repo AS repo, m.ref, ${sql.literal(previousSettings("m"))} AS settings
+      FROM models m WHERE m.org_id = ${orgId} AND m.id = ${modelId} AND m.deleted_at IS NULL FOR NO KEY UPDATE`
+  })
+  const findOtherObject = SqlSchema.findOneOption({
+    Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String, name: Schema.String, namespace: Schema.String }),
+    Result: Schema.Struct({ place: Schema.String }),
+    execute: ({ modelId, name, namespace, orgId }) => sql`
+      SELECT namespace || '/' || name AS place FROM applied_resources
+      WHERE org_id = ${orgId} AND model_id = ${modelId} AND (namespace, name) <> (${namespace}, ${name}) LIMIT 1`
+  })
+  /** The model that the object names, held until the transaction ends: of two objects that name it one is too late. */
+  const namedModel = Effect.fnUntraced(function* (orgId: OrgId, modelId: ModelId, { resource, source }: AdoptInput) {
+    const named = yield* findNamed({ orgId, modelId })
+    if (Option.isNone(named)) return yield* new NamedModelRefused({ why: "NotFound", found: "" })
+    if (named.value.repo !== source.repo) return yield* new NamedModelRefused({ why: "OtherRepository", found: named.value.repo })
+    const other = yield* findOtherObject({ orgId, modelId, name: resource.name, namespace: resource.namespace })
+    if (Option.isSome(other)) return yield* new NamedModelRefused({ why: "Applied", found: other.value.place })
+    return named.value
+  })
+  const cancel = cancelApplied(sql)
 
   return Effect.fn("AppliedResources.adopt")((input) =>
     Effect.gen(function* () {
-      const { orgId, resource, serve, serving, source, specHash } = input
+      const { orgId, resource, serve, specHash } = input
       const { generation, name, namespace, uid } = resource
       const key = `${uid}:${generation}`
       yield* lockResource(sql, resource)
       const made = yield* findMade({ orgId, key, name, namespace })
       if (Option.isSome(made)) return made.value.id
       const clock = yield* Clock.currentTimeMillis
-      const known = yield* findModel({ orgId, name, namespace })
+      const named = input.modelId === null ? null : yield* namedModel(orgId, input.modelId, input)
+      const known = named === null ? yield* findModel({ orgId, name, namespace }) : Option.some(named)
       const modelId = Option.isSome(known) ? known.value.id : yield* makeModel(input, clock)
+      const ref = input.source.ref ?? named?.ref ?? null
+      const serving = named !== null && Object.keys(input.serving).length === 0 ? named.settings : input.serving
       // The runs of a model go in the order of their `created_at`, whatever the clocks of those who make them.
       const newest = yield* findNewest({ orgId, modelId })
       const now = newest.at === null ? clock : Math.max(clock, newest.at + 1)
       const at = new Date(now)
       const id = yield* ids.make(DeploymentId, now)
-      yield* cancelEarlier(orgId, resource, at)
+      // Nobody wants an earlier specification of the object any more.
+      yield* cancel(resource, at, "Its ModelDeployment was changed.")
       yield* sql`
         INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, serve, applied_namespace, applied_name, created_at, updated_at)
-        VALUES (${id}, ${orgId}, ${modelId}, 'screening', ${at}, ${source.ref ?? null}, ${sql.json(serving)}, ${serve}, ${namespace}, ${name}, ${at}, ${at})`
+        VALUES (${id}, ${orgId}, ${modelId}, 'screening', ${at}, ${ref}, ${sql.json(serving)}, ${serve}, ${namespace}, ${name}, ${at}, ${at})`
       yield* sql`INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) VALUES (${orgId}, ${id}, 1, 'screening', ${at}, 'Created')`
       yield* sql`
         INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)
         VALUES (${orgId}, ${operation}, ${key}, ${specHash}, ${id}, ${at})
         ON CONFLICT (org_id, operation, key) DO UPDATE SET input_hash = ${specHash}, deployment_id = ${id}, created_at = ${at}`
       yield* sql`
-        INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, deployment_id, created_at, updated_at)
-        VALUES (${orgId}, ${namespace}, ${name}, ${uid}, ${generation}, ${specHash}, ${modelId}, ${id}, ${at}, ${at})
+        INSERT INTO applied_resources (org_id, namespace, name, uid, generation, spec_hash, model_id, names_model, deployment_id, created_at, updated_at)
+        VALUES (${orgId}, ${namespace}, ${name}, ${uid}, ${generation}, ${specHash}, ${modelId}, ${named !== null}, ${id}, ${at}, ${at})
         ON CONFLICT (namespace, name) DO UPDATE SET org_id = ${orgId}, uid = ${uid}, generation = ${generation}, spec_hash = ${specHash}, model_id = ${modelId},
-          deployment_id = ${id}, updated_at = ${at}`
+          names_model = ${named !== null}, deployment_id = ${id}, updated_at = ${at}`
       yield* writeAudit(sql, ids, {
         orgId,
         actorKind: "system",
@@ -103,9 +118,9 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
           deployment_id: id,
           serve,
           serving,
-          slug: name,
-          repo: source.repo,
-          ref: source.ref ?? null,
+          slug: named?.slug ?? name,
+          repo: input.source.repo,
+          ref,
           applied: { namespace, name, uid, generation }
         },
         at: now

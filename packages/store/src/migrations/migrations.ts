@@ -12,6 +12,8 @@ import { traceparent } from "./0011_traceparent.ts"
 import { gpuHolds } from "./0012_gpu_holds.ts"
 import { appliedResources } from "./0014_applied_resources.ts"
 import { rollout } from "./0016_rollout.ts"
+import { appliedModels } from "./0017_applied_models.ts"
+import { operatorTerms } from "./0018_operator_terms.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -28,5 +30,7 @@ export const migrations = {
   "0011_traceparent": traceparent,
   "0012_gpu_holds": gpuHolds,
   "0014_applied_resources": appliedResources,
-  "0016_rollout": rollout
+  "0016_rollout": rollout,
+  "0017_applied_models": appliedModels,
+  "0018_operator_terms": operatorTerms
 }

@@ -3,6 +3,7 @@ import { CheckReport, type Ids, ModelId, RevisionId, type Verification } from "@
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "../audit.ts"
+import { whileLeading } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 
 /** What of the trial goes into receipts: without a card the fingerprints mean nothing, so they stay out. */
@@ -91,6 +92,6 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
         )
         SELECT pg_notify('deployments', deployment_id) FROM work`
       return true
-    }).pipe(sql.withTransaction, Effect.orDie)
+    }).pipe((transition) => whileLeading(sql, transition), Effect.orDie)
   })
 }

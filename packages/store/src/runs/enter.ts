@@ -1,6 +1,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { canEnter, type Ids, isFinished, maxRequeues, type Phase } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
+import { leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 import { activateRun } from "./activate.ts"
 
@@ -26,7 +27,7 @@ export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["S
           ended_at = CASE WHEN ${isFinished(to)} THEN greatest(phase_since, ${at}) END,
           failure_code = ${failed ? (failure?.code ?? "internal") : null},
           failure_text = ${failed ? text : null}
-        WHERE org_id = ${orgId} AND id = ${id} AND phase = ${from} AND requeues < ${fallsBack(from, to) ? maxRequeues : maxRequeues + 1}
+        WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND phase = ${from} AND requeues < ${fallsBack(from, to) ? maxRequeues : maxRequeues + 1}
         RETURNING org_id, id, phase_count, phase_since
       ),
       entered AS (

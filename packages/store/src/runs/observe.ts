@@ -84,7 +84,7 @@ const RunRow = Schema.Struct({
     Schema.Struct({
       namespace: Schema.String,
       name: Schema.String,
-      current: Schema.NullOr(Schema.Struct({ uid: Schema.String, generation: Schema.Int }))
+      current: Schema.NullOr(Schema.Struct({ uid: Schema.String, generation: Schema.Int, namesModel: Schema.Boolean }))
     })
   ),
   history: Schema.Array(Schema.Struct({ phase: Phase, at: Schema.Finite, reason: Schema.NullOr(Schema.String) }))
@@ -129,7 +129,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           (SELECT count(*)::int FROM requests q WHERE q.state = 'running' AND q.revision_id = d.revision_id AND q.created_at > ${new Date(since)})
           ELSE 0 END AS "inFlight",
         CASE WHEN d.applied_name IS NOT NULL THEN json_build_object('namespace', d.applied_namespace, 'name', d.applied_name, 'current',
-          CASE WHEN a.uid IS NOT NULL THEN json_build_object('uid', a.uid, 'generation', a.generation) END) END AS applied,
+          CASE WHEN a.uid IS NOT NULL THEN json_build_object('uid', a.uid, 'generation', a.generation, 'namesModel', a.names_model) END) END AS applied,
         (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
           FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history
       FROM deployments d

@@ -1,5 +1,6 @@
 import { type PgClient, PgTypes } from "@effect/sql-pg"
 import { Clock, Effect, Result } from "effect"
+import { leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 
 const textArray = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
@@ -10,7 +11,7 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
     const at = new Date(yield* Clock.currentTimeMillis)
     yield* Effect.orDie(sql`
       WITH run AS (
-        SELECT org_id, id, revision_id FROM deployments WHERE org_id = ${orgId} AND id = ${id} AND revision_id IS NOT NULL FOR UPDATE
+        SELECT org_id, id, revision_id FROM deployments WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND revision_id IS NOT NULL FOR UPDATE
       ),
       wanted AS (
         SELECT DISTINCT ON (url) url, pod

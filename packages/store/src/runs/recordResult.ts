@@ -1,6 +1,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import type { DeploymentId, OrgId, WorkingPhase } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
+import { leads } from "../OperatorTerms.ts"
 
 /** Writes what a phase found into the run's revision, while the run is in that phase: its row is locked, so that no cancel comes between. */
 export const recordResult = (sql: PgClient.PgClient, column: "checks" | "measured" | "benchmark", phase: WorkingPhase) =>
@@ -9,7 +10,7 @@ export const recordResult = (sql: PgClient.PgClient, column: "checks" | "measure
     const rows = yield* Effect.orDie(sql`
       WITH run AS (
         SELECT org_id, id, revision_id FROM deployments
-        WHERE org_id = ${orgId} AND id = ${id} AND phase = ${phase} AND revision_id IS NOT NULL FOR UPDATE
+        WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND phase = ${phase} AND revision_id IS NOT NULL FOR UPDATE
       ),
       written AS (
         UPDATE revisions r SET ${sql(column)} = ${sql.json(result)}, updated_at = ${at} FROM run WHERE r.org_id = run.org_id AND r.id = run.revision_id

@@ -3,6 +3,7 @@ import { type Ids, ModelId, RevisionId } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "../audit.ts"
+import { whileLeading } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 import { findVerified } from "./findVerified.ts"
 
@@ -58,6 +59,6 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       })
       yield* sql`SELECT pg_notify('deployments', ${id})`
       return true
-    }).pipe(sql.withTransaction, Effect.orDie)
+    }).pipe((record) => whileLeading(sql, record), Effect.orDie)
   })
 }

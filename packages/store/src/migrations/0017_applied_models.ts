@@ -1,0 +1,12 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+/** Whose hub token the objects that somebody applies are deployed with, and which of these objects name a model that was there before them. */
+export const appliedModels = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  yield* sql`ALTER TABLE hub_connections ADD COLUMN shared boolean NOT NULL DEFAULT false`
+  yield* sql`CREATE UNIQUE INDEX hub_connections_shared ON hub_connections (org_id) WHERE shared`
+  yield* sql`ALTER TABLE applied_resources ADD COLUMN names_model boolean NOT NULL DEFAULT false`
+  yield* sql`CREATE INDEX applied_resources_model ON applied_resources (org_id, model_id)`
+})
