@@ -1,4 +1,4 @@
-import { writeFile } from "node:fs/promises"
+import { mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { KubeClient } from "@seatrial/kube"
 import { NodeAgent, SampleHub, type SampleRepository } from "@seatrial/local"
@@ -9,8 +9,9 @@ import { makeCaller } from "../e2e/Caller.ts"
 import { runCommand } from "../e2e/ChildProgram.ts"
 import { openCluster } from "../e2e/cluster.ts"
 import { prepareAudit } from "./auditLog.ts"
-import { buildImage } from "./buildImage.ts"
+import { builtImage } from "./buildImage.ts"
 import { startControlPlane } from "./ControlPlane.ts"
+import { clusterName, postgresImage } from "./postgresImage/postgresImage.ts"
 import { simulatedNode } from "./RealCluster.ts"
 import { scratchFolder } from "./scratchFolder.ts"
 import { serviceProxy } from "./serviceProxy.ts"
@@ -32,13 +33,23 @@ const objects = (database: string) => [
     metadata: { name: "seatrial-keys", namespace },
     stringData: { "encryption-key": encryptionKey, "cursor-key": "a key for this test only" }
   },
-  localVolume("seatrial-weights", namespace)
+  { apiVersion: "v1", kind: "Secret", metadata: { name: "seatrial-postgres", namespace }, stringData: { password } },
+  localVolume("seatrial-weights", namespace),
+  localVolume("data-seatrial-postgres-0", namespace)
 ]
 
+const password = "aPasswordForThisTestOnly"
 const encryptionKey = Buffer.alloc(32, 5).toString("base64")
 
 /** The host class of the nodes here, whose engines run in the product's own image. */
 export const hostClass = (name = "sim-small", more: Readonly<Record<string, unknown>> = {}) => simulatedHostClass(name, { image: `${image}:0.1.0`, ...more })
+
+export interface HelmClusterOptions {
+  /** Whether the nodes can run the chart's own Postgres. */
+  readonly embedded?: boolean
+  /** What the hub has; the sample model where absent. */
+  readonly repositories?: ReadonlyArray<SampleRepository>
+}
 
 const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 
@@ -46,18 +57,22 @@ const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
  * A real control plane on whose two nodes the chart can be installed: pods run here as processes of the image that the Containerfile makes, listen on addresses of their own,
  * and reach the test's Postgres and a sample hub. There is no cluster network: `server` and `gateway` stand for the chart's Services.
  */
-export const startHelmCluster = Effect.fnUntraced(function* (repositories?: ReadonlyArray<SampleRepository>) {
+export const startHelmCluster = Effect.fnUntraced(function* ({ embedded = false, repositories }: HelmClusterOptions = {}) {
   const directory = yield* scratchFolder("helm")
   const audit = yield* prepareAudit(directory)
   const flags = {
     "kube-apiserver": audit.flags,
     "kube-controller-manager": [`--root-ca-file=${join(directory, "plane/certs/apiserver.crt")}`]
   }
-  const [plane, programs] = yield* Effect.all([startControlPlane(join(directory, "plane"), flags), buildImage(join(directory, "image"))], {
-    concurrency: 2
-  })
+  const [plane, programs] = yield* Effect.all([startControlPlane(join(directory, "plane"), flags), builtImage], { concurrency: 2 })
   const { command } = plane
-  const database = Redacted.value(yield* makeEmptyDatabase(inject("postgres")))
+  // That of the chart's own Postgres, whose pod listens on the machine's address.
+  const host = `${plane.network}.0.1`
+  const database = embedded ? `postgres://seatrial:${password}@${host}:5432/seatrial` : Redacted.value(yield* makeEmptyDatabase(inject("postgres")))
+  const names = embedded ? clusterName("seatrial-postgres", host) : {}
+  const postgres = embedded ? { "docker.io/library/postgres": yield* postgresImage(join(directory, "postgres"), host) } : {}
+  // The account of Postgres has to reach the volumes.
+  yield* Effect.promise(() => mkdir(join(directory, "nodes/volumes"), { recursive: true, mode: 0o755 }))
   yield* command("kubectl", ["create", "namespace", namespace])
   yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: objects(database) }) })
   const kube = yield* openCluster(plane.kubeconfig)
@@ -65,7 +80,7 @@ export const startHelmCluster = Effect.fnUntraced(function* (repositories?: Read
     NodeAgent.layer({
       directory: join(directory, "nodes"),
       nodes: [simulatedNode("sim-0", 4), simulatedNode("sim-1", 4)],
-      images: { [image]: programs },
+      images: { [image]: { path: programs.path, environment: names }, ...postgres },
       network: plane.network,
       tls: plane.tls,
       apiServer: plane.address

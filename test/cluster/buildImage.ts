@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process"
-import { chmod, cp, mkdir, readFile } from "node:fs/promises"
+import { access, chmod, cp, mkdir, readFile, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { promisify } from "node:util"
-import { Effect } from "effect"
+import { Effect, Exit } from "effect"
+import { eventually } from "../e2e/eventually.ts"
 
 const root = join(import.meta.dirname, "../..")
 const run = promisify(execFile)
@@ -25,7 +27,7 @@ const tracked = async (path: string) => {
  * Does in a folder what the Containerfile's first stage does in an image: its own COPY and RUN lines, with this machine's shell and Node, and dies of an instruction
  * that it does not know. What the image has in /opt/seatrial is then in the folder.
  */
-export const buildImage = (folder: string) =>
+const build = (folder: string) =>
   Effect.promise(async () => {
     await mkdir(folder, { recursive: true })
     await chmod(folder, 0o755)
@@ -54,5 +56,33 @@ export const buildImage = (folder: string) =>
           throw new Error(`${instruction} is not known here: ${line}`)
       }
     }
-    return { path: [join(folder, "node_modules/.bin"), dirname(process.execPath)] }
   })
+
+const isThere = (path: string) =>
+  Effect.promise(() =>
+    access(path).then(
+      () => true,
+      () => false
+    )
+  )
+
+/** What the image has in /opt/seatrial, in a folder that the suites of one run share: the first that needs it makes it, and nobody writes into it later. */
+export const builtImage = Effect.gen(function* () {
+  const shared = join(tmpdir(), "seatrial-image")
+  const [folder, done, failed] = [join(shared, "opt"), join(shared, "done"), join(shared, "failed")]
+  const first = yield* Effect.promise(() =>
+    mkdir(shared, { mode: 0o755 }).then(
+      () => true,
+      () => false
+    )
+  )
+  if (first) {
+    const exit = yield* Effect.exit(build(folder))
+    yield* Effect.promise(() => writeFile(Exit.isSuccess(exit) ? done : failed, ""))
+    yield* exit
+  } else {
+    const seen = yield* eventually("the image is built", Effect.all([isThere(done), isThere(failed)]), ([built, broken]) => built || broken)
+    if (seen[1]) return yield* Effect.die(new Error("another suite could not build the image"))
+  }
+  return { folder, path: [join(folder, "node_modules/.bin"), dirname(process.execPath)] }
+})

@@ -7,8 +7,7 @@ import { makeEmptyDatabase } from "@seatrial/store/testing"
 import { Effect, Redacted } from "effect"
 import { inject } from "vitest"
 import { eventually } from "../e2e/eventually.ts"
-import { buildImage } from "./buildImage.ts"
-import { scratchFolder } from "./scratchFolder.ts"
+import { builtImage } from "./buildImage.ts"
 
 /** The image's own account, where we may become it. */
 const account = process.getuid?.() === 0 ? { uid: 2000, gid: 2000 } : {}
@@ -38,8 +37,7 @@ it.live(
   "what the Containerfile installs runs every program as an account that may write nothing of it, and has no tool to build or test with",
   () =>
     Effect.gen(function* () {
-      const folder = yield* scratchFolder("image")
-      const { path } = yield* buildImage(folder)
+      const { folder, path } = yield* builtImage
       const command = join(folder, "node_modules/.bin/seatrial")
       const env = { PATH: [...path, "/usr/bin", "/bin"].join(delimiter), HOME: "/tmp", NODE_ENV: "production" }
       const seatrial = (args: ReadonlyArray<string>, settings: Readonly<Record<string, string>> = {}) =>

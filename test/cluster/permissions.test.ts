@@ -73,7 +73,7 @@ it.live(
   "the operator does all that it does with the chart's permissions, uses every one of them, and is denied what any one of them allows once that is taken away",
   () =>
     Effect.gen(function* () {
-      const cluster = yield* startHelmCluster([spoiltRepository, gated])
+      const cluster = yield* startHelmCluster({ repositories: [spoiltRepository, gated] })
       const { admin, command, helm, kube, kubectl, namespace } = cluster
       yield* command("kubectl", ["create", "namespace", "team-a"])
       const values = ["--values", cluster.valuesFile, "--set", "operator.replicas=2,kueue.enabled=true,organizations.namespaces.team-a=acme"]
