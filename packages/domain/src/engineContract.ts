@@ -1,7 +1,7 @@
 import type { ServedContract } from "./capabilities.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { ModelConfig } from "./repository.ts"
-import type { KvCacheDtype, Runtime } from "./serving.ts"
+import type { KvCacheDtype, Runtime, ServingSettings } from "./serving.ts"
 
 /** Bytes between which something lies. */
 export interface Interval {
@@ -55,6 +55,8 @@ export interface EngineMemory {
   readonly statesPerSequence: (load: EngineLoad) => number
   /** Most bytes that it keeps beside the checkpoint's tensors: tables of positions, scales, padding to its kernels' sizes. */
   readonly loadedBeside: number
+  /** Whether it computes in 16 bits and so loads half of what a checkpoint stores in 32. */
+  readonly halvesFloat32: boolean
   /** Factor between the routed experts' bytes in the checkpoint and once loaded: some packed formats are padded. */
   readonly expertPadding: (config: ModelConfig) => Interval
 }
@@ -72,4 +74,10 @@ export interface EngineContract {
   readonly served: ServedContract
   /** The first flag that is not allowed, or null. */
   readonly flagIssue: (flags: Readonly<Record<string, unknown>>) => FlagIssue | null
+  /** The first flag that does not go with the model, its host or the other flags, or null. */
+  readonly loadIssue?: (load: EngineLoad) => FlagIssue | null
+  /** What a good operator would set where the caller set nothing: those of the load that stand count, and no default of the engine's is left to decide. */
+  readonly chosenFlags?: (load: EngineLoad, chatTemplate: string | null) => NonNullable<ServingSettings["engine_flags"]>
+  /** What an architecture is for that the engine registers and that cannot be served, as the rest of a sentence; null for all others. */
+  readonly otherPurpose?: (architecture: string) => string | null
 }

@@ -53,10 +53,30 @@ export const WeightParts = Schema.Struct({
   towers: Amount,
   /** Routed experts, whose packed formats engines pad. */
   experts: Amount,
+  /** Stored in 32 bits without being quantized. */
+  float32: Amount,
   /** Not loaded to serve: heads for the prediction of several tokens, buffers that are worked out anew. */
   unloaded: Amount
 })
 export type WeightParts = typeof WeightParts.Type
+
+const RopeValue = Schema.Union([
+  Schema.Finite,
+  Schema.Boolean,
+  Schema.String.check(Schema.isMaxLength(64)),
+  Schema.Array(Schema.Finite).check(Schema.isMaxLength(64))
+])
+
+/** How the model encodes positions, for those who extend its context. */
+export const RopeFacts = Schema.Struct({
+  /** The configuration's own dictionary, with its base frequency in it. */
+  parameters: Schema.Record(Schema.String.check(Schema.isMaxLength(64)), RopeValue).check(Schema.isMaxProperties(32)),
+  /** Whether it stands in `text_config`. */
+  nested: Schema.Boolean,
+  /** Tokens: `max_position_embeddings`. */
+  max_positions: Count
+})
+export type RopeFacts = typeof RopeFacts.Type
 
 /** The facts of `config.json` that serving and memory depend on, after unwrapping nested text configurations. */
 export const ModelConfig = Schema.Struct({
@@ -75,7 +95,9 @@ export const ModelConfig = Schema.Struct({
   /** Method, or `none`. */
   quantization: Schema.String,
   /** Absent in records of earlier versions, which knew only layers of one kind. */
-  shape: Schema.optionalKey(ModelShape)
+  shape: Schema.optionalKey(ModelShape),
+  /** Absent where the model encodes positions in several ways or in none that YaRN extends, and in records of earlier versions. */
+  rope: Schema.optionalKey(RopeFacts)
 })
 export type ModelConfig = typeof ModelConfig.Type
 

@@ -35,6 +35,7 @@ export const partsOf = (config: ModelConfig, weightsBytes: number): WeightParts 
     towers: Math.min(towers, weightsBytes),
     // Of a quantized checkpoint the experts are nearly all of the rest, however they are packed.
     experts: experts === 0 ? 0 : config.quantization === "none" ? Math.min(experts * 2, rest) : Math.floor(rest * 0.95),
+    float32: config.quantization === "none" && config.dtype === "float32" ? weightsBytes : 0,
     unloaded: 0
   }
 }
@@ -48,7 +49,7 @@ export const weightsPerGpu = (options: {
   readonly weightsBytes: number
   readonly parts: WeightParts | undefined
   readonly gpuCount: number
-  readonly memory: Pick<EngineMemory, "expertPadding" | "loadedBeside">
+  readonly memory: Pick<EngineMemory, "expertPadding" | "halvesFloat32" | "loadedBeside">
   readonly flags: Readonly<Record<string, unknown>>
 }): Interval => {
   const { config, flags, gpuCount, memory, weightsBytes } = options
@@ -60,10 +61,11 @@ export const weightsPerGpu = (options: {
   const copies = heads.length === 0 ? 1 : Math.max(1, gpuCount / Math.min(...heads))
   const padding = memory.expertPadding(config)
   const absorbed = shape.layers.reduce((sum, group) => sum + (group.kind === "latent" ? group.layers * group.absorbed_values * 2 : 0), 0)
-  const { embeddings, experts, key_value, replicated, towers, unloaded } = parts
+  const { embeddings, experts, float32, key_value, replicated, towers, unloaded } = parts
   const linear = Math.max(0, weightsBytes - unloaded - replicated - key_value - embeddings - towers - experts)
+  const kept = memory.halvesFloat32 && weightsBytes > 0 ? 1 - float32 / weightsBytes / 2 : 1
   const bytes = (factor: number, expertFactor: number, towerShare: number) =>
-    replicated + embeddings / gpuCount + (factor * (linear + key_value * copies + experts * expertFactor)) / gpuCount + towers * towerShare
+    kept * (replicated + embeddings / gpuCount + (factor * (linear + key_value * copies + experts * expertFactor)) / gpuCount + towers * towerShare)
   return {
     low: Math.ceil(bytes(online.low, padding.low, 1 / gpuCount)),
     high: Math.ceil(bytes(online.high, padding.high, 1) + absorbed / gpuCount + memory.loadedBeside)

@@ -12,6 +12,7 @@ export const referenceMemory: EngineMemory = {
   latentAlignment: 1,
   statesPerSequence: () => 1,
   loadedBeside: 0,
+  halvesFloat32: false,
   expertPadding: () => ({ low: 1, high: 1 }),
   // Activations of one token in float32, and the weights' float32 copy beside the 16-bit checkpoint that the fit counts.
   overhead: ({ config }) => {

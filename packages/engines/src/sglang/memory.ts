@@ -1,0 +1,72 @@
+import type { EngineLoad, EngineMemory } from "@seatrial/domain"
+import { shapeOf } from "@seatrial/domain"
+
+const gib = 2 ** 30
+const mib = 2 ** 20
+
+const whole = (value: unknown): number | undefined => (typeof value === "number" && Number.isInteger(value) && value >= 1 ? value : undefined)
+
+export interface SglangLimits {
+  /** `mem_fraction_static`: the share of the free memory that weights and KV cache take. */
+  readonly fraction: number
+  /** `chunked_prefill_size`; -1 reads prompts whole. */
+  readonly chunk: number
+  /** Most sequences in a recorded graph. */
+  readonly graphSequences: number
+  readonly sequences: number
+}
+
+/** What SGLang takes where nothing is set, by the card's memory (`sglang/srt/arg_groups/memory_hook.py`). */
+export const sglangLimits = ({ card, flags }: Pick<EngineLoad, "card" | "flags">): SglangLimits => {
+  const size = card.gpu_memory_bytes / gib
+  const few = card.gpu_count < 4
+  const [chunkDefault, graphDefault] =
+    size < 20 ? [2_048, 8] : size < 35 ? [4_096, few ? 48 : 160] : size < 60 ? [4_096, few ? 32 : 160] : size < 160 ? [8_192, few ? 256 : 512] : [16_384, 512]
+  const chunk = flags.chunked_prefill_size === -1 ? -1 : (whole(flags.chunked_prefill_size) ?? chunkDefault)
+  const sequences = whole(flags.max_running_requests) ?? 256
+  const graphSequences = whole(flags.cuda_graph_max_bs_decode) ?? Math.min(graphDefault, sequences)
+  const tokens = Math.max(2_048, chunk === -1 ? (whole(flags.max_prefill_tokens) ?? 16_384) : chunk)
+  const reserved = (512 + tokens * 1.5 + (card.gpu_count / 8) * 1_024 + graphSequences * 2) * mib
+  const share = 1 - (size > 60 ? Math.max(reserved, 10 * gib) : reserved) / card.gpu_memory_bytes
+  const fraction = typeof flags.mem_fraction_static === "number" ? flags.mem_fraction_static : Math.min(0.95, Math.max(0.3, Math.round(share * 1_000) / 1_000))
+  return { fraction, chunk, graphSequences, sequences }
+}
+
+/**
+ * How SGLang 0.5.23 uses a GPU's memory: weights and KV cache take a share of what was free before loading; activations and graphs have to fit into the rest, and
+ * are only allocated after the pool has been.
+ */
+export const sglangMemory: EngineMemory = {
+  budget: (load) => load.card.gpu_memory_bytes * sglangLimits(load).fraction,
+  blockTokens: ({ flags }) => whole(flags.page_size) ?? 1,
+  kvValueBytes: (_, dtype) => (dtype === "auto" ? 2 : 1),
+  stepTokens: (load) => {
+    const { chunk } = sglangLimits(load)
+    return chunk === -1 ? load.maxContext : chunk
+  },
+  sequences: (load) => sglangLimits(load).sequences,
+  latentAlignment: 1,
+  // The radix cache keeps a state at the end of what it shares.
+  statesPerSequence: ({ flags }) => (flags.disable_radix_cache === true ? 1 : 2),
+  loadedBeside: 256 * mib,
+  halvesFloat32: true,
+  expertPadding: () => ({ low: 1, high: 1.14 }),
+  overhead: (load) => {
+    const { card, config } = load
+    const { chunk, graphSequences } = sglangLimits(load)
+    const shape = shapeOf(config)
+    const tokens = chunk === -1 ? load.maxContext : chunk
+    const inner = shape.intermediate_size ?? 4 * config.hidden_size
+    const experts = shape.experts === null ? 0 : 4 * tokens * shape.experts.active * Math.max(config.hidden_size, shape.experts.intermediate_size)
+    const step = tokens * 2 * (6 * config.hidden_size + (3 * inner) / card.gpu_count) + experts
+    const logits = graphSequences * config.vocab_size * 4
+    const graphs = (0.3 + 0.02 * config.num_layers) * gib * Math.min(1, graphSequences / 256) + 2 * logits
+    return {
+      activation: { low: 0, high: 0 },
+      // Free memory is measured once contexts and communication are there.
+      runtime: card.gpu_count === 1 ? { low: 0.3 * gib, high: 0.8 * gib } : { low: 0.5 * gib, high: 2.8 * gib },
+      graphs: { low: 0, high: 0 },
+      afterPool: { low: step * 0.5, high: step * 1.3 + graphs + (shape.vision === null ? 0 : 2 * gib) }
+    }
+  }
+}
