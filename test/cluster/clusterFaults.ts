@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
+import { Pod } from "@seatrial/kube"
 import { Clock, Effect, type Scope } from "effect"
 import { ask } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
@@ -9,6 +10,8 @@ import type { FaultStage } from "./FaultStage.ts"
 /** Something that goes wrong during the run `id`. */
 export interface ClusterFault {
   readonly name: string
+  /** It takes the new engine away, which is nobody's business only as long as that does not serve: it happens early, or not at all. */
+  readonly early?: boolean
   /** Before the run is created; gives what happens later. */
   readonly prepare: (stage: FaultStage, seed: number) => Effect.Effect<FaultOf, never, Scope.Scope>
 }
@@ -34,11 +37,16 @@ const postgresKilled: FaultOf = Effect.fnUntraced(function* ({ caller, folder, m
   outage.to = yield* Clock.currentTimeMillis
 })
 
-/** Where the run's engine is, once it has a node: it starts then, and is not on trial yet. */
-const placed = Effect.fnUntraced(function* ({ cluster }: FaultStage, id: string) {
-  const place = ["get", "pods", `--namespace=${cluster.namespace}`, "-l", `seatrial.dev/deployment=${id},seatrial.dev/role=engine`]
-  const node = cluster.command("kubectl", [...place, "-o", "jsonpath={.items[*].spec.nodeName}"]).pipe(Effect.orElseSucceed(() => ""))
-  return yield* eventually("the new engine has a node", node, (name) => name !== "")
+const starting: ReadonlySet<string> = new Set(["provisioning", "booting"])
+
+/** Waits until the run's engine has a node: it starts then. False where the run is past that by now. */
+const placed = Effect.fnUntraced(function* ({ caller, cluster }: FaultStage, id: string) {
+  const pods = Effect.orElseSucceed(
+    cluster.kube.list(Pod, { namespace: cluster.namespace, labelSelector: `seatrial.dev/deployment=${id},seatrial.dev/role=engine` }),
+    () => []
+  )
+  yield* eventually("the new engine has a node", pods, (found) => found.some(({ spec }) => spec?.nodeName !== undefined))
+  return starting.has((yield* caller.deployment(id)).status)
 })
 
 const at = (name: string, happen: FaultOf): ClusterFault => ({ name, prepare: () => Effect.succeed(happen) })
@@ -52,16 +60,20 @@ export const clusterFaults: ReadonlyArray<ClusterFault> = [
   at("custom resource deleted", ({ cluster }, id) =>
     Effect.ignore(cluster.command("kubectl", ["delete", "mdep", objectOf(id), `--namespace=${cluster.namespace}`, "--wait=false"]))
   ),
-  at(
-    "its pod deleted",
-    Effect.fnUntraced(function* (stage: FaultStage, id: string) {
-      const { cluster } = stage
-      yield* placed(stage, id)
-      yield* Effect.ignore(cluster.command("kubectl", ["delete", "pod", `${objectOf(id)}-engine-0`, `--namespace=${cluster.namespace}`, "--wait=false"]))
-    })
-  ),
+  {
+    ...at(
+      "its pod deleted",
+      Effect.fnUntraced(function* (stage: FaultStage, id: string) {
+        const { cluster } = stage
+        if (yield* placed(stage, id))
+          yield* Effect.ignore(cluster.command("kubectl", ["delete", "pod", `${objectOf(id)}-engine-0`, `--namespace=${cluster.namespace}`, "--wait=false"]))
+      })
+    ),
+    early: true
+  },
   {
     name: "its node lost",
+    early: true,
     // The only node that takes the new engine dies as soon as it has it.
     prepare: Effect.fnUntraced(function* ({ cluster }, seed) {
       const name = `doomed-${seed}`
@@ -69,8 +81,7 @@ export const clusterFaults: ReadonlyArray<ClusterFault> = [
       const kubectl = (...args: ReadonlyArray<string>) => Effect.orDie(cluster.command("kubectl", args))
       yield* kubectl("cordon", "sim-0", "sim-1")
       return Effect.fnUntraced(function* (stage: FaultStage, id: string) {
-        yield* placed(stage, id)
-        yield* stop
+        if (yield* placed(stage, id)) yield* stop
         yield* kubectl("uncordon", "sim-0", "sim-1")
       })
     })

@@ -27,8 +27,8 @@ export const inOrder = ({ phases }: DeploymentDetail) => {
 export const playRollout = Effect.fnUntraced(function* (stage: FaultStage, seed: number, faults: ReadonlyArray<ClusterFault>, draw: Draw) {
   const { caller, cluster, modelId, operator, writesOfRun } = stage
   const stop = yield* askThroughout(stage)
-  const drawn = yield* Effect.forEach([...faults, operatorKilled, operatorKilled], ({ name, prepare }) =>
-    Effect.map(prepare(stage, seed), (happen) => ({ name, happen, after: draw.integer(0, Math.max(1, writesOfRun - 2)) }))
+  const drawn = yield* Effect.forEach([...faults, operatorKilled, operatorKilled], ({ early, name, prepare }) =>
+    Effect.map(prepare(stage, seed), (happen) => ({ name, happen, after: draw.integer(0, early === true ? 3 : Math.max(4, writesOfRun - 2)) }))
   )
   const plan = drawn.sort((one, other) => one.after - other.after)
   const story = plan.map(({ after, name }) => `${name} after ${after} writes`).join(", ")
