@@ -1,12 +1,9 @@
 import { Duration, Effect, Option, Redacted, Schedule } from "effect"
-import { HubAnswer, HubUnavailable } from "./failures.ts"
+import { parseJson } from "./boundedJson.ts"
+import { HubAnswer, HubUnavailable, Unreadable } from "./failures.ts"
 import type { HubSettings } from "./HubSettings.ts"
-
-/** What `@huggingface/hub` takes in each of its calls. */
-interface LibraryParams {
-  readonly hubUrl: string
-  readonly fetch: typeof fetch
-}
+import { retryAfter } from "./retryAfter.ts"
+import type { Sink } from "./safetensors.ts"
 
 /** An answer to a ranged read: `start` is where its body begins within the file, `total` the file's size, both as the hub stated them. */
 interface RangeAnswer {
@@ -16,60 +13,46 @@ interface RangeAnswer {
   readonly body: ReadableStream<Uint8Array>
 }
 
-/** One caller's way to the hub. Each call is cut off by the settings' time-out. */
+/** One caller's way to the hub. Each call is cut off by the settings' time-out and, but for `openRange`, sent again where it failed in passing. */
 export interface HubConnection {
-  /** A call of `@huggingface/hub`, sent again where it failed in passing. */
-  readonly library: <A>(call: (params: LibraryParams) => Promise<A>) => Effect.Effect<A, HubAnswer | HubUnavailable>
+  /** What the hub's interface answers for a path, and the path of the next page where it names one. */
+  readonly getJson: (path: string) => Effect.Effect<{ readonly value: unknown; readonly next: string | null }, HubAnswer | HubUnavailable | Unreadable>
   /**
    * Sends one request for the bytes `from` to `to` (inclusive) of a file; `to` null asks without a range, for the whole. Closing the body is the caller's.
    * Rejects with what `hubFailure` names. It is a promise because its body outlives it, under the same signal.
    */
   readonly openRange: (url: string, from: number, to: number | null, signal: AbortSignal) => Promise<RangeAnswer>
-  /** The bytes `from` to `to` (inclusive) of a file, sent again where it failed in passing. */
-  readonly readRange: (url: string, from: number, to: number) => Effect.Effect<Uint8Array, HubAnswer | HubUnavailable>
+  /** Hands the bytes `from` to `to` (inclusive) of a file to a sink as they come, to a new one at each try. */
+  readonly readInto: <A>(url: string, from: number, to: number, start: () => Sink<A>) => Effect.Effect<A, HubAnswer | HubUnavailable | Unreadable>
   readonly fileUrl: (repo: string, commit: string, path: string) => string
+  /** Requests that were sent to the hub's own origin so far, redirects within it and repeats included. */
+  readonly sent: () => number
 }
 
 /** Largest answer that is taken from the hub's JSON interface, in bytes. */
-const maxAnswerBytes = 10 * 1024 * 1024
+export const maxAnswerBytes = 4 * 1024 * 1024
+/** Redirects that one request may take: a renamed repository, its file's place, and the storage behind it. */
+const maxRedirects = 5
 
 const unavailable = (message: string) => new HubUnavailable({ message })
-
-const retryAfter = (header: string | null): { readonly retryAfter?: number } => {
-  const seconds = Number(header)
-  return header !== null && Number.isFinite(seconds) && seconds >= 0 ? { retryAfter: Math.ceil(seconds * 1000) } : {}
-}
 
 /** A failed answer as an error of ours. The hub's own text is not repeated: it may hold an address. */
 const refuse = async (response: Response): Promise<never> => {
   await response.body?.cancel()
-  const { status } = response
-  if (status === 429)
-    throw new HubUnavailable({ message: "The model hub allows no more requests for now.", ...retryAfter(response.headers.get("retry-after")) })
-  if (status >= 500 || status === 408)
-    throw new HubUnavailable({ message: `The model hub answers with status ${status}.`, ...retryAfter(response.headers.get("retry-after")) })
-  throw new HubAnswer({ status, code: response.headers.get("x-error-code") })
+  const { headers, status } = response
+  const wait = retryAfter(headers)
+  const pause = wait === null ? {} : { retryAfter: wait }
+  if (status === 429) throw new HubUnavailable({ message: "The model hub allows no more requests for now.", ...pause })
+  if (status >= 500 || status === 408 || status === 425) throw new HubUnavailable({ message: `The model hub answers with status ${status}.`, ...pause })
+  const disabled = headers.get("x-error-code") === "DisabledRepo" || headers.get("x-error-message") === "Access to this resource is disabled."
+  throw new HubAnswer({ status, code: disabled ? "DisabledRepo" : headers.get("x-error-code") })
 }
 
 /** What went wrong in a call to the hub. */
-export const hubFailure = (cause: unknown): HubAnswer | HubUnavailable => {
-  if (cause instanceof HubAnswer || cause instanceof HubUnavailable) return cause
-  if (cause instanceof SyntaxError) return unavailable("The model hub answers with something that is not JSON.")
-  return unavailable("The model hub cannot be reached.")
-}
+export const hubFailure = (cause: unknown): HubAnswer | HubUnavailable =>
+  cause instanceof HubAnswer || cause instanceof HubUnavailable ? cause : unavailable("The model hub cannot be reached.")
 
-const bounded = (body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> => {
-  let seen = 0
-  return body.pipeThrough(
-    new TransformStream<Uint8Array, Uint8Array>({
-      transform: (chunk, controller) => {
-        seen += chunk.length
-        if (seen > maxAnswerBytes) controller.error(unavailable("The model hub's answer is too large."))
-        else controller.enqueue(chunk)
-      }
-    })
-  )
-}
+const readFailure = (cause: unknown) => (cause instanceof Unreadable ? cause : hubFailure(cause))
 
 /** `Content-Range: bytes 0-99/1234` as numbers. */
 const contentRange = (header: string | null): { readonly start: number; readonly end: number; readonly total: number } | null => {
@@ -77,41 +60,79 @@ const contentRange = (header: string | null): { readonly start: number; readonly
   return match === null ? null : { start: Number(match[1]), end: Number(match[2]), total: Number(match[3]) }
 }
 
-const readAll = async (body: ReadableStream<Uint8Array>, length: number): Promise<Uint8Array> => {
-  const bytes = new Uint8Array(length)
-  let filled = 0
+/** Hands the first `length` bytes of a body to a sink. What a hub sends beyond them is nobody's. */
+const drain = async (body: ReadableStream<Uint8Array>, length: number, push: (chunk: Uint8Array) => void): Promise<void> => {
+  let left = length
   const reader = body.getReader()
   try {
-    while (filled < length) {
+    while (left > 0) {
       const { done, value } = await reader.read()
       if (done) throw unavailable("The model hub ended an answer early.")
-      const taken = value.subarray(0, length - filled)
-      bytes.set(taken, filled)
-      filled += taken.length
+      const taken = value.subarray(0, left)
+      push(taken)
+      left -= taken.length
     }
-    return bytes
   } finally {
-    // Releases the connection; what a hub sends beyond the range is nobody's.
+    // Releases the connection.
     await reader.cancel().catch(() => undefined)
   }
 }
 
+/** The whole of a body of unknown length, as far as it is taken. */
+const readAnswer = async (body: ReadableStream<Uint8Array> | null): Promise<Uint8Array> => {
+  const chunks: Array<Uint8Array> = []
+  let length = 0
+  for await (const chunk of body ?? []) {
+    length += chunk.length
+    if (length > maxAnswerBytes) throw new Unreadable({ reason: `The model hub describes the repository in more than ${maxAnswerBytes} bytes.` })
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks, length)
+}
+
+/** The path of the page that a `Link` header calls the next, where it is the hub's own. */
+const nextPage = (header: string | null, base: string, origin: string): string | null => {
+  const target = /<([^>]{1,2000})>\s*;\s*rel="next"/.exec(header ?? "")?.[1]
+  if (target === undefined || !URL.canParse(target, base)) return null
+  const url = new URL(target, base)
+  return url.origin === origin ? url.href.slice(base.length) : null
+}
+
 /** Speaks to the hub for the holder of `token`, which goes to the hub's own origin and to no other. */
 export const connect = (settings: HubSettings, token: Option.Option<Redacted.Redacted<string>>): HubConnection => {
-  const origin = new URL(settings.endpoint).origin
+  const { endpoint } = settings
+  const { origin, protocol } = new URL(endpoint)
+  let sent = 0
 
-  const send = async (input: string | URL | Request, init: RequestInit | undefined, signal: AbortSignal): Promise<Response> => {
-    const request = new Request(input, { ...init, signal })
-    request.headers.set("user-agent", "seatrial")
-    if (Option.isSome(token) && new URL(request.url).origin === origin) request.headers.set("authorization", `Bearer ${Redacted.value(token.value)}`)
-    const response = await fetch(request)
-    return response.ok ? response : refuse(response)
+  const once = (url: URL, accept: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> => {
+    const headers = new Headers({ ...accept, "user-agent": "seatrial" })
+    if (url.origin === origin) {
+      sent++
+      if (Option.isSome(token)) headers.set("authorization", `Bearer ${Redacted.value(token.value)}`)
+    }
+    return fetch(url, { headers, signal, redirect: "manual" })
+  }
+
+  const send = async (input: string, accept: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> => {
+    let url = new URL(input)
+    for (let redirects = 0; ; redirects++) {
+      const response = await once(url, accept, signal)
+      if (response.ok) return response
+      const location = response.headers.get("location")
+      if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return refuse(response)
+      await response.body?.cancel()
+      if (redirects === maxRedirects || !URL.canParse(location, url.href)) throw unavailable("The model hub redirects without end.")
+      const next = new URL(location, url.href)
+      // What was asked for under TLS is not taken from elsewhere without.
+      if (next.protocol !== "https:" && (next.protocol !== "http:" || protocol === "https:")) throw unavailable("The model hub redirects to an unsafe address.")
+      url = next
+    }
   }
 
   const limited = <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.timeoutOrElse(effect, { duration: settings.timeout, orElse: () => Effect.fail(unavailable("The model hub does not answer in time.")) })
 
-  const retried = <A>(effect: Effect.Effect<A, HubAnswer | HubUnavailable>) =>
+  const retried = <A, E extends HubAnswer | HubUnavailable | Unreadable>(effect: Effect.Effect<A, E>) =>
     Effect.retry(effect, {
       times: settings.retries,
       schedule: Schedule.exponential(settings.retryDelay),
@@ -120,16 +141,17 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
     })
 
   const openRange: HubConnection["openRange"] = async (url, from, to, signal) => {
-    const response = await send(url, { headers: { "accept-encoding": "identity", ...(to === null ? {} : { range: `bytes=${from}-${to}` }) } }, signal)
+    const response = await send(url, { "accept-encoding": "identity", ...(to === null ? {} : { range: `bytes=${from}-${to}` }) }, signal)
     const { body } = response
     if (body === null) throw unavailable("The model hub sends an empty answer.")
+    const coded = response.headers.get("content-encoding")
     if (response.status !== 206) {
-      const length = response.headers.get("content-encoding") === null ? response.headers.get("content-length") : null
+      const length = coded === null ? response.headers.get("content-length") : null
       const total = length === null ? null : Number(length)
       return { start: 0, end: total === null ? Number.MAX_SAFE_INTEGER : total - 1, total, body }
     }
     const range = contentRange(response.headers.get("content-range"))
-    if (range === null || range.start !== from || (to !== null && range.end > to)) {
+    if (range === null || range.start !== from || (to !== null && range.end > to) || (coded !== null && coded !== "identity")) {
       await body.cancel()
       throw unavailable("The model hub sends other bytes than were asked for.")
     }
@@ -137,30 +159,33 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
   }
 
   return {
-    library: (call) =>
+    getJson: (path) =>
       Effect.tryPromise({
-        try: (signal) =>
-          call({
-            hubUrl: settings.endpoint,
-            fetch: async (input, init) => {
-              const response = await send(input, init, signal)
-              return new Response(response.body === null ? null : bounded(response.body), { status: response.status, headers: response.headers })
-            }
-          }),
-        catch: hubFailure
+        try: async (signal) => {
+          const response = await send(`${endpoint}${path}`, { accept: "application/json" }, signal)
+          const value = parseJson(await readAnswer(response.body))
+          if (value === undefined) throw unavailable("The model hub answers with something that is not JSON.")
+          return { value, next: nextPage(response.headers.get("link"), endpoint, origin) }
+        },
+        catch: readFailure
       }).pipe(limited, retried),
     openRange,
-    readRange: (url, from, to) =>
+    readInto: (url, from, to, start) =>
       Effect.tryPromise({
         try: async (signal) => {
           const answer = await openRange(url, from, to, signal)
           // A hub that ignores ranges sends the file from its start; only a read from there is served by it.
-          if (answer.start === from) return await readAll(answer.body, to - from + 1)
-          await answer.body.cancel()
-          throw unavailable("The model hub does not serve ranges of files.")
+          if (answer.start !== from) {
+            await answer.body.cancel()
+            throw unavailable("The model hub does not serve ranges of files.")
+          }
+          const sink = start()
+          await drain(answer.body, to - from + 1, sink.push)
+          return sink.end()
         },
-        catch: hubFailure
+        catch: readFailure
       }).pipe(limited, retried),
-    fileUrl: (repo, commit, path) => `${settings.endpoint}/${repo}/resolve/${commit}/${encodeURIComponent(path)}`
+    fileUrl: (repo, commit, path) => `${endpoint}/${repo}/resolve/${commit}/${encodeURIComponent(path)}`,
+    sent: () => sent
   }
 }

@@ -7,13 +7,20 @@ const list = (text: string): ReadonlyArray<string> =>
     .map((item) => item.trim().toLowerCase())
     .filter((item) => item !== "")
 
+const names = (setting: string) => Config.String(setting).pipe(Config.map(list), Config.withDefault(list("")))
+
 /** How the hub is spoken to: every setting, for `--help`. `HF_ENDPOINT` is told by the programs themselves. */
 export const hubSettings = [
   { name: "HUB_TIMEOUT", description: "Longest wait for an answer of the hub, or for the next bytes of one", default: "20 seconds" },
+  { name: "HUB_PREVIEW_TIMEOUT", description: "Longest that a preview reads a repository", default: "5 seconds" },
   { name: "HUB_RETRIES", description: "How often a request to the hub that failed in passing is sent again", default: 3 },
   { name: "HUB_RETRY_DELAY", description: "First pause before that; it doubles", default: "500 millis" },
   { name: "HUB_CONCURRENCY", description: "Files downloaded at once", default: 4 },
-  { name: "HUB_DENIED_LICENSES", description: "Licenses that are refused, separated by commas", default: "none" }
+  { name: "HUB_REMEMBER", description: "How long what was read of a commit is remembered", default: "10 minutes" },
+  { name: "HUB_ALLOWED_LICENSES", description: "Licenses that are served, separated by commas; none stands for no license", default: "all" },
+  { name: "HUB_DENIED_LICENSES", description: "Licenses that are refused, separated by commas", default: "none" },
+  { name: "HUB_ASK_LICENSES", description: "Licenses that an administrator has to accept first", default: "none" },
+  { name: "HUB_ACCEPTED_LICENSES", description: "What was accepted: repositories as owner/name, or licenses", default: "none" }
 ] as const
 
 export const HubSettings = Config.all({
@@ -22,9 +29,14 @@ export const HubSettings = Config.all({
     Config.withDefault(HUB_URL)
   ),
   timeout: Config.Duration("HUB_TIMEOUT").pipe(Config.withDefault(Duration.seconds(20))),
+  previewTimeout: Config.Duration("HUB_PREVIEW_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5))),
   retries: Config.Int("HUB_RETRIES").pipe(Config.withDefault(3)),
   retryDelay: Config.Duration("HUB_RETRY_DELAY").pipe(Config.withDefault(Duration.millis(500))),
   concurrency: Config.Int("HUB_CONCURRENCY").pipe(Config.withDefault(4)),
-  deniedLicenses: Config.String("HUB_DENIED_LICENSES").pipe(Config.map(list), Config.withDefault(list("")))
+  remember: Config.Duration("HUB_REMEMBER").pipe(Config.withDefault(Duration.minutes(10))),
+  allowedLicenses: names("HUB_ALLOWED_LICENSES"),
+  deniedLicenses: names("HUB_DENIED_LICENSES"),
+  askedLicenses: names("HUB_ASK_LICENSES"),
+  acceptedLicenses: names("HUB_ACCEPTED_LICENSES")
 })
 export type HubSettings = Config.Success<typeof HubSettings>

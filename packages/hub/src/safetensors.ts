@@ -1,6 +1,8 @@
-import { Option, Result, Schema, Struct } from "effect"
-import { parseJsonObject } from "./boundedJson.ts"
+import { Result, Struct } from "effect"
 import { Unreadable } from "./failures.ts"
+import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
+import { TensorGroups } from "./TensorGroups.ts"
+import { maxTensors, NameHashes } from "./TensorNames.ts"
 
 /** Longest header that is read, in bytes; the largest of real models are below 2 MB. */
 export const maxHeaderBytes = 32 * 1024 * 1024
@@ -31,17 +33,16 @@ const elementBits = {
   F4: 4
 } as const
 
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
-const Tensor = Schema.Struct({
-  dtype: Schema.Literals(Struct.keys(elementBits)),
-  shape: Schema.Array(Count).check(Schema.isMaxLength(16)),
-  data_offsets: Schema.Tuple([Count, Count])
-})
-export type Tensor = typeof Tensor.Type
-const decodeTensor = Schema.decodeUnknownOption(Tensor)
-const decodeMetadata = Schema.decodeUnknownOption(Schema.Record(Schema.String, Schema.String))
+export type TensorType = keyof typeof elementBits
+export const tensorTypes = Struct.keys(elementBits)
 
+const bitsOf: ReadonlyMap<string, number> = new Map(tensorTypes.map((dtype) => [dtype, elementBits[dtype]]))
 const tensorName = /^[\x21-\x7e]{1,512}$/
+const wholeNumber = /^\d{1,15}$/
+const maxSides = 16
+
+/** Whether engines take a tensor of that name. */
+export const isTensorName = (name: string): boolean => tensorName.test(name) && name !== "__proto__"
 
 /**
  * Length of the JSON header that follows a safetensors file's first eight bytes.
@@ -55,85 +56,159 @@ export const headerLength = (first: Uint8Array, size: number, file: string): Res
   return Result.succeed(Number(length))
 }
 
+/** What a header says of its file. */
+export interface Header {
+  readonly groups: TensorGroups
+  readonly names: NameHashes
+}
+
+/** Bytes that are taken as they come, and what they come to. Both throw `Unreadable`. */
+export interface Sink<A> {
+  readonly push: (chunk: Uint8Array) => void
+  readonly end: () => A
+}
+
+/** The tensors' places in a file, which have to lie one after the other without gap or overlap. */
+class Places {
+  #from = new Float64Array(64)
+  #to = new Float64Array(64)
+  #count = 0
+  #ordered = true
+
+  add(from: number, to: number): void {
+    if (this.#count === this.#from.length) {
+      const grown = [new Float64Array(this.#count * 2), new Float64Array(this.#count * 2)] as const
+      grown[0].set(this.#from)
+      grown[1].set(this.#to)
+      ;[this.#from, this.#to] = grown
+    }
+    if (from !== (this.#count === 0 ? 0 : this.#to[this.#count - 1])) this.#ordered = false
+    this.#from[this.#count] = from
+    this.#to[this.#count++] = to
+  }
+
+  /** What is wrong with them in a file of so many bytes of data, or null. */
+  problem(dataBytes: number): string | null {
+    const order = Uint32Array.from({ length: this.#count }, (_, at) => at)
+    const from = (at: number) => this.#from[at] ?? 0
+    const to = (at: number) => this.#to[at] ?? 0
+    if (!this.#ordered) order.sort((a, b) => from(a) - from(b) || to(a) - to(b))
+    let end = 0
+    for (const at of order) {
+      if (from(at) !== end) return from(at) < end ? "has tensors that overlap" : "has gaps between its tensors"
+      end = to(at)
+    }
+    return end === dataBytes ? null : "is not as long as its tensors"
+  }
+}
+
+type Member = "dtype" | "shape" | "data_offsets"
+const isMember = (name: string): name is Member => name === "dtype" || name === "shape" || name === "data_offsets"
+
 /**
- * The tensors of a safetensors header, where they lie one after the other, without gap or overlap, from the header's end to the file's end,
- * each as long as its shape and type say. `dataBytes` is what the file holds behind the header.
+ * Reads a safetensors header as it arrives: its tensors lie one after the other from the header's end to the file's end, each as long as its shape and type say.
+ * `dataBytes` is what the file holds behind the header.
  */
-export const parseHeader = (header: Uint8Array, dataBytes: number, file: string): Result.Result<ReadonlyMap<string, Tensor>, Unreadable> => {
-  const fail = (what: string) => Result.fail(new Unreadable({ reason: `${file} ${what}.` }))
-  if (header[0] !== 0x7b) return fail("has a header that is not a JSON object")
-  const parsed = parseJsonObject(header, `The header of ${file}`)
-  if (Result.isFailure(parsed)) return Result.fail(parsed.failure)
-  const tensors = new Map<string, Tensor>()
-  for (const [name, value] of Object.entries(parsed.success)) {
-    if (name === "__metadata__") {
-      if (Option.isNone(decodeMetadata(value))) return fail("has malformed metadata")
-      continue
+export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
+  const groups = new TensorGroups()
+  const names = new NameHashes()
+  const places = new Places()
+  const fail = (what: string): never => {
+    throw new Unreadable({ reason: `${file} ${what}.` })
+  }
+
+  let inMetadata = false
+  let metadataSeen = false
+  let tensor = ""
+  let member: Member | null = null
+  let given = new Set<string>()
+  let dtype = ""
+  let shape: Array<number> = []
+  let offsets: Array<number> = []
+
+  const describe = (): never => fail(`describes the tensor ${tensor.slice(0, 80)} in a way that no engine takes`)
+
+  const endTensor = () => {
+    const bits = bitsOf.get(dtype)
+    const [from, to] = offsets
+    if (bits === undefined || !given.has("shape") || from === undefined || to === undefined || offsets.length !== 2) return describe()
+    const elements = shape.includes(0) ? 0 : shape.reduce((product, side) => product * side, 1)
+    // Beyond 2^53 the product is rounded, and longer than any file.
+    if (to < from || to > dataBytes || elements * bits !== (to - from) * 8) return fail(`gives the tensor ${tensor.slice(0, 80)} another length than its shape`)
+    if (names.length === maxTensors) return fail(`has more than ${maxTensors} tensors`)
+    names.add(tensor)
+    places.add(from, to)
+    groups.add(tensor, dtype, shape, to - from)
+  }
+
+  const scanner = new JsonScanner(`The header of ${file}`, {
+    begin: (kind, depth) => {
+      if (depth === 0 && kind === "list") fail("has a header that is not a JSON object")
+      if (depth === 1) {
+        if (kind === "list") return inMetadata ? fail("has malformed metadata") : describe()
+        given = new Set()
+        dtype = ""
+        shape = []
+        offsets = []
+      }
+      if (depth === 2) {
+        if (inMetadata) return fail("has malformed metadata")
+        if (member !== null && (kind !== "list" || member === "dtype")) return describe()
+      }
+      if (depth >= 3 && member !== null) return describe()
+    },
+    end: (depth) => {
+      if (depth === 2) member = null
+      if (depth === 1) {
+        if (inMetadata) inMetadata = false
+        else endTensor()
+      }
+    },
+    name: (name, depth) => {
+      if (depth === 1) {
+        inMetadata = name === "__metadata__"
+        if (inMetadata) {
+          if (metadataSeen) return fail("names something twice")
+          metadataSeen = true
+        } else if (!isTensorName(name)) return fail("names a tensor in characters that no engine takes")
+        tensor = name
+      }
+      if (depth === 2 && !inMetadata) {
+        member = isMember(name) ? name : null
+        if (member === null) return
+        if (given.has(member)) return fail("names something twice")
+        given.add(member)
+      }
+    },
+    value: (value, depth) => {
+      if (depth === 0) return fail("has a header that is not a JSON object")
+      if (depth === 1) return inMetadata ? fail("has malformed metadata") : describe()
+      if (inMetadata) {
+        if (typeof value !== "string") return fail("has malformed metadata")
+        return
+      }
+      if (member === null) return
+      if (depth === 2) {
+        if (member !== "dtype" || typeof value !== "string") return describe()
+        dtype = value
+        member = null
+        return
+      }
+      if (!(value instanceof JsonNumber) || !wholeNumber.test(value.text)) return describe()
+      const into = member === "shape" ? shape : offsets
+      if (into.length === (member === "shape" ? maxSides : 2)) return describe()
+      into.push(Number(value.text))
     }
-    if (!tensorName.test(name) || name === "__proto__") return fail("names a tensor in characters that no engine takes")
-    const tensor = decodeTensor(value)
-    if (Option.isNone(tensor)) return fail(`describes the tensor ${name.slice(0, 80)} in a way that no engine takes`)
-    const { data_offsets, dtype, shape } = tensor.value
-    const bits = shape.reduce((product, side) => product * BigInt(side), 1n) * BigInt(elementBits[dtype])
-    if (bits !== BigInt(data_offsets[1] - data_offsets[0]) * 8n) return fail(`gives the tensor ${name.slice(0, 80)} another length than its shape`)
-    tensors.set(name, tensor.value)
-  }
-  let end = 0
-  for (const { data_offsets } of [...tensors.values()].sort((a, b) => a.data_offsets[0] - b.data_offsets[0] || a.data_offsets[1] - b.data_offsets[1])) {
-    if (data_offsets[0] !== end) return fail(data_offsets[0] < end ? "has tensors that overlap" : "has gaps between its tensors")
-    end = data_offsets[1]
-  }
-  if (end !== dataBytes) return fail("is not as long as its tensors")
-  return Result.succeed(tensors)
-}
+  })
 
-const Index = Schema.Struct({ weight_map: Schema.Record(Schema.String, Schema.String) })
-const decodeIndex = Schema.decodeUnknownOption(Index)
-
-/** The tensors that an index (`model.safetensors.index.json`) places in each file. Fails where a file is not among `listed`. */
-export const parseIndex = (
-  bytes: Uint8Array,
-  name: string,
-  listed: ReadonlySet<string>
-): Result.Result<ReadonlyMap<string, ReadonlySet<string>>, Unreadable> => {
-  const parsed = parseJsonObject(bytes, name)
-  if (Result.isFailure(parsed)) return Result.fail(parsed.failure)
-  const index = decodeIndex(parsed.success)
-  if (Option.isNone(index)) return Result.fail(new Unreadable({ reason: `${name} has no map from tensors to files.` }))
-  const files = new Map<string, Set<string>>()
-  for (const [tensor, file] of Object.entries(index.value.weight_map)) {
-    if (!listed.has(file)) return Result.fail(new Unreadable({ reason: `${name} names files that the repository does not have.` }))
-    const tensors = files.get(file)
-    if (tensors === undefined) files.set(file, new Set([tensor]))
-    else tensors.add(tensor)
-  }
-  if (files.size === 0) return Result.fail(new Unreadable({ reason: `${name} names no tensor.` }))
-  return Result.succeed(files)
-}
-
-/** The tensors of all files together. Fails where one is in two files, or not where the index says. */
-export const joinShards = (
-  shards: ReadonlyMap<string, ReadonlyMap<string, Tensor>>,
-  index: ReadonlyMap<string, ReadonlySet<string>> | null
-): Result.Result<ReadonlyMap<string, Tensor>, Unreadable> => {
-  const all = new Map<string, Tensor>()
-  for (const [file, tensors] of shards) {
-    for (const [name, tensor] of tensors) {
-      if (all.has(name)) return Result.fail(new Unreadable({ reason: `The tensor ${name.slice(0, 80)} is in two files.` }))
-      all.set(name, tensor)
-    }
-    for (const name of index?.get(file) ?? []) {
-      if (!tensors.has(name))
-        return Result.fail(new Unreadable({ reason: `The index places the tensor ${name.slice(0, 80)} in ${file}, which does not hold it.` }))
+  return {
+    push: (chunk) => scanner.push(chunk),
+    end: () => {
+      scanner.end()
+      if (groups.full) fail("has more kinds of tensors than any model")
+      const problem = places.problem(dataBytes)
+      if (problem !== null) fail(problem)
+      return { groups, names }
     }
   }
-  if (all.size === 0) return Result.fail(new Unreadable({ reason: "The repository's safetensors files hold no tensor." }))
-  return Result.succeed(all)
-}
-
-/** Sum of the tensors' lengths, in bytes. */
-export const tensorBytes = (tensors: Iterable<Tensor>): number => {
-  let bytes = 0
-  for (const { data_offsets } of tensors) bytes += data_offsets[1] - data_offsets[0]
-  return bytes
 }

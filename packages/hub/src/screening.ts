@@ -34,9 +34,26 @@ export const unknownRepository = ({ commit, hasToken, repo }: Omit<Asked, "ref">
     commit
   })
 
+export const disabled = (repo: string, commit: Commit | null): HubRefusal =>
+  new HubRefusal({
+    code: "access_required",
+    message: `The hub has disabled the repository ${repo}: nobody can read it.`,
+    remedy: "Name another repository with this model.",
+    commit
+  })
+
 /** A hub's 4xx answer in the words of a refusal. The hub answers 401 for repositories that do not exist where the caller has no token. */
 export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   const { commit, hasToken, ref, repo } = asked
+  if (answer.code === "DisabledRepo" || answer.status === 451) return disabled(repo, commit)
+  if (hasToken && answer.status === 401 && answer.code === null) {
+    return new HubRefusal({
+      code: "access_required",
+      message: "The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired.",
+      remedy: "Connect a new hub token to that user (`seatrial admin hub-connections set`).",
+      commit
+    })
+  }
   if (answer.code === "GatedRepo" || (hasToken && (answer.status === 401 || answer.status === 403))) {
     if (!hasToken) return noHubConnection(asked)
     return new HubRefusal({
@@ -57,7 +74,7 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   return unknownRepository(asked)
 }
 
-export const unsupportedFormat = (reason: string, commit: Commit): HubRefusal =>
+export const unsupportedFormat = (reason: string, commit: Commit | null): HubRefusal =>
   new HubRefusal({
     code: "unsupported_format",
     message: reason,
@@ -70,13 +87,5 @@ export const remoteCodeRequired = (file: string, commit: Commit): HubRefusal =>
     code: "remote_code_required",
     message: `${file} asks for Python from the repository (auto_map), which is never run.`,
     remedy: "Name a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers.",
-    commit
-  })
-
-export const licenseRefused = (license: string, commit: Commit): HubRefusal =>
-  new HubRefusal({
-    code: "license_refused",
-    message: `The license ${license} is on this installation's list of refused licenses.`,
-    remedy: "Choose a model under another license, or ask the installation's administrators.",
     commit
   })

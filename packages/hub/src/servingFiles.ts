@@ -10,7 +10,8 @@ const kept = [
   /^vocab\.json$/,
   /^merges\.txt$/,
   /^chat_template\.(jinja|json)$/,
-  /^preprocessor_config\.json$/,
+  /^(video_)?preprocessor_config\.json$/,
+  /^hf_quant_config\.json$/,
   /^processor_config\.json$/,
   /^LICENSE[A-Za-z0-9._-]*$/
 ]

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import { headerLength, joinShards, parseHeader, parseIndex, tensorBytes } from "../src/safetensors.ts"
+import { headerLength, scanHeader } from "../src/safetensors.ts"
+import { scanIndex } from "../src/weightIndex.ts"
+import { feed } from "./feed.ts"
 
 const tensors = {
   "model.embed_tokens.weight": { dtype: "BF16", shape: [8, 4], data_offsets: [0, 64] },
@@ -15,40 +17,40 @@ const whole = encode({ __metadata__: { format: "pt" }, ...tensors })
 
 const Byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
 const Place = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 10_000 }))
-const interesting = ["0", "-1", "1e9", "18446744073709551616", "NaN", "null", "[]", "{}", '"', ",", "__proto__", "data_offsets", "\u0000", "[[[[[[", "}"]
 
 describe("a safetensors header", () => {
   it("tells its tensors, whatever their order, with types of less than a byte and tensors of no length", () => {
-    const parsed = Result.getOrThrow(parseHeader(whole, dataBytes, "a"))
-    assert.deepStrictEqual([...parsed.keys()].sort(), Object.keys(tensors).sort())
-    assert.strictEqual(tensorBytes(parsed.values()), dataBytes)
+    const { groups, names } = Result.getOrThrow(feed(scanHeader(dataBytes, "a"), whole))
+    assert.deepStrictEqual([...groups.values()].map(({ name }) => name).sort(), Object.keys(tensors).sort())
+    assert.strictEqual(names.length, 5)
+    assert.strictEqual(groups.bytes, dataBytes)
     const reversed = encode(Object.fromEntries(Object.entries(tensors).reverse()))
-    assert.isTrue(Result.isSuccess(parseHeader(reversed, dataBytes, "a")))
+    assert.isTrue(Result.isSuccess(feed(scanHeader(dataBytes, "a"), reversed)))
+  })
+
+  it("tells the tensors of a layer's experts as one, and those of two layers or two shapes apart", () => {
+    const at = (index: number) => ({ dtype: "U8", shape: [1], data_offsets: [index, index + 1] })
+    const header = encode({ "l.0.e.0.w": at(0), "l.0.e.1.w": at(1), "l.1.e.0.w": at(2), "l.1.e.1.w": { dtype: "I8", shape: [1, 1], data_offsets: [3, 4] } })
+    const { groups } = Result.getOrThrow(feed(scanHeader(4, "a"), header))
+    assert.deepStrictEqual(
+      [...groups.values()].map(({ bytes, count, name }) => [name, count, bytes]),
+      [
+        ["l.0.e.0.w", 2, 2],
+        ["l.1.e.0.w", 1, 1],
+        ["l.1.e.1.w", 1, 1]
+      ]
+    )
   })
 
   it.prop(
-    "is parsed or refused with a sentence, however it is changed, and what is parsed fills the file exactly",
-    {
-      changes: Schema.Array(Schema.Struct({ at: Place, byte: Byte })).check(Schema.isMaxLength(4)),
-      splice: Schema.Struct({ at: Place, remove: Place, insert: Schema.Literals(interesting) }),
-      spliced: Schema.Boolean,
-      dataBytes: Schema.Literals([0, dataBytes - 1, dataBytes, 2 ** 53 - 1])
-    },
-    ({ changes, dataBytes, splice, spliced }) => {
-      let bytes = Uint8Array.from(whole)
-      for (const { at, byte } of changes) bytes[at % bytes.length] = byte
-      if (spliced) {
-        const at = splice.at % bytes.length
-        bytes = Uint8Array.from([...bytes.subarray(0, at), ...encode(splice.insert), ...bytes.subarray(at + (splice.remove % 8))])
-      }
-      const parsed = parseHeader(bytes, dataBytes, "model.safetensors")
-      if (Result.isSuccess(parsed)) assert.strictEqual(tensorBytes(parsed.success.values()), dataBytes)
-      else {
-        assert.strictEqual(parsed.failure._tag, "Unreadable")
-        assert.match(parsed.failure.reason, /^[ -~]+\.$/)
-      }
-    },
-    { arbitrary: { runs: 500 } }
+    "is told alike in whatever pieces it arrives",
+    { pieces: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 9 }))).check(Schema.isMaxLength(200)) },
+    ({ pieces }) => {
+      assert.deepStrictEqual(
+        [...Result.getOrThrow(feed(scanHeader(dataBytes, "a"), whole, pieces)).groups.values()],
+        [...Result.getOrThrow(feed(scanHeader(dataBytes, "a"), whole)).groups.values()]
+      )
+    }
   )
 
   it.prop(
@@ -61,18 +63,26 @@ describe("a safetensors header", () => {
   )
 
   it.each([
-    ["two tensors of one name", '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'],
+    ["two tensors' shapes in one", '{"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}}'],
     ["a list", "[]"],
+    ["a text", '"a"'],
     ["a byte order mark", "\ufeff{}"],
+    ["nothing behind a comma", '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},}'],
+    ["a second object", '{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}{}'],
     ["an unknown type", { a: { dtype: "F128", shape: [1], data_offsets: [0, 1] } }],
     ["a negative side", { a: { dtype: "U8", shape: [-1], data_offsets: [0, 1] } }],
     ["a side that is no whole number", { a: { dtype: "U8", shape: [0.5], data_offsets: [0, 1] } }],
+    ["a side that is written as no engine reads it", '{"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}}'],
+    ["a shape of lists", { a: { dtype: "U8", shape: [[1]], data_offsets: [0, 1] } }],
     ["offsets that run backwards", { a: { dtype: "U8", shape: [1], data_offsets: [1, 0] } }],
+    ["three offsets", { a: { dtype: "U8", shape: [1], data_offsets: [0, 1, 1] } }],
+    ["sides whose product is beyond numbers", { a: { dtype: "U8", shape: [2 ** 40, 2 ** 40], data_offsets: [0, 1] } }],
     ["metadata that is no text", { __metadata__: { a: 1 }, a: { dtype: "U8", shape: [1], data_offsets: [0, 1] } }],
+    ["metadata twice", '{"__metadata__":{},"__metadata__":{},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}'],
     ["a name that is no name", { "a\nb": { dtype: "U8", shape: [1], data_offsets: [0, 1] } }],
     ["a name that reaches the prototype", '{"__proto__":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}']
   ])("is refused with %s", (_, header) => {
-    assert.isTrue(Result.isFailure(parseHeader(encode(header), 1, "a")))
+    assert.isTrue(Result.isFailure(feed(scanHeader(1, "a"), encode(header))))
   })
 
   it("is refused unread where it states more than 32 MiB", () => {
@@ -83,19 +93,16 @@ describe("a safetensors header", () => {
 })
 
 describe("an index", () => {
-  const one = Result.getOrThrow(parseHeader(encode({ a: { dtype: "U8", shape: [1], data_offsets: [0, 1] } }), 1, "x"))
   const listed = new Set(["x.safetensors", "y.safetensors"])
 
-  it("places each tensor in a listed file that holds it, and no tensor is in two", () => {
-    const index = Result.getOrThrow(parseIndex(encode({ weight_map: { a: "x.safetensors" } }), "index", listed))
-    assert.isTrue(Result.isSuccess(joinShards(new Map([["x.safetensors", one]]), index)))
-    const lying = Result.getOrThrow(parseIndex(encode({ weight_map: { b: "x.safetensors" } }), "index", listed))
-    assert.isTrue(Result.isFailure(joinShards(new Map([["x.safetensors", one]]), lying)))
-    const twice = new Map([
-      ["x.safetensors", one],
-      ["y.safetensors", one]
-    ])
-    assert.isTrue(Result.isFailure(joinShards(twice, null)))
+  it("places each tensor in a listed file", () => {
+    const index = Result.getOrThrow(
+      feed(scanIndex("index", listed), encode({ metadata: { total_size: 1 }, weight_map: { "a.0": "x.safetensors", "a.1": "x.safetensors" } }))
+    )
+    assert.deepStrictEqual(
+      [...index.files].map(([path, { nameBytes, tensors }]) => [path, tensors, nameBytes]),
+      [["x.safetensors", 2, 6]]
+    )
   })
 
   it.each([
@@ -103,9 +110,13 @@ describe("an index", () => {
     [{ weight_map: { a: "../x.safetensors" } }],
     [{ weight_map: {} }],
     [{ weight_map: { a: 1 } }],
+    [{ weight_map: { a: {} } }],
+    [{ weight_map: [] }],
+    ['{"weight_map":{"a":"x.safetensors","a":"x.safetensors"}}'],
+    ['{"weight_map":{"a":"x.safetensors"},"weight_map":{"b":"x.safetensors"}}'],
     [{}],
     ["["]
   ])("is refused as %j", (index) => {
-    assert.isTrue(Result.isFailure(parseIndex(encode(index), "index", listed)))
+    assert.isTrue(Result.isFailure(feed(scanIndex("index", listed), encode(index))))
   })
 })

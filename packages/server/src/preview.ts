@@ -29,7 +29,7 @@ export const previewOperation = Effect.gen(function* () {
     const { orgId, userId } = yield* Caller
     const token = yield* connections.find(orgId, userId)
     const ref = source.ref ?? null
-    return yield* hub.inspect({ repo: source.repo, ref: source.ref }, token).pipe(
+    return yield* hub.inspect({ repo: source.repo, ref: source.ref }, token, "few").pipe(
       Effect.map((facts): Preview => derivePreview({ facts, ref, request: serving, hostClasses: classes, engines })),
       Effect.catchTags({
         HubRefusal: ({ code, commit, message, remedy }) =>

@@ -1,0 +1,63 @@
+import type { RepositoryFacts } from "@seatrial/domain"
+import { Clock, Duration, Effect } from "effect"
+
+/** Repositories that are remembered at most, and characters of their chat templates and file lists together. */
+const maxEntries = 256
+const maxCharacters = 16 * 1024 * 1024
+
+interface Entry {
+  readonly facts: RepositoryFacts
+  /** Whether every weight file's header was read. */
+  readonly whole: boolean
+  readonly characters: number
+  /** Clock milliseconds. */
+  readonly until: number
+}
+
+/**
+ * What was read of commits, by repository and commit, for a while. Who may see it is not known here: whoever asks has to show first that the hub lets them read that
+ * repository.
+ */
+export interface FactsCache {
+  /** `whole`: only where every header was read. */
+  readonly find: (repo: string, commit: string, whole: boolean) => Effect.Effect<RepositoryFacts | null>
+  readonly keep: (facts: RepositoryFacts, whole: boolean) => Effect.Effect<void>
+}
+
+export const makeFactsCache = (remember: Duration.Duration): FactsCache => {
+  // The longest untouched first.
+  const entries = new Map<string, Entry>()
+  let characters = 0
+  const keyOf = (repo: string, commit: string) => `${repo.toLowerCase()}@${commit}`
+
+  const drop = (key: string) => {
+    characters -= entries.get(key)?.characters ?? 0
+    entries.delete(key)
+  }
+
+  return {
+    find: (repo, commit, whole) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const key = keyOf(repo, commit)
+        const entry = entries.get(key)
+        if (entry === undefined) return null
+        if (entry.until <= now) drop(key)
+        if (entry.until <= now || (whole && !entry.whole)) return null
+        entries.delete(key)
+        entries.set(key, entry)
+        return entry.facts
+      }),
+    keep: (facts, whole) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const key = keyOf(facts.repo, facts.commit)
+        drop(key)
+        const size = (facts.chat_template?.length ?? 0) + facts.files.length * 250 + 2_000
+        entries.set(key, { facts, whole, characters: size, until: now + Duration.toMillis(remember) })
+        characters += size
+        for (const oldest of entries.keys()) {
+          if (entries.size <= maxEntries && characters <= maxCharacters) break
+          drop(oldest)
+        }
+      })
+  }
+}

@@ -1,0 +1,184 @@
+import { Unreadable } from "./failures.ts"
+
+/** What a scanner tells. `depth` is the number of objects and lists that are open around it. */
+export interface JsonVisitor {
+  readonly begin: (kind: "object" | "list", depth: number) => void
+  readonly end: (depth: number) => void
+  readonly name: (name: string, depth: number) => void
+  /** A number is told as its text. */
+  readonly value: (value: string | boolean | null | JsonNumber, depth: number) => void
+}
+
+export class JsonNumber {
+  readonly text: string
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** Nesting that no file of a real model reaches. */
+export const maxDepth = 64
+/** Longest text or number, in bytes: some trainers put their whole log into a header's metadata. */
+const maxToken = 4 * 1024 * 1024
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+const numberForm = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+const literals: ReadonlyMap<string, boolean | null> = new Map([
+  ["true", true],
+  ["false", false],
+  ["null", null]
+])
+
+const object = 1
+const list = 2
+
+type Expected = "value" | "valueOrEnd" | "name" | "nameOrEnd" | "colon" | "commaOrEnd" | "nothing"
+
+/**
+ * Reads JSON (RFC 8259) as it arrives, in any pieces, and tells what is in it without keeping any: its memory is that of the longest text. `push` and `end` throw
+ * `Unreadable` where it is not valid, or deeper or longer than real files are; `of` is for the message.
+ */
+export class JsonScanner {
+  readonly #visitor: JsonVisitor
+  readonly #of: string
+  readonly #open = new Uint8Array(maxDepth)
+  #depth = 0
+  #expected: Expected = "value"
+  #mode: "none" | "text" | "word" = "none"
+  #escaped = false
+  #plain = true
+  #token = new Uint8Array(1024)
+  #length = 0
+
+  constructor(of: string, visitor: JsonVisitor) {
+    this.#of = of
+    this.#visitor = visitor
+  }
+
+  push(chunk: Uint8Array): void {
+    let at = 0
+    while (at < chunk.length) at = this.#mode === "text" ? this.#text(chunk, at) : this.#step(chunk, at)
+  }
+
+  end(): void {
+    if (this.#mode === "word") this.#word()
+    if (this.#mode !== "none" || this.#expected !== "nothing") this.#invalid()
+  }
+
+  #invalid(): never {
+    throw new Unreadable({ reason: `${this.#of} is not valid JSON.` })
+  }
+
+  #keep(bytes: Uint8Array): void {
+    const length = this.#length + bytes.length
+    if (length > maxToken) throw new Unreadable({ reason: `${this.#of} has a text of more than ${maxToken} bytes.` })
+    if (length > this.#token.length) {
+      const grown = new Uint8Array(Math.min(maxToken, Math.max(length, this.#token.length * 2)))
+      grown.set(this.#token.subarray(0, this.#length))
+      this.#token = grown
+    }
+    this.#token.set(bytes, this.#length)
+    this.#length = length
+  }
+
+  /** Within a text: as far as its end, or the chunk's. */
+  #text(chunk: Uint8Array, from: number): number {
+    let at = from
+    for (; at < chunk.length; at++) {
+      const byte = chunk[at] ?? 0
+      if (this.#escaped) this.#escaped = false
+      else if (byte === 0x5c) {
+        this.#escaped = true
+        this.#plain = false
+      } else if (byte === 0x22) {
+        this.#keep(chunk.subarray(from, at))
+        this.#endText()
+        return at + 1
+      }
+      if (byte < 0x20) this.#invalid()
+      if (byte > 0x7f) this.#plain = false
+    }
+    this.#keep(chunk.subarray(from, at))
+    return at
+  }
+
+  #endText(): void {
+    const text = this.#decoded()
+    this.#mode = "none"
+    this.#length = 0
+    if (this.#expected === "name" || this.#expected === "nameOrEnd") {
+      this.#expected = "colon"
+      this.#visitor.name(text, this.#depth)
+    } else this.#value(text)
+  }
+
+  #decoded(): string {
+    const bytes = this.#token.subarray(0, this.#length)
+    if (this.#plain) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
+    try {
+      const value: unknown = JSON.parse(`"${decoder.decode(bytes)}"`)
+      return typeof value === "string" ? value : this.#invalid()
+    } catch {
+      return this.#invalid()
+    }
+  }
+
+  #word(): void {
+    const text = Buffer.from(this.#token.buffer, this.#token.byteOffset, this.#length).toString("latin1")
+    this.#mode = "none"
+    this.#length = 0
+    const literal = literals.get(text)
+    if (literal !== undefined) this.#value(literal)
+    else if (numberForm.test(text)) this.#value(new JsonNumber(text))
+    else this.#invalid()
+  }
+
+  #value(value: string | boolean | null | JsonNumber): void {
+    if (this.#expected !== "value" && this.#expected !== "valueOrEnd") this.#invalid()
+    this.#expected = this.#depth === 0 ? "nothing" : "commaOrEnd"
+    this.#visitor.value(value, this.#depth)
+  }
+
+  #begin(kind: number): void {
+    if (this.#expected !== "value" && this.#expected !== "valueOrEnd") this.#invalid()
+    if (this.#depth === maxDepth) throw new Unreadable({ reason: `${this.#of} is nested deeper than ${maxDepth} levels.` })
+    this.#visitor.begin(kind === object ? "object" : "list", this.#depth)
+    this.#open[this.#depth++] = kind
+    this.#expected = kind === object ? "nameOrEnd" : "valueOrEnd"
+  }
+
+  #close(kind: number): void {
+    const endable = this.#expected === "commaOrEnd" || this.#expected === (kind === object ? "nameOrEnd" : "valueOrEnd")
+    if (!endable || this.#depth === 0 || this.#open[this.#depth - 1] !== kind) this.#invalid()
+    this.#depth--
+    this.#expected = this.#depth === 0 ? "nothing" : "commaOrEnd"
+    this.#visitor.end(this.#depth)
+  }
+
+  /** Outside a text: one byte, or a word as far as it goes. */
+  #step(chunk: Uint8Array, from: number): number {
+    const byte = chunk[from] ?? 0
+    // Letters, digits, signs and the point: parts of numbers and literals.
+    const inWord = (byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x7a) || byte === 0x2d || byte === 0x2b || byte === 0x2e || byte === 0x45
+    if (inWord) {
+      if (this.#length === 64) this.#invalid()
+      this.#mode = "word"
+      this.#token[this.#length++] = byte
+      return from + 1
+    }
+    if (this.#mode === "word") this.#word()
+    if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) return from + 1
+    if (byte === 0x22) {
+      if (this.#expected === "colon" || this.#expected === "commaOrEnd" || this.#expected === "nothing") this.#invalid()
+      this.#mode = "text"
+      this.#plain = true
+    } else if (byte === 0x7b) this.#begin(object)
+    else if (byte === 0x5b) this.#begin(list)
+    else if (byte === 0x7d) this.#close(object)
+    else if (byte === 0x5d) this.#close(list)
+    else if (byte === 0x3a && this.#expected === "colon") this.#expected = "value"
+    else if (byte === 0x2c && this.#expected === "commaOrEnd") this.#expected = this.#open[this.#depth - 1] === object ? "name" : "value"
+    else this.#invalid()
+    return from + 1
+  }
+}

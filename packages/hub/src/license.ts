@@ -1,0 +1,76 @@
+import { type Commit, RepoName } from "@seatrial/domain"
+import { Option, Schema } from "effect"
+import { HubRefusal } from "./failures.ts"
+import type { HubSettings } from "./HubSettings.ts"
+
+/** What a repository's card states: its license's name, and every name that a list may mean it by. */
+export interface License {
+  /** Null where none is stated. */
+  readonly name: string | null
+  readonly names: ReadonlyArray<string>
+}
+
+const Text = Schema.String
+const Card = Schema.Struct({
+  license: Schema.Union([Text, Schema.NonEmptyArray(Text)]),
+  license_name: Schema.optionalKey(Schema.NullOr(Text))
+})
+const decodeCard = Schema.decodeUnknownOption(Card)
+const decodeTags = Schema.decodeUnknownOption(Schema.Array(Text))
+
+/** What a list calls a repository that states no license. */
+const unstated = "none"
+
+const tidy = (name: string) => name.trim().toLowerCase().slice(0, 100)
+
+/** The license that a repository states in its card (`license`, and `license_name` for one that is `other`), else in its tags. */
+export const licenseOf = (info: { readonly cardData?: unknown; readonly tags?: unknown }): License => {
+  const card = decodeCard(info.cardData)
+  if (Option.isSome(card)) {
+    const { license, license_name } = card.value
+    const stated = (typeof license === "string" ? [license] : license).map(tidy).filter((name) => name !== "")
+    const own = typeof license_name === "string" && tidy(license_name) !== "" ? [tidy(license_name)] : []
+    const names = [...stated, ...own]
+    if (names.length > 0) return { name: names[0] === "other" ? (own[0] ?? "other") : (names[0] ?? null), names }
+  }
+  const tags = Option.getOrElse(decodeTags(info.tags), () => [])
+  const names = tags.filter((tag) => tag.startsWith("license:")).map((tag) => tidy(tag.slice("license:".length)))
+  return { name: names[0] ?? null, names }
+}
+
+const repository = Schema.is(RepoName)
+
+/**
+ * Why an installation does not serve a license, or null. A denied name refuses; where there is a list of allowed ones, each name has to be on it or on the list of
+ * those to ask about; what is to be asked about needs an administrator's acceptance of that repository, or of the license for every repository.
+ */
+export const licenseRefusal = (
+  license: License,
+  settings: Pick<HubSettings, "allowedLicenses" | "askedLicenses" | "acceptedLicenses" | "deniedLicenses">,
+  asked: { readonly repo: string; readonly commit: Commit }
+): HubRefusal | null => {
+  const { acceptedLicenses, allowedLicenses, askedLicenses, deniedLicenses } = settings
+  const names = license.names.length === 0 ? [unstated] : license.names
+  const called = license.names.length === 0 ? "The repository states no license, which" : `The license ${license.names.join(", ")}`
+  const refuse = (message: string, remedy: string) => new HubRefusal({ code: "license_refused", message, remedy, commit: asked.commit })
+
+  if (names.some((name) => deniedLicenses.includes(name)))
+    return refuse(
+      `${called} is on this installation's list of refused licenses.`,
+      "Choose a model under another license, or ask the installation's administrators."
+    )
+  const accepted = acceptedLicenses.some((entry) => (repository(entry) ? entry === asked.repo.toLowerCase() : names.includes(entry)))
+  if (accepted) return null
+  if (names.some((name) => askedLicenses.includes(name)))
+    return refuse(
+      `${called} has to be accepted by an administrator of this installation, and was not for ${asked.repo}.`,
+      `Ask an administrator to read the license and to add ${asked.repo.toLowerCase()} to HUB_ACCEPTED_LICENSES.`
+    )
+  // A license beside its family's name (`other` and its own, say) is allowed by either.
+  if (allowedLicenses.length > 0 && !names.some((name) => allowedLicenses.includes(name)))
+    return refuse(
+      `${called} is not on this installation's list of allowed licenses.`,
+      `Choose a model under one of these licenses, or ask the installation's administrators: ${allowedLicenses.slice(0, 40).join(", ")}.`
+    )
+  return null
+}

@@ -1,0 +1,134 @@
+import type { RepositoryFacts, RepositoryFile } from "@seatrial/domain"
+import { Effect, Predicate } from "effect"
+import { adapterRefusal, isAdapter } from "./adapter.ts"
+import { parseJsonObject } from "./boundedJson.ts"
+import { collect, verified } from "./contentHash.ts"
+import { Unreadable } from "./failures.ts"
+import type { HubConnection } from "./HubConnection.ts"
+import { asksForCode, chatTemplateOf, parseModelConfig } from "./modelConfig.ts"
+import { countParameters, dominantType } from "./parameters.ts"
+import { parallelReads, readWeights } from "./readWeights.ts"
+import { listRoot, type Resolved } from "./resolve.ts"
+import type { Sink } from "./safetensors.ts"
+import { remoteCodeRequired } from "./screening.ts"
+import { chooseWeights, indexPattern, isServingFile, otherFormats, weightsPattern } from "./servingFiles.ts"
+import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
+
+/** Largest configuration file that is read, in bytes. */
+const maxConfigBytes = 4 * 1024 * 1024
+/** Longest chat template, in bytes. */
+const maxTemplateBytes = 1024 * 1024
+/** Most weight files without an index that says what is in them: a preview reads the headers of all. */
+const maxWithoutIndex = 4
+/** Requests that a preview may make to the hub. */
+const previewRequests = 12
+
+/** How much is read: `few` requests whatever the number of weight files, or every header. */
+export type Depth = "few" | "all"
+
+const hasTokenizer = (root: ReadonlyMap<string, RepositoryFile>) =>
+  ["tokenizer.json", "tokenizer.model"].some((path) => root.has(path)) || (root.has("vocab.json") && root.has("merges.txt"))
+
+/** Reads a whole small file of the commit into a sink, and makes sure that it is the commit's. */
+export const readFile = <A>(connection: HubConnection, { commit, repo }: Resolved, file: RepositoryFile, limit: number, start: () => Sink<A>) =>
+  Effect.gen(function* () {
+    if (file.size > limit) return yield* new Unreadable({ reason: `${file.path} is larger than ${limit} bytes.` })
+    if (file.size === 0) return yield* new Unreadable({ reason: `${file.path} is empty.` })
+    return yield* connection.readInto(connection.fileUrl(repo, commit, file.path), 0, file.size - 1, () => verified(file, start()))
+  })
+
+/** An object in a file of the root; empty where the repository has no such file. */
+export const readJson = Effect.fnUntraced(function* (
+  connection: HubConnection,
+  resolved: Resolved,
+  root: ReadonlyMap<string, RepositoryFile>,
+  path: string
+): Effect.fn.Return<Readonly<Record<PropertyKey, unknown>>, Effect.Error<ReturnType<typeof readFile>>> {
+  const file = root.get(path)
+  if (file === undefined) return {}
+  const bytes = yield* readFile(connection, resolved, file, maxConfigBytes, () => collect(file.size))
+  return yield* Effect.fromResult(parseJsonObject(bytes, path))
+})
+
+/** What the makers of the tool say of its quantization in a file of their own, in the way in which newer versions of it write it into `config.json`. */
+const withQuantization = (config: Readonly<Record<PropertyKey, unknown>>, own: Readonly<Record<PropertyKey, unknown>>) =>
+  Predicate.isObject(own.quantization) ? { ...config, quantization_config: { quant_method: "modelopt", ...own.quantization } } : config
+
+/**
+ * What serving needs to know of a commit: the list of its files, the small ones, and the headers of its weights. With `few` these are the headers of as many files as
+ * the requests allow; see `readWeights`.
+ */
+export const readCommit = Effect.fnUntraced(function* (connection: HubConnection, resolved: Resolved, ref: string, depth: Depth) {
+  const { commit, repo } = resolved
+  const root = yield* listRoot(connection, resolved)
+  const json = (path: string) => readJson(connection, resolved, root, path)
+  if (isAdapter(root)) {
+    const config = yield* json("adapter_config.json")
+    return yield* yield* adapterRefusal({ connection, repo, commit, config, weights: root.get("adapter_model.safetensors") })
+  }
+  const weights = chooseWeights(root)
+  if (weights.index === null && weights.single.length === 0) {
+    return yield* new Unreadable({ reason: `The repository has no safetensors weights: it has ${otherFormats([...root.keys()])}.` })
+  }
+  if (weights.index === null && weights.single.length > maxWithoutIndex) {
+    return yield* new Unreadable({ reason: `The repository has ${weights.single.length} weight files and no index that says which tensors they hold.` })
+  }
+  if (!root.has("config.json")) return yield* new Unreadable({ reason: "The repository has no config.json." })
+  if (!hasTokenizer(root)) return yield* new Unreadable({ reason: "The repository has no tokenizer." })
+
+  const listed = new Set([...root.keys()].filter((path) => weightsPattern.test(path)))
+  const { index: indexFile } = weights
+  const template = root.get("chat_template.jinja")
+  const before = connection.sent()
+  const small = yield* Effect.all(
+    {
+      config: json("config.json"),
+      tokenizer: json("tokenizer_config.json"),
+      templateJson: template === undefined ? json("chat_template.json") : Effect.succeed({}),
+      template: template === undefined ? Effect.succeed(null) : readFile(connection, resolved, template, maxTemplateBytes, () => collect(template.size)),
+      index: indexFile === null ? Effect.succeed(null) : readFile(connection, resolved, indexFile, maxIndexBytes, () => scanIndex(indexFile.path, listed))
+    },
+    { concurrency: parallelReads }
+  )
+  const files = ["config.json", "tokenizer_config.json", template === undefined ? "chat_template.json" : template.path, indexFile?.path ?? ""]
+  const asked = files.filter((path) => root.has(path)).length
+  // The hub may send each file from another of its addresses: then every one takes two requests.
+  const each = Math.max(1, Math.ceil((connection.sent() - before) / Math.max(1, asked)))
+  const left = () => (depth === "all" ? Number.POSITIVE_INFINITY : Math.floor((previewRequests - connection.sent()) / each))
+
+  const quantization = small.config.quantization_config === undefined && root.has("hf_quant_config.json") ? ["hf_quant_config.json"] : []
+  const optional = ["preprocessor_config.json", "processor_config.json", "generation_config.json"].filter((path) => root.has(path))
+  const further = [...quantization, ...optional.slice(0, Math.max(0, left() - Math.max(1, weights.single.length) - quantization.length))]
+  const more = yield* Effect.forEach(further, (path) => Effect.map(json(path), (value) => [path, value] as const), { concurrency: parallelReads })
+  for (const [file, value] of [["config.json", small.config] as const, ["tokenizer_config.json", small.tokenizer] as const, ...more])
+    if (asksForCode(value)) return yield* remoteCodeRequired(file, commit)
+  const config = withQuantization(small.config, new Map(more).get("hf_quant_config.json") ?? {})
+
+  const { index } = small
+  const shards = index === null ? weights.single : [...root.values()].filter(({ path }) => index.files.has(path))
+  if (shards.length > maxShards) return yield* new Unreadable({ reason: `The repository has more than ${maxShards} weight files.` })
+  const read = yield* readWeights({
+    connection,
+    urlOf: ({ path }) => connection.fileUrl(repo, commit, path),
+    files: shards,
+    index,
+    mayRead: Math.max(1, left())
+  })
+
+  const loaded = new Set(shards.map(({ path }) => path))
+  const facts: RepositoryFacts = {
+    repo,
+    ref,
+    commit,
+    license: resolved.license.name,
+    gated: resolved.gated,
+    files: [...root.values()]
+      .filter(({ path }) => (weightsPattern.test(path) ? loaded.has(path) : indexPattern.test(path) ? path === indexFile?.path : isServingFile(path)))
+      .sort((a, b) => (a.path < b.path ? -1 : 1)),
+    config: yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))),
+    weights_bytes: read.bytes,
+    parameters: countParameters(read.groups, config),
+    chat_template: small.template === null ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer)) : new TextDecoder().decode(small.template)
+  }
+  return { facts, whole: read.whole }
+})

@@ -1,0 +1,179 @@
+import type { RepositoryFile } from "@seatrial/domain"
+import { Effect, Result } from "effect"
+import { collect } from "./contentHash.ts"
+import { Unreadable } from "./failures.ts"
+import type { HubConnection } from "./HubConnection.ts"
+import { type Header, headerLength, type Sink, scanHeader } from "./safetensors.ts"
+import { kindOf, type TensorGroup, TensorGroups } from "./TensorGroups.ts"
+import { TensorNames } from "./TensorNames.ts"
+import type { Placed, WeightIndex } from "./weightIndex.ts"
+
+/** First read of a weight file: holds the whole header of nearly every shard, so that one request does. */
+const firstRead = 128 * 1024
+const longestGuess = 4 * 1024 * 1024
+/** Longest that the headers of one repository may be together, in bytes: several times the largest of today. */
+const maxHeadersBytes = 256 * 1024 * 1024
+/** Files whose headers are read at once. */
+export const parallelReads = 6
+
+/** A tensor's entry in a header beside its name: `{"dtype":"U8","shape":[],"data_offsets":[0,0]},"":` is the shortest, and long shapes of large files stay below the other. */
+const entryBytes = { least: 48, most: 220 }
+/** What a header holds beside its tensors, at most: metadata and padding. */
+const besideEntries = 256 * 1024
+
+/** What a repository's weights are. */
+export interface Weights {
+  readonly groups: ReadonlyArray<TensorGroup>
+  /** Bytes of all tensors. */
+  readonly bytes: number
+  /** Whether every header was read. Else the rest is known from those that were read and from the index, and agrees with the files' sizes. */
+  readonly whole: boolean
+}
+
+/** A weight file's whole header from one request for its beginning, as far as `guess` (bytes) is long enough, else from two. */
+const readHeader = Effect.fnUntraced(function* (connection: HubConnection, url: string, file: RepositoryFile, guess: number, room: { bytes: number }) {
+  const { path, size } = file
+  const beginning = Math.min(size, Math.max(firstRead, Math.min(guess, longestGuess)))
+  const first = size === 0 ? new Uint8Array() : yield* connection.readInto(url, 0, beginning - 1, () => collect(beginning))
+  const length = yield* Effect.fromResult(headerLength(first, size, path))
+  room.bytes -= length
+  if (room.bytes < 0) return yield* new Unreadable({ reason: `The repository's safetensors headers are longer than ${maxHeadersBytes} bytes.` })
+  const start = (): Sink<Header> => {
+    const sink = scanHeader(size - 8 - length, path)
+    sink.push(first.subarray(8, 8 + length))
+    return sink
+  }
+  if (length + 8 > first.length) return yield* connection.readInto(url, first.length, 7 + length, start)
+  return yield* Effect.fromResult(
+    Result.try({
+      try: () => start().end(),
+      catch: (error) => (error instanceof Unreadable ? error : new Unreadable({ reason: `${path} has a header that cannot be read.` }))
+    })
+  )
+})
+
+/** The files that together hold a tensor of each kind, the most telling first, up to `most`. */
+const telling = (index: WeightIndex, most: number): ReadonlyArray<string> => {
+  const kinds = new Map([...index.files].map(([path, { groups }]) => [path, new Set([...groups.keys()].map(kindOf))]))
+  const chosen: Array<string> = []
+  while (chosen.length < most) {
+    let best: readonly [string, ReadonlySet<string>] | undefined
+    for (const entry of kinds) if (entry[1].size > (best?.[1].size ?? 0)) best = entry
+    if (best === undefined) break
+    chosen.push(best[0])
+    const [path, told] = best
+    kinds.delete(path)
+    for (const kind of told) for (const others of kinds.values()) others.delete(kind)
+  }
+  return chosen
+}
+
+/** Type, shape and bytes of one tensor of each kind, where all that were seen of it agree. */
+const knownKinds = (groups: Iterable<TensorGroup>): ReadonlyMap<string, TensorGroup | null> => {
+  const known = new Map<string, TensorGroup | null>()
+  for (const group of groups) {
+    const kind = kindOf(group.name)
+    const other = known.get(kind)
+    if (other === undefined) known.set(kind, { ...group, bytes: group.bytes / group.count })
+    else if (other !== null && (other.dtype !== group.dtype || other.shape.join() !== group.shape.join())) known.set(kind, null)
+  }
+  return known
+}
+
+/** What a file whose header was not read holds, by its names and its size; `agrees` tells whether its size leaves just the header that these tensors need. */
+const infer = (file: RepositoryFile, placed: Placed, known: ReadonlyMap<string, TensorGroup | null>) => {
+  const groups: Array<TensorGroup> = []
+  let bytes = 0
+  let agrees = true
+  for (const { count, name } of placed.groups.values()) {
+    const like = known.get(kindOf(name))
+    if (like === undefined || like === null) agrees = false
+    const group = { name, dtype: like?.dtype ?? "U8", shape: like?.shape ?? [], count, bytes: (like?.bytes ?? 0) * count }
+    groups.push(group)
+    bytes += group.bytes
+  }
+  const header = file.size - 8 - bytes
+  const { nameBytes, tensors } = placed
+  agrees &&= header >= nameBytes + tensors * entryBytes.least && header <= nameBytes + tensors * entryBytes.most + besideEntries
+  if (agrees) return { groups, bytes, agrees }
+  // The size is a fact: what the header takes of it differs by a few bytes a tensor at most.
+  const rest = Math.max(0, file.size - 8 - nameBytes - tensors * 110)
+  const scale = bytes === 0 ? 0 : rest / bytes
+  const scaled = groups.map((group) => ({ ...group, bytes: bytes === 0 ? Math.floor(rest / groups.length) : Math.floor(group.bytes * scale) }))
+  return { groups: scaled, bytes: rest, agrees }
+}
+
+/**
+ * Reads the headers of weight files: of all, or of as many as `mayRead`. Which these are is chosen by what the index says they hold, so that each kind of tensor is
+ * seen; then of those whose size does not agree with what their names let expect.
+ */
+export const readWeights = Effect.fnUntraced(function* (options: {
+  readonly connection: HubConnection
+  readonly urlOf: (file: RepositoryFile) => string
+  readonly files: ReadonlyArray<RepositoryFile>
+  readonly index: WeightIndex | null
+  readonly mayRead: number
+}) {
+  const { connection, files, index, mayRead, urlOf } = options
+  const names = index?.names ?? new TensorNames()
+  const groups = new TensorGroups()
+  const room = { bytes: maxHeadersBytes }
+  const byPath = new Map(files.map((file) => [file.path, file]))
+  const left = new Set(byPath.keys())
+
+  const guessOf = ({ path }: RepositoryFile) => {
+    const placed = index?.files.get(path)
+    return placed === undefined ? 0 : placed.nameBytes + placed.tensors * 160 + 4_096
+  }
+
+  const take = (file: RepositoryFile, number: number, header: Header) => {
+    const placed = names.hold(header.names, number)
+    if (placed === null) return new Unreadable({ reason: `${file.path} holds a tensor twice, or one that belongs to another file.` })
+    if (placed < (index?.files.get(file.path)?.tensors ?? 0))
+      return new Unreadable({ reason: `The index places tensors in ${file.path} which that file does not hold.` })
+    groups.addAll(header.groups.values())
+    return null
+  }
+
+  const read = Effect.fnUntraced(function* (paths: ReadonlyArray<string>) {
+    const chosen = paths.flatMap((path) => byPath.get(path) ?? [])
+    const numbers = new Map(files.map(({ path }, at) => [path, index?.files.get(path)?.number ?? at + 1]))
+    yield* Effect.forEach(
+      chosen,
+      (file) =>
+        Effect.flatMap(readHeader(connection, urlOf(file), file, guessOf(file), room), (header) => {
+          left.delete(file.path)
+          const problem = take(file, numbers.get(file.path) ?? 0, header)
+          return problem === null ? Effect.void : Effect.fail(problem)
+        }),
+      { concurrency: parallelReads, discard: true }
+    )
+  })
+
+  if (index === null || files.length <= mayRead) yield* read([...left])
+  else {
+    const first = telling(index, mayRead)
+    yield* read(first)
+    const known = knownKinds(groups.values())
+    const odd = [...left].filter((path) => {
+      const [file, placed] = [byPath.get(path), index.files.get(path)]
+      return file !== undefined && placed !== undefined && !infer(file, placed, known).agrees
+    })
+    yield* read(odd.slice(0, mayRead - first.length))
+  }
+
+  const known = knownKinds(groups.values())
+  let bytes = groups.bytes
+  for (const path of left) {
+    const [file, placed] = [byPath.get(path), index?.files.get(path)]
+    if (file === undefined || placed === undefined) continue
+    const inferred = infer(file, placed, known)
+    bytes += inferred.bytes
+    groups.addAll(inferred.groups)
+  }
+  if (groups.full) return yield* new Unreadable({ reason: "The repository has more kinds of tensors than any model." })
+  if (groups.count === 0) return yield* new Unreadable({ reason: "The repository's safetensors files hold no tensor." })
+  if (!Number.isSafeInteger(bytes)) return yield* new Unreadable({ reason: "The repository's weights are larger than any machine." })
+  const weights: Weights = { groups: [...groups.values()], bytes, whole: left.size === 0 }
+  return weights
+})

@@ -1,0 +1,154 @@
+import { Commit, RepoName, type RepositoryFile } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import { type HubAnswer, HubUnavailable, Unreadable } from "./failures.ts"
+import type { HubConnection } from "./HubConnection.ts"
+import { type License, licenseOf } from "./license.ts"
+import { isPlainPath } from "./servingFiles.ts"
+
+/** Most files that a repository may have in its root. */
+const maxFiles = 5_000
+/** Pages of a list of files; the hub's have a thousand each. */
+const listPages = 20
+/** Pages of commits in which the beginning of one is looked for. */
+const commitPages = 3
+
+/** A ref's commit and what the hub tells of it; everything after this is asked for by the commit. */
+export interface Resolved {
+  /** The repository's present name, which is another than was asked for where it was renamed. */
+  readonly repo: string
+  readonly commit: Commit
+  readonly gated: boolean
+  readonly private: boolean
+  readonly disabled: boolean
+  readonly license: License
+  /** All files, where the hub told them along. */
+  readonly files: ReadonlyArray<RepositoryFile> | null
+}
+
+const Info = Schema.Struct({
+  sha: Commit,
+  id: Schema.optionalKey(Schema.Unknown),
+  gated: Schema.optionalKey(Schema.Unknown),
+  private: Schema.optionalKey(Schema.Unknown),
+  disabled: Schema.optionalKey(Schema.Unknown),
+  tags: Schema.optionalKey(Schema.Unknown),
+  cardData: Schema.optionalKey(Schema.Unknown),
+  siblings: Schema.optionalKey(Schema.Unknown)
+})
+
+const Size = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 50 }))
+const Sha1 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{40}$/u))
+const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
+
+const Sibling = Schema.Struct({
+  rfilename: Schema.String,
+  size: Size,
+  blobId: Sha1,
+  lfs: Schema.optionalKey(Schema.NullOr(Schema.Struct({ sha256: Sha256, size: Size })))
+})
+const Entry = Schema.Struct({
+  type: Schema.String,
+  path: Schema.String,
+  size: Size,
+  oid: Sha1,
+  lfs: Schema.optionalKey(Schema.NullOr(Schema.Struct({ oid: Sha256, size: Size })))
+})
+const decodeInfo = Schema.decodeUnknownOption(Info)
+const decodeSiblings = Schema.decodeUnknownOption(Schema.Array(Sibling))
+const decodeTree = Schema.decodeUnknownOption(Schema.Array(Schema.Unknown))
+const decodeEntry = Schema.decodeUnknownOption(Entry)
+const decodeNamed = Schema.decodeUnknownOption(Schema.Struct({ path: Schema.String, type: Schema.String }))
+const decodeCommits = Schema.decodeUnknownOption(Schema.Array(Schema.Struct({ id: Commit })))
+const isRepoName = Schema.is(RepoName)
+
+const notUnderstood = new HubUnavailable({ message: "The model hub describes the repository in a way that is not understood." })
+
+/** The files of a root by path, or what is wrong with their list. */
+const rootOf = (files: Iterable<RepositoryFile>): ReadonlyMap<string, RepositoryFile> | Unreadable => {
+  const root = new Map<string, RepositoryFile>()
+  for (const file of files) {
+    if (!isPlainPath(file.path)) return new Unreadable({ reason: "The repository lists a file whose name is no plain path." })
+    if (file.path.includes("/")) continue
+    if (root.has(file.path)) return new Unreadable({ reason: "The repository lists a file twice." })
+    if (root.size === maxFiles) return new Unreadable({ reason: `The repository has more than ${maxFiles} files.` })
+    root.set(file.path, file)
+  }
+  return root
+}
+
+const orFail = <A>(value: A | Unreadable): Effect.Effect<A, Unreadable> => (value instanceof Unreadable ? Effect.fail(value) : Effect.succeed(value))
+
+const expanded = ["sha", "gated", "private", "disabled", "tags", "cardData"].map((field) => `expand%5B%5D=${field}`).join("&")
+
+/** Describes a revision, with its files where these are not too many for one answer. */
+const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: string, ref: string | undefined) {
+  const path = `/api/models/${repo}${ref === undefined ? "" : `/revision/${encodeURIComponent(ref)}`}`
+  const whole = connection.getJson(`${path}?blobs=true`)
+  const { value } = yield* Effect.catchTag(whole, "Unreadable", () => connection.getJson(`${path}?${expanded}`))
+  const info = decodeInfo(value)
+  if (Option.isNone(info)) return yield* notUnderstood
+  const { id, siblings, ...facts } = info.value
+  const listed = decodeSiblings(siblings)
+  const files = Option.map(listed, (known) =>
+    known.map(({ blobId, lfs, rfilename, size }) => ({ path: rfilename, size: lfs?.size ?? size, blob_id: blobId, sha256: lfs?.sha256 ?? null }))
+  )
+  const resolved: Resolved = {
+    repo: isRepoName(id) ? id : repo,
+    commit: facts.sha,
+    gated: facts.gated !== undefined && facts.gated !== false && facts.gated !== null,
+    private: facts.private === true,
+    disabled: facts.disabled === true,
+    license: licenseOf(facts),
+    files: Option.getOrNull(files)
+  }
+  return resolved
+})
+
+/** The only commit of the default branch that begins so. The hub itself takes full commits alone. */
+const findCommit = Effect.fnUntraced(function* (connection: HubConnection, repo: string, beginning: string, answer: HubAnswer) {
+  const found = new Set<Commit>()
+  let path: string | null = `/api/models/${repo}/commits/main?limit=100`
+  for (let page = 0; page < commitPages && path !== null; page++) {
+    const { next, value }: { readonly value: unknown; readonly next: string | null } = yield* connection.getJson(path)
+    for (const { id } of Option.getOrElse(decodeCommits(value), () => [])) if (id.startsWith(beginning)) found.add(id)
+    path = next
+  }
+  const [only, ...others] = found
+  if (only === undefined || others.length > 0) return yield* answer
+  return only
+})
+
+/** Finds the commit that a branch, a tag, a commit or the beginning of one means, in one request but for the last. Without a ref it is the default branch. */
+export const resolve = Effect.fnUntraced(function* (connection: HubConnection, repo: string, ref: string | undefined) {
+  return yield* describe(connection, repo, ref).pipe(
+    Effect.catchTag("HubAnswer", (answer) =>
+      ref !== undefined && /^[0-9a-f]{7,39}$/.test(ref) && (answer.code === "RevisionNotFound" || answer.status === 400)
+        ? findCommit(connection, repo, ref, answer).pipe(Effect.flatMap((commit) => describe(connection, repo, commit)))
+        : Effect.fail(answer)
+    )
+  )
+})
+
+/** The files of the repository's root, by path: asked for page by page where they were not told with the commit. */
+export const listRoot = Effect.fnUntraced(function* (connection: HubConnection, { commit, files, repo }: Resolved) {
+  if (files !== null) return yield* orFail(rootOf(files))
+  const found: Array<RepositoryFile> = []
+  let path: string | null = `/api/models/${repo}/tree/${commit}?recursive=false`
+  for (let page = 0; path !== null; page++) {
+    if (page === listPages) return yield* new Unreadable({ reason: "The repository's list of files does not end." })
+    const { next, value }: { readonly value: unknown; readonly next: string | null } = yield* connection.getJson(path)
+    const items = decodeTree(value)
+    if (Option.isNone(items)) return yield* notUnderstood
+    for (const item of items.value) {
+      const named = decodeNamed(item)
+      if (Option.isSome(named) && named.value.type !== "file" && isPlainPath(named.value.path)) continue
+      const entry = decodeEntry(item)
+      if (Option.isNone(entry)) return yield* new Unreadable({ reason: "The repository lists a file without a credible name, size and hash." })
+      const { lfs, oid, path: name, size } = entry.value
+      found.push({ path: name, size: lfs?.size ?? size, blob_id: oid, sha256: lfs?.oid ?? null })
+    }
+    if (found.length > maxFiles) return yield* new Unreadable({ reason: `The repository has more than ${maxFiles} files.` })
+    path = next
+  }
+  return yield* orFail(rootOf(found))
+})

@@ -1,0 +1,20 @@
+/** Longest pause that is told on, in milliseconds: a hub that names more is asked again after that. */
+const longest = 3_600_000
+
+const seconds = (text: string | null | undefined): number | null => {
+  const value = Number(text ?? "")
+  return text !== null && text !== undefined && text.trim() !== "" && Number.isFinite(value) && value >= 0 ? value : null
+}
+
+/**
+ * Milliseconds after which an answer says to come back, or null. `Retry-After` in seconds or as a date counts before `RateLimit` (`"api";r=0;t=55`: nothing remains
+ * for 55 s, or the older `limit=100, remaining=0, reset=55`) and `RateLimit-Reset`. A date is compared with the answer's own.
+ */
+export const retryAfter = (headers: Headers): number | null => {
+  const told = headers.get("retry-after")
+  const until = told === null ? Number.NaN : Date.parse(told) - Date.parse(headers.get("date") ?? "")
+  const left = headers.get("ratelimit")
+  const reset = /(?:^|[;,\s])(?:t|reset)\s*=\s*(\d{1,9})/.exec(left ?? "")?.[1]
+  const wait = seconds(told) ?? (Number.isNaN(until) ? null : until / 1000) ?? seconds(reset) ?? seconds(headers.get("ratelimit-reset"))
+  return wait === null ? null : Math.min(longest, Math.max(0, Math.ceil(wait * 1000)))
+}

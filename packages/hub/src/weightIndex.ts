@@ -1,0 +1,106 @@
+import { Unreadable } from "./failures.ts"
+import { JsonScanner } from "./JsonScanner.ts"
+import { isTensorName, type Sink } from "./safetensors.ts"
+import { groupOf } from "./TensorGroups.ts"
+import { maxTensors, NameHashes, TensorNames } from "./TensorNames.ts"
+
+/** Longest index that is read, in bytes: beyond the largest of today, of 280,000 tensors. */
+export const maxIndexBytes = 48 * 1024 * 1024
+/** Most weight files; the largest models of today have a few hundred. */
+export const maxShards = 1_000
+
+/** Far beyond every real model; bounds what an index can make us keep. */
+const maxKinds = 50_000
+
+/** What an index places in one file. */
+export interface Placed {
+  /** From 1, as `names` counts files. */
+  readonly number: number
+  tensors: number
+  /** Length of their names together. */
+  nameBytes: number
+  /** How many there are of each group, and the name of one. */
+  readonly groups: Map<string, { readonly name: string; count: number }>
+}
+
+/** Which tensors are in which file. */
+export interface WeightIndex {
+  readonly files: ReadonlyMap<string, Placed>
+  readonly names: TensorNames
+}
+
+/**
+ * Reads an index (`model.safetensors.index.json`) as it arrives. Fails where it names a tensor twice, or a file that is not among `listed`. What it keeps does
+ * not grow with the number of a layer's experts.
+ */
+export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightIndex> => {
+  const fail = (what: string): never => {
+    throw new Unreadable({ reason: `${of} ${what}.` })
+  }
+  const files = new Map<string, Placed>()
+  const names = new TensorNames()
+  const hash = new NameHashes(1)
+  let tensors = 0
+  let kinds = 0
+  let inMap = false
+  let mapSeen = false
+  let tensor = ""
+
+  const place = (file: string) => {
+    let placed = files.get(file)
+    if (placed === undefined) {
+      if (!listed.has(file)) return fail("names files that the repository does not have")
+      if (files.size === maxShards) return fail(`names more than ${maxShards} weight files`)
+      placed = { number: files.size + 1, tensors: 0, nameBytes: 0, groups: new Map() }
+      files.set(file, placed)
+    }
+    if (!isTensorName(tensor)) return fail("names a tensor in characters that no engine takes")
+    if (++tensors > maxTensors) return fail(`names more than ${maxTensors} tensors`)
+    hash.length = 0
+    hash.add(tensor)
+    if (!names.place(hash, 0, placed.number)) return fail("names something twice")
+    placed.tensors++
+    placed.nameBytes += tensor.length
+    const key = groupOf(tensor)
+    const group = placed.groups.get(key)
+    if (group !== undefined) group.count++
+    else {
+      if (++kinds > maxKinds) return fail("names more kinds of tensors than any model has")
+      placed.groups.set(key, { name: tensor, count: 1 })
+    }
+  }
+
+  const scanner = new JsonScanner(of, {
+    begin: (kind, depth) => {
+      if (depth === 0 && kind === "list") fail("is not a JSON object")
+      if (depth === 1 && inMap && kind === "list") fail("has no map from tensors to files")
+      if (depth >= 2 && inMap) fail("has no map from tensors to files")
+    },
+    end: (depth) => {
+      if (depth === 1) inMap = false
+    },
+    name: (name, depth) => {
+      if (depth === 1) {
+        inMap = name === "weight_map"
+        if (inMap && mapSeen) fail("names something twice")
+        mapSeen ||= inMap
+      } else if (depth === 2 && inMap) tensor = name
+    },
+    value: (value, depth) => {
+      if (depth === 0) fail("is not a JSON object")
+      if (!inMap) return
+      if (depth === 1 || typeof value !== "string") return fail("has no map from tensors to files")
+      place(value)
+    }
+  })
+
+  return {
+    push: (chunk) => scanner.push(chunk),
+    end: () => {
+      scanner.end()
+      if (!mapSeen) fail("has no map from tensors to files")
+      if (files.size === 0) fail("names no tensor")
+      return { files, names }
+    }
+  }
+}
