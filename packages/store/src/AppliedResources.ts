@@ -8,6 +8,7 @@ import { lockResource } from "./applied/lock.ts"
 import type { NamedModelRefused } from "./applied/NamedModelRefused.ts"
 import type { ModelNameTaken } from "./Deployments.ts"
 import { deleteModel } from "./models/deleteModel.ts"
+import { leads, whileLeading } from "./OperatorTerms.ts"
 
 /** A `ModelDeployment` of the cluster by its place there. */
 export interface ResourcePlace {
@@ -133,7 +134,7 @@ export class AppliedResources extends Context.Service<
           yield* sql`
             WITH bound AS (
               UPDATE applied_resources SET uid = ${uid}, generation = ${generation}, updated_at = ${at}
-              WHERE namespace = ${namespace} AND name = ${name} AND spec_hash = ${specHash}
+              WHERE ${yield* leads(sql)} AND namespace = ${namespace} AND name = ${name} AND spec_hash = ${specHash}
               RETURNING deployment_id
             )
             SELECT pg_notify('deployments', deployment_id) FROM bound`.pipe(Effect.orDie)
@@ -146,7 +147,7 @@ export class AppliedResources extends Context.Service<
             else yield* cancel(place, new Date(yield* Clock.currentTimeMillis), "Its ModelDeployment was deleted.")
             const gone = yield* sql`DELETE FROM applied_resources WHERE namespace = ${place.namespace} AND name = ${place.name} RETURNING 1`
             return gone.length > 0
-          }).pipe(sql.withTransaction, Effect.orDie)
+          }).pipe((retiring) => whileLeading(sql, retiring), Effect.orDie)
         )
       })
     })

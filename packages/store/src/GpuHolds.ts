@@ -3,7 +3,7 @@ import { DeploymentId, type OrgId } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { gpuDaysOf } from "./gpuDays.ts"
-import { leads, whileLeading } from "./OperatorTerms.ts"
+import { leads } from "./OperatorTerms.ts"
 
 /** GPUs that a pod got. `placedAt`: Unix milliseconds; the price in micro-dollars. */
 export interface Placement {
@@ -85,7 +85,7 @@ export class GpuHolds extends Context.Service<
         open: open().pipe(Effect.orDie, Effect.withSpan("GpuHolds.open")),
         place: Effect.fn("GpuHolds.place")(function* ({ deploymentId, gpus, hostClass, placedAt, pod, podUid, pricePerGpuHour }) {
           const rows = yield* Effect.orDie(sql`
-            WITH run AS (SELECT org_id, id FROM deployments WHERE id = ${deploymentId}),
+            WITH run AS (SELECT org_id, id FROM deployments WHERE ${yield* leads(sql)} AND id = ${deploymentId}),
             put AS (
               INSERT INTO gpu_holds (org_id, deployment_id, pod_uid, pod, host_class, gpus, price_micros_per_gpu_hour, placed_at)
               SELECT org_id, id, ${podUid}, ${pod}, ${hostClass}, ${gpus}, ${pricePerGpuHour}, ${new Date(placedAt)} FROM run
@@ -94,30 +94,23 @@ export class GpuHolds extends Context.Service<
             SELECT 1 FROM run`)
           return rows.length > 0
         }),
-        silent: Effect.fn("GpuHolds.silent")((podUid, since) =>
-          Effect.asVoid(
-            Effect.orDie(sql`
-              UPDATE gpu_holds SET silent_since = ${time(since)}::timestamptz
-              WHERE pod_uid = ${podUid} AND released_at IS NULL AND silent_since IS DISTINCT FROM ${time(since)}::timestamptz`)
-          )
-        ),
-        release: Effect.fn("GpuHolds.release")((podUid, at) =>
-          Effect.asVoid(
-            Effect.orDie(sql`
-              UPDATE gpu_holds SET released_at = greatest(placed_at, coalesce(${time(at)}::timestamptz,
-                least(silent_since, (SELECT seen_at FROM gpu_looks))))
-              WHERE pod_uid = ${podUid} AND released_at IS NULL`)
-          )
-        ),
-        looked: Clock.currentTimeMillis.pipe(
-          Effect.flatMap((now) =>
-            Effect.orDie(sql`
-              INSERT INTO gpu_looks (seen_at) VALUES (${new Date(now)})
-              ON CONFLICT (singleton) DO UPDATE SET seen_at = greatest(gpu_looks.seen_at, excluded.seen_at)`)
-          ),
-          Effect.asVoid,
-          Effect.withSpan("GpuHolds.looked")
-        ),
+        silent: Effect.fn("GpuHolds.silent")(function* (podUid, since) {
+          yield* Effect.orDie(sql`
+            UPDATE gpu_holds SET silent_since = ${time(since)}::timestamptz
+            WHERE ${yield* leads(sql)} AND pod_uid = ${podUid} AND released_at IS NULL AND silent_since IS DISTINCT FROM ${time(since)}::timestamptz`)
+        }),
+        release: Effect.fn("GpuHolds.release")(function* (podUid, at) {
+          yield* Effect.orDie(sql`
+            UPDATE gpu_holds SET released_at = greatest(placed_at, coalesce(${time(at)}::timestamptz,
+              least(silent_since, (SELECT seen_at FROM gpu_looks))))
+            WHERE ${yield* leads(sql)} AND pod_uid = ${podUid} AND released_at IS NULL`)
+        }),
+        looked: Effect.gen(function* () {
+          const at = new Date(yield* Clock.currentTimeMillis)
+          yield* Effect.orDie(sql`
+            INSERT INTO gpu_looks (seen_at) SELECT ${at} WHERE ${yield* leads(sql)}
+            ON CONFLICT (singleton) DO UPDATE SET seen_at = greatest(gpu_looks.seen_at, excluded.seen_at)`)
+        }).pipe(Effect.withSpan("GpuHolds.looked")),
         usage: Effect.fn("GpuHolds.usage")((orgId, from, to) => Effect.orDie(usage({ orgId, from, to })))
       })
     })

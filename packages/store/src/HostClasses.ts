@@ -2,6 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { HostClass } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
+import { leads } from "./OperatorTerms.ts"
 
 /** The cluster's host classes, mirrored here by the operator for the programs that have no access to the cluster. */
 export class HostClasses extends Context.Service<
@@ -31,9 +32,10 @@ export class HostClasses extends Context.Service<
         replaceAll: Effect.fn("HostClasses.replaceAll")(function* (classes) {
           const at = new Date(yield* Clock.currentTimeMillis)
           yield* Effect.orDie(sql`
-            WITH wanted AS (SELECT spec ->> 'name' AS name, spec FROM jsonb_array_elements(${sql.json(classes)}) AS given (spec)),
-            gone AS (DELETE FROM host_classes WHERE name NOT IN (SELECT name FROM wanted))
-            INSERT INTO host_classes (name, spec, updated_at) SELECT name, spec, ${at} FROM wanted
+            WITH leads AS MATERIALIZED (SELECT ${yield* leads(sql)} AS yes),
+            wanted AS (SELECT spec ->> 'name' AS name, spec FROM jsonb_array_elements(${sql.json(classes)}) AS given (spec)),
+            gone AS (DELETE FROM host_classes WHERE (SELECT yes FROM leads) AND name NOT IN (SELECT name FROM wanted))
+            INSERT INTO host_classes (name, spec, updated_at) SELECT name, spec, ${at} FROM wanted WHERE (SELECT yes FROM leads)
             ON CONFLICT (name) DO UPDATE SET spec = excluded.spec, updated_at = excluded.updated_at WHERE host_classes.spec <> excluded.spec`)
         })
       })

@@ -24,6 +24,7 @@ import { SqlSchema } from "effect/sql"
 import { HubConnections } from "./HubConnections.ts"
 import { listen } from "./listen.ts"
 import { listReservations, type Reservation } from "./listReservations.ts"
+import { leads, whileLeading } from "./OperatorTerms.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
 import { enterPhase } from "./runs/enter.ts"
@@ -194,13 +195,13 @@ export class Runs extends Context.Service<
 
       /** All that was missed while nobody listened: what is left in the outbox, then everything that is live. */
       const missed = Effect.gen(function* () {
-        const left = yield* Effect.orDie(drainOutbox())
+        const left = yield* Effect.orDie(whileLeading(sql, drainOutbox()))
         return [...new Set([...left.map(({ id }) => id), ...(yield* live)])]
       })
       const heard = Effect.fnUntraced(function* (payload: string) {
         const id = Schema.decodeOption(DeploymentId)(payload)
         if (Option.isNone(id)) return []
-        yield* Effect.orDie(sql`DELETE FROM outbox WHERE deployment_id = ${id.value}`)
+        yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND deployment_id = ${id.value}`)
         return [id.value]
       })
 
@@ -227,7 +228,7 @@ export class Runs extends Context.Service<
         release: Effect.fn("Runs.release")(function* (id, orgId) {
           const at = new Date(yield* Clock.currentTimeMillis)
           yield* Effect.orDie(
-            sql`UPDATE deployments SET released_at = ${at} WHERE org_id = ${orgId} AND id = ${id} AND ended_at IS NOT NULL AND released_at IS NULL`
+            sql`UPDATE deployments SET released_at = ${at} WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND ended_at IS NOT NULL AND released_at IS NULL`
           )
         })
       })

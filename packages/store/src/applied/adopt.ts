@@ -7,6 +7,7 @@ import { writeAudit } from "../audit.ts"
 import { MillisFromDate } from "../columns.ts"
 import { ModelNameTaken } from "../Deployments.ts"
 import { previousSettings } from "../deployments/previousSettings.ts"
+import { whileLeading } from "../OperatorTerms.ts"
 import { cancelApplied } from "./cancelApplied.ts"
 import { lockResource } from "./lock.ts"
 import { NamedModelRefused } from "./NamedModelRefused.ts"
@@ -129,7 +130,7 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
       yield* sql`SELECT pg_notify('deployments', ${id})`
       return id
     }).pipe(
-      sql.withTransaction,
+      (adopting) => whileLeading(sql, adopting),
       Effect.catchReason("SqlError", "UniqueViolation", () => new ModelNameTaken({ slug: input.resource.name }), Effect.die),
       Effect.catchTag(["SchemaError", "NoSuchElementError"], Effect.die)
     )
