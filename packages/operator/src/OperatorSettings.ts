@@ -18,6 +18,12 @@ export const operatorSettings = [
   },
   { name: "OPERATOR_LEASE_SECONDS", description: "Seconds after which another operator takes over from one that is silent; at least 3", default: 15 },
   { name: "OPERATOR_CONCURRENCY", description: "Runs that are reconciled at once", default: 16 },
+  {
+    name: "OPERATOR_KEEP_FINISHED_DAYS",
+    description:
+      "Days that the ModelDeployment of an API's run that is over stays in the cluster; its record stays, and so do objects that somebody applied. 0: for ever",
+    default: 30
+  },
   { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job, which has the command seatrial", default: "ghcr.io/seatrial/seatrial:0.1.0" },
   { name: "OPERATOR_FETCH_SECONDS", description: "Longest time of a download in seconds", default: 21_600 },
   { name: "OPERATOR_WEIGHTS_CLAIM", description: "PersistentVolumeClaim for weights, where a HostClass names none", default: "seatrial-weights" },
@@ -54,6 +60,10 @@ export const OperatorSettings = Config.all({
   requireFirstPurchase: Config.Boolean("OPERATOR_REQUIRE_FIRST_PURCHASE").pipe(Config.withDefault(true)),
   leaseSeconds: count("OPERATOR_LEASE_SECONDS", 15).pipe(Config.map((seconds) => Math.max(3, seconds))),
   concurrency: count("OPERATOR_CONCURRENCY", 16).pipe(Config.map((passes) => Math.max(1, passes))),
+  keepFinishedDays: Config.Finite("OPERATOR_KEEP_FINISHED_DAYS").pipe(
+    Config.withDefault(30),
+    Config.map((days) => Math.max(0, days))
+  ),
   fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),
   fetchSeconds: count("OPERATOR_FETCH_SECONDS", 21_600),
   weightsClaim: text("OPERATOR_WEIGHTS_CLAIM", "seatrial-weights"),

@@ -177,6 +177,8 @@ export const pod: PodSeen = {
 export const observed: Observation = {
   run: { ...run, revision },
   resource: { uid: "mdep-1", mirroredPhase: "screening" },
+  shownSince: 0,
+  keepFinished: null,
   podClass,
   engine: engineFor("reference") ?? null,
   fetch: FetchSeen.Absent(),

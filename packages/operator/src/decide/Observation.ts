@@ -66,6 +66,10 @@ export interface Observation {
   readonly run: Run
   /** The custom resource, and the phase that its status shows. */
   readonly resource: { readonly uid: string; readonly mirroredPhase: string | null } | null
+  /** Since when the custom resource's conditions are as they are, Unix milliseconds; 0 where there is none. */
+  readonly shownSince: number
+  /** How long the custom resource of an API's run that is over stays, milliseconds; null for ever. */
+  readonly keepFinished: number | null
   /** The host class that was chosen for the run; null where none was chosen or it is gone. */
   readonly podClass: PodClass | null
   readonly engine: EngineAdapter | null

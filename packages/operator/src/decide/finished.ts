@@ -94,6 +94,17 @@ const isGone = (seen: Observation): boolean => {
   )
 }
 
+/**
+ * When the custom resource of a run that is over goes, its record being the truth, Unix milliseconds; null where it stays. One that stands for what serves stays, one that
+ * somebody applied is theirs, and nothing of a run hangs on its object: neither its engine, nor what a deletion might be taken for.
+ */
+const forgottenAt = (seen: Observation): number | null => {
+  const { keepFinished, resource, run, shownSince } = seen
+  if (keepFinished === null || resource === null || run.applied !== null || resource.mirroredPhase !== run.phase || !isBare(seen)) return null
+  if ((run.phase === "activated" && run.revision?.status === "active") || run.reusedBy.length > 0) return null
+  return Math.max(run.endedAt ?? run.phaseSince, shownSince) + keepFinished
+}
+
 const rule = (seen: Observation, now: number): Decision => {
   const { run } = seen
   if (reuses(seen)) return reused(seen)
@@ -127,6 +138,10 @@ export const finished = (seen: Observation, now: number): Decision => {
   const decision = rule(seen, now)
   const stray = run.phase === "activated" && seen.fetch._tag !== "Absent" && seen.fetch._tag !== "Leaving" ? [Action.RemoveFetch()] : []
   const shown = seen.resource !== null && run.modelDeleted && seen.resource.mirroredPhase === run.phase && isBare(seen)
-  const actions = [...budget(seen, now), ...decision.actions, ...stray, ...(shown ? [Action.RemoveResource()] : [])]
-  return { ...decision, actions: actions.length === 0 && decision.lookAgainAt === null && isGone(seen) ? [Action.Release()] : actions }
+  const left = [...budget(seen, now), ...decision.actions, ...stray]
+  const at = forgottenAt(seen)
+  const old = at !== null && now >= at
+  const actions = [...left, ...(shown || (old && left.length === 0) ? [Action.RemoveResource()] : [])]
+  const lookAgainAt = at === null || old ? decision.lookAgainAt : Math.min(at, decision.lookAgainAt ?? at)
+  return { ...decision, lookAgainAt, actions: actions.length === 0 && decision.lookAgainAt === null && isGone(seen) ? [Action.Release()] : actions }
 }

@@ -6,6 +6,7 @@ import { Clock, Effect, Option } from "effect"
 import { resourcePlace } from "../apply/customResource.ts"
 import { bootRestarts } from "../decide/limits.ts"
 import type { Observation } from "../decide/Observation.ts"
+import type { OperatorSettings } from "../OperatorSettings.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { deploymentLabel, enginePodName, fetchJobName, objectName, roleLabel } from "../resources/objectNames.ts"
@@ -44,11 +45,13 @@ export interface GatherFrom {
   readonly background: Background
   readonly withdrawn: Withdrawn
   readonly attendance: Attendance
+  readonly settings: Pick<OperatorSettings, "keepFinishedDays">
   /** Runs that were released lately. */
   readonly released: Set<Run["id"]>
 }
 
 const logTail = 200
+const dayMillis = 86_400_000
 
 /** Phases whose decisions depend on free GPUs and on who goes first. */
 const placed = new Set<Phase>(["materializing", "waiting", "queued", "provisioning"])
@@ -69,7 +72,7 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
 
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  { attendance, background, cluster, pool, released, withdrawn }: GatherFrom,
+  { attendance, background, cluster, pool, released, settings, withdrawn }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
@@ -106,6 +109,8 @@ export const gather = Effect.fnUntraced(function* (
     predecessorHolds: Option.isSome(holder),
     budget: Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
     resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
+    shownSince: Math.max(0, ...(resource?.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)),
+    keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
     fetch: fetchSeen(

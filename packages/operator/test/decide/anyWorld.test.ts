@@ -77,6 +77,8 @@ const anyObservation = (draw: () => number): { readonly seen: Observation; reado
     ...observed,
     run: drawn,
     resource: chance(0.8) ? { uid: "mdep-1", mirroredPhase: chance(0.7) ? phase : null } : null,
+    shownSince: time(),
+    keepFinished: chance(0.5) ? Math.floor(draw() * 100_000) : null,
     podClass: chance(0.9) ? { ...podClass, rollout: pick("surge", "replace"), evictable: chance(0.3) } : null,
     fetch: pick<FetchSeen>(FetchSeen.Absent(), FetchSeen.Active({ problem: null }), FetchSeen.Succeeded(), FetchSeen.Leaving(), FetchSeen.Failed({ failure })),
     pod: chance(0.7) ? present : null,
@@ -146,6 +148,12 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
         hold(!seen.run.modelDeleted, "starts an engine of a model that was deleted")
         hold(phase !== "failed" && phase !== "cancelled", "starts an engine for a run that is over")
         hold(seen.pod === null, "asks for an engine that is there")
+        break
+      case "RemoveResource":
+        hold(isFinished(phase), "removes the object of a run that is at work")
+        hold(seen.run.modelDeleted || seen.run.applied === null, "removes what somebody applied")
+        hold(seen.run.modelDeleted || phase !== "activated" || seen.run.revision?.status !== "active", "removes the object of what serves")
+        hold(seen.run.modelDeleted || actions.length === 1, "does something else with the object of a run that is over")
         break
       case "Release":
         hold(isFinished(phase) && actions.length === 1, "lets go of a run with something left to do")

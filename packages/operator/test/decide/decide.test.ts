@@ -6,12 +6,15 @@ import { benchmark, found, measured, otherDeployment, pod, podClass, report, run
 import { words } from "./words.ts"
 
 const minute = 60_000
+const hour = 60 * minute
 
 const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number): Partial<Observation> => ({
   work: { running: null, ended: { kind, attempts, at, failure: null, message: "The model hub cannot be reached." } }
 })
 const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: false }
+const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", mirroredPhase: phase })
+const theirs = { namespace: "seatrial", name: "tiny", current: { uid: "mdep-1", generation: 1, namesModel: false } }
 const unready = { ...pod, ready: false }
 
 const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, now: number, expected: string]>> = {
@@ -362,6 +365,46 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "remove pod pod-1"
     ],
     ["once nothing is left, that is said", seen("failed", { released: false, resource: { uid: "mdep-1", mirroredPhase: "failed" } }), 0, "Release"],
+    ["its object stays where it is kept for ever", seen("failed", { resource: shown("failed"), keepFinished: null }), 90 * minute, ""],
+    [
+      "its object stays for as long as it is kept",
+      seen("failed", { resource: shown("failed"), keepFinished: hour }, { endedAt: minute }),
+      0,
+      `again ${61 * minute}`
+    ],
+    ["its object goes then", seen("failed", { resource: shown("failed"), keepFinished: hour }, { endedAt: minute }), 61 * minute, "RemoveResource"],
+    [
+      "which counts from the last that it told",
+      seen("cancelled", { resource: shown("cancelled"), keepFinished: hour, shownSince: 5 * minute }, { endedAt: minute }),
+      61 * minute,
+      `again ${65 * minute}`
+    ],
+    ["an object that somebody applied is theirs", seen("failed", { resource: shown("failed"), keepFinished: hour }, { applied: theirs }), 90 * minute, ""],
+    [
+      "an object goes only once it says how its run ended, which is said now",
+      seen("failed", { resource: shown("booting"), keepFinished: hour }),
+      90 * minute,
+      "remove pod, RemoveFetch"
+    ],
+    [
+      "an object stays while something of its run is left",
+      seen("failed", { resource: shown("failed"), keepFinished: hour, pod }),
+      90 * minute,
+      "remove pod pod-1"
+    ],
+    [
+      "the object of what serves stays",
+      seen("activated", { resource: shown("activated"), keepFinished: 1, pod }, { ...serving, endpoints: [endpoint] }),
+      90 * minute,
+      ""
+    ],
+    ["and where it idles", seen("activated", { resource: shown("activated"), keepFinished: 1 }, { ...serving, modelDisabled: true }), 90 * minute, ""],
+    [
+      "the object of what was replaced goes once its engine has gone",
+      seen("activated", { resource: shown("activated"), keepFinished: hour }, { ...serving, ...found({ status: "superseded" }) }),
+      90 * minute,
+      "RemoveResource"
+    ],
     ["a deleted record stays deleted", seen("failed", { resource: null }), 0, ""],
     ["a run of a deleted model ends", seen("checking", { pod }, { modelDeleted: true }), 0, "enter cancelled"]
   ]

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Logger, Option, Predicate } from "effect"
+import { Duration, Effect, Logger, Option, Predicate } from "effect"
 import { TestClock } from "effect/testing"
 import { makeStage } from "./stage.ts"
 
@@ -42,6 +42,51 @@ describe("a run", () => {
           Effect.forEach(Array.from({ length: 200 }), () => Effect.yieldNow)
         )
       )
+      assert.strictEqual(stage.writes.length, before)
+    })
+  })
+
+  it.effect("that is over is forgotten by the cluster after its time, also by an operator that began later, and by its record never", () =>
+    Effect.gen(function* () {
+      const stage = makeStage()
+      stage.setStory("starting")
+      yield* stage.operate(stage.until(() => stage.row().phase === "booting"))
+      stage.cancel(0)
+      yield* stage.operate(stage.until(() => stage.released() > 0))
+      yield* TestClock.adjust(Duration.minutes(30 * 24 * 60 - 1))
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
+          assert.deepStrictEqual(stage.kube.names("ModelDeployment").length, 1)
+          const before = stage.writes.length
+          yield* TestClock.adjust("2 minutes")
+          yield* stage.until(() => stage.kube.names("ModelDeployment").length === 0)
+          yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
+          // Its going is nothing that anybody has to answer to.
+          assert.deepStrictEqual(
+            stage.writes.slice(before).filter((write) => !write.startsWith("release")),
+            [`remove ModelDeployment ${stage.row().id.replace("_", "-")}`]
+          )
+        })
+      )
+      assert.strictEqual(stage.row().phase, "cancelled")
+    })
+  )
+
+  it.effect("that serves keeps its object for ever, and its engine", () => {
+    const stage = makeStage()
+    const serves = stage.until(() => stage.mirrored()?.message === "Serves.")
+    return Effect.gen(function* () {
+      yield* stage.operate(serves)
+      const before = stage.writes.length
+      yield* TestClock.adjust("365 days")
+      yield* stage.operate(
+        Effect.andThen(
+          serves,
+          Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
+        )
+      )
+      assert.deepStrictEqual([stage.kube.names("ModelDeployment").length, stage.kube.names("Pod").length], [1, 1])
       assert.strictEqual(stage.writes.length, before)
     })
   })

@@ -138,6 +138,7 @@ describe("the objects of a run", () => {
             leaseSeconds: 15,
             concurrency: 1,
             fetchImage: "seatrial:1",
+            keepFinishedDays: 30,
             fetchSeconds: 60,
             weightsClaim: "weights",
             hubEndpoint: "http://hub"
