@@ -148,6 +148,7 @@ export const openLane = Effect.gen(function* () {
     concurrency: 8,
     fetchImage: "ghcr.io/seatrial/seatrial:0.1.0",
     fetchSeconds: 60,
+    keepFinishedDays: 30,
     weightsClaim: "seatrial-weights",
     hubEndpoint: state.hub
   }
