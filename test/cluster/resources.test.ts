@@ -103,7 +103,7 @@ it.live(
         ["mdep.status.queue", "Place in the queue of the host class", "enum: OlderRun, OrganizationLimit, HostClass, Capacity"],
         ["mdep.status.cause", "Unschedulable, ImagePullBackOff, OOMKilled"],
         ["mdep.status.conditions", "When the status last changed"],
-        ["hc.spec", "Card class", "Price of one GPU for one hour"]
+        ["hc.spec", "Kind of card", "Price of one GPU for one hour"]
       ]
       for (const [path, ...says] of words) {
         const text = (yield* explain(path)).replaceAll(/\s+/g, " ")

@@ -18,13 +18,18 @@ export const postgresImage = (folder: string, address: string) =>
     await mkdir(folder, { recursive: true, mode: 0o755 })
     // The account that Postgres runs as may not be able to reach ours.
     await cp(native(), binaries, { recursive: true, verbatimSymlinks: true })
-    const ready = join(folder, "bin/pg_isready")
-    await mkdir(dirname(ready))
-    await writeFile(ready, `#!/bin/sh\nexec "${process.execPath}" "${join(import.meta.dirname, "isReady.ts")}"\n`)
-    await chmod(ready, 0o755)
+    const bin = join(folder, "bin")
+    await mkdir(bin)
+    for (const [name, file] of [
+      ["docker-entrypoint.sh", "entrypoint.ts"],
+      ["pg_isready", "isReady.ts"]
+    ] as const) {
+      await writeFile(join(bin, name), `#!/bin/sh\nexec "${process.execPath}" "${join(import.meta.dirname, file)}"\n`)
+      await chmod(join(bin, name), 0o755)
+    }
     return {
-      path: [dirname(ready), dirname(process.execPath)],
-      entrypoint: ["node", join(import.meta.dirname, "entrypoint.ts")],
+      path: [bin],
+      entrypoint: ["docker-entrypoint.sh"],
       environment: { POSTGRES_BINARIES: binaries, POSTGRES_ADDRESS: address }
     }
   })
