@@ -17,6 +17,8 @@ export interface SampleHubOptions {
   readonly repositories?: ReadonlyArray<SampleRepository>
   /** Files in one page of a list (default 1,000). */
   readonly pageSize?: number
+  /** Milliseconds before each answer (default 0). */
+  readonly latency?: number
   /** Asked for each request; what it returns goes wrong. */
   readonly faults?: (request: HubRequest) => HubFault | undefined
 }
@@ -37,6 +39,7 @@ export class SampleHub extends Context.Service<SampleHub, { /** `http://127.0.0.
             repositories: new Map((options.repositories ?? sampleRepositories()).map((repository) => [repository.name.toLowerCase(), repository])),
             token: options.token ?? sampleHubToken,
             pageSize: options.pageSize ?? 1_000,
+            latency: options.latency ?? 0,
             faults: options.faults ?? (() => undefined)
           })
         )

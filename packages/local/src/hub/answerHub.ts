@@ -1,23 +1,32 @@
+import { once } from "node:events"
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import { text } from "node:stream/consumers"
+import { setTimeout } from "node:timers/promises"
 import { Option, Schema } from "effect"
 import type { HubFault, HubRequest } from "./HubFault.ts"
 import { findCommit, type SampleCommit, type SampleFile, type SampleRepository } from "./SampleRepository.ts"
-import { sendFile } from "./sendFile.ts"
+import { sendFile, sendSlowly } from "./sendFile.ts"
 
 export interface HubContents {
   /** By lower-case name. */
   readonly repositories: ReadonlyMap<string, SampleRepository>
   readonly token: string
   readonly pageSize: number
+  /** Milliseconds before each answer. */
+  readonly latency: number
   readonly faults: (request: HubRequest) => HubFault | undefined
 }
 
 const madeAt = "2026-01-01T00:00:00.000Z"
 
-const sendJson = (response: ServerResponse, value: unknown, headers: Readonly<Record<string, string>> = {}): void => {
-  const body = JSON.stringify(value)
-  response.writeHead(200, { "content-type": "application/json; charset=utf-8", "content-length": Buffer.byteLength(body), ...headers }).end(body)
+const sendJson = (response: ServerResponse, value: unknown, fault: HubFault | undefined, headers: Readonly<Record<string, string>> = {}): void => {
+  const body = Buffer.from(JSON.stringify(value))
+  response.writeHead(200, { "content-type": "application/json; charset=utf-8", "content-length": body.length, ...headers })
+  if (fault?.kind === "corrupt") body[fault.offset] = (body[fault.offset] ?? 0) ^ 0xff
+  if (fault?.kind === "drip") sendSlowly(response, body, fault.every)
+  else if (fault?.kind === "cut") response.write(body.subarray(0, fault.after), () => response.destroy())
+  else if (fault?.kind === "stall") response.write(body.subarray(0, fault.after))
+  else response.end(body)
 }
 
 const sendError = (response: ServerResponse, status: number, code: string | null, message: string): void => {
@@ -111,6 +120,7 @@ export const answerHub = (contents: HubContents): RequestListener => {
   const counts = new Map<string, number>()
 
   const answer = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (contents.latency > 0) await setTimeout(contents.latency)
     const url = new URL(request.url ?? "/", "http://hub.invalid")
     const method = request.method ?? "GET"
     const resolved = /^\/(?<name>[^/]+\/[^/]+)\/(?<way>resolve|raw)\/(?<revision>[^/]+)\/(?<path>.+)$/.exec(url.pathname)?.groups
@@ -124,6 +134,20 @@ export const answerHub = (contents: HubContents): RequestListener => {
       response.writeHead(fault.status, fault.headers).end()
       return
     }
+    if (fault?.kind === "reset") {
+      request.socket.destroy()
+      return
+    }
+    if (fault?.kind === "body") {
+      response.writeHead(200, fault.headers).end(fault.body)
+      return
+    }
+    if (fault?.kind === "endless") {
+      response.writeHead(200)
+      const spaces = Buffer.alloc(64 * 1024, " ")
+      while (!response.destroyed) if (!response.write(spaces)) await Promise.race([once(response, "drain"), once(response, "close")])
+      return
+    }
 
     if (url.pathname === "/") {
       response.writeHead(200, { "content-type": "text/plain; charset=utf-8" }).end(landing(contents.repositories.values()))
@@ -132,7 +156,7 @@ export const answerHub = (contents: HubContents): RequestListener => {
     const sent = /^Bearer (.+)$/.exec(request.headers.authorization ?? "")?.[1]
     const trusted = sent === contents.token
     if (url.pathname === "/api/whoami-v2") {
-      if (trusted) sendJson(response, { type: "user", name: "sample", fullname: "Sample user", orgs: [] })
+      if (trusted) sendJson(response, { type: "user", name: "sample", fullname: "Sample user", orgs: [] }, fault)
       else sendError(response, 401, null, "Invalid credentials in Authorization header")
       return
     }
@@ -141,11 +165,12 @@ export const answerHub = (contents: HubContents): RequestListener => {
 
     const kind = called?.[2]
     if (kind === "refs") {
-      sendJson(response, {
+      const refs = {
         branches: [{ name: "main", ref: "refs/heads/main", targetCommit: repository.commits[0].id }],
         tags: [...repository.tags].map(([name, id]) => ({ name, ref: `refs/tags/${name}`, targetCommit: id })),
         converts: []
-      })
+      }
+      sendJson(response, refs, fault)
       return
     }
     const revision = decodePath(resolved?.revision ?? called?.[3] ?? "main")
@@ -167,11 +192,12 @@ export const answerHub = (contents: HubContents): RequestListener => {
     switch (kind) {
       case undefined:
       case "revision":
-        return sendJson(response, modelInfo(repository, commit, url.searchParams.get("blobs")?.toLowerCase() === "true"))
+        return sendJson(response, modelInfo(repository, commit, url.searchParams.get("blobs")?.toLowerCase() === "true"), fault)
       case "commits":
         return sendJson(
           response,
-          repository.commits.slice(repository.commits.indexOf(commit)).map(({ id, title }) => ({ id, title, message: "", authors: [], date: madeAt }))
+          repository.commits.slice(repository.commits.indexOf(commit)).map(({ id, title }) => ({ id, title, message: "", authors: [], date: madeAt })),
+          fault
         )
       case "tree": {
         const entries = listTree(commit, decodePath(called?.[4] ?? ""), url.searchParams.get("recursive")?.toLowerCase() === "true")
@@ -179,14 +205,14 @@ export const answerHub = (contents: HubContents): RequestListener => {
         const next = new URL(url.pathname + url.search, `http://${request.headers.host ?? ""}`)
         next.searchParams.set("cursor", String(from + contents.pageSize))
         const more = from + contents.pageSize < entries.length
-        return sendJson(response, entries.slice(from, from + contents.pageSize), more ? { link: `<${next.href}>; rel="next"` } : {})
+        return sendJson(response, entries.slice(from, from + contents.pageSize), fault, more ? { link: `<${next.href}>; rel="next"` } : {})
       }
       case "paths-info": {
         const body = await text(request)
         // Python's client sends a form, the JavaScript one JSON.
         const json = Option.map(decodePathsInfo(body), ({ paths }) => paths)
         const asked = new Set(Option.getOrElse(json, () => new URLSearchParams(body).getAll("paths")))
-        return sendJson(response, commit.files.filter(({ path }) => asked.has(path)).map(treeEntry))
+        return sendJson(response, commit.files.filter(({ path }) => asked.has(path)).map(treeEntry), fault)
       }
       default:
         return sendError(response, 404, null, "Not found")

@@ -37,6 +37,17 @@ function* first(pieces: Iterable<Uint8Array>, bytes: number): Generator<Uint8Arr
   }
 }
 
+/** Sends a body a byte at a time, each after so many milliseconds, for as long as anybody listens. */
+export const sendSlowly = (response: ServerResponse, body: Uint8Array, every: number): void => {
+  let at = 0
+  const timer = setInterval(() => {
+    if (response.destroyed || at === body.length) {
+      clearInterval(timer)
+      response.end()
+    } else response.write(body.subarray(at, ++at))
+  }, every)
+}
+
 /** Sends a file, or the range of it that is asked for, with the headers that the hub's clients read. */
 export const sendFile = async (
   request: IncomingMessage,
@@ -70,6 +81,7 @@ export const sendFile = async (
     return
   }
   const pieces = readContent(file, from, to + 1)
+  if (fault?.kind === "drip") return sendSlowly(response, Buffer.concat([...pieces]), fault.every)
   const kept = fault?.kind === "cut" || fault?.kind === "stall" ? first(pieces, fault.after) : pieces
   const sent = fault?.kind === "corrupt" ? spoil(kept, from, fault.offset) : kept
   if (fault?.kind !== "cut" && fault?.kind !== "stall") return pipeline(Readable.from(sent), response)
