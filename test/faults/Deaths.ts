@@ -7,29 +7,37 @@ export interface Write {
   readonly about: string
 }
 
+/** When operators die: the first at that write of interest (0: none does); where `every` is not 0, each that follows so many later, before and after writes in turn. */
+export interface DeathPlan {
+  readonly at: number
+  readonly made: boolean
+  readonly every?: number
+  /** Whether a write counts. */
+  readonly concerns?: (about: string) => boolean
+}
+
 /**
  * How an operator dies: at the nth write from now on that is about something of interest, just before it takes effect or just after. Nothing that it does later has any
  * effect, whatever its finalizers try: as if it was killed.
  */
 export const makeDeaths = () => {
+  let plan: DeathPlan = { at: 0, made: true }
   let next = 0
   let count = 0
-  /** Whether the write at which it dies is made. */
   let made = true
   let dead = false
   let died = Deferred.makeUnsafe<void>()
-  let interest: (about: string) => boolean = () => true
-  const seen: Array<string> = []
+  const killed: Array<string> = []
   const runOfPod = new Map<string, string>()
 
   /** What becomes of the write: `null` where nothing dies of it. */
   const at = ({ about, what }: Write): "before" | "after" | null => {
     if (dead) return "before"
-    if (!interest(about)) return null
-    seen.push(what)
+    if (plan.concerns?.(about) === false) return null
     count++
     if (count !== next) return null
     dead = true
+    killed.push(`${made ? "after" : "before"} ${what}`)
     return made ? "after" : "before"
   }
   const die = () => Deferred.doneUnsafe(died, Effect.void)
@@ -113,18 +121,22 @@ export const makeDeaths = () => {
     /** Another operator may start. */
     revive: () => {
       died = Deferred.makeUnsafe()
-      next = 0
+      const { every = 0 } = plan
+      if (dead) {
+        next = every === 0 ? 0 : count + every
+        made = !made
+      }
       dead = false
     },
-    /** From now on: at the nth write that is of interest; 0 for none. */
-    dieAt: (writes: number, isMade: boolean, concerns: (about: string) => boolean = () => true) => {
+    /** From now on. */
+    plan: (planned: DeathPlan) => {
+      plan = planned
       count = 0
-      seen.length = 0
-      interest = concerns
-      made = isMade
-      next = writes
+      killed.length = 0
+      made = planned.made
+      next = planned.at
     },
-    /** The writes of interest since then. */
-    seen: (): ReadonlyArray<string> => [...seen]
+    /** The writes at which one died since then, and how many there were. */
+    told: () => ({ killed: [...killed], writes: count })
   }
 }

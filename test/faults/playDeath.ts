@@ -11,11 +11,11 @@ import { someRates } from "./playSchedule.ts"
 import { decodeId, inOrder, settled, shown } from "./rightEnd.ts"
 import type { Serving } from "./serveFirst.ts"
 
-interface Death {
+export interface Death {
   readonly seed: number
-  /** The operator dies at that write of the story; 0: it lives. */
   readonly at: number
   readonly made: boolean
+  readonly every: number
 }
 
 /** Of an id: what is in the names of its objects too. */
@@ -23,7 +23,7 @@ const within = (id: string) => id.slice(id.indexOf("_") + 1)
 
 let played = 0
 
-/** What happens while the operator dies. Gives every run that it made. */
+/** What happens while operators die. Gives every run that it made. */
 type Story = (lane: Lane, serving: Serving, context: number, name: string) => Effect.Effect<ReadonlyArray<string>>
 
 const rollOut: Story = (lane, serving, context) =>
@@ -86,8 +86,8 @@ const stories = [
   ["applied, edited, and deleted in the roll-out", applied(true)]
 ] as const
 
-/** One story of a lane, in which the operator dies once. A client asks for what the lane serves throughout. Gives the writes that are about the story's runs. */
-export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, { at, made, seed }: Death) {
+/** One story of a lane, in which operators die. A client asks for what the lane serves throughout. Gives the writes at which they did. */
+export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, { at, every, made, seed }: Death) {
   const { deaths, faults } = lane
   const [what, story] = stories[(seed - 1) % stories.length] ?? stories[0]
   const number = ++played
@@ -100,7 +100,8 @@ export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Servi
   const stop = yield* keepAsking(lane.caller, serving.model)
   const lives = lane.lives()
   faults.setFaults(few, seed * 1_000 + at)
-  deaths.dieAt(at, made, (about) => about !== "" && !about.includes("sim-small,") && !earlier.some((id) => about.includes(id)))
+  const concerns = (about: string) => about !== "" && !earlier.some((id) => about.includes(id))
+  deaths.plan({ at, made, every, concerns })
   const runs = yield* story(lane, serving, context, name).pipe(Effect.ensuring(Effect.sync(() => faults.setFaults(noFaults, seed))))
   for (const id of runs) {
     const ended = yield* lane.caller.deployment(id)
@@ -109,9 +110,9 @@ export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Servi
   }
   yield* settled(lane, serving.run)
   if (story === rollOut) for (const id of runs) yield* shown(lane, id, "activated", id === serving.run)
-  const writes = deaths.seen()
-  deaths.dieAt(0, false)
+  const { killed } = deaths.told()
+  deaths.plan({ at: 0, made: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
-  return { story: `${what}: ${runs.map((id) => decodeId(id)).join(", ")}; ${answers.length} answers, ${lane.lives() - lives} deaths`, writes }
+  return { story: `${what}, ${runs.map((id) => decodeId(id)).join(", ")}; ${answers.length} answers, ${lane.lives() - lives} deaths`, killed }
 }, Effect.scoped)

@@ -72,7 +72,7 @@ const disturbances: ReadonlyArray<Disturbance> = [
     ({ kubelet }, id, draw) =>
       Effect.flatMap(kubelet.nodeOf(podOf(id)), (node) => (node === undefined ? Effect.void : kubelet.loseNode(node, draw.between(300, 2_000))))
   ],
-  ["the operator dies again", (lane, _, draw) => Effect.sync(() => lane.deaths.dieAt(draw.integer(1, 12), draw.chance(0.5)))]
+  ["the operator dies again", (lane, _, draw) => Effect.sync(() => lane.deaths.plan({ at: draw.integer(1, 12), made: draw.chance(0.5) }))]
 ]
 
 /**
@@ -89,7 +89,7 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
   const made = draw.chance(0.5)
   const lives = lane.lives()
   faults.setFaults(rates, seed)
-  lane.deaths.dieAt(writes, made)
+  lane.deaths.plan({ at: writes, made })
   story.push(`dies ${made ? "after" : "before"} write ${writes}`)
   const action = draw.pick(["roll-out", "roll-out", "cancelled", "two"])
   story.push(action)
@@ -132,7 +132,7 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
   }
   yield* settled(lane, serving.run)
   for (const [id, status] of statuses) yield* shown(lane, id, status, id === serving.run)
-  lane.deaths.dieAt(0, false)
+  lane.deaths.plan({ at: 0, made: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
   return `${story.join(", ")} -> ${ends.join(", ")}; ${answers.length} answers, ${lane.lives() - lives} deaths`
