@@ -11,6 +11,8 @@ export interface Reflector<A extends KubeObject> {
   readonly list: () => Effect.Effect<ReadonlyArray<A>>
   /** The objects whose label has that value, without a scan where the label is among `indexLabels`. */
   readonly listByLabel: (label: string, value: string) => Effect.Effect<ReadonlyArray<A>>
+  /** The objects that one of `indexBy` gives that value, without a scan; none of an index that there is not. */
+  readonly listBy: (index: string, value: string) => Effect.Effect<ReadonlyArray<A>>
   /**
    * Keys (see `keyOf`) of objects that appeared, changed or went: first every one known, then each as it changes, also those that went while nobody could
    * watch. A key that changes many times before it is taken comes once, so a slow consumer holds at most one entry a key. Fails as the watch fails.
@@ -23,6 +25,10 @@ export interface Reflector<A extends KubeObject> {
 export interface ReflectorOptions<A> {
   /** Labels by which `listByLabel` looks up without a scan. */
   readonly indexLabels?: ReadonlyArray<string>
+  /** Further indexes for `listBy`, by name: the value that an object is found by; undefined: by none. */
+  readonly indexBy?: Readonly<Record<string, (object: A) => string | undefined>>
+  /** Told of each object as it is known from now on, before `changes` tells its key; undefined: it went. */
+  readonly onChange?: (name: string, object: A | undefined) => void
   /** Told of each object that went, as it was last known, before `changes` tells its key; also of one that another of the same name replaced unseen. */
   readonly onGone?: (object: A) => void
 }
@@ -42,7 +48,11 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
 ): Effect.fn.Return<Reflector<A>, never, KubeClient | Scope.Scope> {
   const client = yield* KubeClient
   const objects = new Map<string, A>()
-  const index = new Map((options?.indexLabels ?? []).map((label) => [label, new Map<string, Set<string>>()]))
+  const labelled = (label: string) => (object: A) => object.metadata.labels?.[label]
+  const makeIndex = (valueOf: (object: A) => string | undefined) => ({ valueOf, keys: new Map<string, Set<string>>() })
+  const byLabel = new Map((options?.indexLabels ?? []).map((label) => [label, makeIndex(labelled(label))]))
+  const byName = new Map(Object.entries(options?.indexBy ?? {}).map(([name, valueOf]) => [name, makeIndex(valueOf)]))
+  const indexes = [...byLabel.values(), ...byName.values()]
   const subscribers = new Set<Subscriber>()
   const synced = yield* Deferred.make<void, KubeError>()
   let failure: Cause.Cause<KubeError> | undefined
@@ -55,12 +65,12 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
   }
 
   const unindex = (key: string, object: A) => {
-    for (const [label, values] of index) {
-      const value = object.metadata.labels?.[label]
-      const keys = value === undefined ? undefined : values.get(value)
+    for (const index of indexes) {
+      const value = index.valueOf(object)
+      const keys = value === undefined ? undefined : index.keys.get(value)
       if (value === undefined || keys === undefined) continue
       keys.delete(key)
-      if (keys.size === 0) values.delete(value)
+      if (keys.size === 0) index.keys.delete(value)
     }
   }
 
@@ -71,13 +81,14 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     if (before !== undefined) unindex(key, before)
     if (before !== undefined && before.metadata.uid !== object.metadata.uid) options?.onGone?.(before)
     objects.set(key, object)
-    for (const [label, values] of index) {
-      const value = object.metadata.labels?.[label]
+    for (const index of indexes) {
+      const value = index.valueOf(object)
       if (value === undefined) continue
-      const keys = values.get(value)
-      if (keys === undefined) values.set(value, new Set([key]))
+      const keys = index.keys.get(value)
+      if (keys === undefined) index.keys.set(value, new Set([key]))
       else keys.add(key)
     }
+    options?.onChange?.(object.metadata.name, object)
     wake(key)
   }
 
@@ -86,6 +97,7 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     if (before === undefined) return
     unindex(key, before)
     objects.delete(key)
+    options?.onChange?.(before.metadata.name, undefined)
     options?.onGone?.(last !== undefined && last.metadata.uid === before.metadata.uid ? last : before)
     wake(key)
   }
@@ -145,14 +157,19 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     })
   )
 
+  const found = ({ keys }: ReturnType<typeof makeIndex>, value: string) => [...(keys.get(value) ?? [])].flatMap((key) => objects.get(key) ?? [])
   const reflector: Reflector<A> = {
     get: (name, namespace) => Effect.sync(() => Option.fromNullishOr(objects.get(toKey(name, namespace)))),
     list: () => Effect.sync(() => [...objects.values()]),
     listByLabel: (label, value) =>
       Effect.sync(() => {
-        const values = index.get(label)
-        if (values === undefined) return [...objects.values()].filter((object) => object.metadata.labels?.[label] === value)
-        return [...(values.get(value) ?? [])].flatMap((key) => objects.get(key) ?? [])
+        const index = byLabel.get(label)
+        return index === undefined ? [...objects.values()].filter((object) => labelled(label)(object) === value) : found(index, value)
+      }),
+    listBy: (name, value) =>
+      Effect.sync(() => {
+        const index = byName.get(name)
+        return index === undefined ? [] : found(index, value)
       }),
     changes,
     synced: Deferred.await(synced)

@@ -5,7 +5,7 @@ import { HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { reconcileApplied } from "./applied/reconcileApplied.ts"
 import { attend } from "./gather/Attendance.ts"
-import { watchCluster } from "./gather/Cluster.ts"
+import { byNode, watchCluster } from "./gather/Cluster.ts"
 import { makeCapacityChanges } from "./gather/capacityChanges.ts"
 import { makePool } from "./gather/Pool.ts"
 import { keepHolds } from "./gpu/keepHolds.ts"
@@ -25,7 +25,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const runs = yield* Runs
   const hostClasses = yield* HostClasses
   const cluster = yield* watchCluster(settings.namespace, [...settings.organizations.keys()])
-  const pool = makePool()
+  const pool = makePool(cluster.ledger)
   const lookAtHold = yield* keepHolds(cluster)
   const background = yield* makeBackground((id) => queue.add(id))
   const reconciler = {
@@ -88,9 +88,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const onNode = Effect.fnUntraced(function* (name: string) {
     if (!capacity.ofNode(name, Option.getOrUndefined(yield* cluster.nodes.get(name)))) return
     yield* lookQueued
-    for (const pod of yield* cluster.pods.list()) {
-      if (pod.spec?.nodeName === name) yield* Effect.andThen(lookAt(deploymentOf(pod.metadata.labels)), lookAtHold(pod.metadata.name))
-    }
+    for (const { metadata } of yield* cluster.pods.listBy(byNode, name)) yield* Effect.andThen(lookAt(deploymentOf(metadata.labels)), lookAtHold(metadata.name))
   })
 
   yield* Effect.logInfo(`the operator drives namespace ${settings.namespace}`)

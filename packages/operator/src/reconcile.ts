@@ -57,7 +57,8 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const decision = decide(seen, now)
   const entered = decision.actions.findLast((action) => action._tag === "Enter")
   const idle = isIdle(seen, now)
-  pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase, idle)
+  // At once: a pass that fails after this is repeated, and then nothing changes here any more.
+  if (pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase, idle)) yield* Effect.forEach(pool.queued(), look, { discard: true })
 
   const moves = decision.actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish")
   const told = { organization: run.orgSlug, phase: run.phase }
@@ -78,7 +79,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const begun = work === null ? Effect.void : Effect.suspend(() => start(gathered, seen, work))
   const traced = origin.reduce((effect, span) => Effect.withParentSpan(effect, span), begun)
   yield* Effect.annotateLogs(background.want(id, work, Effect.provideContext(traced, context)), told)
-  if (isFinished(run.phase)) yield* Effect.forEach(new Set([...pool.behind(id), ...pool.queued()]), look, { discard: true })
+  if (isFinished(run.phase)) yield* Effect.forEach(pool.behind(id), look, { discard: true })
   // A pod is told of to the run that it is named after; who reuses it, or has done with it, concerns the other.
   if (run.engineRun === id) yield* Effect.forEach(run.reusedBy, look, { discard: true })
   else if (isFinished(run.phase)) yield* look(run.engineRun)

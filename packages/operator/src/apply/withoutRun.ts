@@ -23,7 +23,7 @@ export const withoutRun = Effect.fnUntraced(function* (
     const said = own.value.metadata.deletionTimestamp !== undefined || (yield* refuse(own.value, "NotAdopted", message))
     return said ? Option.none() : Option.some(Duration.seconds(1))
   }
-  if ((yield* cluster.deployments.list()).some(({ status }) => status?.deploymentId === id)) return Option.some(Duration.seconds(10))
+  if ((yield* cluster.deployments.showing(id)).length > 0) return Option.some(Duration.seconds(10))
   const engine = (yield* cluster.pods.listByLabel(deploymentLabel, id)).find(({ metadata }) => metadata.name === enginePodName(id))
   if (engine === undefined || engine.metadata.deletionTimestamp !== undefined) return Option.none()
   yield* Effect.logWarning(`the engine of ${id} is removed: neither a deployment nor a custom resource of it is known`)

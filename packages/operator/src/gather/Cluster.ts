@@ -2,6 +2,7 @@ import { Job, type KubeClient, type KubeError, Node, Pod, PodDisruptionBudget, R
 import { Effect, type Scope } from "effect"
 import { HostClassResource } from "../resources/HostClassResource.ts"
 import { deploymentLabel } from "../resources/objectNames.ts"
+import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
 
 /** What the operator knows of the cluster, kept by watches: of its own namespace, and of nodes and host classes. */
@@ -14,9 +15,14 @@ export interface Cluster {
   readonly hostClasses: Reflector<HostClassResource>
   readonly nodes: Reflector<Node>
   readonly budgets: Reflector<PodDisruptionBudget>
+  /** What nodes offer and pods take, as the watches tell of it. */
+  readonly ledger: GpuLedger
   /** Pods that went, as they were last known, by uid; whoever has dealt with one removes it from here. */
   readonly gonePods: Map<string, Pod>
 }
+
+/** Name of the index of pods by the nodes that they are bound to. */
+export const byNode = "node"
 
 /** Beyond so many nobody deals with them: then they are gone without their last words. */
 const gonePodsKept = 10_000
@@ -30,14 +36,20 @@ export const watchCluster = Effect.fnUntraced(function* (
   const onGone = (pod: Pod) => {
     if (pod.metadata.uid !== undefined && gonePods.size < gonePodsKept) gonePods.set(pod.metadata.uid, pod)
   }
+  const ledger = makeGpuLedger()
   const cluster: Cluster = {
     namespace,
     gonePods,
+    ledger,
     deployments: yield* watchDeployments(namespace, others),
-    pods: yield* Reflector.make(Pod, { namespace }, { indexLabels: [deploymentLabel], onGone }),
+    pods: yield* Reflector.make(
+      Pod,
+      { namespace },
+      { indexLabels: [deploymentLabel], indexBy: { [byNode]: (pod) => pod.spec?.nodeName }, onChange: ledger.setPod, onGone }
+    ),
     jobs: yield* Reflector.make(Job, { namespace }),
     hostClasses: yield* Reflector.make(HostClassResource, {}),
-    nodes: yield* Reflector.make(Node, {}),
+    nodes: yield* Reflector.make(Node, {}, { onChange: ledger.setNode }),
     budgets: yield* Reflector.make(PodDisruptionBudget, { namespace })
   }
   const { budgets, deployments, hostClasses, jobs, nodes, pods } = cluster

@@ -84,10 +84,7 @@ export const gather = Effect.fnUntraced(function* (
   const engines = run.engineRun === run.id ? own : yield* cluster.pods.listByLabel(deploymentLabel, run.engineRun)
   const enginePod = engines.find((pod: Pod) => pod.metadata.name === enginePodName(run.engineRun))
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
-  // The pool is as large as the cluster, so only those who depend on it look at it.
   const places = placed.has(run.phase) || (run.phase === "screening" && run.engineRun !== run.id)
-  const nodes = places ? yield* cluster.nodes.list() : []
-  const pods = places ? yield* cluster.pods.list() : []
   const reservations = places ? yield* (yield* Runs).reservations : []
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
@@ -131,6 +128,6 @@ export const gather = Effect.fnUntraced(function* (
     hostClasses: classes.filter(({ nodes }) => nodes === 1).map(({ hostClass }) => hostClass),
     pods: engines === own ? own : [...own, ...engines],
     node: Option.getOrUndefined(node),
-    observe: () => ({ ...seen, ...(places ? pool.view({ run, podClass, classes, nodes, pods, reservations }) : noView) })
+    observe: () => ({ ...seen, ...(places ? pool.view({ run, podClass, classes, reservations }) : noView) })
   }
 })

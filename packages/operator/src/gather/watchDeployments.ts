@@ -5,7 +5,8 @@ import { ModelDeployment } from "../resources/ModelDeployment.ts"
 /** The `ModelDeployment`s of several namespaces. `changes` gives their keys (`namespace/name`). */
 export interface Deployments {
   readonly get: (name: string, namespace: string) => Effect.Effect<Option.Option<ModelDeployment>>
-  readonly list: () => Effect.Effect<ReadonlyArray<ModelDeployment>>
+  /** Those whose status names that deployment. */
+  readonly showing: (deploymentId: string) => Effect.Effect<ReadonlyArray<ModelDeployment>>
   readonly changes: Stream.Stream<string, KubeError>
   readonly synced: Effect.Effect<void, KubeError>
 }
@@ -13,17 +14,20 @@ export interface Deployments {
 /** Keys that may wait to be looked at before the watches of other namespaces wait with them. */
 const waiting = 256
 
+const byDeployment = "deployment"
+const options = { indexBy: { [byDeployment]: ({ status }: ModelDeployment) => status?.deploymentId } }
+
 /** Watches the operator's own namespace, without which nothing goes, and others, of which one that cannot be read is tried again every minute and stops nothing else. */
 export const watchDeployments = Effect.fnUntraced(function* (
   own: string,
   others: ReadonlyArray<string>
 ): Effect.fn.Return<Deployments, never, KubeClient | Scope.Scope> {
-  const home = yield* Reflector.make(ModelDeployment, { namespace: own })
+  const home = yield* Reflector.make(ModelDeployment, { namespace: own }, options)
   const abroad = new Map<string, Reflector<ModelDeployment>>()
   const changed = yield* Queue.bounded<string>(waiting)
   const watch = Effect.fnUntraced(
     function* (namespace: string) {
-      const reflector = yield* Reflector.make(ModelDeployment, { namespace })
+      const reflector = yield* Reflector.make(ModelDeployment, { namespace }, options)
       yield* reflector.synced
       abroad.set(namespace, reflector)
       return yield* Stream.runForEach(reflector.changes, (key) => Queue.offer(changed, key))
@@ -40,9 +44,9 @@ export const watchDeployments = Effect.fnUntraced(function* (
   for (const namespace of others) yield* Effect.forkScoped(watch(namespace))
   return {
     get: (name, namespace) => (namespace === own ? home : abroad.get(namespace))?.get(name, namespace) ?? Effect.succeedNone,
-    list: () =>
+    showing: (id) =>
       Effect.map(
-        Effect.forEach([home, ...abroad.values()], (reflector) => reflector.list()),
+        Effect.forEach([home, ...abroad.values()], (reflector) => reflector.listBy(byDeployment, id)),
         (lists) => lists.flat()
       ),
     changes: Stream.merge(home.changes, Stream.fromQueue(changed)),

@@ -1,7 +1,7 @@
 import type { Node, Pod } from "@seatrial/kube"
 import type { Placement } from "@seatrial/store"
 import { Option, Predicate, Schema } from "effect"
-import { gpusOf } from "../gather/Pool.ts"
+import { gpusOf } from "../gather/GpuLedger.ts"
 import { nodeDownSince } from "../gather/podSeen.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { deploymentOf, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"

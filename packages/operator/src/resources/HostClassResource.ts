@@ -6,10 +6,12 @@ const optional = Schema.optionalKey
 const atLeastOne = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
 
 const Toleration = Schema.Struct({
-  key: optional(Schema.String.annotate({ description: "Taint key; absent tolerates all." })),
-  operator: optional(Schema.Literals(["Exists", "Equal"]).annotate({ description: "Default Equal.", default: "Equal" })),
-  value: optional(Schema.String.annotate({ description: "Taint value, with Equal." })),
-  effect: optional(Schema.Literals(["NoSchedule", "PreferNoSchedule", "NoExecute"]).annotate({ description: "Absent tolerates all effects." }))
+  key: optional(Schema.String.annotate({ description: "Key of the taint. Absent, with operator Exists: every taint." })),
+  operator: optional(
+    Schema.Literals(["Exists", "Equal"]).annotate({ description: "Exists: any value of the key. Equal: this value. Default Equal.", default: "Equal" })
+  ),
+  value: optional(Schema.String.annotate({ description: "Value of the taint, with operator Equal." })),
+  effect: optional(Schema.Literals(["NoSchedule", "PreferNoSchedule", "NoExecute"]).annotate({ description: "Effect of the taint. Absent: every effect." }))
 })
 
 const claimName = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/u))
@@ -35,11 +37,13 @@ const PodSecurity = Schema.Struct({
 export const HostClassSpec = Schema.Struct({
   runtimes: Schema.NonEmptyArray(
     Schema.Struct({
-      runtime: Runtime.annotate({ description: "Engine." }),
+      runtime: Runtime.annotate({ description: "Engine: vllm, sglang, or reference, which needs no GPU and is for trying things out." }),
       image: Schema.String.check(Schema.isBetweenLength(1, 512)).annotate({ description: "Container image of the engine." })
     })
   ).annotate({ description: "Engines that are offered here. The first is the default." }),
-  gpuPool: Schema.String.check(Schema.isBetweenLength(1, 128)).annotate({ description: "Card class, for example NVIDIA-H100-80GB-HBM3. Cannot be changed." }),
+  gpuPool: Schema.String.check(Schema.isBetweenLength(1, 128)).annotate({
+    description: "Kind of card, for example NVIDIA-H100-80GB-HBM3. What is measured on one is told of this kind only. Cannot be changed."
+  }),
   gpuCount: atLeastOne.annotate({ description: "GPUs of one engine; a model is split over all of them. Cannot be changed." }),
   gpuMemoryBytes: atLeastOne.annotate({ description: "Bytes of memory of one GPU." }),
   gpuResource: optional(
@@ -59,7 +63,7 @@ export const HostClassSpec = Schema.Struct({
   ),
   nodes: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 64 })).annotate({
-      description: "Nodes that one engine spans. Default 1, and more is refused until an engine can use it: nothing is deployed on such a class."
+      description: "Nodes that one engine spans. Default, and all that is accepted: 1. Engines over several nodes are planned, and not available yet."
     })
   ),
   runtimeClassName: optional(claimName.annotate({ description: "RuntimeClass of engine pods, for example nvidia. Default: the nodes' own." })),
@@ -101,7 +105,7 @@ export const HostClassSpec = Schema.Struct({
         "Whether nodes of the class come when a pod asks for them: then the first run that waits asks for its pod though no GPU is free. Default false."
     })
   ),
-  maxGpus: optional(atLeastOne.annotate({ description: "With autoscaling: GPUs of the class after which no more are asked for. Default: no limit." })),
+  maxGpus: optional(atLeastOne.annotate({ description: "Only with autoscaling: as many GPUs of the class are asked for, and no more. Default: no limit." })),
   pricePerGpuHour: Micros.annotate({ description: "Price of one GPU for one hour, in micro-dollars, as digits." }),
   benchmarkSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3600 })).annotate({
@@ -171,8 +175,7 @@ const volumeOf = (volume: typeof Volume.Type | undefined): VolumeOf => ({ claimN
 
 const decodeName = Schema.decodeUnknownOption(HostClassName)
 
-/** What the object says; none where its name cannot be that of a host class. */
-export const toPodClass = (object: HostClassResource): Option.Option<PodClass> =>
+const read = (object: HostClassResource): Option.Option<PodClass> =>
   Option.map(decodeName(object.metadata.name), (name) => ({
     hostClass: {
       name,
@@ -206,3 +209,14 @@ export const toPodClass = (object: HostClassResource): Option.Option<PodClass> =
     autoscaling: object.spec.autoscaling ?? false,
     maxGpus: object.spec.maxGpus ?? null
   }))
+
+const known = new WeakMap<HostClassResource, Option.Option<PodClass>>()
+
+/** What the object says; none where its name cannot be that of a host class. The same object gives the same class. */
+export const toPodClass = (object: HostClassResource): Option.Option<PodClass> => {
+  const before = known.get(object)
+  if (before !== undefined) return before
+  const made = read(object)
+  known.set(object, made)
+  return made
+}

@@ -4,7 +4,8 @@ import type { Job, Node, Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Schema } from "effect"
 import { fetchSeen } from "../../src/gather/fetchSeen.ts"
-import { freeSlots, makePool, noView, type Pool, type PoolQuestion } from "../../src/gather/Pool.ts"
+import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
+import { makePool, noView, type Pool, type PoolQuestion } from "../../src/gather/Pool.ts"
 import { podSeen } from "../../src/gather/podSeen.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import { deploymentId, otherDeployment, podClass, revision, run } from "../observations.ts"
@@ -189,6 +190,14 @@ describe("the pool", () => {
   const tainted: Node = { ...node, spec: { taints: [{ key: "gpu", effect: "NoSchedule" }] } }
   const tolerant = { ...podClass, tolerations: [{ key: "gpu", operator: "Exists" as const }] }
   const wide = { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }
+  const ledgerOf = (nodes: ReadonlyArray<Node>, pods: ReadonlyArray<Pod>) => {
+    const ledger = makeGpuLedger()
+    for (const node of nodes) ledger.setNode(node.metadata.name, node)
+    for (const pod of pods) ledger.setPod(pod.metadata.name, pod)
+    return ledger
+  }
+  const freeSlots = (asked: typeof podClass, nodes: ReadonlyArray<Node>, pods: ReadonlyArray<Pod>, except: string) =>
+    ledgerOf(nodes, pods).freeSlots(asked, except)
   const cases: ReadonlyArray<readonly [promise: string, slots: number, expected: number]> = [
     ["counts what nodes offer", freeSlots(podClass, [node], [], ""), 2],
     ["less what pods hold", freeSlots(podClass, [node], [engine("a")], ""), 1],
@@ -206,8 +215,16 @@ describe("the pool", () => {
 
   const mine: Run = { ...run, revision, phase: "queued", createdAt: 2 }
   const older: Run = { ...mine, id: otherDeployment, engineRun: otherDeployment, createdAt: 1 }
+  /** The answer where these pods are there and no others. */
+  const ask = (pool: Pool, pods: ReadonlyArray<Pod>, question: PoolQuestion) => {
+    pool.ledger.setNode(node.metadata.name, node)
+    for (const pod of pods) pool.ledger.setPod(pod.metadata.name, pod)
+    const answer = pool.view(question)
+    for (const pod of pods) pool.ledger.setPod(pod.metadata.name, undefined)
+    return answer
+  }
   const view = (pool: Pool, run: Run, pods: ReadonlyArray<Pod>, reservations: PoolQuestion["reservations"] = []) =>
-    pool.view({ run, podClass, classes: [podClass], nodes: [node], pods, reservations })
+    ask(pool, pods, { run, podClass, classes: [podClass], reservations })
 
   it("lets the older run go first", () => {
     const pool = makePool()
@@ -257,27 +274,27 @@ describe("the pool", () => {
   it("keeps what is set aside on another host class of the same nodes from others too", () => {
     const pool = makePool()
     const wider = { ...podClass, hostClass: { ...podClass.hostClass, name: "wide", gpu_count: 2 } }
-    const ask = (classes: PoolQuestion["classes"], gpus: number) =>
-      pool.view({ run: mine, podClass, classes, nodes: [node], pods: [], reservations: [reserved("beta", gpus, "wide")] }).freeSlots
-    assert.strictEqual(ask([podClass, wider], 2), 0)
-    assert.strictEqual(ask([podClass, wider], 1), 2, "no engine of that class could use it")
-    assert.strictEqual(ask([podClass, { ...wider, nodeSelector: { card: "h100" } }], 2), 2)
+    const free = (classes: PoolQuestion["classes"], gpus: number) =>
+      ask(pool, [], { run: mine, podClass, classes, reservations: [reserved("beta", gpus, "wide")] }).freeSlots
+    assert.strictEqual(free([podClass, wider], 2), 0)
+    assert.strictEqual(free([podClass, wider], 1), 2, "no engine of that class could use it")
+    assert.strictEqual(free([podClass, { ...wider, nodeSelector: { card: "h100" } }], 2), 2)
   })
 
   it("counts who goes for the same nodes on another host class, but for whom the scheduler has no room there", () => {
     const pool = makePool()
     const wider = { ...podClass, hostClass: { ...podClass.hostClass, name: "wide", gpu_count: 2 } }
-    const ask = (classes: PoolQuestion["classes"], pods: ReadonlyArray<Pod> = []) =>
-      pool.view({ run: mine, podClass, classes, nodes: [node], pods, reservations: [] }).freeSlots
+    const free = (classes: PoolQuestion["classes"], pods: ReadonlyArray<Pod> = []) =>
+      ask(pool, pods, { run: mine, podClass, classes, reservations: [] }).freeSlots
     const labels = { "seatrial.dev/host-class": "wide" }
     const spec = { containers: [{ name: "engine", resources: { limits: { "nvidia.com/gpu": "2" } } }] }
     const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable" }]
-    assert.strictEqual(ask([podClass, wider], [{ metadata: { name: "w", labels }, spec }]), 0)
-    assert.strictEqual(ask([podClass, wider], [{ metadata: { name: "w", labels }, spec, status: { conditions } }]), 2)
+    assert.strictEqual(free([podClass, wider], [{ metadata: { name: "w", labels }, spec }]), 0)
+    assert.strictEqual(free([podClass, wider], [{ metadata: { name: "w", labels }, spec, status: { conditions } }]), 2)
     const settings = { ...revision.settings, host_class: "wide" }
     pool.note({ ...older, revision: { ...revision, settings, estimate: { ...revision.estimate, gpu_count: 2 } } }, "provisioning")
-    assert.strictEqual(ask([podClass, wider]), 0, "let through, and its pod is not seen yet")
-    assert.strictEqual(ask([podClass, { ...wider, nodeSelector: { card: "h100" } }]), 2)
+    assert.strictEqual(free([podClass, wider]), 0, "let through, and its pod is not seen yet")
+    assert.strictEqual(free([podClass, { ...wider, nodeSelector: { card: "h100" } }]), 2)
   })
 
   it("says what was asked for and how much the class has, and counts no pod that Kueue holds back", () => {

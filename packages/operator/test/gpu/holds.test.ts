@@ -9,6 +9,7 @@ import { Effect, Layer, Option, Schema, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import type { Cluster } from "../../src/gather/Cluster.ts"
+import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
 import { makeHoldKeeper } from "../../src/gpu/keepHolds.ts"
 import { HostClassResource } from "../../src/resources/HostClassResource.ts"
 
@@ -26,6 +27,7 @@ const cacheOf = <A extends KubeObject>() => {
     get: (name) => Effect.sync(() => Option.fromUndefinedOr(objects.get(name))),
     list: () => Effect.sync(() => [...objects.values()]),
     listByLabel: () => Effect.sync(() => [...objects.values()]),
+    listBy: () => Effect.sync(() => [...objects.values()]),
     changes: Stream.never,
     synced: Effect.void
   }
@@ -152,12 +154,13 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
           gonePods = new Map()
           const cluster: Cluster = {
             namespace: "seatrial",
-            deployments: unused,
+            deployments: { ...unused, showing: unused.list },
             jobs: unused,
             budgets: unused,
             pods: shown.reflector,
             nodes: nodes.reflector,
             hostClasses: classes.reflector,
+            ledger: makeGpuLedger(),
             gonePods
           }
           return makeHoldKeeper(cluster).pipe(Effect.provideService(GpuHolds, mortal))

@@ -37,6 +37,8 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
   const changed: Array<Queue.Queue<Run["id"]>> = []
   const changes = Latch.makeUnsafe(false)
   const writes: Array<string> = []
+  /** Runs as they were read, one for each pass. */
+  const reads: Array<Run["id"]> = []
   const published: Array<number> = []
   const classes: Array<string> = []
   let released = 0
@@ -83,7 +85,11 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
 
   const runs = Runs.of({
     ping: Effect.void,
-    observe: (id) => Effect.sync(() => Option.fromNullishOr(rows.get(id))),
+    observe: (id) =>
+      Effect.sync(() => {
+        reads.push(id)
+        return Option.fromNullishOr(rows.get(id))
+      }),
     live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
     reservations: Effect.succeed([]),
     changes: Stream.unwrap(
@@ -239,9 +245,15 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
   return {
     kube,
     writes,
+    reads,
     published,
     classes,
     row: () => rows.get(run.id) ?? run,
+    /** Further runs of other models, and a node of GPUs for them. */
+    grow: (ids: ReadonlyArray<Run["id"]>) => {
+      for (const id of ids) rows.set(id, { ...run, id, engineRun: id })
+      kube.add("Node", "node-2", { status: { allocatable: { "nvidia.com/gpu": String(ids.length) }, conditions: [{ type: "Ready", status: "True" }] } })
+    },
     released: () => released,
     setStory: (next: PodStory) => {
       story = next

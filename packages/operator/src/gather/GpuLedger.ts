@@ -1,0 +1,183 @@
+import type { Node, Pod } from "@seatrial/kube"
+import type { PodClass } from "../resources/HostClassResource.ts"
+import { hostClassLabel, organizationLabel } from "../resources/objectNames.ts"
+import { isGated } from "./podSeen.ts"
+
+const quantity = (value: string | number | undefined): number => {
+  const parsed = Number(value ?? 0)
+  return Number.isFinite(parsed) ? parsed : 0
+}
+
+export const gpusOf = (pod: Pod, resource: string): number =>
+  (pod.spec?.containers ?? []).reduce((sum, { resources }) => sum + quantity(resources?.limits?.[resource] ?? resources?.requests?.[resource]), 0)
+
+/** Whether engines of the class may be placed on the node now. */
+const accepts = ({ nodeSelector, tolerations }: PodClass, node: Node): boolean =>
+  node.spec?.unschedulable !== true &&
+  node.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true &&
+  Object.entries(nodeSelector).every(([label, value]) => node.metadata.labels?.[label] === value) &&
+  (node.spec?.taints ?? []).every(
+    (taint) =>
+      taint.effect === "PreferNoSchedule" ||
+      tolerations.some(
+        ({ effect, key, operator, value }) =>
+          (key === undefined || key === taint.key) && (effect === undefined || effect === taint.effect) && (operator === "Exists" || value === taint.value)
+      )
+  )
+
+/** What one pod takes. */
+interface Taken {
+  readonly node: string | undefined
+  readonly hostClass: string
+  readonly organization: string | undefined
+  /** Whether the scheduler has found no room for it. */
+  readonly unschedulable: boolean
+  /** Amounts by resource. */
+  readonly amounts: ReadonlyMap<string, number>
+}
+
+/** Null: it takes nothing any more. */
+const takenBy = (pod: Pod): Taken | null => {
+  if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return null
+  const resources = new Set((pod.spec?.containers ?? []).flatMap(({ resources }) => Object.keys({ ...resources?.requests, ...resources?.limits })))
+  const { [hostClassLabel]: hostClass = "", [organizationLabel]: organization } = pod.metadata.labels ?? {}
+  return {
+    node: pod.spec?.nodeName,
+    hostClass,
+    organization,
+    unschedulable: pod.status?.conditions?.some(({ reason }) => reason === "Unschedulable") === true,
+    amounts: new Map([...resources].map((resource) => [resource, gpusOf(pod, resource)] as const).filter(([, amount]) => amount > 0))
+  }
+}
+
+/** Sums by several words. */
+const makeTally = () => {
+  const sums = new Map<string, number>()
+  const keyOf = (words: ReadonlyArray<string>) => words.join("\n")
+  return {
+    of: (...words: ReadonlyArray<string>): number => sums.get(keyOf(words)) ?? 0,
+    add: (amount: number, ...words: ReadonlyArray<string>): void => {
+      const key = keyOf(words)
+      const sum = (sums.get(key) ?? 0) + amount
+      if (sum === 0) sums.delete(key)
+      else sums.set(key, sum)
+    }
+  }
+}
+
+/** Engines of a class that each node has room for, as of when it was looked at last; `stale` are nodes that have to be looked at again. */
+interface Room {
+  readonly podClass: PodClass
+  readonly slots: Map<string, number>
+  readonly stale: Set<string>
+  total: number
+}
+
+/**
+ * GPUs that nodes offer and pods of the namespace take, kept as they change: what is asked costs the same however many there are. Of each question `except` is the name of
+ * a pod that does not count. A pod that Kueue holds back takes nothing and is not there.
+ */
+export const makeGpuLedger = () => {
+  const nodes = new Map<string, Node>()
+  /** Null: it has ended. */
+  const pods = new Map<string, Taken | null>()
+  const onNode = makeTally()
+  const used = makeTally()
+  const unbound = makeTally()
+  const onTheirWay = makeTally()
+  const rooms = new Map<string, Room>()
+  const listeners: Array<(pod: string, there: boolean) => void> = []
+
+  const spoil = (node: string) => {
+    for (const { stale } of rooms.values()) stale.add(node)
+  }
+  const count = ({ amounts, hostClass, node, organization, unschedulable }: Taken, sign: 1 | -1) => {
+    if (node === undefined) unbound.add(sign, hostClass)
+    else spoil(node)
+    for (const [resource, amount] of amounts) {
+      if (node !== undefined) onNode.add(sign * amount, node, resource)
+      else if (!unschedulable) onTheirWay.add(sign * amount, hostClass, resource)
+      if (organization === undefined) continue
+      used.add(sign * amount, hostClass, resource)
+      used.add(sign * amount, hostClass, resource, organization)
+    }
+  }
+
+  const slotsOn = (podClass: PodClass, name: string, givenBack: number): number => {
+    const node = nodes.get(name)
+    if (node === undefined || !accepts(podClass, node)) return 0
+    const { gpuResource, hostClass } = podClass
+    const free = quantity(node.status?.allocatable?.[gpuResource]) - onNode.of(name, gpuResource) + givenBack
+    return Math.max(0, Math.floor(free / hostClass.gpu_count))
+  }
+  const roomFor = (podClass: PodClass): Room => {
+    const known = rooms.get(podClass.hostClass.name)
+    const room: Room = known?.podClass === podClass ? known : { podClass, slots: new Map(), stale: new Set(nodes.keys()), total: 0 }
+    rooms.set(podClass.hostClass.name, room)
+    for (const name of room.stale) {
+      const slots = slotsOn(podClass, name, 0)
+      room.total += slots - (room.slots.get(name) ?? 0)
+      if (slots === 0) room.slots.delete(name)
+      else room.slots.set(name, slots)
+    }
+    room.stale.clear()
+    return room
+  }
+  const takenOf = (name: string) => pods.get(name) ?? undefined
+
+  return {
+    setNode: (name: string, node: Node | undefined): void => {
+      if (node === undefined) nodes.delete(name)
+      else nodes.set(name, node)
+      spoil(name)
+    },
+    setPod: (name: string, pod: Pod | undefined): void => {
+      const before = takenOf(name)
+      const wasThere = pods.has(name)
+      if (before !== undefined) count(before, -1)
+      const there = pod !== undefined && !isGated(pod)
+      if (there) {
+        const now = takenBy(pod)
+        pods.set(name, now)
+        if (now !== null) count(now, 1)
+      } else pods.delete(name)
+      if (there !== wasThere) for (const tell of listeners) tell(name, there)
+    },
+    hasPod: (name: string): boolean => pods.has(name),
+    /** Tells from now on of pods that come and go. */
+    onPod: (tell: (pod: string, there: boolean) => void): void => void listeners.push(tell),
+    /** Engines of the class for which GPUs are free on one node each. */
+    freeSlots: (podClass: PodClass, except: string): number => {
+      const room = roomFor(podClass)
+      const free = room.total - unbound.of(podClass.hostClass.name)
+      const own = takenOf(except)
+      if (own === undefined) return free
+      if (own.node === undefined) return own.hostClass === podClass.hostClass.name ? free + 1 : free
+      return free + slotsOn(podClass, own.node, own.amounts.get(podClass.gpuResource) ?? 0) - (room.slots.get(own.node) ?? 0)
+    },
+    /** GPUs of an organisation's pods of the class, or of all organisations' together. */
+    usedGpus: ({ gpuResource, hostClass }: PodClass, except: string, organization?: string): number => {
+      const own = takenOf(except)
+      const counts = own?.hostClass === hostClass.name && own.organization !== undefined && (organization ?? own.organization) === own.organization
+      const words = organization === undefined ? [] : [organization]
+      return used.of(hostClass.name, gpuResource, ...words) - (counts ? (own.amounts.get(gpuResource) ?? 0) : 0)
+    },
+    /** Pods of the class without a node. */
+    unplaced: ({ hostClass }: PodClass, except: string): number => {
+      const own = takenOf(except)
+      return unbound.of(hostClass.name) - (own !== undefined && own.node === undefined && own.hostClass === hostClass.name ? 1 : 0)
+    },
+    /** GPUs of pods of the class that have no node yet; not of those that the scheduler has found no room for. */
+    onTheirWay: ({ gpuResource, hostClass }: PodClass, except: string): number => {
+      const own = takenOf(except)
+      const counts = own !== undefined && own.node === undefined && !own.unschedulable && own.hostClass === hostClass.name
+      return onTheirWay.of(hostClass.name, gpuResource) - (counts ? (own.amounts.get(gpuResource) ?? 0) : 0)
+    },
+    /** Whether some node takes engines of both classes. */
+    shareNodes: (one: PodClass, other: PodClass): boolean => {
+      for (const node of nodes.values()) if (accepts(one, node) && accepts(other, node)) return true
+      return false
+    }
+  }
+}
+export type GpuLedger = ReturnType<typeof makeGpuLedger>

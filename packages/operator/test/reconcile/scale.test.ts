@@ -1,0 +1,54 @@
+import { assert, describe, it } from "@effect/vitest"
+import { DeploymentId } from "@seatrial/domain"
+import { Effect, Option, Predicate, Schema } from "effect"
+import { enginePodName, objectName } from "../../src/resources/objectNames.ts"
+import { run } from "../observations.ts"
+import { makeStage } from "./stage.ts"
+
+const ids = (count: number) =>
+  Array.from({ length: count }, (_, index) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w4x6y8z0a2b4d${String(index).padStart(3, "0")}`))
+const settle = Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow, { discard: true })
+
+/** Passes and writes that an engine causes which becomes unready, and ready again, while that many other models serve. */
+const costOfOneChange = Effect.fnUntraced(function* (others: number) {
+  const stage = makeStage()
+  const { kube } = stage
+  stage.grow(ids(others))
+  const says = (id: DeploymentId, message: string) => {
+    const status = Option.getOrUndefined(kube.find("ModelDeployment", objectName(id)))?.status
+    return Predicate.isObject(status) && String(status.message).startsWith(message)
+  }
+  const pod = enginePodName(run.id)
+  const ready = (status: string) => {
+    const found = Option.getOrUndefined(kube.find("Pod", pod))?.status
+    const conditions = [
+      { type: "PodScheduled", status: "True" },
+      { type: "Ready", status }
+    ]
+    kube.setStatus("Pod", pod, { ...(Predicate.isObject(found) ? found : {}), conditions })
+  }
+  return yield* stage.operate(
+    Effect.gen(function* () {
+      yield* stage.until(() => stage.rows().every(({ id }) => says(id, "Serves.")))
+      yield* settle
+      const from = { reads: stage.reads.length, writes: stage.writes.length }
+      ready("False")
+      yield* stage.until(() => says(run.id, "The engine is not ready"))
+      ready("True")
+      yield* stage.until(() => says(run.id, "Serves."))
+      yield* settle
+      return { looked: [...new Set(stage.reads.slice(from.reads))], passes: stage.reads.length - from.reads, writes: stage.writes.slice(from.writes) }
+    })
+  )
+})
+
+describe("a change of one engine", () => {
+  it.effect("has its own run looked at, and costs the same whether few or many others serve", () =>
+    Effect.gen(function* () {
+      const few = yield* costOfOneChange(2)
+      const many = yield* costOfOneChange(24)
+      assert.deepStrictEqual(few.looked, [run.id])
+      assert.deepStrictEqual(many, few)
+    })
+  )
+})
