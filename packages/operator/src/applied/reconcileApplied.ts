@@ -63,7 +63,12 @@ const retire = Effect.fnUntraced(function* (resource: ModelDeployment, namespace
 const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: ModelDeployment, { serving }: Wish) {
   const broken = brokenRule(modelDeploymentRules, resource)
   if (broken !== null) return `${broken}.`
-  const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(Option.map(toPodClass(object), ({ hostClass }) => hostClass)))
+  const podClasses = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
+  const wide = podClasses.find(({ hostClass, nodes }) => nodes > 1 && hostClass.name === serving.host_class)
+  if (wide !== undefined) {
+    return `Engines of the host class ${wide.hostClass.name} span ${wide.nodes} nodes, which is planned and not available yet: choose one with nodes: 1.`
+  }
+  const classes = podClasses.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : []))
   return (hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines))?.message ?? null
 })
 

@@ -13,24 +13,29 @@ const Yarn = Schema.Struct({
   originalContext: optional(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Tokens that the model was made for. Default: what its configuration says." })
   )
-}).annotate({ description: "Extension of the native context by YaRN." })
+}).annotate({ description: "Extension of the model's own context by YaRN." })
 
 const Serving = Schema.Struct({
-  runtime: optional(Runtime.annotate({ description: "Engine to serve with. Default: the host class's first." })),
-  hostClass: optional(HostClassName.annotate({ description: "Name of a HostClass. Default: the cheapest on which the model fits." })),
+  runtime: optional(Runtime.annotate({ description: "Engine to serve with: vllm, sglang or reference. Default: the host class's first." })),
+  hostClass: optional(HostClassName.annotate({ description: "Name of a HostClass (kubectl get hostclasses). Default: the cheapest on which the model fits." })),
   maxContext: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000_000 })).annotate({
       description: "Longest context in tokens. Default: the longest that fits."
     })
   ),
-  kvCacheDtype: optional(KvCacheDtype.annotate({ description: "Precision of the KV cache." })),
+  kvCacheDtype: optional(KvCacheDtype.annotate({ description: "Precision of the KV cache. Default auto: that of the weights, as the engine chooses it." })),
   holdSeconds: optional(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 86_400 })).annotate({
-      description: "How long the GPUs stay held without a request: a candidate that is not served (default 900), or a served model (default: for ever)."
+      description:
+        "Seconds without a request after which the GPUs are given back: of a verified revision that is not served (default 900), or of a served model (default: never). The weights stay, and the next request to a served model starts it again."
     })
   ),
   yarn: optional(Yarn),
-  engineFlags: optional(Schema.Record(Schema.String, Schema.Json).annotate({ description: "Flags of the engine, each from the runtime's allow-list." }))
+  engineFlags: optional(
+    Schema.Record(Schema.String, Schema.Json).annotate({
+      description: "Further flags of the engine, by name, for example max_num_seqs. Those that Seatrial does not know to be safe are refused."
+    })
+  )
 }).annotate({ description: "How the model is served; what is left out is chosen." })
 
 /** What a `ModelDeployment` asks for. */
@@ -80,7 +85,7 @@ export const ModelDeploymentSpec = Schema.Struct({
 export type ModelDeploymentSpec = typeof ModelDeploymentSpec.Type
 
 const Condition = Schema.Struct({
-  type: text("Accepted, Ready, Activated or Failed."),
+  type: text("What is told of: Accepted, Ready, Activated or Failed."),
   status: Schema.Literals(["True", "False", "Unknown"]).annotate({ description: "Whether the condition holds." }),
   reason: text("One word for the state, for programs."),
   message: text("What is so, and why, for people."),
@@ -92,12 +97,14 @@ export type Condition = typeof Condition.Type
 /** What the operator shows of a run: a mirror of Postgres and of the run's pods, never read back as truth. */
 export const ModelDeploymentStatus = Schema.Struct({
   deploymentId: optional(text("Id of the run in the API, for the specification that was accepted last.")),
-  model: optional(text("Name that callers send as `model` once it is served.")),
-  phase: optional(Phase.annotate({ description: "Where the run stands." })),
+  model: optional(text("Name of the model, <organization>/<model>, which callers send once it is served.")),
+  phase: optional(Phase.annotate({ description: "Where the run stands. It ends as activated, failed or cancelled; message says what it does or waits for." })),
   message: optional(text("What the run does or waits for now, and why it ended.")),
   cause: optional(
     Schema.Struct({
-      reason: text("One word, as the scheduler or the node says it: Unschedulable, ImagePullBackOff, OOMKilled, GpuFault, NotReady."),
+      reason: text(
+        "One word, for programs, as the scheduler or the node says it, such as Unschedulable, ImagePullBackOff, OOMKilled, NotReady, NodeNotReady; or GpuFault, a card that failed (XID)."
+      ),
       message: text("The same in full."),
       object: text("Of which object it is said, kind/name.")
     }).annotate({ description: "What the run's own pods and nodes say is wrong now, or was wrong when the run failed. Absent where nothing is." })
@@ -121,7 +128,7 @@ export const ModelDeploymentStatus = Schema.Struct({
   endpoint: optional(
     text("Name that callers send as `model`. Set while the model is served; where Ready is not True, it is an earlier specification's revision that serves.")
   ),
-  pod: optional(text("Pod of the engine.")),
+  pod: optional(text("Name of the engine's pod, in the operator's namespace. Absent while there is none.")),
   phases: optional(
     Schema.Array(
       Schema.Struct({
@@ -157,7 +164,7 @@ export const ModelDeploymentStatus = Schema.Struct({
       outputTokens: count("Tokens of each answer."),
       steps: Schema.Array(
         Schema.Struct({
-          concurrency: count("Requests at once."),
+          concurrency: count("Requests that were under way at once."),
           requests: count("Requests measured."),
           errors: count("Requests that failed."),
           seconds: Schema.Finite.annotate({ description: "Length of the measured window." }),

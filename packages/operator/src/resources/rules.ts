@@ -103,7 +103,7 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   {
     path: "spec",
     rule: "!has(self.nodes) || self.nodes == 1",
-    message: "an engine spans one node: several are planned, for LeaderWorkerSet, and no engine can use them yet",
+    message: "nodes has to be 1: engines over several nodes (by LeaderWorkerSet) are planned, and not available yet",
     holds: ({ spec }) => (spec.nodes ?? 1) === 1
   },
   {

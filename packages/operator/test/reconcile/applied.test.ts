@@ -245,6 +245,18 @@ describe("an object that somebody applied", () => {
     })
   })
 
+  it.effect("for a host class whose engines span several nodes is told that it is not available yet", () => {
+    const door = makeDoor()
+    const local = Option.getOrUndefined(door.kube.find("HostClass", "local"))?.spec
+    return Effect.gen(function* () {
+      door.kube.add("HostClass", "wide", { spec: { ...(Predicate.isObject(local) ? local : {}), nodes: 4 } })
+      door.apply({ ...spec, serving: { hostClass: "wide" } })
+      yield* door.operate(door.until(() => door.condition("Accepted").reason === "Invalid"))
+      assert.include(String(door.status().message), "span 4 nodes, which is planned and not available yet")
+      assert.strictEqual(door.made(), 0)
+    })
+  })
+
   it.effect("that names a model which the organization does not have says so, and makes nothing", () => {
     const door = makeDoor()
     return Effect.gen(function* () {

@@ -46,6 +46,34 @@ describe("a run", () => {
     })
   })
 
+  it.effect("whose card failed says so by an event and in its object, though it goes on serving, in the words of its node", () => {
+    const stage = makeStage()
+    const causeOf = () => {
+      const cause = stage.mirrored()?.cause
+      return Predicate.isObject(cause) ? cause : {}
+    }
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => stage.mirrored()?.message === "Serves.")
+        const [engine = ""] = stage.kube.names("Pod")
+        const allocatable = { "nvidia.com/gpu": "1" }
+        const xid = { type: "XIDError", status: "True", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." }
+        stage.kube.add("Node", "node-1", { status: { allocatable, conditions: [{ type: "Ready", status: "True" }, xid] } })
+        // It answers on: the card may be another pod's.
+        yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
+        assert.deepStrictEqual(causeOf(), {})
+        const unready = { type: "Ready", status: "False" }
+        const container = { name: "engine", ready: false, restartCount: 0, started: true, state: { running: {} } }
+        stage.kube.setStatus("Pod", engine, { phase: "Running", podIP: "127.0.3.1", conditions: [unready], containerStatuses: [container] })
+        yield* stage.until(() => causeOf().reason === "GpuFault")
+        assert.deepInclude(causeOf(), { object: "Node/node-1", message: `XIDError: ${xid.message}` })
+        const told = stage.kube.names("Event").filter((name) => name.includes(".gpufault."))
+        assert.strictEqual(told.length, 1)
+        assert.deepInclude(Option.getOrThrow(stage.kube.find("Event", told[0] ?? "")), { type: "Warning", reason: "GpuFault" })
+      })
+    )
+  })
+
   it.effect("that is over is forgotten by the cluster after its time, also by an operator that began later, and by its record never", () =>
     Effect.gen(function* () {
       const stage = makeStage()

@@ -40,7 +40,7 @@ export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostCla
   ["rule-value", { ...small, tolerations: [{ key: "gpu", operator: "Exists", value: "a" }] }, "a toleration with operator Exists has no value"],
   ["rule-key", { ...small, tolerations: [{ value: "a" }] }, "a toleration without a key tolerates every taint: it needs operator Exists"],
   ["rule-node", { ...small, nodes: 1 }, null],
-  ["rule-nodes", { ...small, nodes: 2 }, "an engine spans one node: several are planned, for LeaderWorkerSet, and no engine can use them yet"],
+  ["rule-nodes", { ...small, nodes: 2 }, "nodes has to be 1: engines over several nodes (by LeaderWorkerSet) are planned, and not available yet"],
   ["rule-scaling", { ...small, autoscaling: true, maxGpus: 8, rollout: "replace" }, null],
   ["rule-max", { ...small, maxGpus: 8 }, "maxGpus is about nodes that come when they are asked for: it needs autoscaling"],
   ["rule-queue", { ...small, queueName: "gpus", rollout: "surge" }, null],
