@@ -11,7 +11,7 @@ import { openCluster } from "../e2e/cluster.ts"
 import { prepareAudit } from "./auditLog.ts"
 import { builtImage } from "./buildImage.ts"
 import { startControlPlane } from "./ControlPlane.ts"
-import { clusterName, postgresImage } from "./postgresImage/postgresImage.ts"
+import { postgresImage, withName } from "./postgresImage/postgresImage.ts"
 import { simulatedNode } from "./RealCluster.ts"
 import { scratchFolder } from "./scratchFolder.ts"
 import { serviceProxy } from "./serviceProxy.ts"
@@ -69,7 +69,7 @@ export const startHelmCluster = Effect.fnUntraced(function* ({ embedded = false,
   // That of the chart's own Postgres, whose pod listens on the machine's address.
   const host = `${plane.network}.0.1`
   const database = embedded ? `postgres://seatrial:${password}@${host}:5432/seatrial` : Redacted.value(yield* makeEmptyDatabase(inject("postgres")))
-  const names = embedded ? clusterName("seatrial-postgres", host) : {}
+  const product = embedded ? yield* withName(programs, join(directory, "names"), "seatrial-postgres", host) : programs
   const postgres = embedded ? { "docker.io/library/postgres": yield* postgresImage(join(directory, "postgres"), host) } : {}
   // The account of Postgres has to reach the volumes.
   yield* Effect.promise(() => mkdir(join(directory, "nodes/volumes"), { recursive: true, mode: 0o755 }))
@@ -80,7 +80,7 @@ export const startHelmCluster = Effect.fnUntraced(function* ({ embedded = false,
     NodeAgent.layer({
       directory: join(directory, "nodes"),
       nodes: [simulatedNode("sim-0", 4), simulatedNode("sim-1", 4)],
-      images: { [image]: { path: programs.path, environment: names }, ...postgres },
+      images: { [image]: product, ...postgres },
       network: plane.network,
       tls: plane.tls,
       apiServer: plane.address

@@ -19,8 +19,9 @@ const run = (name: string, args: ReadonlyArray<string>, input = "") => {
   if (status !== 0) throw new Error(`${name} ended with ${status}: ${error?.message ?? ""}${stderr?.toString() ?? ""}`)
 }
 
-own(dirname(PGDATA))
+own(dirname(dirname(PGDATA)))
 mkdirSync(PGDATA, { recursive: true })
+own(dirname(PGDATA))
 chmodSync(PGDATA, 0o700)
 own(PGDATA)
 if (!existsSync(join(PGDATA, "PG_VERSION"))) {

