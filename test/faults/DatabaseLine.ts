@@ -1,7 +1,7 @@
 import { connect, createServer, type Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 
-/** A line to Postgres that can be cut. */
+/** A line to Postgres, or to an API server, that can be cut. */
 export interface DatabaseLine {
   readonly url: string
   /** Cuts what is open, and takes nothing new, until it is mended. */
@@ -9,8 +9,8 @@ export interface DatabaseLine {
   readonly mend: () => void
 }
 
-/** Listens on loopback and passes on to the Postgres of `url`, for as long as the scope. */
-export const openDatabaseLine = (url: string): Effect.Effect<DatabaseLine, never, Scope.Scope> =>
+/** Listens on loopback and passes on to the address of `url`, for as long as the scope. What is sent there is `heard`. */
+export const openDatabaseLine = (url: string, heard: (text: string) => void = () => undefined): Effect.Effect<DatabaseLine, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.callback<DatabaseLine & { readonly close: () => void }>((resume) => {
       const target = new URL(url)
@@ -19,6 +19,7 @@ export const openDatabaseLine = (url: string): Effect.Effect<DatabaseLine, never
       const server = createServer((near) => {
         if (away) return near.destroy()
         const far = connect(Number(target.port), target.hostname)
+        near.on("data", (chunk: Buffer) => heard(chunk.toString("latin1")))
         for (const [socket, other] of [
           [near, far],
           [far, near]

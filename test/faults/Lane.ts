@@ -6,7 +6,7 @@ import { Ids } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { JobController, LocalCluster, Scheduler } from "@seatrial/local"
-import { control, HostClassResource, type StartWork, startWork } from "@seatrial/operator"
+import { control, HostClassResource } from "@seatrial/operator"
 import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, Runs } from "@seatrial/store"
 import { Cause, ConfigProvider, type Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -20,6 +20,7 @@ import { openDatabaseLine } from "./DatabaseLine.ts"
 import { makeDeaths } from "./Deaths.ts"
 import { makeFaultyServer } from "./FaultyServer.ts"
 import { makeKubelet } from "./Kubelet.ts"
+import { standInTrial } from "./standInTrial.ts"
 
 export const namespace = "seatrial"
 
@@ -51,44 +52,6 @@ const database = Effect.fnUntraced(function* (prefix: string) {
   return `${inject("postgres")}/${name}`
 })
 
-const step = {
-  concurrency: 1,
-  requests: 10,
-  errors: 0,
-  seconds: 1,
-  ttft_ms_p50: 1,
-  ttft_ms_p90: null,
-  tpot_ms_p50: 1,
-  tpot_ms_p90: null,
-  output_tokens_per_s: 100
-}
-const report = {
-  suite: "seatrial-core",
-  suite_version: 0,
-  passed: true,
-  checks: [{ name: "usage_exact", passed: true }],
-  fingerprints: [],
-  fingerprint_card: null
-}
-const measured = { weights_bytes: 1_000, kv_cache_bytes: 1_000, kv_cache_tokens: 100_000, overhead_bytes: 0, max_concurrency: 4, load_seconds: 1 }
-const benchmark = { suite: "seatrial-bench", suite_version: 1, input_tokens: 128, output_tokens: 32, seed: 1, steps: [step] }
-
-const untilRecorded = <A>(write: Effect.Effect<A>) =>
-  Effect.sandbox(write).pipe(Effect.retry(Schedule.spaced("100 millis")), Effect.catch(Effect.failCause), Effect.asVoid)
-
-/** The repository is read for real; of the trial, which no stand-in engine could pass, only the record is made. */
-const work: StartWork = (gathered, seen, kind) => {
-  if (kind === "screening") return startWork(namespace)(gathered, seen, kind)
-  const { id, orgId } = gathered.run
-  return Effect.gen(function* () {
-    const runs = yield* Runs
-    yield* Effect.sleep("10 millis")
-    if (kind === "checking") yield* untilRecorded(runs.recordChecks(id, orgId, report))
-    else if (kind === "measuring") yield* untilRecorded(runs.recordMeasured(id, orgId, measured))
-    else yield* untilRecorded(runs.recordBenchmark(id, orgId, benchmark))
-  })
-}
-
 const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),
   Layer.provideMerge([Database.layerMigrated, Ids.layer])
@@ -104,7 +67,10 @@ const select = <A>(sql: Context.Context<SqlClient.SqlClient>, rows: Schema.Codec
  * A whole system: server and gateway as a process of their own, the local cluster with its scheduler and controllers, stand-ins for kubelets and engines, and an operator
  * that sees the cluster through faults and Postgres through a line that can be cut; it is started again whenever it dies.
  */
-export const openLane = Effect.gen(function* () {
+export const openLane = Effect.suspend(() => openLaneWith({ operates: true }))
+
+/** Without an operator of its own: `state` says how others reach all that one needs. */
+export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonly operates: boolean }) {
   const folder = yield* makeStateFolder
   const product = yield* database("faults")
   const objects = yield* database("faults_cluster")
@@ -157,7 +123,7 @@ export const openLane = Effect.gen(function* () {
     said.push(`${new Date().toISOString().slice(11, 23)} ${logLevel} ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`.slice(0, 400))
     if (said.length > 60) said.shift()
   })
-  const alive = Effect.scoped(Effect.provide(control(operatorSettings, work), services)).pipe(
+  const alive = Effect.scoped(Effect.provide(control(operatorSettings, standInTrial), services)).pipe(
     Effect.sandbox,
     Effect.tapError((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("the operator starts again", Cause.pretty(cause)))),
     Effect.retry(Schedule.spaced("200 millis")),
@@ -166,7 +132,7 @@ export const openLane = Effect.gen(function* () {
   )
   let lives = 0
   yield* Effect.gen(function* () {
-    while (true) {
+    while (operates) {
       lives++
       yield* Effect.raceFirst(deaths.died, alive)
       deaths.revive()
@@ -175,10 +141,18 @@ export const openLane = Effect.gen(function* () {
   faults.setMaker(deaths.make)
 
   const caller = makeCaller(state.address, state.api_key)
-  yield* eventually("the operator has told of its host class", caller.call("POST", "/v1/deployment-previews", { source }), ({ text }) =>
+  const ready = eventually("the operator has told of its host class", caller.call("POST", "/v1/deployment-previews", { source }), ({ text }) =>
     text.includes("derived")
   )
+  if (operates) yield* ready
   return {
+    /** Ends once an operator is at work. */
+    ready,
+    folder,
+    state,
+    slug,
+    cluster,
+    product,
     caller,
     faults,
     kube,
@@ -199,6 +173,6 @@ export const openLane = Effect.gen(function* () {
     )
   }
 })
-export type Lane = Effect.Success<typeof openLane>
+export type Lane = Effect.Success<ReturnType<typeof openLaneWith>>
 
 export const source = { kind: "model_hub", repo: "seatrial/tiny-chat" } as const
