@@ -78,6 +78,8 @@ export interface EngineContract {
   readonly loadIssue?: (load: EngineLoad) => FlagIssue | null
   /** What a good operator would set where the caller set nothing: those of the load that stand count, and no default of the engine's is left to decide. */
   readonly chosenFlags?: (load: EngineLoad, chatTemplate: string | null) => NonNullable<ServingSettings["engine_flags"]>
+  /** Whether YaRN can extend the model's context; absent where that is not known. */
+  readonly extendsContext?: (config: ModelConfig) => boolean
   /** What an architecture is for that the engine registers and that cannot be served, as the rest of a sentence; null for all others. */
   readonly otherPurpose?: (architecture: string) => string | null
 }

@@ -57,12 +57,34 @@ export interface PreviewInput {
   readonly engines: ReadonlyArray<EngineContract>
 }
 
+/** A host class, and the engine that would serve on it. */
+interface Candidate {
+  readonly engine: EngineContract
+  readonly hostClass: HostClass
+}
+
 const priceOf = (hostClass: HostClass) => BigInt(hostClass.price_per_gpu_hour_micros) * BigInt(hostClass.gpu_count)
 
 const contextLimit = (facts: RepositoryFacts, request: ServingRequest): number =>
   request.yarn === undefined ? facts.config.native_context : Math.floor(request.yarn.factor * (request.yarn.original_context ?? facts.config.native_context))
 
 const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
+
+const sharedPrefix = (one: string, other: string): number => {
+  let length = 0
+  while (length < one.length && one[length] === other[length]) length++
+  return length
+}
+
+/** Most architectures that a refusal names. */
+const namedArchitectures = 12
+
+/** The architectures that an engine knows, those first whose names begin like the one that was asked for. */
+const knownArchitectures = (engines: ReadonlyArray<EngineContract>, architecture: string): string => {
+  const known = [...new Set(engines.flatMap((engine) => [...engine.architectures]))].sort()
+  const near = known.toSorted((a, b) => sharedPrefix(b, architecture) - sharedPrefix(a, architecture)).slice(0, namedArchitectures)
+  return known.length > near.length ? `${near.join(", ")} and ${known.length - near.length} others` : near.join(", ")
+}
 
 /**
  * Decides from a repository's facts whether and how it can be served. Candidates are the host classes that have the asked runtime (their first one where
@@ -97,24 +119,48 @@ export const derivePreview = (input: PreviewInput): Preview => {
   const { architecture, quantization } = facts.config
   const able = offered.filter(({ engine }) => engine.architectures.has(architecture) && engine.quantizations.has(quantization))
   if (able.length === 0) {
-    const known = [...new Set(offered.flatMap(({ engine }) => [...engine.architectures]))].sort().join(", ")
+    const purpose = offered.map(({ engine }) => engine.otherPurpose?.(architecture) ?? null).find((said) => said !== null)
+    const registering = offered.filter(({ engine }) => engine.architectures.has(architecture))
+    const versions = [...new Set(offered.map(({ engine }) => engine.version))].join(", ")
+    if (purpose !== undefined) {
+      return refuse(
+        "unsupported_architecture",
+        `${architecture} ${purpose}; only models that answer in text are served.`,
+        "Choose a model that generates text."
+      )
+    }
     return refuse(
       "unsupported_architecture",
-      `${architecture} with quantization ${quantization} is not supported by ${[...new Set(offered.map(({ engine }) => engine.version))].join(", ")}.`,
-      `Choose a model of one of these architectures: ${known}.`
+      `${architecture} with quantization ${quantization} is not supported by ${versions}.`,
+      registering.length === 0
+        ? `Choose a model of one of these architectures: ${knownArchitectures(
+            offered.map(({ engine }) => engine),
+            architecture
+          )}.`
+        : `Choose a checkpoint of one of these quantizations: ${[...new Set(registering.flatMap(({ engine }) => [...engine.quantizations]))].sort().join(", ")}.`
     )
   }
   const limit = contextLimit(facts, request)
-  const settings = (runtime: Runtime, hostClass: string, maxContext: number): ServingSettings => ({
-    runtime,
-    host_class: hostClass,
-    max_context: maxContext,
-    kv_cache_dtype: request.kv_cache_dtype ?? "auto",
-    ...(request.hold_seconds === undefined ? {} : { hold_seconds: request.hold_seconds }),
-    ...(request.yarn === undefined ? {} : { yarn: request.yarn }),
-    ...(request.engine_flags === undefined ? {} : { engine_flags: request.engine_flags })
-  })
-  const tryFit = ({ engine, hostClass }: (typeof able)[number], maxContext: number | null = request.max_context ?? null) =>
+  const given = request.engine_flags ?? {}
+  /** The caller's flags, and those that are chosen beside them. */
+  const flagsOf = ({ engine, hostClass }: Candidate): ServingSettings["engine_flags"] => {
+    const load = { config: facts.config, flags: given, card: hostClass, maxContext: request.max_context ?? limit }
+    const chosen = engine.chosenFlags?.(load, facts.chat_template) ?? {}
+    return Object.keys(chosen).length === 0 ? request.engine_flags : { ...chosen, ...given }
+  }
+  const settings = (candidate: Candidate, maxContext: number): ServingSettings => {
+    const engine_flags = flagsOf(candidate)
+    return {
+      runtime: candidate.engine.runtime,
+      host_class: candidate.hostClass.name,
+      max_context: maxContext,
+      kv_cache_dtype: request.kv_cache_dtype ?? "auto",
+      ...(request.hold_seconds === undefined ? {} : { hold_seconds: request.hold_seconds }),
+      ...(request.yarn === undefined ? {} : { yarn: request.yarn }),
+      ...(engine_flags === undefined ? {} : { engine_flags })
+    }
+  }
+  const tryFit = ({ engine, hostClass }: Candidate, maxContext: number | null = request.max_context ?? null) =>
     fit({
       config: facts.config,
       weightsBytes: facts.weights_bytes,
@@ -122,14 +168,14 @@ export const derivePreview = (input: PreviewInput): Preview => {
       engine,
       hostClass,
       kvCacheDtype: request.kv_cache_dtype ?? "auto",
-      ...(request.engine_flags === undefined ? {} : { engineFlags: request.engine_flags }),
+      engineFlags: flagsOf({ engine, hostClass }),
       ...(maxContext === null ? {} : { maxContext }),
       contextLimit: limit
     })
   if (request.max_context !== undefined && request.max_context > limit) {
     const longest = able
       .map((candidate) => ({ ...candidate, result: tryFit(candidate, null) }))
-      .flatMap(({ engine, hostClass, result }) => (isFit(result) ? [settings(engine.runtime, hostClass.name, result.max_context)] : []))
+      .flatMap(({ engine, hostClass, result }) => (isFit(result) ? [settings({ engine, hostClass }, result.max_context)] : []))
       .sort((a, b) => b.max_context - a.max_context)[0]
     return refuse(
       "context_too_long",
@@ -140,7 +186,26 @@ export const derivePreview = (input: PreviewInput): Preview => {
       longest ?? null
     )
   }
-  const results = able.map((candidate) => ({ ...candidate, result: tryFit(candidate) }))
+  const [first] = able
+  if (request.yarn !== undefined && first !== undefined && able.every(({ engine }) => engine.extendsContext?.(facts.config) === false)) {
+    const { yarn: _, ...rest } = settings(first, Math.min(request.max_context ?? facts.config.native_context, facts.config.native_context))
+    return refuse(
+      "context_too_long",
+      `yarn cannot extend the context of ${facts.repo}: its way to encode positions is none that it knows.`,
+      "Leave yarn out.",
+      rest
+    )
+  }
+  const tried = able.map((candidate) => ({ ...candidate, result: tryFit(candidate) }))
+  const issues = tried.map(({ engine, hostClass, result }) => {
+    const load = { config: facts.config, flags: given, card: hostClass, maxContext: isFit(result) ? result.max_context : (request.max_context ?? limit) }
+    return engine.loadIssue?.({ ...load, flags: flagsOf({ engine, hostClass }) ?? {} }) ?? null
+  })
+  const results = tried.filter((_, index) => issues[index] === null)
+  const issue = issues.find((found) => found !== null)
+  if (results.length === 0 && issue !== undefined && issue !== null) {
+    return refuse("unsupported_format", issue.message, `Leave the engine flag ${issue.flag} out, or set it otherwise.`)
+  }
   const chosen = results.find(({ result }) => isFit(result) && result.verdict === "fits") ?? results.find(({ result }) => isFit(result))
   if (chosen === undefined || !isFit(chosen.result)) {
     const others = withEngine(sorted.filter((hostClass) => !named.includes(hostClass))).filter(({ engine }) => engine.architectures.has(architecture))
@@ -151,20 +216,10 @@ export const derivePreview = (input: PreviewInput): Preview => {
       request.host_class === undefined ? `any host class (the largest has ${gib(largest)})` : `${request.host_class} (${gib(largest)})`
     }.`
     if (other !== undefined && isFit(other.result)) {
-      return refuse(
-        "does_not_fit",
-        message,
-        `It fits the host class ${other.hostClass.name}.`,
-        settings(other.engine.runtime, other.hostClass.name, other.result.max_context)
-      )
+      return refuse("does_not_fit", message, `It fits the host class ${other.hostClass.name}.`, settings(other, other.result.max_context))
     }
     if (shorter !== undefined && !isFit(shorter.result)) {
-      return refuse(
-        "does_not_fit",
-        message,
-        `It fits with max_context ${shorter.result.longest_context}.`,
-        settings(shorter.engine.runtime, shorter.hostClass.name, shorter.result.longest_context)
-      )
+      return refuse("does_not_fit", message, `It fits with max_context ${shorter.result.longest_context}.`, settings(shorter, shorter.result.longest_context))
     }
     return refuse("does_not_fit", message, "Choose a smaller or a quantized model, or ask the cluster's operator for a larger host class.")
   }
@@ -177,7 +232,7 @@ export const derivePreview = (input: PreviewInput): Preview => {
     dtype: facts.config.dtype,
     quantization,
     weights_bytes: facts.weights_bytes,
-    serving: settings(chosen.engine.runtime, chosen.hostClass.name, chosen.result.max_context),
+    serving: settings(chosen, chosen.result.max_context),
     fit: chosen.result,
     alternatives: withEngine(sorted)
       .filter(({ engine, hostClass }) => hostClass !== chosen.hostClass && engine.architectures.has(architecture) && engine.quantizations.has(quantization))

@@ -1,12 +1,24 @@
-import type { EngineContract, HostClass, Measured, NamedFailure, ServingSettings } from "@seatrial/domain"
+import type { EngineContract, HostClass, Measured, ModelConfig, NamedFailure, ServingSettings } from "@seatrial/domain"
 
 export interface EngineStart {
   readonly settings: ServingSettings
+  readonly config: ModelConfig
   /** The names that the model is or may come to be called by, the callable one first: an engine serves on where its model is published or withdrawn. */
   readonly servedNames: ReadonlyArray<string>
   /** The weights' folder inside the container. */
   readonly modelPath: string
-  readonly hostClass: Pick<HostClass, "gpu_count" | "gpu_memory_bytes">
+  readonly hostClass: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes">
+  /** Seconds from the container's start until it has to be ready. */
+  readonly bootSeconds: number
+  /** A folder inside the container for what it compiles, its own and its organisation's. */
+  readonly cachePath: string
+}
+
+/** How an engine is asked whether it is ready. Times are in seconds. */
+export interface EngineProbe {
+  readonly path: string
+  readonly periodSeconds: number
+  readonly timeoutSeconds: number
 }
 
 /** How to run an engine's container: each argument is one rendered word. */
@@ -15,8 +27,9 @@ export interface EngineContainer {
   readonly args: ReadonlyArray<string>
   readonly env: Readonly<Record<string, string>>
   readonly port: number
-  /** Answers 200 once the engine takes requests. */
-  readonly readinessPath: string
+  readonly probes: { readonly startup: EngineProbe; readonly readiness: EngineProbe }
+  /** The group that its image's folders belong to. */
+  readonly group: number
 }
 
 /** An engine at one version: what it can do, how it is started, and how what it says is read. */
@@ -27,3 +40,7 @@ export interface EngineAdapter extends EngineContract {
   /** A named reason for a start that failed, from the end of the container's log. */
   readonly bootFailure: (log: string) => NamedFailure
 }
+
+/** The version that receipts and catalogs show: on simulated GPUs the reference engine stands in for all others, and whatever it says is its own. */
+export const versionOn = ({ runtime, version }: Pick<EngineContract, "runtime" | "version">, { simulated }: Pick<HostClass, "simulated">): string =>
+  simulated && runtime !== "reference" ? `simulated-${version}` : version

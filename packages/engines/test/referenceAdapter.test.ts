@@ -33,13 +33,31 @@ const exit = (child: ChildProcess) =>
     child.once("close", (code) => resume(Effect.succeed(code)))
   })
 
+const tinyConfig = {
+  architecture: "LlamaForCausalLM",
+  model_type: "llama",
+  num_layers: 4,
+  hidden_size: 128,
+  num_attention_heads: 4,
+  num_kv_heads: 2,
+  head_dim: 32,
+  vocab_size: 512,
+  native_context: 1_024,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none"
+}
+
 /** The engine as the adapter starts it, on a port of ours. */
 const start = Effect.fnUntraced(function* (directory: string, port: number, gpuMemory = 2 ** 28) {
   const { args } = reference.container({
     settings: { runtime: "reference", host_class: "small", max_context: 512, kv_cache_dtype: "auto", engine_flags: { max_num_seqs: 4 } },
+    config: tinyConfig,
     servedNames: ["org/tiny", "tiny"],
     modelPath: directory,
-    hostClass: { gpu_count: 1, gpu_memory_bytes: gpuMemory }
+    hostClass: { gpu_pool: "sim", gpu_count: 1, gpu_memory_bytes: gpuMemory },
+    bootSeconds: 60,
+    cachePath: "/tmp"
   })
   const own = args.map((argument) => argument.replace("$(POD_IP)", "127.0.0.1").replace(/^--port=.*/, `--port=${port}`))
   const said = { log: "" }
@@ -85,22 +103,8 @@ describe("the adapter of the reference engine", () => {
       const metrics = yield* get(port, "/metrics")
       const measured = reference.measured({ metrics: metrics.text, log: said.log })
       for (const [name, value] of Object.entries(measured)) assert.isNotNull(value, name)
-      const config = {
-        architecture: "LlamaForCausalLM",
-        model_type: "llama",
-        num_layers: 4,
-        hidden_size: 128,
-        num_attention_heads: 4,
-        num_kv_heads: 2,
-        head_dim: 32,
-        vocab_size: 512,
-        native_context: 1_024,
-        sliding_window: null,
-        dtype: "bfloat16",
-        quantization: "none"
-      }
       const card = { gpu_pool: "Simulated-GPU", gpu_count: 1, gpu_memory_bytes: 2 ** 28 }
-      const overhead = reference.memory.overhead({ config, flags: {}, card, maxContext: 1_024 }).activation
+      const overhead = reference.memory.overhead({ config: tinyConfig, flags: {}, card, maxContext: 1_024 }).activation
       assert.isAtLeast(measured.overhead_bytes ?? 0, overhead.low)
       assert.isAtMost(measured.overhead_bytes ?? 0, overhead.high)
       const perToken = (measured.kv_cache_bytes ?? 0) / (measured.kv_cache_tokens ?? 1)

@@ -74,7 +74,8 @@ export const reference: EngineAdapter = {
     ],
     env: {},
     port: 8000,
-    readinessPath: "/health"
+    probes: { startup: { path: "/health", periodSeconds: 1, timeoutSeconds: 5 }, readiness: { path: "/health", periodSeconds: 2, timeoutSeconds: 25 } },
+    group: 2000
   }),
   measured: ({ log, metrics }): Measured => {
     const weights = last(log, /Model loading took ([\d.]+) GiB memory and ([\d.]+) seconds/g)

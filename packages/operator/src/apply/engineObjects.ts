@@ -1,4 +1,4 @@
-import type { EngineAdapter } from "@seatrial/engines"
+import type { EngineAdapter, EngineProbe } from "@seatrial/engines"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { PodClass, VolumeOf } from "../resources/HostClassResource.ts"
@@ -35,15 +35,16 @@ const servedNames = ({ model, orgSlug }: Run): ReadonlyArray<string> => {
   return [model, model === slug ? `${orgSlug}/${slug}` : slug]
 }
 
-/** Where the compiled kernels of the engines that we know are kept, under one folder. */
-const cacheVariables = {
-  XDG_CACHE_HOME: "/cache",
-  VLLM_CACHE_ROOT: "/cache/vllm",
-  TRITON_CACHE_DIR: "/cache/triton",
-  TORCHINDUCTOR_CACHE_DIR: "/cache/inductor",
-  FLASHINFER_WORKSPACE_BASE: "/cache/flashinfer",
-  CUDA_CACHE_PATH: "/cache/cuda"
-}
+/** Where compiled kernels are kept, under one folder; and who the engine is, of whom its image need not know. */
+const cacheVariables = (folder: string) => ({
+  USER: "engine",
+  LOGNAME: "engine",
+  XDG_CACHE_HOME: folder,
+  TRITON_CACHE_DIR: `${folder}/triton`,
+  TORCHINDUCTOR_CACHE_DIR: `${folder}/inductor`,
+  FLASHINFER_WORKSPACE_BASE: `${folder}/flashinfer`,
+  CUDA_CACHE_PATH: `${folder}/cuda`
+})
 
 const writable = (name: string, { claimName, sizeBytes }: VolumeOf) =>
   claimName === null ? { name, emptyDir: sizeBytes === null ? {} : { sizeLimit: String(sizeBytes) } } : { name, persistentVolumeClaim: { claimName } }
@@ -97,11 +98,22 @@ interface EnginePodInput {
 export const enginePod = ({ engine, namespace, podClass, revision, run, weightsClaim }: EnginePodInput): KubeObject => {
   const { hostClass } = podClass
   const image = hostClass.runtimes.find(({ runtime }) => runtime === revision.settings.runtime)?.image ?? hostClass.runtimes[0].image
-  const container = engine.container({ settings: revision.settings, servedNames: servedNames(run), modelPath: weightsPath("/models", revision), hostClass })
+  const cachePath = podClass.compileCache === null ? "/tmp/.cache" : "/cache"
+  const container = engine.container({
+    settings: revision.settings,
+    config: revision.facts.config,
+    servedNames: servedNames(run),
+    modelPath: weightsPath("/models", revision),
+    hostClass,
+    bootSeconds: podClass.bootDeadlineSeconds,
+    cachePath
+  })
   const gpus = { [podClass.gpuResource]: String(hostClass.gpu_count) }
   const { compileCache, drainSeconds, queueName, runtimeClassName, scratch, sharedMemoryBytes } = podClass
   const security = securityOf(podClass.podSecurity)
-  const probe = { httpGet: { path: container.readinessPath, port: container.port } }
+  const pod = podClass.podSecurity.runAsRoot ? security.pod : { ...security.pod, runAsGroup: container.group }
+  const probe = ({ path, periodSeconds, timeoutSeconds }: EngineProbe) => ({ httpGet: { path, port: container.port }, periodSeconds, timeoutSeconds })
+  const { readiness, startup } = container.probes
   const object = {
     apiVersion: "v1",
     kind: "Pod",
@@ -123,7 +135,7 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
       ...(runtimeClassName === null ? {} : { runtimeClassName }),
       nodeSelector: podClass.nodeSelector,
       tolerations: podClass.tolerations,
-      securityContext: security.pod,
+      securityContext: pod,
       containers: [
         {
           name: "engine",
@@ -136,7 +148,7 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
             { name: "HF_HUB_OFFLINE", value: "1" },
             ...(run.traceparent === null ? [] : [{ name: "TRACEPARENT", value: run.traceparent }]),
             { name: "HOME", value: "/tmp" },
-            ...Object.entries(compileCache === null ? {} : cacheVariables).map(([name, value]) => ({ name, value })),
+            ...Object.entries(cacheVariables(cachePath)).map(([name, value]) => ({ name, value })),
             ...Object.entries(container.env).map(([name, value]) => ({ name, value }))
           ],
           ports: [{ name: "http", containerPort: container.port, protocol: "TCP" }],
@@ -144,8 +156,8 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
           securityContext: security.container,
           ...(drainSeconds === 0 ? {} : { lifecycle: { preStop: { sleep: { seconds: drainSeconds } } } }),
           // Never ends a start by itself: the deadline is ours, and says so.
-          startupProbe: { ...probe, periodSeconds: 1, timeoutSeconds: 5, failureThreshold: podClass.bootDeadlineSeconds + 60 },
-          readinessProbe: { ...probe, periodSeconds: 2, timeoutSeconds: 25, failureThreshold: 2 },
+          startupProbe: { ...probe(startup), failureThreshold: Math.ceil((podClass.bootDeadlineSeconds + 60) / startup.periodSeconds) },
+          readinessProbe: { ...probe(readiness), failureThreshold: 2 },
           // An engine that is busy answers late or not at all, and its trial makes it busy; so nobody asks it. Only one on whose port nobody listens for five minutes is dead.
           livenessProbe: { tcpSocket: { port: container.port }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 30 },
           terminationMessagePolicy: "FallbackToLogsOnError",
@@ -158,7 +170,8 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
                   {
                     name: "cache",
                     mountPath: "/cache",
-                    ...ownFolder(compileCache, [run.orgSlug, hostClass.gpu_pool, revision.engineVersion].map(folder).join("/"))
+                    // What is compiled is run: never another organisation's, image's, card's or model's.
+                    ...ownFolder(compileCache, [run.orgId, image, hostClass.gpu_pool, revision.facts.commit].map(folder).join("/"))
                   }
                 ]),
             { name: "shm", mountPath: "/dev/shm" }

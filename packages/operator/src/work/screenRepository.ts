@@ -1,5 +1,5 @@
 import { derivePreview, type HostClass } from "@seatrial/domain"
-import { engineFor, engines } from "@seatrial/engines"
+import { engineFor, engines, versionOn } from "@seatrial/engines"
 import { Hub } from "@seatrial/hub"
 import { type Run, Runs } from "@seatrial/store"
 import { Effect } from "effect"
@@ -24,5 +24,7 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
   const engine = engineFor(preview.serving.runtime)
   if (engine === undefined) return yield* Effect.die(new Error(`no engine for the runtime ${preview.serving.runtime}`))
   const { capabilities, fit: estimate, serving: settings } = preview
-  yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, settings, engineVersion: engine.version, estimate, capabilities }))
+  const hostClass = hostClasses.find(({ name }) => name === settings.host_class)
+  const engineVersion = versionOn(engine, { simulated: hostClass?.simulated ?? false })
+  yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, settings, engineVersion, estimate, capabilities }))
 })

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
 import { disruptionBudget, enginePod } from "../../src/apply/engineObjects.ts"
 import type { PodClass } from "../../src/resources/HostClassResource.ts"
-import { podClass, revision, run } from "../observations.ts"
+import { commit, orgId, podClass, revision, run } from "../observations.ts"
 
 const engine = engineFor("reference")
 if (engine === undefined) throw new Error("there is no reference engine")
@@ -11,6 +11,7 @@ if (engine === undefined) throw new Error("there is no reference engine")
 const made = (change: Partial<PodClass> = {}) =>
   JSON.parse(JSON.stringify(enginePod({ run, revision, podClass: { ...podClass, ...change }, engine, namespace: "seatrial", weightsClaim: "weights" })))
 const container = (change: Partial<PodClass> = {}) => made(change).spec.containers[0]
+const compiled = `${orgId}/reference-1/simulated/${commit}`
 const own = "dep-01k3v7m8q2w4x6y8z0a2b4c6d8-engine-0"
 
 describe("an engine's pod", () => {
@@ -23,14 +24,14 @@ describe("an engine's pod", () => {
     assert.notProperty(made().spec, "runtimeClassName")
   })
 
-  it("writes to disks of its node, or to folders of its own on a claim; compiled kernels are apart for each organization", () => {
+  it("writes to disks of its node, or to folders of its own on a claim; compiled kernels are apart for each organization, image, card and commit", () => {
     assert.deepInclude(made().spec.volumes, { name: "scratch", emptyDir: {} })
-    assert.notInclude(JSON.stringify(made()), "/cache")
+    assert.notInclude(JSON.stringify(made()), '"/cache')
     const claims = { scratch: { claimName: "fast", sizeBytes: null }, compileCache: { claimName: "kernels", sizeBytes: null } }
     assert.deepInclude(container(claims).volumeMounts, { name: "scratch", mountPath: "/tmp", subPath: own })
-    assert.deepInclude(container(claims).volumeMounts, { name: "cache", mountPath: "/cache", subPath: "acme/simulated/reference-0.1.0" })
+    assert.deepInclude(container(claims).volumeMounts, { name: "cache", mountPath: "/cache", subPath: compiled })
     assert.deepInclude(made(claims).spec.volumes, { name: "cache", persistentVolumeClaim: { claimName: "kernels" } })
-    assert.deepInclude(container(claims).env, { name: "VLLM_CACHE_ROOT", value: "/cache/vllm" })
+    assert.deepInclude(container(claims).env, { name: "TRITON_CACHE_DIR", value: "/cache/triton" })
     const disks = { scratch: { claimName: null, sizeBytes: 1_000 }, compileCache: { claimName: null, sizeBytes: 2_000 } }
     assert.includeDeepMembers(made(disks).spec.volumes, [
       { name: "scratch", emptyDir: { sizeLimit: "1000" } },

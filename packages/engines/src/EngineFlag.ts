@@ -1,0 +1,115 @@
+import { Option, Schema } from "effect"
+
+/** Words of a command line, and variables, that a flag becomes. */
+export interface Rendered {
+  readonly args: ReadonlyArray<string>
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** A flag that a caller may set. */
+export interface EngineFlag {
+  /** What a value has to be, as the rest of a sentence. */
+  readonly expected: string
+  readonly takes: (value: unknown) => boolean
+  /** Nothing for a value that is not taken. */
+  readonly render: (value: unknown) => Rendered
+}
+
+/** The flags of an engine by key; their order is that of the rendered words. */
+export type EngineFlags = Readonly<Record<string, EngineFlag>>
+
+const nothing: Rendered = { args: [], env: {} }
+
+const rendered = <S extends Schema.ConstraintDecoder<unknown>>(expected: string, schema: S, render: (value: S["Type"]) => Rendered): EngineFlag => {
+  const decode = Schema.decodeUnknownOption(schema, { onExcessProperty: "error" })
+  return {
+    expected,
+    takes: (value) => Option.isSome(decode(value)),
+    render: (value) => Option.match(decode(value), { onNone: () => nothing, onSome: render })
+  }
+}
+
+const words = (...args: ReadonlyArray<string>): Rendered => ({ args, env: {} })
+
+/** A whole number, as `--argument=value`. */
+export const wholeNumber = (argument: string, minimum: number, maximum: number): EngineFlag =>
+  rendered(`a whole number from ${minimum} to ${maximum}`, Schema.Int.check(Schema.isBetween({ minimum, maximum })), (value) => words(`--${argument}=${value}`))
+
+/** A number, as `--argument=value`. */
+export const decimal = (argument: string, minimum: number, maximum: number): EngineFlag =>
+  rendered(`a number from ${minimum} to ${maximum}`, Schema.Finite.check(Schema.isBetween({ minimum, maximum })), (value) => words(`--${argument}=${value}`))
+
+/** One of some words, as `--argument=value`, or as what `render` makes of it. */
+export const oneOf = (
+  argument: string,
+  values: ReadonlyArray<string>,
+  render: (value: string) => ReadonlyArray<string> = (value) => [`--${argument}=${value}`]
+): EngineFlag => rendered(`one of ${values.join(", ")}`, Schema.Literals(values), (value) => words(...render(value)))
+
+/** One of some whole numbers, as `--argument=value`. */
+export const oneNumberOf = (argument: string, values: ReadonlyArray<number>): EngineFlag =>
+  rendered(`one of ${values.join(", ")}`, Schema.Literals(values), (value) => words(`--${argument}=${value}`))
+
+/** -1, or a whole number of a range, as `--argument=value`. */
+export const offOrWholeNumber = (argument: string, minimum: number, maximum: number): EngineFlag =>
+  rendered(
+    `-1 or a whole number from ${minimum} to ${maximum}`,
+    Schema.Union([Schema.Literal(-1), Schema.Int.check(Schema.isBetween({ minimum, maximum }))]),
+    (value) => words(`--${argument}=${value}`)
+  )
+
+/** Yes or no, as one of two words; null where the engine's way to say it is to say nothing. */
+export const truth = (yes: string, no: string | null): EngineFlag =>
+  rendered("true or false", Schema.Boolean, (value) => words(...(value ? [`--${yes}`] : no === null ? [] : [`--${no}`])))
+
+/** Yes or no, as a variable. */
+export const variable = (name: string): EngineFlag => rendered("true or false", Schema.Boolean, (value) => ({ args: [], env: value ? { [name]: "1" } : {} }))
+
+/** An object of a closed shape, as one `--argument={…}` word. */
+export const object = <S extends Schema.ConstraintDecoder<unknown>>(argument: string, expected: string, schema: S): EngineFlag =>
+  rendered(expected, schema, (value) => words(`--${argument}=${JSON.stringify(value)}`))
+
+const optional = Schema.optionalKey
+const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
+const whole = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+/** What a chat template is told where a request does not say. */
+export const templateDefaults = (argument: string): EngineFlag =>
+  object(
+    argument,
+    "an object of enable_thinking, thinking (true or false) and reasoning_effort (none, minimal, low, medium, high, xhigh)",
+    Schema.Struct({
+      enable_thinking: optional(Schema.Boolean),
+      thinking: optional(Schema.Boolean),
+      reasoning_effort: optional(Schema.Literals(["none", "minimal", "low", "medium", "high", "xhigh"]))
+    })
+  )
+
+/** How many images a request may hold. */
+export const imageLimit = (argument: string): EngineFlag =>
+  object(
+    argument,
+    "an object of image (a whole number from 0 to 8), video (0) and audio (0)",
+    Schema.Struct({ image: optional(whole(0, 8)), video: optional(Schema.Literal(0)), audio: optional(Schema.Literal(0)) })
+  )
+
+/** What sampling begins with where a request does not say. */
+export const samplingDefaults = (argument: string): EngineFlag =>
+  object(
+    argument,
+    "an object of temperature (0 to 2), top_p (0 to 1), top_k (-1 to 1000), min_p (0 to 1), repetition_penalty (0.5 to 2) and max_new_tokens (from 1)",
+    Schema.Struct({
+      temperature: optional(between(0, 2)),
+      top_p: optional(between(0, 1)),
+      top_k: optional(whole(-1, 1_000)),
+      min_p: optional(between(0, 1)),
+      repetition_penalty: optional(between(0.5, 2)),
+      max_new_tokens: optional(whole(1, 100_000_000))
+    })
+  )
+
+/** What the given flags become, in the table's own order. */
+export const renderFlags = (flags: EngineFlags, given: Readonly<Record<string, unknown>>): Rendered => {
+  const parts = Object.entries(flags).flatMap(([key, flag]) => (Object.hasOwn(given, key) ? [flag.render(given[key])] : []))
+  return { args: parts.flatMap(({ args }) => args), env: Object.assign({}, ...parts.map(({ env }) => env)) }
+}

@@ -1,0 +1,26 @@
+/** What kind of work an architecture does. `fallback`: not a model but a way to run code that is not the engine's own. */
+export type ArchitectureKind = "text" | "multimodal" | "embedding" | "classification" | "reward" | "speech" | "speculative" | "diffusion" | "fallback" | "other"
+
+/** The architectures that an engine registers, by kind. */
+export type RegisteredArchitectures = { readonly [Kind in ArchitectureKind]?: ReadonlyArray<string> }
+
+/** Architectures that answer in text, one token after the other: those that can be served. */
+export const generating = ({ multimodal = [], text = [] }: RegisteredArchitectures): ReadonlySet<string> => new Set([...text, ...multimodal])
+
+const purposes: { readonly [Kind in ArchitectureKind]?: string } = {
+  embedding: "computes embeddings",
+  classification: "classifies",
+  reward: "scores answers",
+  speech: "transcribes speech",
+  speculative: "drafts tokens for another model",
+  diffusion: "generates by diffusion"
+}
+
+/** What an architecture is for that an engine registers and that does not answer in text, as the rest of a sentence; null for all others. */
+export const otherPurpose = (registered: RegisteredArchitectures, architecture: string): string | null => {
+  for (const [kind, purpose] of Object.entries(purposes)) {
+    const listed = Object.entries(registered).find(([of]) => of === kind)?.[1] ?? []
+    if (listed.includes(architecture)) return purpose
+  }
+  return /For(?:Sequence|Token)Classification$/.test(architecture) ? (purposes.classification ?? null) : null
+}

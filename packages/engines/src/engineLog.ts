@@ -1,0 +1,53 @@
+import type { FailureCode, NamedFailure } from "@seatrial/domain"
+
+/** The groups of the last place where a pattern (with the flag `g`) is found; engines say some things once a worker, and again after a second try. */
+export const lastHit = (text: string, pattern: RegExp): ReadonlyArray<string | undefined> => [...text.matchAll(pattern)].at(-1)?.slice(1) ?? []
+
+/** Bytes of what an engine tells in GiB; null where it told nothing. */
+export const bytesOfGib = (text: string | undefined): number | null => (text === undefined ? null : Math.round(Number(text) * 2 ** 30))
+
+export const numberOf = (text: string | undefined): number | null => (text === undefined ? null : Number(text.replaceAll(",", "")))
+
+/** The value of a metric in Prometheus' text format: of several series the first. */
+export const metricValue = (metrics: string, name: string): number | null => {
+  const line = metrics.split("\n").find((one) => one.startsWith(`${name}{`) || one.startsWith(`${name} `))
+  if (line === undefined) return null
+  const value = Number(line.slice(line.lastIndexOf(" ") + 1))
+  return Number.isFinite(value) ? value : null
+}
+
+/** The value of a label of a metric's first series. */
+export const metricLabel = (metrics: string, name: string, label: string): string | null => {
+  const line = metrics.split("\n").find((one) => one.startsWith(`${name}{`))
+  return line === undefined ? null : (new RegExp(`[{,]${label}="([^"]*)"`).exec(line)?.[1] ?? null)
+}
+
+/** What an engine's log says where a start fails. `sign` is a piece of its text, or several that stand one after the other in a line. */
+export interface StartFailure {
+  readonly sign: ReadonlyArray<string>
+  readonly code: FailureCode
+  readonly text: string | ((line: string) => string)
+}
+
+const holds = (line: string, sign: ReadonlyArray<string>): boolean => {
+  let from = 0
+  for (const piece of sign) {
+    const at = line.indexOf(piece, from)
+    if (at < 0) return false
+    from = at + piece.length
+  }
+  return true
+}
+
+/**
+ * The named reason of a start that failed: the first of the causes that a log shows anywhere, since wrappers repeat and hide what ended an engine in the lines that
+ * follow it.
+ */
+export const startFailureOf = (log: string, failures: ReadonlyArray<StartFailure>, version: string): NamedFailure => {
+  const lines = log.split("\n")
+  for (const { code, sign, text } of failures) {
+    const line = lines.findLast((one) => holds(one, sign))
+    if (line !== undefined) return { code, text: typeof text === "string" ? text : text(line) }
+  }
+  return { code: "engine_start_failed", text: `${version} ended before it was ready. The cluster's operator finds the cause in the pod's log.` }
+}

@@ -1,0 +1,233 @@
+import type { FlagIssue } from "@seatrial/domain"
+import type { CommandLine } from "./CommandLine.ts"
+import type { EngineFlags } from "./EngineFlag.ts"
+
+/** Arguments that no caller may set, as the engine names them, and why. A name ending in `*` stands for all that begin so. */
+export interface Denial {
+  readonly names: ReadonlyArray<string>
+  readonly why: string
+}
+
+/** What an engine refuses, in the order in which it is looked for. */
+export interface FlagTable {
+  readonly version: string
+  readonly flags: EngineFlags
+  readonly denied: ReadonlyArray<Denial>
+  readonly commandLine: CommandLine
+}
+
+const loadsCode = "it would run code that did not come with the engine"
+const readsElsewhere = "it would load other files or other weights than the pinned and checked ones"
+const opensConnections = "it would open a port or a connection"
+const switchesOff = "it would switch off a check, write down what users send, or free a control endpoint"
+const unbounded = "it is a bag of settings of any kind, or takes memory of the host that nobody has set aside"
+const fetches = "it would let requests read files or reach other hosts"
+
+/** Why nobody but the platform sets these: by what it is decided instead. */
+const own = (by: string) => `Seatrial sets it itself, from ${by}`
+
+/** What no engine of ours takes from a caller. */
+export const alwaysDenied: ReadonlyArray<Denial> = [
+  {
+    names: [
+      "trust-remote-code",
+      "auto-map",
+      "tool-parser-plugin",
+      "reasoning-parser-plugin",
+      "io-processor-plugin",
+      "middleware",
+      "logits-processors",
+      "worker-cls",
+      "worker-extension-cls",
+      "scheduler-cls",
+      "model-class-overrides",
+      "model-impl",
+      "forward-hooks",
+      "sidecar*",
+      "custom-weight-loader",
+      "warmups",
+      "radix-cache-backend",
+      "enable-custom-logit-processor",
+      "plugins",
+      "vllm-plugins",
+      "sglang-plugins",
+      "sglang-external-*",
+      "sagemaker-*",
+      "custom-*",
+      "aux-output-*"
+    ],
+    why: loadsCode
+  },
+  { names: ["model", "model-path", "model-tag"], why: own("the source of the deployment") },
+  { names: ["served-model-name"], why: own("the model's name") },
+  { names: ["host", "port"], why: own("its network policy") },
+  { names: ["tensor-parallel-size", "tp", "tp-size", "pipeline-parallel-size", "pp", "pp-size"], why: own("the host class's GPUs") },
+  { names: ["max-model-len", "context-length"], why: own("serving.max_context") },
+  { names: ["kv-cache-dtype"], why: own("serving.kv_cache_dtype") },
+  { names: ["kv-cache-memory-bytes", "max-total-tokens", "num-gpu-blocks-override"], why: "it would overrule what the fit was worked out for" },
+  {
+    names: [
+      "tokenizer*",
+      "hf-config-path",
+      "hf-token",
+      "config",
+      "config-format",
+      "chat-template",
+      "completion-template",
+      "lora-*",
+      "enable-lora",
+      "draft-model*",
+      "speculative-*",
+      "quantization-param-path",
+      "download-dir",
+      "load-format",
+      "model-loader-extra-config",
+      "model-checksum",
+      "hf-overrides",
+      "json-model-override-args",
+      "revision",
+      "code-revision",
+      "ignore-patterns",
+      "pt-load-map-location"
+    ],
+    why: readsElsewhere
+  },
+  {
+    names: [
+      "allowed-local-media-path",
+      "allowed-media-domains",
+      "media-*",
+      "mm-processor-kwargs",
+      "trust-request-*",
+      "trust-mm-content-hashes",
+      "interleave-mm-strings",
+      "enable-mm-embeds",
+      "enable-prompt-embeds"
+    ],
+    why: fetches
+  },
+  {
+    names: [
+      "kv-transfer*",
+      "kv-events*",
+      "ec-transfer*",
+      "weight-transfer*",
+      "disaggregation-*",
+      "encoder-*",
+      "hicache-*",
+      "enable-hierarchical-cache",
+      "lmcache*",
+      "enable-lmcache",
+      "remote-instance-*",
+      "load-publish-endpoint",
+      "otlp-*",
+      "grpc*",
+      "smg-grpc*",
+      "gated-launch-port",
+      "engine-info-bootstrap-port",
+      "nccl-port",
+      "dist-*",
+      "master-*",
+      "data-parallel-*",
+      "dp-*",
+      "nnodes",
+      "node-rank",
+      "uds",
+      "ssl-*",
+      "tool-server",
+      "use-ray",
+      "distributed-executor-backend"
+    ],
+    why: opensConnections
+  },
+  {
+    names: [
+      "api-key",
+      "admin-api-key",
+      "root-path",
+      "fastapi-root-path",
+      "allowed-origins",
+      "allowed-methods",
+      "allowed-headers",
+      "allow-credentials",
+      "tokens-only",
+      "enable-scale-out",
+      "enable-sleep-mode",
+      "sleep-*",
+      "profiler-config",
+      "enable-tokenizer-info-endpoint",
+      "crash-dump-folder",
+      "debug-*",
+      "export-metrics-*",
+      "log-*",
+      "enable-log-*",
+      "max-log-len",
+      "logging-config*",
+      "uvicorn-*",
+      "disable-log-*",
+      "enable-request-logging",
+      "skip-server-warmup",
+      "skip-tokenizer-init",
+      "allow-auto-truncate",
+      "enable-response-store",
+      "enable-metrics*",
+      "shutdown-timeout",
+      "watchdog-*"
+    ],
+    why: switchesOff
+  },
+  {
+    names: [
+      "additional-config",
+      "compilation-config",
+      "attention-config",
+      "kernel-config",
+      "structured-outputs-config",
+      "quantization-config",
+      "model-config",
+      "cpu-offload-*",
+      "kv-offloading-*",
+      "offload-*",
+      "swap-space",
+      "*-config",
+      "*-config-override"
+    ],
+    why: unbounded
+  }
+]
+
+/** A flag as an engine's command line would name it, however it was written. */
+const asArgument = (flag: string) =>
+  flag
+    .trim()
+    .toLowerCase()
+    .replace(/^-+/, "")
+    .replace(/^no[-_]/, "")
+    .replaceAll("_", "-")
+    .split(/[.=]/)[0] ?? ""
+
+const matches = (pattern: string, name: string) =>
+  pattern.startsWith("*") ? name.endsWith(pattern.slice(1)) : pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern
+
+const reasonOf = ({ commandLine, denied, version }: FlagTable, name: string): string => {
+  const plain = denied.find(({ names }) => names.some((pattern) => matches(pattern, name)))
+  if (plain !== undefined) return plain.why
+  if (Object.hasOwn(commandLine, name)) return `nobody has reviewed what this argument of ${version} may do`
+  // Both engines take the beginning of an argument's name for the whole.
+  const whole = name.length < 3 ? undefined : denied.flatMap(({ names, why }) => names.map((of) => ({ of, why }))).find(({ of }) => of.startsWith(name))
+  if (whole !== undefined) return `${version} would read it as ${whole.of.replace("*", "")}: ${whole.why}`
+  return `${version} has no such argument`
+}
+
+/** The first flag that an engine's table does not allow, with the reason, or whose value it does not take. */
+export const flagIssueOf = (table: FlagTable, given: Readonly<Record<string, unknown>>): FlagIssue | null => {
+  for (const [flag, value] of Object.entries(given)) {
+    const known = Object.hasOwn(table.flags, flag) ? table.flags[flag] : undefined
+    if (known === undefined) {
+      const allowed = Object.keys(table.flags).join(", ")
+      return { flag, message: `${flag} is refused: ${reasonOf(table, asArgument(flag))}. ${table.version} takes ${allowed}.` }
+    }
+    if (!known.takes(value)) return { flag, message: `${flag} must be ${known.expected}.` }
+  }
+  return null
+}

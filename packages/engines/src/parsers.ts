@@ -1,0 +1,98 @@
+import { type ReasoningFormat, readTemplate, type ToolCallFormat } from "@seatrial/domain"
+
+type Engine = "vllm" | "sglang"
+type Names = { readonly [Of in Engine]?: string }
+
+/** How a model writes what it thinks and what it calls, in the words of one engine; null where nothing that the engine reads is known of it. */
+export interface Parsers {
+  readonly reasoning: string | null
+  readonly toolCalls: string | null
+}
+
+/** The engines' readers of each format of tool calls. */
+const toolParsers: Readonly<Record<ToolCallFormat, Names>> = {
+  deepseek_v3: { vllm: "deepseek_v3", sglang: "deepseekv3" },
+  functiongemma: { vllm: "functiongemma" },
+  glm45: { vllm: "glm45", sglang: "glm45" },
+  gpt_oss: { vllm: "openai", sglang: "gpt-oss" },
+  granite: { vllm: "granite" },
+  hermes: { vllm: "hermes", sglang: "hermes" },
+  kimi_k2: { vllm: "kimi_k2", sglang: "kimi_k2" },
+  lfm2: { vllm: "lfm2", sglang: "lfm2" },
+  llama3_json: { vllm: "llama3_json", sglang: "llama3" },
+  minimax_m2: { vllm: "minimax_m2", sglang: "minimax-m2" },
+  mistral: { vllm: "mistral", sglang: "mistral" },
+  qwen3_coder: { vllm: "qwen3_coder", sglang: "qwen3_coder" }
+}
+
+/** Where a family writes a format in its own way, or an engine has a reader of its own for it. */
+const toolParsersOfFamily: ReadonlyArray<readonly [architecture: RegExp, format: ToolCallFormat, names: Names]> = [
+  [/^Qwen[23]/, "hermes", { vllm: "hermes", sglang: "qwen25" }],
+  [/^Llama4/, "llama3_json", { vllm: "llama4_json", sglang: "pythonic" }]
+]
+
+const reasoningParsers: Readonly<Record<Exclude<ReasoningFormat, "think">, Names>> = {
+  gpt_oss: { vllm: "openai_gptoss", sglang: "gpt-oss" },
+  mistral: { vllm: "mistral", sglang: "mistral" }
+}
+
+/** `<think>` is written by many, and how it begins and ends differs: only families that are known are read. */
+const thinkers: ReadonlyArray<readonly [architecture: RegExp, names: Names]> = [
+  [/^(?:Qwen3|InternS1)/, { vllm: "qwen3", sglang: "qwen3" }],
+  [/^Glm4Moe/, { vllm: "glm45", sglang: "glm45" }],
+  [/^Kimi(?:K2|K25)/, { vllm: "kimi_k2", sglang: "kimi_k2" }],
+  [/^MiniMaxM2/, { vllm: "minimax_m2", sglang: "minimax" }],
+  [/^NemotronH/, { vllm: "nemotron_v3", sglang: "nemotron_3" }],
+  [/^Olmo3/, { vllm: "olmo3" }],
+  [/^SeedOss/, { vllm: "seed_oss" }],
+  [/^HunYuan/, { vllm: "hunyuan_a13b", sglang: "hunyuan" }],
+  [/^Ernie4_5/, { vllm: "ernie45" }],
+  [/^Step3/, { vllm: "step3", sglang: "step3" }]
+]
+
+/** Whether the prompt of an answer ends with the mark that opens reasoning, so that there always is some. */
+const alwaysThinks = (template: string) => {
+  const prompt = template.indexOf("add_generation_prompt")
+  return prompt >= 0 && template.includes("<think>", prompt)
+}
+
+const reasoningOf = (engine: Engine, architecture: string, template: string): string | null => {
+  const { reasoningFormat, thinkingToggle } = readTemplate(template)
+  if (reasoningFormat === null) return null
+  if (reasoningFormat !== "think") return reasoningParsers[reasoningFormat][engine] ?? null
+  if (/^Deepseek/.test(architecture)) {
+    if (thinkingToggle) return engine === "vllm" ? "deepseek_v3" : "deepseek-v3"
+    return alwaysThinks(template) ? (engine === "vllm" ? "deepseek_r1" : "deepseek-r1") : null
+  }
+  const family = thinkers.find(([pattern]) => pattern.test(architecture))?.[1]
+  if (family !== undefined) return (engine === "sglang" && family.sglang === "qwen3" && !thinkingToggle ? "qwen3-thinking" : family[engine]) ?? null
+  // Distilled from DeepSeek R1, they think as it does.
+  return /^(?:Qwen2|Llama)For/.test(architecture) && alwaysThinks(template) ? (engine === "vllm" ? "deepseek_r1" : "deepseek-r1") : null
+}
+
+const toolCallsOf = (engine: Engine, architecture: string, template: string): string | null => {
+  const { toolCallFormat } = readTemplate(template)
+  if (toolCallFormat === null) return null
+  // From 3.1 on DeepSeek writes the arguments plainly, and no longer as a block of code.
+  if (toolCallFormat === "deepseek_v3" && !template.includes("```json")) return engine === "vllm" ? "deepseek_v31" : "deepseekv31"
+  const family = toolParsersOfFamily.find(([pattern, format]) => format === toolCallFormat && pattern.test(architecture))?.[2]
+  return (family ?? toolParsers[toolCallFormat])[engine] ?? null
+}
+
+/** The readers that go with an architecture and its pinned chat template. */
+export const parsersFor = (engine: Engine, architecture: string, template: string | null): Parsers =>
+  template === null
+    ? { reasoning: null, toolCalls: null }
+    : { reasoning: reasoningOf(engine, architecture, template), toolCalls: toolCallsOf(engine, architecture, template) }
+
+/** All readers that may be chosen for an engine, so that a test can look for them in its sources. */
+export const parsersNamed = (engine: Engine): { readonly reasoning: ReadonlyArray<string>; readonly toolCalls: ReadonlyArray<string> } => {
+  const of = (names: ReadonlyArray<Names>) => names.flatMap((name) => name[engine] ?? [])
+  return {
+    reasoning: [
+      ...of([...Object.values(reasoningParsers), ...thinkers.map(([, names]) => names)]),
+      ...(engine === "vllm" ? ["deepseek_v3", "deepseek_r1"] : ["deepseek-v3", "deepseek-r1", "qwen3-thinking"])
+    ],
+    toolCalls: [...of([...Object.values(toolParsers), ...toolParsersOfFamily.map(([, , names]) => names)]), engine === "vllm" ? "deepseek_v31" : "deepseekv31"]
+  }
+}

@@ -1,0 +1,169 @@
+import type { EngineLoad, FlagIssue, KvCacheDtype, Measured } from "@seatrial/domain"
+import { argumentProblem } from "../CommandLine.ts"
+import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
+import { renderFlags } from "../EngineFlag.ts"
+import { bytesOfGib, lastHit, metricValue, numberOf, startFailureOf } from "../engineLog.ts"
+import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
+import { parsersFor } from "../parsers.ts"
+import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
+import { servedContract } from "../servedContract.ts"
+import { yarnOverrides } from "../yarn.ts"
+import { registered } from "./architectures.ts"
+import { commandLine } from "./commandLine.ts"
+import { sglangFlags } from "./flags.ts"
+import { sglangLimits, sglangMemory } from "./memory.ts"
+import { sglangStartFailures } from "./startFailures.ts"
+
+const version = "sglang-0.5.23"
+const table = { version, flags: sglangFlags, denied: alwaysDenied, commandLine }
+
+/** It knows no plain `fp8`. */
+const cacheDtypes: Readonly<Record<KvCacheDtype, string>> = { auto: "auto", fp8: "fp8_e4m3", fp8_e4m3: "fp8_e4m3", fp8_e5m2: "fp8_e5m2" }
+
+const loadIssue = (load: EngineLoad): FlagIssue | null => {
+  const { card, config, flags } = load
+  const issue = (flag: string, message: string): FlagIssue => ({ flag, message })
+  const { chunk } = sglangLimits(load)
+  const page = sglangMemory.blockTokens(load)
+  if (chunk !== -1 && chunk % page !== 0) return issue("chunked_prefill_size", `chunked_prefill_size (${chunk}) must be a multiple of page_size (${page}).`)
+  if (flags.quantization !== undefined && config.quantization !== "none") {
+    return issue("quantization", `quantization goes with a 16-bit checkpoint only; this one is ${config.quantization} already.`)
+  }
+  const experts = flags.ep_size
+  if (typeof experts === "number" && experts > 1 && config.shape !== undefined && config.shape.experts === null) {
+    return issue("ep_size", `ep_size is for mixtures of experts; ${config.architecture} is none.`)
+  }
+  if (typeof experts === "number" && card.gpu_count % experts !== 0) {
+    return issue("ep_size", `ep_size (${experts}) must divide the ${card.gpu_count} GPUs of the host class.`)
+  }
+  if (flags.enable_strict_thinking === true && flags.reasoning_parser === undefined) {
+    return issue("enable_strict_thinking", "enable_strict_thinking goes with a reasoning_parser only.")
+  }
+  if (flags.enable_deterministic_inference === true && flags.attention_backend === "trtllm_mha") {
+    return issue("attention_backend", "enable_deterministic_inference goes with fa3, fa4, flashinfer or triton.")
+  }
+  return null
+}
+
+/** SGLang 0.5.23, of its own image. */
+export const sglang: EngineAdapter = {
+  runtime: "sglang",
+  version,
+  architectures: generating(registered),
+  extendsContext: ({ rope }) => rope !== undefined,
+  otherPurpose: (architecture) => otherPurpose(registered, architecture),
+  quantizations: new Set([
+    "none",
+    "awq",
+    "gptq",
+    "compressed-tensors",
+    "fp8",
+    "mxfp4",
+    "modelopt",
+    "modelopt_fp8",
+    "modelopt_fp4",
+    "modelopt_mixed",
+    "nvfp4",
+    "mxfp8",
+    "quark",
+    "bitsandbytes",
+    "auto-round"
+  ]),
+  kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3", "fp8_e5m2"]),
+  memory: sglangMemory,
+  served: servedContract(
+    ["deepseek_v3", "glm45", "gpt_oss", "hermes", "kimi_k2", "lfm2", "llama3_json", "minimax_m2", "mistral", "qwen3_coder"],
+    ["gpt_oss", "mistral", "think"]
+  ),
+  flagIssue: (given) => flagIssueOf(table, given),
+  loadIssue,
+  chosenFlags: (load, chatTemplate) => {
+    const { chunk, fraction, graphSequences, sequences } = sglangLimits(load)
+    const { reasoning, toolCalls } = parsersFor("sglang", load.config.architecture, chatTemplate)
+    return {
+      max_running_requests: sequences,
+      chunked_prefill_size: chunk,
+      mem_fraction_static: Math.min(0.95, Math.max(0.5, fraction)),
+      cuda_graph_max_bs_decode: graphSequences,
+      ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
+      ...(toolCalls === null ? {} : { tool_call_parser: toolCalls })
+    }
+  },
+  container: ({ bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
+    const given = settings.engine_flags ?? {}
+    const { chunk, fraction, graphSequences, sequences } = sglangLimits({ card: hostClass, flags: given })
+    const overrides = yarnOverrides(config, settings)
+    const chosen = renderFlags(sglangFlags, {
+      ...given,
+      max_running_requests: sequences,
+      chunked_prefill_size: chunk,
+      mem_fraction_static: Math.min(0.95, Math.max(0.5, fraction)),
+      cuda_graph_max_bs_decode: graphSequences
+    })
+    return {
+      command: ["python3", "-m", "sglang.launch_server"],
+      args: [
+        `--model-path=${modelPath}`,
+        `--served-model-name=${servedNames[0] ?? modelPath}`,
+        "--host=$(POD_IP)",
+        "--port=30000",
+        `--tp-size=${hostClass.gpu_count}`,
+        "--pp-size=1",
+        `--context-length=${settings.max_context}`,
+        `--kv-cache-dtype=${cacheDtypes[settings.kv_cache_dtype]}`,
+        ...(overrides === null ? [] : [`--json-model-override-args=${overrides}`]),
+        "--load-format=safetensors",
+        "--log-level-http=warning",
+        "--enable-metrics",
+        "--enable-cache-report",
+        "--allowed-media-domains=none.invalid",
+        ...chosen.args
+      ],
+      env: {
+        ...chosen.env,
+        SGLANG_PLUGINS: "",
+        DISABLE_OPENAPI_DOC: "1",
+        SGLANG_WARMUP_TIMEOUT: String(bootSeconds),
+        SGLANG_CACHE_DIR: `${cachePath}/sglang`
+      },
+      port: 30000,
+      // Its health is a generated token: at least a second, and as many as twenty. Once it has answered, being ready is a flag.
+      probes: {
+        startup: { path: "/health", periodSeconds: 10, timeoutSeconds: 25 },
+        readiness: { path: "/ready", periodSeconds: 5, timeoutSeconds: 5 }
+      },
+      group: 2000
+    }
+  },
+  measured: ({ log, metrics }): Measured => {
+    const [seconds, weights] = lastHit(log, /Load weight end\. elapsed=([\d.]+) s,.*?mem usage=([\d.]+) GB/g)
+    const [pool, keys, values] = lastHit(
+      log,
+      /KV Cache is allocated\. dtype: [^,]+, #tokens: (\d+), (?:KV size: |K size: )([\d.]+) GB(?:, V size: ([\d.]+) GB)?/g
+    )
+    const [total, context, left] = lastHit(log, /max_total_num_tokens=(\d+),.*?context_len=(\d+), available_gpu_mem=([\d.]+) GB/g)
+    const gauge = (name: string) => metricValue(metrics, `sglang:${name}`)
+    const gaugeBytes = (name: string) => {
+      const value = gauge(name)
+      return value === null ? null : Math.round(value * 2 ** 30)
+    }
+    const weightsBytes = bytesOfGib(weights) ?? gaugeBytes("weight_memory_usage_gb")
+    const cacheBytes = gaugeBytes("kv_cache_memory_usage_gb") ?? (keys === undefined ? null : (bytesOfGib(keys) ?? 0) + (bytesOfGib(values) ?? 0))
+    const tokens = gauge("max_total_num_tokens") ?? numberOf(total ?? pool)
+    const length = gauge("context_len") ?? numberOf(context)
+    const [started, free] = [gaugeBytes("startup_available_gpu_memory_gb"), bytesOfGib(left)]
+    return {
+      weights_bytes: weightsBytes,
+      kv_cache_bytes: cacheBytes,
+      kv_cache_tokens: tokens,
+      overhead_bytes:
+        started === null || free === null || weightsBytes === null || cacheBytes === null ? null : Math.max(0, started - weightsBytes - cacheBytes - free),
+      max_concurrency: tokens === null || length === null || length === 0 ? null : Math.round((100 * tokens) / length) / 100,
+      load_seconds: numberOf(seconds)
+    }
+  },
+  bootFailure: (log) => startFailureOf(log, sglangStartFailures, version)
+}
+
+/** Why SGLang itself would refuse a word of its command line, or null. */
+export const sglangArgumentProblem = (word: string): string | null => argumentProblem(commandLine, word)

@@ -1,0 +1,64 @@
+import type { StartFailure } from "../engineLog.ts"
+import { argumentsRefused, outOfMemory, tokenizerUnreadable, unsupported, weightsMissing } from "../startFailures.ts"
+
+/**
+ * Causes in SGLang's log, the most telling first. "Received sigquit from a child process" and "Initialization failed" never are one. A context that does not fit is
+ * none either: it starts all the same, and its pool is measured afterwards.
+ */
+export const sglangStartFailures: ReadonlyArray<StartFailure> = [
+  {
+    sign: ["Not enough memory. Please try to increase --mem-fraction-static"],
+    code: "out_of_memory",
+    text: "The weights leave no memory for the KV cache. Try a larger host class."
+  },
+  {
+    sign: ["Loaded weights leave no GPU memory for the KV cache"],
+    code: "out_of_memory",
+    text: "The weights leave no memory for the KV cache. Try a larger host class."
+  },
+  {
+    sign: ["Capture cuda graph failed"],
+    code: "out_of_memory",
+    text: "The GPU's memory was used up while graphs were captured. Try a lower mem_fraction_static, or a larger host class."
+  },
+  {
+    sign: ["User-specified context_length", "is greater than the derived context_length"],
+    code: "context_too_long",
+    text: "The model is not made for that many tokens. Try a shorter max_context, or extend it with yarn."
+  },
+  ...unsupported,
+  {
+    sign: ["has no SGlang implementation"],
+    code: "unsupported_architecture",
+    text: "The engine does not support the model's architecture. Choose another runtime or model."
+  },
+  {
+    sign: ["Cannot find model module"],
+    code: "unsupported_architecture",
+    text: "The engine does not support the model's architecture. Choose another runtime or model."
+  },
+  weightsMissing,
+  {
+    sign: ["Unrecognized model in"],
+    code: "weights_missing",
+    text: "The engine does not know the model that its folder holds: config.json names no type that it knows."
+  },
+  {
+    sign: ["Repo id must be in the form"],
+    code: "weights_missing",
+    text: "The engine found no model in its folder: a file that it needs is missing from the repository."
+  },
+  tokenizerUnreadable,
+  {
+    sign: ["is not divisible by"],
+    code: "gpus_do_not_divide",
+    text: "The model cannot be split over that many GPUs. Choose a host class with another number of them."
+  },
+  outOfMemory,
+  {
+    sign: ["scheduler died during initialization (exit code: -9)"],
+    code: "out_of_memory",
+    text: "The engine was killed for its use of host memory while it started."
+  },
+  argumentsRefused
+]

@@ -1,0 +1,45 @@
+import type { StartFailure } from "./engineLog.ts"
+
+/** What PyTorch says in both engines. */
+export const outOfMemory: StartFailure = {
+  sign: ["CUDA out of memory. Tried to allocate"],
+  code: "out_of_memory",
+  text: "The GPU's memory was used up while the engine started. Try a larger host class, or a lower memory fraction."
+}
+
+export const unsupported: ReadonlyArray<StartFailure> = [
+  {
+    sign: ["contains custom code which must be executed"],
+    code: "remote_code_required",
+    text: "The model needs Python code of its repository, which is never run. Choose a model that the engine knows."
+  },
+  {
+    sign: ["Model architectures", "are not supported for now"],
+    code: "unsupported_architecture",
+    text: "The engine does not support the model's architecture. Choose another runtime or model."
+  },
+  {
+    sign: ["Transformers does not recognize this architecture"],
+    code: "unsupported_architecture",
+    text: "The engine's Transformers does not know the model's architecture. Choose another runtime or model."
+  }
+]
+
+export const weightsMissing: StartFailure = {
+  sign: ["Cannot find any model weights with"],
+  code: "weights_missing",
+  text: "The repository has no weights that the engine can load."
+}
+
+export const tokenizerUnreadable: StartFailure = {
+  sign: ["Failed to load the tokenizer"],
+  code: "tokenizer_unreadable",
+  text: "The engine could not load the repository's tokenizer."
+}
+
+/** Of argparse, which leaves with exit code 2. */
+export const argumentsRefused: StartFailure = {
+  sign: [": error: "],
+  code: "arguments_refused",
+  text: "The engine refused an argument of its command line. The host class's image has to be of the version that Seatrial speaks to."
+}

@@ -1,0 +1,183 @@
+import type { EngineLoad, FlagIssue, Measured } from "@seatrial/domain"
+import { argumentProblem } from "../CommandLine.ts"
+import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
+import { renderFlags } from "../EngineFlag.ts"
+import { bytesOfGib, lastHit, metricLabel, numberOf, startFailureOf } from "../engineLog.ts"
+import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
+import { parsersFor } from "../parsers.ts"
+import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
+import { servedContract } from "../servedContract.ts"
+import { yarnOverrides } from "../yarn.ts"
+import { registered } from "./architectures.ts"
+import { commandLine } from "./commandLine.ts"
+import { vllmFlags } from "./flags.ts"
+import { vllmLimits, vllmMemory } from "./memory.ts"
+import { vllmStartFailures } from "./startFailures.ts"
+
+const release = "0.33.0"
+const version = `vllm-${release}`
+const table = { version, flags: vllmFlags, denied: alwaysDenied, commandLine }
+
+/** Methods of checkpoints that hold 16 bits a weight. */
+const plain = (quantization: string) => quantization === "none"
+
+const loadIssue = (load: EngineLoad): FlagIssue | null => {
+  const { config, flags } = load
+  const { sequences, stepTokens } = vllmLimits(release, load)
+  const issue = (flag: string, message: string): FlagIssue => ({ flag, message })
+  const asked = flags.max_num_seqs
+  if (typeof asked === "number" && asked > sequences) {
+    return issue(
+      "max_num_batched_tokens",
+      `max_num_batched_tokens (${stepTokens}) must be at least max_num_seqs (${asked}): each sequence takes a token of a step.`
+    )
+  }
+  if (flags.enable_chunked_prefill === false && stepTokens < load.maxContext) {
+    return issue("max_num_batched_tokens", `Without chunked prefill max_num_batched_tokens (${stepTokens}) must be at least max_context (${load.maxContext}).`)
+  }
+  if (flags.quantization !== undefined && !plain(config.quantization)) {
+    return issue("quantization", `quantization goes with a 16-bit checkpoint only; this one is ${config.quantization} already.`)
+  }
+  if (flags.enable_expert_parallel === true && config.shape !== undefined && config.shape.experts === null) {
+    return issue("enable_expert_parallel", `enable_expert_parallel is for mixtures of experts; ${config.architecture} is none.`)
+  }
+  const threshold = flags.long_prefill_token_threshold
+  if (typeof threshold === "number" && threshold > load.maxContext) {
+    return issue("long_prefill_token_threshold", `long_prefill_token_threshold (${threshold}) must not be above max_context (${load.maxContext}).`)
+  }
+  if (flags.tool_strict_level !== undefined && flags.tool_call_parser === undefined) {
+    return issue("tool_strict_level", "tool_strict_level goes with a tool_call_parser only.")
+  }
+  return null
+}
+
+/** vLLM 0.33.0, of its own image. */
+export const vllm: EngineAdapter = {
+  runtime: "vllm",
+  version,
+  architectures: generating(registered),
+  extendsContext: ({ rope }) => rope !== undefined,
+  otherPurpose: (architecture) => otherPurpose(registered, architecture),
+  quantizations: new Set([
+    "none",
+    "awq",
+    "gptq",
+    "compressed-tensors",
+    "fp8",
+    "fbgemm_fp8",
+    "mxfp4",
+    "gpt_oss_mxfp4",
+    "modelopt",
+    "modelopt_fp4",
+    "modelopt_mixed",
+    "modelopt_mxfp8",
+    "nvfp4",
+    "mxfp8",
+    "quark",
+    "experts_int8",
+    "auto-round",
+    "torchao"
+  ]),
+  kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3"]),
+  memory: vllmMemory(release),
+  served: servedContract(
+    ["deepseek_v3", "functiongemma", "glm45", "gpt_oss", "granite", "hermes", "kimi_k2", "lfm2", "llama3_json", "minimax_m2", "mistral", "qwen3_coder"],
+    ["gpt_oss", "mistral", "think"]
+  ),
+  flagIssue: (given) => flagIssueOf(table, given),
+  loadIssue,
+  chosenFlags: (load, chatTemplate) => {
+    const { sequences, stepTokens, utilization } = vllmLimits(release, load)
+    const { reasoning, toolCalls } = parsersFor("vllm", load.config.architecture, chatTemplate)
+    const { config, flags } = load
+    return {
+      max_num_seqs: Math.min(256, sequences),
+      max_num_batched_tokens: stepTokens,
+      gpu_memory_utilization: utilization,
+      ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
+      ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
+      // No request brings an image, so none is made room for.
+      ...((config.shape?.vision ?? null) === null || flags.limit_mm_per_prompt !== undefined ? {} : { language_model_only: true })
+    }
+  },
+  container: ({ bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
+    const given = settings.engine_flags ?? {}
+    const { sequences, stepTokens, utilization } = vllmLimits(release, { card: hostClass, flags: given, maxContext: settings.max_context })
+    const overrides = yarnOverrides(config, settings)
+    const chosen = renderFlags(vllmFlags, {
+      ...given,
+      max_num_seqs: sequences,
+      max_num_batched_tokens: stepTokens,
+      gpu_memory_utilization: utilization
+    })
+    return {
+      command: ["vllm", "serve"],
+      args: [
+        `--model=${modelPath}`,
+        `--served-model-name=${servedNames[0] ?? modelPath}`,
+        "--host=$(POD_IP)",
+        "--port=8000",
+        `--tensor-parallel-size=${hostClass.gpu_count}`,
+        "--pipeline-parallel-size=1",
+        `--max-model-len=${settings.max_context}`,
+        `--kv-cache-dtype=${settings.kv_cache_dtype}`,
+        ...(overrides === null ? [] : [`--hf-overrides=${overrides}`]),
+        "--load-format=safetensors",
+        // Below what is left of the pod's grace once its endpoint has been away for the drain.
+        "--shutdown-timeout=8",
+        "--disable-uvicorn-access-log",
+        "--uvicorn-log-level=warning",
+        "--disable-fastapi-docs",
+        "--fingerprint-mode=none",
+        "--enable-prompt-tokens-details",
+        "--allowed-media-domains=none.invalid",
+        ...chosen.args
+      ],
+      env: {
+        ...chosen.env,
+        VLLM_PLUGINS: "",
+        VLLM_DO_NOT_TRACK: "1",
+        VLLM_LOGGING_COLOR: "0",
+        VLLM_SNAPSHOT: "0",
+        VLLM_MEDIA_URL_ALLOW_REDIRECTS: "0",
+        // A model that is published or withdrawn keeps its engine, which takes one name only in a word of its own.
+        VLLM_SKIP_MODEL_NAME_VALIDATION: "1",
+        VLLM_ENGINE_READY_TIMEOUT_S: String(bootSeconds),
+        VLLM_CACHE_ROOT: `${cachePath}/vllm`
+      },
+      port: 8000,
+      // Its port is closed until it is ready. Its health is a flag, which also a hanging engine shows: the list of models at least asks its server.
+      probes: {
+        startup: { path: "/health", periodSeconds: 5, timeoutSeconds: 5 },
+        readiness: { path: "/v1/models", periodSeconds: 5, timeoutSeconds: 5 }
+      },
+      group: 0
+    }
+  },
+  measured: ({ log, metrics }): Measured => {
+    const [weights, seconds] = lastHit(log, /Model loading took ([\d.]+) GiB memory and ([\d.]+) seconds/g)
+    const [consumed, activation, graphs] = lastHit(
+      log,
+      /Actual usage is ([\d.]+) GiB for consumed memory \(weights \+ non-torch\), ([\d.]+) GiB for peak activation, and ([\d.]+) GiB for CUDAGraph memory/g
+    )
+    const [available] = lastHit(log, /Available KV cache memory: ([\d.]+) GiB/g)
+    const [inUse] = lastHit(log, /Current kv cache memory in use is ([\d.]+) GiB/g)
+    const [tokens, concurrency] = lastHit(log, /GPU KV cache size: ([\d,]+) tokens, Maximum concurrency for [\d,]+ tokens per request: ([\d.]+)x/g)
+    const label = (name: string) => numberOf(metricLabel(metrics, "vllm:cache_config_info", name) ?? undefined)
+    const weightsBytes = bytesOfGib(weights)
+    const parts = [consumed, activation, graphs].map(bytesOfGib)
+    const used = parts.reduce<number | null>((sum, part) => (sum === null || part === null ? null : sum + part), 0)
+    return {
+      weights_bytes: weightsBytes,
+      kv_cache_bytes: bytesOfGib(available ?? inUse),
+      kv_cache_tokens: label("kv_cache_size_tokens") ?? numberOf(tokens),
+      overhead_bytes: used === null || weightsBytes === null ? null : Math.max(0, used - weightsBytes),
+      max_concurrency: label("kv_cache_max_concurrency") ?? numberOf(concurrency),
+      load_seconds: numberOf(seconds)
+    }
+  },
+  bootFailure: (log) => startFailureOf(log, vllmStartFailures, version)
+}
+
+/** Why vLLM itself would refuse a word of its command line, or null. */
+export const vllmArgumentProblem = (word: string): string | null => argumentProblem(commandLine, word)

@@ -1,0 +1,405 @@
+"""Reads an engine's wheel without running it: prints JSON of what it registers and takes.
+
+    python3 read_wheel.py WHEEL
+
+Only the syntax trees of its sources are looked at. Python 3.11 or later, and nothing beside its standard library.
+"""
+
+import ast
+import json
+import sys
+import zipfile
+
+
+class Sources:
+    def __init__(self, path):
+        self.zip = zipfile.ZipFile(path)
+        self.names = [name for name in self.zip.namelist() if name.endswith(".py")]
+        self.trees = {}
+
+    def tree(self, name):
+        if name not in self.trees:
+            self.trees[name] = ast.parse(self.zip.read(name))
+        return self.trees[name]
+
+    def under(self, folder):
+        return [name for name in self.names if name.startswith(folder)]
+
+
+def assigned(tree):
+    """Top-level names and what they are assigned."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found[target.id] = node.value
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+            found[node.target.id] = node.value
+    return found
+
+
+def name_of(node):
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return None
+
+
+def values_of(node, names, seen=frozenset()):
+    """The constants of a list, a tuple, a sum of lists or a name of one; None where it is computed."""
+    if isinstance(node, ast.Constant):
+        return [node.value]
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        out = []
+        for element in node.elts:
+            part = values_of(element.value if isinstance(element, ast.Starred) else element, names, seen)
+            if part is None:
+                return None
+            out += part
+        return out
+    if isinstance(node, ast.Dict):
+        return None if any(not isinstance(key, ast.Constant) for key in node.keys) else [key.value for key in node.keys]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = values_of(node.left, names, seen), values_of(node.right, names, seen)
+        return None if left is None or right is None else left + right
+    if isinstance(node, ast.Subscript) and name_of(node.value) == "Literal":
+        return values_of(node.slice, names, seen)
+    if isinstance(node, ast.Call) and name_of(node.func) in {"list", "sorted", "get_args", "tuple"} and len(node.args) == 1:
+        return values_of(node.args[0], names, seen)
+    if isinstance(node, ast.Call) and name_of(node.func) == "keys":
+        return values_of(node.func.value, names, seen)
+    name = name_of(node)
+    if name in names and name not in seen:
+        return values_of(names[name], names, seen | {name})
+    return None
+
+
+def hints_of(node, names, seen=frozenset()):
+    """A type's alternatives: names of types, and ("Literal", values)."""
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, str):
+            return hints_of(ast.parse(node.value, mode="eval").body, names, seen)
+        return ["None"]
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return hints_of(node.left, names, seen) + hints_of(node.right, names, seen)
+    if isinstance(node, ast.Subscript):
+        outer = name_of(node.value)
+        if outer == "Literal":
+            return [("Literal", values_of(node.slice, names) or [])]
+        if outer in {"Annotated", "SkipValidation"}:
+            inner = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) else node.slice
+            return hints_of(inner, names, seen)
+        if outer == "Optional":
+            return hints_of(node.slice, names, seen) + ["None"]
+        if outer == "Union":
+            return [hint for element in node.slice.elts for hint in hints_of(element, names, seen)]
+        return [(outer or "object").lower()]
+    name = name_of(node)
+    if name in {"bool", "int", "float", "str", "dict", "list"}:
+        return [name]
+    if isinstance(names.get(name), ast.ClassDef):
+        bases = [name_of(base) for base in names[name].bases]
+        if "dict" in bases:
+            return ["dict"]
+        if any(base in {"Enum", "IntEnum", "StrEnum"} for base in bases):
+            members = [target.id for part in names[name].body if isinstance(part, ast.Assign) for target in part.targets if isinstance(target, ast.Name)]
+            return ["int"] if "IntEnum" in bases else [("Literal", [member for member in members if not member.startswith("_")])]
+        return [name]
+    if name in names and name not in seen:
+        target = names[name]
+        if isinstance(target, (ast.Subscript, ast.BinOp)):
+            return hints_of(target, names, seen | {name})
+    return [name or "object"]
+
+
+def kind_of(hints):
+    """How a value of these alternatives is written on a command line; the order is that of both engines' own derivations."""
+    plain = [hint for hint in hints if isinstance(hint, str)]
+    literals = [hint[1] for hint in hints if isinstance(hint, tuple)]
+    if "bool" in plain and "str" in plain:
+        return {"kind": "text"}
+    if "bool" in plain:
+        return {"kind": "boolean"}
+    if literals:
+        values = [value for literal in literals for value in literal]
+        if "str" in plain:
+            return {"kind": "text"}
+        return {"kind": "choice", "choices": values} if all(isinstance(value, str) for value in values) else {"kind": "integer", "choices": values}
+    if any(hint in plain for hint in ("list", "tuple", "set", "sequence")):
+        return {"kind": "list"}
+    if "int" in plain:
+        return {"kind": "integer"}
+    if "float" in plain:
+        return {"kind": "number"}
+    if "dict" in plain:
+        return {"kind": "json"}
+    if "str" in plain:
+        return {"kind": "text"}
+    return {"kind": "object"}
+
+
+def fields_of(cls, classes, names):
+    out = {}
+    for base in cls.bases:
+        if name_of(base) in classes:
+            out |= fields_of(classes[name_of(base)], classes, names)
+    for node in cls.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            out[node.target.id] = node
+    return out
+
+
+def vllm(sources):
+    names, classes = {}, {}
+    for name in sources.under("vllm/config/") + ["vllm/engine/arg_utils.py", "vllm/entrypoints/common/cli_args.py", "vllm/tool_parsers/tool_strict_level.py"]:
+        if name not in sources.names:
+            continue
+        tree = sources.tree(name)
+        names |= assigned(tree)
+        classes |= {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    for name in ["vllm/v1/attention/backends/registry.py", "vllm/entrypoints/anthropic/protocol.py", "vllm/renderers/chat_utils.py", "vllm/entrypoints/chat_utils.py"]:
+        if name in sources.names:
+            tree = sources.tree(name)
+            names |= {key: value for key, value in assigned(tree).items() if key[0].isupper() and key not in names}
+            names |= {node.name: node for node in tree.body if isinstance(node, ast.ClassDef) and node.name not in classes}
+    names |= {
+        key: cls for key, cls in classes.items() if any(name_of(base) in {"Enum", "IntEnum", "StrEnum", "dict"} for base in cls.bases)
+    }
+    for name in sources.under("vllm/model_executor/layers/quantization/") + sources.under("vllm/model_executor/model_loader/__init__"):
+        names |= {key: value for key, value in assigned(sources.tree(name)).items() if key in {"QuantizationMethods", "LoadFormats"}}
+
+    def described(cls, field):
+        node = fields_of(classes[cls], classes, names).get(field) if cls in classes else None
+        if node is None:
+            return {"kind": "object"}
+        hints = hints_of(node.annotation, names)
+        return {"kind": "json"} if any(isinstance(hint, str) and is_dataclass(hint, classes) for hint in hints) else kind_of(hints)
+
+    out = {}
+    made = next(node for node in ast.walk(classes["EngineArgs"]) if isinstance(node, ast.FunctionDef) and node.name == "add_cli_args")
+    async_made = next(
+        (node for node in ast.walk(classes["AsyncEngineArgs"]) if isinstance(node, ast.FunctionDef) and node.name == "add_cli_args"), None
+    )
+    kwargs = {}
+    for function in [made, async_made]:
+        if function is None:
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                value, field = node.value, None
+                if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
+                    value, field = value.value, value.slice.value
+                if isinstance(value, ast.Call) and name_of(value.func) == "get_kwargs":
+                    kwargs[node.targets[0].id] = (name_of(value.args[0]), field)
+        for node in ast.walk(function):
+            if not (isinstance(node, ast.Call) and name_of(node.func) == "add_argument"):
+                continue
+            flags = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            entry = {"kind": "text"}
+            for keyword in node.keywords:
+                if keyword.arg == "action" and name_of(keyword.value) == "BooleanOptionalAction":
+                    entry = {"kind": "boolean"}
+                elif keyword.arg == "action" and isinstance(keyword.value, ast.Constant) and str(keyword.value.value).startswith("store_"):
+                    entry = {"kind": "switch"}
+                elif keyword.arg == "type" and name_of(keyword.value) in {"int", "float"}:
+                    entry = {"kind": "integer" if name_of(keyword.value) == "int" else "number"}
+                elif keyword.arg is None and isinstance(keyword.value, ast.Subscript) and isinstance(keyword.value.slice, ast.Constant):
+                    cls, _ = kwargs.get(name_of(keyword.value.value), (None, None))
+                    entry = described(cls, keyword.value.slice.value)
+                elif keyword.arg is None and isinstance(keyword.value, ast.Dict) and isinstance(keyword.value.values[0], ast.Subscript):
+                    cls, _ = kwargs.get(name_of(keyword.value.values[0].value), (None, None))
+                    entry = described(cls, keyword.value.values[0].slice.value)
+                elif keyword.arg is None and isinstance(keyword.value, ast.Name):
+                    cls, field = kwargs.get(keyword.value.id, (None, None))
+                    entry = described(cls, field)
+            for flag in flags:
+                out[flag] = entry
+    for cls in ["FrontendArgs"]:
+        for field in fields_of(classes[cls], classes, names):
+            out["--" + field.replace("_", "-")] = described(cls, field)
+    # Read as JSON, or as one text, in spite of their types: `_customize_cli_kwargs`.
+    for field in ["default_chat_template_kwargs", "reasoning_effort_map", "allowed_origins", "allowed_methods", "allowed_headers"]:
+        out["--" + field.replace("_", "-")] = {"kind": "json"}
+    serve = sources.tree("vllm/entrypoints/common/cli_args.py")
+    for node in ast.walk(serve):
+        if isinstance(node, ast.Call) and name_of(node.func) == "add_argument":
+            for argument in node.args:
+                if isinstance(argument, ast.Constant) and str(argument.value).startswith("--"):
+                    actions = [keyword.value for keyword in node.keywords if keyword.arg == "action"]
+                    switch = any(isinstance(action, ast.Constant) and str(action.value).startswith("store_") for action in actions)
+                    out.setdefault(argument.value, {"kind": "switch" if switch else "text"})
+
+    registry = assigned(sources.tree("vllm/model_executor/models/registry.py"))
+    kinds = {
+        "_TEXT_GENERATION_MODELS": "text",
+        "_MULTIMODAL_MODELS": "multimodal",
+        "_TRANSFORMERS_SUPPORTED_MODELS": "transformers",
+        "_EMBEDDING_MODELS": "embedding",
+        "_LATE_INTERACTION_MODELS": "embedding",
+        "_REWARD_MODELS": "reward",
+        "_TOKEN_CLASSIFICATION_MODELS": "classification",
+        "_SEQUENCE_CLASSIFICATION_MODELS": "classification",
+        "_SPECULATIVE_DECODING_MODELS": "speculative",
+    }
+    architectures = {}
+    for table, kind in kinds.items():
+        for key, value in zip(registry[table].keys, registry[table].values, strict=True):
+            # A comprehension over the table itself stands without a key.
+            if key is None:
+                continue
+            target = values_of(value, registry)
+            shown = kind
+            if kind == "transformers":
+                shown = "multimodal" if target and "MultiModal" in str(target[-1]) else "text"
+            elif kind == "multimodal" and speech(key.value):
+                shown = "speech"
+            elif diffusion(key.value):
+                shown = "diffusion"
+            architectures.setdefault(key.value, shown)
+    parsers = {
+        "reasoning": values_of(assigned(sources.tree("vllm/reasoning/__init__.py"))["_REASONING_PARSERS_TO_REGISTER"], {}),
+        "tools": values_of(assigned(sources.tree("vllm/tool_parsers/__init__.py"))["_TOOL_PARSERS_TO_REGISTER"], {}),
+    }
+    return {"arguments": out, "architectures": architectures, "parsers": parsers}
+
+
+def speech(architecture):
+    """Models that write down what they hear: their way in is audio, which is not served."""
+    return any(mark in architecture for mark in ("Whisper", "ASR", "Asr", "Speech", "Voxtral", "Transcrib", "Audio", "Diarize"))
+
+
+def diffusion(architecture):
+    """Models that do not write one token after the other."""
+    return any(mark in architecture for mark in ("Diffusion", "LLaDA"))
+
+
+def is_dataclass(name, classes):
+    cls = classes.get(name)
+    marks = [] if cls is None else [mark.func if isinstance(mark, ast.Call) else mark for mark in cls.decorator_list]
+    return any(name_of(mark) in {"config", "dataclass"} for mark in marks)
+
+
+def sglang(sources):
+    names = {}
+    for name in sources.under("sglang/srt/arg_groups/") + ["sglang/srt/server_args.py"]:
+        names |= assigned(sources.tree(name))
+    out = {}
+    for name in sources.under("sglang/srt/arg_groups/fields/"):
+        for cls in [node for node in sources.tree(name).body if isinstance(node, ast.ClassDef)]:
+            for node in cls.body:
+                if not (isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Subscript) and name_of(node.annotation.value) == "A"):
+                    continue
+                parts = node.annotation.slice.elts
+                metadata = next((part for part in parts[1:] if isinstance(part, ast.Call) and name_of(part.func) == "Arg"), None)
+                given = {} if metadata is None else {keyword.arg: keyword.value for keyword in metadata.keywords}
+                if "no_cli" in given:
+                    continue
+                hints = hints_of(parts[0], names)
+                entry = kind_of(hints)
+                if "choices" in given:
+                    choices = values_of(given["choices"], names)
+                    if choices is not None and entry["kind"] == "text":
+                        entry = {"kind": "choice", "choices": choices}
+                    elif choices is not None:
+                        entry = entry | {"choices": choices}
+                parser = name_of(given["type_parser"]) if "type_parser" in given else None
+                if parser in {"loads", "json_dict_type", "json_list_type"}:
+                    entry = {"kind": "json"}
+                elif parser is not None and entry["kind"] in {"list", "object"}:
+                    entry = {"kind": "text"}
+                if "action" in given:
+                    entry = {"kind": "switch"} if isinstance(given["action"], ast.Constant) and "store_" in str(given["action"].value) else {"kind": "text"}
+                    if name_of(given["action"]) == "BooleanOptionalAction":
+                        entry = {"kind": "boolean"}
+                elif entry["kind"] == "boolean":
+                    entry = {"kind": "switch"}
+                flag = given["cli_name"].value if "cli_name" in given else "--" + node.target.id.replace("_", "-")
+                for word in [flag] + (values_of(given["aliases"], names) or [] if "aliases" in given else []):
+                    out[word] = entry
+    for node in ast.walk(sources.tree("sglang/srt/server_args.py")):
+        if isinstance(node, ast.Call) and name_of(node.func) == "add_argument":
+            flags = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
+            given = {keyword.arg: keyword.value for keyword in node.keywords}
+            action = given.get("action")
+            entry = {"kind": "text"}
+            if isinstance(action, ast.Constant) and "store_" in str(action.value):
+                entry = {"kind": "switch"}
+            elif name_of(given.get("type")) in {"int", "float"}:
+                entry = {"kind": "integer" if name_of(given["type"]) == "int" else "number"}
+            for flag in flags:
+                out[flag] = entry
+
+    config = sources.tree("sglang/srt/configs/model_config.py")
+    config_names = assigned(config)
+    multimodal = set(values_of(config_names["multimodal_model_archs"], config_names) or [])
+    if not multimodal:
+        for element in config_names["multimodal_model_archs"].elts:
+            multimodal |= set(values_of(element.value if isinstance(element, ast.Starred) else element, config_names) or [])
+    pooled = next(node for node in config.body if isinstance(node, ast.FunctionDef) and node.name == "is_generation_model")
+    not_generating = {node.value for node in ast.walk(pooled) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    architectures = {}
+    for name in sources.under("sglang/srt/models/"):
+        if name.count("/") != 3:
+            continue
+        tree = sources.tree(name)
+        entry = assigned(tree).get("EntryClass")
+        if entry is None:
+            continue
+        for element in entry.elts if isinstance(entry, (ast.List, ast.Tuple)) else [entry]:
+            architecture = name_of(element)
+            if architecture is not None:
+                architectures[architecture] = sglang_kind(architecture, name, multimodal, not_generating)
+    function_parser = sources.tree("sglang/srt/function_call/function_call_parser.py")
+    reasoning_parser = sources.tree("sglang/srt/parser/reasoning_parser.py")
+
+    def table(tree, wanted):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.AnnAssign) and name_of(node.target) == wanted:
+                return values_of(node.value, {})
+        raise SystemExit(f"{wanted} is not there")
+
+    return {
+        "arguments": out,
+        "architectures": architectures,
+        "parsers": {"reasoning": table(reasoning_parser, "DetectorMap"), "tools": table(function_parser, "ToolCallParserEnum")},
+    }
+
+
+def sglang_kind(architecture, file, multimodal, not_generating):
+    module = file.rsplit("/", 1)[1]
+    if any(mark in architecture for mark in ("NextN", "MTP", "Eagle", "DFlash", "DSpark", "Dspark")) or any(
+        mark in module for mark in ("_nextn", "_mtp", "eagle", "dflash", "dspark")
+    ):
+        return "speculative"
+    if "Classification" in architecture:
+        return "classification"
+    if "Reward" in architecture:
+        return "reward"
+    if architecture in not_generating or "Embedding" in architecture:
+        return "embedding"
+    if speech(architecture):
+        return "speech"
+    if diffusion(architecture):
+        return "diffusion"
+    if architecture in multimodal:
+        return "multimodal"
+    # Its fallback imports the repository's own Python.
+    if architecture.startswith("Transformers"):
+        return "fallback"
+    if architecture == "ChatGLMModel" or any(mark in architecture for mark in ("ForCausalLM", "LMHead", "CausalLM")):
+        return "text"
+    return "multimodal" if "ForConditionalGeneration" in architecture else "other"
+
+
+def main():
+    path = sys.argv[1]
+    file = path.rsplit("/", 1)[-1]
+    engine, version = file.split("-")[:2]
+    sources = Sources(path)
+    read = vllm(sources) if engine == "vllm" else sglang(sources)
+    print(json.dumps({"engine": engine, "version": version} | read))
+
+
+main()
