@@ -57,11 +57,18 @@ it.live(
       const own = id.replace("_", "-")
       yield* verdict(command, modelDeployment("tiny", { source, organization: "acme" }))
       yield* verdict(command, modelDeployment(own, { source, deploymentId: id, organization: "acme", model: "tiny" }))
+      const [modelId, otherModel] = ["mdl_01k3v7m8q2w4x6y8z0a2b4c6d8", "mdl_01k3v7m8q2w4x6y8z0a2b4c6d9"]
+      yield* verdict(command, modelDeployment("named", { source, modelId }))
       yield* verdict(command, hostClass("small", hostClassCases[0]?.[1] ?? {}))
       const refused: ReadonlyArray<readonly [kind: string, name: string, patch: object, says: string]> = [
         ["mdep", "tiny", { spec: { source: { repo: "seatrial/other" } } }, "a model keeps its repository: for another one"],
         ["mdep", "tiny", { spec: { organization: "other" } }, "organization cannot be changed"],
         ["mdep", "tiny", { spec: { deploymentId: id } }, "deploymentId is set by Seatrial"],
+        ["mdep", "tiny", { spec: { modelId } }, "modelId is neither changed, added nor taken away"],
+        ["mdep", "named", { spec: { modelId: otherModel } }, "modelId is neither changed, added nor taken away"],
+        ["mdep", "named", { spec: { modelId: null } }, "modelId is neither changed, added nor taken away"],
+        ["mdep", "named", { spec: { modelId: "first" } }, "spec.modelId"],
+        ["mdep", "named", { spec: { model: "named" } }, "modelId names the model: leave model and deploymentId out"],
         ["mdep", own, { spec: { serve: false } }, "this object shows a run of the API"],
         ["mdep", "tiny", { spec: { serving: { yarn: { factor: 1 } } } }, "spec.serving.yarn.factor: Invalid value: 1"],
         ["mdep", "tiny", { spec: { serving: { holdSeconds: 86_401 } } }, "spec.serving.holdSeconds"],
@@ -84,6 +91,7 @@ it.live(
       ]
       for (const [kind, name, patch, says] of refused) assert.include(yield* change(kind, name, patch), says)
       assert.strictEqual(yield* change("mdep", "tiny", { spec: { serving: { maxContext: 512 } } }), "taken")
+      assert.strictEqual(yield* change("mdep", "named", { spec: { serve: false } }), "taken")
       assert.strictEqual(yield* change("mdep", own, { metadata: { labels: { a: "b" } } }), "taken")
     }).pipe(Effect.scoped),
   200_000
