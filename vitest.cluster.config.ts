@@ -10,6 +10,8 @@ export default defineConfig({
     include: ["test/cluster/**/*.test.ts"],
     testTimeout: 600_000,
     hookTimeout: 120_000,
+    // A worker whose machine is busy takes its time to end.
+    teardownTimeout: 60_000,
     // A suite waits more than it computes.
     maxWorkers: 2
   }
