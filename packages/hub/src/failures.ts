@@ -20,6 +20,9 @@ export class HubUnavailable extends Data.TaggedError("HubUnavailable")<{
 /** A file came with other bytes than the commit lists, twice. `detail` may be shown to the caller. */
 export class WeightsMismatch extends Data.TaggedError("WeightsMismatch")<{ readonly detail: string }> {}
 
+/** The volume has no room for the files; `message` names the bytes and may be shown to the caller. */
+export class StoreFull extends Data.TaggedError("StoreFull")<{ readonly message: string }> {}
+
 /** What a repository holds is malformed, too large or made to mislead; `reason` is a sentence that may be shown to the caller. */
 export class Unreadable extends Data.TaggedError("Unreadable")<{ readonly reason: string }> {}
 
@@ -29,3 +32,6 @@ export class HubAnswer extends Data.TaggedError("HubAnswer")<{
   /** The hub's `X-Error-Code`, for example `GatedRepo`. */
   readonly code: string | null
 }> {}
+
+/** The configuration is of a kind of model that no engine here serves; `reason` may be shown. */
+export class UnsupportedArchitecture extends Data.TaggedError("UnsupportedArchitecture")<{ readonly reason: string }> {}

@@ -1,56 +1,67 @@
 import type { ModelConfig } from "@seatrial/domain"
-import { Option, Predicate, Result, Schema } from "effect"
-import { Unreadable } from "./failures.ts"
+import { Option, Predicate, Result, Schema, Struct } from "effect"
+import { ConfigReader, type Json, limits } from "./ConfigReader.ts"
+import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
+import { familyDefaults } from "./familyDefaults.ts"
+import { parseShape } from "./modelShape.ts"
 
-type Json = Readonly<Record<PropertyKey, unknown>>
-
-/** The configuration is of a kind of model that no engine here serves; `reason` may be shown. */
-export class UnsupportedArchitecture extends Schema.TaggedError<UnsupportedArchitecture>()("UnsupportedArchitecture", { reason: Schema.String }) {}
-
-const decodeCount = Schema.decodeUnknownOption(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 })))
-const decodeName = Schema.decodeUnknownOption(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_.-]{1,128}$/u)))
 const decodeNames = Schema.decodeUnknownOption(Schema.NonEmptyArray(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_]{1,128}$/u))))
 
-/** The layers' own configuration, where a multimodal model's wraps it. */
+/** The layers' own configuration, where a multimodal model's wraps it, in places twice. */
 const unwrap = (config: Json): Json => {
-  for (const key of ["text_config", "llm_config"]) {
-    const inner = config[key]
-    if (Predicate.isObject(inner)) return inner
+  let inner = config
+  for (let depth = 0; depth < 3; depth++) {
+    const next = ["text_config", "llm_config", "language_config", "thinker_config"].map((key) => inner[key]).find(Predicate.isObject)
+    if (next === undefined) break
+    inner = next
   }
-  return config
+  return inner
 }
 
-const contextKeys = ["max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length"]
+/** What a family's class decides rather than its sizes. */
+const rules = ["sliding_window", "attention_chunk_size", "final_logit_softcapping"]
+
+const contextKeys = ["max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_sequence_length", "max_seq_length"]
 
 const engineNames: Readonly<Record<string, string>> = { F64: "float64", F32: "float32", F16: "float16", BF16: "bfloat16" }
 
+/** The method of quantization, by the name that engines know it by; `none` where there is none. */
+const quantizationOf = (config: Json, text: Json): Result.Result<string, Unreadable> => {
+  const given = config.quantization_config ?? text.quantization_config ?? config.compression_config ?? text.compression_config
+  if (!Predicate.isObject(given)) return Result.succeed("none")
+  const reader = new ConfigReader(given)
+  return Result.map(reader.name("quant_method"), (method) => {
+    if (method !== null) return method.toLowerCase()
+    if (given.load_in_4bit === true || given.load_in_8bit === true) return "bitsandbytes"
+    // What ModelOpt exports on its own names its producer instead.
+    const producer = Predicate.isObject(given.producer) ? given.producer.name : undefined
+    return producer === "modelopt" || (Predicate.isObject(given.quantization) && "quant_algo" in given.quantization) ? "modelopt" : "unknown"
+  })
+}
+
 /**
  * What serving depends on in a `config.json`. `storedType` is the safetensors type that holds most bytes: it stands in where the configuration names none.
- * Fails with `Unreadable` where a value is malformed, with `UnsupportedArchitecture` where a fact that every served architecture has is missing.
+ * Fails with `Unreadable` where a value is malformed, with `UnsupportedArchitecture` where a fact that every served architecture has is missing, or its layers are
+ * of a kind that is not known.
  */
 export const parseModelConfig = (config: Json, storedType: string): Result.Result<ModelConfig, Unreadable | UnsupportedArchitecture> =>
   Result.gen(function* () {
     const text = unwrap(config)
     const missing = (what: string) => Result.fail(new UnsupportedArchitecture({ reason: `config.json does not state ${what}.` }))
-    const malformed = (key: string, what: string) => Result.fail(new Unreadable({ reason: `config.json gives ${key} as something else than ${what}.` }))
-
-    /** The first of the keys that is there, as a whole number from 1. */
-    const count = (...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> => {
-      const key = keys.find((key) => Predicate.isNotNullish(text[key]))
-      if (key === undefined) return Result.succeed(null)
-      return Option.match(decodeCount(text[key]), { onNone: () => malformed(key, "a whole number from 1"), onSome: Result.succeed })
-    }
-    const name = (holder: Json, key: string): Result.Result<string | null, Unreadable> =>
-      Predicate.isNullish(holder[key])
-        ? Result.succeed(null)
-        : Option.match(decodeName(holder[key]), { onNone: () => malformed(key, "a name"), onSome: Result.succeed })
+    const whole = new ConfigReader(config)
+    const own = new ConfigReader(text)
+    const model_type = (yield* whole.name("model_type")) ?? (yield* own.name("model_type")) ?? "unknown"
+    const textType = (yield* own.name("model_type")) ?? model_type
+    // A configuration of its own states its sizes; one that is nested often leaves them to its class.
+    const defaults = familyDefaults.get(textType) ?? {}
+    const reader = new ConfigReader(text, text === config ? Struct.pick(defaults, rules) : defaults)
 
     const architectures = decodeNames(config.architectures ?? text.architectures)
     if (Option.isNone(architectures)) return yield* missing("its architecture")
-    const num_layers = yield* count("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-    const hidden_size = yield* count("hidden_size", "n_embd", "d_model")
-    const num_attention_heads = yield* count("num_attention_heads", "n_head", "num_heads", "n_heads")
-    const vocab_size = yield* count("vocab_size", "padded_vocab_size")
+    const num_layers = yield* reader.count(limits.layers, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    const hidden_size = yield* reader.count(limits.width, "hidden_size", "n_embd", "d_model")
+    const num_attention_heads = yield* reader.count(limits.heads, "num_attention_heads", "n_head", "num_heads", "n_heads")
+    const vocab_size = (yield* reader.count(limits.vocabulary, "vocab_size", "padded_vocab_size")) ?? (yield* whole.count(limits.vocabulary, "vocab_size"))
     if (num_layers === null) return yield* missing("the number of its layers")
     if (hidden_size === null) return yield* missing("its hidden size")
     if (num_attention_heads === null) return yield* missing("the number of its attention heads")
@@ -58,30 +69,39 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
 
     let native_context: number | null = null
     for (const key of contextKeys) {
-      const limit = yield* count(key)
+      const limit = yield* reader.count(limits.tokens, key)
       if (limit !== null && (native_context === null || limit < native_context)) native_context = limit
     }
     if (native_context === null) return yield* missing("how long its context may be")
 
-    const kvHeads = yield* count("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
-    const head_dim = (yield* count("head_dim")) ?? Math.floor(hidden_size / num_attention_heads)
-    if (head_dim < 1) return yield* malformed("num_attention_heads", "at most the hidden size")
-    const sliding = text.use_sliding_window === false ? null : yield* count("sliding_window")
-    const dtype = (yield* name(text, "dtype")) ?? (yield* name(text, "torch_dtype")) ?? (yield* name(config, "dtype")) ?? (yield* name(config, "torch_dtype"))
-    const quantization = config.quantization_config ?? text.quantization_config
+    const head_dim =
+      (yield* reader.countOrNone(limits.width, "head_dim", "hidden_size_per_head", "attention_head_dim", "kv_channels")) ??
+      Math.floor(hidden_size / num_attention_heads)
+    if (head_dim < 1)
+      return yield* Result.fail(new Unreadable({ reason: "config.json gives num_attention_heads as something else than at most the hidden size." }))
+    const byLayer = yield* reader.counts(limits.heads, "num_key_value_heads", "num_kv_heads")
+    const kvHeads =
+      byLayer === null
+        ? yield* reader.count(limits.heads, "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "num_attention_groups")
+        : Math.max(1, ...byLayer)
+    const num_kv_heads = kvHeads ?? (reader.value("multi_query") === true ? 1 : num_attention_heads)
+    const heads = { model_type: textType, num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim }
+    const shape = yield* parseShape(reader, whole, heads)
+    const dtype = (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* whole.name("dtype")) ?? (yield* whole.name("torch_dtype"))
     return {
       architecture: architectures.value[0],
-      model_type: (yield* name(config, "model_type")) ?? (yield* name(text, "model_type")) ?? "unknown",
+      model_type,
       num_layers,
       hidden_size,
       num_attention_heads,
-      num_kv_heads: kvHeads ?? (text.multi_query === true ? 1 : num_attention_heads),
+      num_kv_heads,
       head_dim,
       vocab_size,
       native_context,
-      sliding_window: sliding,
+      sliding_window: shape.layers.reduce<number | null>((window, group) => (group.kind === "sliding" ? group.window : window), null),
       dtype: dtype ?? engineNames[storedType] ?? "float32",
-      quantization: Predicate.isObject(quantization) ? ((yield* name(quantization, "quant_method")) ?? "unknown") : "none"
+      quantization: yield* quantizationOf(config, text),
+      shape
     }
   })
 

@@ -13,6 +13,7 @@ import type { Sink } from "./safetensors.ts"
 import { remoteCodeRequired } from "./screening.ts"
 import { chooseWeights, indexPattern, isServingFile, otherFormats, weightsPattern } from "./servingFiles.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
+import { weightParts } from "./weightParts.ts"
 
 /** Largest configuration file that is read, in bytes. */
 const maxConfigBytes = 4 * 1024 * 1024
@@ -94,11 +95,11 @@ export const readCommit = Effect.fnUntraced(function* (connection: HubConnection
   const asked = files.filter((path) => root.has(path)).length
   // The hub may send each file from another of its addresses: then every one takes two requests.
   const each = Math.max(1, Math.ceil((connection.sent() - before) / Math.max(1, asked)))
-  const left = () => (depth === "all" ? Number.POSITIVE_INFINITY : Math.floor((previewRequests - connection.sent()) / each))
+  const left = () => (depth === "all" ? Number.POSITIVE_INFINITY : previewRequests - connection.sent())
 
   const quantization = small.config.quantization_config === undefined && root.has("hf_quant_config.json") ? ["hf_quant_config.json"] : []
   const optional = ["preprocessor_config.json", "processor_config.json", "generation_config.json"].filter((path) => root.has(path))
-  const further = [...quantization, ...optional.slice(0, Math.max(0, left() - Math.max(1, weights.single.length) - quantization.length))]
+  const further = [...quantization, ...optional.slice(0, Math.max(0, Math.floor(left() / each) - Math.max(1, weights.single.length) - quantization.length))]
   const more = yield* Effect.forEach(further, (path) => Effect.map(json(path), (value) => [path, value] as const), { concurrency: parallelReads })
   for (const [file, value] of [["config.json", small.config] as const, ["tokenizer_config.json", small.tokenizer] as const, ...more])
     if (asksForCode(value)) return yield* remoteCodeRequired(file, commit)
@@ -112,9 +113,10 @@ export const readCommit = Effect.fnUntraced(function* (connection: HubConnection
     urlOf: ({ path }) => connection.fileUrl(repo, commit, path),
     files: shards,
     index,
-    mayRead: Math.max(1, left())
+    left
   })
 
+  const modelConfig = yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups)))
   const loaded = new Set(shards.map(({ path }) => path))
   const facts: RepositoryFacts = {
     repo,
@@ -125,8 +127,9 @@ export const readCommit = Effect.fnUntraced(function* (connection: HubConnection
     files: [...root.values()]
       .filter(({ path }) => (weightsPattern.test(path) ? loaded.has(path) : indexPattern.test(path) ? path === indexFile?.path : isServingFile(path)))
       .sort((a, b) => (a.path < b.path ? -1 : 1)),
-    config: yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))),
+    config: modelConfig,
     weights_bytes: read.bytes,
+    weight_parts: weightParts(read.groups, modelConfig),
     parameters: countParameters(read.groups, config),
     chat_template: small.template === null ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer)) : new TextDecoder().decode(small.template)
   }

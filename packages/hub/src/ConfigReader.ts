@@ -1,0 +1,74 @@
+import { Option, Predicate, Result, Schema } from "effect"
+import { Unreadable } from "./failures.ts"
+
+export type Json = Readonly<Record<PropertyKey, unknown>>
+
+const decodeName = Schema.decodeUnknownOption(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_.-]{1,128}$/u)))
+const decodeNames = Schema.decodeUnknownOption(Schema.Array(Schema.String.check(Schema.isMaxLength(64))).check(Schema.isMaxLength(10_000)))
+
+/** No real model is a hundredth as large in any of its sizes, and no product of a few of these loses whole numbers that matter. */
+export const limits = { layers: 10_000, width: 10_000_000, heads: 100_000, vocabulary: 100_000_000, tokens: 1_000_000_000 } as const
+
+const malformed = (key: string, what: string) => Result.fail(new Unreadable({ reason: `config.json gives ${key} as something else than ${what}.` }))
+
+/** Reads values of a configuration by the names that families give them, first name first; what is malformed is refused by its name. */
+export class ConfigReader {
+  readonly #config: Json
+  readonly #defaults: Json
+
+  constructor(config: Json, defaults: Json = {}) {
+    this.#config = config
+    this.#defaults = defaults
+  }
+
+  /** The value of a name as it stands. */
+  value(key: string): unknown {
+    return Object.hasOwn(this.#config, key) && Predicate.isNotNullish(this.#config[key]) ? this.#config[key] : this.#defaults[key]
+  }
+
+  has(key: string): boolean {
+    return Predicate.isNotNullish(this.value(key))
+  }
+
+  /** The first of the names that is there, as a whole number from 1 to `most`; null where none is. */
+  count(most: number, ...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> {
+    const key = keys.find((key) => this.has(key))
+    if (key === undefined) return Result.succeed(null)
+    const value = this.value(key)
+    if (typeof value !== "number" || !Number.isInteger(value) || value < 1) return malformed(key, "a whole number from 1")
+    return value > most ? malformed(key, `a whole number up to ${most}`) : Result.succeed(value)
+  }
+
+  /** Like `count`, where a 0 or a -1 says that there is none. */
+  countOrNone(most: number, ...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> {
+    const there = keys.filter((key) => this.has(key) && this.value(key) !== 0 && this.value(key) !== -1)
+    return this.count(most, ...there)
+  }
+
+  /** The first of the names that is there, as a list of whole numbers from 0 to `most`; null where none is a list. */
+  counts(most: number, ...keys: ReadonlyArray<string>): Result.Result<ReadonlyArray<number> | null, Unreadable> {
+    const key = keys.find((key) => Array.isArray(this.value(key)))
+    if (key === undefined) return Result.succeed(null)
+    const decode = Schema.decodeUnknownOption(
+      Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))).check(Schema.isMaxLength(limits.layers))
+    )
+    return Option.match(decode(this.value(key)), { onNone: () => malformed(key, `a list of whole numbers up to ${most}`), onSome: Result.succeed })
+  }
+
+  name(key: string): Result.Result<string | null, Unreadable> {
+    if (!this.has(key)) return Result.succeed(null)
+    return Option.match(decodeName(this.value(key)), { onNone: () => malformed(key, "a name"), onSome: Result.succeed })
+  }
+
+  /** A list of short words, one a layer; null where there is none. */
+  words(key: string): Result.Result<ReadonlyArray<string> | null, Unreadable> {
+    if (!this.has(key)) return Result.succeed(null)
+    return Option.match(decodeNames(this.value(key)), { onNone: () => malformed(key, "a list of words"), onSome: Result.succeed })
+  }
+
+  /** What lies under a name, to be read in turn; null where nothing does. */
+  inner(key: string): ConfigReader | null {
+    const value = this.value(key)
+    return Predicate.isObject(value) ? new ConfigReader(value) : null
+  }
+}

@@ -1,0 +1,160 @@
+import { Result } from "effect"
+import { type ConfigReader, limits } from "./ConfigReader.ts"
+import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
+
+/** What a layer keeps of a sequence; `none`: nothing, `both`: keys and values and a state. */
+export type LayerKind = "full" | "sliding" | "chunked" | "state" | "both" | "none"
+
+const words: ReadonlyMap<string, LayerKind> = new Map([
+  ["full_attention", "full"],
+  ["attention", "full"],
+  ["global", "full"],
+  ["global_attention", "full"],
+  ["indexed_attention", "full"],
+  ["deepseek_sparse_attention", "full"],
+  ["qwen_sparse_attention", "full"],
+  ["sliding_attention", "sliding"],
+  ["sliding_window_attention", "sliding"],
+  ["sliding_window", "sliding"],
+  ["local", "sliding"],
+  ["local_attention", "sliding"],
+  ["chunked_attention", "chunked"],
+  ["linear_attention", "state"],
+  ["mamba", "state"],
+  ["mamba2", "state"],
+  ["recurrent", "state"],
+  ["conv", "state"],
+  ["hybrid", "both"],
+  ["mlp", "none"],
+  ["moe", "none"]
+])
+
+/** The letters of `hybrid_override_pattern`. */
+const letters: ReadonlyMap<string, LayerKind> = new Map([
+  ["M", "state"],
+  ["*", "full"],
+  ["-", "none"],
+  ["E", "none"]
+])
+
+type Found = Result.Result<ReadonlyArray<LayerKind> | null, Unreadable | UnsupportedArchitecture>
+
+const unknownKind = (key: string, found: string, known: Iterable<string>) =>
+  Result.fail(
+    new UnsupportedArchitecture({
+      reason: `config.json has layers of the kind ${JSON.stringify(found.slice(0, 64))} in ${key}; known are ${[...known].join(", ")}.`
+    })
+  )
+
+const tooFew = (key: string, layers: number) =>
+  Result.fail(new Unreadable({ reason: `config.json names the kinds of fewer than its ${layers} layers in ${key}.` }))
+
+const fromWords = (key: string, given: ReadonlyArray<string>, layers: number): Found => {
+  if (given.length < layers) return tooFew(key, layers)
+  const kinds: Array<LayerKind> = []
+  for (const word of given.slice(0, layers)) {
+    const kind = words.get(word)
+    if (kind === undefined) return unknownKind(key, word, words.keys())
+    kinds.push(kind)
+  }
+  return Result.succeed(kinds)
+}
+
+const every = (layers: number, kindOf: (index: number) => LayerKind): ReadonlyArray<LayerKind> => Array.from({ length: layers }, (_, index) => kindOf(index))
+
+/** Kinds that are listed, layer by layer. */
+const listed = (reader: ConfigReader, layers: number): Found =>
+  Result.gen(function* () {
+    for (const key of ["layer_types", "layers_block_type"]) {
+      const given = yield* reader.words(key)
+      if (given !== null && given.length > 0) return yield* fromWords(key, given, layers)
+    }
+    const repeated = (yield* reader.words("block_types")) ?? (yield* reader.words("_block_types"))
+    if (repeated !== null && repeated.length > 0)
+      return yield* fromWords(
+        "block_types",
+        every(layers, () => "none").map((_, index) => repeated[index % repeated.length] ?? ""),
+        layers
+      )
+    const pattern = reader.value("hybrid_override_pattern")
+    if (typeof pattern === "string") {
+      if (pattern.length < layers) return yield* tooFew("hybrid_override_pattern", layers)
+      const kinds: Array<LayerKind> = []
+      for (const letter of pattern.slice(0, layers)) {
+        const kind = letters.get(letter)
+        if (kind === undefined) return yield* unknownKind("hybrid_override_pattern", letter, letters.keys())
+        kinds.push(kind)
+      }
+      return kinds
+    }
+    const types = yield* reader.counts(1, "attn_type_list")
+    if (types !== null)
+      return types.length < layers ? yield* tooFew("attn_type_list", layers) : types.slice(0, layers).map((type) => (type === 1 ? "full" : "state"))
+    const windows = yield* reader.counts(1, "hybrid_layer_pattern")
+    if (windows !== null)
+      return windows.length < layers
+        ? yield* tooFew("hybrid_layer_pattern", layers)
+        : windows.slice(0, layers).map((slides) => (slides === 1 ? "sliding" : "full"))
+    const indices = yield* reader.counts(limits.layers, "attn_layer_indices")
+    if (indices !== null) return every(layers, (index) => (indices.includes(index) ? "full" : "state"))
+    const delta = reader.inner("linear_attn_config")
+    if (delta !== null) {
+      const full = (yield* delta.counts(limits.layers, "full_attn_layers")) ?? []
+      return every(layers, (index) => (full.includes(index + 1) ? "full" : "state"))
+    }
+    return null
+  })
+
+/** Kinds that come at intervals. */
+const periodic = (reader: ConfigReader, layers: number): Found =>
+  Result.gen(function* () {
+    const period = yield* reader.count(limits.layers, "attn_layer_period")
+    if (period !== null) {
+      const offset = (yield* reader.countOrNone(limits.layers, "attn_layer_offset")) ?? 0
+      return every(layers, (index) => (index % period === offset ? "full" : "state"))
+    }
+    const interval = yield* reader.count(limits.layers, "full_attention_interval", ...(reader.has("linear_num_value_heads") ? [] : ["layer_group_size"]))
+    if (interval !== null) return every(layers, (index) => ((index + 1) % interval === 0 ? "full" : "state"))
+    return null
+  })
+
+/** Windows and chunks: the families' own rules where no layer is named. */
+const windowed = (reader: ConfigReader, modelType: string, layers: number): Result.Result<ReadonlyArray<LayerKind>, Unreadable | UnsupportedArchitecture> =>
+  Result.gen(function* () {
+    if (modelType.startsWith("llama4") || (reader.has("no_rope_layers") && reader.has("attention_chunk_size"))) {
+      const rope = yield* reader.counts(1, "no_rope_layers")
+      if (rope !== null && rope.length >= layers) return rope.slice(0, layers).map((turns) => (turns === 1 ? "chunked" : "full"))
+      const interval = (yield* reader.count(limits.layers, "no_rope_layer_interval")) ?? 4
+      return every(layers, (index) => ((index + 1) % interval === 0 ? "full" : "chunked"))
+    }
+    const window = reader.value("use_sliding_window") === false ? null : yield* reader.countOrNone(limits.tokens, "sliding_window", "attention_window_size")
+    if (window === null) return every(layers, () => "full")
+    const pattern = reader.value("sliding_window_pattern")
+    if (typeof pattern === "string" && /^[LG]{1,64}$/.test(pattern))
+      return every(layers, (index) => (pattern[index % pattern.length] === "G" ? "full" : "sliding"))
+    const own = modelType.startsWith("gemma3") ? 6 : modelType === "cohere2" ? 4 : modelType === "gemma2" || modelType === "gpt_oss" ? 2 : null
+    const every_ = (yield* reader.countOrNone(limits.layers, "sliding_window_pattern", "_sliding_window_pattern")) ?? own
+    if (every_ !== null) return every(layers, (index) => ((index + 1) % every_ === 0 ? "full" : "sliding"))
+    // Qwen2's rule: the layers from this one on have the window.
+    const from = modelType.startsWith("qwen") ? yield* reader.countOrNone(limits.layers, "max_window_layers") : null
+    return every(layers, (index) => (from !== null && index < from ? "full" : "sliding"))
+  })
+
+/** What each layer of a model keeps, as its configuration says it or its family does. */
+export const layerKinds = (
+  reader: ConfigReader,
+  modelType: string,
+  layers: number
+): Result.Result<ReadonlyArray<LayerKind>, Unreadable | UnsupportedArchitecture> =>
+  Result.gen(function* () {
+    for (const key of ["cross_attention_layers", "compress_ratios", "compress_rates", "is_encoder_decoder"]) {
+      const value = reader.value(key)
+      const there = Array.isArray(value) ? value.length > 0 : value !== undefined && value !== false
+      if (there)
+        return yield* Result.fail(new UnsupportedArchitecture({ reason: `config.json has ${key}: what its layers keep of a sequence is not known here.` }))
+    }
+    const kinds = (yield* listed(reader, layers)) ?? (yield* periodic(reader, layers)) ?? (yield* windowed(reader, modelType, layers))
+    // Layers that share an earlier layer's keys and values keep none of their own.
+    const shared = (yield* reader.countOrNone(limits.layers, "num_kv_shared_layers")) ?? 0
+    return kinds.map((kind, index) => (index >= layers - shared ? "none" : kind))
+  })

@@ -1,0 +1,150 @@
+import type { LayerGroup, ModelShape } from "@seatrial/domain"
+import { Predicate, Result } from "effect"
+import { type ConfigReader, limits } from "./ConfigReader.ts"
+import { type Unreadable, UnsupportedArchitecture } from "./failures.ts"
+import { tiedFamilies } from "./familyDefaults.ts"
+import { type LayerKind, layerKinds } from "./layerKinds.ts"
+import { recurrentState } from "./recurrentState.ts"
+
+/** What has been read already. */
+export interface Heads {
+  readonly model_type: string
+  readonly num_layers: number
+  readonly hidden_size: number
+  readonly num_attention_heads: number
+  readonly num_kv_heads: number
+  readonly head_dim: number
+}
+
+type Read<A> = Result.Result<A, Unreadable | UnsupportedArchitecture>
+
+/** Families with MLA's two sizes that the engines nevertheless run with a key and a value for each head. */
+const withoutLatents: ReadonlySet<string> = new Set(["minicpm3"])
+
+/** Whether each token is kept as one latent. */
+const isLatent = (reader: ConfigReader, modelType: string) => reader.has("kv_lora_rank") && reader.has("qk_rope_head_dim") && !withoutLatents.has(modelType)
+
+const latentLayer = (reader: ConfigReader, heads: Heads): Read<Extract<LayerGroup, { kind: "latent" }>> =>
+  Result.gen(function* () {
+    const rank = yield* reader.count(limits.width, "kv_lora_rank")
+    const rope = yield* reader.count(limits.width, "qk_rope_head_dim")
+    if (rank === null || rope === null)
+      return yield* Result.fail(new UnsupportedArchitecture({ reason: "config.json does not state the size of its attention's latent." }))
+    const nope = (yield* reader.countOrNone(limits.width, "qk_nope_head_dim")) ?? heads.head_dim
+    const value = (yield* reader.countOrNone(limits.width, "v_head_dim")) ?? heads.head_dim
+    // The sparse attention's index keeps a key of 8 bits, with a scale of 4 bytes for each 128 values.
+    const index = yield* reader.countOrNone(limits.width, "index_head_dim")
+    return {
+      kind: "latent",
+      layers: 1,
+      latent_size: rank + rope,
+      index_bytes: index === null ? 0 : index + 4 * Math.ceil(index / 128),
+      absorbed_values: rank * heads.num_attention_heads * (nope + value)
+    }
+  })
+
+/** The key-value heads of each layer, where layers differ: 0 for a layer without attention. */
+const headsByLayer = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<number> | null> =>
+  Result.gen(function* () {
+    const given = yield* reader.counts(limits.heads, "num_key_value_heads_per_layer", "num_key_value_heads", "num_kv_heads")
+    if (given !== null) return given
+    const blocks = reader.value("block_configs")
+    if (!Array.isArray(blocks) || blocks.length > limits.layers) return null
+    return blocks.map((block: unknown) => {
+      const attention = Predicate.isObject(block) && Predicate.isObject(block.attention) ? block.attention : {}
+      const group = attention.n_heads_in_group
+      if (attention.no_op === true || attention.replace_with_linear === true) return 0
+      return typeof group === "number" && group >= 1 ? Math.max(1, Math.floor(heads.num_attention_heads / group)) : heads.num_kv_heads
+    })
+  })
+
+/** One layer of a kind. */
+const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "both" | "none">, kvHeads: number): Read<LayerGroup> =>
+  Result.gen(function* () {
+    if (kind === "state") {
+      const { head_dim, hidden_size, num_attention_heads } = heads
+      return { kind, layers: 1, ...(yield* recurrentState(reader, heads.model_type, { hidden_size, heads: num_attention_heads, head_dim })) }
+    }
+    if (kind === "full") {
+      if (isLatent(reader, heads.model_type)) return yield* latentLayer(reader, heads)
+      const head_size = (yield* reader.countOrNone(limits.width, "global_head_dim")) ?? heads.head_dim
+      const wide = reader.has("global_head_dim") ? head_size : ((yield* reader.countOrNone(limits.width, "v_head_dim")) ?? head_size)
+      const kv_heads = (yield* reader.countOrNone(limits.heads, "num_global_key_value_heads")) ?? kvHeads
+      return { kind, layers: 1, kv_heads, head_size, head_size_v: wide }
+    }
+    const head_size = (yield* reader.countOrNone(limits.width, "swa_head_dim")) ?? heads.head_dim
+    const head_size_v = (yield* reader.countOrNone(limits.width, "swa_v_head_dim")) ?? (reader.has("swa_head_dim") ? head_size : heads.head_dim)
+    const kv_heads = (yield* reader.countOrNone(limits.heads, "swa_num_key_value_heads")) ?? kvHeads
+    const attention = { layers: 1, kv_heads, head_size, head_size_v }
+    if (kind === "chunked") return { kind, ...attention, chunk: (yield* reader.count(limits.tokens, "attention_chunk_size")) ?? 8_192 }
+    const window = yield* reader.countOrNone(limits.tokens, "sliding_window", "sliding_window_size", "attention_window_size")
+    if (window === null)
+      return yield* Result.fail(new UnsupportedArchitecture({ reason: "config.json has layers with a sliding window and does not state how long it is." }))
+    return { kind, ...attention, window }
+  })
+
+const sameLayer = (a: LayerGroup, b: LayerGroup) => JSON.stringify({ ...a, layers: 0 }) === JSON.stringify({ ...b, layers: 0 })
+
+const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<LayerGroup>> =>
+  Result.gen(function* () {
+    const kinds = yield* layerKinds(reader, heads.model_type, heads.num_layers)
+    const byLayer = yield* headsByLayer(reader, heads)
+    const groups: Array<LayerGroup> = []
+    const known = new Map<string, LayerGroup>()
+    for (const [index, kind] of kinds.entries()) {
+      const kvHeads = byLayer === null ? heads.num_kv_heads : (byLayer[index] ?? heads.num_kv_heads)
+      const parts: ReadonlyArray<Exclude<LayerKind, "both" | "none">> = kind === "both" ? ["full", "state"] : kind === "none" ? [] : [kind]
+      for (const part of parts) {
+        if (kvHeads === 0 && part !== "state") continue
+        const key = `${part} ${kvHeads}`
+        const layer = known.get(key) ?? (yield* layerOf(reader, heads, part, kvHeads))
+        known.set(key, layer)
+        const group = groups.findIndex((other) => sameLayer(other, layer))
+        const found = groups[group]
+        if (found === undefined) groups.push(layer)
+        else groups[group] = { ...found, layers: found.layers + 1 }
+      }
+    }
+    return groups
+  })
+
+/** The tower that reads images; what a configuration leaves out is that of the usual one (ViT-L/14). */
+const vision = (config: ConfigReader): Read<ModelShape["vision"]> =>
+  Result.gen(function* () {
+    const tower = config.inner("vision_config") ?? config.inner("vision_tower_config") ?? config.inner("vit_config")
+    if (tower === null) return null
+    const hidden_size = (yield* tower.countOrNone(limits.width, "hidden_size", "embed_dim", "width", "vt_hidden_size")) ?? 1_024
+    return {
+      layers: (yield* tower.countOrNone(limits.layers, "num_hidden_layers", "depth", "layers", "num_layers", "vt_num_hidden_layers")) ?? 24,
+      hidden_size,
+      intermediate_size: (yield* tower.countOrNone(limits.width, "intermediate_size", "vt_intermediate_size")) ?? 4 * hidden_size
+    }
+  })
+
+/** What a model's memory depends on, layer kind by layer kind; `whole` is the outermost configuration. Unknown kinds of layers are refused by their names. */
+export const parseShape = (reader: ConfigReader, whole: ConfigReader, heads: Heads): Read<ModelShape> =>
+  Result.gen(function* () {
+    const layers = yield* layerGroups(reader, heads)
+    const dense = yield* reader.countOrNone(limits.width, "intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "inner_hidden_size")
+    const count = yield* reader.countOrNone(limits.heads, "num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+    const active = yield* reader.countOrNone(
+      limits.heads,
+      "num_experts_per_tok",
+      "num_experts_per_token",
+      "top_k_experts",
+      "moe_topk",
+      "moe_top_k",
+      "moe_k",
+      "top_k"
+    )
+    const inner = yield* reader.countOrNone(limits.width, "moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size", "ffn_hidden_size")
+    const tied = reader.value("tie_word_embeddings") ?? whole.value("tie_word_embeddings")
+    return {
+      layers,
+      intermediate_size: dense,
+      experts: count === null || count < 2 ? null : { count, active: Math.min(count, active ?? 1), intermediate_size: inner ?? 4 * heads.hidden_size },
+      vision: yield* vision(whole),
+      tied_embeddings: typeof tied === "boolean" ? tied : tiedFamilies.has(heads.model_type),
+      softcapped_logits: reader.has("final_logit_softcapping")
+    }
+  })

@@ -1,0 +1,43 @@
+import type { ModelConfig, WeightParts } from "@seatrial/domain"
+import type { TensorGroup } from "./TensorGroups.ts"
+
+const tower = /(^|[._])(vision|visual|vit|image|audio|speech|multi_modal_projector|mm_projector|mlp1|embed_vision|embed_audio)/
+const textLayer = /(?:^|\.)(?:layers|h|blocks|block)\.(\d+)\./
+const prediction = /(^|\.)(mtp|nextn|eh_proj|enorm|hnorm)([._]|$)/
+const recomputed = /(rotary_emb\.inv_freq|attn\.(masked_)?bias|masked_bias|rotary_emb\.(cos|sin)_cached)$/
+const embedding =
+  /(^|\.)(embed_tokens(_extend)?|word_embeddings|wte|embed_in|embeddings?|lm_head|embed_out|tok_embeddings)\.(weight|qweight|scales|[a-z_]+)$|^output\.weight$/
+const head = /(^|\.)(lm_head|embed_out)\./
+const expert = /\.(experts|block_sparse_moe\.experts|moe\.experts)\b/
+const sharedExpert = /shared_expert/
+const keyValue = /\.(k_proj|v_proj|key|value|k_b_proj|wk|wv)\./
+const fused = /\.(qkv_proj|c_attn|query_key_value|W_pack|wqkv|Wqkv)\./
+// vLLM's `ReplicatedLinear`: routers, MLA's down projections, the sparse attention's index.
+const whole = /\.(gate|router|q_a_proj|kv_a_proj_with_mqa|kv_a_proj|fused_qkv_a_proj|indexer\.[a-z_]+|e_score_correction_bias|shared_expert_gate)(\.|$)/
+
+/** Which bytes of the weights a plain division by the GPUs would get wrong, told by the tensors' names as families give them. Bytes count in one part only. */
+export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig): WeightParts => {
+  const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, unloaded: 0 }
+  const headBytes = config.num_attention_heads + 2 * config.num_kv_heads
+  for (const { bytes, dtype, name, shape } of groups) {
+    const isTower = tower.test(name)
+    const layer = isTower ? null : textLayer.exec(name)
+    if (recomputed.test(name) || prediction.test(name) || (layer !== null && Number(layer[1]) >= config.num_layers)) {
+      parts.unloaded += bytes
+      continue
+    }
+    // A head that repeats the embeddings is not loaded where the model ties them.
+    if (head.test(name) && config.shape?.tied_embeddings === true) {
+      parts.unloaded += bytes
+      continue
+    }
+    if (dtype === "F32" && config.quantization === "none") parts.float32 += bytes
+    if (isTower) parts.towers += bytes
+    else if (expert.test(name) && !sharedExpert.test(name)) parts.experts += bytes
+    else if (embedding.test(name)) parts.embeddings += bytes
+    else if (whole.test(name) || shape.length < 2) parts.replicated += bytes
+    else if (keyValue.test(name)) parts.key_value += bytes
+    else if (fused.test(name)) parts.key_value += Math.floor((bytes * 2 * config.num_kv_heads) / headBytes)
+  }
+  return parts
+}
