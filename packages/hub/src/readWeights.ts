@@ -80,6 +80,20 @@ const knownKinds = (groups: Iterable<TensorGroup>): ReadonlyMap<string, TensorGr
   return known
 }
 
+/** Whether a header may be as long as that. */
+const isHeader = (bytes: number, { nameBytes, tensors }: Pick<Placed, "nameBytes" | "tensors">, files = 1): boolean =>
+  bytes >= nameBytes + tensors * entryBytes.least && bytes <= nameBytes + tensors * entryBytes.most + files * besideEntries
+
+/** Whether the total that an index states leaves just the headers that the files' names need: in several real repositories it is another thing's total. */
+const agrees = (files: ReadonlyArray<RepositoryFile>, index: WeightIndex, total: number): boolean => {
+  const placed = { nameBytes: 0, tensors: 0 }
+  for (const { nameBytes, tensors } of index.files.values()) {
+    placed.nameBytes += nameBytes
+    placed.tensors += tensors
+  }
+  return isHeader(files.reduce((sum, { size }) => sum + size - 8, 0) - total, placed, files.length)
+}
+
 /** What a file whose header was not read holds, by its names and its size; `agrees` tells whether its size leaves just the header that these tensors need. */
 const infer = (file: RepositoryFile, placed: Placed, known: ReadonlyMap<string, TensorGroup | null>) => {
   const groups: Array<TensorGroup> = []
@@ -92,9 +106,8 @@ const infer = (file: RepositoryFile, placed: Placed, known: ReadonlyMap<string, 
     groups.push(group)
     bytes += group.bytes
   }
-  const header = file.size - 8 - bytes
   const { nameBytes, tensors } = placed
-  agrees &&= header >= nameBytes + tensors * entryBytes.least && header <= nameBytes + tensors * entryBytes.most + besideEntries
+  agrees &&= isHeader(file.size - 8 - bytes, placed)
   if (agrees) return { groups, bytes, agrees }
   // The size is a fact: what the header takes of it differs by a few bytes a tensor at most.
   const rest = Math.max(0, file.size - 8 - nameBytes - tensors * 110)
@@ -104,7 +117,7 @@ const infer = (file: RepositoryFile, placed: Placed, known: ReadonlyMap<string, 
 }
 
 /**
- * Reads the headers of weight files: of all, or of as many as `mayRead`. Which these are is chosen by what the index says they hold, so that each kind of tensor is
+ * Reads the headers of weight files: of all, or of as many as `left` allows. Which these are is chosen by what the index says they hold, so that each kind of tensor is
  * seen; then of those whose size does not agree with what their names let expect.
  */
 export const readWeights = Effect.fnUntraced(function* (options: {
@@ -112,9 +125,10 @@ export const readWeights = Effect.fnUntraced(function* (options: {
   readonly urlOf: (file: RepositoryFile) => string
   readonly files: ReadonlyArray<RepositoryFile>
   readonly index: WeightIndex | null
-  readonly mayRead: number
+  /** How many requests may still be made. */
+  readonly left: () => number
 }) {
-  const { connection, files, index, mayRead, urlOf } = options
+  const { connection, files, index, urlOf } = options
   const names = index?.names ?? new TensorNames()
   const groups = new TensorGroups()
   const room = { bytes: maxHeadersBytes }
@@ -150,27 +164,35 @@ export const readWeights = Effect.fnUntraced(function* (options: {
     )
   })
 
-  if (index === null || files.length <= mayRead) yield* read([...left])
+  if (index === null || options.left() === Number.POSITIVE_INFINITY) yield* read([...left])
   else {
-    const first = telling(index, mayRead)
-    yield* read(first)
+    // The first one shows how many requests each takes: the hub may send to elsewhere.
+    const before = connection.sent()
+    const [first = "", ...others] = telling(index, Math.max(1, options.left()))
+    yield* read([first])
+    const each = Math.max(1, connection.sent() - before)
+    const mayRead = () => Math.max(0, Math.floor(options.left() / each))
+    yield* read(left.size <= mayRead() ? [...left] : others.slice(0, mayRead()))
     const known = knownKinds(groups.values())
     const odd = [...left].filter((path) => {
       const [file, placed] = [byPath.get(path), index.files.get(path)]
       return file !== undefined && placed !== undefined && !infer(file, placed, known).agrees
     })
-    yield* read(odd.slice(0, mayRead - first.length))
+    yield* read(odd.slice(0, mayRead()))
   }
 
   const known = knownKinds(groups.values())
   let bytes = groups.bytes
+  let agree = true
   for (const path of left) {
     const [file, placed] = [byPath.get(path), index?.files.get(path)]
     if (file === undefined || placed === undefined) continue
     const inferred = infer(file, placed, known)
     bytes += inferred.bytes
+    agree &&= inferred.agrees
     groups.addAll(inferred.groups)
   }
+  if (!agree && index !== null && index.totalBytes !== null && agrees(files, index, index.totalBytes)) bytes = index.totalBytes
   if (groups.full) return yield* new Unreadable({ reason: "The repository has more kinds of tensors than any model." })
   if (groups.count === 0) return yield* new Unreadable({ reason: "The repository's safetensors files hold no tensor." })
   if (!Number.isSafeInteger(bytes)) return yield* new Unreadable({ reason: "The repository's weights are larger than any machine." })

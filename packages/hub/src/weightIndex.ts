@@ -1,5 +1,5 @@
 import { Unreadable } from "./failures.ts"
-import { JsonScanner } from "./JsonScanner.ts"
+import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
 import { isTensorName, type Sink } from "./safetensors.ts"
 import { groupOf } from "./TensorGroups.ts"
 import { maxTensors, NameHashes, TensorNames } from "./TensorNames.ts"
@@ -27,6 +27,8 @@ export interface Placed {
 export interface WeightIndex {
   readonly files: ReadonlyMap<string, Placed>
   readonly names: TensorNames
+  /** What the index says that all tensors come to, in bytes, where it says so. */
+  readonly totalBytes: number | null
 }
 
 /**
@@ -44,6 +46,8 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
   let kinds = 0
   let inMap = false
   let mapSeen = false
+  let inTotal = false
+  let totalBytes: number | null = null
   let tensor = ""
 
   const place = (file: string) => {
@@ -85,9 +89,11 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
         if (inMap && mapSeen) fail("names something twice")
         mapSeen ||= inMap
       } else if (depth === 2 && inMap) tensor = name
+      inTotal = depth === 2 && !inMap && name === "total_size"
     },
     value: (value, depth) => {
       if (depth === 0) fail("is not a JSON object")
+      if (inTotal && value instanceof JsonNumber && Number.isSafeInteger(Number(value.text))) totalBytes = Number(value.text)
       if (!inMap) return
       if (depth === 1 || typeof value !== "string") return fail("has no map from tensors to files")
       place(value)
@@ -100,7 +106,7 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
       scanner.end()
       if (!mapSeen) fail("has no map from tensors to files")
       if (files.size === 0) fail("names no tensor")
-      return { files, names }
+      return { files, names, totalBytes }
     }
   }
 }

@@ -1,0 +1,303 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { HubRefusal, HubUnavailable } from "@seatrial/hub"
+import { Effect, Option, Redacted } from "effect"
+import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
+import { sampleHubToken } from "../../src/hub/SampleHub.ts"
+import { makeRepository, type SampleRepository } from "../../src/hub/SampleRepository.ts"
+import { manyShards } from "./manyShards.ts"
+import { tinyFiles, tinyWeightsBytes } from "./tinyFiles.ts"
+import { withHub } from "./withHub.ts"
+
+const none = Option.none<Redacted.Redacted<string>>()
+const token = Option.some(Redacted.make(sampleHubToken))
+const small = makeRepository({ name: "odd/small", commits: [{ title: "Small", files: tinyFiles(1) }] })
+const sharded = manyShards({ shards: 163, layers: 30, experts: 32 })
+const large = makeRepository({ name: "odd/large", commits: [{ title: "Large", files: sharded.files }] })
+
+const misled = makeRepository({ name: "odd/large", commits: [{ title: "Large", files: manyShards({ shards: 163, layers: 30, experts: 32, total: 1 }).files }] })
+
+const refusalOf = (effect: Effect.Effect<unknown, HubRefusal | HubUnavailable>) =>
+  Effect.flatMap(Effect.flip(effect), (error) => (error._tag === "HubRefusal" ? Effect.succeed(error) : Effect.die(error)))
+const unavailableOf = (effect: Effect.Effect<unknown, HubRefusal | HubUnavailable>) =>
+  Effect.flatMap(Effect.flip(effect), (error) => (error._tag === "HubUnavailable" ? Effect.succeed(error) : Effect.die(error)))
+
+const status = (status: number, headers: Readonly<Record<string, string>> = {}): HubFault => ({ kind: "status", status, headers })
+/** As the hub answers for files that are not in LFS: from another of its own addresses. */
+const elsewhere = ({ count, file, path }: HubRequest): HubFault | undefined =>
+  file !== null && !file.endsWith(".safetensors") && count === 1 ? status(307, { location: `${path}?cached` }) : undefined
+
+describe("a preview's reading", () => {
+  // As in several real repositories, the total that the second one states is another than that of the tensors.
+  it.live.each([large, misled])("of a model of 163 weight files takes 12 requests, and knows every tensor that a reading of all headers knows", (repository) =>
+    withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          const few = yield* hub.inspect({ repo: "odd/large" }, none, "few")
+          assert.isAtMost(asked.length, 12)
+          assert.strictEqual(few.weights_bytes, sharded.bytes)
+          const all = yield* hub.inspect({ repo: "odd/large" }, none)
+          assert.isAbove(asked.length, sharded.shards)
+          assert.deepStrictEqual(few, all)
+        }),
+      { repositories: [repository] }
+    )
+  )
+
+  it.live("takes no more where the hub sends each small file from elsewhere, and is as good where the index tells the truth", () =>
+    Effect.gen(function* () {
+      const inspected = (repository: SampleRepository) =>
+        withHub(
+          (hub, asked) =>
+            Effect.gen(function* () {
+              const { weights_bytes } = yield* hub.inspect({ repo: "odd/large" }, none, "few")
+              assert.isAtMost(asked.length, 12)
+              return weights_bytes
+            }),
+          { repositories: [repository], faults: elsewhere }
+        )
+      assert.strictEqual(yield* inspected(large), sharded.bytes)
+      assert.closeTo(yield* inspected(misled), sharded.bytes, sharded.bytes / 1e6)
+    })
+  )
+
+  it.live("lists files page by page where the hub does not tell them with the commit", () =>
+    withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          assert.strictEqual((yield* hub.inspect({ repo: "odd/large" }, none, "few")).weights_bytes, sharded.bytes)
+          assert.isAtMost(asked.length, 12)
+        }),
+      {
+        repositories: [large],
+        faults: ({ count, path }) =>
+          path === "/api/models/odd/large" && count === 1
+            ? { kind: "body", body: Buffer.from(JSON.stringify({ sha: large.commits[0].id, siblings: [{ rfilename: "config.json" }] })) }
+            : undefined
+      }
+    )
+  )
+
+  it.live("asks once for what is remembered of a commit, and forgets it in time", () =>
+    withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          const first = yield* hub.inspect({ repo: "odd/small" }, none, "few")
+          const before = asked.length
+          assert.deepStrictEqual(yield* hub.inspect({ repo: "odd/small" }, none), first)
+          assert.strictEqual(asked.length, before + 1)
+        }),
+      { repositories: [small] }
+    ).pipe(
+      Effect.andThen(
+        withHub(
+          (hub, asked) =>
+            Effect.gen(function* () {
+              yield* hub.inspect({ repo: "odd/small" }, none, "few")
+              const before = asked.length
+              yield* hub.inspect({ repo: "odd/small" }, none, "few")
+              assert.strictEqual(asked.length, before * 2)
+            }),
+          { repositories: [small], settings: { HUB_REMEMBER: "0 millis" } }
+        )
+      )
+    )
+  )
+
+  it.live.each(["private", "gated"] as const)("shows what it remembers of a %s repository only to who may read it now", (kind) =>
+    withHub(
+      (hub) =>
+        Effect.gen(function* () {
+          const source = { repo: "odd/closed" }
+          assert.strictEqual((yield* hub.inspect(source, token, "few")).weights_bytes, tinyWeightsBytes)
+          for (const other of [none, Option.some(Redacted.make("hf_another"))]) {
+            const { code, message } = yield* refusalOf(hub.inspect(source, other, "few"))
+            assert.include(["repository_not_found", "access_required", "no_hub_connection"], code)
+            assert.notInclude(message, String(tinyWeightsBytes))
+          }
+          assert.strictEqual((yield* hub.inspect(source, token, "few")).weights_bytes, tinyWeightsBytes)
+        }),
+      { repositories: [makeRepository({ name: "odd/closed", [kind]: true, commits: [{ title: "Closed", files: tinyFiles(1) }] })] }
+    )
+  )
+
+  it.live("ends within its time where the hub drips, and says that the hub is slow", () =>
+    withHub((hub) => Effect.map(unavailableOf(hub.inspect({ repo: "odd/small" }, none, "few")), ({ message }) => assert.match(message, /too long/)), {
+      repositories: [small],
+      settings: { HUB_PREVIEW_TIMEOUT: "200 millis" },
+      faults: ({ file }) => (file === "config.json" ? { kind: "drip", every: 20 } : undefined)
+    })
+  )
+})
+
+describe("a ref", () => {
+  it.live("is looked up once: a branch that moves meanwhile changes nothing", () => {
+    const moved = makeRepository({
+      name: "odd/small",
+      commits: [
+        { title: "Small", files: tinyFiles(1) },
+        { title: "Other", files: tinyFiles(2) }
+      ]
+    })
+    const [newest, oldest] = moved.commits
+    let current = oldest ?? newest
+    const moving = {
+      ...moved,
+      get commits() {
+        return [current, newest, ...(oldest === undefined ? [] : [oldest])] as const satisfies typeof moved.commits
+      }
+    }
+    return withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          const facts = yield* hub.inspect({ repo: "odd/small", ref: "main" }, none, "few")
+          assert.strictEqual(facts.commit as string, oldest?.id)
+          assert.strictEqual(asked.filter(({ path }) => path.endsWith("/main")).length, 1)
+          for (const { path } of asked.slice(1)) assert.include(path, facts.commit)
+        }),
+      {
+        repositories: [moving],
+        faults: ({ path }) => {
+          if (!path.endsWith("/main")) current = newest
+          return undefined
+        }
+      }
+    )
+  })
+
+  it.live("may be the beginning of a commit, also where the hub takes full ones only; an ambiguous one is refused", () => {
+    const commit = small.commits[0].id
+    const options = {
+      repositories: [small],
+      faults: ({ path }: HubRequest) => (/\/revision\/[0-9a-f]{7,39}$/.test(path) ? status(404, { "x-error-code": "RevisionNotFound" }) : undefined)
+    }
+    return withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          assert.strictEqual((yield* hub.inspect({ repo: "odd/small", ref: commit.slice(0, 10) }, none, "few")).commit as string, commit)
+          assert.isAtMost(asked.length, 12)
+          assert.strictEqual((yield* refusalOf(hub.inspect({ repo: "odd/small", ref: "0123456" }, none, "few"))).code, "revision_not_found")
+        }),
+      options
+    )
+  })
+
+  it.live("of a renamed repository leads to its present name, in which everything else is asked for", () =>
+    withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          const facts = yield* hub.inspect({ repo: "old/name" }, none, "few")
+          assert.strictEqual(facts.repo as string, "odd/small")
+          for (const { path } of asked.slice(2)) assert.include(path, "odd/small")
+        }),
+      {
+        repositories: [small],
+        faults: ({ path }) => (path.startsWith("/api/models/old/name") ? status(307, { location: path.replace("old/name", "odd/small") }) : undefined)
+      }
+    )
+  )
+})
+
+describe("the hub's answer", () => {
+  const answered = (fault: HubFault, settings: Readonly<Record<string, string>> = {}) => ({
+    repositories: [small],
+    settings: { HUB_RETRIES: "1", ...settings },
+    faults: () => fault
+  })
+
+  it.live.each([
+    ["Retry-After in seconds", { "retry-after": "7" }, 7_000],
+    ["Retry-After as a date", { "retry-after": "Sat, 21 Nov 2026 10:00:30 GMT", date: "Sat, 21 Nov 2026 10:00:00 GMT" }, 30_000],
+    ["RateLimit as the hub sends it", { ratelimit: '"api";r=0;t=55', "ratelimit-policy": '"fixed window";"api";q=500;w=300' }, 55_000],
+    ["RateLimit in its older form", { ratelimit: "limit=100, remaining=0, reset=12" }, 12_000],
+    ["RateLimit-Reset", { "ratelimit-limit": "100", "ratelimit-reset": "3" }, 3_000],
+    ["none", {}, undefined],
+    ["one that is no time", { "retry-after": "soon" }, undefined]
+  ] as const)("429 tells when to come back, with %s", ([, headers, wait]) =>
+    withHub(
+      (hub) => Effect.map(unavailableOf(hub.inspect({ repo: "odd/small" }, none, "few")), (error) => assert.strictEqual(error.retryAfter, wait)),
+      answered(status(429, headers))
+    )
+  )
+
+  it.live.each([
+    ["a disabled repository", status(403, { "x-error-message": "Access to this resource is disabled." }), "access_required", /disabled/],
+    ["a repository that the law closed", status(451), "access_required", /disabled/],
+    ["a token that was revoked", status(401), "access_required", /revoked/],
+    ["a token that may not read it", status(403), "access_required", /may not read/]
+  ] as const)("for %s is a refusal of its own", ([, fault, code, words]) =>
+    withHub(
+      (hub) =>
+        Effect.map(refusalOf(hub.inspect({ repo: "odd/small" }, token, "few")), (refusal) => {
+          assert.strictEqual(refusal.code, code)
+          assert.match(refusal.message, words)
+        }),
+      answered(fault)
+    )
+  )
+
+  it.live.each([
+    ["redirects without end", status(302, { location: "/" })],
+    ["redirects to a file", status(302, { location: "file:///etc/passwd" })],
+    ["is no JSON", { kind: "body", body: Buffer.from("<html>") }],
+    ["is JSON of another kind", { kind: "body", body: Buffer.from("[]") }],
+    ["is compressed wrongly", { kind: "body", body: Buffer.from("no gzip"), headers: { "content-encoding": "gzip" } }]
+  ] as const satisfies ReadonlyArray<readonly [string, HubFault]>)("that %s is the hub's fault, not the repository's", ([, fault]) =>
+    withHub((hub) => Effect.asVoid(unavailableOf(hub.inspect({ repo: "odd/small" }, none, "few"))), answered(fault))
+  )
+})
+
+describe("a license", () => {
+  const licensed = (license: string) => makeRepository({ name: "odd/model", license, commits: [{ title: "Odd", files: tinyFiles(1) }] })
+  const lists = { HUB_ALLOWED_LICENSES: "apache-2.0, mit", HUB_DENIED_LICENSES: "cc-by-nc-4.0", HUB_ASK_LICENSES: "llama3.1" }
+  it.live.each([
+    ["that is allowed is served", "apache-2.0", {}, null],
+    ["that is on no list is refused where there is a list of allowed ones", "gemma", {}, /not on this installation's list of allowed/],
+    ["that is denied is refused", "cc-by-nc-4.0", {}, /refused licenses/],
+    ["that is denied is refused whatever was accepted", "cc-by-nc-4.0", { HUB_ACCEPTED_LICENSES: "odd/model" }, /refused licenses/],
+    ["to be asked about waits for an administrator", "llama3.1", {}, /accepted by an administrator/],
+    ["that was accepted for the repository is served", "llama3.1", { HUB_ACCEPTED_LICENSES: "Odd/Model" }, null],
+    ["that was accepted for another repository is not", "llama3.1", { HUB_ACCEPTED_LICENSES: "odd/other" }, /accepted by an administrator/],
+    ["that was accepted as such is served", "llama3.1", { HUB_ACCEPTED_LICENSES: "llama3.1" }, null]
+  ] as const)("%s", ([, license, settings, words]) =>
+    withHub(
+      (hub) =>
+        Effect.gen(function* () {
+          const inspected = hub.inspect({ repo: "odd/model" }, none, "few")
+          if (words === null) yield* inspected
+          else {
+            const refusal = yield* refusalOf(inspected)
+            assert.strictEqual(refusal.code, "license_refused")
+            assert.match(refusal.message, words)
+          }
+        }),
+      { repositories: [licensed(license)], settings: { ...lists, ...settings } }
+    )
+  )
+})
+
+describe("an adapter", () => {
+  const adapter = (config: unknown) =>
+    makeRepository({
+      name: "odd/adapter",
+      commits: [{ title: "Adapter", files: { "adapter_config.json": JSON.stringify(config), "adapter_model.safetensors": new Uint8Array(2 ** 20) } }]
+    })
+  it.live.each([
+    [
+      "with its base on the hub",
+      { peft_type: "LORA", r: 16, base_model_name_or_path: "odd/small" },
+      [/rank 16 \(1\.0 MiB\)/, new RegExp(`odd/small at commit ${small.commits[0].id}`)]
+    ],
+    ["whose base nobody shows", { peft_type: "LORA", base_model_name_or_path: "odd/absent" }, [/odd\/absent, which the hub does not show/]],
+    ["whose base is a folder", { peft_type: "LORA", base_model_name_or_path: "/home/me/model" }, [/does not name its base/]],
+    ["of another kind", { peft_type: "PROMPT_TUNING", base_model_name_or_path: "odd/small" }, [/only LoRA/]]
+  ] as const)("%s is told of as what it is", ([, config, words]) =>
+    withHub(
+      (hub) =>
+        Effect.map(refusalOf(hub.inspect({ repo: "odd/adapter" }, none, "few")), (refusal) => {
+          assert.strictEqual(refusal.code, "unsupported_format")
+          for (const word of words) assert.match(refusal.message, word)
+        }),
+      { repositories: [small, adapter(config)] }
+    )
+  )
+})
