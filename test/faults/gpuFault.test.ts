@@ -1,0 +1,38 @@
+import { assert, it } from "@effect/vitest"
+import { Event, Node } from "@seatrial/kube"
+import { enginePodName, ModelDeployment, objectName } from "@seatrial/operator"
+import { Effect, Option } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { namespace, openLane } from "./Lane.ts"
+import { decodeId } from "./rightEnd.ts"
+import { serveFirst } from "./serveFirst.ts"
+
+it.live("a card that failed is told of to whoever looks at the deployment, in its node's words, and the engine comes back without the model being blamed", () =>
+  Effect.gen(function* () {
+    const lane = yield* openLane
+    const { kube, kubelet } = lane
+    const { run } = yield* serveFirst(lane)
+    const id = decodeId(run)
+    const name = (yield* kubelet.nodeOf(enginePodName(id))) ?? ""
+    const node = Option.getOrThrow(yield* kube.get(Node, name))
+    const xid = { type: "XIDError", status: "True", reason: "XIDError", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." }
+    const status = { ...node.status, conditions: [...(node.status?.conditions ?? []), xid] }
+    const object = { apiVersion: "v1", kind: "Node", metadata: { name }, status }
+    yield* kube.applyStatus(Node, object)
+    yield* kubelet.failForGpu(enginePodName(id))
+    const told = yield* eventually(
+      "an event of the card",
+      Effect.map(kube.list(Event, { namespace }), (events) => events.find(({ reason }) => reason === "GpuFault")),
+      (event) => event !== undefined
+    )
+    assert.deepInclude(told, { type: "Warning", message: `Node/${name}: XIDError: ${xid.message}` })
+    assert.strictEqual(told?.involvedObject.name, objectName(id))
+    const after = yield* eventually(
+      "a model that serves again",
+      Effect.map(kube.get(ModelDeployment, objectName(id), namespace), (resource) => Option.getOrThrow(resource).status),
+      (shown) => shown?.message === "Serves." && shown.cause === undefined
+    )
+    assert.strictEqual(after?.phase, "activated")
+    assert.isUndefined(after?.failure)
+  }).pipe(Effect.scoped)
+)
