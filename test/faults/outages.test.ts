@@ -1,0 +1,75 @@
+import { assert, it } from "@effect/vitest"
+import { enginePodName } from "@seatrial/operator"
+import { Effect } from "effect"
+import { ask } from "../e2e/chat.ts"
+import { eventually } from "../e2e/eventually.ts"
+import { keepAsking } from "../e2e/keepAsking.ts"
+import { type Lane, openLane } from "./Lane.ts"
+import { decodeId, inOrder, settled, shown } from "./rightEnd.ts"
+import { serveFirst } from "./serveFirst.ts"
+
+const outage = `${Number(process.env.SEATRIAL_FAULT_OUTAGE_SECONDS ?? 60)} seconds` as const
+
+/** In the middle of a roll-out something is away from the operator. The roll-out ends as if it had not been, and who asks is always answered. */
+const awayInRollOut = (set: (lane: Lane, away: boolean) => void) =>
+  Effect.gen(function* () {
+    const lane = yield* openLane
+    const serving = yield* serveFirst(lane)
+    const stop = yield* keepAsking(lane.caller, serving.model)
+    const { id } = yield* lane.caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: 500 } })
+    yield* lane.caller.until(id, "has begun", ({ status }) => status !== "screening")
+    yield* Effect.acquireUseRelease(
+      Effect.sync(() => set(lane, true)),
+      () => Effect.sleep(outage),
+      () => Effect.sync(() => set(lane, false))
+    )
+    const ended = yield* lane.caller.finished(id)
+    assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+    inOrder(ended)
+    yield* settled(lane, id)
+    yield* shown(lane, id, "activated", true)
+    assert.isAbove((yield* stop).length, 0)
+  }).pipe(Effect.scoped)
+
+/** What takes an engine away that serves alone is missed by who asks; its replacement is published as soon as it is ready, and its GPUs are counted once. */
+const lossesWhileServing = Effect.gen(function* () {
+  const lane = yield* openLane
+  const { kubelet } = lane
+  const { model, run } = yield* serveFirst(lane)
+  const pod = enginePodName(decodeId(run))
+  const answers = eventually(
+    "it answers again",
+    Effect.map(
+      lane.caller.call("POST", "/v1/chat/completions", { model, messages: [{ role: "user", content: "Hands?" }], max_tokens: 4 }),
+      ({ status }) => status
+    ),
+    (status) => status === 200
+  )
+  const losses = [
+    ["its container is killed for its memory", kubelet.killForMemory(pod)],
+    ["its GPU fails", kubelet.failForGpu(pod)],
+    ["its node falls silent for longer than it is given", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", 12_000))],
+    ["its node falls silent for a moment", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", 1_000))]
+  ] as const
+  for (const [what, loss] of losses) {
+    const before = kubelet.placed.size
+    yield* loss
+    yield* settled(lane, run)
+    yield* answers
+    yield* Effect.logInfo(`${what}: ${kubelet.placed.size - before} new engines`)
+  }
+  yield* ask(lane.caller, model, {})
+  const { phases } = yield* lane.caller.deployment(run)
+  assert.strictEqual(phases.at(-1)?.status, "activated")
+  assert.strictEqual(new Set(phases.map(({ status }) => status)).size, phases.length)
+}).pipe(Effect.scoped)
+
+it.live(
+  `the API server away for ${outage}, Postgres away for ${outage}, and each way to lose an engine that serves`,
+  () =>
+    Effect.all(
+      [awayInRollOut(({ faults }, away) => faults.setAway(away)), awayInRollOut(({ line }, away) => (away ? line.cut() : line.mend())), lossesWhileServing],
+      { concurrency: "unbounded", discard: true }
+    ),
+  1_200_000
+)
