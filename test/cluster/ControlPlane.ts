@@ -62,6 +62,8 @@ const run = (file: string, args: ReadonlyArray<string>, env: Readonly<Record<str
             : Effect.fail(new ControlPlaneError({ message: `${file} ${args.join(" ")}: ${stderr.trim() || error.message}` }))
         )
     )
+    // A program that ends without reading says why itself.
+    child.stdin?.on("error", () => undefined)
     child.stdin?.end(input)
   })
 

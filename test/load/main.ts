@@ -11,11 +11,21 @@ import { gatewayLatency } from "./gatewayLatency.ts"
 import { openLab } from "./Lab.ts"
 import { listRequests } from "./listRequests.ts"
 import { memory } from "./memory.ts"
+import { operatorScale } from "./operatorScale.ts"
 import { BenchError } from "./Program.ts"
 import { readDeployment } from "./readDeployment.ts"
 import { readRequest } from "./readRequest.ts"
 
-const benchmarks: ReadonlyArray<Benchmark> = [readDeployment, readRequest, listRequests, filterRequests, createDeployment, memory, gatewayLatency]
+const benchmarks: ReadonlyArray<Benchmark> = [
+  readDeployment,
+  readRequest,
+  listRequests,
+  filterRequests,
+  createDeployment,
+  memory,
+  gatewayLatency,
+  operatorScale
+]
 const document = join(import.meta.dirname, "../../docs/benchmarks.md")
 
 const introduction = `# Benchmarks

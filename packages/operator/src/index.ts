@@ -1,4 +1,5 @@
 export { control } from "./controller.ts"
+export { layerHealth } from "./health.ts"
 export { operatorMetrics } from "./metrics.ts"
 export { Operator } from "./Operator.ts"
 export { operatorSettings } from "./OperatorSettings.ts"

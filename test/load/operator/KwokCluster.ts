@@ -1,0 +1,120 @@
+import { spawn } from "node:child_process"
+import { createWriteStream } from "node:fs"
+import { writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { startControlPlane } from "../../cluster/ControlPlane.ts"
+import { scratchFolder } from "../../cluster/scratchFolder.ts"
+import { localVolume, simulatedHostClass, simulatedProduct } from "../../cluster/simulatedHostClass.ts"
+import { openCluster } from "../../e2e/cluster.ts"
+
+const root = join(import.meta.dirname, "../../..")
+const namespace = "seatrial"
+const gpusPerNode = 64
+
+const stage = (name: string, kind: "Pod" | "Node", selector: ReadonlyArray<object>, next: object) => ({
+  apiVersion: "kwok.x-k8s.io/v1alpha1",
+  kind: "Stage",
+  metadata: { name },
+  spec: { resourceRef: { apiGroup: "v1", kind }, selector: { matchExpressions: selector }, next }
+})
+const present = { key: ".metadata.deletionTimestamp", operator: "DoesNotExist" }
+const isReady = '.status.conditions.[] | select( .type == "Ready" ) | .status'
+const condition = (type: string) => `- {type: ${type}, status: "True", lastTransitionTime: {{ Now | Quote }}}`
+const ready = (address: string) => `conditions:\n${["Initialized", "Ready", "ContainersReady"].map(condition).join("\n")}
+containerStatuses:
+{{ range .spec.containers }}
+- {name: {{ .name | Quote }}, image: {{ .image | Quote }}, imageID: "", ready: true, restartCount: 0, started: true, state: {running: {startedAt: {{ Now | Quote }}}}}
+{{ end }}
+phase: Running
+podIP: ${address}
+podIPs: [{ip: ${address}}]
+startTime: {{ Now | Quote }}
+`
+const completed = `containerStatuses:
+{{ range .spec.containers }}
+- {name: {{ .name | Quote }}, image: {{ .image | Quote }}, imageID: "", ready: false, restartCount: 0, state: {terminated: {exitCode: 0, reason: Completed, startedAt: {{ Now | Quote }}, finishedAt: {{ Now | Quote }}}}}
+{{ end }}
+phase: Succeeded
+startTime: {{ Now | Quote }}
+`
+const ofJob = { key: ".metadata.ownerReferences.[].kind", operator: "In", values: ["Job"] }
+const notOfJob = { ...ofJob, operator: "NotIn" }
+const pending = { key: ".status.phase", operator: "In", values: ["Pending"] }
+
+/** Nodes are ready at once, downloads are done at once, engines are ready at once, and what is deleted is gone. */
+const stagesOf = (engineAddress: string) => [
+  stage("node-ready", "Node", [{ key: isReady, operator: "NotIn", values: ["True"] }], {
+    statusTemplate: `conditions:\n- {type: Ready, status: "True", reason: KubeletReady, message: ready, lastHeartbeatTime: {{ Now | Quote }}, lastTransitionTime: {{ Now | Quote }}}\nphase: Running\n`
+  }),
+  stage("engine-ready", "Pod", [present, pending, notOfJob], { statusTemplate: ready(engineAddress) }),
+  stage("download-done", "Pod", [present, pending, ofJob], { statusTemplate: completed }),
+  stage("pod-delete", "Pod", [{ ...present, operator: "Exists" }], { finalizers: { empty: true }, delete: true })
+]
+
+const claim = {
+  apiVersion: "v1",
+  kind: "PersistentVolumeClaim",
+  metadata: { name: "seatrial-weights", namespace },
+  spec: { accessModes: ["ReadWriteMany"], storageClassName: "", volumeName: "seatrial-weights", resources: { requests: { storage: "100Gi" } } }
+}
+
+const node = (number: number) => {
+  const resources = { cpu: "1000", memory: "4Ti", pods: "1000", "nvidia.com/gpu": String(gpusPerNode) }
+  return {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: `kwok-${number}`, labels: { "nvidia.com/gpu.product": simulatedProduct, "kubernetes.io/hostname": `kwok-${number}` } },
+    status: { allocatable: resources, capacity: resources }
+  }
+}
+
+// The limits that these programs keep to by themselves are those of a small cluster.
+const fast = ["--kube-api-qps=5000", "--kube-api-burst=10000"]
+
+/** A real control plane whose nodes, with `gpus` GPUs in all, and pods are kwok's. `operator` is a kubeconfig with the operator's own ServiceAccount. */
+export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
+  const directory = yield* scratchFolder("kwok")
+  const plane = yield* startControlPlane(join(directory, "plane"), {
+    "kube-controller-manager": [...fast, "--concurrent-job-syncs=20", "--node-monitor-grace-period=10m"],
+    "kube-scheduler": fast
+  })
+  const { command, kubeconfig, kubeconfigFor } = plane
+  // Of the one stand-in for all engines: kwok gives it to each pod.
+  const engineAddress = `${plane.network}.77.1`
+  const apply = (...items: ReadonlyArray<object>) =>
+    command("kubectl", ["apply", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items }) })
+  yield* command("kubectl", ["apply", "-f", join(root, "k8s/rbac.yaml"), "-f", join(root, "k8s/crds")])
+  yield* command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])
+  yield* apply(localVolume("seatrial-weights", namespace), claim, simulatedHostClass("sim-small", { bootDeadlineSeconds: 600 }))
+  yield* apply(...Array.from({ length: Math.ceil(gpus / gpusPerNode) }, (_, number) => node(number)))
+  const config = join(directory, "stages.yaml")
+  yield* Effect.promise(() =>
+    writeFile(
+      config,
+      stagesOf(engineAddress)
+        .map((object) => JSON.stringify(object))
+        .join("\n---\n")
+    )
+  )
+  yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const log = createWriteStream(join(directory, "kwok.log"))
+      const args = [
+        `--kubeconfig=${kubeconfig}`,
+        `--config=${config}`,
+        "--manage-all-nodes=true",
+        "--node-lease-duration-seconds=400",
+        "--server-address=127.0.0.1:0"
+      ]
+      const child = spawn(join(root, "tools/bin/kwok"), args, { stdio: ["ignore", "pipe", "pipe"], env: { PATH: process.env.PATH, HOME: directory } })
+      child.stdout.pipe(log, { end: false })
+      child.stderr.pipe(log, { end: false })
+      return child
+    }),
+    (child) => Effect.sync(() => child.kill("SIGKILL"))
+  )
+  yield* command("kubectl", ["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=120s"])
+  const token = yield* command("kubectl", ["create", "token", "seatrial-operator", `--namespace=${namespace}`, "--duration=2h"])
+  return { ...plane, directory, namespace, engineAddress, operator: yield* kubeconfigFor("operator", token.trim()), kube: yield* openCluster(kubeconfig) }
+})

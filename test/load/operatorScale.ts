@@ -1,0 +1,262 @@
+import { existsSync } from "node:fs"
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { PgClient } from "@effect/sql-pg"
+import { Ids, scopes } from "@seatrial/domain"
+import { defineResource, objectSchema, Pod } from "@seatrial/kube"
+import { SampleHub } from "@seatrial/local"
+import { Deployments } from "@seatrial/store"
+import { Config, Console, Context, Effect, Exit, Layer, Schema, Scope } from "effect"
+import { startEngine } from "../faults/StandInEngine.ts"
+import type { Benchmark } from "./Benchmark.ts"
+import { figureOf, show, table } from "./figures.ts"
+import { startKwokCluster } from "./operator/KwokCluster.ts"
+import { apiWrites, type KwokCluster, rowWrites, samplesOf, since, sum, words } from "./operator/writes.ts"
+import { BenchError, type Program, processorMicros, profiling, startProgram } from "./Program.ts"
+
+const text = (value: number, decimals = 0) => value.toLocaleString("en-US", { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
+
+const memoryOf = (pid: number, field: "VmRSS" | "VmHWM"): Effect.Effect<number> =>
+  Effect.promise(async () => {
+    const text = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "")
+    return (Number(new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(text)?.[1] ?? Number.NaN) * 1_024) / 1_000_000
+  })
+
+const until = <A, E>(what: string, look: Effect.Effect<A, E>, holds: (seen: A) => boolean, pause: number, minutes = 30) =>
+  Effect.gen(function* () {
+    const end = Date.now() + minutes * 60_000
+    for (;;) {
+      const seen = yield* look
+      if (holds(seen)) return seen
+      if (Date.now() > end) return yield* new BenchError({ message: `${what}: not after ${minutes} minutes. Seen last: ${JSON.stringify(seen)}` })
+      yield* Effect.sleep(pause)
+    }
+  })
+
+const ConfigMap = defineResource({
+  group: "",
+  version: "v1",
+  plural: "configmaps",
+  kind: "ConfigMap",
+  namespaced: true,
+  schema: objectSchema({ data: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)) })
+})
+
+/** Creates a second that the control plane takes from one client over 32 connections, of objects of three kilobytes. */
+const bareCreates = Effect.fnUntraced(function* ({ kube }: KwokCluster, number: number) {
+  const begun = performance.now()
+  const data = { text: "x".repeat(3_000) }
+  const create = (index: number) => kube.create(ConfigMap, { metadata: { name: `floor-${index}`, namespace: "default" }, data })
+  yield* Effect.forEach(Array.from({ length: number }).keys(), create, { concurrency: 32, discard: true })
+  return number / ((performance.now() - begun) / 1_000)
+})
+
+/** Engines that become unready and ready again, and deployments that are made one after the other, at each size. */
+const flipped = 20
+const added = 10
+
+const operatorFile = join(import.meta.dirname, "operator/main.ts")
+const watched = ["modeldeployments", "pods", "jobs", "hostclasses", "nodes", "poddisruptionbudgets"]
+
+const metricsOf = ({ host, port }: Program) =>
+  Effect.promise(() =>
+    fetch(`http://${host}:${port}/metrics`)
+      .then((answer) => answer.text())
+      .catch(() => "")
+  ).pipe(Effect.map(samplesOf))
+
+const creates = 1_000
+
+export const operatorScale: Benchmark = {
+  name: "operator",
+  title: "The operator with thousands of deployments",
+  measure: Effect.fnUntraced(function* (lab) {
+    const most = yield* Config.Int("BENCH_DEPLOYMENTS").pipe(Config.withDefault(5_000))
+    const quietSeconds = yield* Config.Int("BENCH_QUIET_SECONDS").pipe(Config.withDefault(60))
+    if (!existsSync(join(import.meta.dirname, "../../tools/bin/.built"))) {
+      return yield* new BenchError({ message: "There is no control plane in tools/bin: build it first with tools/build.sh." })
+    }
+    const { orgId, orgSlug, sql, userId } = lab
+    const hub = Context.get(yield* Layer.build(SampleHub.layer({ port: 0 })), SampleHub)
+    const cluster = yield* startKwokCluster(most + 200)
+    yield* Effect.acquireRelease(
+      Effect.promise(() => startEngine(cluster.engineAddress, 8_000)),
+      (server) =>
+        Effect.sync(() => {
+          server.closeAllConnections()
+          server.close()
+        })
+    )
+    const services = yield* Layer.build(Deployments.layerSql.pipe(Layer.provide([Layer.succeed(PgClient.PgClient, sql), Ids.layer])))
+    const deployments = Context.get(services, Deployments)
+    const floor = yield* bareCreates(cluster, creates)
+
+    const startOperator = startProgram({
+      name: "Seatrial's operator",
+      file: operatorFile,
+      readyPath: "/readyz",
+      environment: (port) => ({
+        DATABASE_URL: lab.databaseUrl,
+        KUBECONFIG: cluster.operator,
+        HF_ENDPOINT: hub.address,
+        OPERATOR_HOST: "127.0.0.1",
+        OPERATOR_PORT: String(port),
+        OPERATOR_NAMESPACE: cluster.namespace,
+        SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString("base64"),
+        NODE_OPTIONS: `--max-semi-space-size=8 ${profiling}`
+      })
+    })
+    let life = yield* Scope.make()
+    yield* Effect.addFinalizer(() => Effect.suspend(() => Scope.close(life, Exit.void)))
+    let operator = yield* Scope.provide(startOperator, life)
+    const metrics = Effect.suspend(() => metricsOf(operator))
+    const micros = Effect.map(
+      Effect.suspend(() => processorMicros(operator.pid)),
+      (used) => used ?? Number.NaN
+    )
+    const passes = Effect.map(metrics, (all) =>
+      sum(all.filter(({ labels, name }) => name === "seatrial_kube_pass_seconds_count" && labels.includes('"runs"')).map(({ value }) => value))
+    )
+    yield* until("the operator has told of its host class", sql`SELECT name FROM host_classes`, (rows) => rows.length > 0, 100)
+
+    // In the place of gateways: says of each new endpoint that it was reached.
+    yield* Effect.forkScoped(
+      Effect.forever(
+        Effect.andThen(
+          sql`
+            WITH reached AS (UPDATE endpoints SET reachable_at = now() WHERE reachable_at IS NULL RETURNING deployment_id)
+            SELECT pg_notify('deployments', deployment_id) FROM reached`,
+          Effect.sleep("100 millis")
+        )
+      )
+    )
+
+    const caller = { keyId: lab.keyId, orgId, orgSlug, userId, scopes: new Set(scopes), firstPurchase: true }
+    const create = (number: number) =>
+      deployments.create({
+        caller,
+        idempotencyKey: `scale-${number}`,
+        inputHash: "a".repeat(64),
+        target: { _tag: "NewModel", source: { kind: "model_hub", repo: "seatrial/tiny-chat", ref: "main" }, slug: `scale-${number}` },
+        serving: {},
+        serve: true
+      })
+    const ended = Effect.map(
+      sql<{ readonly phase: string; readonly runs: number }>`SELECT phase, count(*)::int AS runs FROM deployments WHERE ended_at IS NOT NULL GROUP BY phase`,
+      (rows) => new Map(rows.map(({ phase, runs }) => [phase, runs]))
+    )
+    const noneFailed = (phases: ReadonlyMap<string, number>) =>
+      phases.has("failed")
+        ? Effect.flatMap(sql`SELECT failure_code, failure_text FROM deployments WHERE phase = 'failed' LIMIT 3`, (rows) =>
+            Effect.fail(new BenchError({ message: `Runs failed: ${JSON.stringify(rows)}` }))
+          )
+        : Effect.void
+
+    /** What something costs the operator, each of so many times. */
+    const costing = Effect.fnUntraced(function* <A, E>(times: number, something: Effect.Effect<A, E>) {
+      const before = { micros: yield* micros, passes: yield* passes, writes: yield* apiWrites(cluster), at: performance.now() }
+      const result = yield* something
+      const seconds = (performance.now() - before.at) / 1_000
+      const writes = since(yield* apiWrites(cluster), before.writes)
+      return {
+        result,
+        seconds,
+        millis: ((yield* micros) - before.micros) / times / 1_000,
+        passes: ((yield* passes) - before.passes) / times,
+        writes: sum(writes.values()) / times
+      }
+    })
+
+    let made = 0
+    const bring = Effect.fnUntraced(function* (to: number) {
+      const numbers = Array.from({ length: to - made }, (_, index) => made + index)
+      yield* Effect.forEach(numbers, create, { concurrency: 8, discard: true })
+      made = to
+      yield* until(`${to} are activated`, Effect.tap(ended, noneFailed), (phases) => phases.get("activated") === to, numbers.length > 1 ? 500 : 10)
+    })
+
+    const setReady = (name: string, status: "True" | "False") => {
+      const conditions = [{ type: "Ready", status, lastTransitionTime: new Date().toISOString().replace(/\.\d+/, "") }]
+      const object = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: cluster.namespace }, status: { conditions } }
+      return cluster.kube.applyStatus(Pod, object)
+    }
+    /** Engines that become unready and ready again, one after the other: milliseconds until that was published. */
+    const flips = Effect.gen(function* () {
+      const times: Array<number> = []
+      for (const { id, pod } of yield* sql<{ readonly id: string; readonly pod: string }>`
+        SELECT deployment_id AS id, pod FROM endpoints ORDER BY md5(deployment_id) LIMIT ${flipped}`) {
+        for (const [status, endpoints] of [["False", 0] as const, ["True", 1] as const]) {
+          const begun = performance.now()
+          yield* setReady(pod, status)
+          yield* until(`${pod} is ${status}`, sql`SELECT 1 FROM endpoints WHERE deployment_id = ${id}`, (rows) => rows.length === endpoints, 2)
+          times.push(performance.now() - begun)
+        }
+      }
+      // What follows the last.
+      yield* Effect.sleep("2 seconds")
+      return figureOf(times)
+    })
+
+    const lines: Array<ReadonlyArray<string>> = []
+    let rate = { each: Number.NaN, perSecond: Number.NaN, writesPerSecond: Number.NaN }
+    for (const level of [Math.ceil(most / 50), Math.ceil(most / 5), most]) {
+      const number = level - made
+      const { millis, seconds, writes } = yield* costing(number, bring(level))
+      rate = { each: millis, perSecond: number / seconds, writesPerSecond: (writes * number) / seconds }
+      yield* Console.log(`${text(level)} are activated: ${text(rate.perSecond, 1)} a second, ${text(millis, 1)} ms of the operator's processor each`)
+      yield* Effect.sleep("10 seconds")
+      const flip = yield* costing(2 * flipped, flips)
+      const one = yield* costing(
+        added,
+        Effect.forEach(Array.from({ length: added }), () => Effect.suspend(() => bring(made + 1)), { discard: true })
+      )
+      const figures = [flip.millis, flip.passes, flip.writes, one.millis, one.passes, one.writes].map((value) => text(value, 1))
+      lines.push([text(level), show(flip.result, 0), ...figures])
+    }
+    const peak = yield* memoryOf(operator.pid, "VmHWM")
+
+    yield* Effect.sleep("20 seconds")
+    const quiet = { writes: yield* apiWrites(cluster), rows: yield* rowWrites(lab) }
+    yield* Effect.sleep(quietSeconds * 1_000)
+    const written = since(yield* apiWrites(cluster), quiet.writes)
+    const rows = since(yield* rowWrites(lab), quiet.rows)
+
+    yield* Scope.close(life, Exit.void)
+    life = yield* Scope.make()
+    const begun = performance.now()
+    operator = yield* Scope.provide(startOperator, life)
+    const isListed = (kind: string, all: Effect.Success<typeof metrics>) =>
+      all.some(({ labels, name, value }) => name === "seatrial_kube_watch_lists_total" && labels.includes(`"${kind}"`) && value > 0)
+    yield* until("the watches are there", metrics, (all) => watched.every((kind) => isListed(kind, all)), 20)
+    const synced = (performance.now() - begun) / 1_000
+    const attended = (all: Effect.Success<typeof metrics>) => sum(all.filter(({ name }) => name === "seatrial_operator_deployments").map(({ value }) => value))
+    yield* until("all were looked at", metrics, (all) => attended(all) >= made, 100)
+    const looked = (performance.now() - begun) / 1_000
+    const resident = yield* memoryOf(operator.pid, "VmRSS")
+
+    const targets = [
+      ["from the start of the process until all watches are synced, s", "5", text(synced, 1)],
+      ["until every deployment has been looked at, s", "", text(looked, 1)],
+      ["activated a second", "50", text(rate.perSecond, 1)],
+      ["resident after a start, MB", "400", text(resident)],
+      ["resident at most until then, MB", "400", text(peak)],
+      [`writes to Kubernetes in ${quietSeconds} quiet seconds, of whomever`, "leases only", words(written)],
+      [`rows written in ${quietSeconds} quiet seconds`, "none", words(rows)]
+    ]
+    return `${text(made)} deployments with an engine each, on a real control plane (etcd, API server, scheduler, controller manager) whose nodes and pods are kwok's: a
+download is done and an engine is ready as soon as it is bound. The hub is the sample hub. One stand-in answers for all engines over a socket; it computes nothing and could pass no
+trial, so each of the trial's three parts asks it once and records what a tiny model has. Gateways are stood in for by a statement that says of each new endpoint that it
+was reached. The rest of the operator is as it ships, with its own ServiceAccount. All of it shares this machine's cores. A sign of life of the leader is no change: the lease in
+Kubernetes, and the time at which it last looked at what is held (\`gpu_looks\`), from which a successor counts GPU time.
+
+${table(["", "target", "measured"], targets)}
+
+One client that does nothing else creates ${text(floor)} objects of 3 kB a second on the same control plane, over 32 connections. While ${text(most)} deployments were activated it took ${text(rate.writesPerSecond)}
+writes a second of all who write (${text(rate.writesPerSecond / floor, 2)} of that), ${text(rate.writesPerSecond / rate.perSecond, 1)} a deployment; the operator used ${text(rate.each, 1)} ms of processor time a deployment.
+
+What one change costs the operator, with so many deployments there: an engine that becomes unready or ready again (of ${flipped}, one after the other), and one more deployment from its create to
+activated (of ${added}). A pass reads its run in one statement; writes are those of everybody to Kubernetes.
+
+${table(["deployments", "change: ms until published", "processor ms", "passes", "writes", "one more: processor ms", "passes", "writes"], lines)}`
+  })
+}
