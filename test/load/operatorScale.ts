@@ -205,7 +205,7 @@ export const operatorScale: Benchmark = {
       rate = { each: millis, perSecond: number / seconds, writesPerSecond: (writes * number) / seconds }
       yield* Console.log(`${text(level)} are activated: ${text(rate.perSecond, 1)} a second, ${text(millis, 1)} ms of the operator's processor each`)
       yield* Effect.sleep("10 seconds")
-      const flip = yield* costing(2 * flipped, flips)
+      const flip = yield* costing(2 * Math.min(flipped, made), flips)
       const one = yield* costing(
         added,
         Effect.forEach(Array.from({ length: added }), () => Effect.suspend(() => bring(made + 1)), { discard: true })
