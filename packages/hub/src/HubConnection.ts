@@ -25,7 +25,7 @@ export interface HubConnection {
   /** Hands the bytes `from` to `to` (inclusive) of a file to a sink as they come, to a new one at each try. */
   readonly readInto: <A>(url: string, from: number, to: number, start: () => Sink<A>) => Effect.Effect<A, HubAnswer | HubUnavailable | Unreadable>
   readonly fileUrl: (repo: string, commit: string, path: string) => string
-  /** Requests that were sent to the hub's own origin so far, redirects within it and repeats included. */
+  /** Requests that the hub's own origin answered so far for `getJson` and `readInto`: redirects within it are counted, tries that failed are not. */
   readonly sent: () => number
 }
 
@@ -37,15 +37,18 @@ const maxRedirects = 5
 const unavailable = (message: string) => new HubUnavailable({ message })
 
 /** A failed answer as an error of ours. The hub's own text is not repeated: it may hold an address. */
-const refuse = async (response: Response): Promise<never> => {
-  await response.body?.cancel()
-  const { headers, status } = response
+export const failedAnswer = (status: number, headers: Headers): HubAnswer | HubUnavailable => {
   const wait = retryAfter(headers)
   const pause = wait === null ? {} : { retryAfter: wait }
-  if (status === 429) throw new HubUnavailable({ message: "The model hub allows no more requests for now.", ...pause })
-  if (status >= 500 || status === 408 || status === 425) throw new HubUnavailable({ message: `The model hub answers with status ${status}.`, ...pause })
+  if (status === 429) return new HubUnavailable({ message: "The model hub allows no more requests for now.", ...pause })
+  if (status >= 500 || status === 408 || status === 425) return new HubUnavailable({ message: `The model hub answers with status ${status}.`, ...pause })
   const disabled = headers.get("x-error-code") === "DisabledRepo" || headers.get("x-error-message") === "Access to this resource is disabled."
-  throw new HubAnswer({ status, code: disabled ? "DisabledRepo" : headers.get("x-error-code") })
+  return new HubAnswer({ status, code: disabled ? "DisabledRepo" : headers.get("x-error-code") })
+}
+
+const refuse = async (response: Response): Promise<never> => {
+  await response.body?.cancel()
+  throw failedAnswer(response.status, response.headers)
 }
 
 /** What went wrong in a call to the hub. */
@@ -106,18 +109,17 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
 
   const once = (url: URL, accept: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> => {
     const headers = new Headers({ ...accept, "user-agent": "seatrial" })
-    if (url.origin === origin) {
-      sent++
-      if (Option.isSome(token)) headers.set("authorization", `Bearer ${Redacted.value(token.value)}`)
-    }
+    if (url.origin === origin && Option.isSome(token)) headers.set("authorization", `Bearer ${Redacted.value(token.value)}`)
     return fetch(url, { headers, signal, redirect: "manual" })
   }
 
-  const send = async (input: string, accept: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> => {
+  const send = async (input: string, accept: Readonly<Record<string, string>>, signal: AbortSignal) => {
     let url = new URL(input)
+    let requests = 0
     for (let redirects = 0; ; redirects++) {
+      if (url.origin === origin) requests++
       const response = await once(url, accept, signal)
-      if (response.ok) return response
+      if (response.ok) return { response, requests }
       const location = response.headers.get("location")
       if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return refuse(response)
       await response.body?.cancel()
@@ -140,40 +142,41 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
       while: (error) => error._tag === "HubUnavailable" && (error.retryAfter ?? 0) <= Duration.toMillis(settings.retryDelay)
     })
 
-  const openRange: HubConnection["openRange"] = async (url, from, to, signal) => {
-    const response = await send(url, { "accept-encoding": "identity", ...(to === null ? {} : { range: `bytes=${from}-${to}` }) }, signal)
+  const openCounted = async (url: string, from: number, to: number | null, signal: AbortSignal) => {
+    const { requests, response } = await send(url, { "accept-encoding": "identity", ...(to === null ? {} : { range: `bytes=${from}-${to}` }) }, signal)
     const { body } = response
     if (body === null) throw unavailable("The model hub sends an empty answer.")
     const coded = response.headers.get("content-encoding")
     if (response.status !== 206) {
       const length = coded === null ? response.headers.get("content-length") : null
       const total = length === null ? null : Number(length)
-      return { start: 0, end: total === null ? Number.MAX_SAFE_INTEGER : total - 1, total, body }
+      return { start: 0, end: total === null ? Number.MAX_SAFE_INTEGER : total - 1, total, body, requests }
     }
     const range = contentRange(response.headers.get("content-range"))
     if (range === null || range.start !== from || (to !== null && range.end > to) || (coded !== null && coded !== "identity")) {
       await body.cancel()
       throw unavailable("The model hub sends other bytes than were asked for.")
     }
-    return { ...range, body }
+    return { ...range, body, requests }
   }
 
   return {
     getJson: (path) =>
       Effect.tryPromise({
         try: async (signal) => {
-          const response = await send(`${endpoint}${path}`, { accept: "application/json" }, signal)
+          const { requests, response } = await send(`${endpoint}${path}`, { accept: "application/json" }, signal)
           const value = parseJson(await readAnswer(response.body))
           if (value === undefined) throw unavailable("The model hub answers with something that is not JSON.")
+          sent += requests
           return { value, next: nextPage(response.headers.get("link"), endpoint, origin) }
         },
         catch: readFailure
       }).pipe(limited, retried),
-    openRange,
+    openRange: openCounted,
     readInto: (url, from, to, start) =>
       Effect.tryPromise({
         try: async (signal) => {
-          const answer = await openRange(url, from, to, signal)
+          const answer = await openCounted(url, from, to, signal)
           // A hub that ignores ranges sends the file from its start; only a read from there is served by it.
           if (answer.start !== from) {
             await answer.body.cancel()
@@ -181,7 +184,9 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
           }
           const sink = start()
           await drain(answer.body, to - from + 1, sink.push)
-          return sink.end()
+          const read = sink.end()
+          sent += answer.requests
+          return read
         },
         catch: readFailure
       }).pipe(limited, retried),
