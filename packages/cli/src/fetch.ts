@@ -1,6 +1,6 @@
 import { Commit, RepoName } from "@seatrial/domain"
-import { Hub, manifestSha256 } from "@seatrial/hub"
-import { Config, Console, Effect, Schema } from "effect"
+import { type FetchProgress, Hub, makeSpeedMeter, manifestSha256, progressLine, storedFiles } from "@seatrial/hub"
+import { Clock, Config, Console, Effect, Option, Schedule, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
 
@@ -27,28 +27,35 @@ export const fetchCommand = Command.make(
     function* ({ commit, directory, manifest, repo }) {
       const hub = yield* Hub
       const token = yield* Config.Redacted("HF_TOKEN").pipe(Config.option)
-      const facts = yield* hub.inspect({ repo, ref: commit }, token)
-      if (manifestSha256(facts.files) !== manifest)
+      const stored = yield* storedFiles(directory, repo, commit, manifest)
+      const files = Option.isSome(stored) ? stored.value : (yield* hub.inspect({ repo, ref: commit }, token)).files
+      if (manifestSha256(files) !== manifest)
         return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first. ${distrust}`, 3)
-      let told = 0
-      yield* hub.fetch({
-        repo,
-        commit,
-        files: facts.files,
-        directory,
-        token,
-        onProgress: ({ bytes, totalBytes }) => {
-          const percent = Math.floor((100 * bytes) / Math.max(1, totalBytes))
-          if (percent < told + 10 && percent < 100) return Effect.void
-          told = percent
-          return Console.log(`fetched ${bytes} of ${totalBytes} bytes`)
-        }
+      let progress: FetchProgress | null = null
+      const meter = makeSpeedMeter()
+      let last = ""
+      const report = Effect.gen(function* () {
+        if (progress === null) return
+        const line = progressLine(meter(progress, yield* Clock.currentTimeMillis))
+        if (line !== last) yield* Console.log(line)
+        last = line
       })
-      yield* Console.log(`verified ${facts.files.length} files of ${repo} at ${commit}`)
+      const onProgress = (now: FetchProgress) =>
+        Effect.suspend(() => {
+          const first = progress === null
+          progress = now
+          return first ? report : Effect.void
+        })
+      yield* Effect.forkScoped(Effect.repeat(report, Schedule.spaced("5 seconds")))
+      yield* hub.fetch({ repo, commit, files, directory, token, onProgress })
+      yield* report
+      yield* Console.log(`verified ${files.length} files of ${repo} at ${commit}`)
     },
+    Effect.scoped,
     Effect.catchTags({
       HubRefusal: ({ code, message }) => failed(code, message),
       HubUnavailable: ({ message }) => failed("hub_unavailable", message),
+      StoreFull: ({ message }) => failed("weights_store_full", message),
       WeightsMismatch: ({ detail }) => failed("weights_mismatch", `${detail} ${distrust}`, 3)
     })
   )

@@ -5,6 +5,7 @@ import { RefusalCode } from "./repository.ts"
 export const FailureCode = Schema.Literals([
   ...RefusalCode.literals,
   "hub_unavailable",
+  "weights_store_full",
   "weights_mismatch",
   "download_failed",
   "image_unavailable",

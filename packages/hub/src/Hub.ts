@@ -1,16 +1,12 @@
 import type { Commit, RepositoryFacts, RepositoryFile } from "@seatrial/domain"
 import { Context, Effect, Layer, type Option, type Redacted } from "effect"
 import { makeFactsCache } from "./FactsCache.ts"
-import type { HubRefusal, HubUnavailable, WeightsMismatch } from "./failures.ts"
+import type { HubRefusal, HubUnavailable, StoreFull, WeightsMismatch } from "./failures.ts"
+import type { FetchProgress } from "./fetch/FetchProgress.ts"
 import { fetchFiles } from "./fetch/fetchFiles.ts"
 import { HubSettings } from "./HubSettings.ts"
 import { inspect } from "./inspect.ts"
 import type { Depth } from "./readCommit.ts"
-
-export interface FetchProgress {
-  readonly bytes: number
-  readonly totalBytes: number
-}
 
 /** The model hub, spoken to as the holder of `token` where there is one. */
 export class Hub extends Context.Service<
@@ -27,7 +23,7 @@ export class Hub extends Context.Service<
     ) => Effect.Effect<RepositoryFacts, HubRefusal | HubUnavailable>
     /**
      * Brings the files of a pinned commit into `directory`, resuming what is there, and verifies each against its SHA-256 or git blob id before it is visible.
-     * The directory appears whole, by one rename, or not at all.
+     * The directory appears whole, by one rename, or not at all; of several that bring the same, one works and the others wait for it.
      */
     readonly fetch: (options: {
       readonly repo: string
@@ -36,7 +32,7 @@ export class Hub extends Context.Service<
       readonly directory: string
       readonly token: Option.Option<Redacted.Redacted<string>>
       readonly onProgress?: (progress: FetchProgress) => Effect.Effect<void>
-    }) => Effect.Effect<void, HubRefusal | HubUnavailable | WeightsMismatch>
+    }) => Effect.Effect<void, HubRefusal | HubUnavailable | StoreFull | WeightsMismatch>
   }
 >()("seatrial/Hub") {
   /** The hub at `HF_ENDPOINT`; see `HubSettings` for every setting. */

@@ -1,20 +1,31 @@
-import { mkdir, readdir, rename, rm, stat, utimes } from "node:fs/promises"
+import { mkdir, readdir, readFile, readlink, rename, rm, writeFile } from "node:fs/promises"
 import { hostname } from "node:os"
 import { basename, dirname, join } from "node:path"
-import { Clock, Effect, Schedule, type Scope } from "effect"
-import type { HubUnavailable } from "../failures.ts"
+import { Clock, Effect, Option, Random, type Scope } from "effect"
+import { HubUnavailable, type StoreFull } from "../failures.ts"
 import { isMissing, onDisk } from "./onDisk.ts"
 
-const host = hostname().replaceAll(/[^A-Za-z0-9-]/g, "-") || "host"
 /** Tells this process from an earlier one that had its number. */
 const session = crypto.randomUUID().slice(0, 8)
 /** Names of the directories that fibres of this process work in. */
 const active = new Set<string>()
 let made = 0
 
-const heartbeat = "10 seconds"
-/** Milliseconds without a heartbeat after which another host's download counts as dead. */
-const deadAfter = 120_000
+/** A file that whoever works in a partial directory changes again and again. */
+export const beatName = ".beat"
+const beatMillis = 5_000
+/** Milliseconds without a change after which somebody elsewhere counts as dead. */
+const deadAfter = 45_000
+/** Milliseconds without a beat of our own after which others may think that of us. */
+const heldFor = 30_000
+const lookMillis = 1_000
+
+/** This machine, and where several see different processes on it, which of them. */
+const here = Effect.promise(async () => {
+  const space = await readlink("/proc/self/ns/pid").catch(() => "")
+  const name = `${hostname()}-${space.replaceAll(/\D/g, "")}`.replaceAll(/[^A-Za-z0-9-]/g, "-")
+  return name.slice(0, 80)
+})
 
 const isRunning = (pid: number): boolean => {
   try {
@@ -25,63 +36,141 @@ const isRunning = (pid: number): boolean => {
   }
 }
 
+/** What was seen of others' directories: their last beat, and since when it is that, in milliseconds of our own clock: clocks of machines differ. */
+type Seen = Map<string, { readonly beat: string; readonly since: number }>
+
 /** Whether nobody works any more in the partial directory of that name: its owner is part of the name, so that a rename changes both at once. */
-const isAbandoned = (name: string, touched: number, now: number): boolean => {
+const isAbandoned = Effect.fnUntraced(function* (parent: string, name: string, machine: string, seen: Seen) {
+  if (/\.partial-free\.[0-9a-f]{8}$/.test(name)) return true
   const owner = /\.partial-([A-Za-z0-9-]+)\.(\d{1,10})\.([0-9a-f]{8})\.\d+$/.exec(name)
-  if (owner === null) return false
-  if (owner[1] !== host) return now - touched > deadAfter
-  const pid = Number(owner[2])
-  if (pid !== process.pid) return !isRunning(pid)
-  return owner[3] !== session || !active.has(name)
+  if (owner?.[1] === machine) {
+    const pid = Number(owner[2])
+    return pid !== process.pid ? !isRunning(pid) : owner[3] !== session || !active.has(name)
+  }
+  const now = yield* Clock.currentTimeMillis
+  // Read, not looked at: a network file system may answer a look from its memory.
+  const beat = yield* Effect.promise(() => readFile(join(parent, name, beatName), "utf8").catch(() => ""))
+  const before = seen.get(name)
+  if (before?.beat === beat) return now - before.since > deadAfter
+  seen.set(name, { beat, since: now })
+  return false
+})
+
+/** The names of the partial directories of `directory`. */
+const listPartial = (directory: string) =>
+  onDisk(async () => (await readdir(dirname(directory))).filter((name) => name.startsWith(`${basename(directory)}.partial-`)).sort())
+
+const renamed = (from: string, to: string) =>
+  onDisk(() =>
+    rename(from, to).then(
+      () => true,
+      (error) => (isMissing(error) ? false : Promise.reject(error))
+    )
+  )
+
+/**
+ * Takes over what an earlier download left, or begins anew; null where somebody else works or may be about to. A rename takes over, so of several that try one
+ * succeeds. Whoever begins anew looks once more afterwards, and withdraws where there is any other: so never do two begin.
+ */
+const tryClaim = Effect.fnUntraced(function* (directory: string, machine: string, seen: Seen) {
+  const parent = dirname(directory)
+  const names = yield* listPartial(directory)
+  const abandoned = yield* Effect.filter(names, (name) => isAbandoned(parent, name, machine, seen))
+  if (abandoned.length < names.length) return null
+  const name = `${basename(directory)}.partial-${machine}.${process.pid}.${session}.${++made}`
+  const mine = join(parent, name)
+  active.add(name)
+  const [first] = abandoned
+  if (first === undefined) yield* onDisk(() => mkdir(mine))
+  else if (!(yield* renamed(join(parent, first), mine))) {
+    active.delete(name)
+    return null
+  }
+  const others = (yield* listPartial(directory)).filter((other) => other !== name)
+  const rivals = first === undefined ? others : others.filter((other) => !abandoned.includes(other))
+  if (rivals.length === 0) return name
+  if (first === undefined) yield* onDisk(() => rm(mine, { recursive: true, force: true }))
+  else yield* renamed(mine, `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
+  active.delete(name)
+  return null
+})
+
+/** A directory beside the one that is to be made, in which this fibre alone works. */
+export interface Claim {
+  readonly path: string
+  /** Whether nobody else can have taken it over. */
+  readonly isHeld: () => boolean
+  /** Shows others that somebody is at work, for as long as it runs; fails once somebody else has the directory. */
+  readonly beat: Effect.Effect<never, HubUnavailable>
 }
 
-/** The partial directories of `directory` that nobody works in. */
-const findAbandoned = Effect.fnUntraced(function* (directory: string) {
-  const now = yield* Clock.currentTimeMillis
-  const parent = dirname(directory)
-  return yield* onDisk(async () => {
-    const found: Array<string> = []
-    for (const name of await readdir(parent)) {
-      if (!name.startsWith(`${basename(directory)}.partial-`)) continue
-      const status = await stat(join(parent, name)).catch(() => null)
-      if (status?.isDirectory() === true && isAbandoned(name, status.mtimeMs, now)) found.push(join(parent, name))
+const lostClaim = new HubUnavailable({ message: "Another download took over the directory of the model." })
+
+const hold = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Claim, StoreFull> {
+  let beats = 0
+  let last = yield* Clock.currentTimeMillis
+  let gone = false
+  const clock = yield* Clock.Clock
+  const beat = onDisk(() =>
+    writeFile(join(path, beatName), `${session} ${++beats}`).then(
+      () => true,
+      (error) => (isMissing(error) ? false : Promise.reject(error))
+    )
+  )
+  yield* beat
+  const beating = Effect.gen(function* () {
+    while (true) {
+      yield* Effect.sleep(beatMillis)
+      // A disk that is full has room for no beat either; whoever downloads hears of that itself.
+      const there = yield* Effect.uninterruptible(Effect.catch(beat, () => Effect.succeed(true)))
+      if (!there) {
+        gone = true
+        return yield* lostClaim
+      }
+      last = yield* Clock.currentTimeMillis
     }
-    return found
   })
+  return { path, isHeld: () => !gone && clock.currentTimeMillisUnsafe() - last < heldFor, beat: beating }
 })
 
 /**
- * A directory beside `directory` that this fibre alone works in until the scope ends: what an earlier download left there, if any, else a new one.
- * A rename takes it over, so of several that try one succeeds.
+ * Waits until nobody else works beside `directory`, then works there alone until the scope ends, with what an earlier download left; none where `isThere` comes true
+ * meanwhile. `onWait` is done again and again while it waits.
  */
-export const claimPartial = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<string, HubUnavailable, Scope.Scope> {
+export const claimPartial = Effect.fnUntraced(function* (
+  directory: string,
+  isThere: Effect.Effect<boolean>,
+  onWait: Effect.Effect<void>
+): Effect.fn.Return<Option.Option<Claim>, StoreFull, Scope.Scope> {
   yield* onDisk(() => mkdir(dirname(directory), { recursive: true }))
-  const name = `${basename(directory)}.partial-${host}.${process.pid}.${session}.${++made}`
-  yield* Effect.acquireRelease(
-    Effect.sync(() => active.add(name)),
-    () => Effect.sync(() => active.delete(name))
+  const machine = yield* here
+  const seen: Seen = new Map()
+  const release = (name: string) =>
+    Effect.gen(function* () {
+      // Whoever comes next need not wait to see that nobody is here.
+      yield* renamed(join(dirname(directory), name), `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
+      active.delete(name)
+    }).pipe(Effect.ignore)
+  const claim = tryClaim(directory, machine, seen).pipe(
+    Effect.tap((name) => (name === null ? Effect.void : Effect.addFinalizer(() => release(name)))),
+    Effect.uninterruptible
   )
-  const mine = join(dirname(directory), name)
-  const touch = (path: string) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.promise(() => utimes(path, now / 1000, now / 1000).catch(() => undefined)))
-  let claimed = false
-  for (const abandoned of yield* findAbandoned(directory)) {
-    // Touched first: whoever looks next sees a directory that somebody cares for.
-    yield* touch(abandoned)
-    claimed = yield* onDisk(() =>
-      rename(abandoned, mine).then(
-        () => true,
-        (error) => (isMissing(error) ? false : Promise.reject(error))
-      )
-    )
-    if (claimed) break
+  while (true) {
+    const name = yield* claim
+    if (name !== null) return Option.some(yield* hold(join(dirname(directory), name)))
+    if (yield* isThere) return Option.none()
+    yield* onWait
+    yield* Effect.sleep(lookMillis + (yield* Random.nextIntBetween(0, lookMillis)))
   }
-  if (!claimed) yield* onDisk(() => mkdir(mine))
-  yield* touch(mine).pipe(Effect.repeat(Schedule.spaced(heartbeat)), Effect.forkScoped)
-  return mine
 })
 
 /** Removes what dead downloads of `directory` left, once it is there. */
 export const removeAbandoned = Effect.fnUntraced(function* (directory: string) {
-  for (const path of yield* findAbandoned(directory)) yield* onDisk(() => rm(path, { recursive: true, force: true }))
+  const machine = yield* here
+  const seen: Seen = new Map()
+  for (const name of yield* listPartial(directory)) {
+    if (yield* isAbandoned(dirname(directory), name, machine, seen)) {
+      yield* onDisk(() => rm(join(dirname(directory), name), { recursive: true, force: true }))
+    }
+  }
 })

@@ -1,16 +1,18 @@
 import { readdir, rename, rm, stat, statfs, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import type { Commit, RepositoryFile } from "@seatrial/domain"
-import { Effect, Option, type Redacted } from "effect"
-import { HubUnavailable, WeightsMismatch } from "../failures.ts"
+import { Effect, Fiber, Option, Queue, type Redacted } from "effect"
+import { HubUnavailable, StoreFull, WeightsMismatch } from "../failures.ts"
 import { connect } from "../HubConnection.ts"
 import type { HubSettings } from "../HubSettings.ts"
 import { isRepoName, refusalOf, unknownRepository, unsupportedFormat } from "../screening.ts"
 import { isServingFile } from "../servingFiles.ts"
-import { downloadFile } from "./downloadFile.ts"
-import { hasManifest, isComplete, manifestName, manifestOf } from "./Manifest.ts"
+import { downloadFiles } from "./downloadFiles.ts"
+import type { FetchProgress } from "./FetchProgress.ts"
+import { hasManifest, isComplete, isFresh, manifestName, manifestOf, noteUse } from "./Manifest.ts"
 import { isOccupied, onDisk, syncDirectory } from "./onDisk.ts"
-import { claimPartial, removeAbandoned } from "./PartialDirectory.ts"
+import { bytesThere, journalOf, readJournal } from "./PartFile.ts"
+import { beatName, claimPartial, removeAbandoned } from "./PartialDirectory.ts"
 
 interface FetchOptions {
   readonly repo: string
@@ -18,33 +20,30 @@ interface FetchOptions {
   readonly files: ReadonlyArray<RepositoryFile>
   readonly directory: string
   readonly token: Option.Option<Redacted.Redacted<string>>
-  readonly onProgress?: (progress: { readonly bytes: number; readonly totalBytes: number }) => Effect.Effect<void>
+  readonly onProgress?: (progress: FetchProgress) => Effect.Effect<void>
 }
-
-const sizeOf = (path: string): Promise<number | null> =>
-  stat(path).then(
-    ({ size }) => size,
-    () => null
-  )
 
 /** Empties a partial directory that was begun for other files, and states which files it is for. */
 const prepare = Effect.fnUntraced(function* (partial: string, manifest: string) {
   if (yield* hasManifest(partial, manifest)) return
   yield* onDisk(async () => {
-    for (const name of await readdir(partial)) await rm(join(partial, name), { recursive: true, force: true })
+    for (const name of await readdir(partial)) if (name !== beatName) await rm(join(partial, name), { recursive: true, force: true })
     await writeFile(join(partial, manifestName), manifest, { flush: true })
   })
 })
 
-const checkSpace = Effect.fnUntraced(function* (partial: string, files: ReadonlyArray<RepositoryFile>) {
+const checkSpace = Effect.fnUntraced(function* (partial: string, files: ReadonlyArray<RepositoryFile>, chunkBytes: number) {
   const { free, missing } = yield* onDisk(async () => {
     const { bavail, bsize } = await statfs(partial)
     let missing = 0
-    for (const { path, size } of files)
-      missing += Math.max(0, size - ((await sizeOf(join(partial, path))) ?? (await sizeOf(join(partial, `${path}.part`))) ?? 0))
+    for (const file of files) {
+      const target = join(partial, file.path)
+      const found = await stat(target).catch(() => null)
+      if (found?.size !== file.size) missing += file.size - bytesThere(await readJournal(journalOf(target), chunkBytes, file.size), chunkBytes, file)
+    }
     return { free: bavail * bsize, missing }
   })
-  if (missing > free) return yield* new HubUnavailable({ message: `The files of the model need ${missing} bytes more, and ${free} bytes are free.` })
+  if (missing > free) return yield* new StoreFull({ message: `The files of the model need ${missing} bytes more, and ${free} bytes are free.` })
 })
 
 /** Makes the verified partial directory visible. Where another download was first with the same files, theirs stays. */
@@ -56,17 +55,22 @@ const place = Effect.fnUntraced(function* (partial: string, directory: string, i
         (error) => (isOccupied(error) ? false : Promise.reject(error))
       )
     )
-  yield* onDisk(() => syncDirectory(partial))
+  yield* onDisk(async () => {
+    await rm(join(partial, beatName), { force: true })
+    await syncDirectory(partial)
+  })
   if (!(yield* moved())) {
     if (yield* isThere) return yield* onDisk(() => rm(partial, { recursive: true, force: true }))
     // What is in the way is not a download of these files, or somebody changed it.
     // Its new name is that of a partial directory, so that whoever comes next removes it where this process dies before.
-    const aside = `${partial}0`
+    const aside = `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`
     yield* onDisk(() => rename(directory, aside))
     if (!(yield* moved())) return yield* new HubUnavailable({ message: "The directory of the model is being replaced by somebody else." })
     yield* onDisk(() => rm(aside, { recursive: true, force: true }))
   }
-  yield* onDisk(() => syncDirectory(dirname(directory)))
+  // The folders of the repository and of its owner may be new too.
+  const parent = dirname(directory)
+  for (const path of [parent, dirname(parent), dirname(dirname(parent))]) yield* onDisk(() => syncDirectory(path).catch(() => undefined))
 })
 
 /** The service's `fetch`. */
@@ -76,35 +80,45 @@ export const fetchFiles = (settings: HubSettings) =>
     if (foreign !== undefined) return yield* unsupportedFormat("The list of files to download names one that serving does not need.", commit)
     if (!isRepoName(repo)) return yield* unknownRepository({ repo, commit, hasToken: Option.isSome(token) })
     const manifest = manifestOf(repo, commit, files)
-    const isThere = isComplete(directory, manifest, files)
-    if (yield* isThere) return
-
-    const connection = connect(settings, token)
-    const partial = yield* claimPartial(directory)
-    yield* prepare(partial, manifest)
-    yield* checkSpace(partial, files)
-
     const totalBytes = files.reduce((sum, { size }) => sum + size, 0)
+    const tell = onProgress ?? (() => Effect.void)
+    const isThere = isComplete(directory, manifest, files)
+    const fresh = isFresh(directory, manifest, files)
+    if (yield* fresh) return
+    const claimed = yield* claimPartial(directory, fresh, tell({ bytes: 0, totalBytes, waiting: true }))
+    if (Option.isNone(claimed)) return
+    const claim = claimed.value
+
+    if (yield* isThere) {
+      yield* noteUse(directory)
+      yield* onDisk(() => rm(claim.path, { recursive: true, force: true }))
+      return
+    }
+    yield* prepare(claim.path, manifest)
+    yield* checkSpace(claim.path, files, settings.chunkBytes)
+
     let bytes = 0
+    const told = yield* Queue.sliding<void>(1)
     const onBytes = (more: number) => {
       bytes += more
-      return onProgress === undefined ? Effect.void : onProgress({ bytes, totalBytes })
+      Queue.offerUnsafe(told, undefined)
     }
-    const matches = yield* Effect.forEach(
-      files,
-      Effect.fnUntraced(function* (file) {
-        const target = join(partial, file.path)
-        // A file that has its own name was verified before it got it.
-        if ((yield* onDisk(() => sizeOf(target))) === file.size) return yield* Effect.as(onBytes(file.size), true)
-        return yield* downloadFile({ connection, settings, url: connection.fileUrl(repo, commit, file.path), file, target, onBytes })
-      }),
-      { concurrency: settings.concurrency }
-    ).pipe(Effect.catchTag("HubAnswer", (answer) => refusalOf(answer, { repo, ref: commit, commit, hasToken: Option.isSome(token) })))
-    const differing = matches.filter((match) => !match).length
+    const telling = yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(told), () => tell({ bytes, totalBytes, waiting: false }))))
+    const { fileUrl } = connect(settings, token)
+    const source = { settings, token, fileUrl: (path: string) => fileUrl(repo, commit, path) }
+    const differing = yield* downloadFiles({ source, files, claim, onBytes }).pipe(
+      Effect.scoped,
+      Effect.raceFirst(claim.beat),
+      Effect.catchTag("HubAnswer", (answer) => refusalOf(answer, { repo, ref: commit, commit, hasToken: Option.isSome(token) }))
+    )
     if (differing > 0) {
       const detail = `${differing} of ${files.length} files ${differing === 1 ? "differs" : "differ"} from commit ${commit.slice(0, 7)} after two downloads.`
       return yield* new WeightsMismatch({ detail })
     }
-    yield* place(partial, directory, isThere)
+    if (!claim.isHeld()) return yield* new HubUnavailable({ message: "Another download took over the directory of the model." })
+    yield* place(claim.path, directory, isThere)
+    yield* noteUse(directory)
+    yield* Fiber.interrupt(telling)
+    yield* tell({ bytes: totalBytes, totalBytes, waiting: false })
     yield* removeAbandoned(directory)
   }, Effect.scoped)

@@ -1,18 +1,18 @@
 import { open } from "node:fs/promises"
 import { Effect, Predicate } from "effect"
-import { HubUnavailable } from "../failures.ts"
+import { StoreFull } from "../failures.ts"
 
 const codeOf = (error: unknown): unknown => (Predicate.hasProperty(error, "code") ? error.code : undefined)
 
-/** Work on the file system. A full disk is an error that whoever runs the download can act on; every other failure is a defect. */
-export const onDisk = <A>(work: () => Promise<A>): Effect.Effect<A, HubUnavailable> =>
-  Effect.tryPromise({ try: work, catch: (error) => error }).pipe(
-    Effect.catch((error) =>
-      codeOf(error) === "ENOSPC" || codeOf(error) === "EDQUOT"
-        ? Effect.fail(new HubUnavailable({ message: "There is no space left for the files of the model." }))
-        : Effect.die(error)
-    )
-  )
+const full = new Set<unknown>(["ENOSPC", "EDQUOT", "EFBIG"])
+
+/** A full disk is an error that whoever runs the download can act on; every other failure is a defect. */
+export const diskFailure = (error: unknown): Effect.Effect<never, StoreFull> =>
+  full.has(codeOf(error)) ? Effect.fail(new StoreFull({ message: "There is no space left for the files of the model." })) : Effect.die(error)
+
+/** Work on the file system. */
+export const onDisk = <A>(work: () => Promise<A>): Effect.Effect<A, StoreFull> =>
+  Effect.tryPromise({ try: work, catch: (error) => error }).pipe(Effect.catch(diskFailure))
 
 /** Whether a rename failed because its source is gone, or because its target is there. */
 export const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT"

@@ -4,7 +4,7 @@ import { Option, Schema } from "effect"
 import { FetchSeen } from "../decide/Observation.ts"
 
 /** What `seatrial fetch` may name as the cause in its last line. */
-const codes = FailureCode.pick(["weights_mismatch", "hub_unavailable", ...RefusalCode.literals])
+const codes = FailureCode.pick(["weights_mismatch", "weights_store_full", "hub_unavailable", ...RefusalCode.literals])
 const decodeCode = Schema.decodeUnknownOption(codes)
 
 const unexplained: NamedFailure = {

@@ -1,0 +1,288 @@
+import { connect as connectTcp, isIP, type Socket } from "node:net"
+import { connect as connectTls } from "node:tls"
+import { HubUnavailable } from "../failures.ts"
+
+export interface ResponseHead {
+  readonly status: number
+  readonly headers: Headers
+}
+
+export interface Transfer {
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  /** How many bytes of the body are wanted, at most what the head states; null: none. What it throws, `get` rejects with. */
+  readonly onHead: (head: ResponseHead) => number | null
+  /** Called with the body's bytes in order, one call after the other; they are its own until it resolves. */
+  readonly write: (bytes: Uint8Array) => Promise<void>
+  /** Told of bytes as they come from the network. */
+  readonly onReceived: (bytes: number) => void
+}
+
+/** One connection for one request after another; it is made anew where the last one has ended or went elsewhere. */
+export interface RangeConnection {
+  /** Rejects where the connection ends early, once what came before is written. */
+  readonly get: (transfer: Transfer) => Promise<ResponseHead>
+  /** Ends the connection, and what is under way on it with `reason`. */
+  readonly close: (reason: Error) => void
+}
+
+const bufferBytes = 512 * 1024
+const buffers = 5
+/** A buffer with less room is not read into any more. */
+const leastRoom = 64 * 1024
+const maxHeadBytes = 64 * 1024
+/** Longest unwanted body that is read for the sake of the connection. */
+const maxDrained = 64 * 1024
+
+interface Block {
+  readonly bytes: Buffer
+  start: number
+  end: number
+}
+
+const makeBlock = (): Block => ({ bytes: Buffer.allocUnsafeSlow(bufferBytes), start: 0, end: 0 })
+
+interface Running {
+  readonly transfer: Transfer
+  /** Whether nothing has come on a connection that served another request before. */
+  stale: boolean
+  head: ResponseHead | null
+  /** Bytes of the body that are still to come, and whether they are wanted. */
+  left: number
+  wanted: boolean
+  /** Whether the connection can serve another request afterwards. */
+  reusable: boolean
+  ended: { readonly error: Error | null } | null
+  readonly settle: (error: Error | null) => void
+}
+
+const parseHead = (text: string): ResponseHead => {
+  const [first = "", ...lines] = text.split("\r\n")
+  const status = /^HTTP\/1\.[01] (\d{3})(?: |$)/.exec(first)?.[1]
+  if (status === undefined) throw new HubUnavailable({ message: "The model hub does not speak HTTP/1.1." })
+  const headers = new Headers()
+  for (const line of lines) {
+    const [, name, value = ""] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
+    // Whatever is no header is none of ours.
+    if (name !== undefined && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) headers.set(name, value)
+  }
+  return { status: Number(status), headers }
+}
+
+const lengthOf = (head: ResponseHead): number | null => {
+  const text = head.headers.get("content-length")
+  return text !== null && /^\d{1,15}$/.test(text) && !head.headers.has("transfer-encoding") ? Number(text) : null
+}
+
+/**
+ * Reads from the socket straight into buffers that are used again and again, and writes them out while the next ones fill: the streams of Node's own client make a
+ * new buffer for each 64 KiB, which costs more than all else here together.
+ */
+export const makeRangeConnection = (): RangeConnection => {
+  let socket: Socket | null = null
+  let origin = ""
+  let running: Running | null = null
+  let active: Block | null = null
+  const free = Array.from({ length: buffers }, makeBlock)
+  const full: Array<Block> = []
+  let writing = false
+
+  const room = (): Block => {
+    active ??= free.pop() ?? makeBlock()
+    return active
+  }
+
+  const release = (block: Block) => {
+    block.start = 0
+    block.end = 0
+    free.push(block)
+  }
+
+  const seal = () => {
+    if (active === null) return
+    if (active.end > active.start) full.push(active)
+    else release(active)
+    active = null
+  }
+
+  /** The socket may be reading into it, so it stays the active one. */
+  const clear = () => {
+    if (active === null) return
+    active.start = 0
+    active.end = 0
+  }
+
+  const drop = () => {
+    const ending = socket
+    socket = null
+    ending?.destroy()
+  }
+
+  const end = (job: Running, error: Error | null) => {
+    if (job.ended !== null || running !== job) return
+    job.ended = { error }
+    if (error !== null || !job.reusable) drop()
+    if (job.wanted) seal()
+    else clear()
+    void flush()
+  }
+
+  const flush = async () => {
+    if (writing) return
+    writing = true
+    const job = running
+    let failure: Error | null = null
+    for (let block = full.shift(); block !== undefined; block = full.shift()) {
+      if (failure === null && job !== null) {
+        try {
+          await job.transfer.write(block.bytes.subarray(block.start, block.end))
+        } catch (error) {
+          failure = error instanceof Error ? error : new Error(String(error))
+          if (job.ended === null) job.ended = { error: failure }
+          drop()
+        }
+      }
+      release(block)
+      if (job?.ended === null && socket !== null) socket.resume()
+    }
+    writing = false
+    if (job !== null && job.ended !== null && running === job) {
+      running = null
+      clear()
+      job.settle(failure ?? job.ended.error)
+    }
+  }
+
+  /** Takes the head where all of it is there. False: more has to come. */
+  const takeHead = (job: Running, block: Block): boolean => {
+    const at = block.bytes.subarray(block.start, block.end).indexOf("\r\n\r\n")
+    if (at === -1) {
+      if (block.end - block.start > maxHeadBytes) throw new HubUnavailable({ message: "The head of an answer of the model hub is too long." })
+      return false
+    }
+    const head = parseHead(block.bytes.toString("latin1", block.start, block.start + at))
+    block.start += at + 4
+    if (head.status < 200) return takeHead(job, block)
+    job.head = head
+    const length = lengthOf(head)
+    const wanted = job.transfer.onHead(head)
+    job.wanted = wanted !== null
+    job.reusable = length !== null && (wanted === length || (wanted === null && length <= maxDrained)) && head.headers.get("connection") !== "close"
+    job.left = wanted ?? (job.reusable ? (length ?? 0) : 0)
+    return true
+  }
+
+  /** Whether to go on reading. */
+  const take = (bytes: number): boolean => {
+    const job = running
+    const block = active
+    if (job === null || block === null || job.ended !== null) {
+      drop()
+      return false
+    }
+    job.stale = false
+    block.end += bytes
+    let came = bytes
+    if (job.head === null) {
+      try {
+        if (!takeHead(job, block)) return true
+      } catch (error) {
+        end(job, error instanceof Error ? error : new Error(String(error)))
+        return false
+      }
+      came = block.end - block.start
+    }
+    if (came > job.left) {
+      // What comes beyond belongs to nobody.
+      block.end -= came - job.left
+      came = job.left
+      job.reusable = false
+    }
+    job.left -= came
+    job.transfer.onReceived(came)
+    if (!job.wanted) block.end = block.start
+    if (job.left === 0) {
+      end(job, null)
+      return socket !== null
+    }
+    if (bufferBytes - block.end >= leastRoom) return true
+    if (job.wanted) seal()
+    else clear()
+    void flush()
+    // The last one is read into next; then there has to be another.
+    return free.length > 1
+  }
+
+  const open = (url: URL): Socket => {
+    const secure = url.protocol === "https:"
+    const host = url.hostname.replace(/^\[|\]$/g, "")
+    const options = {
+      host,
+      port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+      // Where it is empty, nothing is read until a write has made room again.
+      onread: {
+        buffer: () => {
+          const block = room()
+          return block.bytes.subarray(block.end)
+        },
+        callback: take
+      }
+    }
+    const opened = secure
+      ? connectTls({ ...options, ALPNProtocols: ["http/1.1"], ...(isIP(host) === 0 ? { servername: host } : {}) })
+      : connectTcp({ ...options, noDelay: true })
+    const lost = (error: Error) => {
+      if (socket !== opened) return
+      socket = null
+      opened.destroy()
+      const job = running
+      if (job === null) return
+      if (job.stale && job.ended === null) {
+        job.stale = false
+        clear()
+        send(job)
+      } else end(job, error)
+    }
+    opened.on("error", lost)
+    opened.on("end", () => lost(new HubUnavailable({ message: "The model hub ended a file early." })))
+    opened.on("close", () => lost(new HubUnavailable({ message: "The model hub ended a file early." })))
+    return opened
+  }
+
+  const send = (job: Running) => {
+    const { headers, url } = job.transfer
+    if (socket === null || origin !== url.origin) {
+      drop()
+      origin = url.origin
+      socket = open(url)
+    }
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    socket.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\n${lines.join("")}\r\n`)
+    socket.resume()
+  }
+
+  return {
+    get: (transfer) =>
+      new Promise((resolve, reject) => {
+        const job: Running = {
+          transfer,
+          stale: socket !== null && origin === transfer.url.origin,
+          head: null,
+          left: 0,
+          wanted: false,
+          reusable: false,
+          ended: null,
+          settle: (error) => {
+            if (error !== null || job.head === null) reject(error ?? new HubUnavailable({ message: "The model hub sends an empty answer." }))
+            else resolve(job.head)
+          }
+        }
+        running = job
+        send(job)
+      }),
+    close: (reason) => {
+      if (running !== null) end(running, reason)
+      drop()
+    }
+  }
+}

@@ -1,0 +1,186 @@
+import { Duration, Effect, Option, Redacted } from "effect"
+import { HubAnswer, HubUnavailable, type StoreFull } from "../failures.ts"
+import { failedAnswer } from "../HubConnection.ts"
+import type { HubSettings } from "../HubSettings.ts"
+import { diskFailure } from "./onDisk.ts"
+import type { PartFile } from "./PartFile.ts"
+import type { RangeConnection, ResponseHead } from "./RangeConnection.ts"
+
+/** Progress that counts as such: an attempt that brought less uses up one of the retries. */
+const progressBytes = 1024 * 1024
+/** Longest pause between two requests, in milliseconds, of our own and where the hub names one. */
+const longestPause = 30_000
+const longestAsked = 300_000
+const maxHops = 6
+/** Slower than this, in bytes per second, a connection counts as stalled. */
+const slowest = 1024
+
+class Differs extends Error {}
+class WriteFailed extends Error {}
+
+/** How files are asked for: the hub's addresses of them, and its token. */
+export interface FileSource {
+  readonly settings: HubSettings
+  readonly token: Option.Option<Redacted.Redacted<string>>
+  readonly fileUrl: (path: string) => string
+}
+
+const unavailable = (message: string) => new HubUnavailable({ message })
+
+/** How many bytes of the answer's body are those from `at` on, before `end`. */
+const usable = ({ headers, status }: ResponseHead, size: number, at: number, end: number): number => {
+  const length = headers.get("content-length")
+  if (headers.has("content-encoding") || length === null) throw unavailable("The model hub does not serve ranges of files.")
+  if (status === 200) {
+    if (Number(length) !== size) throw new Differs()
+    if (at !== 0) throw unavailable("The model hub does not serve ranges of files.")
+    return end
+  }
+  const [, from, to, total] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(headers.get("content-range") ?? "") ?? []
+  if (total !== undefined && Number(total) !== size) throw new Differs()
+  if (Number(from) !== at || !(Number(to) >= at && Number(to) < end)) throw unavailable("The model hub sends other bytes than were asked for.")
+  return Math.min(Number(to) + 1 - at, Number(length))
+}
+
+interface ChunkOptions {
+  readonly connection: RangeConnection
+  readonly source: FileSource
+  readonly part: PartFile
+  /** First byte, and the one after the last. */
+  readonly from: number
+  readonly end: number
+  /** Told of bytes that are there now. */
+  readonly onBytes: (bytes: number) => void
+  /** Whether the directory is still this download's own. */
+  readonly isHeld: () => boolean
+}
+
+interface State {
+  /** The next byte of the file. */
+  at: number
+  /** Bytes that came from the network. */
+  received: number
+  writing: boolean
+}
+
+/** Follows the hub to where the file is, and writes what comes of it. The signed address that the hub gives is kept until it is refused, which it is when it has expired. */
+const receive = async (options: ChunkOptions, state: State): Promise<void> => {
+  const { connection, end, isHeld, onBytes, part, source } = options
+  const { token } = source
+  const hub = new URL(source.fileUrl(part.file.path))
+  const kept = part.location
+  let url = kept ?? hub
+  for (let hop = 0; hop < maxHops; hop++) {
+    const own = url.origin === hub.origin
+    const asked = url
+    let redirect: URL | null = null
+    let refused: Error | null = null
+    await connection.get({
+      url,
+      headers: {
+        "user-agent": "seatrial",
+        accept: "*/*",
+        "accept-encoding": "identity",
+        range: `bytes=${state.at}-${end - 1}`,
+        // Nobody but the hub itself sees the token.
+        ...(own && Option.isSome(token) ? { authorization: `Bearer ${Redacted.value(token.value)}` } : {})
+      },
+      onHead: (head) => {
+        const { headers, status } = head
+        if (status === 200 || status === 206) {
+          const bytes = usable(head, part.file.size, state.at, end)
+          if (asked !== hub) part.location = asked
+          return bytes
+        }
+        const place = headers.get("location")
+        if (status >= 300 && status < 400 && place !== null && URL.canParse(place, asked.href)) {
+          const next = new URL(place, asked.href)
+          if (!/^https?:$/.test(next.protocol) || (hub.protocol === "https:" && next.protocol !== "https:"))
+            throw unavailable("The model hub redirects to an address that is not safe.")
+          redirect = next
+        } else if (status === 416) throw new Differs()
+        else refused = failedAnswer(status, headers)
+        return null
+      },
+      onReceived: (bytes) => {
+        state.received += bytes
+      },
+      write: async (bytes) => {
+        if (!isHeld()) throw unavailable("Another download took over the directory of the model.")
+        state.writing = true
+        try {
+          await part.write(bytes, state.at)
+        } catch (error) {
+          throw new WriteFailed("", { cause: error })
+        } finally {
+          state.writing = false
+        }
+        state.at += bytes.length
+        onBytes(bytes.length)
+      }
+    })
+    if (redirect !== null) url = redirect
+    else if (refused === null) return
+    else {
+      part.location = null
+      if (asked === hub || (own && asked !== kept)) throw refused
+      // A signed address that is refused has expired; one that was given just now has not.
+      if (asked !== kept) throw unavailable("The place that the model hub names for a file refuses it.")
+      url = hub
+    }
+  }
+  throw unavailable("The model hub redirects in a circle.")
+}
+
+const failureOf = (cause: unknown): Effect.Effect<never, HubAnswer | HubUnavailable | StoreFull> => {
+  if (cause instanceof WriteFailed) return diskFailure(cause.cause)
+  return Effect.fail(cause instanceof HubAnswer || cause instanceof HubUnavailable ? cause : unavailable("The model hub cannot be reached."))
+}
+
+/** One attempt, ended where too little comes for as long as the settings say. A disk that is slow is no fault of the hub. */
+const attempt = (options: ChunkOptions, state: State) => {
+  const { connection, part, source } = options
+  const { timeout } = source.settings
+  const transfer = Effect.callback<void, HubAnswer | HubUnavailable | StoreFull>((resume) => {
+    const ended = receive(options, state).then(
+      () => resume(Effect.void),
+      (cause: unknown) => {
+        if (cause instanceof Differs) part.differs = true
+        resume(cause instanceof Differs ? Effect.void : failureOf(cause))
+      }
+    )
+    return Effect.promise(() => {
+      connection.close(unavailable("The download was stopped."))
+      return ended
+    })
+  })
+  const watch = Effect.gen(function* () {
+    while (true) {
+      const before = state.received
+      yield* Effect.sleep(timeout)
+      // Then the transfer ends by itself, once what came is written.
+      if (!state.writing && state.received - before < Math.max(1, slowest * Duration.toSeconds(timeout)))
+        connection.close(unavailable("The model hub stopped in the middle of a file."))
+    }
+  })
+  return Effect.raceFirst(transfer, watch)
+}
+
+/** Brings a chunk of a file, over as many requests as it takes while they bring something. */
+export const fetchChunk = Effect.fnUntraced(function* (options: ChunkOptions): Effect.fn.Return<void, HubAnswer | HubUnavailable | StoreFull> {
+  const { end, from, part, source } = options
+  const { downloadRetries, retryDelay } = source.settings
+  const state: State = { at: from, received: 0, writing: false }
+  let failures = 0
+  while (state.at < end && !part.differs) {
+    const before = state.at
+    yield* attempt(options, state).pipe(
+      Effect.catchTag("HubUnavailable", (error) => {
+        failures = state.at - before >= progressBytes ? 0 : failures + 1
+        if (failures > downloadRetries || !options.isHeld()) return Effect.fail(error)
+        const own = Duration.toMillis(retryDelay) * 2 ** Math.min(20, Math.max(0, failures - 1))
+        return Effect.sleep(error.retryAfter === undefined ? Math.min(own, longestPause) : Math.min(error.retryAfter, longestAsked))
+      })
+    )
+  }
+})
