@@ -12,7 +12,7 @@ import { type Lane, namespace, openLaneWith } from "./Lane.ts"
 import { inOrder, settled } from "./rightEnd.ts"
 import { serveFirst } from "./serveFirst.ts"
 
-const changes = Number(process.env.SEATRIAL_FAULT_LEASES ?? 4)
+const changes = Number(process.env.SEATRIAL_FAULT_LEASES ?? 2)
 const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
 const leaseSeconds = 6
 
