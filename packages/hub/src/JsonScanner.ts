@@ -20,6 +20,8 @@ export class JsonNumber {
 export const maxDepth = 64
 /** Longest text or number, in bytes: some trainers put their whole log into a header's metadata. */
 const maxToken = 4 * 1024 * 1024
+/** Longest number, in digits. */
+const maxWord = 1_000
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const numberForm = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
@@ -161,7 +163,7 @@ export class JsonScanner {
     // Letters, digits, signs and the point: parts of numbers and literals.
     const inWord = (byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x7a) || byte === 0x2d || byte === 0x2b || byte === 0x2e || byte === 0x45
     if (inWord) {
-      if (this.#length === 64) this.#invalid()
+      if (this.#length === maxWord) this.#invalid()
       this.#mode = "word"
       this.#token[this.#length++] = byte
       return from + 1
