@@ -7,6 +7,7 @@ import { Clock, Console, Effect } from "effect"
 import type { Benchmark } from "./Benchmark.ts"
 import { createDeployment } from "./createDeployment.ts"
 import { filterRequests } from "./filterRequests.ts"
+import { measuredStarts } from "./fit.ts"
 import { gatewayLatency } from "./gatewayLatency.ts"
 import { openLab } from "./Lab.ts"
 import { listRequests } from "./listRequests.ts"
@@ -24,7 +25,8 @@ const benchmarks: ReadonlyArray<Benchmark> = [
   createDeployment,
   memory,
   gatewayLatency,
-  operatorScale
+  operatorScale,
+  measuredStarts
 ]
 const document = join(import.meta.dirname, "../../docs/benchmarks.md")
 

@@ -58,6 +58,8 @@ export interface Misfit {
   readonly missing_bytes: number
   /** Why the model cannot be split over as many GPUs, or null where it can. */
   readonly indivisible: string | null
+  /** What is left for the KV cache, in bytes per GPU; less than nothing where the weights do not fit. */
+  readonly pool: Interval
 }
 
 export interface FitInput {
@@ -114,7 +116,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const { config, engine, hostClass } = input
   const { memory } = engine
   const indivisible = divisionProblem(config, hostClass.gpu_count)
-  if (indivisible !== null) return { longest_context: 0, missing_bytes: 0, indivisible }
+  if (indivisible !== null) return { longest_context: 0, missing_bytes: 0, indivisible, pool: { low: 0, high: 0 } }
   const flags = input.engineFlags ?? {}
   const load: EngineLoad = { config, flags, card: hostClass, maxContext: input.maxContext ?? input.contextLimit }
   const layout: KvLayout = {
@@ -149,7 +151,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const headroom = { low: pool.low - sequence, high: pool.high - sequence }
   if (context === 0 || headroom.high < 0) {
     const needed = sequenceBytes(config, layout, input.maxContext ?? layout.blockTokens)
-    return { longest_context: longest(pool.low), missing_bytes: Math.max(0, needed - pool.high), indivisible: null }
+    return { longest_context: longest(pool.low), missing_bytes: Math.max(0, needed - pool.high), indivisible: null, pool }
   }
   const besideEngine = hostClass.gpu_memory_bytes - budget - driverBytes
   const kvCache = headroom.low >= 0 ? pool.low : pool.high

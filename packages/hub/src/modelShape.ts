@@ -108,16 +108,22 @@ const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<Lay
     return groups
   })
 
+/** Patches of an image of any size: what families that read images at their own size allow. */
+const largestImage = 65_536
+
 /** The tower that reads images; what a configuration leaves out is that of the usual one (ViT-L/14). */
 const vision = (config: ConfigReader): Read<ModelShape["vision"]> =>
   Result.gen(function* () {
     const tower = config.inner("vision_config") ?? config.inner("vision_tower_config") ?? config.inner("vit_config")
     if (tower === null) return null
+    const image = yield* tower.countOrNone(limits.width, "image_size")
+    const patch = yield* tower.countOrNone(limits.width, "patch_size", "spatial_patch_size")
     const hidden_size = (yield* tower.countOrNone(limits.width, "hidden_size", "embed_dim", "width", "vt_hidden_size")) ?? 1_024
     return {
       layers: (yield* tower.countOrNone(limits.layers, "num_hidden_layers", "depth", "layers", "num_layers", "vt_num_hidden_layers")) ?? 24,
       hidden_size,
-      intermediate_size: (yield* tower.countOrNone(limits.width, "intermediate_size", "vt_intermediate_size")) ?? 4 * hidden_size
+      intermediate_size: (yield* tower.countOrNone(limits.width, "intermediate_size", "vt_intermediate_size")) ?? 4 * hidden_size,
+      patches: image === null || patch === null ? largestImage : Math.min(largestImage, Math.max(1, Math.ceil(image / patch) ** 2))
     }
   })
 

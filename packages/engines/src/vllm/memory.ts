@@ -55,42 +55,72 @@ const unified = /GB10|Spark|Thor|Orin|GH200|GB200|GB300/i
  */
 const logitCopies = (at: number): Interval => (at < 17 ? { low: 2.5, high: 9.8 } : at < 21 ? { low: 3.5, high: 4.2 } : { low: 1.5, high: 4.2 })
 
-const activation = (at: number, load: EngineLoad): Interval => {
-  const { card, config, flags } = load
-  const { sequences, stepTokens } = limits(at, load)
-  const shape = shapeOf(config)
+/** Tokens whose keys and values MLA's profiling brings back from their latents at once. */
+const latentWorkspaceTokens = 65_536
+
+/** Bytes of the widest layer of a step: gate and up, their product, and the residual stream in several copies; one more where a sum over GPUs needs it. */
+const forwardBytes = (load: EngineLoad, stepTokens: number): Interval => {
+  const { card, config } = load
   const gpus = card.gpu_count
+  const shape = shapeOf(config)
   const hidden = stepTokens * config.hidden_size * 2
-  // A dense layer at its widest: gate and up, their product, and the residual stream in several copies; one more where a sum over GPUs needs it.
   const inner = shape.intermediate_size ?? (shape.experts === null ? 4 * config.hidden_size : 0)
   const wide = (stepTokens * 3 * inner * 2) / gpus
-  const dense: Interval = { low: wide * 0.6 + hidden, high: wide * 1.25 + hidden * (gpus > 1 ? 6 : 5) }
-  const { experts } = shape
-  const perExpert = experts === null ? 0 : flags.enable_expert_parallel === true ? experts.intermediate_size : experts.intermediate_size / gpus
-  // The two workspaces of a fused experts layer: `M x top k x max(2 N, K)` and `M x top k x max(N, K)`.
-  const workspace =
-    experts === null ? 0 : 2 * stepTokens * experts.active * (Math.max(2 * perExpert, config.hidden_size) + Math.max(perExpert, config.hidden_size))
-  const copies = logitCopies(at)
-  const logits = sequences * config.vocab_size * 4
-  const cap = shape.softcapped_logits ? logits : 0
-  const images = shape.vision === null || flags.language_model_only === true ? 0 : 1
-  // The step's own output is alive while the sampler runs, and so are the experts' workspaces, which stay.
-  const low = Math.max(logits * copies.low + hidden, dense.low) + workspace * 0.4
-  const high = Math.max(logits * copies.high + cap + hidden * 2, dense.high + workspace * 0.5) + workspace * 1.3
-  return {
-    low: Math.max(low * 0.97, 0),
-    // Images are profiled at the largest size that the limits allow: their embeddings for a whole step, and the tower's own layers.
-    high: high * 1.04 + 128 * mib + images * (hidden * 2 + stepTokens * 2 * 4 * ((shape.vision?.intermediate_size ?? 0) + 4 * (shape.vision?.hidden_size ?? 0)))
-  }
+  const kept = shape.layers.map((group) => {
+    if (group.kind === "latent") return (latentWorkspaceTokens * 2 * group.absorbed_values) / group.latent_size / gpus
+    // A chunk of 64 tokens computes a state of its own.
+    if (group.kind === "state") return ((stepTokens / 64) * group.state_values * 4 * 2) / gpus
+    return (stepTokens * 2 * config.num_attention_heads * group.head_size * 4) / gpus
+  })
+  return { low: wide * 0.6 + hidden, high: wide * 1.25 + hidden * (gpus > 1 ? 6 : 5) + Math.max(0, ...kept) }
 }
+
+/** The two workspaces of a fused experts layer: `M x top k x max(2 N, K)` and `M x top k x max(N, K)`; they stay. */
+const expertBytes = ({ card, config, flags }: EngineLoad, stepTokens: number): number => {
+  const { experts } = shapeOf(config)
+  if (experts === null) return 0
+  const inner = flags.enable_expert_parallel === true ? experts.intermediate_size : experts.intermediate_size / card.gpu_count
+  return 2 * stepTokens * experts.active * (Math.max(2 * inner, config.hidden_size) + Math.max(inner, config.hidden_size))
+}
+
+/** Profiling images: the tower's widest layer at the largest image, and the embeddings of a whole step. Older engines profiled several at once. */
+const imageBytes = (at: number, { config, flags }: EngineLoad, stepTokens: number): number => {
+  const { vision } = shapeOf(config)
+  if (vision === null || flags.language_model_only === true) return 0
+  return vision.patches * 2 * (3 * vision.intermediate_size + 6 * vision.hidden_size) * (at < 11 ? 2.6 : 1.3) + stepTokens * config.hidden_size * 2 * 2
+}
+
+/** Float32 logits of every sequence. */
+const logitBytes = (config: ModelConfig, sequences: number) => sequences * config.vocab_size * 4
+
+const activation = (at: number, load: EngineLoad): Interval => {
+  const { sequences, stepTokens } = limits(at, load)
+  const { config } = load
+  const hidden = stepTokens * config.hidden_size * 2
+  const forward = forwardBytes(load, stepTokens)
+  const workspace = expertBytes(load, stepTokens)
+  const copies = logitCopies(at)
+  const logits = logitBytes(config, sequences)
+  const cap = shapeOf(config).softcapped_logits ? logits : 0
+  const images = imageBytes(at, load, stepTokens)
+  // The step's own output is alive while the sampler runs; a step, the sampler and the images come one after the other.
+  const low = Math.max(logits * copies.low + hidden, forward.low) + workspace * 0.3
+  const high = Math.max(logits * copies.high + cap + hidden * 2, forward.high + workspace * 0.5, images) + workspace * 1.3
+  return { low: low * 0.93, high: high * 1.06 + 128 * mib + (images > 0 ? hidden * 2 : 0) }
+}
+
+/** What later generations' kernels reserve for themselves. */
+const newest = /B100|B200|B300|GB200|GB300|5090|5080|5070|RTX PRO|GB10|Spark/i
+const hopper = /H20|H100|H200|H800|GH200|B100|B200|B300|GB200|GB300/i
 
 /** CUDA's own libraries, and with several GPUs NCCL's and the custom reduction's buffers. */
 const runtime = (at: number, { card }: EngineLoad): Interval => {
-  const shared = unified.test(card.gpu_pool) ? 3 * gib : 0
-  if (card.gpu_count === 1) return { low: 0.05 * gib, high: 0.45 * gib + shared }
-  const beyondTwo = Math.log2(card.gpu_count) - 1
-  if (!linked.test(card.gpu_pool)) return { low: 0.2 * gib, high: (1.6 + 0.2 * beyondTwo) * gib + shared }
-  return at < 17 ? { low: 0.5 * gib, high: (2.4 + 0.3 * beyondTwo) * gib + shared } : { low: 1.6 * gib, high: (2.4 + 0.3 * beyondTwo) * gib + shared }
+  const more = (unified.test(card.gpu_pool) ? 3 * gib : 0) + (newest.test(card.gpu_pool) ? 0.6 * gib : 0)
+  if (card.gpu_count === 1) return { low: 0, high: 0.55 * gib + more }
+  const doublings = Math.log2(card.gpu_count) - 1
+  if (!linked.test(card.gpu_pool)) return { low: 0.1 * gib, high: (1.6 + 0.2 * doublings) * gib + more }
+  // Since 0.17 the fused reduction of the newer cards has a workspace of its own.
+  return { low: (at >= 17 && hopper.test(card.gpu_pool) ? 1.2 : 0.3) * gib, high: (2.5 + 0.3 * doublings) * gib + more }
 }
 
 /** Graphs are recorded for batches up to twice the sequences, at most 512 tokens, each with some memory a layer; experts and latents hold more. */
@@ -102,7 +132,7 @@ const graphs = (at: number, load: EngineLoad): Interval => {
   const shape = shapeOf(config)
   const special = shape.experts !== null || shape.layers.some((group) => group.kind === "latent" || group.kind === "state")
   const full = (0.5 + 0.02 * config.num_layers + (special ? 0.7 : 0)) * gib
-  return { low: 0.05 * gib, high: full * (0.25 + 0.75 * Math.min(1, largest / 512)) }
+  return { low: 0.03 * gib, high: full * (0.25 + 0.75 * Math.min(1, largest / 512)) }
 }
 
 const roundUp = (value: number, unit: number) => Math.ceil(value / unit) * unit
@@ -132,18 +162,20 @@ export const vllmMemory = (version: string): EngineMemory => {
     latentAlignment: at >= 7.003 && at < 9 ? 256 : 1,
     // With the prefix cache a state is kept at the last block's end beside the running one.
     statesPerSequence: ({ flags }) => (at >= 17 && flags.enable_prefix_caching !== false ? 2 : 1),
-    loadedBeside: 128 * mib,
+    loadedBeside: 192 * mib,
     halvesFloat32: true,
     expertPadding,
     overhead: (load) => {
       const recorded = graphs(at, load)
       const none = { low: 0, high: 0 }
+      // The sampler is warmed up once more with as many sequences; memory that graphs broke up does not serve it.
+      const warmUp = logitBytes(load.config, limits(at, load).sequences) * logitCopies(at).high * 0.25
       return {
         activation: activation(at, load),
         runtime: runtime(at, load),
         graphs: inPool ? recorded : none,
         // Where graphs come out of the pool they were only estimated: a quarter may be missing.
-        afterPool: inPool ? { low: 0, high: recorded.high * 0.25 } : recorded
+        afterPool: { low: inPool ? 0 : recorded.low, high: recorded.high * (inPool ? 0.25 : 1) + warmUp }
       }
     }
   }

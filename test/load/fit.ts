@@ -1,0 +1,66 @@
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Console, Effect, Schema } from "effect"
+import type { Benchmark } from "./Benchmark.ts"
+import { table } from "./figures.ts"
+import { coverage, leaveOneOut } from "./fit/coverage.ts"
+import { evaluate } from "./fit/evaluate.ts"
+import { ModelFacts, Start } from "./fit/Start.ts"
+import { BenchError } from "./Program.ts"
+
+const folder = join(import.meta.dirname, "fit")
+const decodeStarts = Schema.decodeUnknownSync(Schema.Array(Start))
+const decodeModels = Schema.decodeUnknownSync(Schema.Record(Schema.String, ModelFacts))
+
+const json = (path: string) => Effect.promise(async (): Promise<unknown> => JSON.parse(await readFile(path, "utf8")))
+
+const percent = (share: number) => `${(100 * share).toFixed(1)}%`
+const size = (gib: number) => gib.toFixed(2)
+
+/** Starts that were measured against what the fit would have said of them. */
+export const measuredStarts: Benchmark = {
+  name: "fit",
+  title: "The fit against measured starts",
+  measure: () =>
+    Effect.gen(function* () {
+      const starts = decodeStarts(yield* json(process.env.BENCH_FIT_STARTS ?? join(folder, "starts.json")))
+      const models = decodeModels(yield* json(process.env.BENCH_FIT_MODELS ?? join(folder, "models.json")))
+      const missing = starts.find(({ model }) => models[model] === undefined)
+      if (missing !== undefined) return yield* new BenchError({ message: `The facts of ${missing.model} are missing.` })
+      const evaluations = starts.flatMap((start) => {
+        const facts = models[start.model]
+        return facts === undefined ? [] : [evaluate(start, facts)]
+      })
+      const all = coverage(evaluations)
+      const rows = evaluations.map(({ failed, measured, pool, start, verdict }) => [
+        `${start.id} ${start.model}`,
+        start.gpu,
+        String(start.tp),
+        start.engine_version ?? "not told",
+        `${size(pool.low)} to ${size(pool.high)}`,
+        measured === null ? "not told" : size(measured),
+        measured === null ? "" : measured < pool.low ? "below" : measured > pool.high ? "above" : "inside",
+        failed ? `${verdict}; did not start` : verdict
+      ])
+      const groups = leaveOneOut(evaluations).map(({ furthest, group, inside, starts, widening }) => [
+        group,
+        `${inside} of ${starts}`,
+        percent(furthest),
+        widening.toFixed(1)
+      ])
+      const goal = all.inside >= 0.9 * all.starts && all.furthest <= 0.1 && all.failedCalledFits === 0 && all.width <= 0.15
+      if (!goal) yield* Console.error("The fit misses its goals.")
+      return `KV cache of one GPU in GiB: the interval that a preview works out from a model's configuration and tensor bytes, for the engine's version, the card and the
+limits of that start, against what the engine said it had. Starts and models are in \`test/load/fit/\`, each with its public source; other files are read from
+\`BENCH_FIT_STARTS\` and \`BENCH_FIT_MODELS\`. Where a source does not tell a version, a card's memory or a limit, the interval is that of all that it may have been.
+
+**${all.inside} of ${all.starts} inside** (goal: nine in ten); the furthest outside by ${percent(all.furthest)} of the pool (goal: at most 10%); the median width is ${percent(all.width)} of the
+pool (goal: at most 15%); ${all.failedCalledFits} of ${evaluations.filter(({ failed }) => failed).length} that failed for memory are called \`fits\` (goal: none).
+
+${table(["start", "card", "GPUs", "vLLM", "estimated", "measured", "", "verdict"], rows)}
+
+Each group of sources judged by intervals only as wide as nine in ten of all the other groups need (1.0 is the interval as it is):
+
+${table(["group left out", "inside", "furthest outside", "width"], groups)}`
+    })
+}
