@@ -1,0 +1,168 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import { Hub } from "@seatrial/hub"
+import { ConfigProvider, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { commit, type FileFault, type FileRequest, type FileServer, makeFileServer, repo, token } from "./FileServer.ts"
+
+const chunkBytes = 64 * 1024
+const connections = 4
+const settings = { HUB_CHUNK_BYTES: String(chunkBytes), HUB_CONCURRENCY: String(connections), HUB_RETRY_DELAY: "1 millis", HUB_TIMEOUT: "2 seconds" }
+
+interface Scene {
+  readonly server: FileServer
+  readonly parent: string
+  readonly directory: string
+  readonly fetch: ReturnType<Hub["Service"]["fetch"]>
+}
+
+const scene = Effect.gen(function* () {
+  const server = yield* makeFileServer
+  const parent = yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-download-"))),
+    (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+  )
+  const directory = join(parent, commit)
+  const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ HF_ENDPOINT: server.address, ...settings }))
+  const fetch = Effect.flatMap(Hub, (hub) => hub.fetch({ repo, commit, files: server.files, directory, token: Option.some(Redacted.make(token)) })).pipe(
+    Effect.provide(Hub.layer.pipe(Layer.provide(config)))
+  )
+  const made: Scene = { server, parent, directory, fetch }
+  return made
+})
+
+/** The directory holds exactly the files, each to the byte, and its parent nothing else. */
+const assertWhole = ({ directory, parent, server }: Scene) =>
+  Effect.promise(async () => {
+    assert.deepStrictEqual(await readdir(parent), [commit])
+    assert.deepStrictEqual((await readdir(directory)).sort(), [".seatrial-manifest.json", ...server.files.map(({ path }) => path)])
+    for (const { path } of server.files) assert.isTrue(server.content(path).equals(await readFile(join(directory, path))), path)
+  })
+
+const total = 900_001 + 611_000 + 700
+
+describe("a download", () => {
+  it.live.prop(
+    "that was killed at any byte ends with the same files, and fetches no more than a chunk of each connection twice",
+    [Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: total }))],
+    ([killAt]) =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const { directory, fetch, server } = made
+        const order = JSON.stringify({ repo, commit, files: server.files, directory, token })
+        const child = yield* Effect.acquireRelease(
+          Effect.sync(() =>
+            spawn(process.execPath, [fileURLToPath(new URL("./fetchProcess.ts", import.meta.url)), order], {
+              env: { ...process.env, ...settings, HF_ENDPOINT: server.address },
+              stdio: "inherit"
+            })
+          ),
+          (child) => Effect.sync(() => child.kill("SIGKILL"))
+        )
+        server.onSent = (bytes) => bytes >= killAt && child.kill("SIGKILL")
+        const [, signal] = yield* Effect.promise(() => once(child, "exit"))
+        assert.strictEqual(signal, "SIGKILL")
+        server.onSent = () => false
+        yield* fetch
+        yield* assertWhole(made)
+        assert.isAtMost(server.sent(), total + connections * chunkBytes)
+      }).pipe(Effect.scoped),
+    // Each is a process of its own.
+    { arbitrary: { runs: Number(process.env.DOWNLOAD_KILLS ?? 10) }, timeout: 3_600_000 }
+  )
+
+  it.live("gets over an error at each of its requests", () =>
+    Effect.gen(function* () {
+      const { fetch, server } = yield* scene
+      yield* fetch
+      const requests = server.requests.length
+      const faults: ReadonlyArray<FileFault> = [
+        { status: 500 },
+        { cut: 10_000 },
+        { status: 502, headers: { connection: "close" } },
+        { contentRange: "bytes 5-100/900001" },
+        { status: 429, headers: { "retry-after": "0" } },
+        { whole: true },
+        { contentRange: "none" }
+      ]
+      yield* Effect.forEach(
+        Array.from({ length: requests }, (_, index) => index + 1),
+        (failing) =>
+          Effect.gen(function* () {
+            const made = yield* scene
+            made.server.fault = ({ number }) => (number === failing ? faults[failing % faults.length] : undefined)
+            yield* made.fetch
+            yield* assertWhole(made)
+          }).pipe(Effect.scoped),
+        { concurrency: 4, discard: true }
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("goes on over a new connection where the storage stops sending", () =>
+    Effect.gen(function* () {
+      const made = yield* scene
+      let stopped = false
+      made.server.fault = ({ signed }) => {
+        if (!signed || stopped) return undefined
+        stopped = true
+        return { stop: 8_000 }
+      }
+      yield* made.fetch
+      yield* assertWhole(made)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("asks the hub for a new address where the signed one has expired, and shows its token to the hub alone", () =>
+    Effect.gen(function* () {
+      const made = yield* scene
+      made.server.uses = 3
+      yield* made.fetch
+      yield* assertWhole(made)
+      const { requests } = made.server
+      for (const { authorization, signed } of requests) assert.strictEqual(authorization, signed ? null : `Bearer ${token}`)
+      assert.isAbove(requests.filter(({ signed }) => !signed).length, 3)
+      assert.isBelow(requests.filter(({ signed }) => !signed).length, requests.filter(({ signed }) => signed).length)
+    }).pipe(Effect.scoped)
+  )
+
+  const after = (requests: number, fault: FileFault) => (request: FileRequest) => (request.number > requests && !request.signed ? fault : undefined)
+
+  it.live.each([
+    ["its token is revoked", { status: 401 }, "access_required"],
+    ["access is taken away", { status: 403, headers: { "x-error-code": "GatedRepo" } }, "access_required"],
+    ["the commit vanishes", { status: 404, headers: { "x-error-code": "RevisionNotFound" } }, "revision_not_found"]
+  ] as const satisfies ReadonlyArray<readonly [string, FileFault, string]>)(
+    "says why it ends where %s midway, shows nothing, and goes on later",
+    ([, fault, code]) =>
+      Effect.gen(function* () {
+        const made = yield* scene
+        const { fetch, parent, server } = made
+        server.uses = 2
+        server.fault = after(8, fault)
+        const error = yield* Effect.flip(fetch)
+        assert.strictEqual(error._tag === "HubRefusal" ? error.code : error._tag, code)
+        assert.notInclude(yield* Effect.promise(() => readdir(parent)), commit)
+        const before = server.sent()
+        assert.isAbove(before, 0)
+        server.uses = Number.POSITIVE_INFINITY
+        server.fault = () => undefined
+        yield* fetch
+        yield* assertWhole(made)
+        assert.isAtMost(server.sent(), total + connections * chunkBytes)
+      }).pipe(Effect.scoped)
+  )
+
+  it.live("of which there are several at once is made by one of them", () =>
+    Effect.gen(function* () {
+      const made = yield* scene
+      yield* Effect.all([made.fetch, made.fetch, made.fetch, made.fetch], { concurrency: "unbounded" })
+      yield* assertWhole(made)
+      assert.strictEqual(made.server.sent(), total)
+    }).pipe(Effect.scoped)
+  )
+})
