@@ -29,7 +29,7 @@ const scene = Effect.gen(function* () {
   const directory = join(parent, commit)
   const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ HF_ENDPOINT: server.address, ...settings }))
   const fetch = Effect.flatMap(Hub, (hub) => hub.fetch({ repo, commit, files: server.files, directory, token: Option.some(Redacted.make(token)) })).pipe(
-    Effect.provide(Hub.layer.pipe(Layer.provide(config)))
+    Effect.provide(Hub.layer.pipe(Layer.orDie, Layer.provide(config)))
   )
   const made: Scene = { server, parent, directory, fetch }
   return made
