@@ -28,7 +28,10 @@ const commandLineOf = ({ arguments: known, engine, parsers, version }: Wheel): s
   const entries = Object.entries(known)
     .filter(([flag]) => flag.startsWith("--"))
     .sort(([one], [other]) => (one < other ? -1 : 1))
-    .map(([flag, { choices, kind }]) => `${JSON.stringify(flag.slice(2))}: ${JSON.stringify(kind === "choice" ? choices : kind === "boolean" && engine === "vllm" ? "pair" : kind)}`)
+    .map(
+      ([flag, { choices, kind }]) =>
+        `${JSON.stringify(flag.slice(2))}: ${JSON.stringify(kind === "choice" ? choices : kind === "boolean" && engine === "vllm" ? "pair" : kind)}`
+    )
   return `import type { CommandLine } from "../CommandLine.ts"
 
 /** What ${engine} ${version} takes. Generated from its wheel by tools/engines/generate.ts: not to be edited. */

@@ -32,8 +32,12 @@ export interface EngineContainer {
   readonly group: number
 }
 
+export type EngineNames = "all" | "first" | "any"
+
 /** An engine at one version: what it can do, how it is started, and how what it says is read. */
 export interface EngineAdapter extends EngineContract {
+  /** By which names requests may call the model: all that it is started with, the first of them or none, or whatever they like. */
+  readonly names: EngineNames
   readonly container: (start: EngineStart) => EngineContainer
   /** From the text of `/metrics` and the container's log. */
   readonly measured: (said: { readonly metrics: string; readonly log: string }) => Measured

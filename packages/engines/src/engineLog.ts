@@ -1,7 +1,21 @@
 import type { FailureCode, NamedFailure } from "@seatrial/domain"
 
-/** The groups of the last place where a pattern (with the flag `g`) is found; engines say some things once a worker, and again after a second try. */
-export const lastHit = (text: string, pattern: RegExp): ReadonlyArray<string | undefined> => [...text.matchAll(pattern)].at(-1)?.slice(1) ?? []
+/** The pieces of a line's pattern that stand between its numbers. */
+export const piecesOf = (line: string): ReadonlyArray<string> => line.split(/\{\*?\}/).filter((piece) => piece.trim() !== "")
+
+const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")
+
+/**
+ * The numbers of the last place where a line is found, in which `{}` stands for a number and `{*}` for anything; engines say some things once a worker, and again after
+ * a second try.
+ */
+export const lastHit = (text: string, line: string): ReadonlyArray<string | undefined> => {
+  const pattern = line
+    .split(/(\{\*?\})/)
+    .map((part) => (part === "{}" ? "([\\d.,]*\\d)" : part === "{*}" ? "[^\\n]*?" : escaped(part)))
+    .join("")
+  return [...text.matchAll(new RegExp(pattern, "g"))].at(-1)?.slice(1) ?? []
+}
 
 /** Bytes of what an engine tells in GiB; null where it told nothing. */
 export const bytesOfGib = (text: string | undefined): number | null => (text === undefined ? null : Math.round(Number(text) * 2 ** 30))

@@ -1,3 +1,6 @@
+export { argumentProblem } from "./CommandLine.ts"
+export * from "./commandLines.ts"
 export * from "./EngineAdapter.ts"
 export * from "./engines.ts"
+export * from "./readings.ts"
 export { vllmMemory } from "./vllm/memory.ts"

@@ -16,7 +16,7 @@ import { finishReasonOf } from "./readFrame.ts"
 import { readWhole } from "./readWhole.ts"
 import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, modelStarting, type Refusal, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
-import type { CheckedRequest } from "./requestBody.ts"
+import { type CheckedRequest, withoutModel } from "./requestBody.ts"
 
 export interface Admitted {
   readonly id: RequestId
@@ -129,7 +129,15 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
         const { signal } = departure
         const opened = yield* Effect.result(
-          engine.call({ url, path: checked.endpoint, method: "POST", body: checked.engineBody, requestId: id, timeout, signal })
+          engine.call({
+            url,
+            path: checked.endpoint,
+            method: "POST",
+            body: route.runtime === "vllm" ? withoutModel(checked) : checked.engineBody,
+            requestId: id,
+            timeout,
+            signal
+          })
         )
         // Nothing goes out before the row is committed; the engine works meanwhile.
         yield* Fiber.join(begun)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { checkRequest, type Endpoint, parseBody } from "../src/requestBody.ts"
+import { checkRequest, type Endpoint, parseBody, withoutModel } from "../src/requestBody.ts"
 
 const check = (body: unknown, endpoint: Endpoint = "/v1/chat/completions") =>
   Effect.flatMap(parseBody(typeof body === "string" ? body : JSON.stringify(body)), (parsed) => checkRequest(endpoint, parsed))
@@ -10,6 +10,52 @@ const chat = { model: "m", messages }
 const text = { model: "m", prompt: "hi" }
 const refusalOf = (body: unknown, endpoint?: Endpoint) => Effect.runSync(Effect.flip(check(body, endpoint)))
 const sentOf = (body: unknown, endpoint?: Endpoint): unknown => JSON.parse(Effect.runSync(check(body, endpoint)).engineBody)
+
+/** Fields that either engine would act on, and that no caller may send it: templates, files, adapters, caches, other users' answers. */
+const engineFields = [
+  ...[
+    "chat_template",
+    "documents",
+    "mm_processor_kwargs",
+    "media_io_kwargs",
+    "kv_transfer_params",
+    "ec_transfer_params",
+    "vllm_xargs",
+    "priority",
+    "request_id"
+  ],
+  ...["session_id", "cache_salt", "prompt_logprobs", "return_token_ids", "return_tokens_as_token_ids", "return_hidden_states", "mm_payload", "rid"],
+  ...["session_params", "lora_path", "custom_logit_processor", "custom_params", "input_ids", "extra_key", "data_parallel_rank", "regex", "ebnf", "stop_regex"],
+  ...["images_config", "chat_template_kwargs"]
+]
+
+describe("what only an engine's owner may say", () => {
+  for (const field of engineFields) {
+    it(`${field} goes to no engine`, () => {
+      for (const [endpoint, body] of [["/v1/chat/completions", chat] as const, ["/v1/completions", text] as const]) {
+        assert.include(["unknown_parameter", "unsupported_parameter"], refusalOf({ ...body, [field]: { chat_template: "x" } }, endpoint).code)
+      }
+    })
+  }
+
+  it("an engine that knows one name only is asked without any, whatever the name and wherever else it stands", () => {
+    for (const model of ["m", 'a"b\\', "org/$&", "ä"]) {
+      const more = { seed: 2 ** 53, user: "u" }
+      const said = `"model":${JSON.stringify(model)},`
+      for (const [endpoint, body] of [
+        ["/v1/chat/completions", { messages: [{ role: "user", content: said }] }] as const,
+        ["/v1/completions", { prompt: said }] as const
+      ]) {
+        for (const extra of [{}, { stream: true }, more]) {
+          const checked = Effect.runSync(check({ ...body, ...extra, model }, endpoint))
+          const { model: named, ...rest } = JSON.parse(checked.engineBody)
+          assert.strictEqual(named, model)
+          assert.deepStrictEqual(JSON.parse(withoutModel(checked)), rest)
+        }
+      }
+    }
+  })
+})
 
 describe("the vocabulary is closed", () => {
   const cases: ReadonlyArray<readonly [body: Record<string, unknown>, code: string, param: string]> = [

@@ -53,6 +53,12 @@ const image = {
   environment: process.env.NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE }
 }
 
+/** The images of other engines, in whose place the reference engine runs: it takes their arguments and speaks as they do. */
+const standIn = (name: string) => ({
+  ...image,
+  path: [join(import.meta.dirname, "../../../node_modules/@seatrial/engines/reference/bin", name), ...image.path]
+})
+
 const layerKube = (kubeconfig: string) => KubeClient.layer.pipe(Layer.provide(KubeConnection.layer({ kubeconfig })))
 
 /** Postgres: our own, or that of `DATABASE_URL`. The local cluster's objects are always in our own. */
@@ -102,7 +108,12 @@ const openCluster = Effect.fnUntraced(function* (kubeconfig: string, database: R
   const agent = NodeAgent.layer({
     directory: folder.path,
     nodes: localNodes,
-    images: { "ghcr.io/seatrial/seatrial": image, "ghcr.io/seatrial/reference-engine": image },
+    images: {
+      "ghcr.io/seatrial/seatrial": image,
+      "ghcr.io/seatrial/reference-engine": image,
+      "vllm/vllm-openai": standIn("vllm"),
+      "lmsysorg/sglang": standIn("sglang")
+    },
     network: yield* podNetwork(folder.path)
   })
   yield* Layer.build(Layer.mergeAll(Scheduler.layer, JobController.layer, agent).pipe(Layer.provide(Layer.succeedContext(kube))))

@@ -3,6 +3,8 @@ export interface Arguments {
   readonly model: string
   /** Names that requests may give, the first of which stands for the others. */
   readonly servedModelNames: readonly [string, ...ReadonlyArray<string>]
+  /** Whether requests may give any other name too. */
+  readonly anyModelName: boolean
   readonly host: string
   readonly port: number
   /** `null`: as long as the model allows. */
@@ -100,6 +102,7 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
   return {
     model: text("model"),
     servedModelNames: [servedModelName, ...otherNames],
+    anyModelName: false,
     host: text("host"),
     port: Number(text("port")),
     maxModelLen: numberOrNull("max-model-len"),

@@ -5,9 +5,7 @@ import type { Booted } from "./Boot.ts"
 import { type Ending, generate, type Piece, type ReportedToken } from "./Generation.ts"
 import { ApiError, badRequest } from "./Protocol.ts"
 import { type Asked, askChat, askText, detokenize, tokenize } from "./Routes.ts"
-
-/** What `/version` answers. */
-export const version = "reference-0.1.0"
+import { ownSpeech, type Speech } from "./Speech.ts"
 
 const maxBodyBytes = 16 * 1024 * 1024
 
@@ -17,9 +15,9 @@ const sendJson = (response: ServerResponse, status: number, body: unknown, heade
   response.writeHead(status, { "content-type": "application/json", "content-length": bytes.length, ...headers }).end(bytes)
 }
 
-const sendError = (response: ServerResponse, cause: unknown) => {
+const sendError = (response: ServerResponse, speech: Speech, cause: unknown) => {
   const error = cause instanceof ApiError ? cause : new ApiError(500, "InternalServerError", "Internal server error")
-  sendJson(response, error.status, error.body(), error.status === 413 ? { connection: "close" } : {})
+  sendJson(response, error.status, speech.error(error), error.status === 413 ? { connection: "close" } : {})
 }
 
 /** Reads a body of at most 16 MiB; null where the client went away. Rejects with `ApiError` 400 or 413, after which the rest is discarded. */
@@ -52,7 +50,7 @@ const promptLogprobsOf = (engine: Booted["engine"], tokens: ReadonlyArray<Report
 ]
 
 /** Writes one answer, whole or as a stream, and aborts its generation as soon as the client's connection closes. */
-const answer = ({ engine }: Booted, asked: Asked, requestId: string, response: ServerResponse) => {
+const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: string, response: ServerResponse) => {
   const { body, dialect, plan } = asked
   const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: body.model ?? engine.settings.servedModelNames[0] }
   const usage = (completionTokens: number): Usage => usageOf(plan.prompt.length, completionTokens, engine.settings.enablePromptTokensDetails)
@@ -97,7 +95,7 @@ const answer = ({ engine }: Booted, asked: Asked, requestId: string, response: S
     response.end()
   }
   const endWhole = (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => {
-    if (ending.reason === "error") return sendError(response, engineFailed)
+    if (ending.reason === "error") return sendError(response, speech, engineFailed)
     tokens.push(...ending.tokens)
     sendJson(response, 200, {
       ...envelope,
@@ -133,8 +131,8 @@ const requestIdOf = (request: IncomingMessage): string => {
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<void> | void
 
-/** The engine's HTTP server, not yet listening. */
-export const makeServer = (booted: Booted): Server => {
+/** The engine's HTTP server, not yet listening. `state.warm`: whether a first answer has been made. */
+export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { warm: boolean } = { warm: true }): Server => {
   const { engine, template } = booted
   const posted =
     (handle: (text: string, request: IncomingMessage, response: ServerResponse) => void): Handler =>
@@ -143,25 +141,27 @@ export const makeServer = (booted: Booted): Server => {
       if (text !== null) handle(text, request, response)
     }
   const healthy: Handler = (_, response) => {
-    response.writeHead(200, { "content-length": 0 }).end()
+    response.writeHead(state.warm ? 200 : 503, { "content-length": 0 }).end()
   }
   const routes = new Map<string, Handler>([
     ["GET /health", healthy],
     ["GET /ping", healthy],
-    ["GET /version", (_, response) => sendJson(response, 200, { version })],
     ["GET /v1/models", (_, response) => sendJson(response, 200, modelList(booted))],
     [
       "GET /metrics",
       (_, response) => {
-        const text = booted.metrics.render(engine.settings.servedModelNames[0], engine.scheduler.gauges(), booted.cacheConfig)
+        const text = speech.metrics(booted)
         response.writeHead(200, { "content-type": "text/plain; version=0.0.4; charset=utf-8" }).end(text)
       }
     ],
     ["POST /tokenize", posted((text, _, response) => sendJson(response, 200, tokenize(engine, template, text)))],
     ["POST /detokenize", posted((text, _, response) => sendJson(response, 200, detokenize(engine, text)))],
-    ["POST /v1/chat/completions", posted((text, request, response) => answer(booted, askChat(engine, template, text), requestIdOf(request), response))],
-    ["POST /v1/completions", posted((text, request, response) => answer(booted, askText(engine, text), requestIdOf(request), response))]
+    ["POST /v1/chat/completions", posted((text, request, response) => answer(booted, speech, askChat(engine, template, text), requestIdOf(request), response))],
+    ["POST /v1/completions", posted((text, request, response) => answer(booted, speech, askText(engine, text), requestIdOf(request), response))]
   ])
+  const { version } = speech
+  if (version !== null) routes.set("GET /version", (_, response) => sendJson(response, 200, { version }))
+  if (speech.warmsUp) routes.set("GET /ready", healthy)
   const paths = new Set([...routes.keys()].map((route) => route.slice(route.indexOf(" ") + 1)))
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const path = (request.url ?? "/").split("?")[0] ?? "/"
@@ -172,7 +172,7 @@ export const makeServer = (booted: Booted): Server => {
       }
       await handler(request, response)
     } catch (cause) {
-      sendError(response, cause)
+      sendError(response, speech, cause)
     }
   }
   return createServer((request, response) => {

@@ -12,7 +12,7 @@ export interface Asked {
 }
 
 const checkModel = (engine: Engine, model: string | null | undefined) => {
-  if (model != null && !engine.settings.servedModelNames.includes(model))
+  if (model != null && !engine.settings.anyModelName && !engine.settings.servedModelNames.includes(model))
     throw new ApiError(404, "NotFoundError", `The model \`${model}\` does not exist.`, "model")
 }
 

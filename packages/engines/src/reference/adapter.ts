@@ -41,6 +41,7 @@ const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, 
 export const reference: EngineAdapter = {
   runtime: "reference",
   version: "reference-0.1.0",
+  names: "all",
   architectures: new Set(["LlamaForCausalLM"]),
   quantizations: new Set(["none"]),
   kvCacheDtypes: new Set(["auto"]),

@@ -1,5 +1,4 @@
 import type { EngineLoad, FlagIssue, KvCacheDtype, Measured } from "@seatrial/domain"
-import { argumentProblem } from "../CommandLine.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricValue, numberOf, startFailureOf } from "../engineLog.ts"
@@ -12,6 +11,7 @@ import { registered } from "./architectures.ts"
 import { commandLine } from "./commandLine.ts"
 import { sglangFlags } from "./flags.ts"
 import { sglangLimits, sglangMemory } from "./memory.ts"
+import { sglangLines, sglangMetrics } from "./readings.ts"
 import { sglangStartFailures } from "./startFailures.ts"
 
 const version = "sglang-0.5.23"
@@ -49,6 +49,7 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
 export const sglang: EngineAdapter = {
   runtime: "sglang",
   version,
+  names: "any",
   architectures: generating(registered),
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
@@ -136,22 +137,21 @@ export const sglang: EngineAdapter = {
     }
   },
   measured: ({ log, metrics }): Measured => {
-    const [seconds, weights] = lastHit(log, /Load weight end\. elapsed=([\d.]+) s,.*?mem usage=([\d.]+) GB/g)
-    const [pool, keys, values] = lastHit(
-      log,
-      /KV Cache is allocated\. dtype: [^,]+, #tokens: (\d+), (?:KV size: |K size: )([\d.]+) GB(?:, V size: ([\d.]+) GB)?/g
-    )
-    const [total, context, left] = lastHit(log, /max_total_num_tokens=(\d+),.*?context_len=(\d+), available_gpu_mem=([\d.]+) GB/g)
-    const gauge = (name: string) => metricValue(metrics, `sglang:${name}`)
+    const [seconds, weights] = lastHit(log, sglangLines.weights)
+    const [pool, keys, values] = lastHit(log, sglangLines.cacheOfTwo)
+    const [latentPool, latents] = lastHit(log, sglangLines.cacheOfOne)
+    const [total, context, left] = lastHit(log, sglangLines.limits)
     const gaugeBytes = (name: string) => {
-      const value = gauge(name)
+      const value = metricValue(metrics, name)
       return value === null ? null : Math.round(value * 2 ** 30)
     }
-    const weightsBytes = bytesOfGib(weights) ?? gaugeBytes("weight_memory_usage_gb")
-    const cacheBytes = gaugeBytes("kv_cache_memory_usage_gb") ?? (keys === undefined ? null : (bytesOfGib(keys) ?? 0) + (bytesOfGib(values) ?? 0))
-    const tokens = gauge("max_total_num_tokens") ?? numberOf(total ?? pool)
-    const length = gauge("context_len") ?? numberOf(context)
-    const [started, free] = [gaugeBytes("startup_available_gpu_memory_gb"), bytesOfGib(left)]
+    const weightsBytes = bytesOfGib(weights) ?? gaugeBytes(sglangMetrics.weights)
+    const cacheBytes =
+      gaugeBytes(sglangMetrics.cache) ?? bytesOfGib(latents) ?? (keys === undefined ? null : (bytesOfGib(keys) ?? 0) + (bytesOfGib(values) ?? 0))
+    const tokens = metricValue(metrics, sglangMetrics.tokens) ?? numberOf(total ?? latentPool ?? pool)
+    const length = metricValue(metrics, sglangMetrics.context) ?? numberOf(context)
+    const [before] = lastHit(log, sglangLines.freeBefore)
+    const [started, free] = [bytesOfGib(before), bytesOfGib(left)]
     return {
       weights_bytes: weightsBytes,
       kv_cache_bytes: cacheBytes,
@@ -164,6 +164,3 @@ export const sglang: EngineAdapter = {
   },
   bootFailure: (log) => startFailureOf(log, sglangStartFailures, version)
 }
-
-/** Why SGLang itself would refuse a word of its command line, or null. */
-export const sglangArgumentProblem = (word: string): string | null => argumentProblem(commandLine, word)

@@ -1,5 +1,4 @@
 import type { EngineLoad, FlagIssue, Measured } from "@seatrial/domain"
-import { argumentProblem } from "../CommandLine.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricLabel, numberOf, startFailureOf } from "../engineLog.ts"
@@ -12,6 +11,7 @@ import { registered } from "./architectures.ts"
 import { commandLine } from "./commandLine.ts"
 import { vllmFlags } from "./flags.ts"
 import { vllmLimits, vllmMemory } from "./memory.ts"
+import { vllmCacheLabels, vllmLines, vllmMetrics } from "./readings.ts"
 import { vllmStartFailures } from "./startFailures.ts"
 
 const release = "0.33.0"
@@ -55,6 +55,8 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
 export const vllm: EngineAdapter = {
   runtime: "vllm",
   version,
+  // A word of its command line takes one name only, and a second word might be read as an argument.
+  names: "first",
   architectures: generating(registered),
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
@@ -140,8 +142,6 @@ export const vllm: EngineAdapter = {
         VLLM_LOGGING_COLOR: "0",
         VLLM_SNAPSHOT: "0",
         VLLM_MEDIA_URL_ALLOW_REDIRECTS: "0",
-        // A model that is published or withdrawn keeps its engine, which takes one name only in a word of its own.
-        VLLM_SKIP_MODEL_NAME_VALIDATION: "1",
         VLLM_ENGINE_READY_TIMEOUT_S: String(bootSeconds),
         VLLM_CACHE_ROOT: `${cachePath}/vllm`
       },
@@ -155,29 +155,23 @@ export const vllm: EngineAdapter = {
     }
   },
   measured: ({ log, metrics }): Measured => {
-    const [weights, seconds] = lastHit(log, /Model loading took ([\d.]+) GiB memory and ([\d.]+) seconds/g)
-    const [consumed, activation, graphs] = lastHit(
-      log,
-      /Actual usage is ([\d.]+) GiB for consumed memory \(weights \+ non-torch\), ([\d.]+) GiB for peak activation, and ([\d.]+) GiB for CUDAGraph memory/g
-    )
-    const [available] = lastHit(log, /Available KV cache memory: ([\d.]+) GiB/g)
-    const [inUse] = lastHit(log, /Current kv cache memory in use is ([\d.]+) GiB/g)
-    const [tokens, concurrency] = lastHit(log, /GPU KV cache size: ([\d,]+) tokens, Maximum concurrency for [\d,]+ tokens per request: ([\d.]+)x/g)
-    const label = (name: string) => numberOf(metricLabel(metrics, "vllm:cache_config_info", name) ?? undefined)
+    const [weights, seconds] = lastHit(log, vllmLines.weights)
+    const [consumed, activation, graphs] = lastHit(log, vllmLines.account)
+    const [available] = lastHit(log, vllmLines.cacheAvailable)
+    const [inUse] = lastHit(log, vllmLines.cacheInUse)
+    const [tokens, , concurrency] = lastHit(log, vllmLines.cacheTokens)
+    const label = (name: string) => numberOf(metricLabel(metrics, vllmMetrics.cacheConfig, name) ?? undefined)
     const weightsBytes = bytesOfGib(weights)
     const parts = [consumed, activation, graphs].map(bytesOfGib)
     const used = parts.reduce<number | null>((sum, part) => (sum === null || part === null ? null : sum + part), 0)
     return {
       weights_bytes: weightsBytes,
       kv_cache_bytes: bytesOfGib(available ?? inUse),
-      kv_cache_tokens: label("kv_cache_size_tokens") ?? numberOf(tokens),
+      kv_cache_tokens: label(vllmCacheLabels.tokens) ?? numberOf(tokens),
       overhead_bytes: used === null || weightsBytes === null ? null : Math.max(0, used - weightsBytes),
-      max_concurrency: label("kv_cache_max_concurrency") ?? numberOf(concurrency),
+      max_concurrency: label(vllmCacheLabels.concurrency) ?? numberOf(concurrency),
       load_seconds: numberOf(seconds)
     }
   },
   bootFailure: (log) => startFailureOf(log, vllmStartFailures, version)
 }
-
-/** Why vLLM itself would refuse a word of its command line, or null. */
-export const vllmArgumentProblem = (word: string): string | null => argumentProblem(commandLine, word)

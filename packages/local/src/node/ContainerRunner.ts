@@ -35,6 +35,8 @@ export interface ContainerHost {
   readonly hostIP: string
   /** Where pods reach the API server, `https://127.0.0.1:6443`; absent where they are not to find it. */
   readonly apiServer: string | undefined
+  /** Memory of one GPU of the node, which its driver would tell a real engine. */
+  readonly gpuMemoryMiB: number | undefined
   readonly volumes: ReadonlyMap<string, string>
   readonly record: (name: string) => ContainerRecord
   readonly update: (name: string, change: Partial<ContainerRecord>) => Effect.Effect<void>
@@ -53,6 +55,8 @@ const imageOf = (images: Readonly<Record<string, LocalImage>>, image: string): L
   return prefix === undefined ? undefined : images[prefix]
 }
 
+const asksForGpus = ({ resources }: Container) => Object.keys(resources?.limits ?? {}).some((name) => name.endsWith("/gpu"))
+
 const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Container) {
   const image = imageOf(host.images, container.image ?? "")
   if (image === undefined) {
@@ -70,6 +74,7 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
     HOME: host.folder.home,
     TMPDIR: host.folder.temporary,
     LANG: "C.UTF-8",
+    ...(host.gpuMemoryMiB === undefined || !asksForGpus(container) ? {} : { SEATRIAL_SIMULATED_GPU_BYTES: String(host.gpuMemoryMiB * 2 ** 20) }),
     ...image.environment,
     ...clusterEnvironment(host, mounts),
     ...Object.fromEntries([...asked].map(([name, value]) => [name, local(value)])),

@@ -48,7 +48,7 @@ const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
   const addresses = new PodAddresses(options.network)
   const workers = new Map<string, Worker>()
   const fibers = yield* FiberMap.make<string>()
-  const shared = { kube, state, hostIP, images: options.images, addresses, apiServer: options.apiServer }
+  const shared = { kube, state, hostIP, images: options.images, addresses, apiServer: options.apiServer, nodes: options.nodes }
 
   const tell = Effect.fnUntraced(function* (pod: BoundPod) {
     const uid = uidOf(pod)

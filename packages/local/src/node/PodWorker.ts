@@ -3,6 +3,7 @@ import { Deferred, Effect, Fiber, Option, Queue, Schedule, Schema, type Scope } 
 import { type ContainerHost, type LocalImage, runContainer } from "./ContainerRunner.ts"
 import { tokenLifetimes } from "./clusterAccess.ts"
 import { now } from "./kubeTime.ts"
+import type { SimulatedNode } from "./NodeRegistration.ts"
 import type { PodAddresses } from "./PodAddresses.ts"
 import { podFolder, prepare, removeFolder } from "./PodFolder.ts"
 import { BoundPod, type ContainerStatus, isFinished, namespaceOf, type Terminated, uidOf } from "./PodObject.ts"
@@ -17,6 +18,7 @@ export interface PodWorkerShared {
   readonly hostIP: string
   readonly images: Readonly<Record<string, LocalImage>>
   readonly addresses: PodAddresses
+  readonly nodes: ReadonlyArray<SimulatedNode>
   /** See `NodeAgentOptions`. */
   readonly apiServer?: string | undefined
 }
@@ -117,6 +119,7 @@ export const runPod = Effect.fnUntraced(function* (
     podIP,
     hostIP: shared.hostIP,
     apiServer: shared.apiServer,
+    gpuMemoryMiB: shared.nodes.find(({ name: node }) => node === first.spec.nodeName)?.memoryMiB,
     volumes,
     record: (container) => records.get(container) ?? fresh,
     update: (container, change) =>

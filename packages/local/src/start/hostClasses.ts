@@ -4,14 +4,19 @@ export const localNodes = [
   { name: "sim-large-0", gpus: 4, product: "Seatrial-Sim-8GiB", memoryMiB: 8_192, labels: { "seatrial.dev/pool": "sim-large" } }
 ]
 
-const image = "ghcr.io/seatrial/reference-engine:0.1.0"
+/** The first is the default; for the others the reference engine stands in, by their names and in their way. */
+const runtimes = [
+  { runtime: "reference", image: "ghcr.io/seatrial/reference-engine:0.1.0" },
+  { runtime: "vllm", image: "vllm/vllm-openai:v0.33.0" },
+  { runtime: "sglang", image: "lmsysorg/sglang:v0.5.23" }
+] as const
 
 const hostClass = (name: string, product: string, gpuCount: number, gpuMemoryBytes: number, pricePerGpuHour: string) => ({
   apiVersion: "seatrial.dev/v1alpha1",
   kind: "HostClass",
   metadata: { name },
   spec: {
-    runtimes: [{ runtime: "reference", image }] as const,
+    runtimes,
     gpuPool: product,
     gpuCount,
     gpuMemoryBytes,

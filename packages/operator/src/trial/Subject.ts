@@ -6,6 +6,8 @@ export interface Subject {
   readonly client: EngineClient
   /** The name that it must serve the model under. */
   readonly servedName: string
+  /** Whether it answers by any other name too, of its own nature; absent: it refuses them. */
+  readonly takesAnyName?: boolean
   /** Tokens of its longest context. */
   readonly maxContext: number
   readonly engineVersion: string

@@ -9,7 +9,7 @@ const unexpected = (detail: string) => Effect.fail(new Unexpected({ detail }))
 const Told = Schema.Union([Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }), Schema.Struct({ message: Schema.String })])
 const decodeTold = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
 
-const malformed = ({ servedName }: Subject): ReadonlyArray<readonly [name: string, path: string, body: string]> => {
+const malformed = ({ servedName, takesAnyName }: Subject): ReadonlyArray<readonly [name: string, path: string, body: string]> => {
   const chat = "/v1/chat/completions"
   const messages = [{ role: "user", content: "Hello" }]
   const json = (body: object) => JSON.stringify({ model: servedName, ...body })
@@ -19,7 +19,7 @@ const malformed = ({ servedName }: Subject): ReadonlyArray<readonly [name: strin
     ["messages_type", chat, json({ messages: "Hello" })],
     ["temperature_type", chat, json({ messages, temperature: "hot" })],
     ["negative_limit", chat, json({ messages, max_tokens: -1 })],
-    ["other_model", textPath, JSON.stringify({ model: `${servedName}-other`, prompt: "Hello", max_tokens: 1 })],
+    ...(takesAnyName === true ? [] : [["other_model", textPath, JSON.stringify({ model: `${servedName}-other`, prompt: "Hello", max_tokens: 1 })] as const]),
     ["empty_prompt", textPath, json({ prompt: [], max_tokens: 1 })],
     ["top_p", textPath, json({ prompt: "Hello", max_tokens: 1, top_p: 7 })]
   ]

@@ -22,11 +22,12 @@ export interface EngineUnderTrial {
   readonly url: string
 }
 
-const subjectOf = Effect.fnUntraced(function* ({ podClass, revision, run, url }: EngineUnderTrial, timeout: Duration.Input) {
+const subjectOf = Effect.fnUntraced(function* ({ engine, podClass, revision, run, url }: EngineUnderTrial, timeout: Duration.Input) {
   const { gpu_count, gpu_pool } = podClass.hostClass
   const subject: Subject = {
     client: yield* makeEngineClient(url, timeout),
     servedName: run.model,
+    takesAnyName: engine.names === "any",
     maxContext: revision.settings.max_context,
     engineVersion: revision.engineVersion,
     vocabSize: revision.facts.config.vocab_size,

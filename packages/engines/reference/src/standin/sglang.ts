@@ -1,0 +1,96 @@
+import { commandLine } from "../../../src/sglang/commandLine.ts"
+import type { Booted } from "../Boot.ts"
+import { gib } from "../Log.ts"
+import { ownSpeech, type Speech } from "../Speech.ts"
+import { sglangMetrics } from "./sglangMetrics.ts"
+import { startStandIn } from "./startStandIn.ts"
+
+const two = (value: number) => String(value).padStart(2, "0")
+
+/** A line on standard error, as SGLang writes it. */
+const line = (text: string) => {
+  const now = new Date()
+  const date = `${now.getFullYear()}-${two(now.getMonth() + 1)}-${two(now.getDate())}`
+  process.stderr.write(`[${date} ${two(now.getHours())}:${two(now.getMinutes())}:${two(now.getSeconds())}] ${text}\n`)
+}
+
+/** The reference engine's reasons not to start, in SGLang's words. */
+const reasons: ReadonlyArray<readonly [own: RegExp, there: string]> = [
+  [/No available memory for the cache blocks|To serve at least one request/, "Not enough memory. Please try to increase --mem-fraction-static."],
+  [
+    /User-specified max_model_len (\(\d+\)) is greater than the derived max_model_len \(max_position_embeddings=(\d+)/,
+    "User-specified context_length $1 is greater than the derived context_length ($2)."
+  ],
+  [/Invalid repository ID or local directory specified/, "Repo id must be in the form 'repo_name' or 'namespace/repo_name'"]
+]
+
+const reasonOf = (message: string): string => {
+  for (const [own, there] of reasons) {
+    const match = own.exec(message)
+    if (match !== null) return there.replaceAll(/\$(\d)/g, (_, group: string) => match[Number(group)] ?? "")
+  }
+  return message
+}
+
+const speech = (given: ReadonlyMap<string, string>): Speech => {
+  const told = { weights: "0", seconds: "0", free: "0" }
+  const cacheBytes = ({ cacheConfig }: Booted) => Number(cacheConfig.kv_cache_memory_bytes ?? 0)
+  return {
+    ...ownSpeech,
+    version: null,
+    warmsUp: true,
+    booting: (_, text) => {
+      const weights = /^Model loading took ([\d.]+) GiB memory and ([\d.]+) seconds/.exec(text)
+      const free = /^Free memory on device \(([\d.]+)\//.exec(text)
+      if (weights !== null) [told.weights, told.seconds] = [weights[1] ?? "0", weights[2] ?? "0"]
+      if (free !== null) told.free = free[1] ?? "0"
+    },
+    loaded: (booted, settings) => {
+      const tokens = booted.cacheConfig.kv_cache_size_tokens ?? "0"
+      const half = gib(cacheBytes(booted) / 2)
+      const left = (Number(told.free) - Number(told.weights) - cacheBytes(booted) / 2 ** 30).toFixed(9)
+      const chunk = given.get("chunked-prefill-size") ?? "2048"
+      const loaded = (Number(told.free) - Number(told.weights)).toFixed(9)
+      line(`Load weight begin. avail mem=${told.free} GB`)
+      line(`Load weight end. elapsed=${told.seconds} s, type=LlamaForCausalLM, avail mem=${loaded} GB, mem usage=${told.weights} GB.`)
+      line(`KV Cache is allocated. dtype: torch.bfloat16, #tokens: ${tokens}, K size: ${half} GB, V size: ${half} GB`)
+      line(
+        `max_total_num_tokens=${tokens}, chunked_prefill_size=${chunk}, max_prefill_tokens=16384, max_running_requests=${settings.maxNumSeqs}, context_len=${booted.engine.maxModelLen}, available_gpu_mem=${left} GB`
+      )
+    },
+    serving: () => line("The server is fired up and ready to roll!"),
+    stopping: () => line("Gracefully exiting..."),
+    failed: (message) => {
+      line(`Scheduler hit an exception: ${reasonOf(message)}`)
+      line("Received sigquit from a child process. It usually means the child failed.")
+    },
+    broke: (message) => line(`Scheduler hit an exception: ${message}`),
+    metrics: (booted) => sglangMetrics(booted, Number(told.weights)),
+    error: ({ message, param, status, type }) => ({ object: "error", message, type, param, code: status })
+  }
+}
+
+startStandIn(
+  {
+    command: ["-m", "sglang.launch_server"],
+    program: "launch_server.py",
+    commandLine,
+    names: {
+      model: "model-path",
+      "served-model-name": "served-model-name",
+      host: "host",
+      port: "port",
+      "max-model-len": "context-length",
+      "max-num-seqs": "max-running-requests",
+      "max-num-queued-reqs": "max-queued-requests",
+      "gpu-memory-utilization": "mem-fraction-static",
+      "load-format": "load-format",
+      seed: "random-seed"
+    },
+    anyModelName: true,
+    gpus: "tp-size",
+    switches: { "enable-prompt-tokens-details": "enable-cache-report" },
+    speech
+  },
+  process.argv.slice(2)
+)

@@ -1,0 +1,30 @@
+import { commandLine } from "../../../src/vllm/commandLine.ts"
+import { ownSpeech } from "../Speech.ts"
+import { startStandIn } from "./startStandIn.ts"
+
+startStandIn(
+  {
+    command: ["serve"],
+    program: "vllm serve",
+    commandLine,
+    names: {
+      model: "model",
+      "served-model-name": "served-model-name",
+      host: "host",
+      port: "port",
+      "max-model-len": "max-model-len",
+      "max-num-seqs": "max-num-seqs",
+      "max-num-queued-reqs": "max-num-queued-reqs",
+      "gpu-memory-utilization": "gpu-memory-utilization",
+      "max-logprobs": "max-logprobs",
+      "load-format": "load-format",
+      seed: "seed"
+    },
+    anyModelName: false,
+    gpus: "tensor-parallel-size",
+    switches: { "enable-prompt-tokens-details": "enable-prompt-tokens-details" },
+    // The reference engine's lines, metrics and answers are vLLM's already.
+    speech: () => ({ ...ownSpeech, version: "simulated-vllm-0.33.0" })
+  },
+  process.argv.slice(2)
+)

@@ -1,0 +1,12 @@
+import { type Engine, generate } from "./Generation.ts"
+
+/** Generates one token and then calls back, however that ended. */
+export const warmUp = (engine: Engine, done: () => void) => {
+  generate(
+    engine,
+    { temperature: 0, seed: 0 },
+    { prompt: [0], topLogprobs: null, defaultMaxTokens: null, requestedMaxTokens: 1 },
+    () => {},
+    () => done()
+  )
+}

@@ -1,0 +1,19 @@
+/** Lines of vLLM's log that figures are read from: `{}` stands for a number. */
+export const vllmLines = {
+  weights: "Model loading took {} GiB memory and {} seconds",
+  account: "Actual usage is {} GiB for consumed memory (weights + non-torch), {} GiB for peak activation, and {} GiB for CUDAGraph memory",
+  cacheAvailable: "Available KV cache memory: {} GiB",
+  cacheInUse: "Current kv cache memory in use is {} GiB",
+  cacheTokens: "GPU KV cache size: {} tokens, Maximum concurrency for {} tokens per request: {}x"
+}
+
+/** Metrics of vLLM that are read; counters without the `_total` that they gain on the wire. */
+export const vllmMetrics = {
+  cacheConfig: "vllm:cache_config_info",
+  running: "vllm:num_requests_running",
+  waiting: "vllm:num_requests_waiting",
+  cacheUse: "vllm:kv_cache_usage_perc"
+}
+
+/** Labels of `vllm:cache_config_info` that are read. */
+export const vllmCacheLabels = { tokens: "kv_cache_size_tokens", concurrency: "kv_cache_max_concurrency" }

@@ -1,0 +1,58 @@
+import { assert, it } from "@effect/vitest"
+import { CatalogModel, DeploymentId, Receipt } from "@seatrial/domain"
+import { Pod } from "@seatrial/kube"
+import { enginePodName } from "@seatrial/operator"
+import { Effect, Option, Schema } from "effect"
+import { bodyOf, makeCaller } from "../Caller.ts"
+import { ask, requestIdOf, streamOf, wholeOf } from "../chat.ts"
+import { openCluster, shortenBenchmark } from "../cluster.ts"
+import { eventually } from "../eventually.ts"
+import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { source } from "../Served.ts"
+
+const Derived = Schema.Struct({
+  kind: Schema.Literal("derived"),
+  serving: Schema.Struct({ runtime: Schema.String, engine_flags: Schema.Record(Schema.String, Schema.Json) })
+})
+const decodeId = Schema.decodeUnknownSync(DeploymentId)
+const Models = Schema.Struct({ data: Schema.Array(CatalogModel) })
+
+it.live(
+  "on simulated GPUs a model is served by vLLM's and by SGLang's command line, and whatever it says is said to be simulated",
+  () =>
+    Effect.gen(function* () {
+      const { state } = yield* startSystem(yield* makeStateFolder, { SEATRIAL_DURABLE: "false" })
+      const caller = makeCaller(state.address, state.api_key)
+      const kube = yield* openCluster(state.kubeconfig)
+      yield* shortenBenchmark(kube, "sim-large")
+      for (const [runtime, version, limit] of [
+        ["vllm", "simulated-vllm-0.33.0", "max_num_seqs"],
+        ["sglang", "simulated-sglang-0.5.23", "max_running_requests"]
+      ] as const) {
+        const serving = { runtime, host_class: "sim-large", max_context: 512, engine_flags: { [limit]: 16 } }
+        const previewed = yield* eventually("a preview", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ status }) => status === 200)
+        const preview = bodyOf(Derived, previewed)
+        // What was chosen beside the caller's own can be pasted.
+        assert.strictEqual(preview.serving.engine_flags[limit], 16)
+        assert.isAbove(Object.keys(preview.serving.engine_flags).length, 2)
+        const operation = yield* caller.deploy({ source, serving: preview.serving, model_name: `tiny-${runtime}` })
+        const ended = yield* caller.finished(operation.id)
+        assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+        assert.strictEqual(ended.revision?.engine_version, version)
+        const pod = Option.getOrThrow(yield* kube.get(Pod, enginePodName(decodeId(operation.id)), "seatrial"))
+        assert.match(JSON.stringify(pod.spec), runtime === "vllm" ? /"vllm","serve"/ : /"-m","sglang\.launch_server"/)
+
+        const whole = yield* ask(caller, ended.model)
+        assert.isNotEmpty(wholeOf(whole).text)
+        assert.strictEqual(streamOf(yield* ask(caller, ended.model, { stream: true })).text, wholeOf(whole).text)
+        const receipt = yield* eventually("the receipt", caller.call("GET", `/v1/receipts/${requestIdOf(whole)}`), ({ status }) => status === 200)
+        assert.strictEqual(bodyOf(Receipt, receipt).engine_version, version)
+        const { data } = yield* caller.read("/v1/models", Models)
+        assert.deepInclude(
+          data.find(({ id }) => id === ended.model),
+          { engine: runtime, engine_version: version }
+        )
+      }
+    }).pipe(Effect.scoped),
+  600_000
+)
