@@ -95,7 +95,17 @@ export const reconcile = Effect.fn("reconcile")(function* (
   if (gathered.resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
     const own = !isFinished(run.phase) || run.engineRun === id
-    const shown = { run, pod: own ? seen.pod : null, pods: own ? gathered.pods : [], node: gathered.node, resource: gathered.resource, message, idle, now }
+    const shown = {
+      run,
+      fetch: seen.fetch,
+      pod: own ? seen.pod : null,
+      pods: own ? gathered.pods : [],
+      node: gathered.node,
+      resource: gathered.resource,
+      message,
+      idle,
+      now
+    }
     if (!(yield* mirror({ ...shown, queue: queueOf(seen, message) }))) return soon
   }
   if (refused !== null) return later

@@ -10,7 +10,7 @@ import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 import { customResource } from "./customResource.ts"
 import { disruptionBudget, enginePod } from "./engineObjects.ts"
-import { fetchJob, hubSecret } from "./fetchObjects.ts"
+import { fetchJob, fetchOwner, hubSecret } from "./fetchObjects.ts"
 import { keepLog } from "./keepLog.ts"
 import { tellTransition } from "./tellTransition.ts"
 
@@ -88,7 +88,9 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         const input = { ...(yield* owned), settings, weightsClaim }
         const token = yield* runs.hubToken(orgId, run.startedBy)
         if (Option.isSome(token)) yield* kube.apply(Secret, hubSecret(input, Redacted.value(token.value)))
-        yield* kube.apply(Job, fetchJob(input, Option.isSome(token)))
+        const job = yield* kube.apply(Job, fetchJob(input, Option.isSome(token)))
+        // It lives as long as the download, whoever removes that.
+        if (Option.isSome(token)) yield* kube.apply(Secret, hubSecret({ ...input, owner: fetchOwner(job) }, Redacted.value(token.value)))
         break
       }
       case "RemoveFetch":

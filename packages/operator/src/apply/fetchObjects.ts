@@ -1,5 +1,5 @@
 import { manifestSha256 } from "@seatrial/hub"
-import type { KubeObject, OwnerReference } from "@seatrial/kube"
+import type { Job, KubeObject, OwnerReference } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { fetchJobName, hubSecretName } from "../resources/objectNames.ts"
@@ -16,7 +16,10 @@ interface FetchInput {
 
 const ownedBy = (owner: OwnerReference | null) => (owner === null ? {} : { ownerReferences: [owner] })
 
-/** The Secret through which alone the hub token reaches the download. */
+/** The download as an owner: what belongs to it goes with it. */
+export const fetchOwner = (job: Job): OwnerReference => ({ apiVersion: "batch/v1", kind: "Job", name: job.metadata.name, uid: job.metadata.uid ?? "" })
+
+/** The Secret through which alone the hub token reaches the download. Its owner is the download, once there is one. */
 export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): KubeObject => {
   const object = {
     apiVersion: "v1",
@@ -64,7 +67,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
                 { name: "HOME", value: "/tmp" },
                 ...(withToken ? [{ name: "HF_TOKEN", valueFrom: { secretKeyRef: { name: hubSecretName(run.id), key: "token" } } }] : [])
               ],
-              resources: { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "2Gi" } },
+              resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
               securityContext: restrictedContainer,
               terminationMessagePolicy: "FallbackToLogsOnError",
               volumeMounts: [

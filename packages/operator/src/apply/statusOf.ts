@@ -1,6 +1,6 @@
 import { type Benchmark, isFinished } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
-import type { PodSeen } from "../decide/Observation.ts"
+import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import type { Condition, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 
 const iso = (millis: number): string => new Date(millis).toISOString()
@@ -11,6 +11,7 @@ interface StatusInput {
   readonly message: string
   readonly cause: ModelDeploymentStatus["cause"]
   readonly queue: ModelDeploymentStatus["queue"]
+  readonly fetch?: FetchSeen
   /** The generation of the object now; the run may have been made for an earlier one. */
   readonly generation: number
   /** What the status says so far: a condition keeps its time while it does not change. */
@@ -94,6 +95,12 @@ const benchmarkOf = (benchmark: Benchmark) => ({
   }))
 })
 
+const downloadOf = (fetch: FetchSeen | undefined) => {
+  if (fetch?._tag !== "Active" || fetch.progress === null || fetch.progress.waiting) return {}
+  const { bytes, bytesPerSecond, secondsLeft, stalledSeconds, totalBytes } = fetch.progress
+  return { download: { bytes, totalBytes, bytesPerSecond, ...present("secondsLeft", secondsLeft), ...(stalledSeconds === null ? {} : { stalled: true }) } }
+}
+
 /** The status that mirrors a run: everything from Postgres and the pod, nothing that only the status would know but the times of its conditions. */
 export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
   const { cause, pod, queue, run } = input
@@ -114,6 +121,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
     message,
     ...present("cause", cause),
     ...present("queue", queue),
+    ...(run.phase === "materializing" ? downloadOf(input.fetch) : {}),
     ...(revision === null
       ? {}
       : {

@@ -72,3 +72,26 @@ export const faultEvents = (run: Run, resource: ModelDeployment, cause: ModelDep
   const name = `${objectName(run.id)}.gpufault.${createHash("sha256").update(text).digest("hex").slice(0, 12)}`
   return [aboutResource(resource, { name, type: "Warning", reason: cause.reason, message: text, at })]
 }
+
+/**
+ * Events of a download, where it has come a quarter further than the status shows, or has just stalled: one for each quarter and for each stall within it. `at`: Unix
+ * milliseconds.
+ */
+export const downloadEvents = (run: Run, resource: ModelDeployment, download: ModelDeploymentStatus["download"], at: number): ReadonlyArray<Event> => {
+  if (download === undefined || run.phase !== "materializing") return []
+  const before = resource.status?.deploymentId === run.id ? resource.status.download : undefined
+  const quarter = (state: typeof download | undefined) => (state === undefined ? 0 : Math.floor((4 * state.bytes) / Math.max(1, state.totalBytes)))
+  const reached = quarter(download)
+  const { bytes, bytesPerSecond, secondsLeft, totalBytes } = download
+  const there = `${bytes} of ${totalBytes} bytes`
+  const left = secondsLeft === undefined ? "" : `, ${secondsLeft} s left`
+  const name = `${objectName(run.id)}.download.${reached}`
+  return [
+    ...(reached > quarter(before)
+      ? [aboutResource(resource, { name, type: "Normal", reason: "Downloading", message: `${there}, ${bytesPerSecond} bytes/s${left}.`, at })]
+      : []),
+    ...(download.stalled === true && before?.stalled !== true
+      ? [aboutResource(resource, { name: `${name}.stalled`, type: "Warning", reason: "DownloadStalled", message: `${there}; nothing came for a minute.`, at })]
+      : [])
+  ]
+}

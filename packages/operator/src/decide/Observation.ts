@@ -1,5 +1,6 @@
 import type { NamedFailure } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
+import type { DownloadState } from "@seatrial/hub"
 import type { Run } from "@seatrial/store"
 import { Data } from "effect"
 import type { PodClass } from "../resources/HostClassResource.ts"
@@ -9,8 +10,8 @@ type None = Record<never, never>
 /** The Job that brings the weights. */
 export type FetchSeen = Data.TaggedEnum<{
   Absent: None
-  /** `problem`: why its pod does not run yet, for example `ImagePullBackOff`. */
-  Active: { readonly problem: string | null }
+  /** `problem`: why its pod does not run yet, for example `ImagePullBackOff`. `progress`: how it goes on, once it says so. */
+  Active: { readonly problem: string | null; readonly progress: DownloadState | null }
   Succeeded: None
   Failed: { readonly failure: NamedFailure }
   /** Being deleted. */

@@ -4,6 +4,8 @@
 export const hubDeadline = 10 * 60_000
 /** How long an image may be impossible to pull. */
 export const imageDeadline = 2 * 60_000
+/** How often a download is asked how it goes on. */
+export const fetchLook = 10_000
 /** From the start of provisioning until a pod that has a node must have started its container. */
 export const provisioningDeadline = 30 * 60_000
 /** How long a pod may find no node before the run looks whether its capacity is lost. */

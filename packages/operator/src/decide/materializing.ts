@@ -1,18 +1,33 @@
+import type { DownloadState } from "@seatrial/hub"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
+import { fetchLook } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
 
 const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
 
+const span = (seconds: number) =>
+  seconds < 90 ? `${seconds} s` : seconds < 5_400 ? `${Math.round(seconds / 60)} min` : `${Math.round((seconds / 3_600) * 10) / 10} h`
+
+/** How the download goes on, in a sentence. */
+const told = (size: string, progress: DownloadState | null): string => {
+  if (progress === null) return `Downloads and verifies ${size}.`
+  if (progress.waiting) return "Another download brings the same files; waits for it."
+  const { bytes, bytesPerSecond, secondsLeft, stalledSeconds, totalBytes } = progress
+  const there = `${gib(bytes)} of ${gib(totalBytes)} (${Math.floor((100 * bytes) / Math.max(1, totalBytes))}%)`
+  if (stalledSeconds !== null) return `The download stalls: ${there}, nothing came for ${span(stalledSeconds)}. It asks again over new connections.`
+  return `Downloads and verifies: ${there}, ${Math.round(bytesPerSecond / 100_000) / 10} MB/s${secondsLeft === null ? "" : `, about ${span(secondsLeft)} left`}.`
+}
+
 /** Brings the weights by a Job. Whether they are there already is for the Job to say: it verifies a complete manifest and ends at once. */
-export const materializing = (seen: Observation): Decision => {
+export const materializing = (seen: Observation, now: number): Decision => {
   const { fetch, run } = seen
   const size = gib((run.revision?.facts.files ?? []).reduce((sum, file) => sum + file.size, 0))
   switch (fetch._tag) {
     case "Absent":
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
-      return wait(fetch.problem === null ? `Downloads and verifies ${size}.` : `The download has not started yet (${fetch.problem}).`)
+      return wait(fetch.problem === null ? told(size, fetch.progress) : `The download has not started yet (${fetch.problem}).`, now + fetchLook)
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":

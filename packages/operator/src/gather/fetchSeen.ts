@@ -1,4 +1,5 @@
 import { FailureCode, type NamedFailure, RefusalCode } from "@seatrial/domain"
+import { readProgress } from "@seatrial/hub"
 import type { Job, Pod } from "@seatrial/kube"
 import { Option, Schema } from "effect"
 import { FetchSeen } from "../decide/Observation.ts"
@@ -28,8 +29,12 @@ const lastWords = (message: string): NamedFailure | null => {
   return { code, text: line.slice(code.length + 2, code.length + 402).replace(/\p{Cc}/gu, " ") }
 }
 
-/** The download Job in the words of the decisions; `pods` are the Job's own. */
-export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>): FetchSeen => {
+/** The pod of a download whose log says how it goes on. */
+export const fetchingPod = (pods: ReadonlyArray<Pod>): Pod | undefined =>
+  pods.find(({ status }) => status?.phase === "Running" && status.containerStatuses?.[0]?.state?.running !== undefined)
+
+/** The download Job in the words of the decisions; `pods` are the Job's own, `log` is the end of what it says. */
+export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = ""): FetchSeen => {
   if (job === undefined) return FetchSeen.Absent()
   if (job.metadata.deletionTimestamp !== undefined) return FetchSeen.Leaving()
   const holds = (name: string) => job.status?.conditions?.find(({ type, status }) => type === name && status === "True")
@@ -39,7 +44,7 @@ export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>): Fetch
     const waiting = pods
       .map((pod) => pod.status?.containerStatuses?.[0]?.state?.waiting?.reason)
       .find((reason) => reason !== undefined && reason !== "ContainerCreating")
-    return FetchSeen.Active({ problem: waiting ?? null })
+    return FetchSeen.Active({ problem: waiting ?? null, progress: readProgress(log) })
   }
   const said = pods
     .flatMap((pod) => {

@@ -14,7 +14,7 @@ import type { Background } from "../work/Background.ts"
 import type { Attendance } from "./Attendance.ts"
 import { admissionOf } from "./admission.ts"
 import type { Cluster } from "./Cluster.ts"
-import { fetchSeen } from "./fetchSeen.ts"
+import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
 import { noView, type Pool } from "./Pool.ts"
 import { podSeen } from "./podSeen.ts"
 
@@ -56,6 +56,15 @@ const dayMillis = 86_400_000
 /** Phases whose decisions depend on free GPUs and on who goes first. */
 const placed = new Set<Phase>(["materializing", "waiting", "queued", "provisioning"])
 
+/** The last words of a download that works; none where its node does not tell them at once. */
+const readLog = Effect.fnUntraced(function* (pod: string, namespace: string) {
+  const kube = yield* KubeClient
+  return yield* kube.podLog(pod, namespace, { tailLines: 5 }).pipe(
+    Effect.timeout("2 seconds"),
+    Effect.catch(() => Effect.succeed(""))
+  )
+})
+
 /** What the container that ended last had to say: the log is already that of the next one where it runs again. */
 const lastWords = (pod: Pod | undefined): string => {
   const container = pod?.status?.containerStatuses?.[0]
@@ -91,6 +100,10 @@ export const gather = Effect.fnUntraced(function* (
   const pod = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
   const work = yield* background.seen(run.id)
 
+  const fetching = own.filter((candidate: Pod) => candidate.metadata.labels?.[roleLabel] === "fetch")
+  const fetched = run.phase === "materializing" ? fetchingPod(fetching) : undefined
+  const fetchLog = fetched === undefined ? "" : yield* readLog(fetched.metadata.name, namespace)
+
   const failedStart = run.phase === "booting" && pod !== null && !pod.ready && pod.restarts >= bootRestarts
   const bootLog = failedStart
     ? `${lastWords(enginePod)}\n${yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: logTail }), () => Effect.succeed(""))}`
@@ -110,10 +123,7 @@ export const gather = Effect.fnUntraced(function* (
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
-    fetch: fetchSeen(
-      job,
-      own.filter((candidate: Pod) => candidate.metadata.labels?.[roleLabel] === "fetch")
-    ),
+    fetch: fetchSeen(job, fetching, fetchLog),
     pod,
     bootLog,
     work,

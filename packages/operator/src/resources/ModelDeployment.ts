@@ -118,6 +118,15 @@ export const ModelDeploymentStatus = Schema.Struct({
       message: text("The same in words.")
     }).annotate({ description: "What the run waits for, while it is in waiting or queued." })
   ),
+  download: optional(
+    Schema.Struct({
+      bytes: count("Bytes that are there."),
+      totalBytes: count("Bytes of all files."),
+      bytesPerSecond: count("Bytes per second, over the last half minute."),
+      secondsLeft: optional(count("Seconds that it takes on at that speed. Absent where nothing comes.")),
+      stalled: optional(yes("Whether nothing came for a minute or more: it goes on over new connections."))
+    }).annotate({ description: "How the download of the weights goes on, while the run is in materializing." })
+  ),
   revision: optional(text("First twelve digits of the commit that the run deploys.")),
   commit: optional(text("The full commit.")),
   hostClass: optional(text("Name of the host class that was chosen.")),

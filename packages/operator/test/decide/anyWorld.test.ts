@@ -80,7 +80,13 @@ const anyObservation = (draw: () => number): { readonly seen: Observation; reado
     shownSince: time(),
     keepFinished: chance(0.5) ? Math.floor(draw() * 100_000) : null,
     podClass: chance(0.9) ? { ...podClass, rollout: pick("surge", "replace"), evictable: chance(0.3) } : null,
-    fetch: pick<FetchSeen>(FetchSeen.Absent(), FetchSeen.Active({ problem: null }), FetchSeen.Succeeded(), FetchSeen.Leaving(), FetchSeen.Failed({ failure })),
+    fetch: pick<FetchSeen>(
+      FetchSeen.Absent(),
+      FetchSeen.Active({ problem: null, progress: null }),
+      FetchSeen.Succeeded(),
+      FetchSeen.Leaving(),
+      FetchSeen.Failed({ failure })
+    ),
     pod: chance(0.7) ? present : null,
     bootLog: chance(0.3) ? "torch.OutOfMemoryError" : null,
     freeSlots: Math.floor(draw() * 3),

@@ -49,7 +49,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   ],
   materializing: [
     ["a download is started once", seen("materializing"), 0, "EnsureFetch"],
-    ["a running download is left alone", seen("materializing", { fetch: FetchSeen.Active({ problem: null }) }), 0, ""],
+    [
+      "a running download is left alone, and asked again how it goes on",
+      seen("materializing", { fetch: FetchSeen.Active({ problem: null, progress: null }) }),
+      0,
+      "again 10000"
+    ],
     [
       "a corrupted download fails in materializing and says so",
       seen("materializing", { fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" } }) }),
@@ -353,7 +358,11 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   "failed and cancelled": [
     [
       "a cancelled run is cleaned up, also of what no watch shows",
-      seen("cancelled", { pod, fetch: FetchSeen.Active({ problem: null }), resource: { uid: "mdep-1", mirroredPhase: "booting" } }, { endpoints: [endpoint] }),
+      seen(
+        "cancelled",
+        { pod, fetch: FetchSeen.Active({ problem: null, progress: null }), resource: { uid: "mdep-1", mirroredPhase: "booting" } },
+        { endpoints: [endpoint] }
+      ),
       0,
       "publish nothing, remove pod, RemoveFetch"
     ],

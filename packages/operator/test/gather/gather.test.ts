@@ -145,11 +145,19 @@ describe("a download", () => {
     status: status({ state: { terminated: { exitCode: 3, message, finishedAt } } })
   })
   const failed = job([{ type: "Failed", status: "True" }])
-  const code = (seen: ReturnType<typeof fetchSeen>) => (seen._tag === "Failed" ? `${seen.failure.code}: ${seen.failure.text}` : seen._tag)
+  const code = (seen: ReturnType<typeof fetchSeen>) => {
+    if (seen._tag === "Failed") return `${seen.failure.code}: ${seen.failure.text}`
+    return seen._tag === "Active" && seen.progress !== null ? `Active ${seen.progress.bytes}/${seen.progress.totalBytes}` : seen._tag
+  }
 
   const cases: ReadonlyArray<readonly [promise: string, seen: ReturnType<typeof fetchSeen>, expected: string]> = [
     ["that was not started is absent", fetchSeen(undefined, []), "Absent"],
     ["that works is active", fetchSeen(job([]), []), "Active"],
+    [
+      "that works says how far it is by its last line",
+      fetchSeen(job([]), [], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left\nfetched 4 of 9 bytes, 2 bytes/s, 3 s left\nfetched 9 of"),
+      "Active 4/9"
+    ],
     ["that is complete succeeded", fetchSeen(job([{ type: "Complete", status: "True" }]), []), "Succeeded"],
     ["that is being deleted is leaving", fetchSeen({ metadata: { name: "j", deletionTimestamp: at } }, []), "Leaving"],
     [
