@@ -153,12 +153,13 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
     const needed = sequenceBytes(config, layout, input.maxContext ?? layout.blockTokens)
     return { longest_context: longest(pool.low), missing_bytes: Math.max(0, needed - pool.high), indivisible: null, pool }
   }
-  const besideEngine = hostClass.gpu_memory_bytes - budget - driverBytes
+  const { afterPool } = overhead
+  const roomAfterPool = afterPool.high === 0 || afterPool.high <= hostClass.gpu_memory_bytes - budget - driverBytes
   const kvCache = headroom.low >= 0 ? pool.low : pool.high
   return {
     components: { ...overhead, budget, weightsBeside, adapters, pool, sequence },
     fit: {
-      verdict: headroom.low >= 0 && overhead.afterPool.high <= besideEngine ? "fits" : "tight",
+      verdict: headroom.low >= 0 && roomAfterPool ? "fits" : "tight",
       host_class: hostClass.name,
       gpu_pool: hostClass.gpu_pool,
       gpu_count: hostClass.gpu_count,

@@ -4,6 +4,7 @@ import { ConfigReader, type Json, limits } from "./ConfigReader.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import { familyDefaults } from "./familyDefaults.ts"
 import { parseShape } from "./modelShape.ts"
+import { ropeFacts } from "./ropeFacts.ts"
 
 const decodeNames = Schema.decodeUnknownOption(Schema.NonEmptyArray(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_]{1,128}$/u))))
 
@@ -87,6 +88,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const num_kv_heads = kvHeads ?? (reader.value("multi_query") === true ? 1 : num_attention_heads)
     const heads = { model_type: textType, num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim }
     const shape = yield* parseShape(reader, whole, heads)
+    const rope = ropeFacts(reader, text !== config)
     const dtype = (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* whole.name("dtype")) ?? (yield* whole.name("torch_dtype"))
     return {
       architecture: architectures.value[0],
@@ -101,7 +103,8 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       sliding_window: shape.layers.reduce<number | null>((window, group) => (group.kind === "sliding" ? group.window : window), null),
       dtype: dtype ?? engineNames[storedType] ?? "float32",
       quantization: yield* quantizationOf(config, text),
-      shape
+      shape,
+      ...(rope === null ? {} : { rope })
     }
   })
 

@@ -1,4 +1,4 @@
-import { derivePreview, type HostClass } from "@seatrial/domain"
+import { decideServing, type HostClass } from "@seatrial/domain"
 import { engineFor, engines, versionOn } from "@seatrial/engines"
 import { Hub } from "@seatrial/hub"
 import { type Run, Runs } from "@seatrial/store"
@@ -17,13 +17,15 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
       HubUnavailable: ({ message }) => Effect.fail(new WorkUnavailable({ message }))
     })
   )
-  const preview = derivePreview({ facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines })
+  const { estimate: decided, preview } = decideServing({ facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines })
   if (preview.kind === "refused") {
     return yield* new WorkRefused({ failure: { code: preview.reason.code, text: `${preview.reason.message} ${preview.remedy.message}` } })
   }
   const engine = engineFor(preview.serving.runtime)
   if (engine === undefined) return yield* Effect.die(new Error(`no engine for the runtime ${preview.serving.runtime}`))
-  const { capabilities, fit: estimate, serving: settings } = preview
+  const { capabilities, fit, serving: settings } = preview
+  // Where its bytes go is kept with the revision, for those who compare it with what the engine reports.
+  const estimate = decided === null ? fit : { ...fit, components: decided.components }
   const hostClass = hostClasses.find(({ name }) => name === settings.host_class)
   const engineVersion = versionOn(engine, { simulated: hostClass?.simulated ?? false })
   yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, settings, engineVersion, estimate, capabilities }))

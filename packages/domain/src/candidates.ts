@@ -1,0 +1,121 @@
+import type { Calibration } from "./calibration.ts"
+import type { EngineContract, FlagIssue } from "./engineContract.ts"
+import { type Estimate, estimateFit, type Misfit } from "./fit.ts"
+import type { HostClass } from "./hostClass.ts"
+import type { RepositoryFacts } from "./repository.ts"
+import type { Runtime, ServingRequest, ServingSettings } from "./serving.ts"
+
+/** A host class, and the engine that would serve on it. */
+export interface Candidate {
+  readonly engine: EngineContract
+  readonly hostClass: HostClass
+}
+
+/** What is asked of each candidate. */
+export interface Asked {
+  readonly facts: RepositoryFacts
+  readonly request: ServingRequest
+  readonly calibrations?: ReadonlyArray<Calibration> | undefined
+}
+
+/** What came of a candidate: an estimate or why there is none, and a flag that it does not take with this model, if any. */
+export interface Attempt extends Candidate {
+  readonly request: ServingRequest
+  readonly result: Estimate | Misfit
+  readonly issue: FlagIssue | null
+}
+
+/** One that fits. */
+export interface Success extends Attempt {
+  readonly result: Estimate
+}
+
+export const isSuccess = (attempt: Attempt): attempt is Success => "fit" in attempt.result && attempt.issue === null
+
+/** Micro-dollars an hour of all GPUs of a host class. */
+export const hourlyPrice = (hostClass: HostClass): bigint => BigInt(hostClass.price_per_gpu_hour_micros) * BigInt(hostClass.gpu_count)
+
+/** Cheapest first; those of one price by name. */
+export const byPrice = (hostClasses: ReadonlyArray<HostClass>): ReadonlyArray<HostClass> =>
+  hostClasses.toSorted((a, b) => {
+    const [one, other] = [hourlyPrice(a), hourlyPrice(b)]
+    return one < other ? -1 : one > other ? 1 : a.name < b.name ? -1 : 1
+  })
+
+/** The host classes that have the runtime that was asked for, or their own first one, with its engine. */
+export const candidatesOf = (
+  hostClasses: ReadonlyArray<HostClass>,
+  engines: ReadonlyArray<EngineContract>,
+  asked: Runtime | undefined
+): ReadonlyArray<Candidate> =>
+  hostClasses.flatMap((hostClass) => {
+    const runtime = asked === undefined ? hostClass.runtimes[0].runtime : hostClass.runtimes.find((offered) => offered.runtime === asked)?.runtime
+    const engine = engines.find((candidate) => candidate.runtime === runtime)
+    return engine === undefined ? [] : [{ hostClass, engine }]
+  })
+
+/** Whether a candidate's engine knows the model's architecture and quantization. */
+export const knowsModel = ({ config }: RepositoryFacts, { engine }: Candidate): boolean =>
+  engine.architectures.has(config.architecture) && engine.quantizations.has(config.quantization)
+
+/** Whether a candidate's engine takes the flags and the KV cache's type that were asked for. */
+export const takesSettings = ({ engine_flags = {}, kv_cache_dtype = "auto" }: ServingRequest, { engine }: Candidate): boolean =>
+  engine.kvCacheDtypes.has(kv_cache_dtype) && engine.flagIssue(engine_flags) === null
+
+/** Tokens that the model was trained for before any scaling, which YaRN's factor multiplies. */
+export const trainedContext = ({ config }: RepositoryFacts): number => Math.min(config.native_context, config.rope?.max_positions ?? config.native_context)
+
+/** Tokens that the model is made for, with the YaRN settings that were asked for. */
+export const contextLimit = (facts: RepositoryFacts, { yarn }: ServingRequest): number =>
+  yarn === undefined ? facts.config.native_context : Math.floor(yarn.factor * (yarn.original_context ?? trainedContext(facts)))
+
+/** The caller's flags, and those that are chosen beside them. */
+const flagsOf = ({ facts, request }: Asked, { engine, hostClass }: Candidate): ServingSettings["engine_flags"] => {
+  const given = request.engine_flags ?? {}
+  const load = { config: facts.config, flags: given, card: hostClass, maxContext: request.max_context ?? contextLimit(facts, request) }
+  const chosen = engine.chosenFlags?.(load, facts.chat_template) ?? {}
+  return Object.keys(chosen).length === 0 ? request.engine_flags : { ...chosen, ...given }
+}
+
+/** The complete settings of a candidate. */
+export const settingsOf = (asked: Asked, candidate: Candidate, maxContext: number): ServingSettings => {
+  const { request } = asked
+  const engine_flags = flagsOf(asked, candidate)
+  return {
+    runtime: candidate.engine.runtime,
+    host_class: candidate.hostClass.name,
+    max_context: maxContext,
+    kv_cache_dtype: request.kv_cache_dtype ?? "auto",
+    ...(request.hold_seconds === undefined ? {} : { hold_seconds: request.hold_seconds }),
+    ...(request.yarn === undefined ? {} : { yarn: request.yarn }),
+    ...(engine_flags === undefined ? {} : { engine_flags })
+  }
+}
+
+/** Works out whether a candidate serves what was asked. */
+export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt => {
+  const { facts, request } = asked
+  const engineFlags = flagsOf(asked, { engine, hostClass })
+  const limit = contextLimit(facts, request)
+  const result = estimateFit({
+    config: facts.config,
+    weightsBytes: facts.weights_bytes,
+    weightParts: facts.weight_parts,
+    engine,
+    hostClass,
+    kvCacheDtype: request.kv_cache_dtype ?? "auto",
+    engineFlags,
+    maxContext: request.max_context,
+    contextLimit: limit,
+    calibrations: asked.calibrations
+  })
+  const maxContext = "fit" in result ? result.fit.max_context : (request.max_context ?? limit)
+  const issue = engine.loadIssue?.({ config: facts.config, flags: engineFlags ?? {}, card: hostClass, maxContext }) ?? null
+  return { engine, hostClass, request, result, issue }
+}
+
+/** The first that fits, one that fits surely before one that is tight. */
+export const bestOf = (attempts: ReadonlyArray<Attempt>): Success | undefined => {
+  const successes = attempts.filter(isSuccess)
+  return successes.find(({ result }) => result.fit.verdict === "fits") ?? successes[0]
+}

@@ -1,0 +1,66 @@
+import { type Asked, attempt, type Candidate, hourlyPrice, isSuccess, knowsModel, type Success, settingsOf, takesSettings } from "./candidates.ts"
+import type { ServingRequest, ServingSettings } from "./serving.ts"
+
+/** What to do about a model that does not fit as it was asked for. */
+export interface Remedy {
+  readonly message: string
+  /** What fits, to be sent as it is, or null where nothing does. */
+  readonly serving: ServingSettings | null
+}
+
+interface Option {
+  readonly success: Success
+  /** How far from what was asked: 0 keeps the context. */
+  readonly departure: 0 | 1
+  readonly words: string
+}
+
+/** Most options that a remedy names. */
+const namedOptions = 3
+
+const eightBits = ({ kv_cache_dtype = "auto" }: ServingRequest) => kv_cache_dtype !== "auto"
+
+/**
+ * Tries what else there is, and keeps what fits: an 8-bit KV cache, other host classes, both, and a shorter context. What keeps the context comes before what
+ * shortens it, what fits surely before what is tight, then the cheaper one.
+ */
+export const fitRemedy = (asked: Asked, named: ReadonlyArray<Candidate>, others: ReadonlyArray<Candidate>): Remedy => {
+  const { facts, request } = asked
+  const options: Array<Option> = []
+  const tryWith = (candidates: ReadonlyArray<Candidate>, changed: ServingRequest, departure: 0 | 1, words: (success: Success) => string) => {
+    for (const candidate of candidates) {
+      if (!knowsModel(facts, candidate) || !takesSettings(changed, candidate)) continue
+      const tried = attempt({ ...asked, request: changed }, candidate)
+      if (isSuccess(tried)) options.push({ success: tried, departure, words: words(tried) })
+    }
+  }
+  const small: ServingRequest = { ...request, kv_cache_dtype: "fp8" }
+  const { max_context: _, ...open } = request
+  if (!eightBits(request)) tryWith(named, small, 0, ({ hostClass }) => `with an 8-bit KV cache (kv_cache_dtype fp8) on ${hostClass.name}`)
+  tryWith(others, request, 0, ({ hostClass }) => `the host class ${hostClass.name}`)
+  if (!eightBits(request)) tryWith(others, small, 0, ({ hostClass }) => `the host class ${hostClass.name} with an 8-bit KV cache (kv_cache_dtype fp8)`)
+  if (request.max_context !== undefined) {
+    tryWith(named, open, 1, ({ hostClass, result }) => `with max_context ${result.fit.max_context} on ${hostClass.name}`)
+    if (!eightBits(request))
+      tryWith(
+        named,
+        { ...open, kv_cache_dtype: "fp8" },
+        1,
+        ({ hostClass, result }) => `with max_context ${result.fit.max_context} and an 8-bit KV cache (kv_cache_dtype fp8) on ${hostClass.name}`
+      )
+  }
+  const rank = ({ departure, success }: Option) => departure * 2 + (success.result.fit.verdict === "fits" ? 0 : 1)
+  const sorted = options.toSorted((a, b) => {
+    const [one, other] = [hourlyPrice(a.success.hostClass), hourlyPrice(b.success.hostClass)]
+    return rank(a) - rank(b) || (one < other ? -1 : one > other ? 1 : 0)
+  })
+  const [best] = sorted
+  if (best === undefined) {
+    return { message: "Choose a smaller or a quantized model, or ask the cluster's operator for a larger host class.", serving: null }
+  }
+  const words = sorted.slice(0, namedOptions).map((option) => option.words)
+  return {
+    message: `It fits ${words.length === 1 ? words[0] : `${words.slice(0, -1).join(", or ")}, or ${words.at(-1)}`}.`,
+    serving: settingsOf({ ...asked, request: best.success.request }, best.success, best.success.result.fit.max_context)
+  }
+}
