@@ -6,6 +6,7 @@ import { NodeRuntime } from "@effect/platform-node"
 import { Clock, Console, Effect } from "effect"
 import type { Benchmark } from "./Benchmark.ts"
 import { createDeployment } from "./createDeployment.ts"
+import { download } from "./download.ts"
 import { filterRequests } from "./filterRequests.ts"
 import { measuredStarts } from "./fit.ts"
 import { gatewayLatency } from "./gatewayLatency.ts"
@@ -26,7 +27,8 @@ const benchmarks: ReadonlyArray<Benchmark> = [
   memory,
   gatewayLatency,
   operatorScale,
-  measuredStarts
+  measuredStarts,
+  download
 ]
 const document = join(import.meta.dirname, "../../docs/benchmarks.md")
 

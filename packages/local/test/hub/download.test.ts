@@ -11,7 +11,7 @@ import { commit, type FileFault, type FileRequest, type FileServer, makeFileServ
 
 const chunkBytes = 64 * 1024
 const connections = 4
-const settings = { HUB_CHUNK_BYTES: String(chunkBytes), HUB_CONCURRENCY: String(connections), HUB_RETRY_DELAY: "1 millis", HUB_TIMEOUT: "2 seconds" }
+const settings = { HUB_CHUNK_BYTES: String(chunkBytes), HUB_CONCURRENCY: String(connections), HUB_RETRY_DELAY: "1 millis" }
 
 interface Scene {
   readonly server: FileServer
@@ -20,20 +20,22 @@ interface Scene {
   readonly fetch: ReturnType<Hub["Service"]["fetch"]>
 }
 
-const scene = Effect.gen(function* () {
+/** `timeout`: as long as the hub may send nothing. */
+const makeScene = Effect.fnUntraced(function* (timeout: string) {
   const server = yield* makeFileServer
   const parent = yield* Effect.acquireRelease(
     Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-download-"))),
     (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
   )
   const directory = join(parent, commit)
-  const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ HF_ENDPOINT: server.address, ...settings }))
+  const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ HF_ENDPOINT: server.address, HUB_TIMEOUT: timeout, ...settings }))
   const fetch = Effect.flatMap(Hub, (hub) => hub.fetch({ repo, commit, files: server.files, directory, token: Option.some(Redacted.make(token)) })).pipe(
     Effect.provide(Hub.layer.pipe(Layer.orDie, Layer.provide(config)))
   )
   const made: Scene = { server, parent, directory, fetch }
   return made
 })
+const scene = makeScene("1 minute")
 
 /** The directory holds exactly the files, each to the byte, and its parent nothing else. */
 const assertWhole = ({ directory, parent, server }: Scene) =>
@@ -105,7 +107,7 @@ describe("a download", () => {
 
   it.live("goes on over a new connection where the storage stops sending", () =>
     Effect.gen(function* () {
-      const made = yield* scene
+      const made = yield* makeScene("1 second")
       let stopped = false
       made.server.fault = ({ signed }) => {
         if (!signed || stopped) return undefined

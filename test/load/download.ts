@@ -1,0 +1,105 @@
+import { spawn } from "node:child_process"
+import { mkdtemp, rm, statfs } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Config, Effect, Schema } from "effect"
+import type { Benchmark } from "./Benchmark.ts"
+import { figureOf, show, table } from "./figures.ts"
+import { BenchError, startProgram } from "./Program.ts"
+
+const Told = Schema.fromJsonString(Schema.Struct({ millis: Schema.Finite, bytes: Schema.Finite }))
+
+/** Runs a command to its end: what it printed, and the seconds from its start to its end. */
+const run = (command: string, words: ReadonlyArray<string>, environment: Readonly<Record<string, string>>) =>
+  Effect.callback<{ readonly seconds: number; readonly text: string }, BenchError>((resume) => {
+    const begun = performance.now()
+    let text = ""
+    let wrong = ""
+    const child = spawn(command, words, { env: { PATH: process.env.PATH ?? "", ...environment }, stdio: ["ignore", "pipe", "pipe"] })
+    child.stdout.on("data", (chunk: Buffer) => {
+      text += chunk.toString("utf8")
+    })
+    child.stderr.on("data", (chunk: Buffer) => {
+      wrong = (wrong + chunk.toString("utf8")).slice(-2_000)
+    })
+    child.once("error", (error) => resume(Effect.fail(new BenchError({ message: `${command} cannot be run: ${error.message}` }))))
+    child.once("close", (code) =>
+      resume(
+        code === 0
+          ? Effect.succeed({ seconds: (performance.now() - begun) / 1_000, text })
+          : Effect.fail(new BenchError({ message: `${command} ended with ${code}: ${wrong}` }))
+      )
+    )
+    return Effect.sync(() => child.kill("SIGKILL"))
+  })
+
+/** Where there is memory for it the files go there: then no disk is measured. */
+const folderFor = Effect.fnUntraced(function* (bytes: number) {
+  const room = yield* Effect.promise(() =>
+    statfs("/dev/shm").then(
+      ({ bavail, bsize }) => bavail * bsize,
+      () => 0
+    )
+  )
+  const parent = room > 2 * bytes ? "/dev/shm" : tmpdir()
+  return yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(parent, "seatrial-download-"))),
+    (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+  )
+})
+
+export const download: Benchmark = {
+  name: "download",
+  title: "Download of a model, against curl",
+  measure: Effect.fnUntraced(function* () {
+    const size = yield* Config.Int("BENCH_DOWNLOAD_BYTES").pipe(Config.withDefault(4 * 1024 ** 3))
+    const rounds = yield* Config.Int("BENCH_DOWNLOAD_ROUNDS").pipe(Config.withDefault(5))
+    const connections = 8
+    const folder = yield* folderFor(size)
+    const storage = yield* startProgram({
+      name: "storage",
+      file: join(import.meta.dirname, "storage/main.ts"),
+      environment: (port) => ({ STORAGE_PORT: String(port), STORAGE_BYTES: String(size) }),
+      readyPath: "/sha256"
+    })
+    const address = `http://${storage.host}:${storage.port}`
+    const sha256 = yield* Effect.promise(async () => (await fetch(`${address}/sha256`)).text())
+
+    const share = Math.ceil(size / connections)
+    const ranges = Array.from({ length: connections }, (_, index) => [index * share, Math.min((index + 1) * share, size) - 1] as const)
+    const words = ranges.flatMap(([from, to], index) => [
+      ...(index === 0 ? [] : ["--next"]),
+      ...["--silent", "--show-error", "--fail", "--range", `${from}-${to}`, "--output", join(folder, `curl-${index}`), `${address}/file`]
+    ])
+    const clear = Effect.promise(async () => {
+      for (const name of [...ranges.map((_, index) => `curl-${index}`), "model"]) await rm(join(folder, name), { recursive: true, force: true })
+    })
+    const curl = run("curl", ["--parallel", "--parallel-immediate", "--parallel-max", String(connections), ...words], {})
+    const environment = { HF_ENDPOINT: address, HUB_CONCURRENCY: String(connections), NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "" }
+    const ours = run(process.execPath, [join(import.meta.dirname, "downloader/main.ts"), join(folder, "model"), String(size), sha256], environment)
+
+    const seen: Array<{ readonly curl: number; readonly ours: number; readonly whole: number; readonly bytes: number }> = []
+    // The first round is not counted.
+    for (let round = 0; round <= rounds; round++) {
+      const peer = yield* curl
+      yield* clear
+      const own = yield* ours
+      yield* clear
+      const told = yield* Effect.mapError(Schema.decodeEffect(Told)(own.text), () => new BenchError({ message: "The downloader prints no figures." }))
+      if (round > 0) seen.push({ curl: peer.seconds, ours: told.millis / 1_000, whole: own.seconds, bytes: told.bytes })
+    }
+    const speed = (seconds: (round: (typeof seen)[number]) => number) => show(figureOf(seen.map((round) => size / seconds(round) / 1_000_000)))
+    const ratio = (seconds: (round: (typeof seen)[number]) => number) => show(figureOf(seen.map((round) => round.curl / seconds(round))), 2)
+    return `One file of ${(size / 1024 ** 3).toFixed(0)} GiB over loopback into \`${folder.startsWith("/dev/shm") ? "/dev/shm" : tmpdir()}\`, over ${connections} connections each: \`curl --parallel\` writes eight ranges into eight files and
+hashes nothing; \`seatrial fetch\`'s download writes one file, hashes it (SHA-256), syncs it and gives it its name. The server, a process of its own, sends from memory.
+
+${table(
+  ["", "MB/s", "× curl", "memory at most, MB"],
+  [
+    ["curl", speed((round) => round.curl), "1", ""],
+    ["download", speed((round) => round.ours), ratio((round) => round.ours), show(figureOf(seen.map(({ bytes }) => bytes / 1_000_000)))],
+    ["the same with the start of its process", speed((round) => round.whole), ratio((round) => round.whole), ""]
+  ]
+)}`
+  })
+}
