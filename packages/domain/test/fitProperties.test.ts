@@ -1,0 +1,331 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import {
+  Commit,
+  calibrate,
+  derivePreview,
+  divisionProblem,
+  type EngineContract,
+  estimateFit,
+  type FitInput,
+  type HostClass,
+  isFit,
+  type KvLayout,
+  type LayerGroup,
+  type ModelConfig,
+  nothingServed,
+  type RepositoryFacts,
+  sequenceBytes
+} from "../src/index.ts"
+
+const gib = 2 ** 30
+const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+/** Sizes from which a model of any kind is made. */
+const Sizes = Schema.Struct({
+  layers: int(1, 96),
+  kinds: Schema.Array(Schema.Literals(["full", "sliding", "chunked", "latent", "state"])).check(Schema.isMinLength(1), Schema.isMaxLength(3)),
+  heads: int(0, 7),
+  kvHeads: int(0, 7),
+  head: int(4, 9),
+  window: int(1, 9_000),
+  vocabulary: int(100, 300_000),
+  context: int(1, 300_000),
+  experts: Schema.Boolean,
+  weightsGib: int(1, 400)
+})
+
+const groupOf = (sizes: typeof Sizes.Type, kind: LayerGroup["kind"]): LayerGroup => {
+  const { layers } = sizes
+  const [kv_heads, head_size, head_size_v] = [2 ** Math.min(sizes.kvHeads, sizes.heads), 2 ** sizes.head, 2 ** sizes.head]
+  switch (kind) {
+    case "full":
+      return { kind, layers, kv_heads, head_size, head_size_v }
+    case "sliding":
+      return { kind, layers, kv_heads, head_size, head_size_v, window: sizes.window }
+    case "chunked":
+      return { kind, layers, kv_heads, head_size, head_size_v, chunk: sizes.window }
+    case "latent":
+      return { kind, layers, latent_size: 576, index_bytes: 0, absorbed_values: 512 * head_size }
+    case "state":
+      return { kind, layers, conv_values: 3 * head_size, state_values: 64 * head_size, state_float32: true }
+  }
+}
+
+const configOf = (sizes: typeof Sizes.Type): ModelConfig => ({
+  architecture: "AnyForCausalLM",
+  model_type: "any",
+  num_layers: sizes.layers * sizes.kinds.length,
+  hidden_size: 2 ** (sizes.heads + sizes.head),
+  num_attention_heads: 2 ** sizes.heads,
+  num_kv_heads: 2 ** Math.min(sizes.kvHeads, sizes.heads),
+  head_dim: 2 ** sizes.head,
+  vocab_size: sizes.vocabulary,
+  native_context: sizes.context,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none",
+  shape: {
+    layers: sizes.kinds.map((kind) => groupOf(sizes, kind)),
+    intermediate_size: 4_096,
+    experts: sizes.experts ? { count: 8, active: 2, intermediate_size: 1_024 } : null,
+    vision: null,
+    tied_embeddings: false,
+    softcapped_logits: false
+  }
+})
+
+const none = { low: 0, high: 0 }
+const engine: EngineContract = {
+  runtime: "vllm",
+  version: "test",
+  architectures: new Set(["AnyForCausalLM"]),
+  quantizations: new Set(["none"]),
+  kvCacheDtypes: new Set(["auto", "fp8"]),
+  memory: {
+    budget: ({ card }) => card.gpu_memory_bytes * 0.9,
+    blockTokens: () => 16,
+    kvValueBytes: (_, dtype) => (dtype === "auto" ? 2 : 1),
+    stepTokens: () => 2_048,
+    sequences: () => 256,
+    latentAlignment: 1,
+    statesPerSequence: () => 1,
+    loadedBeside: 2 ** 27,
+    halvesFloat32: true,
+    expertPadding: () => ({ low: 1, high: 1.1 }),
+    overhead: () => ({ activation: { low: gib / 2, high: gib }, runtime: none, graphs: none, afterPool: { low: 0, high: gib } })
+  },
+  served: nothingServed,
+  flagIssue: () => null
+}
+const hostClass = (name: string, gibibytes: number, count: number, price: number): HostClass => ({
+  name,
+  runtimes: [{ runtime: "vllm", image: "i" }],
+  gpu_pool: `card-${gibibytes}`,
+  gpu_count: count,
+  gpu_memory_bytes: gibibytes * gib,
+  price_per_gpu_hour_micros: String(price),
+  simulated: false
+})
+const classes = [
+  hostClass("a", 24, 1, 1_000_000),
+  hostClass("b", 48, 1, 2_000_000),
+  hostClass("c", 80, 1, 4_000_000),
+  hostClass("d", 80, 4, 4_000_000),
+  hostClass("e", 80, 3, 3_000_000),
+  hostClass("f", 141, 8, 5_000_000)
+]
+const inputOf = (sizes: typeof Sizes.Type, host: HostClass): FitInput => ({
+  config: configOf(sizes),
+  weightsBytes: sizes.weightsGib * gib,
+  engine,
+  hostClass: host,
+  kvCacheDtype: "auto",
+  contextLimit: sizes.context
+})
+const factsOf = (sizes: typeof Sizes.Type): RepositoryFacts => ({
+  repo: "any/model",
+  ref: "main",
+  commit: Commit.make("a".repeat(40)),
+  license: null,
+  gated: false,
+  files: [],
+  config: configOf(sizes),
+  weights_bytes: sizes.weightsGib * gib,
+  parameters: 1,
+  chat_template: null
+})
+const layout: KvLayout = { gpuCount: 1, valueBytes: 2, stateValueBytes: 2, blockTokens: 16, stepTokens: 2_048, latentAlignment: 1, statesPerSequence: 1 }
+
+/** Every number in a value. */
+const numbersIn = (value: unknown): ReadonlyArray<number> =>
+  typeof value === "number" ? [value] : typeof value === "object" && value !== null ? Object.values(value).flatMap(numbersIn) : []
+
+describe("the fit of any model", () => {
+  it.prop("a longer sequence never needs less, and an 8-bit cache or more GPUs never more", [Sizes, int(1, 200_000)], ([sizes, tokens]) => {
+    const config = configOf(sizes)
+    const bytes = sequenceBytes(config, layout, tokens)
+    return (
+      bytes <= sequenceBytes(config, layout, tokens + 1) &&
+      sequenceBytes(config, { ...layout, valueBytes: 1 }, tokens) <= bytes &&
+      sequenceBytes(config, { ...layout, gpuCount: 2 }, tokens) <= bytes
+    )
+  })
+
+  it.prop("where heads can be divided, twice the GPUs leave no less room and no shorter context", [Sizes, Schema.Literals([1, 2, 4])], ([sizes, count]) => {
+    const [few, many] = [count, count * 2].map((gpus) => hostClass("h", 80, gpus, 1))
+    if (few === undefined || many === undefined) return false
+    if (divisionProblem(configOf(sizes), few.gpu_count) !== null || divisionProblem(configOf(sizes), many.gpu_count) !== null) return true
+    const [one, other] = [estimateFit(inputOf(sizes, few)), estimateFit(inputOf(sizes, many))]
+    if (!("fit" in one)) return true
+    return "fit" in other && other.components.pool.low >= one.components.pool.low && other.fit.max_context >= one.fit.max_context
+  })
+
+  it.prop("an 8-bit cache fits wherever a 16-bit one does, with no shorter context and no fewer sequences", [Sizes], ([sizes]) =>
+    classes.every((host) => {
+      const [wide, narrow] = [estimateFit(inputOf(sizes, host)), estimateFit({ ...inputOf(sizes, host), kvCacheDtype: "fp8" })]
+      if (!("fit" in wide)) return true
+      if (!("fit" in narrow) || narrow.fit.max_context < wide.fit.max_context) return false
+      const same = estimateFit({ ...inputOf(sizes, host), kvCacheDtype: "fp8", maxContext: wide.fit.max_context })
+      return "fit" in same && same.fit.concurrent_sequences >= wide.fit.concurrent_sequences
+    })
+  )
+
+  it.prop("components add up to the budget, and no figure is less than a number", [Sizes], ([sizes]) =>
+    classes.every((host) => {
+      const result = estimateFit(inputOf(sizes, host))
+      if (!numbersIn(result).every(Number.isSafeInteger)) return false
+      if (!("fit" in result)) return true
+      const { components, fit } = result
+      return (
+        fit.weights_bytes + fit.overhead_bytes.high + components.pool.low === components.budget &&
+        fit.weights_bytes + fit.overhead_bytes.low + components.pool.high === components.budget &&
+        fit.headroom_bytes.low === components.pool.low - components.sequence &&
+        fit.headroom_bytes.high >= 0 &&
+        fit.concurrent_sequences >= 1
+      )
+    })
+  )
+
+  it.prop(
+    "what a remedy says fits does fit when it is sent back, and alternatives are sorted by price",
+    [Sizes, int(1, 300_000), Schema.Literals(["a", "b", "c", "d", "e", null])],
+    ([sizes, context, name]) => {
+      const preview = (request: Parameters<typeof derivePreview>[0]["request"]) =>
+        derivePreview({ facts: factsOf(sizes), ref: null, request, hostClasses: classes, engines: [engine] })
+      const answer = preview({ max_context: context, ...(name === null ? {} : { host_class: name }) })
+      if (answer.kind === "derived") {
+        const prices = answer.alternatives.map(({ gpu_count, host_class }) => {
+          const found = classes.find((host) => host.name === host_class)
+          return Number(found?.price_per_gpu_hour_micros) * gpu_count
+        })
+        return prices.every((price, index) => index === 0 || price >= (prices[index - 1] ?? 0)) && preview(answer.serving).kind === "derived"
+      }
+      if (answer.remedy.serving === null) return true
+      const again = preview(answer.remedy.serving)
+      if (again.kind !== "derived") return false
+      const { host_class, kv_cache_dtype, max_context } = again.serving
+      return (
+        host_class === answer.remedy.serving.host_class &&
+        kv_cache_dtype === answer.remedy.serving.kv_cache_dtype &&
+        max_context === answer.remedy.serving.max_context
+      )
+    }
+  )
+
+  it("heads that the GPUs do not divide are refused by name, with a host class that divides them as remedy", () => {
+    const sizes = {
+      layers: 10,
+      kinds: ["full"],
+      heads: 5,
+      kvHeads: 3,
+      head: 7,
+      window: 1,
+      vocabulary: 1_000,
+      context: 4_096,
+      experts: false,
+      weightsGib: 100
+    } as const
+    const answer = derivePreview({ facts: factsOf(sizes), ref: null, request: { host_class: "e" }, hostClasses: classes, engines: [engine] })
+    assert.strictEqual(answer.kind, "refused")
+    if (answer.kind !== "refused") return
+    assert.strictEqual(answer.reason.code, "does_not_fit")
+    assert.include(answer.reason.message, "32 attention heads cannot be divided by 3 GPUs")
+    assert.strictEqual(answer.remedy.serving?.host_class, "d")
+  })
+
+  it("an 8-bit cache is the remedy where it makes room for the context on the host class that was asked for", () => {
+    const sizes = {
+      layers: 80,
+      kinds: ["full"],
+      heads: 6,
+      kvHeads: 3,
+      head: 7,
+      window: 1,
+      vocabulary: 1_000,
+      context: 131_072,
+      experts: false,
+      weightsGib: 40
+    } as const
+    const answer = derivePreview({
+      facts: factsOf(sizes),
+      ref: null,
+      request: { host_class: "c", max_context: 131_072 },
+      hostClasses: classes,
+      engines: [engine]
+    })
+    assert.strictEqual(answer.kind, "refused")
+    if (answer.kind !== "refused") return
+    assert.deepInclude(answer.remedy.serving, { host_class: "c", kv_cache_dtype: "fp8", max_context: 131_072 })
+    assert.include(answer.remedy.message, "with an 8-bit KV cache (kv_cache_dtype fp8) on c, or the host class d")
+  })
+
+  it("an original context for YaRN beyond the one that the model was trained for is refused, with settings without it", () => {
+    const sizes = {
+      layers: 10,
+      kinds: ["full"],
+      heads: 5,
+      kvHeads: 3,
+      head: 7,
+      window: 1,
+      vocabulary: 1_000,
+      context: 32_768,
+      experts: false,
+      weightsGib: 10
+    } as const
+    const ask = (request: Parameters<typeof derivePreview>[0]["request"]) =>
+      derivePreview({ facts: factsOf(sizes), ref: null, request, hostClasses: classes, engines: [engine] })
+    const answer = ask({ yarn: { factor: 2, original_context: 65_536 } })
+    assert.strictEqual(answer.kind, "refused")
+    if (answer.kind !== "refused") return
+    assert.strictEqual(answer.reason.code, "context_too_long")
+    assert.deepStrictEqual(answer.remedy.serving?.yarn, { factor: 2 })
+    const extended = ask({ yarn: { factor: 2 } })
+    assert.strictEqual(extended.kind === "derived" ? extended.serving.max_context : 0, 65_536)
+  })
+})
+
+describe("earlier starts", () => {
+  const of = {
+    config: configOf({ layers: 1, kinds: ["full"], heads: 1, kvHeads: 1, head: 4, window: 1, vocabulary: 100, context: 1, experts: false, weightsGib: 1 }),
+    hostClass: hostClass("h", 80, 1, 1),
+    engineVersion: "v"
+  }
+  const start = { architecture: "AnyForCausalLM", gpu_pool: "card-80", gpu_count: 1, engine_version: "v", estimated: { low: 100, high: 200 }, measured: 150 }
+  it("narrow the estimate to where they lay in theirs, also for a model of another size", () => {
+    const narrowed = calibrate({ low: 1_000, high: 3_000 }, [start, { ...start, measured: 160 }], of)
+    assert.deepStrictEqual(narrowed, { low: 1_800, high: 2_400 })
+  })
+  it.each([
+    ["card", { gpu_pool: "card-48" }],
+    ["engine version", { engine_version: "w" }],
+    ["architecture", { architecture: "OtherForCausalLM" }],
+    ["number of GPUs", { gpu_count: 2 }]
+  ])("of another %s say nothing", (_, other) => {
+    assert.isNull(calibrate({ low: 1_000, high: 3_000 }, [{ ...start, ...other }], of))
+  })
+  it("make a fit that says so", () => {
+    const sizes = {
+      layers: 8,
+      kinds: ["full"],
+      heads: 5,
+      kvHeads: 3,
+      head: 7,
+      window: 1,
+      vocabulary: 1_000,
+      context: 4_096,
+      experts: false,
+      weightsGib: 10
+    } as const
+    const host = hostClass("h", 80, 1, 1)
+    const plain = estimateFit(inputOf(sizes, host))
+    assert.isTrue("fit" in plain)
+    if (!("fit" in plain)) return
+    const { high, low } = plain.fit.overhead_bytes
+    const known = { ...start, engine_version: "test", estimated: { low, high }, measured: (low + high) / 2 }
+    const calibrated = estimateFit({ ...inputOf(sizes, host), calibrations: [known] })
+    assert.isTrue("fit" in calibrated && isFit(calibrated.fit) && calibrated.fit.calibrated)
+    if (!("fit" in calibrated)) return
+    assert.isBelow(calibrated.fit.overhead_bytes.high - calibrated.fit.overhead_bytes.low, (high - low) / 2)
+  })
+})
