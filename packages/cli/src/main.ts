@@ -57,6 +57,13 @@ const admin = async () => {
   return makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore))
 }
 
+const cleanWeights = async () => {
+  const { Database, NeededWeights } = await import("@seatrial/store")
+  const { cleanWeightsCommand } = await import("./cleanWeights.ts")
+  const layerStore = NeededWeights.layerSql.pipe(Layer.provide(Database.layer), Layer.provide(layerLocalConfig), orSentence)
+  return cleanWeightsCommand.pipe(Command.provide(layerStore))
+}
+
 const migrate = async () => {
   const { Database } = await import("@seatrial/store")
   const { makeMigrateCommand } = await import("./migrate.ts")
@@ -84,6 +91,7 @@ Command.make("seatrial").pipe(
     await lazily("fetch", "Downloads and verifies a model's files; what download Jobs run.", () =>
       import("./fetch.ts").then(({ fetchCommand }) => fetchCommand)
     ),
+    await lazily("clean-weights", "Removes downloaded weights that no model has needed for some time.", cleanWeights),
     await lazily("migrate", "Brings the database up to date.", migrate)
   ]),
   Command.run({ version: "0.1.0" }),

@@ -133,6 +133,29 @@ const hold = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Claim,
   return { path, isHeld: () => !gone && clock.currentTimeMillisUnsafe() - last < heldFor, beat: beating }
 })
 
+/** Claims the directory beside `directory` until the scope ends; null as for `tryClaim`. */
+const claimOnce = (directory: string, machine: string, seen: Seen) =>
+  tryClaim(directory, machine, seen).pipe(
+    Effect.tap((name) =>
+      name === null
+        ? Effect.void
+        : Effect.addFinalizer(() =>
+            Effect.gen(function* () {
+              // Whoever comes next need not wait to see that nobody is here.
+              yield* renamed(join(dirname(directory), name), `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
+              active.delete(name)
+            }).pipe(Effect.ignore)
+          )
+    ),
+    Effect.uninterruptible
+  )
+
+/** The claim of a directory beside which nobody works, as `claimPartial` gives it; none where somebody does. */
+export const claimAtOnce = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<Option.Option<Claim>, StoreFull, Scope.Scope> {
+  const name = yield* claimOnce(directory, yield* here, new Map())
+  return name === null ? Option.none() : Option.some(yield* hold(join(dirname(directory), name)))
+})
+
 /**
  * Waits until nobody else works beside `directory`, then works there alone until the scope ends, with what an earlier download left; none where `isThere` comes true
  * meanwhile. `onWait` is done again and again while it waits.
@@ -145,18 +168,8 @@ export const claimPartial = Effect.fnUntraced(function* (
   yield* onDisk(() => mkdir(dirname(directory), { recursive: true }))
   const machine = yield* here
   const seen: Seen = new Map()
-  const release = (name: string) =>
-    Effect.gen(function* () {
-      // Whoever comes next need not wait to see that nobody is here.
-      yield* renamed(join(dirname(directory), name), `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`)
-      active.delete(name)
-    }).pipe(Effect.ignore)
-  const claim = tryClaim(directory, machine, seen).pipe(
-    Effect.tap((name) => (name === null ? Effect.void : Effect.addFinalizer(() => release(name)))),
-    Effect.uninterruptible
-  )
   while (true) {
-    const name = yield* claim
+    const name = yield* claimOnce(directory, machine, seen)
     if (name !== null) return Option.some(yield* hold(join(dirname(directory), name)))
     if (yield* isThere) return Option.none()
     yield* onWait

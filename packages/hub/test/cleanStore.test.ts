@@ -1,0 +1,115 @@
+import { access, mkdtemp, rm, utimes } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Commit } from "@seatrial/domain"
+import { Clock, ConfigProvider, Effect, Option, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { cleanStore, leastAge } from "../src/fetch/cleanStore.ts"
+import { fetchFiles } from "../src/fetch/fetchFiles.ts"
+import { manifestName } from "../src/fetch/Manifest.ts"
+import { HubSettings } from "../src/HubSettings.ts"
+
+const repo = "test/model"
+const commits = ["a", "b", "c", "d"].map((digit) => Commit.make(digit.repeat(40)))
+const hour = 3_600_000
+const day = 24 * hour
+
+const scene = Effect.gen(function* () {
+  const root = yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-clean-"))),
+    (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+  )
+  const settings = yield* HubSettings.parse(ConfigProvider.fromUnknown({}))
+  const needed = new Set<Commit>()
+  const directory = (commit: Commit) => join(root, repo, commit)
+  return {
+    needed,
+    directory,
+    // Of no files, so that no hub is asked.
+    fetch: (commit: Commit) => fetchFiles(settings)({ repo, commit, files: [], directory: directory(commit), token: Option.none() }),
+    clean: (age: number) =>
+      cleanStore({
+        root,
+        needed: Effect.sync(() => [...needed].map((commit) => ({ repo, commit }))),
+        age,
+        dryRun: false,
+        onRemoved: () => Effect.void
+      }),
+    isThere: (commit: Commit) =>
+      Effect.promise(() =>
+        access(join(directory(commit), manifestName)).then(
+          () => true,
+          () => false
+        )
+      )
+  }
+})
+
+const Step = Schema.Union([
+  Schema.Struct({ kind: Schema.Literals(["deploy", "end"]), commit: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })) }),
+  Schema.Struct({ kind: Schema.Literals(["pass"]), hours: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 })) }),
+  Schema.Struct({ kind: Schema.Literals(["clean"]) })
+])
+
+describe("clean-up of the weights store", () => {
+  it.effect.prop(
+    "removes what nobody has needed for the age, nothing sooner, and never what somebody needs, whatever came before",
+    [Schema.Array(Step).check(Schema.isMinLength(10), Schema.isMaxLength(40))],
+    ([steps]) =>
+      Effect.gen(function* () {
+        const { clean, fetch, isThere, needed } = yield* scene
+        // When each was fetched or seen to be needed last.
+        const seen = new Map<Commit, number>()
+        const age = 2 * day
+        for (const step of steps) {
+          const now = yield* Clock.currentTimeMillis
+          if (step.kind === "pass") yield* TestClock.adjust(step.hours * hour)
+          else if (step.kind === "clean") {
+            yield* clean(age)
+            for (const commit of needed) seen.set(commit, now)
+            for (const [commit, at] of seen) {
+              assert.strictEqual(yield* isThere(commit), now - at < age)
+              if (now - at >= age) seen.delete(commit)
+            }
+          } else {
+            const commit = commits[step.commit] ?? Commit.make("e".repeat(40))
+            if (step.kind === "end") needed.delete(commit)
+            else {
+              needed.add(commit)
+              yield* fetch(commit)
+              // One that was used within the hour is not noted again.
+              if (now - (seen.get(commit) ?? 0) >= hour || !seen.has(commit)) seen.set(commit, now)
+            }
+          }
+          for (const commit of needed) assert.isTrue(yield* isThere(commit))
+        }
+      }).pipe(Effect.scoped),
+    { arbitrary: { runs: 40 } }
+  )
+
+  it.live("keeps what a download has found or brought, however the two meet", () =>
+    Effect.gen(function* () {
+      const { clean, directory, fetch, isThere, needed } = yield* scene
+      const [commit = Commit.make("f".repeat(40))] = commits
+      for (let round = 0; round < 6; round++) {
+        needed.clear()
+        yield* fetch(commit)
+        const old = (Date.now() - 2 * leastAge) / 1_000
+        yield* Effect.promise(() => utimes(join(directory(commit), manifestName), old, old))
+        const begin = Effect.andThen(
+          Effect.sync(() => needed.add(commit)),
+          () => fetch(commit)
+        )
+        const cleanUps = Effect.all([clean(leastAge), clean(leastAge)], { concurrency: "unbounded" })
+        yield* Effect.all(round % 2 === 0 ? [cleanUps, begin] : [begin, cleanUps], { concurrency: "unbounded" })
+        assert.isTrue(yield* isThere(commit))
+      }
+      needed.clear()
+      const old = (Date.now() - 2 * leastAge) / 1_000
+      yield* Effect.promise(() => utimes(join(directory(commit), manifestName), old, old))
+      yield* clean(leastAge)
+      assert.isFalse(yield* isThere(commit))
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,44 @@
+import { PgClient } from "@effect/sql-pg"
+import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+
+const Needed = Schema.Struct({ repo: Schema.String, commit: Schema.String })
+
+/** How long a finished run that nobody released counts as one that has something in the cluster, milliseconds. */
+const unreleasedMillis = 86_400_000
+
+/** Which downloaded weights somebody needs, of all organisations: what clean-up goes by. */
+export class NeededWeights extends Context.Service<
+  NeededWeights,
+  {
+    /**
+     * The commits of what models serve or served with success once and can again without a download, of unfinished runs, of those that may still have an engine, and of
+     * all that is published. A run that comes later has a download of its own, which finds them or brings them back.
+     */
+    readonly list: Effect.Effect<ReadonlyArray<typeof Needed.Type>>
+  }
+>()("seatrial/NeededWeights") {
+  static readonly layerSql = Layer.effect(
+    NeededWeights,
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const find = SqlSchema.findAll({
+        Request: Schema.Finite,
+        Result: Needed,
+        execute: (now) => sql`
+          SELECT r.hf_repo AS repo, r.hf_revision AS commit
+          FROM revisions r JOIN models m ON m.org_id = r.org_id AND m.id = r.model_id
+          WHERE m.deleted_at IS NULL AND (r.status = 'active' OR (r.status = 'draft' AND r.verified_at IS NOT NULL))
+          UNION
+          SELECT r.hf_repo, r.hf_revision
+          FROM deployments d JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+          WHERE d.ended_at IS NULL OR (d.released_at IS NULL AND d.ended_at > ${new Date(now - unreleasedMillis)})
+          UNION
+          SELECT r.hf_repo, r.hf_revision
+          FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
+          ORDER BY repo, commit`
+      })
+      return NeededWeights.of({ list: Clock.currentTimeMillis.pipe(Effect.flatMap(find), Effect.orDie, Effect.withSpan("NeededWeights.list")) })
+    })
+  )
+}
