@@ -45,6 +45,15 @@ export class ConfigReader {
     return this.count(most, ...there)
   }
 
+  /** The first of the names that is a whole number from 1 to `most`; null where none is. For what families describe each in its own way and nothing is refused for. */
+  size(most: number, ...keys: ReadonlyArray<string>): number | null {
+    for (const key of keys) {
+      const value = this.value(key)
+      if (typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= most) return value
+    }
+    return null
+  }
+
   /** The first of the names that is there, as a list of whole numbers from 0 to `most`; null where none is a list. */
   counts(most: number, ...keys: ReadonlyArray<string>): Result.Result<ReadonlyArray<number> | null, Unreadable> {
     const key = keys.find((key) => Array.isArray(this.value(key)))

@@ -60,7 +60,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const architectures = decodeNames(config.architectures ?? text.architectures)
     if (Option.isNone(architectures)) return yield* missing("its architecture")
     const num_layers = yield* reader.count(limits.layers, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
-    const hidden_size = yield* reader.count(limits.width, "hidden_size", "n_embd", "d_model")
+    const hidden_size = yield* reader.count(limits.width, "hidden_size", "n_embd", "n_embed", "d_model")
     const num_attention_heads = yield* reader.count(limits.heads, "num_attention_heads", "n_head", "num_heads", "n_heads")
     const vocab_size = (yield* reader.count(limits.vocabulary, "vocab_size", "padded_vocab_size")) ?? (yield* whole.count(limits.vocabulary, "vocab_size"))
     if (num_layers === null) return yield* missing("the number of its layers")

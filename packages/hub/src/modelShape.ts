@@ -112,20 +112,20 @@ const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<Lay
 const largestImage = 65_536
 
 /** The tower that reads images; what a configuration leaves out is that of the usual one (ViT-L/14). */
-const vision = (config: ConfigReader): Read<ModelShape["vision"]> =>
-  Result.gen(function* () {
-    const tower = config.inner("vision_config") ?? config.inner("vision_tower_config") ?? config.inner("vit_config")
-    if (tower === null) return null
-    const image = yield* tower.countOrNone(limits.width, "image_size")
-    const patch = yield* tower.countOrNone(limits.width, "patch_size", "spatial_patch_size")
-    const hidden_size = (yield* tower.countOrNone(limits.width, "hidden_size", "embed_dim", "width", "vt_hidden_size")) ?? 1_024
-    return {
-      layers: (yield* tower.countOrNone(limits.layers, "num_hidden_layers", "depth", "layers", "num_layers", "vt_num_hidden_layers")) ?? 24,
-      hidden_size,
-      intermediate_size: (yield* tower.countOrNone(limits.width, "intermediate_size", "vt_intermediate_size")) ?? 4 * hidden_size,
-      patches: image === null || patch === null ? largestImage : Math.min(largestImage, Math.max(1, Math.ceil(image / patch) ** 2))
-    }
-  })
+const visionOf = (config: ConfigReader): ModelShape["vision"] => {
+  const tower = config.inner("vision_config") ?? config.inner("vision_tower_config") ?? config.inner("vit_config")
+  if (tower === null) return null
+  const image = tower.size(limits.width, "image_size")
+  const patch = tower.size(limits.width, "patch_size", "spatial_patch_size")
+  // Where a tower tells its own width apart, `hidden_size` is that of what it hands on.
+  const hidden_size = tower.size(limits.width, "embed_dim", "vt_hidden_size", "hidden_size", "width") ?? 1_024
+  return {
+    layers: tower.size(limits.layers, "num_hidden_layers", "depth", "layers", "num_layers", "vt_num_hidden_layers") ?? 24,
+    hidden_size,
+    intermediate_size: tower.size(limits.width, "intermediate_size", "vt_intermediate_size") ?? 4 * hidden_size,
+    patches: image === null || patch === null ? largestImage : Math.min(largestImage, Math.max(1, Math.ceil(image / patch) ** 2))
+  }
+}
 
 /** What a model's memory depends on, layer kind by layer kind; `whole` is the outermost configuration. Unknown kinds of layers are refused by their names. */
 export const parseShape = (reader: ConfigReader, whole: ConfigReader, heads: Heads): Read<ModelShape> =>
@@ -149,7 +149,7 @@ export const parseShape = (reader: ConfigReader, whole: ConfigReader, heads: Hea
       layers,
       intermediate_size: dense,
       experts: count === null || count < 2 ? null : { count, active: Math.min(count, active ?? 1), intermediate_size: inner ?? 4 * heads.hidden_size },
-      vision: yield* vision(whole),
+      vision: visionOf(whole),
       tied_embeddings: typeof tied === "boolean" ? tied : tiedFamilies.has(heads.model_type),
       softcapped_logits: reader.has("final_logit_softcapping")
     }
