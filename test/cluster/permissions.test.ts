@@ -9,6 +9,7 @@ import { serving } from "../e2e/Served.ts"
 import { spoiltRepository } from "../e2e/spoiltRepository.ts"
 import { auditedPermissions } from "./auditedPermissions.ts"
 import { hostClass, startHelmCluster } from "./HelmCluster.ts"
+import { holdQueued } from "./kueueStandIn.ts"
 import { type Permission, rulesOf } from "./Permission.ts"
 
 const chart = join(import.meta.dirname, "../../charts/seatrial")
@@ -19,33 +20,6 @@ const gated = makeRepository({
   gated: true,
   commits: [{ title: "Weights", files: Object.fromEntries(makeTinyChat({ seed: 7, variant: "first" })) }]
 })
-
-/** What Kueue does to a pod of a queue, by the API server's own means: holds it back from the scheduler. */
-const holdQueued = [
-  {
-    apiVersion: "admissionregistration.k8s.io/v1",
-    kind: "MutatingAdmissionPolicy",
-    metadata: { name: "hold-queued" },
-    spec: {
-      failurePolicy: "Fail",
-      reinvocationPolicy: "Never",
-      matchConstraints: { resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }] },
-      matchConditions: [{ name: "queued", expression: "has(object.metadata.labels) && 'kueue.x-k8s.io/queue-name' in object.metadata.labels" }],
-      mutations: [
-        {
-          patchType: "ApplyConfiguration",
-          applyConfiguration: { expression: 'Object{spec: Object.spec{schedulingGates: [Object.spec.schedulingGates{name: "kueue.x-k8s.io/admission"}]}}' }
-        }
-      ]
-    }
-  },
-  {
-    apiVersion: "admissionregistration.k8s.io/v1",
-    kind: "MutatingAdmissionPolicyBinding",
-    metadata: { name: "hold-queued" },
-    spec: { policyName: "hold-queued" }
-  }
-]
 
 /** What an operator's own metrics say. */
 const leads = (address: string) =>

@@ -160,6 +160,7 @@ export const pod: PodSeen = {
   createdAt: 0,
   deleting: false,
   scheduled: true,
+  scheduledAt: 0,
   startedAt: 0,
   readyChangedAt: 0,
   unschedulable: null,
@@ -170,6 +171,7 @@ export const pod: PodSeen = {
   lastExit: null,
   blocked: null,
   lost: null,
+  gpuFault: false,
   nodeDownSince: null,
   url
 }
@@ -183,6 +185,7 @@ export const observed: Observation = {
   engine: engineFor("reference") ?? null,
   fetch: FetchSeen.Absent(),
   pod: null,
+  blockedSince: null,
   bootLog: null,
   freeSlots: 1,
   ahead: 0,

@@ -14,6 +14,9 @@ const cut = (text: string) => text.trim().replace(/\s+/gu, " ").slice(0, length)
 /** How the driver and CUDA tell of a card that failed: `NVRM: Xid (PCI:0000:3b:00): 79, ...`, an uncorrectable ECC error. */
 const gpuFault = /^.*\b(?:Xid\b|uncorrectable ECC error|CUDA error: (?:an illegal memory access|unspecified launch failure|device-side)).*$/imu
 
+/** Of these the ones that no engine can bring about by itself. */
+const driverFault = /\b(?:Xid\b|uncorrectable ECC error)/iu
+
 /** States of a container that is not there yet and nothing is wrong with. */
 const patience = new Set(["ContainerCreating", "PodInitializing"])
 
@@ -69,6 +72,15 @@ const deviceFault = (pod: Pod): Said | null => {
     }
   }
   return null
+}
+
+/** Whether a card is known to have failed: one that the pod was given, by the device plugin or by the driver's word in what its engine said last, or one of its node. */
+export const hasGpuFault = (pod: Pod, node: Node | undefined): boolean => {
+  const container = pod.status?.containerStatuses?.[0]
+  const words = (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
+  return (
+    deviceFault(pod) !== null || driverFault.test(words) || (node !== undefined && node.metadata.name === pod.spec?.nodeName && gpuFaultOfNode(node) !== null)
+  )
 }
 
 /**

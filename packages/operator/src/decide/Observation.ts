@@ -26,6 +26,8 @@ export interface PodSeen {
   readonly createdAt: number
   readonly deleting: boolean
   readonly scheduled: boolean
+  /** When it got its node; null while it has none. */
+  readonly scheduledAt: number | null
   /** Why no node takes it, in the scheduler's words. */
   readonly unschedulable: { readonly since: number; readonly message: string } | null
   /** Whether somebody (Kueue) holds it back from the scheduler. */
@@ -43,6 +45,8 @@ export interface PodSeen {
   readonly blocked: string | null
   /** Why it will never run again: its node is gone, it was evicted. No fault of the model. */
   readonly lost: string | null
+  /** Whether one of its own cards is known to have failed, or one of its node's. */
+  readonly gpuFault: boolean
   /** Since when its node does not answer. */
   readonly nodeDownSince: number | null
   /** `http://address:port` once it has an address. */
@@ -76,6 +80,8 @@ export interface Observation {
   readonly engine: EngineAdapter | null
   readonly fetch: FetchSeen
   readonly pod: PodSeen | null
+  /** Since when its container cannot be started, as far as this operator has seen. */
+  readonly blockedSince: number | null
   /** End of the container's log; read only where a start failed. */
   readonly bootLog: string | null
   /** Engines of this host class that would find GPUs now and are not set aside for others, this run's own pod not counted. */

@@ -2,7 +2,7 @@ import { type Phase, workingPhases } from "@seatrial/domain"
 import { Action, act, type Decision } from "./Decision.ts"
 import { booting, provisioning } from "./engineStart.ts"
 import { finished } from "./finished.ts"
-import { nodePatience } from "./limits.ts"
+import { admissionLook, nodePatience } from "./limits.ts"
 import { materializing } from "./materializing.ts"
 import { countedFrom, type Observation } from "./Observation.ts"
 import { queued, waiting } from "./placement.ts"
@@ -60,7 +60,12 @@ export const decide = (observation: Observation, now: number): Decision => {
   const seen = withNode(observation, now)
   const decision = rule(seen, now)
   const nodeAt = lostAt(seen)
-  const lookAgainAt = nodeAt === null || now >= nodeAt ? decision.lookAgainAt : Math.min(nodeAt, decision.lookAgainAt ?? nodeAt)
+  const times = [
+    decision.lookAgainAt,
+    nodeAt === null || now >= nodeAt ? null : nodeAt,
+    seen.pod?.gated === true && decision.actions.length === 0 ? now + admissionLook : null
+  ]
+  const lookAgainAt = times.reduce((earliest, time) => (earliest === null || (time !== null && time < earliest) ? time : earliest))
   const actions = seen.resource === null && wantsResource(seen) ? [Action.EnsureResource(), ...decision.actions] : decision.actions
   return { ...decision, actions, lookAgainAt }
 }

@@ -16,7 +16,7 @@ const requeue = (seen: Observation, why: string): Decision => {
   return enter("queued", why, ...(seen.pod === null || seen.pod.gated ? [] : [Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null })]))
 }
 
-/** Why a pod's container does not start, once that is no longer a matter of patience. */
+/** Why a pod's container does not start, once that is no longer a matter of patience. `since`: it has been tried all the time. */
 const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null => {
   if (pod.blocked === null) return null
   const text = isImageTrouble(pod.blocked) ? "The engine's image cannot be pulled" : "The engine's container cannot be created"
@@ -50,10 +50,13 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (pod.started) return enter("booting", "The engine's container runs.")
   if (pod.gated) return requeue(seen, "Its place was taken, and it waits in Kueue's queue again.")
   if (pod.unschedulable !== null) return unplaced(seen, pod.unschedulable, now)
-  const since = countedFrom(seen, run.phaseSince, pod.createdAt)
+  const since = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt)
   const deadline = since + provisioningDeadline
   if (pod.scheduled && now >= deadline) return fail("provisioning_timeout", "The engine's container was not started within 30 minutes.")
-  return blockedFor(pod, since, now) ?? (pod.scheduled ? wait("Its node prepares the container.", deadline) : wait("Waits for a node."))
+  return (
+    blockedFor(pod, countedFrom(seen, since, seen.blockedSince), now) ??
+    (pod.scheduled ? wait("Its node prepares the container.", deadline) : wait("Waits for a node."))
+  )
 }
 
 /** What a node says of containers that it lost by its own restart. */
@@ -69,8 +72,10 @@ export const booting = (seen: Observation, now: number): Decision => {
   if (pod.ready) return reuses(seen) ? enter("activating", "The engine is ready; its revision is verified.") : enter("checking", "The engine is ready.")
   if (pod.restarts >= bootRestarts && !endedWithItsNode(pod)) {
     if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", "The engine was killed for its use of host memory while it started.")
-    const failure = engine?.bootFailure(seen.bootLog ?? "")
-    return fail(failure?.code ?? "engine_start_failed", failure?.text ?? "The engine ended before it was ready.")
+    const failure = engine?.bootFailure(seen.bootLog ?? "") ?? { code: "engine_start_failed", text: "The engine ended before it was ready." }
+    // What the engine itself names is its own, whatever became of another card of the node.
+    if (pod.gpuFault && failure.code === "engine_start_failed") return requeue(seen, "A GPU failed where the engine was to start.")
+    return fail(failure.code, failure.text)
   }
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(seen, run.phaseSince, pod.startedAt) + seconds * 1_000

@@ -1,6 +1,6 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
-import { candidateHold, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
+import { bootRestarts, candidateHold, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
 import { reuses } from "./reuse.ts"
 
@@ -28,6 +28,12 @@ const serving = (seen: Observation): Decision => {
   }
   if (pod.lost !== null)
     return act(`The engine lost its place: ${pod.lost}. It is replaced.`, ...withdraw(seen), Action.RemovePod({ uid: pod.uid, force: true }))
+  if (!pod.deleting && !pod.ready && pod.gpuFault && pod.restarts >= bootRestarts)
+    return act(
+      "A GPU failed under the engine, which does not start again on it. It is replaced.",
+      ...withdraw(seen),
+      Action.RemovePod({ uid: pod.uid, force: false })
+    )
   if (pod.deleting || !pod.ready || pod.url === null) {
     const why = pod.gated
       ? `It waits in Kueue's queue${seen.admission === null ? "." : `: ${seen.admission}`}`

@@ -12,6 +12,8 @@ export const provisioningDeadline = 30 * 60_000
 export const schedulingPatience = 15_000
 /** How long a node may be silent before its pods count as lost. */
 export const nodePatience = 60_000
+/** How often Kueue is asked why it holds a pod back: what it says changes without the pod. */
+export const admissionLook = 20_000
 /** From when a ready engine waits in activating until some gateway must have reached it. */
 export const gatewayDeadline = 2 * 60_000
 /** From the withdrawal of an endpoint until its pod may go where no request is under way: gateways have heard of it by then. */

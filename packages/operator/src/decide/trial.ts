@@ -15,8 +15,11 @@ const engineFirst = (seen: Observation, now: number): Decision | null => {
   if (pod.lost !== null) return act(`The engine lost its place: ${pod.lost}.`, Action.RemovePod({ uid: pod.uid, force: true }))
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
   if (pod.ready && pod.url !== null) return null
+  // Its place was lost, and somebody may be at work to give it another: that has not failed.
+  if (!pod.scheduled && pod.gated) return wait("Waits in Kueue's queue for another place.")
+  if (!pod.scheduled && podClass?.autoscaling === true) return wait("No node takes the engine again yet, and one may be on its way.")
   const seconds = podClass?.bootDeadlineSeconds ?? 600
-  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.readyChangedAt) + seconds * 1_000
+  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.readyChangedAt) + seconds * 1_000
   if (now >= deadline) return fail("engine_lost", `The engine stopped answering during the trial and was not ready again within ${seconds} seconds.`)
   return wait("Waits for the engine to be ready again.", deadline)
 }

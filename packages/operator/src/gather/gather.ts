@@ -39,11 +39,15 @@ const givesBack = ({ modelDeleted, modelDisabled, phase, replacedBy, revision }:
   phase === "activated" &&
   (modelDeleted || modelDisabled || revision?.status === "superseded" || replacedBy !== null || revision?.settings.hold_seconds !== undefined)
 
+/** Since when the containers of runs cannot be started; only a memory, so that a restart at worst waits for longer. */
+export type Blocked = Map<Run["id"], number>
+
 export interface GatherFrom {
   readonly cluster: Cluster
   readonly pool: Pool
   readonly background: Background
   readonly withdrawn: Withdrawn
+  readonly blocked: Blocked
   readonly attendance: Attendance
   readonly settings: Pick<OperatorSettings, "keepFinishedDays">
   /** Runs that were released lately. */
@@ -81,7 +85,7 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
 
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  { attendance, background, cluster, pool, released, settings, withdrawn }: GatherFrom,
+  { attendance, background, blocked, cluster, pool, released, settings, withdrawn }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
@@ -112,6 +116,9 @@ export const gather = Effect.fnUntraced(function* (
   if (!givesBack(run) || pod === null || run.endpoints.length > 0) withdrawn.delete(run.id)
   else if (!withdrawn.has(run.id)) withdrawn.set(run.id, now)
 
+  if (pod === null || pod.blocked === null) blocked.delete(run.id)
+  else if (!blocked.has(run.id)) blocked.set(run.id, now)
+
   const holder = run.predecessor === null ? Option.none() : yield* cluster.pods.get(enginePodName(run.predecessor.run), namespace)
   const seen = {
     run,
@@ -125,6 +132,7 @@ export const gather = Effect.fnUntraced(function* (
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
     fetch: fetchSeen(job, fetching, fetchLog),
     pod,
+    blockedSince: blocked.get(run.id) ?? null,
     bootLog,
     work,
     withdrawnAt: withdrawn.get(run.id) ?? null,

@@ -1,4 +1,5 @@
 import type { Node, Pod } from "@seatrial/kube"
+import { hasGpuFault } from "../apply/rootCause.ts"
 import type { PodSeen } from "../decide/Observation.ts"
 
 const blocking = new Set([
@@ -50,6 +51,7 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
     createdAt,
     deleting: pod.metadata.deletionTimestamp !== undefined,
     scheduled: pod.spec?.nodeName !== undefined,
+    scheduledAt: pod.spec?.nodeName === undefined ? null : millis(scheduling?.status === "True" ? scheduling.lastTransitionTime : null, createdAt),
     unschedulable:
       scheduling?.status === "False" && scheduling.reason !== "SchedulingGated"
         ? { since: millis(scheduling.lastTransitionTime, createdAt), message: scheduling.message ?? "no node fits." }
@@ -63,6 +65,7 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
     lastExit: exit === undefined ? null : { code: exit.exitCode, reason: exit.reason ?? "" },
     blocked: waiting !== undefined && blocking.has(waiting) ? waiting : null,
     lost: ended ? (pod.status?.reason ?? "its pod was ended") : null,
+    gpuFault: hasGpuFault(pod, node),
     nodeDownSince: nodeDownSince(pod, node, createdAt),
     url: address === undefined || address === "" || port === undefined ? null : `http://${address.includes(":") ? `[${address}]` : address}:${port}`
   }

@@ -68,6 +68,8 @@ const anyObservation = (draw: () => number): { readonly seen: Observation; reado
     lastExit: chance(0.3) ? { code: pick(0, 1, 137), reason: pick("Error", "OOMKilled", "Completed") } : null,
     blocked: chance(0.1) ? "ImagePullBackOff" : null,
     lost: chance(0.15) ? "Evicted" : null,
+    scheduledAt: chance(0.8) ? time() : null,
+    gpuFault: chance(0.15),
     nodeDownSince: chance(0.15) ? time() : null,
     url: ready || chance(0.5) ? url : null
   }
@@ -88,6 +90,7 @@ const anyObservation = (draw: () => number): { readonly seen: Observation; reado
       FetchSeen.Failed({ failure })
     ),
     pod: chance(0.7) ? present : null,
+    blockedSince: chance(0.2) ? time() : null,
     bootLog: chance(0.3) ? "torch.OutOfMemoryError" : null,
     freeSlots: Math.floor(draw() * 3),
     ahead: Math.floor(draw() * 3),

@@ -94,12 +94,12 @@ const tables: Record<string, ReadonlyArray<Case>> = {
   "in Kueue's queue": [
     ["a run asks for its pod at once", seen("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Asks Kueue's queue gpus for its GPUs."],
     ["free GPUs alone do not let it through", seen("materializing", { podClass: kueue, fetch: FetchSeen.Succeeded() }), 0, "RemoveFetch, enter queued"],
-    ["a pod that is held back waits", seen("queued", { podClass: kueue, pod: gated }), 0, "", "Waits in Kueue's queue gpus."],
+    ["a pod that is held back waits", seen("queued", { podClass: kueue, pod: gated }), 0, "again 20000", "Waits in Kueue's queue gpus."],
     [
       "in Kueue's own words",
       seen("queued", { podClass: kueue, pod: gated, admission: "insufficient unused quota for nvidia.com/gpu" }),
       0,
-      "",
+      "again 20000",
       "Waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu"
     ],
     ["one that is let go goes on", seen("queued", { podClass: kueue, pod: unplaced }), 0, "enter provisioning"],

@@ -126,6 +126,24 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "keep log, enter failed image_unavailable"
     ],
     [
+      "one that was pulled for a long while and fails then is given them too",
+      seen("provisioning", { blockedSince: 9 * minute, pod: { ...unready, started: false, blocked: "ErrImagePull" } }),
+      10 * minute,
+      `again ${11 * minute}`
+    ],
+    [
+      "and so is one on a node that came late",
+      seen("provisioning", { pod: { ...unready, started: false, scheduledAt: 40 * minute, blocked: "ErrImagePull" } }),
+      41 * minute,
+      `again ${42 * minute}`
+    ],
+    [
+      "the time that it took to come by a node does not count",
+      seen("provisioning", { pod: { ...unready, started: false, scheduledAt: 40 * minute } }),
+      41 * minute,
+      `again ${70 * minute}`
+    ],
+    [
       "a pod that has no node and no word about it is waited for, and not looked at all the time",
       seen("provisioning", { pod: { ...unready, scheduled: false, started: false } }),
       31 * minute,
@@ -173,6 +191,27 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       `again ${10 * minute}`
     ],
+    [
+      "an engine that dies on a card that failed does not blame the model",
+      seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true } }),
+      0,
+      "remove pod pod-1, enter queued"
+    ],
+    [
+      "but not for ever",
+      seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true } }, { requeues: 3 }),
+      0,
+      "keep log, enter failed capacity_lost"
+    ],
+    [
+      "nor where the engine names what is its own",
+      seen("booting", {
+        bootLog: "No available memory for the cache blocks",
+        pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true }
+      }),
+      0,
+      "keep log, enter failed out_of_memory"
+    ],
     ["a pod that went away does not blame the model", seen("booting"), 0, "enter queued"],
     ["a lost node does not blame the model", seen("booting", { pod: { ...unready, lost: "its node is gone" } }), 0, "remove pod pod-1 by force, enter queued"]
   ],
@@ -180,6 +219,19 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["a ready engine is checked", seen("checking", { pod }), 0, "work checking"],
     ["the phase and its work are one: other work stops", seen("checking", { pod, work: { running: "screening", ended: null } }), 0, "work checking"],
     ["an engine that restarts is waited for", seen("checking", { pod: unready }), 0, `again ${10 * minute}`],
+    [
+      "one that lost its place waits for a node that may be on its way",
+      seen("checking", { podClass: { ...podClass, autoscaling: true }, pod: { ...unready, scheduled: false, scheduledAt: null, started: false } }),
+      60 * minute,
+      ""
+    ],
+    [
+      "and in Kueue's queue, which holds it back again",
+      seen("checking", { pod: { ...unready, scheduled: false, scheduledAt: null, started: false, gated: true } }),
+      60 * minute,
+      `again ${60 * minute + 20_000}`
+    ],
+    ["and then has the whole time to start", seen("checking", { pod: { ...unready, scheduledAt: 60 * minute } }), 61 * minute, `again ${70 * minute}`],
     ["an engine that does not come back fails the run", seen("checking", { pod: unready }), 10 * minute, "keep log, enter failed engine_lost"],
     [
       "time counts from when it stopped, not from the start of the phase",
@@ -279,6 +331,19 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }),
       60_000,
       "publish nothing, remove pod pod-1 by force"
+    ],
+    [
+      "one whose card failed, and that does not start on it again, is replaced",
+      seen("activated", { pod: { ...unready, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
+      0,
+      "publish nothing, remove pod pod-1"
+    ],
+    ["but not one that starts again", seen("activated", { pod: { ...unready, restarts: 1, gpuFault: true } }, serving), 0, ""],
+    [
+      "nor one that answers beside a card that failed",
+      seen("activated", { pod: { ...pod, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
+      0,
+      ""
     ],
     ["a pod on a lost node is replaced", seen("activated", { pod: { ...pod, lost: "its node is gone" } }, serving), 0, "remove pod pod-1 by force"],
     ["a deleted custom resource comes back", seen("activated", { pod, resource: null }, { ...serving, endpoints: [endpoint] }), 0, "EnsureResource"],

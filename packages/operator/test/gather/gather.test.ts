@@ -32,6 +32,30 @@ describe("a pod", () => {
       { scheduled: false, started: false, ready: false, url: null }
     ],
     [
+      "got its node when the scheduler says so",
+      { metadata: made, spec, status: { conditions: [{ ...scheduled, lastTransitionTime: "2026-11-21T10:40:00Z" }] } },
+      node,
+      { scheduledAt: millis + 40 * 60_000, gpuFault: false }
+    ],
+    [
+      "on a node whose card failed tells of it",
+      { metadata: made, spec, status: status({}) },
+      { metadata: { name: "n" }, status: { conditions: [{ type: "XIDError", status: "True" }] } },
+      { gpuFault: true }
+    ],
+    [
+      "tells of the driver's word on its card",
+      { metadata: made, spec, status: status({ lastState: { terminated: { exitCode: 1, message: "NVRM: Xid (PCI:0000:3b:00): 79, pid=1" } } }) },
+      node,
+      { gpuFault: true }
+    ],
+    [
+      "but not of what an engine may bring about by itself",
+      { metadata: made, spec, status: status({ lastState: { terminated: { exitCode: 1, message: "CUDA error: an illegal memory access was encountered" } } }) },
+      node,
+      { gpuFault: false }
+    ],
+    [
       "that no node takes says why and since when",
       {
         metadata: made,

@@ -1,0 +1,60 @@
+import { assert, it } from "@effect/vitest"
+import { Pod } from "@seatrial/kube"
+import { Effect } from "effect"
+import { ask, wholeOf } from "../e2e/chat.ts"
+import { objectsOfRuns } from "../e2e/cluster.ts"
+import { eventually } from "../e2e/eventually.ts"
+import { source } from "../e2e/Served.ts"
+import { kueueStandIn } from "./kueueStandIn.ts"
+import { startRealCluster } from "./RealCluster.ts"
+import { simulatedHostClass } from "./simulatedHostClass.ts"
+import { startProduct } from "./startProduct.ts"
+
+/** Kueue itself cannot be had here: the test stands in for it, by the objects and fields that Kueue uses. Its quota, order and preemption are not tried. */
+it.live(
+  "on a real control plane an engine of a queue is held back, says why in the queue's words, goes on once it is let go, and leaves nothing when its run is cancelled there",
+  () =>
+    Effect.gen(function* () {
+      const cluster = yield* startRealCluster
+      const { command, kube, namespace } = cluster
+      const kueue = yield* kueueStandIn(cluster, "gpus")
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(simulatedHostClass("queued", { queueName: "gpus" })) })
+      const { caller, startOperator } = yield* startProduct(cluster)
+      const operator = yield* startOperator()
+      const serving = { host_class: "queued", max_context: 512 }
+      yield* eventually("the host class is known", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ text }) =>
+        text.includes('"derived"')
+      )
+      const shown = (id: string, path: string) =>
+        command("kubectl", ["get", "mdep", id.replaceAll("_", "-"), `--namespace=${namespace}`, "-o", `jsonpath={.status.${path}}`])
+      const engineOf = (id: string) =>
+        Effect.map(kube.list(Pod, { namespace, labelSelector: `seatrial.dev/deployment=${id},seatrial.dev/role=engine` }), ([pod]) => pod)
+      const heldBack = Effect.fnUntraced(function* (id: string) {
+        yield* caller.until(id, "is in the queue", ({ status }) => status === "queued").pipe(Effect.tapCause(() => Effect.logError(operator.said())))
+        const pod = yield* eventually("its pod is held back", engineOf(id), (found) => (found?.spec?.schedulingGates ?? []).length > 0)
+        assert.strictEqual(pod?.metadata.labels?.["kueue.x-k8s.io/queue-name"], "gpus")
+        assert.isUndefined(pod?.spec?.nodeName)
+        return pod?.metadata ?? { name: "" }
+      })
+
+      const first = yield* caller.deploy({ source, serving })
+      const held = yield* heldBack(first.id)
+      yield* eventually("it names the queue", shown(first.id, "message"), (message) => message.includes("Kueue's queue gpus"))
+      // GPUs are free: it is the queue that it waits for. What the queue says comes later, and changes, without a change of the pod.
+      yield* kueue.says(held, "couldn't assign flavors to pod set main: insufficient unused quota for nvidia.com/gpu, 1 more needed")
+      yield* eventually("it says what the queue says", shown(first.id, "message"), (message) => message.includes("insufficient unused quota"))
+      assert.strictEqual(yield* shown(first.id, "queue.waitsFor"), "Capacity")
+      yield* kueue.admits(held)
+      const ended = yield* caller.finished(first.id).pipe(Effect.tapCause(() => Effect.logError(operator.said())))
+      assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+      const phases = ended.phases.map(({ status }) => status)
+      assert.deepStrictEqual(phases.slice(phases.indexOf("queued")).slice(0, 3), ["queued", "provisioning", "booting"])
+      assert.isAbove(wholeOf(yield* ask(caller, ended.model)).usage.completion_tokens, 0)
+
+      const second = yield* caller.deploy({ source, model_name: "second", serving: { ...serving, max_context: 384 } })
+      yield* heldBack(second.id)
+      assert.strictEqual((yield* caller.call("POST", `/v1/deployments/${second.id}/cancel`)).status, 200)
+      yield* eventually("only the engine that serves is left", objectsOfRuns(kube), (objects) => objects.join() === `Pod ${first.id}`)
+    }).pipe(Effect.scoped),
+  400_000
+)
