@@ -19,7 +19,7 @@ import {
   type Source,
   type UserId
 } from "@seatrial/domain"
-import { Clock, Context, Effect, Layer, Option, type Redacted, Schema, Stream } from "effect"
+import { Cause, Clock, Context, Effect, Layer, Option, type Redacted, Schedule, Schema, Stream } from "effect"
 import { SqlSchema } from "effect/sql"
 import { HubConnections } from "./HubConnections.ts"
 import { listen } from "./listen.ts"
@@ -193,15 +193,25 @@ export class Runs extends Context.Service<
         execute: () => sql`WITH work AS (DELETE FROM outbox RETURNING deployment_id) SELECT DISTINCT deployment_id AS id FROM work`
       })
 
+      /** Postgres may go away between a notification and what is read or written because of it: that ends nobody who listens. */
+      const tolerant = <A>(effect: Effect.Effect<A>) =>
+        Effect.tapCause(effect, (cause) =>
+          Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("the outbox could not be read; it is tried again", Cause.pretty(cause))
+        ).pipe(Effect.sandbox)
       /** All that was missed while nobody listened: what is left in the outbox, then everything that is live. */
       const missed = Effect.gen(function* () {
         const left = yield* Effect.orDie(whileLeading(sql, drainOutbox()))
         return [...new Set([...left.map(({ id }) => id), ...(yield* live)])]
-      })
+      }).pipe(
+        tolerant,
+        Effect.retry(Schedule.spaced("1 second")),
+        Effect.catch((cause) => Effect.failCause(cause))
+      )
       const heard = Effect.fnUntraced(function* (payload: string) {
         const id = Schema.decodeOption(DeploymentId)(payload)
         if (Option.isNone(id)) return []
-        yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND deployment_id = ${id.value}`)
+        // A row that stays is heard of again.
+        yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND deployment_id = ${id.value}`).pipe(tolerant, Effect.ignore)
         return [id.value]
       })
 

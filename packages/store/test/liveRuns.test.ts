@@ -67,6 +67,36 @@ layer(layerStore, { excludeTestServices: true })("runs that need work", (it) => 
     })
   )
 
+  it.effect("who listens for changes goes on where the outbox cannot be written, or read at first, and misses nothing", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("tolerant")
+      const heard = yield* Queue.unbounded<DeploymentId>()
+      const hear = Effect.fnUntraced(function* (expected: DeploymentId) {
+        while ((yield* Queue.take(heard)) !== expected);
+      })
+      yield* sql`CREATE FUNCTION outbox_away() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'away'; END $$`
+      const away = sql`CREATE TRIGGER away BEFORE DELETE ON outbox FOR EACH STATEMENT EXECUTE FUNCTION outbox_away()`
+      const back = sql`DROP TRIGGER away ON outbox`
+      const early = yield* deployments.create(newModel(caller, "k0", "early"))
+      yield* away
+      const fibre = yield* Effect.forkChild(Stream.runForEach(runs.changes, (id) => Queue.offer(heard, id)))
+      yield* Effect.sleep("300 millis")
+      assert.isUndefined(fibre.pollUnsafe())
+      yield* back
+      yield* hear(early.id)
+      yield* away
+      const made = yield* deployments.create(newModel(caller, "k1", "made"))
+      yield* hear(made.id)
+      yield* back
+      const after = yield* deployments.create(newModel(caller, "k2", "after"))
+      yield* hear(after.id)
+      yield* Fiber.interrupt(fibre)
+    })
+  )
+
   it.effect("changes tell of creates, cancels and steps, and after a lost connection of everything that is live", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
