@@ -1,16 +1,16 @@
 import type { DeploymentId } from "@seatrial/domain"
-import { KubeClient, type KubeError, Pod } from "@seatrial/kube"
+import { Job, KubeClient, type KubeError, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { Duration, Effect, Option } from "effect"
 import { refuse } from "../applied/refuse.ts"
 import type { Cluster } from "../gather/Cluster.ts"
-import { deploymentLabel, enginePodName, objectName } from "../resources/objectNames.ts"
+import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 
 const message =
   "Nothing is deployed by this object: it is one that Seatrial makes for a run of the API, and there is no such run. Delete it, or apply one that is named after the model and has no deploymentId."
 
 /**
  * What is done about objects that carry the id of a run that Postgres does not know. While a custom resource shows the run, its engine is left alone, since it may be the
- * wrong database that we look into; once that is deleted or shows another run, the engine goes. When to look again, if no event may tell.
+ * wrong database that we look into; once that is deleted or shows another run, the engine goes, with its budget and its download. When to look again, if no event may tell.
  */
 export const withoutRun = Effect.fnUntraced(function* (
   cluster: Cluster,
@@ -24,14 +24,23 @@ export const withoutRun = Effect.fnUntraced(function* (
     return said ? Option.none() : Option.some(Duration.seconds(1))
   }
   if ((yield* cluster.deployments.showing(id)).length > 0) return Option.some(Duration.seconds(10))
+  const gone = (removal: Effect.Effect<void, KubeError>) =>
+    Effect.catchIf(
+      removal,
+      (error) => error.reason === "Conflict" || error.reason === "NotFound",
+      () => Effect.void
+    )
+  const budget = Option.getOrUndefined(yield* cluster.budgets.get(objectName(id), namespace))
+  if (budget !== undefined && budget.metadata.deletionTimestamp === undefined) yield* gone(kube.remove(PodDisruptionBudget, objectName(id), namespace))
+  const download = Option.getOrUndefined(yield* cluster.jobs.get(fetchJobName(id), namespace))
+  if (download !== undefined && download.metadata.deletionTimestamp === undefined) {
+    yield* gone(kube.remove(Secret, hubSecretName(id), namespace))
+    yield* gone(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
+  }
   const engine = (yield* cluster.pods.listByLabel(deploymentLabel, id)).find(({ metadata }) => metadata.name === enginePodName(id))
   if (engine === undefined || engine.metadata.deletionTimestamp !== undefined) return Option.none()
   yield* Effect.logWarning(`the engine of ${id} is removed: neither a deployment nor a custom resource of it is known`)
   const { uid } = engine.metadata
-  yield* Effect.catchIf(
-    kube.remove(Pod, engine.metadata.name, namespace, uid === undefined ? {} : { uid }),
-    (error) => error.reason === "Conflict" || error.reason === "NotFound",
-    () => Effect.void
-  )
+  yield* gone(kube.remove(Pod, engine.metadata.name, namespace, uid === undefined ? {} : { uid }))
   return Option.none()
 })

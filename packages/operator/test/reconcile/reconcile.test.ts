@@ -29,6 +29,19 @@ describe("a run", () => {
     })
   })
 
+  it.effect("that hurries is shown at once and when it is through, with all its phases, and what was written of it is no news", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(() => stage.mirrored()?.message === "Serves."))
+      const shown = stage.writes.filter((write) => write.startsWith("status ModelDeployment"))
+      assert.strictEqual(shown.length, 2)
+      const { phases } = stage.mirrored() ?? {}
+      assert.strictEqual(Array.isArray(phases) ? phases.length : 0, whole.length)
+      // Passes: of each phase one that enters it, and one for each thing that is heard of meanwhile.
+      assert.isAtMost(stage.reads.length, 5)
+    })
+  })
+
   it.effect("that is settled is written no more, whatever is told of it", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
@@ -172,7 +185,7 @@ describe("a run", () => {
     return Effect.gen(function* () {
       yield* stage.operate(
         Effect.gen(function* () {
-          yield* stage.until(isShown(stage, "booting"))
+          yield* stage.until(() => stage.row().phase === "booting")
           yield* TestClock.adjust("59 seconds")
           assert.strictEqual(stage.row().phase, "booting")
           yield* TestClock.adjust("1 second")
@@ -192,7 +205,7 @@ describe("a run", () => {
     return Effect.gen(function* () {
       yield* stage.operate(
         Effect.gen(function* () {
-          yield* stage.until(isShown(stage, "booting"))
+          yield* stage.until(() => stage.row().phase === "booting")
           yield* TestClock.adjust("60 seconds")
           yield* stage.until(() => stage.released() > 0)
         })
@@ -252,8 +265,10 @@ describe("a custom resource without a deployment", () => {
         Effect.gen(function* () {
           yield* stage.until(() => JSON.stringify(stage.mirrored()).includes("NotAdopted"))
           assert.strictEqual(stage.kube.names("Pod").length, 1)
+          assert.strictEqual(stage.kube.names("PodDisruptionBudget").length, 1)
           stage.kube.drop("ModelDeployment", stage.kube.names("ModelDeployment")[0] ?? "")
           yield* stage.until(() => stage.kube.names("Pod").length === 0)
+          assert.isEmpty([...stage.kube.names("PodDisruptionBudget"), ...stage.kube.names("Job"), ...stage.kube.names("Secret")])
         })
       )
     })
