@@ -8,7 +8,7 @@ const recomputed = /(rotary_emb\.inv_freq|attn\.(masked_)?bias|masked_bias|rotar
 const embedding =
   /(^|\.)(embed_tokens(_extend)?|word_embeddings|wte|embed_in|embeddings?|lm_head|embed_out|tok_embeddings)\.(weight|qweight|scales|[a-z_]+)$|^output\.weight$/
 const head = /(^|\.)(lm_head|embed_out)\./
-const expert = /\.(experts|block_sparse_moe\.experts|moe\.experts)\b/
+const expert = /\.(experts|moe_experts|block_sparse_moe\.(input|output)_linear)\b/
 const sharedExpert = /shared_expert/
 const keyValue = /\.(k_proj|v_proj|key|value|k_b_proj|wk|wv)\./
 const fused = /\.(qkv_proj|c_attn|query_key_value|W_pack|wqkv|Wqkv)\./
