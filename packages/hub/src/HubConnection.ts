@@ -63,7 +63,7 @@ const contentRange = (header: string | null): { readonly start: number; readonly
   return match === null ? null : { start: Number(match[1]), end: Number(match[2]), total: Number(match[3]) }
 }
 
-/** Hands the first `length` bytes of a body to a sink. What a hub sends beyond them is nobody's. */
+/** Hands the first `length` bytes of a body to a sink, which has to copy what it keeps. What a hub sends beyond them is nobody's. */
 const drain = async (body: ReadableStream<Uint8Array>, length: number, push: (chunk: Uint8Array) => void): Promise<void> => {
   let left = length
   const reader = body.getReader()
@@ -74,6 +74,8 @@ const drain = async (body: ReadableStream<Uint8Array>, length: number, push: (ch
       const taken = value.subarray(0, left)
       push(taken)
       left -= taken.length
+      // Gives the memory back now: tens of megabytes would wait for the next collection else.
+      if (value.buffer instanceof ArrayBuffer && value.length === value.buffer.byteLength) value.buffer.transfer(0)
     }
   } finally {
     // Releases the connection.

@@ -7,6 +7,8 @@ export interface JsonVisitor {
   readonly name: (name: string, depth: number) => void
   /** A number is told as its text. */
   readonly value: (value: string | boolean | null | JsonNumber, depth: number) => void
+  /** Whether what stands at that depth is of no interest now: its texts and numbers are told as empty ones, which costs nothing. */
+  readonly ignores: (depth: number) => boolean
 }
 
 export class JsonNumber {
@@ -16,10 +18,14 @@ export class JsonNumber {
   }
 }
 
+const ignored = new JsonNumber("")
+
 /** Nesting that no file of a real model reaches. */
 export const maxDepth = 64
 /** Longest text or number, in bytes: some trainers put their whole log into a header's metadata. */
 const maxToken = 4 * 1024 * 1024
+/** Most values, objects and lists: more than those of any header. */
+const maxValues = 5_000_000
 /** Longest number, in digits. */
 const maxWord = 1_000
 
@@ -45,6 +51,7 @@ export class JsonScanner {
   readonly #of: string
   readonly #open = new Uint8Array(maxDepth)
   #depth = 0
+  #values = 0
   #expected: Expected = "value"
   #mode: "none" | "text" | "word" = "none"
   #escaped = false
@@ -115,6 +122,7 @@ export class JsonScanner {
   }
 
   #decoded(): string {
+    if (this.#plain && this.#visitor.ignores(this.#depth)) return ""
     const bytes = this.#token.subarray(0, this.#length)
     if (this.#plain) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
     try {
@@ -125,7 +133,23 @@ export class JsonScanner {
     }
   }
 
+  /** A word of digits alone: a number, but for what begins with a zero. */
+  #isDigits(): boolean {
+    if (this.#token[0] === 0x30) return this.#length === 1
+    for (let at = 0; at < this.#length; at++) {
+      const byte = this.#token[at] ?? 0
+      if (byte < 0x30 || byte > 0x39) return false
+    }
+    return true
+  }
+
   #word(): void {
+    if (this.#isDigits() && this.#visitor.ignores(this.#depth)) {
+      this.#mode = "none"
+      this.#length = 0
+      this.#value(ignored)
+      return
+    }
     const text = Buffer.from(this.#token.buffer, this.#token.byteOffset, this.#length).toString("latin1")
     this.#mode = "none"
     this.#length = 0
@@ -135,13 +159,19 @@ export class JsonScanner {
     else this.#invalid()
   }
 
+  #count(): void {
+    if (++this.#values > maxValues) throw new Unreadable({ reason: `${this.#of} holds more than ${maxValues} values.` })
+  }
+
   #value(value: string | boolean | null | JsonNumber): void {
+    this.#count()
     if (this.#expected !== "value" && this.#expected !== "valueOrEnd") this.#invalid()
     this.#expected = this.#depth === 0 ? "nothing" : "commaOrEnd"
     this.#visitor.value(value, this.#depth)
   }
 
   #begin(kind: number): void {
+    this.#count()
     if (this.#expected !== "value" && this.#expected !== "valueOrEnd") this.#invalid()
     if (this.#depth === maxDepth) throw new Unreadable({ reason: `${this.#of} is nested deeper than ${maxDepth} levels.` })
     this.#visitor.begin(kind === object ? "object" : "list", this.#depth)

@@ -10,7 +10,7 @@ export interface TensorGroup {
 }
 
 /** Far beyond every real model; bounds what a repository can make us keep. */
-const maxGroups = 50_000
+const maxGroups = 20_000
 
 /** A tensor's name without its numbers but the first, which is that of its layer. */
 export const groupOf = (name: string): string => {

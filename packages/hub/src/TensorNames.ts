@@ -1,10 +1,10 @@
 /** Most tensors of a repository. The largest models of today have 280,000. */
-export const maxTensors = 500_000
+export const maxTensors = 390_000
 
 /** Hashes of names, 64 bits each: a real model's names collide once in a thousand million models. */
 export class NameHashes {
-  #high: Uint32Array
-  #low: Uint32Array
+  #high: Uint32Array<ArrayBuffer>
+  #low: Uint32Array<ArrayBuffer>
   length = 0
 
   constructor(room = 256) {
@@ -14,10 +14,9 @@ export class NameHashes {
 
   add(name: string): void {
     if (this.length === this.#high.length) {
-      const grown = [new Uint32Array(this.length * 2), new Uint32Array(this.length * 2)] as const
-      grown[0].set(this.#high)
-      grown[1].set(this.#low)
-      ;[this.#high, this.#low] = grown
+      // Moved rather than copied, so that what was outgrown does not wait for a collection.
+      this.#high = new Uint32Array(this.#high.buffer.transfer(this.length * 8))
+      this.#low = new Uint32Array(this.#low.buffer.transfer(this.length * 8))
     }
     let high = 0xdeadbeef
     let low = 0x41c6ce57
@@ -72,6 +71,7 @@ export class TensorNames {
       this.#file[at] = old.file[from] ?? 0
       this.#seen[at] = old.seen[from] ?? 0
     }
+    for (const { buffer } of Object.values(old)) buffer.transfer(0)
   }
 
   #put(at: number, high: number, low: number, file: number, seen: number): void {
@@ -79,7 +79,7 @@ export class TensorNames {
     this.#low[at] = low
     this.#file[at] = file
     this.#seen[at] = seen
-    if (++this.#size * 2 > this.#file.length) this.#grow()
+    if (++this.#size * 4 > this.#file.length * 3) this.#grow()
   }
 
   /** Takes names that an index places in the file of that number (from 1). False where one was placed before. */

@@ -3,7 +3,7 @@ import { Unreadable } from "./failures.ts"
 import { maxDepth } from "./JsonScanner.ts"
 
 /** Most values in one file: what they take once parsed is many times what their text does. */
-const maxValues = 200_000
+const maxValues = 100_000
 
 /** The deepest nesting of a JSON text, its values, and the members of its outermost object, told without building anything. */
 const measure = (bytes: Uint8Array): { readonly depth: number; readonly values: number; readonly members: number } => {
@@ -50,8 +50,9 @@ const parse = (bytes: Uint8Array): unknown => {
   }
 }
 
-/** The hub's own answer, in which a repository's card is: bounded like one. `undefined` where it is no JSON, or of more than any real one. */
+/** The hub's own answer, in which a repository's card is: bounded like one. `undefined` where it is no JSON; throws `Unreadable` where it is more than any real one. */
 export const parseJson = (bytes: Uint8Array): unknown => {
   const { depth, values } = measure(bytes)
-  return depth > maxDepth || values > maxValues ? undefined : parse(bytes)
+  if (depth > maxDepth || values > maxValues) throw new Unreadable({ reason: "The model hub describes the repository at too great a length." })
+  return parse(bytes)
 }

@@ -5,7 +5,7 @@ import { TensorGroups } from "./TensorGroups.ts"
 import { maxTensors, NameHashes } from "./TensorNames.ts"
 
 /** Longest header that is read, in bytes; the largest of real models are below 2 MB. */
-export const maxHeaderBytes = 32 * 1024 * 1024
+export const maxHeaderBytes = 16 * 1024 * 1024
 
 /** Bits of one element. */
 const elementBits = {
@@ -40,6 +40,8 @@ const bitsOf: ReadonlyMap<string, number> = new Map(tensorTypes.map((dtype) => [
 const tensorName = /^[\x21-\x7e]{1,512}$/
 const wholeNumber = /^\d{1,15}$/
 const maxSides = 16
+/** Most entries of a header's metadata. */
+const maxNotes = 100_000
 
 /** Whether engines take a tensor of that name. */
 export const isTensorName = (name: string): boolean => tensorName.test(name) && name !== "__proto__"
@@ -77,10 +79,8 @@ class Places {
 
   add(from: number, to: number): void {
     if (this.#count === this.#from.length) {
-      const grown = [new Float64Array(this.#count * 2), new Float64Array(this.#count * 2)] as const
-      grown[0].set(this.#from)
-      grown[1].set(this.#to)
-      ;[this.#from, this.#to] = grown
+      this.#from = new Float64Array(this.#from.buffer.transfer(this.#count * 16))
+      this.#to = new Float64Array(this.#to.buffer.transfer(this.#count * 16))
     }
     if (from !== (this.#count === 0 ? 0 : this.#to[this.#count - 1])) this.#ordered = false
     this.#from[this.#count] = from
@@ -89,7 +89,8 @@ class Places {
 
   /** What is wrong with them in a file of so many bytes of data, or null. */
   problem(dataBytes: number): string | null {
-    const order = Uint32Array.from({ length: this.#count }, (_, at) => at)
+    const order = new Uint32Array(this.#count)
+    for (let at = 0; at < order.length; at++) order[at] = at
     const from = (at: number) => this.#from[at] ?? 0
     const to = (at: number) => this.#to[at] ?? 0
     if (!this.#ordered) order.sort((a, b) => from(a) - from(b) || to(a) - to(b))
@@ -119,6 +120,7 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
 
   let inMetadata = false
   let metadataSeen = false
+  let notes = 0
   let tensor = ""
   let member: Member | null = null
   let given = new Set<string>()
@@ -139,9 +141,11 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
     names.add(tensor)
     places.add(from, to)
     groups.add(tensor, dtype, shape, to - from)
+    if (groups.full) return fail("has more kinds of tensors than any model")
   }
 
   const scanner = new JsonScanner(`The header of ${file}`, {
+    ignores: (depth) => depth >= 2 && (inMetadata || (depth > 2 && member === null)),
     begin: (kind, depth) => {
       if (depth === 0 && kind === "list") fail("has a header that is not a JSON object")
       if (depth === 1) {
@@ -184,7 +188,7 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
       if (depth === 0) return fail("has a header that is not a JSON object")
       if (depth === 1) return inMetadata ? fail("has malformed metadata") : describe()
       if (inMetadata) {
-        if (typeof value !== "string") return fail("has malformed metadata")
+        if (typeof value !== "string" || ++notes > maxNotes) return fail("has malformed metadata")
         return
       }
       if (member === null) return
@@ -205,7 +209,6 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
     push: (chunk) => scanner.push(chunk),
     end: () => {
       scanner.end()
-      if (groups.full) fail("has more kinds of tensors than any model")
       const problem = places.problem(dataBytes)
       if (problem !== null) fail(problem)
       return { groups, names }

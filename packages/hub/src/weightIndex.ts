@@ -4,13 +4,13 @@ import { isTensorName, type Sink } from "./safetensors.ts"
 import { groupOf } from "./TensorGroups.ts"
 import { maxTensors, NameHashes, TensorNames } from "./TensorNames.ts"
 
-/** Longest index that is read, in bytes: beyond the largest of today, of 280,000 tensors. */
-export const maxIndexBytes = 48 * 1024 * 1024
+/** Longest index that is read, in bytes: that of the largest models of today, of 280,000 tensors, is shorter. */
+export const maxIndexBytes = 32 * 1024 * 1024
 /** Most weight files; the largest models of today have a few hundred. */
 export const maxShards = 1_000
 
 /** Far beyond every real model; bounds what an index can make us keep. */
-const maxKinds = 50_000
+const maxKinds = 20_000
 
 /** What an index places in one file. */
 export interface Placed {
@@ -46,6 +46,7 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
   let kinds = 0
   let inMap = false
   let mapSeen = false
+  let inMetadata = false
   let inTotal = false
   let totalBytes: number | null = null
   let tensor = ""
@@ -75,6 +76,7 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
   }
 
   const scanner = new JsonScanner(of, {
+    ignores: (depth) => depth > 2 || (depth === 2 && !inMap && !inMetadata),
     begin: (kind, depth) => {
       if (depth === 0 && kind === "list") fail("is not a JSON object")
       if (depth === 1 && inMap && kind === "list") fail("has no map from tensors to files")
@@ -86,10 +88,11 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
     name: (name, depth) => {
       if (depth === 1) {
         inMap = name === "weight_map"
+        inMetadata = name === "metadata"
         if (inMap && mapSeen) fail("names something twice")
         mapSeen ||= inMap
       } else if (depth === 2 && inMap) tensor = name
-      inTotal = depth === 2 && !inMap && name === "total_size"
+      inTotal = depth === 2 && inMetadata && name === "total_size"
     },
     value: (value, depth) => {
       if (depth === 0) fail("is not a JSON object")

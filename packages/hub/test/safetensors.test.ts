@@ -85,9 +85,9 @@ describe("a safetensors header", () => {
     assert.isTrue(Result.isFailure(feed(scanHeader(1, "a"), encode(header))))
   })
 
-  it("is refused unread where it states more than 32 MiB", () => {
+  it("is refused unread where it states more than 16 MiB", () => {
     const first = new Uint8Array(8)
-    new DataView(first.buffer).setBigUint64(0, 33n * 1024n * 1024n, true)
+    new DataView(first.buffer).setBigUint64(0, 17n * 1024n * 1024n, true)
     assert.isTrue(Result.isFailure(headerLength(first, 2 ** 40, "a")))
   })
 })

@@ -1,0 +1,146 @@
+import { execFile } from "node:child_process"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { gzipSync } from "node:zlib"
+import { assert, describe, it } from "@effect/vitest"
+import { Console, Effect, Schema } from "effect"
+import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
+import { SampleHub } from "../../src/hub/SampleHub.ts"
+import { type Content, makeRepository } from "../../src/hub/SampleRepository.ts"
+import { tinyConfig, tinyFiles } from "./tinyFiles.ts"
+
+const Told = Schema.fromJsonString(Schema.Struct({ outcome: Schema.String, memory: Schema.Finite, cpuSeconds: Schema.Finite }))
+const program = join(import.meta.dirname, "inspectProcess.ts")
+const small = makeRepository({ name: "odd/small", commits: [{ title: "Small", files: tinyFiles(1) }] })
+const good = tinyFiles(1)
+const mebi = 1024 * 1024
+
+const filled = (size: number, piece: string, head: string, tail: string): Uint8Array => {
+  const bytes = Buffer.alloc(size, piece)
+  bytes.write(head)
+  bytes.write(tail, size - tail.length)
+  return bytes
+}
+
+/** A safetensors file whose header is this text. */
+const headed = (header: string | Uint8Array, dataBytes: number): Content => {
+  const bytes = Buffer.from(header)
+  const length = Buffer.alloc(8)
+  length.writeBigUInt64LE(BigInt(bytes.length))
+  return { head: Buffer.concat([length, bytes]), size: 8 + bytes.length + dataBytes }
+}
+
+const tensors = (count: number) =>
+  `{${Array.from({ length: count }, (_, at) => `"t.${at}.${(at * 7919) % 1000}":{"dtype":"U8","shape":[1],"data_offsets":[${at},${at + 1}]}`).join()}}`
+const placed = (count: number) =>
+  `{"weight_map":{${Array.from({ length: count }, (_, at) => `"${at.toString(36)}_${"x".repeat(60)}":"model.safetensors"`).join()}}}`
+const experts = (count: number) =>
+  `{"weight_map":{${Array.from({ length: count }, (_, at) => `"language_model.model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.down_proj.weight_packed":"model.safetensors"`).join()}}}`
+const expertName = (at: number) => `model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.down_proj.weight_packed`
+/** As large as it may be in everything, and nothing wrong with it. */
+const whole = (count: number) => ({
+  "config.json": JSON.stringify({ ...tinyConfig, a: Array.from({ length: 45_000 }, () => ({})) }),
+  "tokenizer_config.json": JSON.stringify({ chat_template: "{{ x }}".repeat(120_000), a: Array.from({ length: 45_000 }, () => ({})) }),
+  "model.safetensors": headed(
+    `{${Array.from({ length: count }, (_, at) => `"${expertName(at)}":{"dtype":"U8","shape":[1],"data_offsets":[${at},${at + 1}]}`).join()}}`,
+    count
+  ),
+  "model.safetensors.index.json": `{"weight_map":{${Array.from({ length: count }, (_, at) => `"${expertName(at)}":"model.safetensors"`).join()}}}`
+})
+const unlike = (count: number) =>
+  `{"weight_map":{${Array.from({ length: count }, (_, at) => `"${[...at.toString(26)].map((digit) => String.fromCharCode(97 + Number.parseInt(digit, 26))).join("")}":"model.safetensors"`).join()}}}`
+
+const inspected = (files: Readonly<Record<string, string | Uint8Array | Content>>, faults: (request: HubRequest) => HubFault | undefined) =>
+  Effect.gen(function* () {
+    const { address } = yield* SampleHub
+    const run = promisify(execFile)
+    const { stdout } = yield* Effect.promise(() =>
+      run(process.execPath, ["--expose-gc", program], {
+        env: { ...process.env, HF_ENDPOINT: address, HUB_RETRIES: "0", HUB_PREVIEW_TIMEOUT: "1 minute" }
+      })
+    )
+    return yield* Schema.decodeEffect(Told)(stdout)
+  }).pipe(
+    Effect.provide(
+      SampleHub.layer({
+        port: 0,
+        repositories: [small, makeRepository({ name: "odd/model", commits: [{ title: "Hostile", files: { ...good, ...files } }] })],
+        faults: (request) => (request.path.includes("odd/small") ? undefined : faults(request))
+      })
+    )
+  )
+
+const index = (text: string | Uint8Array) => ({ "model.safetensors.index.json": text })
+const never = () => undefined
+const atInfo = (fault: HubFault) => (request: HubRequest) => (request.path.startsWith("/api/") ? fault : undefined)
+const atConfig = (fault: HubFault) => (request: HubRequest) => (request.file === "config.json" ? fault : undefined)
+
+/** `HOSTILE=all npx vitest run packages/local/test/hub/hostile.test.ts` plays every case, and tells what each cost. */
+const all = process.env.HOSTILE === "all"
+
+type Case = readonly [
+  name: string,
+  files: Readonly<Record<string, string | Uint8Array | Content>>,
+  faults: (request: HubRequest) => HubFault | undefined,
+  outcome: RegExp
+]
+
+const cases: ReadonlyArray<() => Case> = [
+  () => ["an index of 32 MiB of names", index(placed(330_000)), never, /^unsupported_format/],
+  () => ["an index of 300,000 experts", index(experts(300_000)), never, /^unsupported_format: The index places tensors/],
+  () => ["an index of names that have nothing in common", index(unlike(600_000)), never, /^unsupported_format/],
+  () => ["an index of more than 32 MiB", index(filled(33 * mebi, " ", "{", "}")), never, /^unsupported_format/],
+  () => ["an index of nested lists", index(filled(31 * mebi, "[", '{"a":', "}")), never, /^unsupported_format/],
+  () => ["an index of millions of values", index(filled(31 * mebi, "0,", '{"a":[', "0]}")), never, /^unsupported_format/],
+  () => ["a header of 15 MiB of tensors", { "model.safetensors": headed(tensors(220_000), 220_000) }, never, /^(served|unsupported)/],
+  () => [
+    "a header of a single text of 15 MiB",
+    { "model.safetensors": headed(filled(15 * mebi, "a", '{"__metadata__":{"a":"', '"}}'), 0) },
+    never,
+    /^unsupported_format/
+  ],
+  () => [
+    "a header of 15 MiB of metadata",
+    { "model.safetensors": headed(filled(15 * mebi, '"aa":"",', '{"__metadata__":{"a":"",', '"aa":""}}'), 0) },
+    never,
+    /^unsupported_format/
+  ],
+  () => ["a configuration of four million values", { "config.json": filled(4 * mebi - 1, "0,", '{"a":[0', "0]}") }, never, /^unsupported_format/],
+  () => ["a configuration of lists", { "config.json": filled(4 * mebi - 1, "[],", '{"a":[[],', "[]]}") }, never, /^unsupported_format/],
+  () => [
+    "the largest configuration that is read",
+    { "config.json": JSON.stringify({ ...tinyConfig, a: Array.from({ length: 45_000 }, () => ({})) }) },
+    never,
+    /^served/
+  ],
+  () => ["a template of one mebibyte", { "tokenizer_config.json": JSON.stringify({ chat_template: "{{".repeat(mebi) }) }, never, /^served|^unsupported/],
+  () => ["a hub that describes it without end", {}, atInfo({ kind: "endless" }), /^unsupported_format/],
+  () => ["a hub that sends a file without end", {}, atConfig({ kind: "endless" }), /^unavailable/],
+  () => [
+    "a description that unpacks to a gibibyte",
+    {},
+    atInfo({ kind: "body", body: gzipSync(Buffer.alloc(1024 * mebi, " ")), headers: { "content-encoding": "gzip" } }),
+    /^unsupported_format/
+  ],
+  () => [
+    "a file that unpacks to a quarter of a gibibyte",
+    {},
+    atConfig({ kind: "body", body: gzipSync(Buffer.alloc(256 * mebi, " ")), headers: { "content-encoding": "gzip" } }),
+    /^unavailable/
+  ],
+  () => ["a model that is as large as it may be in everything", whole(120_000), never, /^served/]
+]
+/** A process each: these are the dearest of each kind. */
+const often = new Set([0, 1, 4, 6, 10, 14])
+
+describe("a hostile repository or hub costs less than 64 MiB and 5 s of a processor", () => {
+  it.live.each(cases.filter((_, at) => all || often.has(at)).map((make) => make()))("%s", ([name, files, faults, outcome]) =>
+    Effect.gen(function* () {
+      const told = yield* inspected(files, faults)
+      if (all) yield* Console.log(`${name}: ${told.outcome}; ${(told.memory / mebi).toFixed(1)} MiB, ${told.cpuSeconds.toFixed(2)} s`)
+      assert.match(told.outcome, outcome)
+      assert.isBelow(told.memory, 64 * mebi)
+      assert.isBelow(told.cpuSeconds, 5)
+    })
+  )
+})
