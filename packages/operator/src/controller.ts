@@ -4,6 +4,7 @@ import { fromKey, type Reflector, WorkQueue } from "@seatrial/kube"
 import { HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { reconcileApplied } from "./applied/reconcileApplied.ts"
+import type { Shown } from "./apply/mirror.ts"
 import { attend } from "./gather/Attendance.ts"
 import { byNode, watchCluster } from "./gather/Cluster.ts"
 import { makeCapacityChanges } from "./gather/capacityChanges.ts"
@@ -27,13 +28,15 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const cluster = yield* watchCluster(settings.namespace, [...settings.organizations.keys()])
   const pool = makePool(cluster.ledger)
   const lookAtHold = yield* keepHolds(cluster)
+  const shown: Shown = new Map()
   const background = yield* makeBackground((id) => queue.add(id))
   const reconciler = {
     cluster,
     pool,
-    withdrawn: new Map<DeploymentId, number>(),
-    attendance: yield* attend(runs.ping),
     blocked: new Map<DeploymentId, number>(),
+    withdrawn: new Map<DeploymentId, number>(),
+    shown,
+    attendance: yield* attend(runs.ping),
     released: new Set<DeploymentId>(),
     background,
     phases: yield* makePhaseCounts,
@@ -66,11 +69,15 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     concurrency: 8,
     work: (key: string) => reconcileApplied({ cluster, settings, look: (id: DeploymentId) => queue.add(id) }, key)
   })
-  const onDeployment = (key: string) => {
+  const onDeployment = Effect.fnUntraced(function* (key: string) {
     const { name, namespace } = fromKey(key)
     const run = namespace === settings.namespace ? deploymentOfResource(name) : Option.none()
-    return Option.match(run, { onNone: () => applied.add(key), onSome: queue.add })
-  }
+    if (Option.isNone(run)) return yield* applied.add(key)
+    const object = Option.getOrUndefined(yield* cluster.deployments.get(name, settings.namespace))
+    // That the status was written is no news to who wrote it.
+    const own = shown.get(run.value)?.version
+    if (own === undefined || own !== object?.metadata.resourceVersion) yield* queue.add(run.value)
+  })
 
   const lookAt = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)
   const lookAll = (ids: ReadonlyArray<DeploymentId>) => Effect.forEach(ids, queue.add, { discard: true })

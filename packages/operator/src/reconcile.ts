@@ -3,7 +3,7 @@ import type { KubeClient, KubeError } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
 import { applyActions } from "./apply/apply.ts"
-import { mirror } from "./apply/mirror.ts"
+import { mirror, type Shown } from "./apply/mirror.ts"
 import { queueOf } from "./apply/queueOf.ts"
 import { withoutRun } from "./apply/withoutRun.ts"
 import { decide } from "./decide/decide.ts"
@@ -16,6 +16,7 @@ import type { StartWork, WorkServices } from "./work/startWork.ts"
 export interface Reconciler extends GatherFrom {
   readonly settings: OperatorSettings
   readonly phases: PhaseCounts
+  readonly shown: Shown
   /** Asks for a pass over another run. */
   readonly look: (id: DeploymentId) => Effect.Effect<void>
   readonly start: StartWork
@@ -23,8 +24,6 @@ export interface Reconciler extends GatherFrom {
 
 /** After a write that changes what the next decision sees. */
 const atOnce = Option.some(Duration.zero)
-/** After a status write that met a newer version; the watch is usually quicker. */
-const soon = Option.some(Duration.seconds(1))
 /** After the API server refused an object; somebody has to change something first. */
 const later = Option.some(Duration.seconds(10))
 
@@ -35,12 +34,13 @@ export const reconcile = Effect.fn("reconcile")(function* (
   reconciler: Reconciler,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, look, phases, pool, released, settings, start, withdrawn } = reconciler
+  const { background, look, phases, pool, released, settings, shown, start, withdrawn } = reconciler
   const runs = yield* Runs
   const found = yield* runs.observe(id)
   if (Option.isNone(found)) {
     pool.forget(id)
     withdrawn.delete(id)
+    shown.delete(id)
     yield* phases.note(id, null)
     yield* background.forget(id)
     return yield* withoutRun(reconciler.cluster, id)
@@ -71,6 +71,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
     // Forgetting them only costs a write that changes nothing.
     if (released.size >= 10_000) released.clear()
     released.add(id)
+    shown.delete(id)
     yield* background.forget(id)
   }
   yield* phases.note(id, released.has(id) ? null : run.phase)
@@ -91,11 +92,15 @@ export const reconcile = Effect.fn("reconcile")(function* (
   if ((run.phase === "queued" || run.phase === "waiting") && moves) yield* Effect.forEach(pool.queued(), look, { discard: true })
   if (moves && refused === null) return atOnce
 
+  const timed = decision.lookAgainAt === null ? Option.none<Duration.Duration>() : Option.some(Duration.millis(Math.max(0, decision.lookAgainAt - now)))
+  const next = refused === null ? timed : later
+
   const removes = decision.actions.some(({ _tag }) => _tag === "RemoveResource")
   if (gathered.resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
     const own = !isFinished(run.phase) || run.engineRun === id
-    const shown = {
+    const input = {
+      shown,
       run,
       fetch: seen.fetch,
       pod: own ? seen.pod : null,
@@ -106,8 +111,8 @@ export const reconcile = Effect.fn("reconcile")(function* (
       idle,
       now
     }
-    if (!(yield* mirror({ ...shown, queue: queueOf(seen, message) }))) return soon
+    const again = yield* mirror({ ...input, queue: queueOf(seen, message) })
+    if (Option.isSome(again)) return Option.some(Option.match(next, { onNone: () => again.value, onSome: (due) => Duration.min(due, again.value) }))
   }
-  if (refused !== null) return later
-  return decision.lookAgainAt === null ? Option.none() : Option.some(Duration.millis(Math.max(0, decision.lookAgainAt - now)))
+  return next
 })

@@ -1,13 +1,19 @@
+import { isFinished } from "@seatrial/domain"
 import { Event, KubeClient, type Node, type Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
-import { Effect, Equal } from "effect"
+import { Duration, Effect, Equal, Option } from "effect"
+import { statusPause } from "../decide/limits.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { rootCause } from "./rootCause.ts"
 import { statusOf } from "./statusOf.ts"
 import { downloadEvents, faultEvents, transitionEvents } from "./transitionEvents.ts"
 
+/** The status that was written of each run last: when, Unix milliseconds, and which version of its custom resource that made. Only a memory. */
+export type Shown = Map<Run["id"], { readonly at: number; readonly version: string | undefined }>
+
 interface MirrorInput {
+  readonly shown: Shown
   readonly run: Run
   readonly pod: PodSeen | null
   /** All pods of the run. */
@@ -22,18 +28,25 @@ interface MirrorInput {
   readonly now: number
 }
 
+/** After a write that met a newer version; the watch is usually quicker. */
+const soon = Option.some(Duration.seconds(1))
+
 /**
- * Shows the run in its custom resource, where that says something else: an event for each transition, then the status. False where the copy that was compared with was
- * an old one; the watch brings the newer.
+ * Shows the run in its custom resource, where that says something else: an event for each transition, then the status. Gives the time after which to try again: where
+ * the copy that was compared with was an old one, and where a run that is at work was shown a moment ago.
  */
-export const mirror = Effect.fn("mirror")(function* ({ fetch, idle, message, node, now, pod, pods, queue, resource, run }: MirrorInput) {
+export const mirror = Effect.fn("mirror")(function* ({ fetch, idle, message, node, now, pod, pods, queue, resource, run, shown }: MirrorInput) {
   const kube = yield* KubeClient
   const { metadata, status: before } = resource
   // A run that has failed has no pods any more: what they said stays.
   const kept = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
   const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? kept
   const status = statusOf({ run, pod, fetch, idle, message, cause, queue, generation: metadata.generation ?? 1, before, now })
-  if (resource.status !== undefined && Equal.equals(resource.status, status)) return true
+  if (resource.status !== undefined && Equal.equals(resource.status, status)) return Option.none()
+  // What changes many times a second is written once: each phase with its time is in the status all the same.
+  const written = shown.get(run.id)
+  const pause = written === undefined || isFinished(run.phase) ? 0 : written.at + statusPause - now
+  if (pause > 0) return Option.some(Duration.millis(pause))
   for (const event of [
     ...faultEvents(run, resource, cause, now),
     ...transitionEvents(run, resource, cause),
@@ -53,10 +66,13 @@ export const mirror = Effect.fn("mirror")(function* ({ fetch, idle, message, nod
     status
   }
   return yield* kube.applyStatus(ModelDeployment, object).pipe(
-    Effect.as(true),
+    Effect.map(({ metadata }) => {
+      shown.set(run.id, { at: now, version: metadata.resourceVersion })
+      return Option.none<Duration.Duration>()
+    }),
     Effect.catchIf(
       (error) => error.reason === "Conflict" || error.reason === "NotFound",
-      () => Effect.succeed(false)
+      () => Effect.succeed(soon)
     )
   )
 })

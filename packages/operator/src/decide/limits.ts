@@ -4,18 +4,24 @@
 export const hubDeadline = 10 * 60_000
 /** How long an image may be impossible to pull. */
 export const imageDeadline = 2 * 60_000
+/** How long a custom resource stays as it is between two writes of its status while its run is at work. */
+export const statusPause = 1_000
 /** How often a download is asked how it goes on. */
 export const fetchLook = 10_000
 /** From the start of provisioning until a pod that has a node must have started its container. */
 export const provisioningDeadline = 30 * 60_000
 /** How long a pod may find no node before the run looks whether its capacity is lost. */
 export const schedulingPatience = 15_000
-/** How long a node may be silent before its pods count as lost. */
-export const nodePatience = 60_000
 /** How often Kueue is asked why it holds a pod back: what it says changes without the pod. */
 export const admissionLook = 20_000
+/** How long a node may be silent before its pods count as lost. */
+export const nodePatience = 60_000
 /** From when a ready engine waits in activating until some gateway must have reached it. */
 export const gatewayDeadline = 2 * 60_000
+/** So many runs that wait in the same queue are looked at whenever that may move. */
+export const lookedAtOnce = 16
+/** How often those behind them are told how many go first. */
+export const placeLook = 10 * 60_000
 /** From the withdrawal of an endpoint until its pod may go where no request is under way: gateways have heard of it by then. */
 export const drainTime = 10_000
 /** From the withdrawal of an endpoint until its pod goes whatever is under way: as long as gateways let a stream be by default. */

@@ -77,6 +77,7 @@ describe("an object that somebody applied", () => {
           door.setStory("starting")
           door.apply({ ...spec, serve: false }, 2)
           yield* door.until(() => door.status().deploymentId === door.second)
+          yield* TestClock.adjust("1 second")
           yield* door.until(() => door.status().phase !== "screening")
         })
       )
@@ -96,7 +97,7 @@ describe("an object that somebody applied", () => {
       door.apply()
       yield* door.operate(
         Effect.gen(function* () {
-          yield* door.until(() => door.status().phase === "booting")
+          yield* door.until(() => door.rows()[0]?.phase === "booting")
           door.setStory("ready")
           door.apply({ ...spec, serving: {} }, 2)
           yield* door.served(door.second)

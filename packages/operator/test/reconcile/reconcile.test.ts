@@ -29,6 +29,19 @@ describe("a run", () => {
     })
   })
 
+  it.effect("that hurries is shown in few writes, with all its phases", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(() => stage.mirrored()?.message === "Serves."))
+      const shown = stage.writes.filter((write) => write.startsWith("status ModelDeployment"))
+      assert.isAtMost(shown.length, 2)
+      const { phases } = stage.mirrored() ?? {}
+      assert.strictEqual(Array.isArray(phases) ? phases.length : 0, whole.length)
+      // Of each phase the pass that enters it, and at most one more: what was written of the run is no news.
+      assert.isAtMost(stage.reads.length, 2 * whole.length)
+    })
+  })
+
   it.effect("that is settled is written no more, whatever is told of it", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
@@ -172,7 +185,7 @@ describe("a run", () => {
     return Effect.gen(function* () {
       yield* stage.operate(
         Effect.gen(function* () {
-          yield* stage.until(isShown(stage, "booting"))
+          yield* stage.until(() => stage.row().phase === "booting")
           yield* TestClock.adjust("59 seconds")
           assert.strictEqual(stage.row().phase, "booting")
           yield* TestClock.adjust("1 second")
@@ -192,7 +205,7 @@ describe("a run", () => {
     return Effect.gen(function* () {
       yield* stage.operate(
         Effect.gen(function* () {
-          yield* stage.until(isShown(stage, "booting"))
+          yield* stage.until(() => stage.row().phase === "booting")
           yield* TestClock.adjust("60 seconds")
           yield* stage.until(() => stage.released() > 0)
         })

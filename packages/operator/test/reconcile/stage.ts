@@ -19,6 +19,7 @@ const settings = {
   concurrency: 4,
   fetchImage: "seatrial:1",
   fetchSeconds: 60,
+  downloadEnvironment: [],
   keepFinishedDays: 30,
   weightsClaim: "weights",
   hubEndpoint: "http://hub"
