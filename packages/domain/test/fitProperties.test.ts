@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import {
+  blockOf,
   Commit,
   calibrate,
   derivePreview,
