@@ -114,6 +114,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     concurrency: 8,
     fetchImage: "ghcr.io/seatrial/seatrial:0.1.0",
     fetchSeconds: 60,
+    downloadEnvironment: [],
     keepFinishedDays: 30,
     weightsClaim: "seatrial-weights",
     hubEndpoint: state.hub

@@ -49,6 +49,15 @@ const namespacesOf = (text: string): ReadonlyMap<string, string> =>
     })
   )
 
+/** Settings of the hub that a download takes from the operator where it has them. */
+const ofDownloads = ["HUB_TIMEOUT", "HUB_RETRIES", "HUB_RETRY_DELAY", "HUB_CONCURRENCY", "HUB_CHUNK_BYTES", "HUB_DOWNLOAD_RETRIES"] as const
+
+const given = (name: string) =>
+  Config.String(name).pipe(
+    Config.map((value) => [{ name, value }]),
+    Config.withDefault([])
+  )
+
 /** See `operatorSettings` for what each means. */
 export const OperatorSettings = Config.all({
   namespace: text("OPERATOR_NAMESPACE", "seatrial"),
@@ -67,6 +76,7 @@ export const OperatorSettings = Config.all({
   fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),
   fetchSeconds: count("OPERATOR_FETCH_SECONDS", 21_600),
   weightsClaim: text("OPERATOR_WEIGHTS_CLAIM", "seatrial-weights"),
+  downloadEnvironment: Config.all(ofDownloads.map(given)).pipe(Config.map((each) => each.flat())),
   hubEndpoint: text("HF_ENDPOINT", "https://huggingface.co")
 })
 export type OperatorSettings = Config.Success<typeof OperatorSettings>

@@ -64,6 +64,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
               args: [`--repo=${repo}`, `--commit=${commit}`, `--directory=${weightsPath("/weights", revision)}`, `--manifest=${manifestSha256(files)}`],
               env: [
                 { name: "HF_ENDPOINT", value: settings.hubEndpoint },
+                ...settings.downloadEnvironment,
                 { name: "HOME", value: "/tmp" },
                 ...(withToken ? [{ name: "HF_TOKEN", valueFrom: { secretKeyRef: { name: hubSecretName(run.id), key: "token" } } }] : [])
               ],

@@ -140,6 +140,7 @@ describe("the objects of a run", () => {
             fetchImage: "seatrial:1",
             keepFinishedDays: 30,
             fetchSeconds: 60,
+            downloadEnvironment: [],
             weightsClaim: "weights",
             hubEndpoint: "http://hub"
           }
