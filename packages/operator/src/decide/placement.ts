@@ -1,4 +1,5 @@
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
+import { lookedAtOnce, placeLook } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
 import { canReplace, predecessorInTheWay } from "./replacement.ts"
 
@@ -88,11 +89,12 @@ const admission = ({ admission, pod }: Observation, queue: string): Decision => 
 }
 
 /** The pool's capacity. The organization's turn has come: an older run of the model cannot appear any more, and a limit holds for those who come later. */
-export const queued = (seen: Observation): Decision => {
+export const queued = (seen: Observation, now: number): Decision => {
   // An engine that is still leaving holds its GPUs and its name.
   if (seen.pod?.deleting === true) return wait("Waits for its earlier engine to be gone.")
   const queue = seen.podClass?.queueName ?? null
   if (queue !== null && seen.podClass?.nodes === 1) return admission(seen, queue)
   const place = placement({ ...seen, run: { ...seen.run, olderRun: null, gpuLimit: null } })
-  return withoutPod(seen, place.phase === "queued" ? wait(place.reason) : goTo(place))
+  const later = seen.ahead < lookedAtOnce ? null : now + placeLook
+  return withoutPod(seen, place.phase === "queued" ? wait(place.reason, later) : goTo(place))
 }

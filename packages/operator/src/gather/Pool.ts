@@ -1,5 +1,6 @@
 import type { DeploymentId, Phase } from "@seatrial/domain"
 import type { Reservation, Run } from "@seatrial/store"
+import { lookedAtOnce } from "../decide/limits.ts"
 import type { Observation } from "../decide/Observation.ts"
 import { share } from "../decide/share.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
@@ -157,9 +158,18 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       const asking = ledger.unplaced(podClass, own) + claimed
       return { ...shared, organizationGpus, asked: asking, classGpus: usedBy(podClass), setAside: free > 0 && shared.freeSlots < 1 }
     },
-    /** Runs that may go on now that GPUs of any class came or went: those that wait for GPUs, or for their organisation's limit. */
-    queued: (): ReadonlyArray<DeploymentId> =>
-      [...waiting.values()].filter(({ olderRun, state }) => state === "queued" || (state === "waiting" && olderRun === null)).map(({ id }) => id),
+    /**
+     * Runs that may go on now that GPUs of any class came or went: those that wait for GPUs, or for their organisation's limit. Of each organisation the first few on each
+     * class: whoever goes on has the next ones looked at, so that what a change costs does not depend on how many wait behind them.
+     */
+    queued: (): ReadonlyArray<DeploymentId> => {
+      const groups = Map.groupBy(
+        [...waiting.values()].filter(({ olderRun, state }) => state === "queued" || olderRun === null),
+        ({ hostClass, organization, state }) => `${state} ${organization} ${hostClass}`
+      )
+      const inOrder = (one: Note, other: Note) => (before(one, other) ? -1 : 1)
+      return [...groups.values()].flatMap((group) => (group.length > lookedAtOnce ? group.sort(inOrder).slice(0, lookedAtOnce) : group)).map(({ id }) => id)
+    },
     /** Runs that wait for this one to end. */
     behind: (id: DeploymentId): ReadonlyArray<DeploymentId> =>
       [...waiting.values()].filter(({ olderRun, state }) => state === "waiting" && olderRun === id).map((other) => other.id)

@@ -36,6 +36,14 @@ const release = (pod: Pod): PodHold["released"] => {
   return { at: times.length === 0 ? null : Math.max(...times) }
 }
 
+/** GPUs of an engine, also where its class is gone or names another resource by now: it asks for no other extended one by itself. */
+const gpusHeld = (pod: Pod, podClass: PodClass | undefined): number => {
+  const named = podClass === undefined ? 0 : gpusOf(pod, podClass.gpuResource)
+  if (named > 0) return named
+  const asked = new Set((pod.spec?.containers ?? []).flatMap(({ resources }) => Object.keys({ ...resources?.requests, ...resources?.limits })))
+  return [...asked].filter((resource) => resource.includes("/")).reduce((sum, resource) => sum + gpusOf(pod, resource), 0)
+}
+
 const decodePrice = Schema.decodeUnknownOption(Schema.BigIntFromString)
 
 /** Null for a pod that is no engine's or has no node. `podClass`: its host class, where that is still there. A node that is gone fell silent `now`: it says no more. */
@@ -52,7 +60,7 @@ export const podHold = (pod: Pod, node: Node | undefined, podClass: PodClass | u
       pod: name,
       deploymentId,
       hostClass: labels[hostClassLabel] ?? "",
-      gpus: gpusOf(pod, podClass?.gpuResource ?? "nvidia.com/gpu"),
+      gpus: gpusHeld(pod, podClass),
       pricePerGpuHour: Option.getOrElse(price, () => 0n),
       placedAt
     },

@@ -36,6 +36,13 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "Waits for its organization's limit of 4 GPUs: it needs 1, and the organization has 4 in use or asked for."
     ],
     ["the first in the queue", seen("queued", full), 0, "", "Waits for 1 GPU of simulated: first in the queue."],
+    [
+      "its place, which is told now and then where many go first",
+      seen("queued", { freeSlots: 1, ahead: 300 }),
+      0,
+      `again ${10 * minute}`,
+      "Waits for 1 GPU of simulated: 300 runs go first."
+    ],
     ["its place", seen("queued", { freeSlots: 1, ahead: 3 }), 0, "", "Waits for 1 GPU of simulated: 3 runs go first."],
     [
       "what is set aside",

@@ -389,6 +389,24 @@ describe("the pool", () => {
     assert.strictEqual(view(pool, mine, []).freeSlots, 2)
   })
 
+  it("has the first of each organisation looked at where something comes free, however many wait, and those behind them once these have gone on", () => {
+    const pool = makePool()
+    const ids = Array.from({ length: 300 }, (_, index) => Schema.decodeSync(DeploymentId)(`dep_01k3v7m8q2w4x6y8z0a2b4d${String(index).padStart(3, "0")}`))
+    const at = (id: DeploymentId, index: number): Run => ({ ...mine, id, engineRun: id, createdAt: 1_000 - index, orgSlug: index % 2 === 0 ? "acme" : "beta" })
+    for (const [index, id] of ids.entries()) pool.note(at(id, index), "queued")
+    const oldest = [...ids].reverse()
+    assert.sameMembers([...pool.queued()], oldest.slice(0, 32))
+    // Every one of them has its turn, in the order in which they were made.
+    const gone: Array<DeploymentId> = []
+    while (pool.queued().length > 0) {
+      for (const id of pool.queued().slice(0, 3)) {
+        gone.push(id)
+        pool.forget(id)
+      }
+    }
+    assert.sameMembers(gone, ids)
+  })
+
   it("knows who waits for whom", () => {
     const pool = makePool()
     pool.note({ ...mine, olderRun: otherDeployment }, "waiting")

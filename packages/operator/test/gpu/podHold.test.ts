@@ -1,0 +1,22 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Pod } from "@seatrial/kube"
+import { podHold } from "../../src/gpu/podHold.ts"
+import { deploymentId, podClass } from "../observations.ts"
+
+const pod = (resources: Readonly<Record<string, string>>): Pod => ({
+  metadata: {
+    name: "engine",
+    uid: "u",
+    labels: { "seatrial.dev/role": "engine", "seatrial.dev/deployment": deploymentId, "seatrial.dev/host-class": "local", "seatrial.dev/organization": "acme" }
+  },
+  spec: { nodeName: "n", containers: [{ name: "engine", resources: { limits: resources } }] }
+})
+const gpus = (resources: Readonly<Record<string, string>>, known: typeof podClass | undefined) => podHold(pod(resources), undefined, known, 0)?.placement.gpus
+
+describe("what an engine holds", () => {
+  it("is what it was made with, also where its host class is gone or names another resource since", () => {
+    assert.strictEqual(gpus({ "nvidia.com/gpu": "2", "rdma/hca": "1", memory: "1Gi" }, podClass), 2)
+    assert.strictEqual(gpus({ "amd.com/gpu": "4", cpu: "2" }, undefined), 4)
+    assert.strictEqual(gpus({ "nvidia.com/gpu": "2" }, { ...podClass, gpuResource: "nvidia.com/mig-1g.10gb" }), 2)
+  })
+})
