@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { join } from "node:path"
 import { Schema } from "effect"
+import type { CommandLine } from "../../packages/engines/src/CommandLine.ts"
 
 const Argument = Schema.Struct({
   kind: Schema.Literals(["boolean", "switch", "integer", "number", "text", "choice", "json", "list", "object"]),
@@ -17,11 +18,45 @@ const Wheel = Schema.Struct({
 })
 export type Wheel = typeof Wheel.Type
 
-const decode = Schema.decodeUnknownSync(Schema.fromJsonString(Wheel))
+const Missing = Schema.Struct({ lines: Schema.Array(Schema.Array(Schema.String)), words: Schema.Array(Schema.String) })
+export type Missing = typeof Missing.Type
+
+const python = (args: ReadonlyArray<string>, input = ""): string => {
+  const program = join(import.meta.dirname, "read_wheel.py")
+  const read = spawnSync(process.env.PYTHON ?? "python3", [program, ...args], { encoding: "utf8", maxBuffer: 2 ** 26, input })
+  if (read.status !== 0) throw new Error(`${args[0]} cannot be read: ${read.stderr}`)
+  return read.stdout
+}
+
+const decodeWheel = Schema.decodeUnknownSync(Schema.fromJsonString(Wheel))
+const decodeMissing = Schema.decodeUnknownSync(Schema.fromJsonString(Missing))
 
 /** Reads a wheel's sources without running them. Throws where Python 3.11 or the wheel is missing. */
-export const readWheel = (path: string): Wheel => {
-  const read = spawnSync(process.env.PYTHON ?? "python3", [join(import.meta.dirname, "read_wheel.py"), path], { encoding: "utf8", maxBuffer: 2 ** 26 })
-  if (read.status !== 0) throw new Error(`${path} cannot be read: ${read.stderr}`)
-  return decode(read.stdout)
+export const readWheel = (path: string): Wheel => decodeWheel(python([path]))
+
+/** What of some lines and words stands in none of a wheel's sources. */
+export const missingIn = (path: string, wanted: Missing): Missing => decodeMissing(python([path, "--missing"], JSON.stringify(wanted)))
+
+/** A wheel's arguments as the engines' package keeps them. */
+export const commandLineOf = ({ arguments: known, engine }: Wheel): CommandLine =>
+  Object.fromEntries(
+    Object.entries(known)
+      .filter(([flag]) => flag.startsWith("--"))
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([flag, { choices = [], kind }]): [string, CommandLine[string]] => [
+        flag.slice(2),
+        // vLLM's parser knows the opposite of each.
+        kind === "choice" ? choices.map(String) : kind === "boolean" && engine === "vllm" ? "pair" : kind
+      ])
+  )
+
+/** A wheel's architectures by kind, as the engines' package keeps them. */
+export const registeredOf = ({ architectures }: Wheel): Readonly<Record<string, ReadonlyArray<string>>> => {
+  const kinds = [...new Set(Object.values(architectures))].sort()
+  const of = (kind: string) =>
+    Object.entries(architectures)
+      .filter(([, its]) => its === kind)
+      .map(([name]) => name)
+      .sort()
+  return Object.fromEntries(kinds.map((kind) => [kind, of(kind)]))
 }

@@ -1,6 +1,9 @@
 """Reads an engine's wheel without running it: prints JSON of what it registers and takes.
 
     python3 read_wheel.py WHEEL
+    python3 read_wheel.py WHEEL --missing < {"lines": [["pieces", "of a line"]], "words": ["word"]}
+
+The second prints what of it is in none of its sources: the pieces of a line one after the other in one text, in which an f-string's expressions are gaps.
 
 Only the syntax trees of its sources are looked at. Python 3.11 or later, and nothing beside its standard library.
 """
@@ -393,8 +396,44 @@ def sglang_kind(architecture, file, multimodal, not_generating):
     return "multimodal" if "ForConditionalGeneration" in architecture else "other"
 
 
+def texts_of(tree):
+    """All texts of a source, those in an f-string's expressions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(part.value for inner in node.values for part in ast.walk(inner) if isinstance(part, ast.Constant) and isinstance(part.value, str))
+
+
+def holds(text, pieces):
+    at = 0
+    for piece in pieces:
+        found = text.find(piece, at)
+        if found < 0:
+            return False
+        at = found + len(piece)
+    return True
+
+
+def missing(sources, wanted):
+    lines, words = [tuple(pieces) for pieces in wanted["lines"]], set(wanted["words"])
+    lines = set(lines)
+    for name in sources.names:
+        raw = sources.zip.read(name).decode("utf-8", "replace")
+        words -= {word for word in words if word in raw}
+        # A text that is put together from several lines still has each of them.
+        if not lines or not any(piece[:12] in raw for pieces in lines for piece in pieces):
+            continue
+        for text in texts_of(ast.parse(raw)):
+            lines -= {pieces for pieces in lines if holds(text, pieces)}
+    return {"lines": sorted(lines), "words": sorted(words)}
+
+
 def main():
     path = sys.argv[1]
+    if sys.argv[2:] == ["--missing"]:
+        print(json.dumps(missing(Sources(path), json.load(sys.stdin))))
+        return
     file = path.rsplit("/", 1)[-1]
     engine, version = file.split("-")[:2]
     sources = Sources(path)

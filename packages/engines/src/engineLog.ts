@@ -38,7 +38,11 @@ export const metricLabel = (metrics: string, name: string, label: string): strin
 
 /** What an engine's log says where a start fails. `sign` is a piece of its text, or several that stand one after the other in a line. */
 export interface StartFailure {
+  /** Who says it where it is not the engine itself. */
+  readonly by?: "torch" | "transformers" | "huggingface_hub" | "argparse" | "python"
   readonly sign: ReadonlyArray<string>
+  /** The pieces as they stand in its sources, where a value is a part of what tells the cause. */
+  readonly source?: ReadonlyArray<string>
   readonly code: FailureCode
   readonly text: string | ((line: string) => string)
 }

@@ -1,5 +1,5 @@
 import type { Runtime } from "@seatrial/domain"
-import { piecesOf } from "./engineLog.ts"
+import { piecesOf, type StartFailure } from "./engineLog.ts"
 import { parsersNamed } from "./parsers.ts"
 import { sglangLines, sglangMetrics } from "./sglang/readings.ts"
 import { sglangStartFailures } from "./sglang/startFailures.ts"
@@ -15,9 +15,9 @@ export interface EngineReadings {
   readonly parsers: { readonly reasoning: ReadonlyArray<string>; readonly toolCalls: ReadonlyArray<string> }
 }
 
-const linesOf = (lines: Readonly<Record<string, string>>, failures: ReadonlyArray<{ readonly sign: ReadonlyArray<string> }>) => [
+const linesOf = (lines: Readonly<Record<string, string>>, failures: ReadonlyArray<StartFailure>) => [
   ...Object.values(lines).map(piecesOf),
-  ...failures.map(({ sign }) => sign)
+  ...failures.flatMap(({ by, sign, source = sign }) => (by === undefined ? [source] : []))
 ]
 
 /** By runtime, for the test that looks into the engines' own packages. */

@@ -2,6 +2,7 @@ import type { StartFailure } from "./engineLog.ts"
 
 /** What PyTorch says in both engines. */
 export const outOfMemory: StartFailure = {
+  by: "torch",
   sign: ["CUDA out of memory. Tried to allocate"],
   code: "out_of_memory",
   text: "The GPU's memory was used up while the engine started. Try a larger host class, or a lower memory fraction."
@@ -9,6 +10,7 @@ export const outOfMemory: StartFailure = {
 
 export const unsupported: ReadonlyArray<StartFailure> = [
   {
+    by: "transformers",
     sign: ["contains custom code which must be executed"],
     code: "remote_code_required",
     text: "The model needs Python code of its repository, which is never run. Choose a model that the engine knows."
@@ -19,6 +21,7 @@ export const unsupported: ReadonlyArray<StartFailure> = [
     text: "The engine does not support the model's architecture. Choose another runtime or model."
   },
   {
+    by: "transformers",
     sign: ["Transformers does not recognize this architecture"],
     code: "unsupported_architecture",
     text: "The engine's Transformers does not know the model's architecture. Choose another runtime or model."
@@ -39,6 +42,7 @@ export const tokenizerUnreadable: StartFailure = {
 
 /** Of argparse, which leaves with exit code 2. */
 export const argumentsRefused: StartFailure = {
+  by: "argparse",
   sign: [": error: "],
   code: "arguments_refused",
   text: "The engine refused an argument of its command line. The host class's image has to be of the version that Seatrial speaks to."

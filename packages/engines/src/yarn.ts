@@ -19,9 +19,12 @@ const ofOtherKinds = new Set([
  * positions is not known. The checkpoint's whole dictionary is written again, because one engine replaces what the other merges; always with `rope_type`, without
  * which one crashes and the other does nothing, and with the raised limit, without which the longer context is refused.
  */
-export const yarnOverrides = ({ rope }: Pick<ModelConfig, "rope">, { yarn }: Pick<ServingSettings, "yarn">): string | null => {
+export const yarnOverrides = (
+  { native_context, rope }: Pick<ModelConfig, "native_context" | "rope">,
+  { yarn }: Pick<ServingSettings, "yarn">
+): string | null => {
   if (yarn === undefined || rope === undefined) return null
-  const original = yarn.original_context ?? rope.max_positions
+  const original = yarn.original_context ?? Math.min(native_context, rope.max_positions)
   const kept = Object.fromEntries(Object.entries(rope.parameters).filter(([name]) => !ofOtherKinds.has(name)))
   const extended = {
     rope_parameters: { ...kept, rope_type: "yarn", factor: yarn.factor, original_max_position_embeddings: original },

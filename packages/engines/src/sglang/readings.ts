@@ -4,7 +4,7 @@ export const sglangLines = {
   freeBefore: "Load weight begin. avail mem={} GB",
   cacheOfTwo: "#tokens: {}, K size: {} GB, V size: {} GB",
   cacheOfOne: "#tokens: {}, KV size: {} GB",
-  limits: "max_total_num_tokens={}, {*}context_len={}, available_gpu_mem={} GB"
+  limits: "max_total_num_tokens={}, {*}context_len={}, {*}={} GB"
 }
 
 /** Metrics of SGLang that are read. */

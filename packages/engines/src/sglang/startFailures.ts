@@ -23,6 +23,7 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
   },
   {
     sign: ["User-specified context_length", "is greater than the derived context_length"],
+    source: [" context_length (", ") is greater than the derived context_length ("],
     code: "context_too_long",
     text: "The model is not made for that many tokens. Try a shorter max_context, or extend it with yarn."
   },
@@ -39,11 +40,13 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
   },
   weightsMissing,
   {
+    by: "transformers",
     sign: ["Unrecognized model in"],
     code: "weights_missing",
     text: "The engine does not know the model that its folder holds: config.json names no type that it knows."
   },
   {
+    by: "huggingface_hub",
     sign: ["Repo id must be in the form"],
     code: "weights_missing",
     text: "The engine found no model in its folder: a file that it needs is missing from the repository."
@@ -57,6 +60,7 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
   outOfMemory,
   {
     sign: ["scheduler died during initialization (exit code: -9)"],
+    source: ["scheduler died during initialization (exit code: "],
     code: "out_of_memory",
     text: "The engine was killed for its use of host memory while it started."
   },

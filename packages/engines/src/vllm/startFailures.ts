@@ -55,11 +55,13 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
   },
   {
     sign: ["Insufficient space in /dev/shm for"],
+    source: ["Insufficient space in ", " for "],
     code: "shared_memory_full",
     text: "The pod's shared memory is too small for several GPUs. Ask the cluster's operator to raise the host class's sharedMemoryBytes."
   },
   outOfMemory,
   {
+    by: "python",
     sign: ["KeyboardInterrupt: terminated"],
     code: "boot_timeout",
     text: "The engine was ended before it was ready. Try again, or choose a host class that lets it take longer."

@@ -1,0 +1,112 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type EngineAdapter, engineFor } from "@seatrial/engines"
+import { enginePod } from "../../src/apply/engineObjects.ts"
+import { type HostClassResource, type PodClass, toPodClass } from "../../src/resources/HostClassResource.ts"
+import { commit, orgId, podClass, revision, run } from "../observations.ts"
+
+const image = { vllm: "vllm/vllm-openai:v0.33.0", sglang: "lmsysorg/sglang:v0.5.23" } as const
+
+const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => {
+  const engine: EngineAdapter | undefined = engineFor(runtime)
+  if (engine === undefined) throw new Error(`there is no ${runtime}`)
+  const hostClass = { ...podClass.hostClass, runtimes: [{ runtime, image: image[runtime] }] as const, gpu_count: 2, gpu_pool: "H100", simulated: false }
+  const settings = { ...revision.settings, runtime }
+  const made = enginePod({
+    run,
+    revision: { ...revision, settings },
+    podClass: { ...podClass, hostClass, ...change },
+    engine,
+    namespace: "seatrial",
+    weightsClaim: "weights"
+  })
+  return JSON.parse(JSON.stringify(made)).spec
+}
+const variable = (spec: { containers: ReadonlyArray<{ env: ReadonlyArray<{ name: string; value?: string }> }> }, name: string) =>
+  spec.containers[0]?.env.findLast((one) => one.name === name)?.value
+
+for (const runtime of ["vllm", "sglang"] as const) {
+  describe(`the pod of ${runtime}`, () => {
+    it("runs its own image by the command that all its tags have, never the image's own entry point", () => {
+      const [container] = podOf(runtime).containers
+      assert.strictEqual(container.image, image[runtime])
+      assert.deepStrictEqual(container.command, runtime === "vllm" ? ["vllm", "serve"] : ["python3", "-m", "sglang.launch_server"])
+    })
+
+    it("is asked in the way that it answers: startup until our own deadline, readiness by what costs it nothing", () => {
+      const [{ livenessProbe, ports, readinessProbe, startupProbe }] = podOf(runtime).containers
+      const port = runtime === "vllm" ? 8000 : 30000
+      assert.deepStrictEqual(ports, [{ name: "http", containerPort: port, protocol: "TCP" }])
+      assert.deepStrictEqual(startupProbe.httpGet, { path: "/health", port })
+      assert.deepStrictEqual(readinessProbe.httpGet, { path: runtime === "vllm" ? "/v1/models" : "/ready", port })
+      assert.isAbove(startupProbe.periodSeconds * startupProbe.failureThreshold, podClass.bootDeadlineSeconds)
+      if (runtime === "sglang") {
+        assert.isAtLeast(startupProbe.timeoutSeconds, 25)
+        assert.isAtLeast(startupProbe.periodSeconds, 10)
+      }
+      // Neither health answers what a hang is.
+      assert.property(livenessProbe, "tcpSocket")
+    })
+
+    it("is started again whatever code it left with, since a crash may say 0", () => assert.strictEqual(podOf(runtime).restartPolicy, "Always"))
+
+    it("never sees weights where an engine would import a model.py, and cannot write to them", () => {
+      const mounts: ReadonlyArray<{ mountPath: string; name: string; readOnly?: boolean }> = podOf(runtime).containers[0].volumeMounts
+      assert.isFalse(mounts.some(({ mountPath }) => mountPath.startsWith("/opt/ml")))
+      assert.isTrue(mounts.find(({ name }) => name === "weights")?.readOnly)
+    })
+
+    it("has shared memory for several GPUs, counted as its own", () => {
+      const spec = {
+        runtimes: [{ runtime, image: image[runtime] }],
+        gpuPool: "H100",
+        gpuCount: 2,
+        gpuMemoryBytes: 2 ** 36,
+        pricePerGpuHour: "1"
+      } satisfies Partial<HostClassResource["spec"]>
+      const found = toPodClass({
+        apiVersion: "seatrial.dev/v1alpha1",
+        kind: "HostClass",
+        metadata: { name: "h100" },
+        spec: { ...spec, runtimes: [spec.runtimes[0] ?? { runtime, image: "" }] }
+      })
+      const bytes = found._tag === "Some" ? found.value.sharedMemoryBytes : 0
+      assert.isTrue(bytes >= 2 * 2 ** 30 && bytes <= 8 * 2 ** 30)
+      assert.deepInclude(podOf(runtime, { sharedMemoryBytes: bytes }).volumes, { name: "shm", emptyDir: { medium: "Memory", sizeLimit: String(bytes) } })
+    })
+
+    it("runs as a user that its image can name, with its caches in folders of its own", () => {
+      const spec = podOf(runtime)
+      assert.deepInclude(spec.securityContext, { runAsNonRoot: true, runAsUser: 2000, runAsGroup: runtime === "vllm" ? 0 : 2000 })
+      for (const name of ["USER", "HOME", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR", runtime === "vllm" ? "VLLM_CACHE_ROOT" : "SGLANG_CACHE_DIR"]) {
+        assert.isNotEmpty(variable(spec, name) ?? "", name)
+      }
+      const root = podOf(runtime, { podSecurity: { runAsRoot: true, writableRoot: true, addCapabilities: [] } })
+      assert.deepInclude(root.securityContext, { runAsUser: 0, runAsGroup: 0 })
+    })
+
+    it("shares what it compiled with no other organization, image, card or commit", () => {
+      const spec = podOf(runtime, { compileCache: { claimName: "kernels", sizeBytes: null } })
+      const cache = spec.containers[0].volumeMounts.find(({ name }: { name: string }) => name === "cache")
+      assert.strictEqual(cache.subPath, [orgId, image[runtime].replaceAll(/[/:]/g, "-"), "H100", commit].join("/"))
+      assert.match(variable(spec, runtime === "vllm" ? "VLLM_CACHE_ROOT" : "SGLANG_CACHE_DIR") ?? "", /^\/cache\//)
+    })
+
+    it("is offline, without links to Services, tokens or development switches", () => {
+      const spec = podOf(runtime)
+      assert.deepInclude(spec, { enableServiceLinks: false, automountServiceAccountToken: false })
+      assert.strictEqual(variable(spec, "HF_HUB_OFFLINE"), "1")
+      for (const name of ["VLLM_SERVER_DEV_MODE", "VLLM_USE_RUST_FRONTEND", "EXA_API_KEY", "SGLANG_RUST_SERVER", "VLLM_ALLOW_LONG_MAX_MODEL_LEN"]) {
+        assert.isUndefined(variable(spec, name), name)
+      }
+    })
+
+    it("loses its endpoint before it is told to end, and has time left to end what is under way", () => {
+      const spec = podOf(runtime, { drainSeconds: 30 })
+      const [{ args, lifecycle }] = spec.containers
+      assert.deepStrictEqual(lifecycle, { preStop: { sleep: { seconds: 30 } } })
+      const own = Number(args.find((word: string) => word.startsWith("--shutdown-timeout="))?.split("=")[1] ?? 0)
+      assert.isBelow(own, spec.terminationGracePeriodSeconds - 30)
+      assert.strictEqual(own > 0, runtime === "vllm")
+    })
+  })
+}

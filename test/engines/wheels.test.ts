@@ -1,0 +1,113 @@
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, readdirSync } from "node:fs"
+import { homedir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { argumentProblem, commandLines, engineFor, engineReadings } from "@seatrial/engines"
+import { registered as sglangRegistered } from "../../packages/engines/src/sglang/architectures.ts"
+import { reasoningParsers as sglangReasoning, toolCallParsers as sglangTools } from "../../packages/engines/src/sglang/commandLine.ts"
+import { registered as vllmRegistered } from "../../packages/engines/src/vllm/architectures.ts"
+import { reasoningParsers as vllmReasoning, toolCallParsers as vllmTools } from "../../packages/engines/src/vllm/commandLine.ts"
+import { values } from "../../packages/engines/test/flagTables.ts"
+import { commandLineOf, missingIn, readWheel, registeredOf } from "../../tools/engines/readWheel.ts"
+
+/** Where the wheels are, or come to: 400 MB that outlive a checkout. */
+const folder = process.env.ENGINE_WHEELS ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "seatrial/engines")
+
+/** The wheel of an engine's version, downloaded alone where it is not there yet. */
+const wheelOf = (engine: string, version: string): string => {
+  const find = () => (existsSync(folder) ? readdirSync(folder) : []).find((name) => name.startsWith(`${engine}-${version}-`) && name.endsWith(".whl"))
+  if (find() === undefined) {
+    mkdirSync(folder, { recursive: true })
+    const platforms = ["manylinux_2_28_x86_64", "manylinux_2_34_x86_64", "any"].flatMap((platform) => ["--platform", platform])
+    const options = ["--no-deps", "--only-binary=:all:", "--python-version=3.11", "--dest", folder, ...platforms]
+    const pip = spawnSync(process.env.PYTHON ?? "python3", ["-m", "pip", "download", "--quiet", ...options, `${engine}==${version}`], { encoding: "utf8" })
+    if (pip.status !== 0) throw new Error(`the wheel of ${engine} ${version} cannot be downloaded: ${pip.stderr}`)
+  }
+  return join(folder, find() ?? "")
+}
+
+const tables = {
+  vllm: { registered: vllmRegistered, reasoning: vllmReasoning, tools: vllmTools },
+  sglang: { registered: sglangRegistered, reasoning: sglangReasoning, tools: sglangTools }
+}
+
+const config = {
+  architecture: "Qwen3ForCausalLM",
+  model_type: "qwen3",
+  num_layers: 28,
+  hidden_size: 1024,
+  num_attention_heads: 16,
+  num_kv_heads: 8,
+  head_dim: 128,
+  vocab_size: 151_936,
+  native_context: 40_960,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none",
+  rope: { parameters: { rope_theta: 1_000_000 }, nested: false, max_positions: 40_960 }
+}
+
+for (const runtime of ["vllm", "sglang"] as const) {
+  const engine = engineFor(runtime)
+  if (engine === undefined) throw new Error(`there is no ${runtime}`)
+  const wheel = wheelOf(runtime, engine.version.slice(runtime.length + 1))
+  const read = readWheel(wheel)
+  const known = commandLineOf(read)
+  const container = (flags: Readonly<Record<string, unknown>>, dtype: "auto" | "fp8" = "auto") =>
+    engine.container({
+      settings: {
+        runtime,
+        host_class: "h100",
+        max_context: 8_192,
+        kv_cache_dtype: dtype,
+        engine_flags: JSON.parse(JSON.stringify(flags)),
+        yarn: { factor: 2 }
+      },
+      config,
+      servedNames: ["org/model"],
+      modelPath: "/models/m",
+      hostClass: { gpu_pool: "NVIDIA-H100-80GB-HBM3", gpu_count: 2, gpu_memory_bytes: 80 * 2 ** 30 },
+      bootSeconds: 600,
+      cachePath: "/cache"
+    })
+
+  describe(`the wheel of ${engine.version}`, () => {
+    it("is of that version, and registers every architecture that is claimed, as it is claimed", () => {
+      assert.strictEqual(`${read.engine}-${read.version}`, engine.version)
+      assert.deepStrictEqual(registeredOf(read), { ...tables[runtime].registered })
+      for (const architecture of engine.architectures) assert.include(["text", "multimodal"], read.architectures[architecture])
+      assert.isAbove(engine.architectures.size, 150)
+    })
+
+    it("takes every argument that is passed or allowed, with that type and those choices", () => {
+      assert.deepStrictEqual(commandLines[runtime], known)
+      const choices = Object.entries(values[runtime] ?? {}).flatMap(([flag, [taken, refused]]) => {
+        const listed = /must be one of (.*)\.$/.exec(engine.flagIssue({ [flag]: refused })?.message ?? "")?.[1]?.split(", ") ?? []
+        return [{ [flag]: taken }, ...(typeof taken === "string" ? listed.map((choice) => ({ [flag]: choice })) : [])]
+      })
+      assert.isAbove(choices.length, 100)
+      for (const flags of choices) {
+        for (const word of container(flags, "fp8").args) assert.isNull(argumentProblem(known, word), word)
+      }
+    })
+
+    it("has the readers of reasoning and of tool calls", () => {
+      assert.deepStrictEqual([...tables[runtime].reasoning], read.parsers.reasoning.toSorted())
+      assert.deepStrictEqual([...tables[runtime].tools], read.parsers.tools.toSorted())
+    })
+
+    it("says every line, metric and path that is read, and knows every variable that is set", () => {
+      const { lines, metrics, paths } = engineReadings[runtime]
+      // Of the processes that it starts, and of those that it is made of.
+      const foreign = new Set(["HF_HUB_OFFLINE"])
+      const words = [...metrics, ...paths, ...Object.keys(container({ batch_invariant: true }).env)].filter((word) => !foreign.has(word))
+      assert.deepStrictEqual(missingIn(wheel, { lines, words }), { lines: [], words: [] })
+      // And what is in none is found to be missing.
+      assert.deepStrictEqual(missingIn(wheel, { lines: [["no such", "line"]], words: ["no_such_word_at_all"] }), {
+        lines: [["no such", "line"]],
+        words: ["no_such_word_at_all"]
+      })
+    })
+  })
+}
