@@ -2,12 +2,12 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { objectsOfRuns } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
+import { inOrder } from "../e2e/inOrder.ts"
 import { serving } from "../e2e/Served.ts"
 import type { Draw } from "../faults/Draw.ts"
 import { askThroughout } from "./askThroughout.ts"
 import { type AuditEntry, isWrite } from "./auditLog.ts"
 import { entriesOf, type FaultStage } from "./FaultStage.ts"
-import { inOrder } from "./playRollout.ts"
 
 const onLease = ({ objectRef }: AuditEntry) => objectRef?.resource === "leases"
 const wroteLease = (entry: AuditEntry) => onLease(entry) && (entry.verb === "update" || entry.verb === "create") && (entry.responseStatus?.code ?? 500) < 300

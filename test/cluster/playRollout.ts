@@ -1,24 +1,13 @@
 import { assert } from "@effect/vitest"
-import { canEnter, type DeploymentDetail, type Phase } from "@seatrial/domain"
 import { Effect } from "effect"
 import { objectsOfRuns } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
+import { inOrder } from "../e2e/inOrder.ts"
 import { serving } from "../e2e/Served.ts"
 import type { Draw } from "../faults/Draw.ts"
 import { askThroughout } from "./askThroughout.ts"
 import { type ClusterFault, operatorKilled } from "./clusterFaults.ts"
 import type { FaultStage } from "./FaultStage.ts"
-
-/** Each phase once but for what lost capacity repeats, and every step allowed. */
-export const inOrder = ({ phases }: DeploymentDetail) => {
-  let requeues = 0
-  let from: Phase = "screening"
-  for (const { status: to } of phases.slice(1)) {
-    assert.isTrue(canEnter(from, to, requeues), `${from} to ${to}`)
-    if (to === "queued" && (from === "provisioning" || from === "booting")) requeues++
-    from = to
-  }
-}
 
 /**
  * One roll-out with these faults and two deaths of the operator, each after a drawn number of the operators' writes, while a client asks. Everything but this machine's speed

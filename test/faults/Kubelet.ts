@@ -1,10 +1,14 @@
 import type { Server } from "node:http"
 import { fromKey, KubeClient, Node, Pod, Reflector } from "@seatrial/kube"
 import { Effect, Option, Semaphore, Stream } from "effect"
+import { simulatedProduct } from "../cluster/simulatedHostClass.ts"
 import { startEngine, stopEngine } from "./StandInEngine.ts"
 
 const resources = { cpu: "64", memory: "256Gi", "ephemeral-storage": "1000Gi", pods: "500" }
 const rfc3339 = () => new Date().toISOString().replace(/\.\d+/, "")
+
+/** What node-problem-detector says of a node with a rule for the driver's log. */
+export const xid = { type: "XIDError", status: "True", reason: "XIDError", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." } as const
 
 let addresses = 0
 
@@ -15,6 +19,7 @@ let addresses = 0
 export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Service"], namespace: string) {
   const engines = new Map<string, { readonly server: Server; readonly address: string; readonly uid: string }>()
   const down = new Set<string>()
+  const sick = new Set<string>()
   const placed = new Set<string>()
   const lock = yield* Semaphore.make(1)
   const scope = yield* Effect.scope
@@ -22,10 +27,11 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
 
   const setNode = (name: string, ready: boolean) =>
     Effect.gen(function* () {
-      const labels = { "kubernetes.io/hostname": name, "nvidia.com/gpu.product": "Seatrial-Sim-1GiB" }
+      const labels = { "kubernetes.io/hostname": name, "nvidia.com/gpu.product": simulatedProduct }
       yield* kube.apply(Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels } })
       const conditions = [
-        { type: "Ready", status: ready ? "True" : "Unknown", reason: ready ? "KubeletReady" : "NodeStatusUnknown", lastTransitionTime: rfc3339() }
+        { type: "Ready", status: ready ? "True" : "Unknown", reason: ready ? "KubeletReady" : "NodeStatusUnknown", lastTransitionTime: rfc3339() },
+        ...(sick.has(name) ? [xid] : [])
       ]
       const status = { capacity: { ...resources, "nvidia.com/gpu": "16" }, allocatable: { ...resources, "nvidia.com/gpu": "16" }, conditions }
       const object = { apiVersion: "v1", kind: "Node", metadata: { name }, status }
@@ -133,14 +139,21 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
         yield* Effect.sleep("300 millis")
         yield* edit(name, (pod, address) => running(pod, address, true, after(pod), { terminated }))
       }),
-    /** The GPU driver reports a fault: the node's plugin fails the pod. */
+    /** A card of the engine's node fails, which is the node's condition from then on, and its plugin fails the pod. Gives what mends the card. */
     failForGpu: (name: string) =>
-      edit(name, (pod, address) => ({
-        ...running(pod, address, false, 0, {}),
-        phase: "Failed",
-        reason: "UnexpectedAdmissionError",
-        message: "Xid 79: the GPU has fallen off the bus"
-      })),
+      Effect.gen(function* () {
+        const node = (yield* pods.get(name, namespace).pipe(Effect.map(Option.getOrUndefined)))?.spec?.nodeName
+        if (node === undefined) return Effect.void
+        sick.add(node)
+        yield* setNode(node, !down.has(node))
+        yield* edit(name, (pod, address) => ({
+          ...running(pod, address, false, 0, {}),
+          phase: "Failed",
+          reason: "UnexpectedAdmissionError",
+          message: "Allocate failed due to no healthy devices present"
+        }))
+        return Effect.orDie(Effect.suspend(() => (sick.delete(node) ? setNode(node, !down.has(node)) : Effect.void)))
+      }).pipe(Effect.orDie),
     /** The node falls silent with its pods, and comes back after a moment. */
     loseNode: (name: string, millis: number) =>
       Effect.gen(function* () {

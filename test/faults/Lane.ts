@@ -2,16 +2,17 @@ import { randomBytes } from "node:crypto"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
-import { Ids } from "@seatrial/domain"
+import { Ids, ModelId, OrgId } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { JobController, LocalCluster, Scheduler } from "@seatrial/local"
 import { control, HostClassResource } from "@seatrial/operator"
-import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, Runs } from "@seatrial/store"
-import { Cause, ConfigProvider, type Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
+import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, ModelAdmin, Runs } from "@seatrial/store"
+import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
+import { simulatedHostClass } from "../cluster/simulatedHostClass.ts"
 import { makeCaller } from "../e2e/Caller.ts"
 import { openCluster } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
@@ -23,23 +24,6 @@ import { makeKubelet } from "./Kubelet.ts"
 import { standInTrial } from "./standInTrial.ts"
 
 export const namespace = "seatrial"
-
-const hostClass = {
-  apiVersion: "seatrial.dev/v1alpha1",
-  kind: "HostClass",
-  metadata: { name: "sim-small" },
-  spec: {
-    runtimes: [{ runtime: "reference", image: "ghcr.io/seatrial/reference-engine:0.1.0" }],
-    gpuPool: "Seatrial-Sim-1GiB",
-    gpuCount: 1,
-    gpuMemoryBytes: 2 ** 30,
-    nodeSelector: { "nvidia.com/gpu.product": "Seatrial-Sim-1GiB" },
-    pricePerGpuHour: "100000",
-    benchmarkSeconds: 1,
-    bootDeadlineSeconds: 60,
-    simulated: true
-  }
-}
 
 const database = Effect.fnUntraced(function* (prefix: string) {
   const name = `${prefix}_${randomBytes(6).toString("hex")}`
@@ -88,11 +72,11 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   const kube = yield* openCluster(others)
   const settings = { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway", KUBECONFIG: others, DATABASE_URL: product }
   const { state } = yield* startSystem(folder, settings)
-  yield* kube.apply(HostClassResource, hostClass)
+  yield* kube.apply(HostClassResource, simulatedHostClass("sim-small", { bootDeadlineSeconds: 60 }))
   yield* Layer.build(Layer.mergeAll(Scheduler.layer, JobController.layer).pipe(Layer.provide(Layer.succeed(KubeClient, kube))))
   const kubelet = yield* makeKubelet(kube, namespace)
   const line = yield* openDatabaseLine(product)
-  const sql = yield* Layer.build(PgClient.layer({ url: Redacted.make(product), maxConnections: 1 }))
+  const sql = yield* Layer.build(ModelAdmin.layerSql.pipe(Layer.provideMerge([PgClient.layer({ url: Redacted.make(product), maxConnections: 1 }), Ids.layer])))
 
   const deaths = makeDeaths()
   const layerConfig = ConfigProvider.layer(
@@ -104,7 +88,8 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   const services = Layer.mergeAll(deaths.layer.pipe(Layer.provideMerge(layerStore)), Hub.layer, layerKube, FetchHttpClient.layer).pipe(
     Layer.provide(layerConfig)
   )
-  const [{ slug }] = yield* select(sql, Schema.Tuple([Schema.Struct({ slug: Schema.String })]), "SELECT slug FROM organizations ORDER BY created_at LIMIT 1")
+  const Organization = Schema.Tuple([Schema.Struct({ id: OrgId, slug: Schema.String })])
+  const [{ id: orgId, slug }] = yield* select(sql, Organization, "SELECT id, slug FROM organizations ORDER BY created_at LIMIT 1")
   const operatorSettings = {
     namespace,
     organization: slug,
@@ -114,7 +99,6 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     concurrency: 8,
     fetchImage: "ghcr.io/seatrial/seatrial:0.1.0",
     fetchSeconds: 60,
-    downloadEnvironment: [],
     keepFinishedDays: 30,
     weightsClaim: "seatrial-weights",
     hubEndpoint: state.hub
@@ -124,7 +108,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     said.push(`${new Date().toISOString().slice(11, 23)} ${logLevel} ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`.slice(0, 400))
     if (said.length > 60) said.shift()
   })
-  const alive = Effect.scoped(Effect.provide(control(operatorSettings, standInTrial), services)).pipe(
+  const alive = Effect.provide(Effect.scoped(control(operatorSettings, standInTrial)), services).pipe(
     Effect.sandbox,
     Effect.tapError((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("the operator starts again", Cause.pretty(cause)))),
     Effect.retry(Schedule.spaced("200 millis")),
@@ -163,6 +147,8 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     /** The last of what the operator said. */
     said: () => said.join("\n"),
     deaths,
+    /** As an administrator does it. */
+    removeModel: (id: string) => Effect.orDie(Context.get(sql, ModelAdmin).remove(orgId, Schema.decodeUnknownSync(ModelId)(id))),
     /** What Postgres holds. */
     select: <A>(rows: Schema.Codec<A, unknown>, statement: string) => select(sql, rows, statement),
     /** All runs so far. */

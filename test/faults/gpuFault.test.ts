@@ -1,8 +1,9 @@
 import { assert, it } from "@effect/vitest"
-import { Event, Node } from "@seatrial/kube"
+import { Event } from "@seatrial/kube"
 import { enginePodName, ModelDeployment, objectName } from "@seatrial/operator"
 import { Effect, Option } from "effect"
 import { eventually } from "../e2e/eventually.ts"
+import { xid } from "./Kubelet.ts"
 import { namespace, openLane } from "./Lane.ts"
 import { decodeId } from "./rightEnd.ts"
 import { serveFirst } from "./serveFirst.ts"
@@ -14,11 +15,6 @@ it.live("a card that failed is told of to whoever looks at the deployment, in it
     const { run } = yield* serveFirst(lane)
     const id = decodeId(run)
     const name = (yield* kubelet.nodeOf(enginePodName(id))) ?? ""
-    const node = Option.getOrThrow(yield* kube.get(Node, name))
-    const xid = { type: "XIDError", status: "True", reason: "XIDError", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." }
-    const status = { ...node.status, conditions: [...(node.status?.conditions ?? []), xid] }
-    const object = { apiVersion: "v1", kind: "Node", metadata: { name }, status }
-    yield* kube.applyStatus(Node, object)
     yield* kubelet.failForGpu(enginePodName(id))
     const told = yield* eventually(
       "an event of the card",

@@ -3,9 +3,10 @@ import { enginePodName } from "@seatrial/operator"
 import { Effect } from "effect"
 import { ask } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
+import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { type Lane, openLane } from "./Lane.ts"
-import { decodeId, inOrder, settled, shown } from "./rightEnd.ts"
+import { decodeId, settled, shown } from "./rightEnd.ts"
 import { serveFirst } from "./serveFirst.ts"
 
 const outage = `${Number(process.env.SEATRIAL_FAULT_OUTAGE_SECONDS ?? 60)} seconds` as const
@@ -47,7 +48,7 @@ const lossesWhileServing = Effect.gen(function* () {
   )
   const losses = [
     ["its container is killed for its memory", kubelet.killForMemory(pod)],
-    ["its GPU fails", kubelet.failForGpu(pod)],
+    ["its GPU fails for a while", Effect.flatMap(kubelet.failForGpu(pod), (mend) => Effect.andThen(Effect.sleep("2 seconds"), mend))],
     ["its node falls silent for longer than it is given", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", 12_000))],
     ["its node falls silent for a moment", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", 1_000))]
   ] as const

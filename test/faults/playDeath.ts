@@ -1,14 +1,14 @@
 import { assert } from "@effect/vitest"
 import { isFinished } from "@seatrial/domain"
-import { ModelDeployment } from "@seatrial/operator"
 import { Effect } from "effect"
-import { eventually } from "../e2e/eventually.ts"
+import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
+import { applyObject, removeObject, runOfObject } from "./appliedObject.ts"
 import { drawsOf } from "./Draw.ts"
+import { someRates } from "./disturbances.ts"
 import { noFaults } from "./FaultyServer.ts"
-import { type Lane, namespace, source } from "./Lane.ts"
-import { someRates } from "./playSchedule.ts"
-import { decodeId, inOrder, settled, shown } from "./rightEnd.ts"
+import type { Lane } from "./Lane.ts"
+import { decodeId, settled, shown } from "./rightEnd.ts"
 import type { Serving } from "./serveFirst.ts"
 
 export interface Death {
@@ -37,46 +37,20 @@ const rollOut: Story = (lane, serving, context) =>
     return [earlier, id]
   })
 
-const apply = ({ kube }: Lane, name: string, maxContext: number) =>
-  Effect.orDie(
-    kube.apply(ModelDeployment, {
-      apiVersion: "seatrial.dev/v1alpha1",
-      kind: "ModelDeployment",
-      metadata: { name, namespace },
-      ...{ spec: { source: { repo: source.repo }, serving: { hostClass: "sim-small", maxContext } } }
-    })
-  )
-
-const statusOf = ({ kube }: Lane, name: string) =>
-  Effect.map(Effect.orDie(kube.get(ModelDeployment, name, namespace)), (found) => (found._tag === "Some" ? (found.value.status ?? {}) : null))
-
-/** The run that the object shows once `holds`. */
-const runOf = (lane: Lane, name: string, holds: (run: string, phase: string) => boolean) =>
-  Effect.map(
-    eventually(`the object ${name} shows its run`, statusOf(lane, name), (status) => holds(status?.deploymentId ?? "", status?.phase ?? "")),
-    (status) => status?.deploymentId ?? ""
-  )
-
-const removed = (lane: Lane, name: string) =>
-  Effect.gen(function* () {
-    yield* Effect.orDie(lane.kube.remove(ModelDeployment, name, namespace))
-    yield* eventually(`the object ${name} goes`, statusOf(lane, name), (status) => status === null)
-  })
-
 /** Applied, edited while it serves, and deleted: once it serves again, or in the middle of that. */
 const applied =
   (inTheMiddle: boolean): Story =>
   (lane, _, context, name) =>
     Effect.gen(function* () {
-      yield* apply(lane, name, context)
-      const first = yield* runOf(lane, name, (_, phase) => phase === "Activated" || phase === "activated")
-      yield* apply(lane, name, context + 1)
-      const second = yield* runOf(
+      yield* applyObject(lane, name, context)
+      const first = yield* runOfObject(lane, name, (_, phase) => phase === "Activated" || phase === "activated")
+      yield* applyObject(lane, name, context + 1)
+      const second = yield* runOfObject(
         lane,
         name,
         (run, phase) => run !== first && run !== "" && (inTheMiddle ? phase !== "" && phase !== "screening" : phase === "activated")
       )
-      yield* removed(lane, name)
+      yield* removeObject(lane, name)
       return [first, second]
     })
 

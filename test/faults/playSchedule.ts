@@ -1,83 +1,124 @@
 import { assert } from "@effect/vitest"
-import { enginePodName, ModelDeployment, objectName } from "@seatrial/operator"
+import { ModelDeployment, objectName } from "@seatrial/operator"
 import { Effect } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
+import { applyObject, objectGone, removeObject, runOfObject } from "./appliedObject.ts"
 import { type Draw, drawsOf } from "./Draw.ts"
-import { type FaultRates, noFaults } from "./FaultyServer.ts"
-import { type Lane, namespace } from "./Lane.ts"
-import { decodeId, inOrder, settled, shown } from "./rightEnd.ts"
+import { type Disturbed, disturbances, someRates } from "./disturbances.ts"
+import { noFaults } from "./FaultyServer.ts"
+import { type Lane, namespace, source } from "./Lane.ts"
+import { decodeId, settled, shown } from "./rightEnd.ts"
 import type { Serving } from "./serveFirst.ts"
 
-/** Rates of a schedule's own: half of the faults do not appear at all. */
-export const someRates = (draw: Draw): FaultRates => {
-  const rate = (most: number) => (draw.chance(0.5) ? draw.between(0, most) : 0)
-  return {
-    refused: rate(0.1),
-    unanswered: rate(0.15),
-    conflict: rate(0.3),
-    throttled: rate(0.05),
-    broken: rate(0.1),
-    cut: rate(0.1),
-    gone: rate(0.3),
-    dropped: rate(0.3),
-    repeated: rate(0.3),
-    reordered: rate(0.3),
-    delayed: rate(0.3)
-  }
+/** What somebody does in a schedule. */
+interface Play {
+  readonly disturbed: Disturbed
+  /** Whether the object is somebody's own. */
+  readonly applied: boolean
+  /** What is done to it meanwhile. */
+  readonly meanwhile: Effect.Effect<unknown>
+  /** Once no fault comes any more: every run that was made, of which those of the model that serves have to be shown with their end. */
+  readonly over: Effect.Effect<{ readonly ids: ReadonlyArray<string>; readonly kept: boolean }>
+  readonly right: ReadonlyArray<string>
 }
+type Action = (lane: Lane, serving: Serving, seed: number, draw: Draw) => Effect.Effect<Play>
 
-type Disturbance = readonly [name: string, (lane: Lane, id: string, draw: Draw) => Effect.Effect<unknown>]
+const contextOf = (seed: number) => 256 + ((seed * 2) % 700)
+const hostClass = "sim-small"
+const byApi = (run: string) => ({ run, object: objectName(decodeId(run)) })
 
-const pause = (draw: Draw, most: number) => Effect.sleep(draw.between(0, most))
-const podOf = (id: string) => enginePodName(decodeId(id))
-const quietly = <A, E>(effect: Effect.Effect<A, E>) => Effect.ignore(effect)
-
-/** Only before the trial: an engine that serves alone and dies is missed by who asks, whatever an operator does. */
-const untilTrial = (lane: Lane, id: string, disturb: Effect.Effect<unknown>) =>
-  Effect.flatMap(lane.caller.deployment(id), ({ status }) => (["provisioning", "booting"].includes(status) ? Effect.asVoid(disturb) : Effect.void))
-
-const disturbances: ReadonlyArray<Disturbance> = [
-  [
-    "the API server is away",
-    ({ faults }, _, draw) =>
-      Effect.sync(() => faults.setAway(true)).pipe(
-        Effect.andThen(Effect.sleep(draw.between(100, 2_000))),
-        Effect.ensuring(Effect.sync(() => faults.setAway(false)))
+/** Runs of the model that serves. */
+const rollOut =
+  (also: "" | "cancel" | "another"): Action =>
+  ({ caller }, { modelId }, seed, draw) =>
+    Effect.gen(function* () {
+      const deploy = (context: number) => caller.deploy({ model_id: modelId, serving: { host_class: hostClass, max_context: context } })
+      const ids = [(yield* deploy(contextOf(seed))).id]
+      const [id = ""] = ids
+      const cancel = Effect.sleep(draw.between(0, 2_500)).pipe(Effect.andThen(caller.call("POST", `/v1/deployments/${id}/cancel`)))
+      const another = Effect.sleep(draw.between(0, 2_000)).pipe(
+        Effect.andThen(deploy(contextOf(seed) + 1)),
+        Effect.map((run) => ids.push(run.id))
       )
-  ],
-  [
-    "Postgres is away",
-    ({ line }, _, draw) => Effect.sync(line.cut).pipe(Effect.andThen(Effect.sleep(draw.between(100, 2_000))), Effect.ensuring(Effect.sync(line.mend)))
-  ],
-  ["the custom resource is deleted", ({ kube }, id) => quietly(kube.remove(ModelDeployment, objectName(decodeId(id)), namespace))],
-  [
-    "labels and annotations are stripped",
-    ({ kube }, id) => quietly(kube.mergePatch(ModelDeployment, objectName(decodeId(id)), namespace, { metadata: { annotations: null, labels: null } }))
-  ],
-  [
-    "a finalizer holds the custom resource, which is deleted, for a while",
-    ({ kube }, id, draw) =>
-      Effect.gen(function* () {
-        const name = objectName(decodeId(id))
-        yield* quietly(kube.mergePatch(ModelDeployment, name, namespace, { metadata: { finalizers: ["example.dev/hold"] } }))
-        yield* quietly(kube.remove(ModelDeployment, name, namespace))
-        yield* pause(draw, 1_500)
-        yield* quietly(kube.mergePatch(ModelDeployment, name, namespace, { metadata: { finalizers: null } }))
-      })
-  ],
-  ["the new engine is killed for its memory", (lane, id) => untilTrial(lane, id, lane.kubelet.killForMemory(podOf(id)))],
-  ["the new engine's GPU fails", (lane, id) => untilTrial(lane, id, lane.kubelet.failForGpu(podOf(id)))],
-  [
-    "the new engine's node falls silent",
-    ({ kubelet }, id, draw) =>
-      Effect.flatMap(kubelet.nodeOf(podOf(id)), (node) => (node === undefined ? Effect.void : kubelet.loseNode(node, draw.between(300, 2_000))))
-  ],
-  ["the operator dies again", (lane, _, draw) => Effect.sync(() => lane.deaths.plan({ at: draw.integer(1, 12), made: draw.chance(0.5) }))]
-]
+      return {
+        disturbed: byApi(id),
+        applied: false,
+        meanwhile: also === "cancel" ? cancel : also === "another" ? another : Effect.void,
+        over: Effect.sync(() => ({ ids, kept: true })),
+        right: also === "cancel" ? ["activated", "cancelled"] : ["activated"]
+      }
+    })
+
+/** An object applied beside, edited and deleted, the latter at any moment or once it serves. */
+const applied: Action = (lane, _, seed, draw) =>
+  Effect.gen(function* () {
+    const name = `s-${seed}`
+    const [edits, waits] = [draw.chance(0.5), draw.chance(0.5)]
+    const [editsAfter, deletesAfter] = [draw.between(0, 2_000), draw.between(0, 2_000)]
+    yield* applyObject(lane, name, contextOf(seed))
+    const first = yield* runOfObject(lane, name, (run) => run !== "")
+    const ids = new Set([first])
+    return {
+      disturbed: { run: first, object: name },
+      applied: true,
+      meanwhile: Effect.gen(function* () {
+        yield* Effect.sleep(editsAfter)
+        if (edits) {
+          yield* applyObject(lane, name, contextOf(seed) + 1)
+          ids.add(yield* runOfObject(lane, name, (run) => run !== first))
+        }
+        yield* Effect.sleep(deletesAfter)
+        if (!waits) yield* Effect.orDie(lane.kube.remove(ModelDeployment, name, namespace))
+      }),
+      over: Effect.gen(function* () {
+        if (waits) {
+          yield* runOfObject(lane, name, (run, phase) => ids.has(run) && phase === "activated")
+          yield* removeObject(lane, name)
+        } else yield* objectGone(lane, name)
+        return { ids: [...ids], kept: false }
+      }),
+      right: waits && !edits ? ["activated"] : ["activated", "cancelled"]
+    }
+  })
+
+/** A model beside, that an administrator deletes at any moment or once it serves. */
+const deleted: Action = (lane, _, seed, draw) =>
+  Effect.gen(function* () {
+    const [waits, after] = [draw.chance(0.5), draw.between(0, 4_000)]
+    const { id, model_id } = yield* lane.caller.deploy({ model_name: `s-${seed}`, source, serving: { host_class: hostClass, max_context: contextOf(seed) } })
+    const disturbed = byApi(id)
+    const remove = lane.removeModel(model_id)
+    return {
+      disturbed,
+      applied: false,
+      meanwhile: waits ? Effect.void : Effect.andThen(Effect.sleep(after), remove),
+      over: Effect.gen(function* () {
+        if (waits) {
+          yield* lane.caller.finished(id)
+          yield* remove
+        }
+        const object = Effect.orDie(lane.kube.get(ModelDeployment, disturbed.object, namespace))
+        yield* eventually(`the custom resource of ${id} goes`, object, ({ _tag }) => _tag === "None")
+        return { ids: [id], kept: false }
+      }),
+      right: waits ? ["activated"] : ["activated", "cancelled"]
+    }
+  })
+
+const actions = [
+  ["roll-out", rollOut("")],
+  ["roll-out", rollOut("")],
+  ["cancelled", rollOut("cancel")],
+  ["two", rollOut("another")],
+  ["applied", applied],
+  ["model deleted", deleted]
+] as const
 
 /**
- * One schedule of faults over a roll-out: everything about it follows from the seed, but for how fast this machine is. A client asks for the model throughout. Gives what
- * was done, for a report.
+ * One schedule of faults over a roll-out, an applied object or a deleted model: everything about it follows from the seed, but for how fast this machine is. A client asks
+ * for the model that serves throughout. Gives what was done, for a report.
  */
 export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Serving, seed: number) {
   const draw = drawsOf(seed)
@@ -90,35 +131,26 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
   const lives = lane.lives()
   faults.setFaults(rates, seed)
   lane.deaths.plan({ at: writes, made })
-  story.push(`dies ${made ? "after" : "before"} write ${writes}`)
-  const action = draw.pick(["roll-out", "roll-out", "cancelled", "two"])
-  story.push(action)
-  const deploy = (context: number) => caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: context } })
-  const ids = [(yield* deploy(256 + ((seed * 2) % 700))).id]
-  const disturbed = disturbances
-    .filter(() => draw.chance(0.25))
-    .map(([name, disturb]) => [name, disturb, draw.between(0, 3_000), drawsOf(draw.integer(0, 1e9))] as const)
-  const [first = ""] = ids
+  const [action, begin] = draw.pick(actions)
+  story.push(`dies ${made ? "after" : "before"} write ${writes}`, action)
+  const play = yield* begin(lane, serving, seed, draw)
+  const drawn = disturbances
+    .filter(({ deletes = false }) => draw.chance(0.25) && !(play.applied && deletes))
+    .map((disturbance) => ({ ...disturbance, after: draw.between(0, 3_000), own: drawsOf(draw.integer(0, 1e9)) }))
   yield* Effect.all(
     [
-      ...disturbed.map(([name, disturb, after, own]) =>
-        Effect.sleep(after).pipe(Effect.andThen(Effect.sync(() => story.push(name))), Effect.andThen(disturb(lane, first, own)))
+      ...drawn.map(({ after, happen, name, own }) =>
+        Effect.sleep(after).pipe(Effect.andThen(Effect.sync(() => story.push(name))), Effect.andThen(happen(lane, play.disturbed, own)))
       ),
-      ...(action === "cancelled" ? [Effect.sleep(draw.between(0, 2_500)).pipe(Effect.andThen(caller.call("POST", `/v1/deployments/${first}/cancel`)))] : []),
-      ...(action === "two"
-        ? [
-            Effect.sleep(draw.between(0, 2_000)).pipe(
-              Effect.andThen(Effect.flatMap(deploy(257 + ((seed * 2) % 700)), ({ id }) => Effect.sync(() => ids.push(id))))
-            )
-          ]
-        : []),
+      play.meanwhile,
       Effect.sleep("3 seconds")
     ],
     { concurrency: "unbounded", discard: true }
   )
   faults.setFaults(noFaults, seed)
 
-  yield* Effect.logInfo(`seed ${seed}: ${story.join(", ")}: ${ids.join()}`)
+  yield* Effect.logInfo(`seed ${seed}: ${story.join(", ")}: ${play.disturbed.run}`)
+  const { ids, kept } = yield* play.over
   const ends: Array<string> = []
   const statuses = new Map<string, string>()
   for (const id of ids) {
@@ -126,12 +158,11 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
     inOrder(ended)
     statuses.set(id, ended.status)
     ends.push(`${ended.status}${ended.failure_detail === null ? "" : ` (${ended.failure_detail})`}`)
-    const right = action === "cancelled" ? ["activated", "cancelled"] : ["activated"]
-    assert.include(right, ended.status, `${story.join(", ")}: ${ended.failure_detail}`)
-    if (ended.status === "activated") serving.run = id
+    assert.include(play.right, ended.status, `${story.join(", ")}: ${ended.failure_detail}`)
+    if (kept && ended.status === "activated") serving.run = id
   }
   yield* settled(lane, serving.run)
-  for (const [id, status] of statuses) yield* shown(lane, id, status, id === serving.run)
+  if (kept) for (const [id, status] of statuses) yield* shown(lane, id, status, id === serving.run)
   lane.deaths.plan({ at: 0, made: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)

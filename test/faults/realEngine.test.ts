@@ -4,11 +4,11 @@ import { makeCaller } from "../e2e/Caller.ts"
 import { type ChildProgram, startProgram } from "../e2e/ChildProgram.ts"
 import { objectsOfRuns, openCluster, shortenBenchmark } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
+import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { makeStateFolder, startSystem } from "../e2e/LocalSystem.ts"
 import { serving, source } from "../e2e/Served.ts"
 import { drawsOf } from "./Draw.ts"
-import { inOrder } from "./rightEnd.ts"
 
 const rollOuts = Number(process.env.SEATRIAL_FAULT_REAL ?? 2)
 const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)

@@ -1,5 +1,4 @@
-import { assert } from "@effect/vitest"
-import { canEnter, type DeploymentDetail, DeploymentId, type Phase } from "@seatrial/domain"
+import { DeploymentId } from "@seatrial/domain"
 import { PodDisruptionBudget } from "@seatrial/kube"
 import { ModelDeployment, objectName } from "@seatrial/operator"
 import { Effect, Schema } from "effect"
@@ -8,19 +7,6 @@ import { eventually } from "../e2e/eventually.ts"
 import { type Lane, namespace } from "./Lane.ts"
 
 export const decodeId = Schema.decodeUnknownSync(DeploymentId)
-
-/** Each phase once but for what lost capacity repeats, and every step allowed. */
-export const inOrder = ({ phases }: DeploymentDetail) => {
-  let requeues = 0
-  let from: Phase = "screening"
-  const [first, ...rest] = phases.map(({ status }) => status)
-  assert.strictEqual(first, "screening")
-  for (const to of rest) {
-    assert.isTrue(canEnter(from, to, requeues), `${from} to ${to}`)
-    if (to === "queued" && (from === "provisioning" || from === "booting")) requeues++
-    from = to
-  }
-}
 
 const Hold = Schema.Struct({ pod_uid: Schema.String, deployment_id: Schema.String, released: Schema.Boolean })
 const holds = "SELECT pod_uid, deployment_id, released_at IS NOT NULL AS released FROM gpu_holds ORDER BY pod_uid"

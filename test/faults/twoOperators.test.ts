@@ -5,11 +5,12 @@ import { Lease } from "@seatrial/kube"
 import { Effect, Schema } from "effect"
 import { startProgram } from "../e2e/ChildProgram.ts"
 import { eventually } from "../e2e/eventually.ts"
+import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { openDatabaseLine } from "./DatabaseLine.ts"
 import { drawsOf } from "./Draw.ts"
 import { type Lane, namespace, openLaneWith } from "./Lane.ts"
-import { inOrder, settled } from "./rightEnd.ts"
+import { settled } from "./rightEnd.ts"
 import { serveFirst } from "./serveFirst.ts"
 
 const changes = Number(process.env.SEATRIAL_FAULT_LEASES ?? 2)

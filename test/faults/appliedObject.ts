@@ -1,0 +1,31 @@
+import { ModelDeployment } from "@seatrial/operator"
+import { Effect } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { type Lane, namespace, source } from "./Lane.ts"
+
+/** Applies a ModelDeployment of that name, as with kubectl; with another context it is an edit. */
+export const applyObject = ({ kube }: Lane, name: string, maxContext: number) =>
+  Effect.orDie(
+    kube.apply(ModelDeployment, {
+      apiVersion: "seatrial.dev/v1alpha1",
+      kind: "ModelDeployment",
+      metadata: { name, namespace },
+      ...{ spec: { source: { repo: source.repo }, serving: { hostClass: "sim-small", maxContext } } }
+    })
+  )
+
+const statusOf = ({ kube }: Lane, name: string) =>
+  Effect.map(Effect.orDie(kube.get(ModelDeployment, name, namespace)), (found) => (found._tag === "Some" ? (found.value.status ?? {}) : null))
+
+/** The run that the object shows once `holds`. */
+export const runOfObject = (lane: Lane, name: string, holds: (run: string, phase: string) => boolean) =>
+  Effect.map(
+    eventually(`the object ${name} shows its run`, statusOf(lane, name), (status) => holds(status?.deploymentId ?? "", status?.phase ?? "")),
+    (status) => status?.deploymentId ?? ""
+  )
+
+export const objectGone = (lane: Lane, name: string) => eventually(`the object ${name} goes`, statusOf(lane, name), (status) => status === null)
+
+/** Deletes it and waits until it is gone. */
+export const removeObject = (lane: Lane, name: string) =>
+  Effect.andThen(Effect.orDie(lane.kube.remove(ModelDeployment, name, namespace)), objectGone(lane, name))
