@@ -11,7 +11,7 @@ import { BenchError, type Program, profiling, startProgram } from "./Program.ts"
 const root = join(import.meta.dirname, "../..")
 const plenty = "1000000000"
 
-export const startServer = (lab: Lab) =>
+export const startServer = (lab: Lab, further: Readonly<Record<string, string>> = {}) =>
   startProgram({
     name: "Seatrial's server",
     file: join(root, "packages/server/src/main.ts"),
@@ -28,7 +28,8 @@ export const startServer = (lab: Lab) =>
       SERVER_READS_PER_KEY_BURST: plenty,
       SERVER_READS_PER_ORG: plenty,
       SERVER_READS_PER_ORG_BURST: plenty,
-      SERVER_WRITES_PER_ORG: plenty
+      SERVER_WRITES_PER_ORG: plenty,
+      ...further
     })
   })
 

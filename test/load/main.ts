@@ -15,6 +15,7 @@ import { listRequests } from "./listRequests.ts"
 import { memory } from "./memory.ts"
 import { operatorScale } from "./operatorScale.ts"
 import { BenchError } from "./Program.ts"
+import { preview } from "./preview.ts"
 import { readDeployment } from "./readDeployment.ts"
 import { readRequest } from "./readRequest.ts"
 
@@ -28,6 +29,7 @@ const benchmarks: ReadonlyArray<Benchmark> = [
   gatewayLatency,
   operatorScale,
   measuredStarts,
+  preview,
   download
 ]
 const document = join(import.meta.dirname, "../../docs/benchmarks.md")
