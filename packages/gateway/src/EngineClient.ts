@@ -11,7 +11,7 @@ export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ r
 export interface EngineCall {
   /** `http://address:port`. */
   readonly url: string
-  readonly path: Endpoint | "/health"
+  readonly path: Endpoint | "/health" | "/ready"
   readonly method: "GET" | "POST"
   readonly body: string | null
   readonly requestId: string

@@ -28,16 +28,25 @@ export const layerReachability = Layer.effectDiscard(
     // Those that do not answer take no turns from the others: each holds one for as long as it is asked only.
     const turns = yield* Semaphore.make(16)
 
-    const ask = Effect.fnUntraced(function* (url: string) {
+    const ask = Effect.fnUntraced(function* ({ runtime, url }: UnprovenEndpoint) {
       const { signal } = new AbortController()
-      const answer = yield* engine.call({ url, path: "/health", method: "GET", body: null, requestId: "reachability", timeout: patience, signal })
+      // SGLang's health is a generated token, which may take twenty seconds.
+      const answer = yield* engine.call({
+        url,
+        path: runtime === "sglang" ? "/ready" : "/health",
+        method: "GET",
+        body: null,
+        requestId: "reachability",
+        timeout: patience,
+        signal
+      })
       yield* readWhole(answer, 65_536, patience, signal)
       if (answer.statusCode !== 200) return yield* new NotReachable({ cause: `status ${answer.statusCode}` })
     })
     const untilProven = (endpoint: UnprovenEndpoint) =>
       Effect.suspend(() => {
         let failures = 0
-        return turns.withPermit(ask(endpoint.url)).pipe(
+        return turns.withPermit(ask(endpoint)).pipe(
           Effect.andThen(routes.markReachable(endpoint)),
           Effect.catchCause((cause) => new NotReachable({ cause })),
           Effect.tapError(({ cause }) =>
