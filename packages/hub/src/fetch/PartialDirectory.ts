@@ -16,7 +16,7 @@ export const beatName = ".beat"
 const beatMillis = 5_000
 /** Milliseconds without a change after which somebody elsewhere counts as dead. */
 const deadAfter = 45_000
-/** Milliseconds without a beat of our own after which others may think that of us. */
+/** Milliseconds without a beat of our own after which others may soon think that of us. */
 const heldFor = 30_000
 const lookMillis = 1_000
 
@@ -98,8 +98,8 @@ const tryClaim = Effect.fnUntraced(function* (directory: string, machine: string
 /** A directory beside the one that is to be made, in which this fibre alone works. */
 export interface Claim {
   readonly path: string
-  /** Whether nobody else can have taken it over. */
-  readonly isHeld: () => boolean
+  /** Whether nobody else has taken it over; rejects where the disk does. To be asked before each write. */
+  readonly isHeld: () => Promise<boolean>
   /** Shows others that somebody is at work, for as long as it runs; fails once somebody else has the directory. */
   readonly beat: Effect.Effect<never, HubUnavailable>
 }
@@ -107,30 +107,38 @@ export interface Claim {
 const lostClaim = new HubUnavailable({ message: "Another download took over the directory of the model." })
 
 const hold = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Claim, StoreFull> {
-  let beats = 0
-  let last = yield* Clock.currentTimeMillis
-  let gone = false
   const clock = yield* Clock.Clock
-  const beat = onDisk(() =>
-    writeFile(join(path, beatName), `${session} ${++beats}`).then(
-      () => true,
-      (error) => (isMissing(error) ? false : Promise.reject(error))
-    )
-  )
-  yield* beat
-  const beating = Effect.gen(function* () {
-    while (true) {
-      yield* Effect.sleep(beatMillis)
-      // A disk that is full has room for no beat either; whoever downloads hears of that itself.
-      const there = yield* Effect.uninterruptible(Effect.catch(beat, () => Effect.succeed(true)))
-      if (!there) {
-        gone = true
-        return yield* lostClaim
-      }
-      last = yield* Clock.currentTimeMillis
+  let beats = 0
+  let last = 0
+  let gone = false
+  /** Rejects where the disk does. */
+  const show = async () => {
+    const begun = clock.currentTimeMillisUnsafe()
+    try {
+      await writeFile(join(path, beatName), `${session} ${++beats}`)
+      last = begun
+    } catch (error) {
+      if (!isMissing(error)) throw error
+      gone = true
     }
-  })
-  return { path, isHeld: () => !gone && clock.currentTimeMillisUnsafe() - last < heldFor, beat: beating }
+  }
+  yield* onDisk(show)
+  return {
+    path,
+    isHeld: async () => {
+      // Who was paused for long, or waited long for the disk, looks first whether the directory still has its name.
+      if (!gone && clock.currentTimeMillisUnsafe() - last >= heldFor) await show()
+      return !gone
+    },
+    beat: Effect.gen(function* () {
+      while (!gone) {
+        yield* Effect.sleep(beatMillis)
+        // A disk that is full has room for no beat either; whoever downloads hears of that itself.
+        yield* Effect.uninterruptible(Effect.ignore(onDisk(show)))
+      }
+      return yield* lostClaim
+    })
+  }
 })
 
 /** Claims the directory beside `directory` until the scope ends; null as for `tryClaim`. */

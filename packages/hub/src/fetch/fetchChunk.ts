@@ -52,7 +52,7 @@ interface ChunkOptions {
   /** Told of bytes that are there now. */
   readonly onBytes: (bytes: number) => void
   /** Whether the directory is still this download's own. */
-  readonly isHeld: () => boolean
+  readonly isHeld: () => Promise<boolean>
 }
 
 interface State {
@@ -106,12 +106,12 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
         state.received += bytes
       },
       write: async (bytes) => {
-        if (!isHeld()) throw unavailable("Another download took over the directory of the model.")
         state.writing = true
         try {
+          if (!(await isHeld())) throw unavailable("Another download took over the directory of the model.")
           await part.write(bytes, state.at)
         } catch (error) {
-          throw new WriteFailed("", { cause: error })
+          throw error instanceof HubUnavailable ? error : new WriteFailed("", { cause: error })
         } finally {
           state.writing = false
         }
@@ -177,7 +177,7 @@ export const fetchChunk = Effect.fnUntraced(function* (options: ChunkOptions): E
     yield* attempt(options, state).pipe(
       Effect.catchTag("HubUnavailable", (error) => {
         failures = state.at - before >= progressBytes ? 0 : failures + 1
-        if (failures > downloadRetries || !options.isHeld()) return Effect.fail(error)
+        if (failures > downloadRetries) return Effect.fail(error)
         const own = Duration.toMillis(retryDelay) * 2 ** Math.min(20, Math.max(0, failures - 1))
         return Effect.sleep(error.retryAfter === undefined ? Math.min(own, longestPause) : Math.min(error.retryAfter, longestAsked))
       })

@@ -115,7 +115,7 @@ export const fetchFiles = (settings: HubSettings) =>
       const detail = `${differing} of ${files.length} files ${differing === 1 ? "differs" : "differ"} from commit ${commit.slice(0, 7)} after two downloads.`
       return yield* new WeightsMismatch({ detail })
     }
-    if (!claim.isHeld()) return yield* new HubUnavailable({ message: "Another download took over the directory of the model." })
+    if (!(yield* onDisk(claim.isHeld))) return yield* new HubUnavailable({ message: "Another download took over the directory of the model." })
     yield* place(claim.path, directory, isThere)
     yield* noteUse(directory)
     yield* Fiber.interrupt(telling)
