@@ -1,4 +1,4 @@
-import type { DeploymentId } from "@seatrial/domain"
+import { type DeploymentId, isFinished } from "@seatrial/domain"
 import type { KubeObject } from "@seatrial/kube"
 import { fromKey, type Reflector, WorkQueue } from "@seatrial/kube"
 import { HostClasses, Runs } from "@seatrial/store"
@@ -74,9 +74,11 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     const run = namespace === settings.namespace ? deploymentOfResource(name) : Option.none()
     if (Option.isNone(run)) return yield* applied.add(key)
     const object = Option.getOrUndefined(yield* cluster.deployments.get(name, settings.namespace))
-    // That the status was written is no news to who wrote it.
+    // That the status was written is no news to who wrote it, but where it shows the run's end: then it may be let go of.
     const own = shown.get(run.value)?.version
-    if (own === undefined || own !== object?.metadata.resourceVersion) yield* queue.add(run.value)
+    const phase = object?.status?.phase
+    const ended = phase !== undefined && isFinished(phase)
+    if (own === undefined || own !== object?.metadata.resourceVersion || ended) yield* queue.add(run.value)
   })
 
   const lookAt = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)

@@ -167,6 +167,23 @@ describe("a run", () => {
     })
   )
 
+  it.effect("that is cancelled while it waits, with nothing in the cluster but its object, is let go of too", () => {
+    const stage = makeStage()
+    stage.change((row) => ({ ...row, gpuLimit: 0 }))
+    const settled = Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow, { discard: true })
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => stage.row().phase === "waiting")
+        yield* settled
+        yield* TestClock.adjust("2 seconds")
+        yield* stage.until(() => String(stage.mirrored()?.message).startsWith("Waits for its organization's limit"))
+        stage.cancel(0)
+        yield* stage.until(() => stage.released() > 0)
+        assert.isTrue(isShown(stage, "cancelled")())
+      })
+    )
+  })
+
   it.effect("gives its hub token to the download through a Secret, and to nothing else", () => {
     const stage = makeStage(Option.some("hf_secret_token"))
     return Effect.gen(function* () {
