@@ -1,5 +1,5 @@
 import type { Commit, RepositoryFacts, RepositoryFile } from "@seatrial/domain"
-import { Context, Effect, Layer, type Option, type Redacted } from "effect"
+import { Context, Effect, Layer, type Option, type Redacted, Semaphore } from "effect"
 import { makeFactsCache } from "./FactsCache.ts"
 import type { HubRefusal, HubUnavailable, StoreFull, WeightsMismatch } from "./failures.ts"
 import type { FetchProgress } from "./fetch/FetchProgress.ts"
@@ -7,6 +7,9 @@ import { fetchFiles } from "./fetch/fetchFiles.ts"
 import { HubSettings } from "./HubSettings.ts"
 import { inspect } from "./inspect.ts"
 import type { Depth } from "./readCommit.ts"
+
+/** Repositories that a process reads at once: what each may cost in memory is bounded, and so is their sum. */
+const readAtOnce = 8
 
 /** The model hub, spoken to as the holder of `token` where there is one. */
 export class Hub extends Context.Service<
@@ -40,7 +43,7 @@ export class Hub extends Context.Service<
     Hub,
     Effect.gen(function* () {
       const settings = yield* HubSettings
-      return Hub.of({ inspect: inspect(settings, makeFactsCache(settings.remember)), fetch: fetchFiles(settings) })
+      return Hub.of({ inspect: inspect(settings, makeFactsCache(settings.remember), yield* Semaphore.make(readAtOnce)), fetch: fetchFiles(settings) })
     })
   )
 }

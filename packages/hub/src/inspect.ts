@@ -1,5 +1,5 @@
 import type { RepositoryFacts } from "@seatrial/domain"
-import { Effect, Option, type Redacted } from "effect"
+import { Effect, Option, type Redacted, type Semaphore } from "effect"
 import { collect } from "./contentHash.ts"
 import type { FactsCache } from "./FactsCache.ts"
 import { HubRefusal, HubUnavailable } from "./failures.ts"
@@ -13,8 +13,8 @@ import { disabled, isRepoName, noHubConnection, refusalOf, unknownRepository, un
 /** Largest configuration that is read again to show that the caller may. */
 const maxProofBytes = 4 * 1024 * 1024
 
-/** The service's `inspect`: one request for the commit and its files, then the small files and the weight files' headers, some at a time. */
-export const inspect = (settings: HubSettings, cache: FactsCache) =>
+/** The service's `inspect`, as many at once as `reading` permits: one request for the commit and its files, then the small files and the weight files' headers, some at a time. */
+export const inspect = (settings: HubSettings, cache: FactsCache, reading: Semaphore.Semaphore) =>
   Effect.fn("Hub.inspect")(function* (
     source: { readonly repo: string; readonly ref?: string | undefined },
     token: Option.Option<Redacted.Redacted<string>>,
@@ -63,7 +63,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache) =>
             })
         })
       )
-    })
+    }).pipe(reading.withPermit)
 
     if (depth === "all") return yield* read
     return yield* Effect.timeoutOrElse(read, {
