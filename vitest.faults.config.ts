@@ -8,6 +8,7 @@ export default defineConfig({
     include: ["test/faults/**/*.test.ts"],
     testTimeout: 3_600_000,
     hookTimeout: 120_000,
-    maxWorkers: 1
+    // A suite waits more than it computes.
+    maxWorkers: 2
   }
 })

@@ -12,8 +12,8 @@ export interface DeathPlan {
   readonly at: number
   readonly made: boolean
   readonly every?: number
-  /** Whether a write counts. */
-  readonly concerns?: (about: string) => boolean
+  /** Whether a write counts, by what it is about and what it is. */
+  readonly concerns?: (about: string, what: string) => boolean
 }
 
 /**
@@ -33,7 +33,7 @@ export const makeDeaths = () => {
   /** What becomes of the write: `null` where nothing dies of it. */
   const at = ({ about, what }: Write): "before" | "after" | null => {
     if (dead) return "before"
-    if (plan.concerns?.(about) === false) return null
+    if (plan.concerns?.(about, what) === false) return null
     count++
     if (count !== next) return null
     dead = true

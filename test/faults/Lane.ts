@@ -100,14 +100,16 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     fetchImage: "ghcr.io/seatrial/seatrial:0.1.0",
     fetchSeconds: 60,
     keepFinishedDays: 30,
+    downloadEnvironment: [],
     weightsClaim: "seatrial-weights",
     hubEndpoint: state.hub
   }
   const said: Array<string> = []
-  const logger = Logger.make(({ logLevel, message }) => {
-    said.push(`${new Date().toISOString().slice(11, 23)} ${logLevel} ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`.slice(0, 400))
+  const say = (line: string) => {
+    said.push(`${new Date().toISOString().slice(11, 23)} ${line}`.slice(0, 400))
     if (said.length > 60) said.shift()
-  })
+  }
+  const logger = Logger.make(({ logLevel, message }) => say(`${logLevel} ${Array.isArray(message) ? message.map(String).join(" ") : String(message)}`))
   const alive = Effect.provide(Effect.scoped(control(operatorSettings, standInTrial)), services).pipe(
     Effect.sandbox,
     Effect.tapError((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logWarning("the operator starts again", Cause.pretty(cause)))),
@@ -120,6 +122,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     while (operates) {
       lives++
       yield* Effect.raceFirst(deaths.died, alive)
+      say(`the operator died ${deaths.told().killed.at(-1) ?? ""}`)
       deaths.revive()
     }
   }).pipe(Effect.forkScoped)

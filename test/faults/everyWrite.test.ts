@@ -1,8 +1,9 @@
 import { assert, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
-import { openLane } from "./Lane.ts"
+import { type Lane, openLane } from "./Lane.ts"
 import { type Death, playDeath } from "./playDeath.ts"
-import { serveFirst } from "./serveFirst.ts"
+import { generalWrites, playGeneralDeath } from "./playGeneralDeath.ts"
+import { type Serving, serveFirst } from "./serveFirst.ts"
 
 const seeds = Number(process.env.SEATRIAL_FAULT_SEEDS ?? 2)
 const first = Number(process.env.SEATRIAL_FAULT_SEED ?? 1)
@@ -16,19 +17,32 @@ it.live(
   `operators killed before and after each of their writes, ${seeds} seeds from ${first}: the next one brings everything to its right end`,
   () =>
     Effect.gen(function* () {
-      const deaths = Array.from({ length: seeds }, (_, which) => first + which).flatMap((seed) =>
+      const general = generalWrites.flatMap((what) =>
+        [false, true].map((made) => ({
+          name: `killed ${made ? "after" : "before"} ${what}`,
+          play: (lane: Lane, serving: Serving) => playGeneralDeath(lane, serving, what, made)
+        }))
+      )
+      const ofRuns = Array.from({ length: seeds }, (_, which) => first + which).flatMap((seed) =>
         Array.from({ length: every === 0 ? most : every }, (_, which) => which + 1).flatMap((at) =>
-          [false, true].map((made): Death => ({ seed, at, made, every }))
+          [false, true].map((made) => {
+            const death: Death = { seed, at, made, every }
+            return {
+              name: `seed ${seed}, killed ${made ? "after" : "before"} write ${at}`,
+              play: (lane: Lane, serving: Serving) => playDeath(lane, serving, death)
+            }
+          })
         )
       )
+      const deaths = [...general, ...ofRuns]
       const failed: Array<string> = []
       const times = new Map<string, number>()
       const lane = Effect.gen(function* () {
         const opened = yield* openLane
         const serving = yield* serveFirst(opened)
         for (let death = deaths.shift(); death !== undefined; death = deaths.shift()) {
-          const name = `seed ${death.seed}, killed ${death.made ? "after" : "before"} write ${death.at}`
-          const exit = yield* Effect.exit(playDeath(opened, serving, death))
+          const { name, play } = death
+          const exit = yield* Effect.exit(play(opened, serving))
           if (Exit.isFailure(exit)) {
             failed.push(`${name}: ${Cause.pretty(exit.cause)}`)
             yield* Effect.logError(`${name}\n${opened.said()}`, exit.cause)

@@ -1,0 +1,46 @@
+import { assert } from "@effect/vitest"
+import { HostClassResource } from "@seatrial/operator"
+import { Effect, Schema } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { inOrder } from "../e2e/inOrder.ts"
+import { keepAsking } from "../e2e/keepAsking.ts"
+import type { Lane } from "./Lane.ts"
+import { settled } from "./rightEnd.ts"
+import type { Serving } from "./serveFirst.ts"
+
+/** Writes that are about no run. */
+export const generalWrites = ["HostClasses.replaceAll", "GpuHolds.looked"] as const
+
+const Price = Schema.Tuple([Schema.Struct({ price: Schema.String })])
+const Looked = Schema.Tuple([Schema.Struct({ at: Schema.Finite })])
+
+let price = 100_000
+
+/** A roll-out while a host class changes its price, in which the operator dies at its next write of that kind: what it was to write is written by the next one. */
+export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving: Serving, what: (typeof generalWrites)[number], made: boolean) {
+  const { caller, deaths, kube } = lane
+  const looked = Effect.map(lane.select(Looked, "SELECT extract(epoch FROM seen_at)::float8 * 1000 AS at FROM gpu_looks"), ([{ at }]) => at)
+  const stop = yield* keepAsking(caller, serving.model)
+  deaths.plan({ at: 1, made, concerns: (_, write) => write === what })
+  const next = String(++price)
+  yield* Effect.orDie(kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { pricePerGpuHour: next } }))
+  const { id } = yield* caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: 100 + (price % 880) } })
+  const { killed } = yield* eventually(`the operator dies of ${what}`, Effect.sync(deaths.told), (told) => told.killed.length > 0)
+  assert.deepStrictEqual(killed, [`${made ? "after" : "before"} ${what}`])
+  const died = Date.now()
+  const ended = yield* caller.finished(id)
+  assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+  inOrder(ended)
+  serving.run = id
+  yield* eventually(
+    "Postgres has the host class as it is",
+    lane.select(Price, `SELECT spec ->> 'price_per_gpu_hour_micros' AS price FROM host_classes WHERE name = 'sim-small'`),
+    ([row]) => row.price === next
+  )
+  yield* eventually("somebody looks at what is held again", looked, (at) => at > died)
+  yield* settled(lane, id)
+  deaths.plan({ at: 0, made: false })
+  const answers = yield* stop
+  assert.isAbove(answers.length, 0)
+  return { story: `a roll-out, ${id}; ${answers.length} answers`, killed }
+}, Effect.scoped)
