@@ -1,0 +1,80 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { kvBytesPerToken } from "@seatrial/domain"
+import { Result, Schema } from "effect"
+import { parseModelConfig } from "../src/modelConfig.ts"
+import { countParameters, dominantType } from "../src/parameters.ts"
+import { scanHeader } from "../src/safetensors.ts"
+import { weightParts } from "../src/weightParts.ts"
+import { feed } from "./feed.ts"
+
+/**
+ * Public models: their configurations, from the source named; the tensors that their architecture has (name with `#` for the layer and `@` for the expert, type,
+ * shape, layers from and to, experts); and what is expected, by arithmetic that is written out. `published` is what a source says of the same checkpoint.
+ */
+const Row = Schema.Struct({
+  model: Schema.String,
+  source: Schema.String,
+  arithmetic: Schema.Struct({ parameters: Schema.String, weights_bytes: Schema.String, kv_bytes_per_token: Schema.String }),
+  expected: Schema.Struct({ parameters: Schema.Int, weights_bytes: Schema.Int, kv_bytes_per_token: Schema.Int }),
+  published: Schema.optionalKey(Schema.Struct({ bytes: Schema.optionalKey(Schema.Int), parameters: Schema.optionalKey(Schema.Int) })),
+  config: Schema.Record(Schema.String, Schema.Unknown),
+  tensors: Schema.Array(
+    Schema.Union([
+      Schema.Tuple([Schema.String, Schema.String, Schema.Array(Schema.Int), Schema.Tuple([Schema.Int, Schema.Int])]),
+      Schema.Tuple([Schema.String, Schema.String, Schema.Array(Schema.Int), Schema.Tuple([Schema.Int, Schema.Int]), Schema.Int])
+    ])
+  )
+})
+const rows = Schema.decodeUnknownSync(Schema.Array(Row))(JSON.parse(readFileSync(join(import.meta.dirname, "realModels.json"), "utf8")))
+
+const bytesOf: Readonly<Record<string, number>> = { F32: 4, BF16: 2, F16: 2, F8_E4M3: 1, I8: 1, U8: 1 }
+
+/** The header of one safetensors file with all of a model's tensors, one after the other. */
+const headerOf = ({ tensors }: typeof Row.Type) => {
+  const entries: Array<string> = []
+  let end = 0
+  for (const [name, dtype, shape, [from, to], experts = 1] of tensors) {
+    const length = shape.reduce((product, side) => product * side, bytesOf[dtype] ?? Number.NaN)
+    for (let layer = from; layer < to; layer++)
+      for (let expert = 0; expert < experts; expert++) {
+        const full = name.replace("#", String(layer)).replace("@", String(expert))
+        entries.push(`${JSON.stringify(full)}:${JSON.stringify({ dtype, shape, data_offsets: [end, end + length] })}`)
+        end += length
+      }
+  }
+  return { header: new TextEncoder().encode(`{${entries.join(",")}}`), bytes: end }
+}
+
+describe("public models", () => {
+  it("are forty and more, of every kind of layer", () => {
+    assert.isAtLeast(rows.length, 40)
+    const kinds = new Set(rows.flatMap(({ config }) => Result.getOrThrow(parseModelConfig(config, "BF16")).shape?.layers.map(({ kind }) => kind) ?? []))
+    assert.deepStrictEqual([...kinds].sort(), ["chunked", "full", "latent", "sliding", "state"])
+  })
+
+  for (const row of rows) {
+    it(`${row.model}: weights, parameters and KV cache to the byte`, () => {
+      const { bytes, header } = headerOf(row)
+      const { groups } = Result.getOrThrow(feed(scanHeader(bytes, "model.safetensors"), header))
+      const list = [...groups.values()]
+      const config = Result.getOrThrow(parseModelConfig(row.config, dominantType(list)))
+      const { expected, published } = row
+      assert.strictEqual(groups.bytes, expected.weights_bytes, row.arithmetic.weights_bytes)
+      assert.strictEqual(countParameters(list, row.config), expected.parameters, row.arithmetic.parameters)
+      assert.strictEqual(
+        kvBytesPerToken(config, { gpuCount: 1, valueBytes: 2, latentAlignment: 1 }),
+        expected.kv_bytes_per_token,
+        row.arithmetic.kv_bytes_per_token
+      )
+      if (published?.bytes !== undefined) assert.strictEqual(groups.bytes, published.bytes)
+      if (published?.parameters !== undefined) assert.strictEqual(expected.parameters, published.parameters)
+      const { embeddings, experts, key_value, replicated, towers, unloaded } = weightParts(list, config)
+      assert.isAtMost(embeddings + experts + key_value + replicated + towers + unloaded, groups.bytes)
+      assert.strictEqual(towers > 0, config.shape?.vision !== null && config.shape?.vision !== undefined)
+      assert.strictEqual(experts > 0, config.shape?.experts !== null && config.shape?.experts !== undefined)
+      assert.isAbove(embeddings, 0)
+    })
+  }
+})
