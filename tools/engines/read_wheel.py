@@ -421,11 +421,10 @@ def missing(sources, wanted):
     for name in sources.names:
         raw = sources.zip.read(name).decode("utf-8", "replace")
         words -= {word for word in words if word in raw}
-        # A text that is put together from several lines still has each of them.
-        if not lines or not any(piece[:12] in raw for pieces in lines for piece in pieces):
-            continue
-        for text in texts_of(ast.parse(raw)):
-            lines -= {pieces for pieces in lines if holds(text, pieces)}
+        # A text may be put together from several lines of a source, but hardly within its first words.
+        possible = {pieces for pieces in lines if pieces[0][:10] in raw}
+        for text in texts_of(ast.parse(raw)) if possible else []:
+            lines -= {pieces for pieces in possible if holds(text, pieces)}
     return {"lines": sorted(lines), "words": sorted(words)}
 
 

@@ -166,6 +166,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       5_000,
       "keep log, enter failed boot_timeout"
     ],
+    [
+      "an engine that left with 0 failed all the same",
+      seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 0, reason: "Completed" } } }),
+      0,
+      "keep log, enter failed engine_start_failed"
+    ],
     ["one exit is forgiven", seen("booting", { pod: { ...unready, restarts: 1, lastExit: { code: 1, reason: "Error" } } }), 0, `again ${10 * minute}`],
     [
       "an engine that dies while booting is named by its log",

@@ -58,7 +58,10 @@ const speech = (given: ReadonlyMap<string, string>): Speech => {
         `max_total_num_tokens=${tokens}, chunked_prefill_size=${chunk}, max_prefill_tokens=16384, max_running_requests=${settings.maxNumSeqs}, context_len=${booted.engine.maxModelLen}, available_gpu_mem=${left} GB`
       )
     },
-    serving: () => line("The server is fired up and ready to roll!"),
+    serving: (address) => {
+      line(`Uvicorn running on ${address}`)
+      line("The server is fired up and ready to roll!")
+    },
     stopping: () => line("Gracefully exiting..."),
     failed: (message) => {
       line(`Scheduler hit an exception: ${reasonOf(message)}`)

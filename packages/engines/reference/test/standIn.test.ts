@@ -1,0 +1,110 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import { afterEach, describe, expect, it } from "vitest"
+import { engineFor } from "../../src/index.ts"
+import { writeTinyChat } from "../src/sample/index.ts"
+import { emptyDirectory } from "./smallModel.ts"
+
+const directory = emptyDirectory()
+writeTinyChat(directory, { seed: 7 })
+const started: Array<ChildProcess> = []
+afterEach(() => {
+  for (const child of started.splice(0)) child.kill("SIGKILL")
+})
+
+const engineOf = (runtime: "vllm" | "sglang") => {
+  const engine = engineFor(runtime)
+  if (engine === undefined) throw new Error(`there is no ${runtime}`)
+  return engine
+}
+
+/** The adapter's own command, with the stand-in in the image's place, on a port that is free. */
+const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], memory = 2 ** 30) => {
+  const { args, command, env } = engineOf(runtime).container({
+    settings: {
+      runtime,
+      host_class: "sim",
+      max_context: 512,
+      kv_cache_dtype: "auto",
+      engine_flags: { [runtime === "vllm" ? "max_num_seqs" : "max_running_requests"]: 4 }
+    },
+    config: {
+      architecture: "LlamaForCausalLM",
+      model_type: "llama",
+      num_layers: 4,
+      hidden_size: 128,
+      num_attention_heads: 4,
+      num_kv_heads: 2,
+      head_dim: 32,
+      vocab_size: 512,
+      native_context: 1_024,
+      sliding_window: null,
+      dtype: "bfloat16",
+      quantization: "none"
+    },
+    servedNames: ["org/tiny"],
+    modelPath: directory,
+    hostClass: { gpu_pool: "Sim", gpu_count: 1, gpu_memory_bytes: memory },
+    bootSeconds: 60,
+    cachePath: "/tmp"
+  })
+  const [program = "", ...first] = command
+  const words = [...first, ...args, ...more].map((word) => word.replace("$(POD_IP)", "127.0.0.1").replace(/^--port=.*/, "--port=0"))
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../bin", runtime, program), ...words], {
+    env: { ...process.env, ...env, SEATRIAL_SIMULATED_GPU_BYTES: String(memory) }
+  })
+  started.push(child)
+  const exited: Promise<number | null> = once(child, "exit").then(() => child.exitCode)
+  const said = { out: "", errors: "" }
+  child.stdout.on("data", (bytes: Buffer) => (said.out += bytes.toString()))
+  child.stderr.on("data", (bytes: Buffer) => (said.errors += bytes.toString()))
+  /** The address, once its log says that it serves. */
+  const serves = async (): Promise<string> => {
+    for (;;) {
+      const address = /http:\/\/127\.0\.0\.1:\d+/.exec(said.out + said.errors)?.[0]
+      if (address !== undefined) return address
+      if (child.exitCode !== null) throw new Error(`${said.out}${said.errors}`)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  return { child, exited, said, serves }
+}
+
+describe("the reference engine in another's place", () => {
+  it.each(["vllm", "sglang"] as const)("%s: refuses an argument that the real one does not know, and leaves with 2", async (runtime) => {
+    const { exited, said } = run(runtime, ["--no-such-argument=1"])
+    expect(await exited).toBe(2)
+    expect(said.errors).toContain("error: unrecognized arguments: --no-such-argument=1")
+    expect(engineOf(runtime).bootFailure(said.out + said.errors).code).toBe("arguments_refused")
+  })
+
+  it.each(["vllm", "sglang"] as const)("%s: a GPU without room for the model's cache is a failure that the adapter can name", async (runtime) => {
+    const { exited, said } = run(runtime, [], 2 * 2 ** 20)
+    expect(await exited).toBe(1)
+    expect(["out_of_memory", "context_does_not_fit"]).toContain(engineOf(runtime).bootFailure(said.out + said.errors).code)
+  })
+
+  it("vllm: starts as the adapter starts it, tells a simulated version, and its figures are read whole", async () => {
+    const { said, serves } = run("vllm")
+    const address = await serves()
+    const get = async (path: string) => (await fetch(`${address}${path}`)).text()
+    expect(JSON.parse(await get("/version"))).toEqual({ version: "simulated-vllm-0.33.0" })
+    const measured = engineOf("vllm").measured({ metrics: await get("/metrics"), log: said.out })
+    for (const value of Object.values(measured)) expect(value).not.toBeNull()
+  })
+
+  it("sglang: is ready once it has warmed up, answers by any name and in its own words, and its figures are read whole", async () => {
+    const { said, serves } = run("sglang")
+    const address = await serves()
+    expect(said.out).toBe("")
+    expect((await fetch(`${address}/ready`)).status).toBe(200)
+    expect((await fetch(`${address}/version`)).status).toBe(404)
+    const ask = (body: object) =>
+      fetch(`${address}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
+    expect(await (await ask({ model: "another", prompt: "x", max_tokens: 1 })).json()).toMatchObject({ model: "another" })
+    expect(await (await ask({ prompt: "x", max_tokens: -1 })).json()).toMatchObject({ object: "error", code: 400, message: expect.any(String) })
+    const metrics = await (await fetch(`${address}/metrics`)).text()
+    for (const value of Object.values(engineOf("sglang").measured({ metrics, log: said.errors }))) expect(value).not.toBeNull()
+  })
+})
