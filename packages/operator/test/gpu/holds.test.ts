@@ -278,6 +278,6 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
         }
         assert.strictEqual(byUid.size, 0)
       }).pipe(Effect.provide(TestClock.layer())),
-    { arbitrary: { runs: 100 } }
+    { arbitrary: { runs: 100 }, timeout: 120_000 }
   )
 })
