@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { gzipSync } from "node:zlib"
 import { assert, describe, it } from "@effect/vitest"
@@ -10,7 +10,7 @@ import { type Content, makeRepository } from "../../src/hub/SampleRepository.ts"
 import { tinyConfig, tinyFiles } from "./tinyFiles.ts"
 
 const Told = Schema.fromJsonString(Schema.Struct({ outcome: Schema.String, memory: Schema.Finite, cpuSeconds: Schema.Finite }))
-const program = join(import.meta.dirname, "inspectProcess.ts")
+const program = fileURLToPath(new URL("./inspectProcess.ts", import.meta.url))
 const small = makeRepository({ name: "odd/small", commits: [{ title: "Small", files: tinyFiles(1) }] })
 const good = tinyFiles(1)
 const mebi = 1024 * 1024

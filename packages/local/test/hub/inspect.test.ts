@@ -189,6 +189,16 @@ describe("inspect", () => {
     ["bytes behind the tensors", { ...good, "model.safetensors": safetensors({ a: tensor(0, 8) }, 12) }, "unsupported_format"],
     ["a shape that lies", { ...good, "model.safetensors": safetensors({ a: { ...tensor(0, 8), shape: [2, 2 ** 40] } }, 8) }, "unsupported_format"],
     ["an index that names an absent file", { ...good, "model.safetensors.index.json": index({ a: "b.safetensors" }) }, "unsupported_format"],
+    ["an index that leads to itself", { ...good, "model.safetensors.index.json": index({ a: "model.safetensors.index.json" }) }, "unsupported_format"],
+    ["a symbolic link for a configuration", { ...good, "config.json": "../../../../etc/passwd" }, "unsupported_format"],
+    ["a symbolic link for weights", { ...good, "model.safetensors": "/root/.cache/huggingface/token" }, "unsupported_format"],
+    ["a folder that leads out of the repository", { ...good, "a/../../evil.json": "{}" }, "unsupported_format"],
+    ["a file of git's own", { ...good, ".git/config": "" }, "unsupported_format"],
+    [
+      "five weight files and no index",
+      { ...without("model.safetensors"), ...Object.fromEntries([..."abcde"].map((name) => [`${name}.safetensors`, one])) },
+      "unsupported_format"
+    ],
     ["an index that leaves the repository", { ...good, "model.safetensors.index.json": index({ a: "../model.safetensors" }) }, "unsupported_format"],
     [
       "an index with a tensor that no file has",
@@ -208,6 +218,18 @@ describe("inspect", () => {
         repositories: [repository(files)]
       }
     )
+  )
+
+  it.live("takes a model without a chat template: it serves completions", () =>
+    withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ chat_template }) => assert.isNull(chat_template)), {
+      repositories: [repository({ ...good, "tokenizer_config.json": "{}" })]
+    })
+  )
+
+  it.live("knows the quantization that ModelOpt writes into a file of its own", () =>
+    withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none, "few"), ({ config }) => assert.strictEqual(config.quantization, "modelopt")), {
+      repositories: [repository({ ...good, "hf_quant_config.json": JSON.stringify({ producer: { name: "modelopt" }, quantization: { quant_algo: "FP8" } }) })]
+    })
   )
 
   it.live("reads a header that is longer than the first read", () => {
