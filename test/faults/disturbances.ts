@@ -30,7 +30,7 @@ export interface Disturbed {
 }
 
 /** Something that goes wrong around a run. */
-export interface Disturbance {
+interface Disturbance {
   readonly name: string
   /** Of an object that somebody applied it is no fault but a wish. */
   readonly deletes?: boolean
