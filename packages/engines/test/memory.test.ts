@@ -1,0 +1,110 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { EngineLoad, ModelConfig } from "@seatrial/domain"
+import { Schema } from "effect"
+import { sglangLimits, sglangMemory } from "../src/sglang/memory.ts"
+import { vllmLimits, vllmMemory } from "../src/vllm/memory.ts"
+
+const gib = 2 ** 30
+const config: ModelConfig = {
+  architecture: "Qwen3ForCausalLM",
+  model_type: "qwen3",
+  num_layers: 40,
+  hidden_size: 5_120,
+  num_attention_heads: 40,
+  num_kv_heads: 8,
+  head_dim: 128,
+  vocab_size: 151_936,
+  native_context: 40_960,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none",
+  shape: {
+    layers: [{ kind: "full", layers: 40, kv_heads: 8, head_size: 128, head_size_v: 128 }],
+    intermediate_size: 17_408,
+    experts: null,
+    vision: null,
+    tied_embeddings: false,
+    softcapped_logits: false
+  }
+}
+const load = (flags: EngineLoad["flags"] = {}, gpu_pool = "NVIDIA-H100-80GB-HBM3", memory = 79.19, gpu_count = 1): EngineLoad => ({
+  config,
+  flags,
+  card: { gpu_pool, gpu_count, gpu_memory_bytes: memory * gib },
+  maxContext: 8_192
+})
+
+describe("vLLM's memory", () => {
+  it.each([
+    ["0.10.2", 0.9],
+    ["0.22.0", 0.9],
+    ["v0.22.1", 0.92],
+    ["0.33.0", 0.92]
+  ])("of %s takes a share of %d by default", (version, share) => {
+    assert.strictEqual(vllmMemory(version).budget(load()), 79.19 * gib * share)
+  })
+
+  it.each([
+    ["H100", "0.33.0", 79.19, "H100-80GB", 1_024, 8_192],
+    ["A100", "0.33.0", 79.25, "A100-80GB", 256, 2_048],
+    ["B200", "0.33.0", 178.4, "B200", 1_024, 16_384],
+    ["L4", "0.33.0", 22.03, "L4", 256, 2_048],
+    ["V0 engine, which reads a prompt whole", "0.7.2", 79.25, "A100-80GB", 256, 8_192]
+  ])("has the limits of that card and version: %s", (_, version, memory, pool, sequences, stepTokens) => {
+    const limits = vllmLimits(version, load({}, pool, memory))
+    assert.deepStrictEqual([limits.sequences, limits.stepTokens], [sequences, stepTokens])
+  })
+
+  it("peaks less by 60% since 0.17, as one 14B model did: 5.64 GiB before, 2.23 GiB after", () => {
+    const peak = (version: string) => vllmMemory(version).overhead(load({ max_num_batched_tokens: 8_192 })).activation
+    assert.isTrue(peak("0.16.0").low <= 5.64 * gib && 5.64 * gib <= peak("0.16.0").high)
+    assert.isTrue(peak("0.17.0").low <= 2.23 * gib && 2.23 * gib <= peak("0.17.0").high)
+    assert.isBelow(peak("0.17.0").high, peak("0.16.0").high / 2)
+  })
+
+  it("has its graphs in the pool since 0.21, beside it before, and none when it runs eagerly", () => {
+    const graphs = (version: string, flags = {}) => vllmMemory(version).overhead(load(flags))
+    assert.strictEqual(graphs("0.20.1").graphs.high, 0)
+    assert.isAbove(graphs("0.20.1").afterPool.high, graphs("0.21.0").afterPool.high)
+    assert.isAbove(graphs("0.21.0").graphs.high, 0)
+    assert.strictEqual(graphs("0.33.0", { enforce_eager: true }).graphs.high, 0)
+  })
+
+  it("needs less with fewer sequences and fewer tokens a step", () => {
+    const { overhead } = vllmMemory("0.33.0")
+    const small = overhead(load({ max_num_seqs: 16, max_num_batched_tokens: 2_048 }))
+    const large = overhead(load({ max_num_seqs: 1_024, max_num_batched_tokens: 16_384 }))
+    assert.isBelow(small.activation.high, large.activation.high)
+    assert.isBelow(small.graphs.high, large.graphs.high)
+  })
+})
+
+describe("SGLang's memory", () => {
+  it("leaves activations and graphs what its own rule reserves for chunks, graphs and the number of GPUs", () => {
+    // 512 + 8,192 x 1.5 + 1/8 x 1,024 + 256 x 2 MiB of 79.19 GiB, and 10 GiB at least on a large card.
+    assert.strictEqual(sglangLimits(load()).fraction, 0.834)
+    assert.strictEqual(sglangLimits(load({ chunked_prefill_size: 2_048 })).fraction, 0.874)
+    assert.deepInclude(sglangLimits(load({}, "L4", 22.03)), { chunk: 4_096, graphSequences: 48, fraction: 0.695 })
+    assert.strictEqual(sglangLimits(load({ mem_fraction_static: 0.7 })).fraction, 0.7)
+  })
+})
+
+describe("any engine's memory", () => {
+  const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+  it.prop(
+    "is intervals of numbers, whatever the card, the version and the limits",
+    [int(1, 300), Schema.Literals([1, 2, 4, 8]), int(0, 40), int(1, 4_096), int(1, 65_536), Schema.Literals(["H100", "A10", "GB10", "Other"])],
+    ([memory, gpus, minor, sequences, tokens, pool]) =>
+      [vllmMemory(`0.${minor}.0`), sglangMemory].every((engine) => {
+        const asked = load({ max_num_seqs: sequences, max_num_batched_tokens: tokens, chunked_prefill_size: tokens }, pool, memory, gpus)
+        const { activation, afterPool, graphs, runtime } = engine.overhead(asked)
+        const budget = engine.budget(asked)
+        return (
+          [activation, afterPool, graphs, runtime].every(({ high, low }) => Number.isFinite(high) && low >= 0 && low <= high) &&
+          budget > 0 &&
+          budget <= memory * gib &&
+          engine.stepTokens(asked) >= 1
+        )
+      })
+  )
+})

@@ -1,0 +1,206 @@
+import { assert, describe, it } from "@effect/vitest"
+import { kvBytesPerToken, sequenceBytes } from "@seatrial/domain"
+import { Result, Schema } from "effect"
+import { parseModelConfig } from "../src/modelConfig.ts"
+
+const base = {
+  architectures: ["AnyForCausalLM"],
+  hidden_size: 4096,
+  num_attention_heads: 32,
+  num_key_value_heads: 8,
+  num_hidden_layers: 12,
+  max_position_embeddings: 131_072,
+  vocab_size: 32_000,
+  torch_dtype: "bfloat16"
+}
+const parse = (config: Readonly<Record<string, unknown>>) => Result.getOrThrow(parseModelConfig(config, "BF16"))
+const layersOf = (config: Readonly<Record<string, unknown>>) => (parse(config).shape?.layers ?? []).map(({ kind, layers }) => `${layers} ${kind}`).sort()
+
+describe("the layers of a model", () => {
+  it.each([
+    [
+      "named one by one",
+      { model_type: "gpt_oss", sliding_window: 128, layer_types: [...Array(6)].flatMap(() => ["sliding_attention", "full_attention"]) },
+      ["6 full", "6 sliding"]
+    ],
+    ["in turns of two, as Gemma 2's are", { model_type: "gemma2" }, ["6 full", "6 sliding"]],
+    ["in turns of six, as Gemma 3's are", { model_type: "gemma3_text", sliding_window: 1024 }, ["10 sliding", "2 full"]],
+    ["by a pattern of letters", { model_type: "exaone4", sliding_window: 4096, sliding_window_pattern: "LLLG" }, ["3 full", "9 sliding"]],
+    ["all with a window", { model_type: "phi3", sliding_window: 2047 }, ["12 sliding"]],
+    ["in chunks but where positions are not encoded", { model_type: "llama4_text", attention_chunk_size: 8192, no_rope_layers: [] }, ["3 full", "9 chunked"]],
+    [
+      "by Nemotron's letters",
+      {
+        model_type: "nemotron_h",
+        hybrid_override_pattern: "M-M*M-M-M*ME",
+        mamba_num_heads: 64,
+        mamba_head_dim: 64,
+        ssm_state_size: 128,
+        n_groups: 8,
+        conv_kernel: 4
+      },
+      ["2 full", "6 state"]
+    ],
+    [
+      "by Jamba's period",
+      { model_type: "jamba", attn_layer_period: 4, attn_layer_offset: 2, mamba_d_state: 16, mamba_d_conv: 4, mamba_expand: 2 },
+      ["3 full", "9 state"]
+    ],
+    [
+      "by an interval of linear attention",
+      {
+        model_type: "qwen3_next",
+        full_attention_interval: 4,
+        linear_num_value_heads: 32,
+        linear_value_head_dim: 128,
+        linear_num_key_heads: 16,
+        linear_key_head_dim: 128
+      },
+      ["3 full", "9 state"]
+    ],
+    ["by MiniMax's ones and noughts", { model_type: "minimax", attn_type_list: [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1] }, ["3 full", "9 state"]],
+    ["as latents", { model_type: "deepseek_v3", kv_lora_rank: 512, qk_rope_head_dim: 64, qk_nope_head_dim: 128, v_head_dim: 128 }, ["12 latent"]],
+    [
+      "as both at once",
+      {
+        model_type: "falcon_h1",
+        layers_block_type: Array(12).fill("hybrid"),
+        mamba_n_heads: 32,
+        mamba_d_head: 64,
+        mamba_d_state: 128,
+        mamba_n_groups: 1,
+        mamba_d_conv: 4
+      },
+      ["12 full", "12 state"]
+    ],
+    [
+      "without those that share an earlier one's cache",
+      { model_type: "gemma3n_text", sliding_window: 512, sliding_window_pattern: 4, num_kv_shared_layers: 4 },
+      ["2 full", "6 sliding"]
+    ],
+    [
+      "by blocks of which some have no attention",
+      {
+        model_type: "nemotron-nas",
+        block_configs: [...Array(12)].map((_, index) => ({ attention: index < 4 ? { no_op: true } : { n_heads_in_group: index < 8 ? 4 : 8 } }))
+      },
+      ["4 full", "4 full"]
+    ]
+  ] as const)("are read where they are given %s", (_, config, expected) => {
+    assert.deepStrictEqual(layersOf({ ...base, ...config }), [...expected])
+  })
+
+  it("are those of the text model within a thinker", () => {
+    assert.deepStrictEqual(layersOf({ architectures: ["AnyOmni"], thinker_config: { text_config: { ...base, architectures: undefined } } }), ["12 full"])
+  })
+
+  it.each([
+    ["a kind of layer that is not known", { layer_types: Array(12).fill("telepathic_attention") }, "UnsupportedArchitecture", "telepathic_attention"],
+    ["a letter that is not known", { hybrid_override_pattern: "MMMMMMMMMMMX" }, "UnsupportedArchitecture", '"X"'],
+    ["fewer kinds than layers", { layer_types: ["full_attention"] }, "Unreadable", "layer_types"],
+    ["compressed caches", { compress_ratios: [4, 128] }, "UnsupportedArchitecture", "compress_ratios"],
+    ["a recurrent state of unknown size", { layer_types: Array(12).fill("mamba") }, "UnsupportedArchitecture", "state"],
+    ["a window without length", { layer_types: Array(12).fill("sliding_attention") }, "UnsupportedArchitecture", "sliding window"],
+    ["a latent that is no number", { kv_lora_rank: "512", qk_rope_head_dim: 64 }, "Unreadable", "kv_lora_rank"],
+    ["layers without end", { num_hidden_layers: 1e12 }, "Unreadable", "num_hidden_layers"],
+    ["heads that are not a number", { num_attention_heads: Number.NaN }, "Unreadable", "num_attention_heads"]
+  ] as const)("with %s are refused by name", (_, config, tag, word) => {
+    const problem = Result.getOrThrow(Result.flip(parseModelConfig({ ...base, ...config }, "BF16")))
+    assert.strictEqual(problem._tag, tag)
+    assert.include(problem.reason, word)
+  })
+
+  const layout = { gpuCount: 1, valueBytes: 2, stateValueBytes: 2, blockTokens: 16, stepTokens: 2_496, latentAlignment: 1, statesPerSequence: 1 }
+  it("need what an engine said of a model with wide full layers and many narrow ones: 84.68 GiB for 14.92 sequences of 262,144 tokens", () => {
+    const gemma = {
+      ...base,
+      model_type: "gemma4_text",
+      hidden_size: 2816,
+      num_attention_heads: 16,
+      num_hidden_layers: 30,
+      head_dim: 256,
+      global_head_dim: 512,
+      num_global_key_value_heads: 2,
+      sliding_window: 1024,
+      max_position_embeddings: 262_144,
+      layer_types: [...Array(30)].map((_, index) => ((index + 1) % 6 === 0 ? "full_attention" : "sliding_attention"))
+    }
+    assert.closeTo((84.68 * 2 ** 30) / sequenceBytes(parse(gemma), layout, 262_144), 14.92, 0.005)
+  })
+
+  it("give one state a sequence, whatever its length", () => {
+    const mamba = {
+      ...base,
+      model_type: "nemotron_h",
+      hybrid_override_pattern: "M".repeat(12),
+      mamba_num_heads: 64,
+      mamba_head_dim: 64,
+      ssm_state_size: 128,
+      n_groups: 8,
+      conv_kernel: 4
+    }
+    const config = parse(mamba)
+    // (64 x 64 + 2 x 8 x 128) x 3 values of 2 bytes, and 64 x 64 x 128 of 4.
+    const state = 6_144 * 3 * 2 + 64 * 64 * 128 * 4
+    assert.strictEqual(sequenceBytes(config, layout, 100), 12 * state)
+    assert.strictEqual(sequenceBytes(config, layout, 100_000), 12 * state)
+    assert.strictEqual(kvBytesPerToken(config, layout), 0)
+  })
+
+  const Hostile = Schema.Union([
+    Schema.Int,
+    Schema.Finite,
+    Schema.String,
+    Schema.Boolean,
+    Schema.Null,
+    Schema.Array(Schema.Int),
+    Schema.Record(Schema.String, Schema.Int)
+  ])
+  const Keys = Schema.Literals([
+    "num_hidden_layers",
+    "hidden_size",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "head_dim",
+    "vocab_size",
+    "max_position_embeddings",
+    "sliding_window",
+    "layer_types",
+    "kv_lora_rank",
+    "qk_rope_head_dim",
+    "v_head_dim",
+    "num_experts",
+    "num_experts_per_tok",
+    "intermediate_size",
+    "moe_intermediate_size",
+    "vision_config",
+    "text_config",
+    "quantization_config",
+    "rope_scaling",
+    "rope_theta",
+    "hybrid_override_pattern",
+    "attention_chunk_size",
+    "no_rope_layers",
+    "block_configs",
+    "linear_attn_config",
+    "mamba_n_heads",
+    "mamba_d_state",
+    "full_attention_interval",
+    "attn_layer_period",
+    "num_kv_shared_layers",
+    "index_head_dim",
+    "dtype",
+    "architectures",
+    "model_type"
+  ])
+  it.prop(
+    "of a hostile configuration are refused or give figures that are numbers",
+    [Schema.Array(Schema.Tuple([Keys, Hostile])).check(Schema.isMaxLength(6))],
+    ([changes]) => {
+      const parsed = parseModelConfig({ ...base, ...Object.fromEntries(changes) }, "BF16")
+      if (Result.isFailure(parsed)) return parsed.failure.reason.length > 0
+      const bytes = sequenceBytes(parsed.success, layout, parsed.success.native_context)
+      return Number.isFinite(bytes) && bytes >= 0
+    }
+  )
+})
