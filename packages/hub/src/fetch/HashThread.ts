@@ -18,7 +18,7 @@ type Way = (tell: (result: HashResult) => void, broken: (error: Error) => void) 
 
 const inThread: Way = Effect.fnUntraced(function* (tell, broken) {
   const worker = yield* Effect.acquireRelease(
-    Effect.sync(() => new Worker(new URL("./hashWorker.ts", import.meta.url))),
+    Effect.sync(() => new Worker(new URL("./hashWorker.ts", import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 4 } })),
     (worker) => Effect.promise(() => worker.terminate())
   )
   worker.on("message", tell)

@@ -26,10 +26,10 @@ export interface RangeConnection {
   readonly close: (reason: Error) => void
 }
 
-const bufferBytes = 512 * 1024
+const bufferBytes = 256 * 1024
 const buffers = 5
 /** A buffer with less room is not read into any more. */
-const leastRoom = 64 * 1024
+const leastRoom = 32 * 1024
 const maxHeadBytes = 64 * 1024
 /** Longest unwanted body that is read for the sake of the connection. */
 const maxDrained = 64 * 1024

@@ -109,6 +109,8 @@ export const fetchFiles = (settings: HubSettings) =>
     const differing = yield* downloadFiles({ source, files, claim, onBytes }).pipe(
       Effect.scoped,
       Effect.raceFirst(claim.beat),
+      // The volume filled up midway: how much is missing now says more.
+      Effect.catchTag("StoreFull", (full) => Effect.andThen(checkSpace(claim.path, files, settings.chunkBytes), () => Effect.fail(full))),
       Effect.catchTag("HubAnswer", (answer) => refusalOf(answer, { repo, ref: commit, commit, hasToken: Option.isSome(token) }))
     )
     if (differing > 0) {
