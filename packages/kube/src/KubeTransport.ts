@@ -1,6 +1,6 @@
 import * as http from "node:http"
 import * as https from "node:https"
-import { Clock, Duration, Effect, Predicate, type Scope } from "effect"
+import { Clock, Context, Duration, Effect, Predicate, type Scope } from "effect"
 import { KubeConnection } from "./KubeConnection.ts"
 import { fromAnswer, KubeError } from "./KubeError.ts"
 
@@ -32,6 +32,14 @@ export const defaultSettings: KubeSettings = {
   backoff: "500 millis",
   maxBackoff: "30 seconds"
 }
+
+/**
+ * Whether a fibre may still write; asked the moment before the first byte of a write goes out, after whatever it had to wait for (credentials, a socket, a connection).
+ * Always, unless somebody says otherwise.
+ */
+export const MayWrite = Context.Reference<() => boolean>("seatrial/MayWrite", { defaultValue: () => () => true })
+
+export const notSent = new KubeError({ reason: "Retryable", message: "not sent: the lease has run out" })
 
 export interface KubeRequest {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
@@ -95,6 +103,7 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
 
   const connect = Effect.fnUntraced(function* (request: KubeRequest, pool: http.Agent) {
     const credentials = yield* connection.credentials
+    const mayWrite = yield* MayWrite
     const url = new URL(base + request.path, connection.server)
     for (const [name, value] of Object.entries(request.query ?? {})) {
       if (value !== undefined) url.searchParams.set(name, String(value))
@@ -124,7 +133,13 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
           })
           // Stays attached: the error of a request destroyed on purpose must not reach the process.
           outgoing.on("error", (cause) => resume(mayRepeat && outgoing.reusedSocket ? Effect.succeed("stale") : Effect.fail(lost(cause))))
-          outgoing.end(body)
+          if (request.method === "GET") return void outgoing.end(body)
+          const go = () => {
+            if (mayWrite()) return void outgoing.end(body)
+            resume(Effect.fail(notSent))
+            outgoing.destroy()
+          }
+          outgoing.once("socket", (socket) => (socket.connecting ? void socket.once(secure ? "secureConnect" : "connect", go) : go()))
         })
         return outcome === "stale" ? yield* attempt(false) : outcome
       })

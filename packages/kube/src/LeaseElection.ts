@@ -58,10 +58,8 @@ const run = Effect.fnUntraced(function* <A, E, R>(options: LeaseElectionOptions,
   let seen: Observation | undefined
   /** Until when we lead by what the API server has answered; monotonic milliseconds. */
   let leadsUntil = 0
-  const fenced = fenceWrites(
-    client,
-    Effect.map(monotonicMillis, (now) => now < leadsUntil)
-  )
+  const clock = yield* Clock.Clock
+  const fenced = fenceWrites(client, () => Number(clock.monotonicTimeNanosUnsafe() / 1_000_000n) < leadsUntil)
 
   const observe = (lease: Lease, at: number) => {
     seen = seen !== undefined && sameRecord(seen.lease, lease) ? { lease, at: seen.at } : { lease, at }

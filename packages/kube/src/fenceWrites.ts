@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import type { KubeClient } from "./KubeClient.ts"
-import { KubeError } from "./KubeError.ts"
+import type { KubeError } from "./KubeError.ts"
+import { MayWrite, notSent } from "./KubeTransport.ts"
 
-const refused = new KubeError({ reason: "Retryable", message: "not sent: the lease has run out" })
-
-/** The client, whose writes fail unsent (`Retryable`) while `mayWrite` is false. What was sent before is not taken back. */
-export const fenceWrites = (client: KubeClient["Service"], mayWrite: Effect.Effect<boolean>): KubeClient["Service"] => {
-  const fence = <A>(write: Effect.Effect<A, KubeError>) => Effect.flatMap(mayWrite, (may) => (may ? write : Effect.fail(refused)))
+/** The client, whose writes fail unsent (`Retryable`) while `mayWrite` is false, also where it becomes so while they wait for a connection. What was sent before is not taken back. */
+export const fenceWrites = (client: KubeClient["Service"], mayWrite: () => boolean): KubeClient["Service"] => {
+  const fence = <A>(write: Effect.Effect<A, KubeError>) =>
+    Effect.suspend(() => (mayWrite() ? Effect.provideService(write, MayWrite, mayWrite) : Effect.fail(notSent)))
   return {
     ...client,
     create: (resource, object) => fence(client.create(resource, object)),

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Fiber, Option, Schema } from "effect"
+import { fenceWrites } from "../src/fenceWrites.ts"
 import { Job, KubeClient, type KubeError, Pod } from "../src/index.ts"
 import { type Answer, against, json, page, pod, reset, status } from "./ApiServer.ts"
 
@@ -208,6 +209,36 @@ describe("KubeClient", () => {
           assert.isAtMost(server.mostSockets, 3)
         }),
       { connections: 3 }
+    )
+  )
+
+  it.live("a write that may no longer be made once it has a socket is never sent, and one that may is", () =>
+    against(
+      [() => undefined],
+      (server) =>
+        Effect.gen(function* () {
+          const client = yield* KubeClient
+          server.otherwise = json(200, pod("a", "1"))
+          let may = true
+          const fenced = fenceWrites(client, () => may)
+          const first = yield* Effect.forkChild(client.get(Pod, "a", "default"))
+          yield* server.until(() => server.requests.length === 1)
+          const waiting = yield* Effect.forkChild(Effect.flip(fenced.mergePatch(Pod, "a", "default", {})))
+          yield* Effect.sleep("50 millis")
+          may = false
+          const [held] = server.requests
+          if (held !== undefined) json(200, pod("a", "1"))(held)
+          yield* Fiber.join(first)
+          assert.strictEqual((yield* Fiber.join(waiting)).message, "not sent: the lease has run out")
+          assert.strictEqual(server.requests.length, 1)
+          may = true
+          yield* fenced.mergePatch(Pod, "a", "default", {})
+          assert.deepStrictEqual(
+            server.requests.map(({ method }) => method),
+            ["GET", "PATCH"]
+          )
+        }),
+      { connections: 1 }
     )
   )
 
