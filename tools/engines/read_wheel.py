@@ -422,7 +422,7 @@ def missing(sources, wanted):
         raw = sources.zip.read(name).decode("utf-8", "replace")
         words -= {word for word in words if word in raw}
         # A text may be put together from several lines of a source, but hardly within its first words.
-        possible = {pieces for pieces in lines if pieces[0][:10] in raw}
+        possible = {pieces for pieces in lines if pieces[0][:6] in raw}
         for text in texts_of(ast.parse(raw)) if possible else []:
             lines -= {pieces for pieces in possible if holds(text, pieces)}
     return {"lines": sorted(lines), "words": sorted(words)}

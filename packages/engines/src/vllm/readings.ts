@@ -4,7 +4,7 @@ export const vllmLines = {
   account: "Actual usage is {} GiB for consumed memory (weights + non-torch), {} GiB for peak activation, and {} GiB for CUDAGraph memory",
   cacheAvailable: "Available KV cache memory: {} GiB",
   cacheInUse: "Current kv cache memory in use is {} GiB",
-  cacheTokens: "GPU KV cache size: {} tokens, Maximum concurrency for {} tokens per request: {}x"
+  cacheTokens: "KV cache size: {} tokens, Maximum concurrency for {} tokens per request: {}x"
 }
 
 /** Metrics of vLLM that are read; counters without the `_total` that they gain on the wire. */
