@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { isInferencePath } from "../src/index.ts"
 import { checkRequest, type Endpoint, parseBody, withoutModel } from "../src/requestBody.ts"
 
 const check = (body: unknown, endpoint: Endpoint = "/v1/chat/completions") =>
@@ -36,6 +37,49 @@ describe("what only an engine's owner may say", () => {
         assert.include(["unknown_parameter", "unsupported_parameter"], refusalOf({ ...body, [field]: { chat_template: "x" } }, endpoint).code)
       }
     })
+  }
+
+  // Inference outside an engine's key, its control, its secrets, and what it computes for others than callers.
+  for (const path of [
+    ...[
+      "/invocations",
+      "/scale_elastic_ep",
+      "/generative_scoring",
+      "/pooling",
+      "/classify",
+      "/score",
+      "/rerank",
+      "/v1/chat/completions/batch",
+      "/v1/systemone"
+    ],
+    ...[
+      "/v1/decisions",
+      "/kv_event_sources",
+      "/docs",
+      "/openapi.json",
+      "/v1/responses/1",
+      "/generate",
+      "/encode",
+      "/api/chat",
+      "/vertex_generate",
+      "/open_session"
+    ],
+    ...[
+      "/close_session",
+      "/v1/score",
+      "/v1/rerank",
+      "/v1/realtime",
+      "/parse_function_call",
+      "/separate_reasoning",
+      "/server_info",
+      "/collective_rpc",
+      "/sleep"
+    ],
+    ...["/wake_up", "/reset_prefix_cache", "/update_weights", "/pause", "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/start_profile", "/flush_cache"],
+    ...["/update_weights_from_disk", "/load_lora_adapter", "/release_memory_occupation", "/abort_request", "/set_internal_state", "/configure_logging"],
+    ...["/metrics", "/version", "/load", "/tokenize", "/detokenize", "/model_info", "/v1/loads", "/v1/completions/../../metrics", "/v1/completions/"]
+  ]) {
+    it(`${path} of an engine is out of reach`, () => assert.isFalse(isInferencePath(path)))
   }
 
   it("an engine that knows one name only is asked without any, whatever the name and wherever else it stands", () => {
