@@ -107,7 +107,7 @@ export const sglang: EngineAdapter = {
         `--model-path=${modelPath}`,
         `--served-model-name=${servedNames[0] ?? modelPath}`,
         "--host=$(POD_IP)",
-        "--port=30000",
+        "--port=8000",
         `--tp-size=${hostClass.gpu_count}`,
         "--pp-size=1",
         `--context-length=${settings.max_context}`,
@@ -127,7 +127,8 @@ export const sglang: EngineAdapter = {
         SGLANG_WARMUP_TIMEOUT: String(bootSeconds),
         SGLANG_CACHE_DIR: `${cachePath}/sglang`
       },
-      port: 30000,
+      // Where the network policy lets the gateway and the operator in.
+      port: 8000,
       // Its health is a generated token: at least a second, and as many as twenty. Once it has answered, being ready is a flag.
       probes: {
         startup: { path: "/health", periodSeconds: 10, timeoutSeconds: 25 },

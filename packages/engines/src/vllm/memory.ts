@@ -75,12 +75,17 @@ const forwardBytes = (load: EngineLoad, stepTokens: number): Interval => {
   return { low: wide * 0.6 + hidden, high: wide * 1.25 + hidden * (gpus > 1 ? 6 : 5) + Math.max(0, ...kept) }
 }
 
+/** Tokens that a fused experts layer takes at once. */
+const expertTokens = 32_768
+
 /** The two workspaces of a fused experts layer: `M x top k x max(2 N, K)` and `M x top k x max(N, K)`; they stay. */
 const expertBytes = ({ card, config, flags }: EngineLoad, stepTokens: number): number => {
   const { experts } = shapeOf(config)
   if (experts === null) return 0
   const inner = flags.enable_expert_parallel === true ? experts.intermediate_size : experts.intermediate_size / card.gpu_count
-  return 2 * stepTokens * experts.active * (Math.max(2 * inner, config.hidden_size) + Math.max(inner, config.hidden_size))
+  // Replicas that share the experts send each other their tokens.
+  const tokens = Math.min(stepTokens * (whole(flags.data_parallel_size) ?? 1), Math.max(stepTokens, expertTokens))
+  return 2 * tokens * experts.active * (Math.max(2 * inner, config.hidden_size) + Math.max(inner, config.hidden_size))
 }
 
 /** Profiling images: the tower's widest layer at the largest image, and the embeddings of a whole step. Older engines profiled several at once. */
@@ -101,7 +106,7 @@ const activation = (at: number, load: EngineLoad): Interval => {
   const workspace = expertBytes(load, stepTokens)
   const copies = logitCopies(at)
   const logits = logitBytes(config, sequences)
-  const cap = shapeOf(config).softcapped_logits ? logits : 0
+  const cap = shapeOf(config).softcapped_logits ? logits * 2 : 0
   const images = imageBytes(at, load, stepTokens)
   // The step's own output is alive while the sampler runs; a step, the sampler and the images come one after the other.
   const low = Math.max(logits * copies.low + hidden, forward.low) + workspace * 0.3
@@ -138,11 +143,12 @@ const graphs = (at: number, load: EngineLoad): Interval => {
 const roundUp = (value: number, unit: number) => Math.ceil(value / unit) * unit
 
 /** Kernels for packed 4-bit experts want sizes in multiples of 128 and 256 (`fused_moe/oracle/mxfp4.py`). */
-const expertPadding = (config: ModelConfig): Interval => {
+const expertPadding = (config: ModelConfig, gpuCount: number): Interval => {
   const { experts } = shapeOf(config)
   if (experts === null || !/mxfp4|nvfp4|modelopt|compressed-tensors/.test(config.quantization)) return { low: 1, high: 1 }
   const { hidden_size } = config
-  const inner = experts.intermediate_size
+  // Each GPU pads its own share.
+  const inner = Math.max(1, experts.intermediate_size / gpuCount)
   const high = (roundUp(hidden_size, 256) / hidden_size) * (roundUp(inner, 128) / inner)
   // Some kernels take the sizes as they are; where they do not divide, most do not.
   return { low: /mxfp4/.test(config.quantization) ? 1 + (high - 1) * 0.4 : 1, high }

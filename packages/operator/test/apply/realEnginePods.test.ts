@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { type EngineAdapter, engineFor } from "@seatrial/engines"
 import { enginePod } from "../../src/apply/engineObjects.ts"
 import { type HostClassResource, type PodClass, toPodClass } from "../../src/resources/HostClassResource.ts"
 import { commit, orgId, podClass, revision, run } from "../observations.ts"
 
+const policy = new URL("../../../../charts/seatrial/templates/networkpolicy.yaml", import.meta.url)
 const image = { vllm: "vllm/vllm-openai:v0.33.0", sglang: "lmsysorg/sglang:v0.5.23" } as const
 
 const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => {
@@ -34,7 +36,8 @@ for (const runtime of ["vllm", "sglang"] as const) {
 
     it("is asked in the way that it answers: startup until our own deadline, readiness by what costs it nothing", () => {
       const [{ livenessProbe, ports, readinessProbe, startupProbe }] = podOf(runtime).containers
-      const port = runtime === "vllm" ? 8000 : 30000
+      // The only one that the chart's network policy opens, to the gateway and the operator.
+      const port = Number(/seatrial\.dev\/role: engine[\s\S]*?- port: (\d+)/.exec(readFileSync(policy, "utf8"))?.[1])
       assert.deepStrictEqual(ports, [{ name: "http", containerPort: port, protocol: "TCP" }])
       assert.deepStrictEqual(startupProbe.httpGet, { path: "/health", port })
       assert.deepStrictEqual(readinessProbe.httpGet, { path: runtime === "vllm" ? "/v1/models" : "/ready", port })
