@@ -39,10 +39,13 @@ const letters: ReadonlyMap<string, LayerKind> = new Map([
 
 type Found = Result.Result<ReadonlyArray<LayerKind> | null, Unreadable | UnsupportedArchitecture>
 
+/** A repository's own word, for a message: nothing in it can end a line or turn its direction. */
+const printable = (word: string) => JSON.stringify(word.slice(0, 64).replace(/[^ -~]/g, "?"))
+
 const unknownKind = (key: string, found: string, known: Iterable<string>) =>
   Result.fail(
     new UnsupportedArchitecture({
-      reason: `config.json has layers of the kind ${JSON.stringify(found.slice(0, 64))} in ${key}; known are ${[...known].join(", ")}.`
+      reason: `config.json has layers of the kind ${printable(found)} in ${key}; known are ${[...known].join(", ")}.`
     })
   )
 

@@ -21,7 +21,12 @@ const decodeTags = Schema.decodeUnknownOption(Schema.Array(Text))
 /** What a list calls a repository that states no license. */
 const unstated = "none"
 
-const tidy = (name: string) => name.trim().toLowerCase().slice(0, 100)
+const tidy = (name: string) =>
+  name
+    .replace(/[^ -~]/g, "")
+    .trim()
+    .toLowerCase()
+    .slice(0, 100)
 
 /** The license that a repository states in its card (`license`, and `license_name` for one that is `other`), else in its tags. */
 export const licenseOf = (info: { readonly cardData?: unknown; readonly tags?: unknown }): License => {
