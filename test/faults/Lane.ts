@@ -98,6 +98,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     leaseSeconds: 15,
     concurrency: 8,
     fetchImage: "ghcr.io/seatrial/seatrial:0.1.0",
+    pullSecrets: [],
     fetchSeconds: 60,
     keepFinishedDays: 30,
     downloadEnvironment: [],

@@ -23,8 +23,9 @@ it.live(
           play: (lane: Lane, serving: Serving) => playGeneralDeath(lane, serving, what, made)
         }))
       )
-      const ofRuns = Array.from({ length: seeds }, (_, which) => first + which).flatMap((seed) =>
-        Array.from({ length: every === 0 ? most : every }, (_, which) => which + 1).flatMap((at) =>
+      // All stories of one write after those of the write before, so that each kind of story comes early.
+      const ofRuns = Array.from({ length: every === 0 ? most : every }, (_, which) => which + 1).flatMap((at) =>
+        Array.from({ length: seeds }, (_, which) => first + which).flatMap((seed) =>
           [false, true].map((made) => {
             const death: Death = { seed, at, made, every }
             return {
@@ -50,7 +51,7 @@ it.live(
             return
           }
           for (const what of exit.value.killed) times.set(what, (times.get(what) ?? 0) + 1)
-          yield* Effect.logInfo(`${name}: ${exit.value.story}`)
+          yield* Effect.logInfo(`${name}: ${exit.value.story}: ${exit.value.killed.join(", ")}; ${times.size} kinds so far`)
         }
       }).pipe(Effect.scoped)
       yield* Effect.forEach(
