@@ -92,6 +92,8 @@ it.live(
       for (const [kind, name, patch, says] of refused) assert.include(yield* change(kind, name, patch), says)
       assert.strictEqual(yield* change("mdep", "tiny", { spec: { serving: { maxContext: 512 } } }), "taken")
       assert.strictEqual(yield* change("mdep", "named", { spec: { serve: false } }), "taken")
+      // One that is refused may be taken away again.
+      for (const organization of ["wrong", null, "acme", null]) assert.strictEqual(yield* change("mdep", "named", { spec: { organization } }), "taken")
       assert.strictEqual(yield* change("mdep", own, { metadata: { labels: { a: "b" } } }), "taken")
     }).pipe(Effect.scoped),
   200_000

@@ -54,13 +54,13 @@ const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message
   if (owner === null) {
     return {
       reason: "OrganizationUnknown",
-      message: `There is no organization ${organization}: make it with seatrial admin orgs create, or correct the operator's setting.`
+      message: `There is no organization ${organization}: make it with seatrial admin orgs create ${organization}, or correct the operator's setting.`
     }
   }
   if (spec?.organization !== undefined && spec.organization !== organization) {
     return {
       reason: "OrganizationMismatch",
-      message: `The namespace ${namespace} belongs to the organization ${organization}, not to ${spec.organization}: leave spec.organization out, or use another namespace.`
+      message: `The namespace ${namespace} belongs to the organization ${organization}, not to ${spec.organization}: leave spec.organization out (it may be taken away), or use another namespace.`
     }
   }
   if (binding !== null && !binding.modelDeleted && binding.orgSlug !== organization) {
@@ -69,7 +69,8 @@ const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message
       message: `The model belongs to the organization ${binding.orgSlug}, and the namespace to ${organization} by now: delete this object and apply it again.`
     }
   }
-  if (!owner.active) return { reason: "OrganizationSuspended", message: `The organization ${organization} is suspended: seatrial admin orgs resume.` }
+  if (!owner.active)
+    return { reason: "OrganizationSuspended", message: `The organization ${organization} is suspended: seatrial admin orgs resume ${organization}.` }
   if (problem !== null) return { reason: "Invalid", message: problem }
   if (binding !== null && !binding.modelDeleted && binding.repo !== spec?.source.repo) {
     return { reason: "Invalid", message: `The model is of the repository ${binding.repo}: for another one apply a ModelDeployment of another name.` }
@@ -77,7 +78,7 @@ const refusal = (seen: AppliedSeen): { readonly reason: string; readonly message
   if (requireFirstPurchase && !owner.firstPurchase) {
     return {
       reason: "FirstPurchaseRequired",
-      message: `The organization ${organization} may deploy after its first purchase, and while its billing is not suspended.`
+      message: `The organization ${organization} may deploy after its first purchase (seatrial admin purchases record --org ${organization} <micro-dollars>), and while its billing is not suspended (seatrial admin billing resume --org ${organization}).`
     }
   }
   return null

@@ -44,7 +44,8 @@ export const ModelDeploymentSpec = Schema.Struct({
     Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u))
       .check(Schema.isMaxLength(63))
       .annotate({
-        description: "Slug of the organization it belongs to. Default: the one that the namespace is mapped to; another one is refused. Cannot be changed."
+        description:
+          "Slug of the organization it belongs to. Default: the one that the namespace is mapped to; another one is refused. Can be taken away, but not changed."
       })
   ),
   model: optional(

@@ -54,8 +54,9 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   },
   {
     path: "spec",
-    rule: "!has(oldSelf.organization) || (has(self.organization) && self.organization == oldSelf.organization)",
-    message: "organization cannot be changed"
+    // Taking it away is the way out of one that was refused.
+    rule: "!has(oldSelf.organization) || !has(self.organization) || self.organization == oldSelf.organization",
+    message: "organization cannot be changed, but taken away: it is the one that the namespace is mapped to"
   },
   {
     path: "spec",

@@ -62,6 +62,16 @@ describe("an object that somebody applied", () => {
       Applied.Adopt()
     ],
     ["needs no purchase where none is asked for", { owner: { ...owner, firstPurchase: false }, requireFirstPurchase: false }, Applied.Adopt()],
+    [
+      "stands for the same run where its organization was added",
+      { binding, resource: object({ generation: 2 }, { organization: "acme" }) },
+      Applied.Rebind({ run })
+    ],
+    [
+      "stands for the same run where an organization that was refused was taken away",
+      { binding, resource: object({ generation: 3 }) },
+      Applied.Rebind({ run })
+    ],
     ["may name its organization", { resource: object({}, { organization: "acme" }) }, Applied.Adopt()]
   ]
   for (const [why, change, wanted] of cases) {
@@ -71,13 +81,13 @@ describe("an object that somebody applied", () => {
   const refusals: ReadonlyArray<readonly [reason: string, says: RegExp, change: Partial<AppliedSeen>]> = [
     ["NoOrganization", /OPERATOR_ORGANIZATION/, { organization: null, owner: null }],
     ["OrganizationUnknown", /no organization acme/, { owner: null }],
-    ["OrganizationSuspended", /orgs resume/, { owner: { ...owner, active: false } }],
+    ["OrganizationSuspended", /orgs resume acme/, { owner: { ...owner, active: false } }],
     ["OrganizationMismatch", /leave spec.organization out/, { resource: object({}, { organization: "other" }) }],
     ["OrganizationMismatch", /leave spec.organization out/, { binding, resource: object({ generation: 2 }, { organization: "other" }) }],
     ["OrganizationMismatch", /delete this object/, { binding: { ...binding, orgSlug: "other" }, resource: object({ generation: 2 }), specHash: "other" }],
     ["Invalid", /a ref has no/, { problem: "a ref has no '..'." }],
     ["Invalid", /another name/, { binding: { ...binding, repo: "a/b" }, resource: object({ generation: 2 }), specHash: "other" }],
-    ["FirstPurchaseRequired", /first purchase/, { owner: { ...owner, firstPurchase: false } }]
+    ["FirstPurchaseRequired", /seatrial admin purchases record --org acme/, { owner: { ...owner, firstPurchase: false } }]
   ]
   for (const [reason, says, change] of refusals) {
     it(`is refused with ${reason}, and told what to do: ${says.source}`, () => {
