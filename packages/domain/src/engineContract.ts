@@ -58,7 +58,7 @@ export interface EngineMemory {
   /** Whether it computes in 16 bits and so loads half of what a checkpoint stores in 32. */
   readonly halvesFloat32: boolean
   /** Factor between the routed experts' bytes in the checkpoint and once loaded: some packed formats are padded. */
-  readonly expertPadding: (config: ModelConfig) => Interval
+  readonly expertPadding: (config: ModelConfig, gpuCount: number) => Interval
 }
 
 /** What is known of one engine at one version without starting it: enough to say whether a model fits and which settings it takes. */

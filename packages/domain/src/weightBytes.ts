@@ -2,12 +2,14 @@ import type { EngineMemory, Interval } from "./engineContract.ts"
 import { shapeOf } from "./kvCache.ts"
 import type { ModelConfig, WeightParts } from "./repository.ts"
 
+/** Share of the 16-bit projections that is left where an engine quantizes while it loads. */
 const onlineFactor: Readonly<Record<string, Interval>> = {
   fp8: { low: 0.5, high: 0.51 },
   fp8_per_tensor: { low: 0.5, high: 0.51 },
   fp8_per_block: { low: 0.5, high: 0.52 },
   fp8_per_channel: { low: 0.5, high: 0.52 },
-  mxfp8: { low: 0.5, high: 0.54 }
+  mxfp8: { low: 0.5, high: 0.54 },
+  bitsandbytes: { low: 0.25, high: 0.36 }
 }
 
 /** The parts of weights of which only the sum is known: what the configuration tells. */
@@ -56,10 +58,10 @@ export const weightsPerGpu = (options: {
   const parts = options.parts ?? partsOf(config, weightsBytes)
   const shape = shapeOf(config)
   const online =
-    config.quantization === "none" && typeof flags.quantization === "string" ? (onlineFactor[flags.quantization] ?? { low: 0.5, high: 1 }) : { low: 1, high: 1 }
+    config.quantization === "none" && typeof flags.quantization === "string" ? (onlineFactor[flags.quantization] ?? { low: 1, high: 1 }) : { low: 1, high: 1 }
   const heads = shape.layers.flatMap((group) => (group.kind === "latent" || group.kind === "state" ? [] : [group.kv_heads]))
   const copies = heads.length === 0 ? 1 : Math.max(1, gpuCount / Math.min(...heads))
-  const padding = memory.expertPadding(config)
+  const padding = memory.expertPadding(config, gpuCount)
   const absorbed = shape.layers.reduce((sum, group) => sum + (group.kind === "latent" ? group.layers * group.absorbed_values * 2 : 0), 0)
   const { embeddings, experts, float32, key_value, replicated, towers, unloaded } = parts
   const linear = Math.max(0, weightsBytes - unloaded - replicated - key_value - embeddings - towers - experts)

@@ -46,7 +46,7 @@ const flagsOf = (start: Start, memoryGib: number, version: string): ReadonlyArra
     ...(typeof start.gpu_memory_utilization === "number" ? { gpu_memory_utilization: start.gpu_memory_utilization } : {}),
     ...(start.enforce_eager === true ? { enforce_eager: true } : {}),
     ...(typeof start.quantization === "string" ? { quantization: start.quantization } : {}),
-    ...((start.dp ?? 1) > 1 ? { enable_expert_parallel: true } : {})
+    ...((start.dp ?? 1) > 1 ? { enable_expert_parallel: true, data_parallel_size: start.dp } : {})
   }
   if (typeof start.max_num_batched_tokens === "number" || /v?0\.[0-7]\./.test(version)) return [said]
   return [said, { ...said, max_num_batched_tokens: memoryGib >= 70 && !/A100/.test(start.gpu) ? 16_384 : 8_192 }]
@@ -75,7 +75,8 @@ export interface Evaluation {
 
 const decodeConfig = (facts: ModelFacts, model: string): ModelConfig => {
   const { architecture, quantization, ...rest } = facts
-  const plain = rest.quantization_config ?? quantization
+  const given = rest.quantization_config ?? quantization
+  const plain = typeof given === "string" ? { quant_method: given } : given
   const method = Schema.decodeUnknownOption(Schema.Struct({ quant_method: Schema.String }))(plain)
   const config = {
     ...rest,
