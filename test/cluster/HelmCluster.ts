@@ -15,7 +15,7 @@ import { postgresImage, withName } from "./postgresImage/postgresImage.ts"
 import { simulatedNode } from "./RealCluster.ts"
 import { scratchFolder } from "./scratchFolder.ts"
 import { serviceProxy } from "./serviceProxy.ts"
-import { localVolume, simulatedHostClass } from "./simulatedHostClass.ts"
+import { lateStorage, localVolume, simulatedHostClass } from "./simulatedHostClass.ts"
 
 const namespace = "seatrial"
 const image = "ghcr.io/seatrial/seatrial"
@@ -34,8 +34,9 @@ const objects = (database: string) => [
     stringData: { "encryption-key": encryptionKey, "cursor-key": "a key for this test only" }
   },
   { apiVersion: "v1", kind: "Secret", metadata: { name: "seatrial-postgres", namespace }, stringData: { password } },
-  localVolume("seatrial-weights", namespace),
-  localVolume("data-seatrial-postgres-0", namespace)
+  lateStorage,
+  localVolume("seatrial-weights", namespace, lateStorage.metadata.name),
+  localVolume("data-seatrial-postgres-0", namespace, lateStorage.metadata.name)
 ]
 
 const password = "aPasswordForThisTestOnly"

@@ -27,8 +27,17 @@ export const simulatedHostClass = (
   }
 })
 
+/** A class of storage whose claims are bound for a pod only, as many clusters' default is. */
+export const lateStorage = {
+  apiVersion: "storage.k8s.io/v1",
+  kind: "StorageClass",
+  metadata: { name: "late", annotations: { "storageclass.kubernetes.io/is-default-class": "true" } },
+  provisioner: "kubernetes.io/no-provisioner",
+  volumeBindingMode: "WaitForFirstConsumer"
+}
+
 /** A volume that every pod of the node agent reaches, for one claim: on a cluster of one machine any volume is ReadWriteMany. */
-export const localVolume = (claim: string, namespace: string) => ({
+export const localVolume = (claim: string, namespace: string, storageClassName = "") => ({
   apiVersion: "v1",
   kind: "PersistentVolume",
   metadata: { name: claim },
@@ -36,7 +45,7 @@ export const localVolume = (claim: string, namespace: string) => ({
     capacity: { storage: "100Gi" },
     accessModes: ["ReadWriteMany", "ReadWriteOnce"],
     persistentVolumeReclaimPolicy: "Retain",
-    storageClassName: "",
+    storageClassName,
     claimRef: { namespace, name: claim },
     hostPath: { path: "/var/lib/seatrial" }
   }

@@ -56,6 +56,12 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{- define "seatrial.pullSecretNames" -}}
+{{- $names := list -}}
+{{- range . }}{{ $names = append $names .name }}{{ end -}}
+{{ join "," $names }}
+{{- end }}
+
 {{- define "seatrial.databaseEnv" -}}
 {{- if .Values.postgres.embedded.enabled }}
 - name: DATABASE_PASSWORD
@@ -107,6 +113,7 @@ capabilities:
   "OPERATOR_PORT" "the chart's Service and probes use 9090"
   "OPERATOR_ORGANIZATION" "it comes from organizations.own"
   "OPERATOR_ORGANIZATIONS" "it comes from organizations.namespaces"
+  "OPERATOR_PULL_SECRETS" "it comes from image.pullSecrets"
   "OPERATOR_NAMESPACE" "it is the release's own namespace"
   "POD_IP" "it is the pod's own address" -}}
 {{- range $name, $value := $given }}

@@ -25,6 +25,10 @@ export const operatorSettings = [
     default: 30
   },
   { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job, which has the command seatrial", default: "ghcr.io/seatrial/seatrial:0.1.0" },
+  {
+    name: "OPERATOR_PULL_SECRETS",
+    description: "Secrets with which download Jobs and engine pods pull their images, by name, separated by commas; none by default"
+  },
   { name: "OPERATOR_FETCH_SECONDS", description: "Longest time of a download in seconds", default: 21_600 },
   { name: "OPERATOR_WEIGHTS_CLAIM", description: "PersistentVolumeClaim for weights, where a HostClass names none", default: "seatrial-weights" },
   { name: "OPERATOR_HOST", description: "Address that /healthz, /readyz and /metrics listen on", default: "0.0.0.0" },
@@ -48,6 +52,12 @@ const namespacesOf = (text: string): ReadonlyMap<string, string> =>
       return namespace === "" || slug === "" ? [] : [[namespace, slug] as const]
     })
   )
+
+const namesOf = (text: string): ReadonlyArray<string> =>
+  text
+    .split(",")
+    .map((name) => name.trim())
+    .filter((name) => name !== "")
 
 /** Settings of the hub that a download takes from the operator where it has them. */
 const ofDownloads = ["HUB_TIMEOUT", "HUB_RETRIES", "HUB_RETRY_DELAY", "HUB_CONCURRENCY", "HUB_CHUNK_BYTES", "HUB_DOWNLOAD_RETRIES"] as const
@@ -74,6 +84,7 @@ export const OperatorSettings = Config.all({
     Config.map((days) => Math.max(0, days))
   ),
   fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),
+  pullSecrets: Config.String("OPERATOR_PULL_SECRETS").pipe(Config.withDefault(""), Config.map(namesOf)),
   fetchSeconds: count("OPERATOR_FETCH_SECONDS", 21_600),
   weightsClaim: text("OPERATOR_WEIGHTS_CLAIM", "seatrial-weights"),
   downloadEnvironment: Config.all(ofDownloads.map(given)).pipe(Config.map((each) => each.flat())),

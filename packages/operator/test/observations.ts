@@ -33,6 +33,8 @@ export const podClass: PodClass = {
   bootDeadlineSeconds: 600,
   nodes: 1,
   runtimeClassName: null,
+  cpu: null,
+  memoryBytes: null,
   sharedMemoryBytes: 2 ** 30,
   scratch: { claimName: null, sizeBytes: null },
   compileCache: null,

@@ -102,7 +102,7 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         if (revision === null) return yield* missing(run, "revision")
         const engine = engineFor(revision.settings.runtime)
         if (podClass === null || engine === undefined) return yield* missing(run, podClass === null ? "host class" : "engine")
-        yield* kube.apply(Pod, enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, namespace, weightsClaim }))
+        yield* kube.apply(Pod, enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, settings, weightsClaim }))
         break
       }
       case "EnsureBudget":

@@ -1,6 +1,7 @@
 import type { EngineAdapter, EngineProbe } from "@seatrial/engines"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
+import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { PodClass, VolumeOf } from "../resources/HostClassResource.ts"
 import {
   deploymentLabel,
@@ -28,6 +29,10 @@ export const weightsPath = (mount: string, { facts }: RunRevision): string => `$
 /** What Pod Security calls `restricted`. */
 export const restrictedPod = { runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000, fsGroup: 2000, seccompProfile: { type: "RuntimeDefault" } }
 export const restrictedContainer = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ["ALL"] } }
+
+/** With what a pod's images are pulled. */
+export const pullSecrets = ({ pullSecrets }: Pick<OperatorSettings, "pullSecrets">) =>
+  pullSecrets.length === 0 ? {} : { imagePullSecrets: pullSecrets.map((name) => ({ name })) }
 
 /** The callable name, and the one that the model has once it is published or withdrawn. */
 const servedNames = ({ model, orgSlug }: Run): ReadonlyArray<string> => {
@@ -87,7 +92,7 @@ interface EnginePodInput {
   readonly revision: RunRevision
   readonly podClass: PodClass
   readonly engine: EngineAdapter
-  readonly namespace: string
+  readonly settings: Pick<OperatorSettings, "namespace" | "pullSecrets">
   readonly weightsClaim: string
 }
 
@@ -95,7 +100,8 @@ interface EnginePodInput {
  * The pod of a run's engine: the weights read-only and offline, no credentials, all GPUs of the host class, ready when the engine says so. Nobody owns it: what
  * serves must not go with its custom resource, so the operator alone removes it.
  */
-export const enginePod = ({ engine, namespace, podClass, revision, run, weightsClaim }: EnginePodInput): KubeObject => {
+export const enginePod = ({ engine, podClass, revision, run, settings, weightsClaim }: EnginePodInput): KubeObject => {
+  const { namespace } = settings
   const { hostClass } = podClass
   const image = hostClass.runtimes.find(({ runtime }) => runtime === revision.settings.runtime)?.image ?? hostClass.runtimes[0].image
   const cachePath = podClass.compileCache === null ? "/tmp/.cache" : "/cache"
@@ -109,6 +115,8 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
     cachePath
   })
   const gpus = { [podClass.gpuResource]: String(hostClass.gpu_count) }
+  const memory = podClass.memoryBytes === null ? {} : { memory: String(podClass.memoryBytes) }
+  const cpu = podClass.cpu === null ? {} : { cpu: podClass.cpu }
   const { compileCache, drainSeconds, queueName, runtimeClassName, scratch, sharedMemoryBytes } = podClass
   const security = securityOf(podClass.podSecurity)
   const pod = podClass.podSecurity.runAsRoot ? security.pod : { ...security.pod, runAsGroup: container.group }
@@ -135,6 +143,7 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
       ...(runtimeClassName === null ? {} : { runtimeClassName }),
       nodeSelector: podClass.nodeSelector,
       tolerations: podClass.tolerations,
+      ...pullSecrets(settings),
       securityContext: pod,
       containers: [
         {
@@ -152,7 +161,7 @@ export const enginePod = ({ engine, namespace, podClass, revision, run, weightsC
             ...Object.entries(container.env).map(([name, value]) => ({ name, value }))
           ],
           ports: [{ name: "http", containerPort: container.port, protocol: "TCP" }],
-          resources: { requests: gpus, limits: gpus },
+          resources: { requests: { ...cpu, ...memory, ...gpus }, limits: { ...memory, ...gpus } },
           securityContext: security.container,
           ...(drainSeconds === 0 ? {} : { lifecycle: { preStop: { sleep: { seconds: drainSeconds } } } }),
           // Never ends a start by itself: the deadline is ours, and says so.

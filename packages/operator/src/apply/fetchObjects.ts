@@ -3,7 +3,7 @@ import type { Job, KubeObject, OwnerReference } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { fetchJobName, hubSecretName } from "../resources/objectNames.ts"
-import { restrictedContainer, restrictedPod, runLabels, weightsPath } from "./engineObjects.ts"
+import { pullSecrets, restrictedContainer, restrictedPod, runLabels, weightsPath } from "./engineObjects.ts"
 
 interface FetchInput {
   readonly run: Run
@@ -55,7 +55,9 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
           restartPolicy: "Never",
           automountServiceAccountToken: false,
           enableServiceLinks: false,
-          securityContext: restrictedPod,
+          ...pullSecrets(settings),
+          // A volume of terabytes is not gone through at each download.
+          securityContext: { ...restrictedPod, fsGroupChangePolicy: "OnRootMismatch" },
           containers: [
             {
               name: "fetch",

@@ -67,6 +67,14 @@ export const HostClassSpec = Schema.Struct({
     })
   ),
   runtimeClassName: optional(claimName.annotate({ description: "RuntimeClass of engine pods, for example nvidia. Default: the nodes' own." })),
+  cpu: optional(
+    Schema.String.check(Schema.isPattern(/^([1-9][0-9]{0,3}|[1-9][0-9]{0,6}m)$/u)).annotate({
+      description: "Cores that an engine asks for, for example 8 or 500m; it may use more. Default: none."
+    })
+  ),
+  memoryBytes: optional(
+    bytes.annotate({ description: "Bytes of the host's memory, /dev/shm included, that an engine asks for and may not exceed. Default: none." })
+  ),
   sharedMemoryBytes: optional(
     bytes.annotate({ description: "Bytes of /dev/shm, which count as memory of the pod. Default 1 GiB, or 8 GiB where an engine has several GPUs." })
   ),
@@ -151,6 +159,9 @@ export interface PodClass {
   readonly bootDeadlineSeconds: number
   readonly nodes: number
   readonly runtimeClassName: string | null
+  /** As Kubernetes writes it; null: none is asked for. */
+  readonly cpu: string | null
+  readonly memoryBytes: number | null
   readonly sharedMemoryBytes: number
   readonly scratch: VolumeOf
   /** Null: in the scratch volume. */
@@ -194,6 +205,8 @@ const read = (object: HostClassResource): Option.Option<PodClass> =>
     bootDeadlineSeconds: object.spec.bootDeadlineSeconds ?? 600,
     nodes: object.spec.nodes ?? 1,
     runtimeClassName: object.spec.runtimeClassName ?? null,
+    cpu: object.spec.cpu ?? null,
+    memoryBytes: object.spec.memoryBytes ?? null,
     sharedMemoryBytes: object.spec.sharedMemoryBytes ?? (object.spec.gpuCount > 1 ? 8 : 1) * 2 ** 30,
     scratch: volumeOf(object.spec.scratch),
     compileCache: object.spec.compileCache === undefined ? null : volumeOf(object.spec.compileCache),

@@ -8,8 +8,12 @@ const engine = engineFor("reference")
 if (engine === undefined) throw new Error("there is no reference engine")
 
 /** The pod's specification as the API server sees it. */
-const made = (change: Partial<PodClass> = {}) =>
-  JSON.parse(JSON.stringify(enginePod({ run, revision, podClass: { ...podClass, ...change }, engine, namespace: "seatrial", weightsClaim: "weights" })))
+const made = (change: Partial<PodClass> = {}, pullSecrets: ReadonlyArray<string> = []) =>
+  JSON.parse(
+    JSON.stringify(
+      enginePod({ run, revision, podClass: { ...podClass, ...change }, engine, settings: { namespace: "seatrial", pullSecrets }, weightsClaim: "weights" })
+    )
+  )
 const container = (change: Partial<PodClass> = {}) => made(change).spec.containers[0]
 const compiled = `${orgId}/reference-1/simulated/${commit}`
 const own = "dep-01k3v7m8q2w4x6y8z0a2b4c6d8-engine-0"
@@ -22,6 +26,19 @@ describe("an engine's pod", () => {
     assert.deepInclude(spec.volumes, { name: "shm", emptyDir: { medium: "Memory", sizeLimit: "17179869184" } })
     assert.notProperty(made().metadata.labels, "kueue.x-k8s.io/queue-name")
     assert.notProperty(made().spec, "runtimeClassName")
+  })
+
+  it("asks for the cores and the memory of the host that its class says, and for none where it says none", () => {
+    assert.deepStrictEqual(container().resources, { requests: { "nvidia.com/gpu": "1" }, limits: { "nvidia.com/gpu": "1" } })
+    assert.deepStrictEqual(container({ cpu: "8", memoryBytes: 2 ** 36 }).resources, {
+      requests: { cpu: "8", memory: "68719476736", "nvidia.com/gpu": "1" },
+      limits: { memory: "68719476736", "nvidia.com/gpu": "1" }
+    })
+  })
+
+  it("pulls its image with the Secrets that the operator was told", () => {
+    assert.notProperty(made().spec, "imagePullSecrets")
+    assert.deepStrictEqual(made({}, ["registry"]).spec.imagePullSecrets, [{ name: "registry" }])
   })
 
   it("writes to disks of its node, or to folders of its own on a claim; compiled kernels are apart for each organization, image, card and commit", () => {

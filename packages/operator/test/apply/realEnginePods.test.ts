@@ -18,7 +18,7 @@ const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => {
     revision: { ...revision, settings },
     podClass: { ...podClass, hostClass, ...change },
     engine,
-    namespace: "seatrial",
+    settings: { namespace: "seatrial", pullSecrets: [] },
     weightsClaim: "weights"
   })
   return JSON.parse(JSON.stringify(made)).spec

@@ -18,6 +18,7 @@ const settings = {
   leaseSeconds: 15,
   concurrency: 4,
   fetchImage: "seatrial:1",
+  pullSecrets: [],
   fetchSeconds: 60,
   downloadEnvironment: [],
   keepFinishedDays: 30,

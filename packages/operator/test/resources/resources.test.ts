@@ -121,7 +121,11 @@ describe("the objects of a run", () => {
   const pod =
     engine === undefined
       ? {}
-      : JSON.parse(JSON.stringify(enginePod({ run: screened, revision, podClass, engine, namespace: "seatrial", weightsClaim: "weights" })))
+      : JSON.parse(
+          JSON.stringify(
+            enginePod({ run: screened, revision, podClass, engine, settings: { namespace: "seatrial", pullSecrets: [] }, weightsClaim: "weights" })
+          )
+        )
   const job = JSON.parse(
     JSON.stringify(
       fetchJob(
@@ -139,6 +143,7 @@ describe("the objects of a run", () => {
             concurrency: 1,
             fetchImage: "seatrial:1",
             keepFinishedDays: 30,
+            pullSecrets: ["registry"],
             fetchSeconds: 60,
             downloadEnvironment: [],
             weightsClaim: "weights",
