@@ -219,6 +219,8 @@ for (const [runtime, engine] of both) {
         assert.strictEqual(issue({ enable_expert_parallel: true }, { shape }), "enable_expert_parallel")
         assert.strictEqual(issue({ max_num_seqs: 1_024, max_num_batched_tokens: 512 }), "max_num_batched_tokens")
         assert.strictEqual(issue({ enable_chunked_prefill: false, max_num_batched_tokens: 4_096 }), "max_num_batched_tokens")
+        const whole = { enable_chunked_prefill: false }
+        assert.isUndefined(issue({ ...engine.chosenFlags?.({ ...loadOf(whole), maxContext: 40_960 }, null), ...whole }))
       } else {
         assert.strictEqual(issue({ ep_size: 2 }, { shape }), "ep_size")
         assert.strictEqual(issue({ ep_size: 3 }), "ep_size")

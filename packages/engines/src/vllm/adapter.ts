@@ -94,7 +94,8 @@ export const vllm: EngineAdapter = {
     const { config, flags } = load
     return {
       max_num_seqs: Math.min(256, sequences),
-      max_num_batched_tokens: stepTokens,
+      // Without chunks a step holds the longest prompt whole.
+      max_num_batched_tokens: flags.enable_chunked_prefill === false ? Math.max(stepTokens, Math.min(load.maxContext, 65_536)) : stepTokens,
       gpu_memory_utilization: utilization,
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
