@@ -60,7 +60,7 @@ export const download: Benchmark = {
       name: "storage",
       file: join(import.meta.dirname, "storage/main.ts"),
       environment: (port) => ({ STORAGE_PORT: String(port), STORAGE_BYTES: String(size) }),
-      readyPath: "/sha256"
+      readyPath: "/ready"
     })
     const address = `http://${storage.host}:${storage.port}`
     const sha256 = yield* Effect.promise(async () => (await fetch(`${address}/sha256`)).text())
@@ -75,7 +75,12 @@ export const download: Benchmark = {
       for (const name of [...ranges.map((_, index) => `curl-${index}`), "model"]) await rm(join(folder, name), { recursive: true, force: true })
     })
     const curl = run("curl", ["--parallel", "--parallel-immediate", "--parallel-max", String(connections), ...words], {})
-    const environment = { HF_ENDPOINT: address, HUB_CONCURRENCY: String(connections), NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? "" }
+    // With what a download's Job is started with.
+    const environment = {
+      HF_ENDPOINT: address,
+      HUB_CONCURRENCY: String(connections),
+      NODE_OPTIONS: "--max-old-space-size=128 --max-semi-space-size=2"
+    }
     const ours = run(process.execPath, [join(import.meta.dirname, "downloader/main.ts"), join(folder, "model"), String(size), sha256], environment)
 
     const seen: Array<{ readonly curl: number; readonly ours: number; readonly whole: number; readonly bytes: number }> = []

@@ -5,14 +5,16 @@ const size = Number(process.env.STORAGE_BYTES)
 const pattern = randomBytes(64 * 1024 * 1024)
 const pieceBytes = 1024 * 1024
 
-const hash = createHash("sha256")
-for (let at = 0; at < size; at += pattern.length) hash.update(pattern.subarray(0, Math.min(pattern.length, size - at)))
-const sha256 = hash.digest("hex")
+const sha256 = () => {
+  const hash = createHash("sha256")
+  for (let at = 0; at < size; at += pattern.length) hash.update(pattern.subarray(0, Math.min(pattern.length, size - at)))
+  return hash.digest("hex")
+}
 
-/** Sends ranges of one large file of random bytes, without any disk: `/file`, and under every other path too. `/sha256` is its hash. */
+/** Sends ranges of one large file of random bytes, without any disk: `/file`, and under every other path too. `/sha256` is its hash, which takes a while. */
 const server = createServer({ highWaterMark: pieceBytes, keepAliveTimeout: 60_000 }, (request, response) => {
-  if (request.url === "/sha256") {
-    response.end(sha256)
+  if (request.url === "/ready" || request.url === "/sha256") {
+    response.end(request.url === "/ready" ? "" : sha256())
     return
   }
   const match = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "")

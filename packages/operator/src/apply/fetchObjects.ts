@@ -72,7 +72,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
                 { name: "NODE_OPTIONS", value: "--max-old-space-size=128 --max-semi-space-size=2" },
                 ...(withToken ? [{ name: "HF_TOKEN", valueFrom: { secretKeyRef: { name: hubSecretName(run.id), key: "token" } } }] : [])
               ],
-              resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
+              resources: { requests: { cpu: "500m", memory: "512Mi" }, limits: { memory: "1Gi" } },
               securityContext: restrictedContainer,
               terminationMessagePolicy: "FallbackToLogsOnError",
               volumeMounts: [
