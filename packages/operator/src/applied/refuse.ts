@@ -1,5 +1,6 @@
-import { Event, KubeClient } from "@seatrial/kube"
+import { KubeClient } from "@seatrial/kube"
 import { Clock, Effect, Equal } from "effect"
+import { tellEvent } from "../apply/tellEvent.ts"
 import { aboutResource } from "../apply/transitionEvents.ts"
 import type { Condition, ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { ModelDeployment as resourceKind } from "../resources/ModelDeployment.ts"
@@ -33,11 +34,7 @@ export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, re
     message,
     at: now
   })
-  yield* Effect.catchIf(
-    kube.create(Event, event),
-    (error) => error.reason === "Conflict",
-    () => Effect.void
-  )
+  yield* tellEvent(event)
   const metadata = { name, ...(namespace === undefined ? {} : { namespace }), ...(resourceVersion === undefined ? {} : { resourceVersion }) }
   const object = { apiVersion: "seatrial.dev/v1alpha1", kind: "ModelDeployment", metadata, status }
   return yield* kube.applyStatus(resourceKind, object).pipe(

@@ -1,12 +1,14 @@
 import { isFinished } from "@seatrial/domain"
-import { Event, KubeClient, type Node, type Pod } from "@seatrial/kube"
+import { KubeClient, type Node, type Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Duration, Effect, Equal, Option } from "effect"
 import { statusPause } from "../decide/limits.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { obstacleEvents } from "./obstacleEvents.ts"
 import { rootCause } from "./rootCause.ts"
 import { statusOf } from "./statusOf.ts"
+import { tellEvent } from "./tellEvent.ts"
 import { downloadEvents, faultEvents, transitionEvents } from "./transitionEvents.ts"
 
 /** The status that was written of each run last: when, Unix milliseconds, and which version of its custom resource that made. Only a memory. */
@@ -50,13 +52,10 @@ export const mirror = Effect.fn("mirror")(function* ({ fetch, idle, message, nod
   for (const event of [
     ...faultEvents(run, resource, cause, now),
     ...transitionEvents(run, resource, cause),
-    ...downloadEvents(run, resource, status.download, now)
+    ...downloadEvents(run, resource, status.download, now),
+    ...obstacleEvents(run, resource, fetch, now)
   ]) {
-    yield* Effect.catchIf(
-      kube.create(Event, event),
-      (error) => error.reason === "Conflict",
-      () => Effect.void
-    )
+    yield* tellEvent(event)
   }
   const { name, namespace, resourceVersion } = resource.metadata
   const object = {

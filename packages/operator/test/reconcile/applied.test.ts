@@ -223,6 +223,17 @@ describe("an object that somebody applied", () => {
     })
   })
 
+  it.effect("that is refused says so in its status also where no event may be made", () => {
+    const door = makeDoor()
+    door.applied.taken.add("tiny")
+    door.kube.refuse("Event", 403, "Denied")
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(door.until(() => door.condition("Accepted").reason === "NameTaken"))
+      assert.deepStrictEqual(door.kube.names("Event"), [])
+    })
+  })
+
   it.effect("that names a model revises it, is made again with that name where it was lost, and leaves the model when it is deleted", () => {
     const door = makeDoor()
     return Effect.gen(function* () {

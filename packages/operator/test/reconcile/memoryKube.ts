@@ -15,6 +15,8 @@ export const makeMemoryKube = () => {
   let listeners: ReadonlyArray<(write: string) => void> = []
   /** Called before a write answers; may never end. */
   let gate: (write: string) => Effect.Effect<void> = () => Effect.void
+  /** What a creation of that kind is answered instead; null: nothing. */
+  let refusal: (kind: string) => KubeError | null = () => null
 
   const keyOf = (kind: string, name: string) => `${kind}/${name}`
   const tell = (kind: string, message: Json | { readonly gone: Json }) => {
@@ -96,6 +98,8 @@ export const makeMemoryKube = () => {
       ),
     create: (resource, object) => {
       const { name } = object.metadata
+      const refused = refusal(resource.kind)
+      if (refused !== null) return Effect.fail(refused)
       if (Option.isSome(find(resource.kind, name))) return Effect.fail(conflict)
       return written(resource, `create ${resource.kind} ${name}`, () =>
         put(
@@ -171,6 +175,9 @@ export const makeMemoryKube = () => {
     remove: (kind: string, name: string) => remove(kind, name, `somebody removes ${kind} ${name}`),
     onWrite: (listener: (write: string) => void) => {
       listeners = [...listeners, listener]
+    },
+    refuse: (kind: string, status: number, reason: KubeError["reason"]) => {
+      refusal = (asked) => (asked === kind ? new KubeError({ reason, message: `${kind} is refused`, status }) : null)
     },
     setGate: (next: (write: string) => Effect.Effect<void>) => {
       gate = next

@@ -29,6 +29,24 @@ describe("a run", () => {
     })
   })
 
+  for (const [status, reason] of [
+    [403, "Denied"],
+    [422, "Invalid"],
+    [404, "NotFound"]
+  ] as const) {
+    it.effect(`is shown in its custom resource also where its events are refused with ${status}, which is logged`, () => {
+      const stage = makeStage()
+      stage.kube.refuse("Event", status, reason)
+      const lines: Array<string> = []
+      const logger = Logger.make(({ message }) => lines.push(String(message)))
+      return Effect.gen(function* () {
+        yield* stage.operate(stage.until(() => isShown(stage, "activated")() && stage.mirrored()?.message === "Serves."))
+        assert.deepStrictEqual(stage.kube.names("Event"), [])
+        assert.isTrue(lines.some((line) => line.includes("refuses the event Activated")))
+      }).pipe(Effect.provide(Logger.layer([logger])))
+    })
+  }
+
   it.effect("that hurries is shown in few writes, with all its phases", () => {
     const stage = makeStage()
     return Effect.gen(function* () {
