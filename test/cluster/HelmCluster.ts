@@ -20,7 +20,7 @@ import { lateStorage, localVolume, simulatedHostClass } from "./simulatedHostCla
 const namespace = "seatrial"
 const image = "ghcr.io/seatrial/seatrial"
 
-const objects = (database: string) => [
+const objects = (database: string, late: boolean) => [
   {
     apiVersion: "v1",
     kind: "Secret",
@@ -34,9 +34,8 @@ const objects = (database: string) => [
     stringData: { "encryption-key": encryptionKey, "cursor-key": "a key for this test only" }
   },
   { apiVersion: "v1", kind: "Secret", metadata: { name: "seatrial-postgres", namespace }, stringData: { password } },
-  lateStorage,
-  localVolume("seatrial-weights", namespace, lateStorage.metadata.name),
-  localVolume("data-seatrial-postgres-0", namespace, lateStorage.metadata.name)
+  ...(late ? [lateStorage] : []),
+  ...["seatrial-weights", "data-seatrial-postgres-0"].map((claim) => localVolume(claim, namespace, late ? lateStorage.metadata.name : ""))
 ]
 
 const password = "aPasswordForThisTestOnly"
@@ -46,7 +45,7 @@ const encryptionKey = Buffer.alloc(32, 5).toString("base64")
 export const hostClass = (name = "sim-small", more: Readonly<Record<string, unknown>> = {}) => simulatedHostClass(name, { image: `${image}:0.1.0`, ...more })
 
 export interface HelmClusterOptions {
-  /** Whether the nodes can run the chart's own Postgres. */
+  /** Whether the nodes can run the chart's own Postgres; then claims are bound for pods only. */
   readonly embedded?: boolean
   /** What the hub has; the sample model where absent. */
   readonly repositories?: ReadonlyArray<SampleRepository>
@@ -75,7 +74,9 @@ export const startHelmCluster = Effect.fnUntraced(function* ({ embedded = false,
   // The account of Postgres has to reach the volumes.
   yield* Effect.promise(() => mkdir(join(directory, "nodes/volumes"), { recursive: true, mode: 0o755 }))
   yield* command("kubectl", ["create", "namespace", namespace])
-  yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: objects(database) }) })
+  yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], {
+    input: JSON.stringify({ apiVersion: "v1", kind: "List", items: objects(database, embedded) })
+  })
   const kube = yield* openCluster(plane.kubeconfig)
   yield* Layer.build(
     NodeAgent.layer({

@@ -10,6 +10,11 @@ export const operatorMetrics = {
     unit: "deployments",
     meaning: "Deployments that the leader attends to, by phase: the unfinished, those that serve or are held, and finished ones until they are cleaned up"
   }),
+  modelsUnavailable: gauge("seatrial_operator_models_unavailable", {
+    labels: [],
+    unit: "models",
+    meaning: "Models that should serve and have no engine that is ready, as the leader saw them last; those that idle are none of them"
+  }),
   phaseSeconds: histogram("seatrial_operator_phase_seconds", long, {
     labels: ["phase", "outcome"],
     unit: "seconds",

@@ -2,21 +2,30 @@ import { type DeploymentId, type Phase, workingPhases } from "@seatrial/domain"
 import { Effect, type Scope } from "effect"
 import { operatorMetrics } from "./metrics.ts"
 
-/** How many runs are in each phase, as the leader saw them last. */
+/** How many runs are in each phase, and how many models are without the engine that should serve them, as the leader saw them last. */
 export interface PhaseCounts {
-  /** The run is in that phase; null: it concerns nobody any more. */
-  readonly note: (id: DeploymentId, phase: Phase | null) => Effect.Effect<void>
+  /** The run is in that phase; null: it concerns nobody any more. `isMissed`: it should serve, and no engine of it is ready. */
+  readonly note: (id: DeploymentId, phase: Phase | null, isMissed?: boolean) => Effect.Effect<void>
 }
 
 /** Shows the counts in the metrics for as long as the scope. */
 export const makePhaseCounts: Effect.Effect<PhaseCounts, never, Scope.Scope> = Effect.gen(function* () {
   const phases = new Map<DeploymentId, Phase>()
+  const missed = new Set<DeploymentId>()
+  const tellMissed = Effect.suspend(() => operatorMetrics.modelsUnavailable.update({}, missed.size))
+  yield* tellMissed
+  yield* Effect.addFinalizer(() => operatorMetrics.modelsUnavailable.remove({}))
   const all: ReadonlyArray<Phase> = [...workingPhases, "activated", "failed", "cancelled"]
   yield* Effect.forEach(all, (phase) => operatorMetrics.deployments.update({ phase }, 0), { discard: true })
   yield* Effect.addFinalizer(() => Effect.forEach(all, (phase) => operatorMetrics.deployments.remove({ phase }), { discard: true }))
 
   return {
-    note: Effect.fnUntraced(function* (id, phase) {
+    note: Effect.fnUntraced(function* (id, phase, isMissed = false) {
+      if (isMissed !== missed.has(id)) {
+        if (isMissed) missed.add(id)
+        else missed.delete(id)
+        yield* tellMissed
+      }
       const before = phases.get(id) ?? null
       if (before === phase) return
       if (phase === null) phases.delete(id)

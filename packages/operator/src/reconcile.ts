@@ -74,7 +74,8 @@ export const reconcile = Effect.fn("reconcile")(function* (
     shown.delete(id)
     yield* background.forget(id)
   }
-  yield* phases.note(id, released.has(id) ? null : run.phase)
+  const serves = run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted
+  yield* phases.note(id, released.has(id) ? null : run.phase, serves && !idle && seen.pod?.ready !== true)
   const context = yield* Effect.context<WorkServices>()
   const { work } = decision
   const begun = work === null ? Effect.void : Effect.suspend(() => start(gathered, seen, work))

@@ -93,11 +93,34 @@ it.live("what the operator exposes is what is documented, and tells of its work"
         assert.sameMembers(given, [...(family?.labels ?? [])], name)
       }
     }
+    assert.match(shown, /^seatrial_operator_models_unavailable 0$/m)
     assert.match(shown, /^seatrial_operator_deployments\{phase="activated"\} 1$/m)
     assert.match(shown, /^seatrial_operator_phase_seconds_count\{phase="booting",outcome="passed"\} [1-9]/m)
     assert.match(shown, /^seatrial_operator_background_seconds_count\{kind="checking",outcome="done"\} [1-9]/m)
     assert.match(shown, /^seatrial_kube_pass_seconds_count\{queue="runs",outcome="done"\} [1-9]/m)
     assert.match(shown, /^seatrial_kube_queue_depth\{queue="runs"\} \d/m)
     assert.match(shown, /^seatrial_kube_queue_adds_total\{queue="runs"\} [1-9]/m)
+  })
+)
+
+it.live("a model whose engine is gone is counted until another is ready", () =>
+  Effect.gen(function* () {
+    const stage = makeStage()
+    const served = () => stage.mirrored()?.message === "Serves."
+    const counted = Effect.map(PrometheusMetrics.format(), (shown) => /^seatrial_operator_models_unavailable (\d+)$/m.exec(shown)?.[1])
+    const [missed, again] = yield* stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(served)
+        stage.setStory("starting")
+        stage.kube.drop("Pod", stage.kube.names("Pod")[0] ?? "")
+        yield* stage.until(() => !served())
+        const without = yield* counted
+        stage.setStory("ready")
+        stage.kube.drop("Pod", stage.kube.names("Pod")[0] ?? "")
+        yield* stage.until(served)
+        return [without, yield* counted] as const
+      })
+    )
+    assert.deepStrictEqual([missed, again], ["1", "0"])
   })
 )
