@@ -69,7 +69,7 @@ const PodSpec = open({
   schedulingGates: optional(Schema.Array(open({ name: Schema.String }))),
   initContainers: optional(Schema.Array(Container)),
   containers: Schema.Array(Container),
-  volumes: optional(Schema.Array(open({ name: Schema.String })))
+  volumes: optional(Schema.Array(open({ name: Schema.String, persistentVolumeClaim: optional(open({ claimName: Schema.String })) })))
 })
 
 /** A pod (`v1`). */

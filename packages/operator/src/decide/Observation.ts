@@ -10,8 +10,8 @@ type None = Record<never, never>
 /** The Job that brings the weights. */
 export type FetchSeen = Data.TaggedEnum<{
   Absent: None
-  /** `problem`: why its pod does not run yet, for example `ImagePullBackOff`. `progress`: how it goes on, once it says so. */
-  Active: { readonly problem: string | null; readonly progress: DownloadState | null }
+  /** `obstacle`: why its pod does not run. `progress`: how it goes on, once it says so. */
+  Active: { readonly obstacle: FetchObstacle | null; readonly progress: DownloadState | null }
   Succeeded: None
   Failed: { readonly failure: NamedFailure }
   /** Being deleted. */

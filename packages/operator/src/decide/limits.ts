@@ -6,6 +6,8 @@ export const hubDeadline = 10 * 60_000
 export const imageDeadline = 2 * 60_000
 /** How long a custom resource stays as it is between two writes of its status while its run is at work. */
 export const statusPause = 1_000
+/** How long a download's pod may not be there, or be prepared by its node, before that is told of. */
+export const fetchStart = 60_000
 /** How often a download is asked how it goes on. */
 export const fetchLook = 10_000
 /** From the start of provisioning until a pod that has a node must have started its container. */

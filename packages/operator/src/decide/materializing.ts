@@ -1,7 +1,8 @@
 import type { DownloadState } from "@seatrial/hub"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
+import { forItsReader } from "./forItsReader.ts"
 import { fetchLook } from "./limits.ts"
-import type { Observation } from "./Observation.ts"
+import type { FetchSeen, Observation } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
 
 const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
@@ -19,6 +20,13 @@ const told = (size: string, progress: DownloadState | null): string => {
   return `Downloads and verifies: ${there}, ${Math.round(bytesPerSecond / 100_000) / 10} MB/s${secondsLeft === null ? "" : `, about ${span(secondsLeft)} left`}.`
 }
 
+/** Why the download does not run, once that is no longer what every start takes; null where it does or may still. */
+export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {
+  if (fetch._tag !== "Active" || fetch.obstacle === null) return null
+  const { says, usualUntil } = fetch.obstacle
+  return usualUntil !== null && now < usualUntil ? null : `The download cannot start: ${says}`
+}
+
 /** Brings the weights by a Job. Whether they are there already is for the Job to say: it verifies a complete manifest and ends at once. */
 export const materializing = (seen: Observation, now: number): Decision => {
   const { fetch, run } = seen
@@ -27,11 +35,11 @@ export const materializing = (seen: Observation, now: number): Decision => {
     case "Absent":
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
-      return wait(fetch.problem === null ? told(size, fetch.progress) : `The download has not started yet (${fetch.problem}).`, now + fetchLook)
+      return wait(obstacleTold(fetch, now) ?? told(size, fetch.progress), now + fetchLook)
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":
-      return fail(fetch.failure.code, fetch.failure.text)
+      return fail(fetch.failure.code, forItsReader(run, fetch.failure.text))
     case "Succeeded": {
       return goTo(placement(seen), Action.RemoveFetch())
     }

@@ -2,7 +2,8 @@ import { FailureCode, type NamedFailure, RefusalCode } from "@seatrial/domain"
 import { readProgress } from "@seatrial/hub"
 import type { Job, Pod } from "@seatrial/kube"
 import { Option, Schema } from "effect"
-import { FetchSeen } from "../decide/Observation.ts"
+import { fetchStart } from "../decide/limits.ts"
+import { type FetchObstacle, FetchSeen } from "../decide/Observation.ts"
 
 /** What `seatrial fetch` may name as the cause in its last line. */
 const codes = FailureCode.pick(["weights_mismatch", "weights_store_full", "hub_unavailable", ...RefusalCode.literals])
@@ -33,6 +34,59 @@ const lastWords = (message: string): NamedFailure | null => {
 export const fetchingPod = (pods: ReadonlyArray<Pod>): Pod | undefined =>
   pods.find(({ status }) => status?.phase === "Running" && status.containerStatuses?.[0]?.state?.running !== undefined)
 
+/** Characters of the cluster's words that are shown. */
+const length = 300
+
+const sentence = (text: string) => `${text.trim().replace(/\s+/gu, " ").slice(0, length).replace(/\.$/u, "")}.`
+
+const millis = (time: string | null | undefined): number => Date.parse(time ?? "") || 0
+
+const ended = (pod: Pod) => pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded" || pod.metadata.deletionTimestamp !== undefined
+
+/** Why no pod of the Job runs; null where one does. */
+const obstacleOf = (job: Job, pods: ReadonlyArray<Pod>): FetchObstacle | null => {
+  if (fetchingPod(pods) !== undefined) return null
+  const pod = pods.find((candidate) => !ended(candidate))
+  const name = pod?.metadata.name ?? job.metadata.name
+  if (pod === undefined) {
+    // One that failed is followed by another a little later.
+    const after = pods.flatMap(({ metadata, status }) => [
+      millis(metadata.creationTimestamp),
+      millis(status?.containerStatuses?.[0]?.state?.terminated?.finishedAt)
+    ])
+    const since = Math.max(millis(job.metadata.creationTimestamp), ...after)
+    return {
+      says: `the cluster makes no pod for its Job ${name}: a quota or an admission policy may refuse it (kubectl describe job ${name}).`,
+      usualUntil: since + fetchStart
+    }
+  }
+  const claims = (pod.spec?.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
+    persistentVolumeClaim === undefined ? [] : [persistentVolumeClaim.claimName]
+  )
+  const scheduling = pod.status?.conditions?.find(({ type }) => type === "PodScheduled")
+  if (scheduling?.status === "False") {
+    const why = scheduling.message ?? "no node takes it"
+    // The scheduler does not always say of which.
+    const which = /persistentvolume|volume/iu.test(why) && !claims.some((claim) => why.includes(claim)) ? ` Its volume claim is ${claims.join(", ")}.` : ""
+    return { says: `its pod ${name} is not scheduled: ${sentence(why)}${which}`, usualUntil: null }
+  }
+  const waiting = pod.status?.containerStatuses?.[0]?.state?.waiting
+  if (waiting?.reason !== undefined && waiting.reason !== "ContainerCreating") {
+    return {
+      says: `its pod ${name} waits (${waiting.reason}${waiting.message === undefined ? "" : `: ${waiting.message.slice(0, length)}`}).`,
+      usualUntil: null
+    }
+  }
+  if (pod.spec?.nodeName === undefined) {
+    return { says: `its pod ${name} has no node, and no scheduler says why.`, usualUntil: millis(pod.metadata.creationTimestamp) + fetchStart }
+  }
+  const mount = claims.length === 0 ? "" : `; its volume claim ${claims.join(", ")} may not mount`
+  return {
+    says: `the node ${pod.spec.nodeName} has not started the container of its pod ${name} yet${mount} (kubectl describe pod ${name}).`,
+    usualUntil: Math.max(millis(scheduling?.lastTransitionTime), millis(pod.metadata.creationTimestamp)) + fetchStart
+  }
+}
+
 /** The download Job in the words of the decisions; `pods` are the Job's own, `log` is the end of what it says. */
 export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = ""): FetchSeen => {
   if (job === undefined) return FetchSeen.Absent()
@@ -41,10 +95,7 @@ export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = 
   if (holds("Complete") !== undefined) return FetchSeen.Succeeded()
   const failed = holds("Failed")
   if (failed === undefined) {
-    const waiting = pods
-      .map((pod) => pod.status?.containerStatuses?.[0]?.state?.waiting?.reason)
-      .find((reason) => reason !== undefined && reason !== "ContainerCreating")
-    return FetchSeen.Active({ problem: waiting ?? null, progress: readProgress(log) })
+    return FetchSeen.Active({ obstacle: obstacleOf(job, pods), progress: readProgress(log) })
   }
   const said = pods
     .flatMap((pod) => {

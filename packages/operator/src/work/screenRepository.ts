@@ -3,6 +3,7 @@ import { engineFor, engines, versionOn } from "@seatrial/engines"
 import { Hub } from "@seatrial/hub"
 import { type Run, Runs } from "@seatrial/store"
 import { Effect } from "effect"
+import { forItsReader } from "../decide/forItsReader.ts"
 import { persist } from "./persist.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
@@ -13,7 +14,7 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
   const token = yield* runs.hubToken(run.orgId, run.startedBy)
   const facts = yield* hub.inspect({ repo: run.source.repo, ref: run.source.ref }, token).pipe(
     Effect.catchTags({
-      HubRefusal: ({ code, message, remedy }) => Effect.fail(new WorkRefused({ failure: { code, text: `${message} ${remedy}` } })),
+      HubRefusal: ({ code, message, remedy }) => Effect.fail(new WorkRefused({ failure: { code, text: forItsReader(run, `${message} ${remedy}`) } })),
       HubUnavailable: ({ message }) => Effect.fail(new WorkUnavailable({ message }))
     })
   )

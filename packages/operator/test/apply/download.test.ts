@@ -1,8 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { DownloadState } from "@seatrial/hub"
+import type { Job, Pod } from "@seatrial/kube"
+import { obstacleEvents } from "../../src/apply/obstacleEvents.ts"
 import { downloadEvents } from "../../src/apply/transitionEvents.ts"
 import { materializing } from "../../src/decide/materializing.ts"
 import { FetchSeen } from "../../src/decide/Observation.ts"
+import { fetchSeen } from "../../src/gather/fetchSeen.ts"
 import type { ModelDeployment, ModelDeploymentStatus } from "../../src/resources/ModelDeployment.ts"
 import { seen } from "../observations.ts"
 
@@ -15,6 +18,85 @@ const state: DownloadState = {
   waiting: false
 }
 
+const job: Job = { metadata: { name: "dep-1-fetch", creationTimestamp: "1970-01-01T00:00:00Z" } }
+const podOf = (status: Pod["status"], nodeName?: string): Pod => ({
+  metadata: { name: "dep-1-fetch-x", creationTimestamp: "1970-01-01T00:00:00Z" },
+  spec: {
+    containers: [],
+    volumes: [{ name: "weights", persistentVolumeClaim: { claimName: "seatrial-weights" } }, { name: "scratch" }],
+    ...(nodeName === undefined ? {} : { nodeName })
+  },
+  ...(status === undefined ? {} : { status })
+})
+const unscheduled = (message: string) => podOf({ conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message }] })
+const waiting = (reason: string, message?: string) => {
+  const state = { waiting: { reason, ...(message === undefined ? {} : { message }) } }
+  return podOf({ containerStatuses: [{ name: "fetch", ready: false, restartCount: 0, state }] }, "node-1")
+}
+
+describe("a download that cannot start", () => {
+  const cases: ReadonlyArray<readonly [what: string, pods: ReadonlyArray<Pod>, atOnce: boolean, says: string]> = [
+    [
+      "for a claim that is not there",
+      [unscheduled('0/1 nodes are available: persistentvolumeclaim "seatrial-weights" not found.')],
+      true,
+      'its pod dep-1-fetch-x is not scheduled: 0/1 nodes are available: persistentvolumeclaim "seatrial-weights" not found.'
+    ],
+    [
+      "for a claim that is not bound",
+      [unscheduled("0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/1 nodes are available")],
+      true,
+      "its pod dep-1-fetch-x is not scheduled: 0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/1 nodes are available. Its volume claim is seatrial-weights."
+    ],
+    [
+      "for nodes that are full",
+      [unscheduled("0/3 nodes are available: 3 Insufficient cpu.")],
+      true,
+      "its pod dep-1-fetch-x is not scheduled: 0/3 nodes are available: 3 Insufficient cpu."
+    ],
+    [
+      "for its image",
+      [waiting("ImagePullBackOff", 'Back-off pulling image "nowhere/x:1"')],
+      true,
+      'its pod dep-1-fetch-x waits (ImagePullBackOff: Back-off pulling image "nowhere/x:1").'
+    ],
+    [
+      "for a volume that does not mount",
+      [waiting("ContainerCreating")],
+      false,
+      "the node node-1 has not started the container of its pod dep-1-fetch-x yet; its volume claim seatrial-weights may not mount (kubectl describe pod dep-1-fetch-x)."
+    ],
+    ["for a scheduler that is away", [podOf(undefined)], false, "its pod dep-1-fetch-x has no node, and no scheduler says why."],
+    [
+      "for a quota",
+      [],
+      false,
+      "the cluster makes no pod for its Job dep-1-fetch: a quota or an admission policy may refuse it (kubectl describe job dep-1-fetch)."
+    ]
+  ]
+  it.each(cases)("%s says so, in the message and once in an event", (_, pods, atOnce, says) => {
+    const fetch = fetchSeen(job, pods)
+    const { run } = seen("materializing")
+    const resource: ModelDeployment = { metadata: { name: "dep-1", namespace: "seatrial" }, spec: { source: { repo: run.source.repo } } }
+    const told = (now: number) => [
+      materializing(seen("materializing", { fetch }), now).message,
+      obstacleEvents(run, resource, fetch, now).map((event) => event.message)
+    ]
+    const message = `The download cannot start: ${says}`
+    if (!atOnce) assert.deepStrictEqual(told(59_999), ["Downloads and verifies 0.001 GiB.", []])
+    assert.deepStrictEqual(told(atOnce ? 0 : 60_000), [message, [message]])
+    const shown = { ...resource, status: { deploymentId: run.id, message } }
+    assert.deepStrictEqual(obstacleEvents(run, shown, fetch, 60_000), [])
+    assert.deepInclude(obstacleEvents(run, resource, fetch, 60_000)[0], { type: "Warning", reason: "DownloadBlocked" })
+  })
+
+  it("is one that starts once its container runs", () => {
+    const running = podOf({ phase: "Running", containerStatuses: [{ name: "fetch", ready: true, restartCount: 0, state: { running: {} } }] }, "node-1")
+    const fetch = fetchSeen(job, [running])
+    assert.strictEqual(materializing(seen("materializing", { fetch }), 3_600_000).message, "Downloads and verifies 0.001 GiB.")
+  })
+})
+
 describe("a download", () => {
   it.each([
     ["tells bytes, speed and time left", state, "Downloads and verifies: 3.0 GiB of 13.0 GiB (23%), 112 MB/s, about 2 min left."],
@@ -25,7 +107,7 @@ describe("a download", () => {
     ],
     ["tells that another one does its work", { ...state, waiting: true }, "Another download brings the same files; waits for it."]
   ])("%s", (_, progress, message) => {
-    assert.strictEqual(materializing(seen("materializing", { fetch: FetchSeen.Active({ problem: null, progress }) }), 0).message, message)
+    assert.strictEqual(materializing(seen("materializing", { fetch: FetchSeen.Active({ obstacle: null, progress }) }), 0).message, message)
   })
 
   it("is told of once for each quarter, and once where it stalls", () => {

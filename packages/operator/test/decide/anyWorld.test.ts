@@ -84,7 +84,7 @@ const anyObservation = (draw: () => number): { readonly seen: Observation; reado
     podClass: chance(0.9) ? { ...podClass, rollout: pick("surge", "replace"), evictable: chance(0.3) } : null,
     fetch: pick<FetchSeen>(
       FetchSeen.Absent(),
-      FetchSeen.Active({ problem: null, progress: null }),
+      FetchSeen.Active({ obstacle: null, progress: null }),
       FetchSeen.Succeeded(),
       FetchSeen.Leaving(),
       FetchSeen.Failed({ failure })

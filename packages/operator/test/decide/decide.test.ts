@@ -51,7 +51,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["a download is started once", seen("materializing"), 0, "EnsureFetch"],
     [
       "a running download is left alone, and asked again how it goes on",
-      seen("materializing", { fetch: FetchSeen.Active({ problem: null, progress: null }) }),
+      seen("materializing", { fetch: FetchSeen.Active({ obstacle: null, progress: null }) }),
       0,
       "again 10000"
     ],
@@ -431,7 +431,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "a cancelled run is cleaned up, also of what no watch shows",
       seen(
         "cancelled",
-        { pod, fetch: FetchSeen.Active({ problem: null, progress: null }), resource: { uid: "mdep-1", mirroredPhase: "booting" } },
+        { pod, fetch: FetchSeen.Active({ obstacle: null, progress: null }), resource: { uid: "mdep-1", mirroredPhase: "booting" } },
         { endpoints: [endpoint] }
       ),
       0,

@@ -146,7 +146,7 @@ export class World {
         state.resource ??= { uid: "again", mirroredPhase: null }
         return
       case "EnsureFetch":
-        if (state.fetch._tag === "Absent") state.fetch = FetchSeen.Active({ problem: null, progress: null })
+        if (state.fetch._tag === "Absent") state.fetch = FetchSeen.Active({ obstacle: null, progress: null })
         return
       case "RemoveFetch":
         state.fetch = FetchSeen.Absent()

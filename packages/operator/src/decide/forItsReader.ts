@@ -1,0 +1,36 @@
+import type { Run } from "@seatrial/store"
+
+type Words = (organization: string) => string
+
+/** What the hub's refusals say of the user whose API key asks, and what holds where nobody's key does. The first that are found count. */
+const instead: ReadonlyArray<readonly [said: RegExp, words: Words]> = [
+  [
+    /the user whose API key asks has no connection to the hub/gu,
+    (slug) => `the organization ${slug} shares no hub token with the objects that somebody applies`
+  ],
+  [/(the) hub token of the user whose API key asks/giu, (slug) => `the hub token that the organization ${slug} shares`],
+  [
+    /to the user whose API key asks/gu,
+    (slug) =>
+      `to the objects that somebody applies for ${slug}: they read it with the hub token that the organization shares, or as anybody where it shares none`
+  ],
+  [
+    /connect a new hub token to that user( \(`seatrial admin hub-connections set`\))?/giu,
+    (slug) => `connect a new hub token to the user whose token is shared (\`seatrial admin hub-connections set --org ${slug} --email ...\`)`
+  ],
+  [
+    /connect a hub token that may read it to that user( \(`seatrial admin hub-connections set`\))?/giu,
+    (slug) =>
+      `connect a hub token that may read it to a user and share it (\`seatrial admin hub-connections set --org ${slug} --email ...\`, then \`seatrial admin hub-connections share --org ${slug} --email ...\`)`
+  ],
+  [
+    /connect the token of an account that has it/giu,
+    (slug) => `connect and share the token of an account that has it (\`seatrial admin hub-connections set\` and \`share --org ${slug} --email ...\`)`
+  ]
+]
+
+const likeThe = (said: string, words: string) => (/^\p{Lu}/u.test(said) ? words.charAt(0).toUpperCase() + words.slice(1) : words)
+
+/** A refusal of the hub for who reads it: of a run that somebody's object made there is no user, and the token is the one that the organization shares. */
+export const forItsReader = ({ orgSlug, startedBy }: Pick<Run, "orgSlug" | "startedBy">, text: string): string =>
+  startedBy === null ? instead.reduce((result, [said, words]) => result.replace(said, (found) => likeThe(found, words(orgSlug))), text) : text
