@@ -4,32 +4,35 @@ import { Deployments, ModelAdmin, NeededWeights, Runs } from "../src/index.ts"
 import { facts, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
-layer(Layer.mergeAll(NeededWeights.layerSql, ModelAdmin.layerSql).pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("needed weights", (it) => {
-  it.effect("are those of a run from its screening to its release, and of what a model serves until it is deleted", () =>
-    Effect.gen(function* () {
-      const deployments = yield* Deployments
-      const runs = yield* Runs
-      const { list } = yield* NeededWeights
-      const { caller } = yield* makeCaller("needed")
-      const needed = Effect.map(list, (all) => all.some(({ commit, repo }) => repo === facts.repo && commit === facts.commit))
-      assert.isFalse(yield* needed)
-      const { id } = yield* deployments.create(newModel(caller, "k", "tiny"))
-      assert.isFalse(yield* needed)
-      yield* walk(caller, id, "provisioning")
-      assert.isTrue(yield* needed)
-      yield* runs.enter({ id, orgId: caller.orgId, from: "provisioning", to: "failed", reason: "boot", failure: { code: "boot_timeout", text: "late" } })
-      // Its engine may still be there.
-      assert.isTrue(yield* needed)
-      yield* runs.release(id, caller.orgId)
-      assert.isFalse(yield* needed)
+layer(Layer.mergeAll(NeededWeights.layerSql, ModelAdmin.layerSql).pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })(
+  "needed weights",
+  (it) => {
+    it.effect("are those of a run from its screening to its release, and of what a model serves until it is deleted", () =>
+      Effect.gen(function* () {
+        const deployments = yield* Deployments
+        const runs = yield* Runs
+        const { list } = yield* NeededWeights
+        const { caller } = yield* makeCaller("needed")
+        const needed = Effect.map(list, (all) => all.some(({ commit, repo }) => repo === facts.repo && commit === facts.commit))
+        assert.isFalse(yield* needed)
+        const { id } = yield* deployments.create(newModel(caller, "k", "tiny"))
+        assert.isFalse(yield* needed)
+        yield* walk(caller, id, "provisioning")
+        assert.isTrue(yield* needed)
+        yield* runs.enter({ id, orgId: caller.orgId, from: "provisioning", to: "failed", reason: "boot", failure: { code: "boot_timeout", text: "late" } })
+        // Its engine may still be there.
+        assert.isTrue(yield* needed)
+        yield* runs.release(id, caller.orgId)
+        assert.isFalse(yield* needed)
 
-      const served = yield* makeServing(caller, "k2", "served")
-      yield* runs.release(served.operation.id, caller.orgId)
-      assert.isTrue(yield* needed)
-      const admin = yield* ModelAdmin
-      yield* admin.remove(caller.orgId, served.modelId)
-      yield* runs.publishEndpoints(served.operation.id, caller.orgId, [])
-      assert.isFalse(yield* needed)
-    })
-  )
-})
+        const served = yield* makeServing(caller, "k2", "served")
+        yield* runs.release(served.operation.id, caller.orgId)
+        assert.isTrue(yield* needed)
+        const admin = yield* ModelAdmin
+        yield* admin.remove(caller.orgId, served.modelId)
+        yield* runs.publishEndpoints(served.operation.id, caller.orgId, [])
+        assert.isFalse(yield* needed)
+      })
+    )
+  }
+)
