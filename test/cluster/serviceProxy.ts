@@ -32,6 +32,8 @@ export const serviceProxy = Effect.fnUntraced(function* (
             return see(event.object)
           case "Removed":
             return void ready.delete(keyOf(event.object))
+          case "RemovedUnreadable":
+            return void ready.delete(event.key)
         }
       })
     ),

@@ -3,7 +3,7 @@ import { KubeConnection, type KubeConnectionConfig, type KubeConnectionError } f
 import { KubeError } from "./KubeError.ts"
 import { defaultSettings, type KubeRequest, type KubeSettings, makeTransport } from "./KubeTransport.ts"
 import { apiVersionOf, type KubeObject, pathOf, type Resource, type Selection } from "./Resource.ts"
-import type { WatchEvent } from "./WatchEvent.ts"
+import type { Unreadable, WatchEvent } from "./WatchEvent.ts"
 import { decoderOf, type Listed, logUndecodable, watchResource } from "./watch.ts"
 
 export interface DeleteOptions {
@@ -66,6 +66,7 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
     let restarts = 0
     let token: string | undefined
     let items: Array<A> = []
+    let undecoded: Array<Unreadable> = []
     while (true) {
       const page = yield* transport
         .send({
@@ -87,16 +88,17 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
         restarts += 1
         token = undefined
         items = []
+        undecoded = []
         continue
       }
       for (const item of page.items ?? []) {
         const object = decode(item)
         if (Exit.isSuccess(object)) items.push(object.value)
-        else yield* logUndecodable(resource, item, object.cause)
+        else undecoded.push(...(yield* logUndecodable(resource, item, object.cause)))
       }
       token = page.metadata.continue === "" ? undefined : page.metadata.continue
       if (token === undefined) {
-        const listed: Listed<A> = { items, resourceVersion: page.metadata.resourceVersion ?? "" }
+        const listed: Listed<A> = { items, unreadable: undecoded, resourceVersion: page.metadata.resourceVersion ?? "" }
         return listed
       }
     }

@@ -2,9 +2,12 @@ import { type Cause, Deferred, Effect, Latch, Option, type Scope, Stream } from 
 import { KubeClient } from "./KubeClient.ts"
 import type { KubeError } from "./KubeError.ts"
 import { type KubeObject, keyOf, type Resource, type Selection, toKey } from "./Resource.ts"
-import type { WatchEvent } from "./WatchEvent.ts"
+import type { Unreadable, WatchEvent } from "./WatchEvent.ts"
 
-/** The last known objects of one kind, kept by a list-and-watch for as long as the scope that made it. Reads never wait and never ask the server. */
+/**
+ * The last known objects of one kind, kept by a list-and-watch for as long as the scope that made it. Reads never wait and never ask the server. An object that does not
+ * match its schema any more stays as it was last known until it does again or is gone; one that never did is not known.
+ */
 export interface Reflector<A extends KubeObject> {
   /** What was last known; none before `synced` too. */
   readonly get: (name: string, namespace?: string) => Effect.Effect<Option.Option<A>>
@@ -102,14 +105,20 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     wake(key)
   }
 
+  /** Whether the very object is known, and not an earlier one of its name. */
+  const isKnown = ({ key, uid }: Unreadable) => objects.get(key)?.metadata.uid === uid
+
   const take = (event: WatchEvent<A>) => {
     switch (event._tag) {
       case "Changed":
         return put(event.object)
       case "Removed":
         return drop(keyOf(event.object), event.object)
+      case "RemovedUnreadable":
+        return isKnown(event) ? drop(event.key) : undefined
       case "Synced": {
-        const present = new Set(event.items.map(keyOf))
+        // What is there but cannot be read stays as it was last known: it is no deletion, on which somebody would make it anew or let go of what it stands for.
+        const present = new Set([...event.items.map(keyOf), ...(event.unreadable ?? []).filter(isKnown).map(({ key }) => key)])
         for (const key of [...objects.keys()]) if (!present.has(key)) drop(key)
         for (const item of event.items) put(item)
         Deferred.doneUnsafe(synced, Effect.void)

@@ -2,8 +2,8 @@ import { Cause, Clock, Duration, Effect, Exit, Option, Predicate, Random, Schema
 import { fromStatusObject, KubeError } from "./KubeError.ts"
 import type { KubeSettings, KubeTransport } from "./KubeTransport.ts"
 import { kubeMetrics } from "./metrics.ts"
-import { type KubeObject, pathOf, type Resource, type Selection } from "./Resource.ts"
-import { WatchEvent } from "./WatchEvent.ts"
+import { type KubeObject, pathOf, type Resource, type Selection, toKey } from "./Resource.ts"
+import { type Unreadable, WatchEvent } from "./WatchEvent.ts"
 
 /** No object is near this; a line beyond it is a fault, not something to keep in memory. */
 const maxLineLength = 64 * 1024 * 1024
@@ -13,6 +13,8 @@ const refusalsBorne = 5
 
 export interface Listed<A> {
   readonly items: ReadonlyArray<A>
+  /** What does not match its schema. */
+  readonly unreadable: ReadonlyArray<Unreadable>
   readonly resourceVersion: string
 }
 
@@ -26,14 +28,19 @@ export const decoderOf = <A extends KubeObject>(resource: Resource<A>): ((input:
 }
 
 const decodeVersion = Schema.decodeUnknownOption(Schema.Struct({ metadata: Schema.Struct({ resourceVersion: Schema.String }) }))
-const decodeName = Schema.decodeUnknownOption(Schema.Struct({ metadata: Schema.Struct({ name: Schema.String, namespace: Schema.optionalKey(Schema.String) }) }))
+const decodeName = Schema.decodeUnknownOption(
+  Schema.Struct({ metadata: Schema.Struct({ name: Schema.String, namespace: Schema.optionalKey(Schema.String), uid: Schema.optionalKey(Schema.String) }) })
+)
 const decodeLine = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ type: Schema.String, object: Schema.Unknown })))
 
-/** Tells that an object was left out because it does not match its schema. */
-export const logUndecodable = (resource: Resource<KubeObject>, input: unknown, cause: Cause.Cause<Schema.SchemaError>): Effect.Effect<void> => {
-  const { name, namespace } = Option.getOrUndefined(decodeName(input))?.metadata ?? { name: "(unnamed)" }
-  return Effect.logWarning(`left out ${resource.kind} ${namespace === undefined ? name : `${namespace}/${name}`}: it does not match its schema`, cause)
-}
+/** Logs that an object is left out because it does not match its schema, and tells which one it is, as far as that can be read. */
+export const logUndecodable = Effect.fnUntraced(function* (resource: Resource<KubeObject>, input: unknown, cause: Cause.Cause<Schema.SchemaError>) {
+  const { name, namespace, uid }: Partial<KubeObject["metadata"]> = Option.getOrUndefined(decodeName(input))?.metadata ?? {}
+  const shown = `${namespace === undefined ? "" : `${namespace}/`}${name ?? "(unnamed)"}`
+  yield* Effect.logWarning(`left out ${resource.kind} ${shown}: it does not match its schema; what was known of it before is kept`, cause)
+  const found: ReadonlyArray<Unreadable> = name === undefined ? [] : [{ key: toKey(name, namespace), uid }]
+  return found
+})
 
 interface State {
   /** Where the next watch begins; undefined: a list comes first. */
@@ -68,7 +75,7 @@ export const watchResource = <A extends KubeObject>(
       state.heardAt = now
       state.synced = true
       state.refusals = 0
-      return WatchEvent.Synced({ items: listed.items })
+      return WatchEvent.Synced({ items: listed.items, unreadable: listed.unreadable })
     })
 
   /** One watch request, from opening to its end. */
@@ -110,8 +117,8 @@ export const watchResource = <A extends KubeObject>(
         if (decoded.type === "BOOKMARK") return undefined
         const object = decode(decoded.object)
         if (Exit.isFailure(object)) {
-          yield* logUndecodable(resource, decoded.object, object.cause)
-          return undefined
+          const [unreadable] = yield* logUndecodable(resource, decoded.object, object.cause)
+          return decoded.type === "DELETED" && unreadable !== undefined ? WatchEvent.RemovedUnreadable(unreadable) : undefined
         }
         return decoded.type === "DELETED" ? WatchEvent.Removed({ object: object.value }) : WatchEvent.Changed({ object: object.value })
       })

@@ -128,6 +128,9 @@ export const pod = (name: string, resourceVersion: string, more: object = {}) =>
   spec: { containers: [{ name: "main" }] }
 })
 
+/** A pod whose specification is none. */
+export const unreadable = (name: string, resourceVersion: string, more: object = {}) => ({ ...pod(name, resourceVersion, more), spec: 1 })
+
 export const line = (type: string, object: unknown) => `${JSON.stringify({ type, object })}\n`
 export const added = (name: string, version: string) => line("ADDED", pod(name, version))
 export const bookmark = (version: string) => line("BOOKMARK", { kind: "Pod", metadata: { resourceVersion: version } })

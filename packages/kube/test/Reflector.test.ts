@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Option, Queue, Stream } from "effect"
 import { fromKey, Pod, Reflector, toKey } from "../src/index.ts"
-import { added, against, line, page, pod, status, watchedUntilEnd, watching } from "./ApiServer.ts"
+import { added, against, line, page, pod, status, unreadable, watchedUntilEnd, watchedUntilReset, watching } from "./ApiServer.ts"
 
 const names = (pods: ReadonlyArray<Pod>) => pods.map((each) => each.metadata.name).sort()
 
@@ -75,6 +75,43 @@ describe("Reflector", () => {
           assert.deepStrictEqual(names(yield* pods.listByLabel("app", "x")), [])
           assert.deepStrictEqual(names(yield* pods.listByLabel("app", "y")), ["b"])
           assert.deepStrictEqual(names(yield* pods.listByLabel("none", "y")), [])
+        })
+    )
+  )
+
+  it.live("what cannot be read any more is no deletion: it stays as it was known, over relists too, until it can be read again, is replaced, or goes", () =>
+    against(
+      [
+        page([pod("a", "1"), pod("b", "2"), pod("c", "3")], "5"),
+        watchedUntilReset(line("MODIFIED", unreadable("a", "6"))),
+        status(410, "Expired", "too old"),
+        // `c` is another one of its name, and `never` was never known.
+        page([unreadable("a", "6"), unreadable("b", "7"), unreadable("c", "8", { uid: "another" }), unreadable("never", "9")], "10"),
+        watching(added("relisted", "11"))
+      ],
+      (server) =>
+        Effect.gen(function* () {
+          const gone: Array<string> = []
+          const pods = yield* Reflector.make(Pod, {}, { onGone: ({ metadata }) => gone.push(metadata.name) })
+          const keys = yield* Queue.unbounded<string>()
+          const seen = (key: string) =>
+            Effect.gen(function* () {
+              while ((yield* Queue.take(keys)) !== key);
+            })
+          yield* pods.changes.pipe(
+            Stream.runForEach((key) => Queue.offer(keys, key)),
+            Effect.forkScoped
+          )
+          yield* seen("default/relisted")
+          assert.deepStrictEqual(names(yield* pods.list()), ["a", "b", "relisted"])
+          assert.deepStrictEqual(gone, ["c"])
+          assert.strictEqual(Option.getOrThrow(yield* pods.get("a", "default")).metadata.resourceVersion, "1")
+          const { response } = yield* server.request(5)
+          response.write(line("MODIFIED", pod("a", "12")) + line("DELETED", unreadable("b", "13")))
+          yield* seen("default/b")
+          assert.deepStrictEqual(names(yield* pods.list()), ["a", "relisted"])
+          assert.strictEqual(Option.getOrThrow(yield* pods.get("a", "default")).metadata.resourceVersion, "12")
+          assert.deepStrictEqual(gone, ["c", "b"])
         })
     )
   )

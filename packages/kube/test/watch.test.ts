@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import { type Answer, added, against, bookmark, line, page, pod, reset, status, watchedUntilEnd, watchedUntilReset, watching } from "./ApiServer.ts"
+import { type Answer, added, against, bookmark, line, page, pod, reset, status, unreadable, watchedUntilEnd, watchedUntilReset, watching } from "./ApiServer.ts"
 import { watchFor } from "./watchFor.ts"
 
 const tooOld = { kind: "Status", status: "Failure", code: 410, reason: "Expired", message: "too old resource version" }
@@ -139,6 +139,14 @@ describe("watch", () => {
           assert.deepStrictEqual(yield* watchFor(3), ["Synced ", "Changed a", "Changed b"])
           assert.strictEqual(server.requests[2]?.query.get("resourceVersion"), "7")
         })
+    )
+  )
+
+  it.live("an object that went is told of also where it could not be read any more", () =>
+    against([page([pod("a", "1")], "5"), watching(line("MODIFIED", unreadable("a", "6")), line("DELETED", unreadable("a", "7")))], () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* watchFor(2), ["Synced a", "RemovedUnreadable default/a"])
+      })
     )
   )
 

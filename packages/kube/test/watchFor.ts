@@ -3,7 +3,9 @@ import { KubeClient, Pod, type WatchEvent } from "../src/index.ts"
 
 /** An event of a watch as a short line. */
 export const told = (event: WatchEvent<Pod>) =>
-  event._tag === "Synced" ? `Synced ${event.items.map((item) => item.metadata.name).join()}` : `${event._tag} ${event.object.metadata.name}`
+  event._tag === "Synced"
+    ? `Synced ${event.items.map((item) => item.metadata.name).join()}`
+    : `${event._tag} ${event._tag === "RemovedUnreadable" ? event.key : event.object.metadata.name}`
 
 /** Watches until so many events have come, and gives them as short lines. */
 export const watchFor = (count: number) =>

@@ -77,8 +77,10 @@ const make = Effect.fn("NodeAgent.make")(function* (options: NodeAgentOptions) {
           return yield* tell(event.object)
         case "Removed":
           return yield* gone(uidOf(event.object))
+        case "RemovedUnreadable":
+          return yield* gone(event.uid ?? "")
         case "Synced": {
-          const present = new Set(event.items.map(uidOf))
+          const present = new Set([...event.items.map(uidOf), ...(event.unreadable ?? []).map(({ uid }) => uid ?? "")])
           for (const [uid, worker] of workers) if (worker.pod.spec.nodeName === node && !present.has(uid)) yield* gone(uid)
           for (const pod of event.items) yield* tell(pod)
         }
