@@ -7,6 +7,13 @@ import type { PodClass } from "../resources/HostClassResource.ts"
 
 type None = Record<never, never>
 
+/** Why a download's pod does not run, in a sentence of the cluster's own words. */
+export interface FetchObstacle {
+  readonly says: string
+  /** Until then (Unix milliseconds) it is no more than what every start takes; null: never was. */
+  readonly usualUntil: number | null
+}
+
 /** The Job that brings the weights. */
 export type FetchSeen = Data.TaggedEnum<{
   Absent: None
