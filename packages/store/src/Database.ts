@@ -20,18 +20,35 @@ export interface PoolOptions {
   readonly idleTimeout?: Duration.Input
   /** After which Postgres gives a statement up; without it, never. Those of the pool for reading are given up after 5 s. */
   readonly statementTimeout?: Duration.Input
+  /**
+   * After which Postgres ends a transaction whose program sends nothing more. A program that was suspended in the middle of one would hold its locks for as long: the next
+   * operator could not begin its term. Default 15 s.
+   */
+  readonly idleTransactionTimeout?: Duration.Input
 }
 
 const millis = (timeout: Duration.Input) => String(Duration.toMillis(Duration.fromInputUnsafe(timeout)))
 
 /** The pools, without migrations. */
-export const connect = ({ applicationName, idleTimeout = "1 minute", poolSize, readPoolSize, statementTimeout, url }: PoolOptions) => {
+export const connect = ({
+  applicationName,
+  idleTimeout = "1 minute",
+  idleTransactionTimeout = "15 seconds",
+  poolSize,
+  readPoolSize,
+  statementTimeout,
+  url
+}: PoolOptions) => {
   const shared = { url, keepAlive: "5 seconds", idleTimeout } as const
   const main = PgClient.layer({
     ...shared,
     maxConnections: poolSize,
     applicationName,
-    startupParameters: { timezone: "UTC", ...(statementTimeout === undefined ? {} : { statement_timeout: millis(statementTimeout) }) },
+    startupParameters: {
+      timezone: "UTC",
+      idle_in_transaction_session_timeout: millis(idleTransactionTimeout),
+      ...(statementTimeout === undefined ? {} : { statement_timeout: millis(statementTimeout) })
+    },
     // Pipelining many statements on one connection is faster, but one that waits for a row's lock would then hold up all that were sent behind it.
     multiplex: false
   })
