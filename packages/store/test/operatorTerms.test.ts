@@ -1,7 +1,10 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer, Redacted } from "effect"
+import { inject } from "vitest"
+import { connect } from "../src/Database.ts"
 import { AppliedResources, Deployments, GpuHolds, HostClasses, OperatorTerm, OperatorTerms, Runs } from "../src/index.ts"
+import { leads } from "../src/OperatorTerms.ts"
 import { checks, makeCaller, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
 
@@ -90,6 +93,33 @@ layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
       yield* Deferred.succeed(commit, undefined)
       yield* Fiber.join(writing)
       assert.strictEqual(yield* Fiber.join(next), first + 1)
+    })
+  )
+
+  it.effect("one that was suspended in the middle of a transaction holds up the next term for a moment only", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const terms = yield* OperatorTerms
+      const first = yield* terms.begin
+      const held = yield* Deferred.make<void>()
+      const [row] = yield* sql<{ readonly name: string }>`SELECT current_database() AS name`
+      const url = Redacted.make(`${inject("postgres")}/${row?.name}`)
+      const itsOwn = connect({ url, poolSize: 1, readPoolSize: 1, applicationName: "suspended", idleTransactionTimeout: "200 millis" })
+      const suspended = Context.get(yield* Layer.build(itsOwn), PgClient.PgClient)
+      const back = yield* Deferred.make<void>()
+      const its = yield* Effect.gen(function* () {
+        const rows = yield* suspended`SELECT 1 WHERE ${yield* leads(suspended)}`
+        assert.strictEqual(rows.length, 1)
+        yield* Deferred.succeed(held, undefined)
+        yield* Deferred.await(back)
+        yield* suspended`SELECT 1`
+      }).pipe(suspended.withTransaction, Effect.provideService(OperatorTerm, first), Effect.forkChild)
+      yield* Deferred.await(held)
+      assert.strictEqual(yield* terms.begin, first + 1)
+      yield* Deferred.succeed(back, undefined)
+      assert.isTrue(Exit.isFailure(yield* Fiber.await(its)))
+      const [set] = yield* sql<{ readonly idle: string }>`SELECT current_setting('idle_in_transaction_session_timeout') AS idle`
+      assert.strictEqual(set?.idle, "15s")
     })
   )
 })
