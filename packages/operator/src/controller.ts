@@ -8,6 +8,7 @@ import type { Shown } from "./apply/mirror.ts"
 import { attend } from "./gather/Attendance.ts"
 import { byNode, watchCluster } from "./gather/Cluster.ts"
 import { makeCapacityChanges } from "./gather/capacityChanges.ts"
+import { makeFollowers } from "./gather/Followers.ts"
 import { makePool } from "./gather/Pool.ts"
 import { keepHolds } from "./gpu/keepHolds.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
@@ -29,6 +30,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const pool = makePool(cluster.ledger)
   const lookAtHold = yield* keepHolds(cluster)
   const shown: Shown = new Map()
+  const followers = makeFollowers()
   const background = yield* makeBackground((id) => queue.add(id))
   const reconciler = {
     cluster,
@@ -36,6 +38,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     blocked: new Map<DeploymentId, number>(),
     withdrawn: new Map<DeploymentId, number>(),
     shown,
+    followers,
     attendance: yield* attend(runs.ping),
     released: new Set<DeploymentId>(),
     background,
@@ -87,10 +90,12 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const onChange = <A extends KubeObject, E>(reflector: Reflector<A>, look: (name: string) => Effect.Effect<void, E>) =>
     Stream.runForEach(reflector.changes, (key) => look(fromKey(key).name))
   const byName = (name: string) => lookAt(deploymentOfName(name))
+  /** Also who serves with its engine. */
+  const lookAtEngine = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? lookAll([id.value, ...followers.of(id.value)]) : Effect.void)
   const capacity = makeCapacityChanges()
   const lookQueued = Effect.suspend(() => lookAll(pool.queued()))
   const onPod = Effect.fnUntraced(function* (name: string) {
-    yield* byName(name)
+    yield* lookAtEngine(deploymentOfName(name))
     yield* lookAtHold(name)
     const pod = Option.getOrUndefined(yield* cluster.pods.get(name, settings.namespace))
     if (capacity.ofPod(name, pod)) yield* lookQueued
@@ -98,7 +103,8 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const onNode = Effect.fnUntraced(function* (name: string) {
     if (!capacity.ofNode(name, Option.getOrUndefined(yield* cluster.nodes.get(name)))) return
     yield* lookQueued
-    for (const { metadata } of yield* cluster.pods.listBy(byNode, name)) yield* Effect.andThen(lookAt(deploymentOf(metadata.labels)), lookAtHold(metadata.name))
+    for (const { metadata } of yield* cluster.pods.listBy(byNode, name))
+      yield* Effect.andThen(lookAtEngine(deploymentOf(metadata.labels)), lookAtHold(metadata.name))
   })
 
   yield* Effect.logInfo(`the operator drives namespace ${settings.namespace}`)

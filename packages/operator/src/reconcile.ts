@@ -7,7 +7,8 @@ import { mirror, type Shown } from "./apply/mirror.ts"
 import { queueOf } from "./apply/queueOf.ts"
 import { withoutRun } from "./apply/withoutRun.ts"
 import { decide } from "./decide/decide.ts"
-import { isIdle } from "./decide/idle.ts"
+import { isIdle, isServed } from "./decide/idle.ts"
+import type { Followers } from "./gather/Followers.ts"
 import { type GatherFrom, gather } from "./gather/gather.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
 import type { PhaseCounts } from "./phaseCounts.ts"
@@ -17,6 +18,7 @@ export interface Reconciler extends GatherFrom {
   readonly settings: OperatorSettings
   readonly phases: PhaseCounts
   readonly shown: Shown
+  readonly followers: Followers
   /** Asks for a pass over another run. */
   readonly look: (id: DeploymentId) => Effect.Effect<void>
   readonly start: StartWork
@@ -34,7 +36,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
   reconciler: Reconciler,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, look, phases, pool, released, settings, shown, start, withdrawn } = reconciler
+  const { background, followers, look, phases, pool, released, settings, shown, start, withdrawn } = reconciler
   const runs = yield* Runs
   const found = yield* runs.observe(id)
   if (Option.isNone(found)) {
@@ -46,6 +48,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
     return yield* withoutRun(reconciler.cluster, id)
   }
   const run = found.value
+  followers.note(run)
   const origin = Option.toArray(fromTraceparent(run.traceparent))
   const pass = yield* Effect.option(Effect.currentSpan)
   if (Option.isSome(pass)) pass.value.addLinks(origin.map((span) => ({ span, attributes: {} })))
@@ -99,7 +102,8 @@ export const reconcile = Effect.fn("reconcile")(function* (
   const removes = decision.actions.some(({ _tag }) => _tag === "RemoveResource")
   if (gathered.resource !== null && !removes) {
     const message = refused === null ? decision.message : `The cluster refuses an object of the run: ${refused.slice(0, 500)}`
-    const own = !isFinished(run.phase) || run.engineRun === id
+    // What a finished run only reused is another's, but where it serves.
+    const own = !isFinished(run.phase) || run.engineRun === id || isServed(seen)
     const input = {
       shown,
       run,
@@ -110,6 +114,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
       resource: gathered.resource,
       message,
       idle,
+      classGone: seen.podClass === null,
       now
     }
     const again = yield* mirror({ ...input, queue: queueOf(seen, message) })

@@ -34,7 +34,7 @@ const cpu: HostClass = {
 
 /** The operator has read the repository of this run. */
 const screen = Effect.fnUntraced(function* (orgId: OrgId, id: DeploymentId, facts = tinyFacts) {
-  yield* (yield* Runs).recordScreening({ id, orgId, facts, settings, engineVersion: "reference-1", estimate, capabilities })
+  yield* (yield* Runs).recordScreening({ id, orgId, facts, settings, engineVersion: "reference-1", engineImage: "reference", estimate, capabilities })
 })
 
 layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStage())), { excludeTestServices: true })("a create that is refused", (it) => {

@@ -30,6 +30,7 @@ import { activateRun } from "./runs/activate.ts"
 import { enterPhase } from "./runs/enter.ts"
 import { observeRun } from "./runs/observe.ts"
 import { publishEndpoints } from "./runs/publishEndpoints.ts"
+import { recordEngineImage } from "./runs/recordEngineImage.ts"
 import { recordResult } from "./runs/recordResult.ts"
 import { recordScreening } from "./runs/recordScreening.ts"
 
@@ -40,6 +41,8 @@ export interface RunRevision {
   readonly facts: RepositoryFacts
   readonly settings: ServingSettings
   readonly engineVersion: string
+  /** The image that it is tried and served with; null until its engine runs. */
+  readonly engineImage: string | null
   readonly estimate: Fit
   readonly checks: CheckReport | null
   readonly measured: Measured | null
@@ -134,7 +137,7 @@ export class Runs extends Context.Service<
       readonly replaces?: boolean
     }) => Effect.Effect<boolean>
     /**
-     * What screening found: makes the draft revision, once for a run, or takes the model's verified one where commit, engine version, card and settings are the same.
+     * What screening found: makes the draft revision, once for a run, or takes the model's verified one where commit, engine version, image, card and settings are the same.
      * False where the run left `screening`.
      */
     readonly recordScreening: (input: {
@@ -143,10 +146,14 @@ export class Runs extends Context.Service<
       readonly facts: RepositoryFacts
       readonly settings: ServingSettings
       readonly engineVersion: string
+      /** What its host class runs the engine with now. */
+      readonly engineImage: string
       readonly estimate: Fit
       /** As derived now: they stay the revision's, whatever later versions of the engine's contract say. */
       readonly capabilities: ModelCapabilities
     }) => Effect.Effect<boolean>
+    /** With which image its revision is tried and serves from now on. False where that is known. */
+    readonly recordEngineImage: (id: DeploymentId, orgId: OrgId, image: string) => Effect.Effect<boolean>
     /** False where the run is no longer in the phase that the result belongs to. */
     readonly recordChecks: (id: DeploymentId, orgId: OrgId, report: CheckReport) => Effect.Effect<boolean>
     readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured) => Effect.Effect<boolean>
@@ -229,6 +236,7 @@ export class Runs extends Context.Service<
         ),
         enter: enterPhase(sql, ids),
         recordScreening: recordScreening(sql, ids),
+        recordEngineImage: recordEngineImage(sql),
         recordChecks: recordResult(sql, "checks", "checking"),
         recordMeasured: recordResult(sql, "measured", "measuring"),
         recordBenchmark: recordResult(sql, "benchmark", "benchmarking"),

@@ -2,10 +2,10 @@ import { assert, layer } from "@effect/vitest"
 import { Commit, type ModelId } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type Caller, Deployments, Runs } from "../src/index.ts"
-import { capabilities, checks, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
+import { capabilities, checks, engineImage, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
-const screened = { facts, settings, engineVersion: "reference-1", estimate, capabilities }
+const screened = { facts, settings, engineVersion: "reference-1", engineImage, estimate, capabilities }
 
 let keys = 0
 const redeploy = Effect.fnUntraced(function* (caller: Caller, modelId: ModelId, serve = true) {
@@ -73,13 +73,14 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
     })
   )
 
-  it.effect("makes a new revision where commit, engine version, card or settings differ", () =>
+  it.effect("makes a new revision where commit, engine version, image, card or settings differ", () =>
     Effect.gen(function* () {
       const runs = yield* Runs
       const { caller, modelId, orgId, revisionId } = yield* candidate("no-reuse")
       const others = [
         { ...screened, facts: { ...facts, commit: Commit.make("1".repeat(40)) } },
         { ...screened, engineVersion: "reference-2" },
+        { ...screened, engineImage: "registry.example/reference:2" },
         { ...screened, estimate: { ...estimate, gpu_pool: "Other-GPU" } },
         { ...screened, estimate: { ...estimate, gpu_count: 2 } },
         { ...screened, settings: { ...settings, engine_flags: { max_num_seqs: 4 } } }

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { canEnter, DeploymentDetail, DeploymentId, isFinished, maxRequeues, Phase, workingPhases } from "@seatrial/domain"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Deployments, HubConnections, Organizations, Runs } from "../src/index.ts"
-import { capabilities, checks, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
+import { capabilities, checks, engineImage, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
@@ -75,7 +75,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
         const { caller } = yield* makeCaller(`prop-${crypto.randomUUID()}`)
         const { orgId } = caller
         const { id } = yield* deployments.create(newModel(caller, "k"))
-        yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "reference-1", estimate, capabilities })
+        yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "reference-1", engineImage, estimate, capabilities })
         yield* sql`UPDATE revisions SET checks = ${sql.json(checks)} WHERE org_id = ${orgId}`
         let model: { readonly phase: Phase; readonly requeues: number } = { phase: "screening", requeues: 0 }
         const history: Array<Phase> = ["screening"]
@@ -151,7 +151,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
       const { caller } = yield* makeCaller("results")
       const { orgId } = caller
       const { id } = yield* deployments.create(newModel(caller, "k"))
-      const screened = { id, orgId, facts, settings, engineVersion: "reference-1", estimate, capabilities }
+      const screened = { id, orgId, facts, settings, engineVersion: "reference-1", engineImage, estimate, capabilities }
       assert.deepStrictEqual(yield* Effect.all([runs.recordScreening(screened), runs.recordScreening(screened)], { concurrency: 2 }), [true, true])
       assert.deepStrictEqual(yield* sql`SELECT capabilities FROM revisions WHERE org_id = ${orgId}`, [{ capabilities }])
       assert.isFalse(yield* runs.recordChecks(id, orgId, checks))

@@ -104,6 +104,7 @@ const screening = () => ({
   facts,
   settings: { ...settings, hold_seconds: 40_000 + (++screened % 40_000) },
   engineVersion: "reference-1",
+  engineImage: "reference:1",
   estimate,
   capabilities
 })

@@ -1,5 +1,4 @@
 import { failureDetail } from "@seatrial/domain"
-import { engineFor } from "@seatrial/engines"
 import { Job, KubeClient, type KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Effect, Option, Redacted } from "effect"
@@ -9,10 +8,11 @@ import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 import { customResource } from "./customResource.ts"
-import { disruptionBudget, enginePod } from "./engineObjects.ts"
+import { disruptionBudget } from "./engineObjects.ts"
 import { fetchJob, fetchOwner, hubSecret } from "./fetchObjects.ts"
 import { keepLog } from "./keepLog.ts"
 import { tellTransition } from "./tellTransition.ts"
+import { wantedPod } from "./wantedPod.ts"
 
 const ownerOf = (resource: ModelDeployment): OwnerReference => ({
   apiVersion: "seatrial.dev/v1alpha1",
@@ -98,11 +98,9 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         yield* removed(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
         break
       case "EnsurePod": {
-        const { revision } = run
-        if (revision === null) return yield* missing(run, "revision")
-        const engine = engineFor(revision.settings.runtime)
-        if (podClass === null || engine === undefined) return yield* missing(run, podClass === null ? "host class" : "engine")
-        yield* kube.apply(Pod, enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, settings, weightsClaim }))
+        const pod = wantedPod(run, podClass, settings)
+        if (pod === null) return yield* missing(run, "revision, host class or engine")
+        yield* kube.apply(Pod, pod)
         break
       }
       case "EnsureBudget":
@@ -122,6 +120,9 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
             gracePeriodSeconds: action.force ? 0 : 1
           })
         )
+        break
+      case "RecordEngineImage":
+        yield* runs.recordEngineImage(id, orgId, action.image)
         break
       case "Publish":
         yield* runs.publishEndpoints(id, orgId, action.endpoints)

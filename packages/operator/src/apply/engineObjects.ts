@@ -1,3 +1,5 @@
+import { createHash } from "node:crypto"
+import type { HostClass, Runtime } from "@seatrial/domain"
 import type { EngineAdapter, EngineProbe } from "@seatrial/engines"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
@@ -8,6 +10,7 @@ import {
   enginePodName,
   gpuPriceAnnotation,
   hostClassLabel,
+  madeFromAnnotation,
   objectName,
   organizationLabel,
   queueLabel,
@@ -87,6 +90,18 @@ export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
   return object
 }
 
+/** The image that the class runs the engine with. */
+export const imageOn = ({ runtimes }: HostClass, runtime: Runtime): string =>
+  runtimes.find((offered) => offered.runtime === runtime)?.image ?? runtimes[0].image
+
+/** What tells one specification of a pod from another; the trace of whoever asked for it does not. */
+const digestOf = (spec: object): string => {
+  const text = JSON.stringify(spec, (key, value: unknown) =>
+    key === "env" && Array.isArray(value) ? value.filter(({ name }) => name !== "TRACEPARENT") : value
+  )
+  return createHash("sha256").update(text).digest("hex").slice(0, 32)
+}
+
 interface EnginePodInput {
   readonly run: Run
   readonly revision: RunRevision
@@ -103,7 +118,8 @@ interface EnginePodInput {
 export const enginePod = ({ engine, podClass, revision, run, settings, weightsClaim }: EnginePodInput): KubeObject => {
   const { namespace } = settings
   const { hostClass } = podClass
-  const image = hostClass.runtimes.find(({ runtime }) => runtime === revision.settings.runtime)?.image ?? hostClass.runtimes[0].image
+  // What was verified serves, whatever the host class says by now.
+  const image = revision.engineImage ?? imageOn(hostClass, revision.settings.runtime)
   const cachePath = podClass.compileCache === null ? "/tmp/.cache" : "/cache"
   const container = engine.container({
     settings: revision.settings,
@@ -196,5 +212,6 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
       ]
     }
   }
-  return object
+  const { metadata } = object
+  return { ...object, metadata: { ...metadata, annotations: { ...metadata.annotations, [madeFromAnnotation]: digestOf(object.spec) } } }
 }

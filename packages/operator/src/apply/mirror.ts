@@ -7,6 +7,7 @@ import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { obstacleEvents } from "./obstacleEvents.ts"
 import { rootCause } from "./rootCause.ts"
+import { servingEvents } from "./servingEvents.ts"
 import { statusOf } from "./statusOf.ts"
 import { tellEvent } from "./tellEvent.ts"
 import { downloadEvents, faultEvents, transitionEvents } from "./transitionEvents.ts"
@@ -27,6 +28,7 @@ interface MirrorInput {
   readonly resource: ModelDeployment
   readonly message: string
   readonly idle: boolean
+  readonly classGone: boolean
   readonly now: number
 }
 
@@ -37,13 +39,13 @@ const soon = Option.some(Duration.seconds(1))
  * Shows the run in its custom resource, where that says something else: an event for each transition, then the status. Gives the time after which to try again: where
  * the copy that was compared with was an old one, and where a run that is at work was shown a moment ago.
  */
-export const mirror = Effect.fn("mirror")(function* ({ fetch, idle, message, node, now, pod, pods, queue, resource, run, shown }: MirrorInput) {
+export const mirror = Effect.fn("mirror")(function* ({ classGone, fetch, idle, message, node, now, pod, pods, queue, resource, run, shown }: MirrorInput) {
   const kube = yield* KubeClient
   const { metadata, status: before } = resource
   // A run that has failed has no pods any more: what they said stays.
   const kept = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
   const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? kept
-  const status = statusOf({ run, pod, fetch, idle, message, cause, queue, generation: metadata.generation ?? 1, before, now })
+  const status = statusOf({ run, pod, fetch, idle, classGone, message, cause, queue, generation: metadata.generation ?? 1, before, now })
   if (resource.status !== undefined && Equal.equals(resource.status, status)) return Option.none()
   // What changes many times a second is written once: each phase with its time is in the status all the same.
   const written = shown.get(run.id)
@@ -53,6 +55,7 @@ export const mirror = Effect.fn("mirror")(function* ({ fetch, idle, message, nod
     ...faultEvents(run, resource, cause, now),
     ...transitionEvents(run, resource, cause),
     ...downloadEvents(run, resource, status.download, now),
+    ...servingEvents({ run, resource, status, pod, now }),
     ...obstacleEvents(run, resource, fetch, now)
   ]) {
     yield* tellEvent(event)

@@ -1,5 +1,6 @@
 import { type Benchmark, isFinished } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
+import { isServed } from "../decide/idle.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import type { Condition, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 
@@ -18,15 +19,13 @@ interface StatusInput {
   readonly before: ModelDeploymentStatus | undefined
   /** Whether it serves, but has no engine while nobody asks for it. */
   readonly idle?: boolean
+  /** Whether its host class does not exist. */
+  readonly classGone?: boolean
   /** Unix milliseconds. */
   readonly now: number
 }
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
-
-/** Whether its own engine carries the model's traffic: one that it only reused is shown by the run that has it. */
-const isServed = (run: Run): boolean =>
-  run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted && run.engineRun === run.id
 
 /** The generation that the run was made for. */
 const generationOf = ({ generation, run }: StatusInput): number => run.applied?.current?.generation ?? generation
@@ -50,7 +49,7 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
   const { before, message, now, pod, run } = input
   const generation = generationOf(input)
   const first = accepted(input)
-  const served = isServed(run)
+  const served = isServed(input)
   // An engine that is about to go takes no requests any more.
   const away = input.idle === true ? "Idle" : run.replacedBy === null ? null : "Replaced"
   const ready = pod?.ready === true && !pod.deleting && pod.lost === null && away === null
@@ -66,7 +65,13 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
     condition(
       "Ready",
       served && ready,
-      served ? (ready ? "Serving" : (away ?? "EngineNotReady")) : run.phase === "activated" && run.modelDisabled ? "Disabled" : phase,
+      served
+        ? ready
+          ? "Serving"
+          : (away ?? (input.classGone === true && pod === null ? "HostClassMissing" : "EngineNotReady"))
+        : run.phase === "activated" && run.modelDisabled
+          ? "Disabled"
+          : phase,
       message
     ),
     condition("Activated", run.phase === "activated", phase, message),
@@ -113,7 +118,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
       : input.message
   const { benchmark, measured } = revision ?? { benchmark: null, measured: null }
   const modelServed = run.applied !== null && run.activeRevisionId !== null && !run.modelDisabled && !run.modelDeleted
-  const served = isServed(run) || modelServed
+  const served = isServed(input) || modelServed
   return {
     deploymentId: run.id,
     model: run.model,
@@ -131,6 +136,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
           gpus: revision.estimate.gpu_count,
           runtime: revision.settings.runtime,
           engineVersion: revision.engineVersion,
+          ...present("engineImage", revision.engineImage),
           maxContext: revision.settings.max_context
         }),
     ...present("endpoint", served ? run.model : null),

@@ -31,6 +31,10 @@ export interface PodSeen {
   readonly name: string
   readonly uid: string
   readonly createdAt: number
+  /** Of its container. */
+  readonly image: string | null
+  /** What it was made from, in a digest; null where it does not say. */
+  readonly madeFrom: string | null
   readonly deleting: boolean
   readonly scheduled: boolean
   /** When it got its node; null while it has none. */
@@ -99,6 +103,8 @@ export interface Observation {
   readonly asked: number
   /** GPUs that engines of this host class hold or were asked for. */
   readonly classGpus: number
+  /** Why no node can take engines of the host class, however few are there; null where some can, and where nodes come when they are asked for. */
+  readonly shortage: string | null
   /** GPUs of the host class are free, but set aside. */
   readonly setAside: boolean
   /** GPUs that the organisation holds or has been let through to, this run's not counted; those of its older runs in `waiting` too. */
@@ -107,6 +113,10 @@ export interface Observation {
   readonly admission: string | null
   /** Whether the pod of what the model serves, another run's, is there. */
   readonly predecessorHolds: boolean
+  /** Why the GPUs of that pod would be none for an engine of the host class; null where they would. */
+  readonly predecessorPlace: string | null
+  /** Whether the run's pod has not started, and another would be asked for now: its host class has changed. */
+  readonly outdated: boolean
   /** Whether there is a disruption budget for the run's engine. */
   readonly budget: boolean
   readonly work: { readonly running: WorkKind | null; readonly ended: WorkEnded | null }

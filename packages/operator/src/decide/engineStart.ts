@@ -2,6 +2,7 @@ import { maxRequeues } from "@seatrial/domain"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
 import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
+import { replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
 
 const neverPullable = new Set(["InvalidImageName", "ErrImageNeverPull"])
@@ -27,13 +28,21 @@ const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null =
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }
 
+/** Why there are no GPUs for a pod that was asked for while there were. */
+const lostPlace = ({ setAside, shortage }: Observation): string =>
+  shortage !== null
+    ? `No node takes the engine any more: ${shortage}.`
+    : setAside
+      ? "The GPUs were set aside for others before the engine had a node."
+      : "The GPUs were taken before the engine had a node."
+
 /** A pod that no node takes has not failed: an autoscaler may be at work, or the engine that has its GPUs may be ending its requests. */
 const unplaced = (seen: Observation, { message, since }: { readonly message: string; readonly since: number }, now: number): Decision => {
   const { freeSlots, podClass, predecessorHolds, run } = seen
   if (run.replaces && predecessorHolds) return wait(`Waits until ${run.predecessor?.run ?? "its predecessor"} has ended its requests and given its GPUs up.`)
   if (podClass?.autoscaling === true) return wait(`No node takes the engine yet, and one may be on its way: ${message}`)
   const patience = countedFrom(seen, since) + schedulingPatience
-  if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return requeue(seen, "The GPUs were taken before the engine had a node.")
+  if (now >= patience && freeSlots < 1 && (podClass?.queueName ?? null) === null) return requeue(seen, lostPlace(seen))
   return wait(`No node takes the engine yet: ${message}`, now < patience ? patience : null)
 }
 
@@ -48,6 +57,7 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
   if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
   if (pod.started) return enter("booting", "The engine's container runs.")
+  if (seen.outdated) return replaceOutdated(pod)
   if (pod.gated) return requeue(seen, "Its place was taken, and it waits in Kueue's queue again.")
   if (pod.unschedulable !== null) return unplaced(seen, pod.unschedulable, now)
   const since = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt)

@@ -1,7 +1,8 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
 import { bootRestarts, candidateHold, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
-import type { Observation } from "./Observation.ts"
+import type { Observation, PodSeen } from "./Observation.ts"
+import { replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
 
 const withdraw = ({ run }: Observation) => (run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })])
@@ -18,13 +19,26 @@ const ended = (seen: Observation): Decision => {
   return act(message, ...withdraw(seen), ...pod, ...download)
 }
 
+const classGone = ({ run }: Observation): string =>
+  `The host class ${run.revision?.settings.host_class} does not exist now: the engine cannot be started again.`
+
+const isUp = (pod: PodSeen): boolean => pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
+
+/** Why an engine that is there does not serve, in words. */
+const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: PodSeen): string =>
+  pod.gated
+    ? `It waits in Kueue's queue${admission === null ? "." : `: ${admission}`}`
+    : pod.deleting
+      ? "Its pod is being deleted."
+      : (pod.unschedulable?.message ??
+        pod.blocked ??
+        (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
+
 /** The revision that carries the model's traffic: its engine is there, and published exactly while it is ready. */
 const serving = (seen: Observation): Decision => {
   const { pod, podClass, run } = seen
   if (pod === null) {
-    return podClass === null
-      ? act(`The host class ${run.revision?.settings.host_class} does not exist now: the engine cannot be started again.`, ...withdraw(seen))
-      : act("Starts the engine again.", ...withdraw(seen), Action.EnsurePod())
+    return podClass === null ? act(classGone(seen), ...withdraw(seen)) : act("Starts the engine again.", ...withdraw(seen), Action.EnsurePod())
   }
   if (pod.lost !== null)
     return act(`The engine lost its place: ${pod.lost}. It is replaced.`, ...withdraw(seen), Action.RemovePod({ uid: pod.uid, force: true }))
@@ -34,21 +48,18 @@ const serving = (seen: Observation): Decision => {
       ...withdraw(seen),
       Action.RemovePod({ uid: pod.uid, force: false })
     )
-  if (pod.deleting || !pod.ready || pod.url === null) {
-    const why = pod.gated
-      ? `It waits in Kueue's queue${seen.admission === null ? "." : `: ${seen.admission}`}`
-      : pod.deleting
-        ? "Its pod is being deleted."
-        : (pod.unschedulable?.message ??
-          pod.blocked ??
-          (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
-    return act(`The engine is not ready: ${why}`, ...withdraw(seen))
-  }
+  if (seen.outdated && !pod.deleting) return replaceOutdated(pod, ...withdraw(seen))
+  if (pod.deleting || !pod.ready || pod.url === null) return act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen))
   const [published, ...others] = run.endpoints
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
   // What is published already may well answer, and gateways turn from what does not; but nothing gets traffic anew on the word of a status from before the silence.
   if (!current && pod.nodeDownSince !== null) return act("The engine's node does not answer.", ...withdraw(seen))
-  return act("Serves.", ...(current ? [] : [Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]))
+  return act(
+    "Serves.",
+    ...(current ? [] : [Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]),
+    // It was tried before anybody kept its image.
+    ...(run.revision?.engineImage === null && pod.image !== null ? [Action.RecordEngineImage({ image: pod.image })] : [])
+  )
 }
 
 /** A revision that was replaced, or whose model is gone or disabled: no new requests, time for those under way, then its GPUs are free. */
@@ -73,14 +84,29 @@ const candidate = (seen: Observation, now: number): Decision => {
   return act("Verified. Its GPUs are free.", ...withdraw(seen), ...removePod(seen))
 }
 
+/** What has become of the engine that a run serves with and another run has. */
+const engineOfOther = (seen: Observation, now: number): string => {
+  const { pod, podClass, run } = seen
+  const whose = `the engine of ${run.engineRun}, whose revision this is`
+  if (run.modelDisabled) return "The model is disabled; its weights stay."
+  if (run.replacedBy !== null) return `Its GPUs went to ${run.replacedBy}, which is to replace it. It starts again where that fails.`
+  if (isIdle(seen, now)) return "Idle: nobody asked for the model for a while. The next request starts its engine."
+  if (pod === null) return podClass === null ? classGone(seen) : `Not ready is ${whose}: it is started again.`
+  if (pod.lost !== null) return `Lost its place has ${whose}: ${pod.lost}. It is replaced.`
+  return isUp(pod) ? `Serves with ${whose}.` : `Not ready is ${whose}: ${whyNotReady(seen, pod)}`
+}
+
 /** A run that reused an earlier run's revision has no engine of its own: whatever becomes of that is for the earlier run. */
-const reused = ({ run }: Observation): Decision => {
+const reused = (seen: Observation, now: number): Decision => {
+  const { run } = seen
   const message =
     run.failure !== null
       ? `${run.failure.code}: ${run.failure.text}`
       : run.phase === "cancelled"
         ? "Cancelled."
-        : `Activated with the revision of ${run.engineRun}, which has the engine.`
+        : isServed(seen)
+          ? engineOfOther(seen, now)
+          : `Activated with the revision of ${run.engineRun}, which has the engine.`
   const withdrawn = run.phase !== "activated" && run.revision?.status === "draft" && run.reusedBy.length === 0 && run.endpoints.length > 0
   return act(message, ...(withdrawn ? [Action.Publish({ endpoints: [] })] : []))
 }
@@ -113,7 +139,7 @@ const forgottenAt = (seen: Observation): number | null => {
 
 const rule = (seen: Observation, now: number): Decision => {
   const { run } = seen
-  if (reuses(seen)) return reused(seen)
+  if (reuses(seen)) return reused(seen, now)
   if (run.phase !== "activated") return ended(seen)
   if (run.modelDeleted) return draining(seen, now, "The model was deleted.")
   if (run.revision?.status === "superseded") return draining(seen, now, "Replaced by a newer revision.")
@@ -133,7 +159,7 @@ const held = (seen: Observation, now: number): Decision => {
 /** The budget that keeps an engine from being evicted is there exactly while it serves. */
 const budget = (seen: Observation, now: number): ReadonlyArray<Action> => {
   const { pod, podClass, run } = seen
-  const serves = isServed(seen) && run.replacedBy === null && pod !== null && !isIdle(seen, now)
+  const serves = isServed(seen) && !reuses(seen) && run.replacedBy === null && pod !== null && !isIdle(seen, now)
   const wanted = serves && (podClass === null ? seen.budget : !podClass.evictable)
   return wanted === seen.budget ? [] : [wanted ? Action.EnsureBudget() : Action.RemoveBudget()]
 }

@@ -1,9 +1,9 @@
 import { idleSlack, wokenHold } from "./limits.ts"
 import { countedFrom, type Observation } from "./Observation.ts"
 
-/** Whether the run's own engine is what carries its model's traffic, or would if it were there. */
-export const isServed = ({ run }: Observation): boolean =>
-  run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted && run.engineRun === run.id
+/** Whether the run's revision is what carries its model's traffic, or would if its engine were there. */
+export const isServed = ({ run }: Pick<Observation, "run">): boolean =>
+  run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted
 
 /**
  * From when a served model idles that nobody asks for meanwhile, Unix milliseconds; null where it never does. Gateways tell of requests a little late, and an engine

@@ -1,6 +1,7 @@
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
 import { lookedAtOnce, placeLook } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
+import { replaceOutdated } from "./outdated.ts"
 import { canReplace, predecessorInTheWay } from "./replacement.ts"
 
 /** Where a run whose weights are there goes, and why, in words. */
@@ -35,7 +36,7 @@ const heldBack = (seen: Observation): Placement | null => {
 
 /** Where a run whose weights are there goes: to its own turn, to the pool's queue, or straight to its GPUs. */
 export const placement = (seen: Observation): Placement => {
-  const { ahead, asked, classGpus, freeSlots, podClass, run } = seen
+  const { ahead, asked, classGpus, freeSlots, podClass, run, shortage } = seen
   const held = heldBack(seen)
   if (held !== null) return held
   const name = run.revision?.settings.host_class ?? "of the run"
@@ -49,6 +50,7 @@ export const placement = (seen: Observation): Placement => {
   const full = maxGpus !== null && classGpus + gpu_count > maxGpus
   if (autoscaling && ahead === 0 && asked === 0 && !full) return goes("provisioning", `Asks for a node: none has ${gpus} free.`)
   if (canReplace(seen)) return takesOver(seen, `No spare ${gpus}.`)
+  if (shortage !== null) return goes("queued", `Waits for ${gpus}: ${shortage}.${predecessorInTheWay(seen)}`)
   const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
   const why = !autoscaling
     ? seen.setAside
@@ -81,9 +83,10 @@ export const waiting = (seen: Observation): Decision => {
 }
 
 /** Kueue's queue: it holds the pod back until there is quota for it, and says why. */
-const admission = ({ admission, pod }: Observation, queue: string): Decision => {
+const admission = ({ admission, outdated, pod }: Observation, queue: string): Decision => {
   if (pod === null) return act(`Asks Kueue's queue ${queue} for its GPUs.`, Action.EnsurePod())
   if (pod.lost !== null) return act("Removes an engine that lost its place.", Action.RemovePod({ uid: pod.uid, force: true }))
+  if (outdated) return replaceOutdated(pod)
   if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} has admitted it.`)
   return wait(`Waits in Kueue's queue ${queue}${admission === null ? "." : `: ${admission}`}`)
 }

@@ -4,9 +4,16 @@ import type { Observation } from "./Observation.ts"
 const holdsOurs = ({ predecessorHolds, run }: Observation): boolean =>
   predecessorHolds && run.serve && run.predecessor !== null && run.predecessor.hostClass === run.revision?.settings.host_class
 
-/** Whether the run may take the GPUs of what the model serves: where its host class says so, and all that can be tried without GPUs has been. */
+/**
+ * Whether the run may take the GPUs of what the model serves: where its host class says so, and all that can be tried without GPUs has been. Nothing is stopped for GPUs
+ * that the run could not have, as on a node that takes no new pods.
+ */
 export const canReplace = (seen: Observation): boolean =>
-  !seen.run.replaces && seen.podClass?.rollout === "replace" && seen.podClass.queueName === null && holdsOurs(seen)
+  !seen.run.replaces &&
+  seen.podClass?.rollout === "replace" &&
+  seen.podClass.queueName === null &&
+  holdsOurs(seen) &&
+  (seen.predecessorPlace === null || seen.freeSlots > seen.ahead)
 
 /** What is to be done where a run waits for GPUs that its predecessor holds; empty where it does not. */
 export const predecessorInTheWay = (seen: Observation): string => {
@@ -15,6 +22,6 @@ export const predecessorInTheWay = (seen: Observation): string => {
   const name = run.revision?.settings.host_class
   const held = `What serves this model (${run.predecessor.run}) holds ${run.predecessor.gpus}`
   return podClass?.rollout === "replace"
-    ? ` ${held}.`
+    ? ` ${held}${seen.predecessorPlace === null ? "" : `, and is not stopped for them: ${seen.predecessorPlace}`}.`
     : ` ${held}, and strategy surge waits for spare ones: free some, or set rollout: replace on host class ${name}, which stops what serves first.`
 }

@@ -11,12 +11,16 @@ const quantity = (value: string | number | undefined): number => {
 export const gpusOf = (pod: Pod, resource: string): number =>
   (pod.spec?.containers ?? []).reduce((sum, { resources }) => sum + quantity(resources?.limits?.[resource] ?? resources?.requests?.[resource]), 0)
 
-/** Whether engines of the class may be placed on the node now. */
-const accepts = ({ nodeSelector, tolerations }: PodClass, node: Node): boolean =>
-  node.spec?.unschedulable !== true &&
-  node.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true &&
-  Object.entries(nodeSelector).every(([label, value]) => node.metadata.labels?.[label] === value) &&
-  (node.spec?.taints ?? []).every(
+const hasLabels = ({ nodeSelector }: PodClass, node: Node): boolean =>
+  Object.entries(nodeSelector).every(([label, value]) => node.metadata.labels?.[label] === value)
+
+type Closed = "cordoned" | "not ready" | "tainted"
+
+/** Why no engine of the class may be placed on a node of it now; null where one may. */
+const closedBy = ({ tolerations }: PodClass, node: Node): Closed | null => {
+  if (node.spec?.unschedulable === true) return "cordoned"
+  if (node.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") !== true) return "not ready"
+  const tolerated = (node.spec?.taints ?? []).every(
     (taint) =>
       taint.effect === "PreferNoSchedule" ||
       tolerations.some(
@@ -24,6 +28,35 @@ const accepts = ({ nodeSelector, tolerations }: PodClass, node: Node): boolean =
           (key === undefined || key === taint.key) && (effect === undefined || effect === taint.effect) && (operator === "Exists" || value === taint.value)
       )
   )
+  return tolerated ? null : "tainted"
+}
+
+/** Whether engines of the class may be placed on the node now. */
+const accepts = (podClass: PodClass, node: Node): boolean => hasLabels(podClass, node) && closedBy(podClass, node) === null
+
+/** Why none of the nodes can take an engine of the class, whatever pods are there; null where one can. In words without a full stop. */
+const shortageOf = (podClass: PodClass, nodes: ReadonlyArray<Node>): string | null => {
+  const { gpuResource, hostClass, nodeSelector } = podClass
+  const among = (count: number) => (count === 1 ? "the only node" : `all ${count} nodes`)
+  const labelled = nodes.filter((node) => hasLabels(podClass, node))
+  const labels = Object.entries(nodeSelector).map(([label, value]) => `${label}=${value}`)
+  if (labelled.length === 0) {
+    return nodes.length === 0 ? "the cluster has no node" : `no node has the class's labels ${labels.join(", ").slice(0, 200)} (${nodes.length} looked at)`
+  }
+  const offers = labelled.map((node) => quantity(node.status?.allocatable?.[gpuResource]))
+  const most = Math.max(...offers)
+  const whose = labels.length === 0 ? "" : " with the class's labels"
+  if (most <= 0) return `no node${whose} offers ${gpuResource} (${labelled.length} looked at)`
+  if (most < hostClass.gpu_count) return `no node${whose} offers ${hostClass.gpu_count} of ${gpuResource}: the most is ${most}`
+  const offering = labelled.filter((_, index) => (offers[index] ?? 0) >= hostClass.gpu_count)
+  const closed = offering.map((node) => closedBy(podClass, node))
+  if (closed.includes(null)) return null
+  const count = (why: Closed) => closed.filter((other) => other === why).length
+  const reasons = (["cordoned", "not ready", "tainted"] as const)
+    .filter((why) => count(why) > 0)
+    .map((why) => (closed.length === 1 ? why : `${count(why)} ${why}`))
+  return `${among(closed.length)} of the class ${closed.length === 1 ? "takes" : "take"} no new pods (${reasons.join(", ")})`
+}
 
 /** What one pod takes. */
 interface Taken {
@@ -86,6 +119,9 @@ export const makeGpuLedger = () => {
   const unbound = makeTally()
   const onTheirWay = makeTally()
   const rooms = new Map<string, Room>()
+  /** Changes with every node. */
+  let look = 0
+  const shortages = new Map<string, { readonly podClass: PodClass; readonly look: number; readonly words: string | null }>()
   const listeners: Array<(pod: string, there: boolean) => void> = []
 
   const spoil = (node: string) => {
@@ -129,6 +165,7 @@ export const makeGpuLedger = () => {
     setNode: (name: string, node: Node | undefined): void => {
       if (node === undefined) nodes.delete(name)
       else nodes.set(name, node)
+      look++
       spoil(name)
     },
     setPod: (name: string, pod: Pod | undefined): void => {
@@ -154,6 +191,26 @@ export const makeGpuLedger = () => {
       if (own === undefined) return free
       if (own.node === undefined) return own.hostClass === podClass.hostClass.name ? free + 1 : free
       return free + slotsOn(podClass, own.node, own.amounts.get(podClass.gpuResource) ?? 0) - (room.slots.get(own.node) ?? 0)
+    },
+    /** Why no node can take an engine of the class, whatever pods are there: a few words without a full stop; null where one can. */
+    shortage: (podClass: PodClass): string | null => {
+      const { name } = podClass.hostClass
+      const known = shortages.get(name)
+      if (known?.podClass === podClass && known.look === look) return known.words
+      const words = shortageOf(podClass, [...nodes.values()])
+      shortages.set(name, { podClass, look, words })
+      return words
+    },
+    /** Why an engine of the class could not have the place of the pod `holder` if that went; null where it could. */
+    noPlaceOf: (podClass: PodClass, holder: string): string | null => {
+      const taken = takenOf(holder)
+      const node = taken?.node === undefined ? undefined : nodes.get(taken.node)
+      if (taken === undefined || node === undefined) return "it has no node"
+      if (!hasLabels(podClass, node)) return "its node has not the class's labels"
+      const closed = closedBy(podClass, node)
+      if (closed !== null) return `its node takes no new pods (${closed})`
+      const room = slotsOn(podClass, node.metadata.name, taken.amounts.get(podClass.gpuResource) ?? 0) > 0
+      return room ? null : `its node would have too few of ${podClass.gpuResource}`
     },
     /** GPUs of an organisation's pods of the class, or of all organisations' together. */
     usedGpus: ({ gpuResource, hostClass }: PodClass, except: string, organization?: string): number => {

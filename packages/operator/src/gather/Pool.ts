@@ -31,8 +31,8 @@ export interface PoolQuestion {
   readonly reservations: ReadonlyArray<Reservation>
 }
 
-export type PoolView = Pick<Observation, "freeSlots" | "ahead" | "organizationGpus" | "asked" | "classGpus" | "setAside">
-export const noView: PoolView = { freeSlots: 0, ahead: 0, organizationGpus: 0, asked: 0, classGpus: 0, setAside: false }
+export type PoolView = Pick<Observation, "freeSlots" | "ahead" | "organizationGpus" | "asked" | "classGpus" | "setAside" | "shortage">
+export const noView: PoolView = { freeSlots: 0, ahead: 0, organizationGpus: 0, asked: 0, classGpus: 0, setAside: false, shortage: null }
 
 const placed: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])
 
@@ -156,7 +156,14 @@ export const makePool = (ledger: GpuLedger = makeGpuLedger()) => {
       const free = ledger.freeSlots(podClass, own) - claimed - Math.ceil(promised / gpu_count)
       const shared = share({ organization: run.orgSlug, free, reserved, elsewhere: Math.ceil(elsewhere / gpu_count), older })
       const asking = ledger.unplaced(podClass, own) + claimed
-      return { ...shared, organizationGpus, asked: asking, classGpus: usedBy(podClass), setAside: free > 0 && shared.freeSlots < 1 }
+      return {
+        ...shared,
+        organizationGpus,
+        asked: asking,
+        classGpus: usedBy(podClass),
+        setAside: free > 0 && shared.freeSlots < 1,
+        shortage: shared.freeSlots < 1 && !podClass.autoscaling ? ledger.shortage(podClass) : null
+      }
     },
     /**
      * Runs that may go on now that GPUs of any class came or went: those that wait for GPUs, or for their organisation's limit. Of each organisation the first few on each

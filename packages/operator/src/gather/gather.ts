@@ -1,15 +1,16 @@
 import type { HostClass, Phase } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { KubeClient, type Node, type Pod } from "@seatrial/kube"
+import { KubeClient, type KubeObject, type Node, type Pod } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import { resourcePlace } from "../apply/customResource.ts"
+import { wantedPod } from "../apply/wantedPod.ts"
 import { bootRestarts } from "../decide/limits.ts"
 import type { Observation } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
-import { deploymentLabel, enginePodName, fetchJobName, objectName, roleLabel } from "../resources/objectNames.ts"
+import { deploymentLabel, enginePodName, fetchJobName, madeFromAnnotation, objectName, roleLabel } from "../resources/objectNames.ts"
 import type { Background } from "../work/Background.ts"
 import type { Attendance } from "./Attendance.ts"
 import { admissionOf } from "./admission.ts"
@@ -49,13 +50,15 @@ export interface GatherFrom {
   readonly withdrawn: Withdrawn
   readonly blocked: Blocked
   readonly attendance: Attendance
-  readonly settings: Pick<OperatorSettings, "keepFinishedDays">
+  readonly settings: Pick<OperatorSettings, "keepFinishedDays" | "namespace" | "pullSecrets" | "weightsClaim">
   /** Runs that were released lately. */
   readonly released: Set<Run["id"]>
 }
 
 const logTail = 200
 const dayMillis = 86_400_000
+
+const isOutdated = (madeFrom: string, wanted: KubeObject | null): boolean => wanted !== null && wanted.metadata.annotations?.[madeFromAnnotation] !== madeFrom
 
 /** Phases whose decisions depend on free GPUs and on who goes first. */
 const placed = new Set<Phase>(["materializing", "waiting", "queued", "provisioning"])
@@ -124,6 +127,7 @@ export const gather = Effect.fnUntraced(function* (
     run,
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     predecessorHolds: Option.isSome(holder),
+    outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings)),
     budget: Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
     resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
     shownSince: Math.max(0, ...(resource?.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)),
@@ -146,6 +150,10 @@ export const gather = Effect.fnUntraced(function* (
     hostClasses: classes.filter(({ nodes }) => nodes === 1).map(({ hostClass }) => hostClass),
     pods: engines === own ? own : [...own, ...engines],
     node: Option.getOrUndefined(node),
-    observe: () => ({ ...seen, ...(places ? pool.view({ run, podClass, classes, reservations }) : noView) })
+    observe: () => ({
+      ...seen,
+      predecessorPlace: podClass === null || Option.isNone(holder) ? null : pool.ledger.noPlaceOf(podClass, holder.value.metadata.name),
+      ...(places ? pool.view({ run, podClass, classes, reservations }) : noView)
+    })
   }
 })

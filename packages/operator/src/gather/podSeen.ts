@@ -1,6 +1,7 @@
 import type { Node, Pod } from "@seatrial/kube"
 import { hasGpuFault } from "../apply/rootCause.ts"
 import type { PodSeen } from "../decide/Observation.ts"
+import { madeFromAnnotation } from "../resources/objectNames.ts"
 
 const blocking = new Set([
   "ErrImagePull",
@@ -49,6 +50,8 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
     name: pod.metadata.name,
     uid: pod.metadata.uid ?? "",
     createdAt,
+    image: pod.spec?.containers[0]?.image ?? null,
+    madeFrom: pod.metadata.annotations?.[madeFromAnnotation] ?? null,
     deleting: pod.metadata.deletionTimestamp !== undefined,
     scheduled: pod.spec?.nodeName !== undefined,
     scheduledAt: pod.spec?.nodeName === undefined ? null : millis(scheduling?.status === "True" ? scheduling.lastTransitionTime : null, createdAt),

@@ -134,6 +134,7 @@ export const ModelDeploymentStatus = Schema.Struct({
   gpus: optional(count("GPUs of its engine.")),
   runtime: optional(text("Engine that was chosen.")),
   engineVersion: optional(text("Engine and version, as receipts name it.")),
+  engineImage: optional(text("Image that the revision was tried with, and serves with whatever its host class says later. Absent until its engine runs.")),
   maxContext: optional(count("Longest context in tokens.")),
   endpoint: optional(
     text("Name that callers send as `model`. Set while the model is served; where Ready is not True, it is an earlier specification's revision that serves.")

@@ -99,6 +99,12 @@ export const customResourceDefinitions = {
     columns: [
       { name: "Model", type: "string", jsonPath: ".status.model", description: "Name that callers send." },
       { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Where the run stands." },
+      {
+        name: "Ready",
+        type: "string",
+        jsonPath: '.status.conditions[?(@.type=="Ready")].status',
+        description: "Whether its engine serves now."
+      },
       { name: "Revision", type: "string", jsonPath: ".status.revision", description: "Short commit." },
       { name: "Host class", type: "string", jsonPath: ".status.hostClass", description: "Host class that was chosen." },
       age,

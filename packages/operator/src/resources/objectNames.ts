@@ -16,6 +16,9 @@ export const gpuPriceAnnotation = "seatrial.dev/price-per-gpu-hour"
 /** Annotation of an engine's pod: the trace of the request that made the deployment, as W3C Trace Context writes it. */
 export const traceparentAnnotation = "seatrial.dev/traceparent"
 
+/** Annotation of an engine's pod: what it was made from, so that one that has not started yet is known to be an old one. */
+export const madeFromAnnotation = "seatrial.dev/made-from"
+
 /** Names of a run's objects. They follow from its id alone, so that a repeated write meets its own earlier one. */
 export const objectName = (id: DeploymentId): string => id.replaceAll("_", "-")
 export const enginePodName = (id: DeploymentId): string => `${objectName(id)}-engine-0`

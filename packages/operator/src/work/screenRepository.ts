@@ -3,6 +3,7 @@ import { engineFor, engines, versionOn } from "@seatrial/engines"
 import { Hub } from "@seatrial/hub"
 import { type Run, Runs } from "@seatrial/store"
 import { Effect } from "effect"
+import { imageOn } from "../apply/engineObjects.ts"
 import { forItsReader } from "../decide/forItsReader.ts"
 import { persist } from "./persist.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
@@ -29,5 +30,7 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
   const estimate = decided === null ? fit : { ...fit, components: decided.components }
   const hostClass = hostClasses.find(({ name }) => name === settings.host_class)
   const engineVersion = versionOn(engine, { simulated: hostClass?.simulated ?? false })
-  yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, settings, engineVersion, estimate, capabilities }))
+  if (hostClass === undefined) return yield* Effect.die(new Error(`no host class ${settings.host_class}`))
+  const engineImage = imageOn(hostClass, settings.runtime)
+  yield* persist(runs.recordScreening({ id: run.id, orgId: run.orgId, facts, settings, engineVersion, engineImage, estimate, capabilities }))
 })

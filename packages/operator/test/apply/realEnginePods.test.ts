@@ -15,7 +15,7 @@ const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => {
   const settings = { ...revision.settings, runtime }
   const made = enginePod({
     run,
-    revision: { ...revision, settings },
+    revision: { ...revision, settings, engineImage: null },
     podClass: { ...podClass, hostClass, ...change },
     engine,
     settings: { namespace: "seatrial", pullSecrets: [] },

@@ -114,11 +114,18 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
     recordScreening: ({ id }) =>
       Effect.as(
         Effect.andThen(
-          Effect.sync(() => revised(id, {})),
+          Effect.sync(() => revised(id, { engineImage: null })),
           gate("record screening")
         ),
         true
       ),
+    recordEngineImage: (id, _, image) =>
+      Effect.gen(function* () {
+        if (rows.get(id)?.revision?.engineImage !== null) return false
+        revised(id, { engineImage: image })
+        yield* gate("record image")
+        return true
+      }),
     recordChecks: (id) =>
       Effect.as(
         Effect.andThen(
@@ -178,6 +185,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
             facts: revision.facts,
             settings: revision.settings,
             engineVersion: "1",
+            engineImage: "reference:1",
             estimate: revision.estimate,
             capabilities: modelCapabilities(nothingServed, revision.facts)
           })

@@ -14,6 +14,7 @@ import { appliedResources } from "./0014_applied_resources.ts"
 import { rollout } from "./0016_rollout.ts"
 import { appliedModels } from "./0017_applied_models.ts"
 import { operatorTerms } from "./0018_operator_terms.ts"
+import { engineImage } from "./0019_engine_image.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -32,5 +33,6 @@ export const migrations = {
   "0014_applied_resources": appliedResources,
   "0016_rollout": rollout,
   "0017_applied_models": appliedModels,
-  "0018_operator_terms": operatorTerms
+  "0018_operator_terms": operatorTerms,
+  "0019_engine_image": engineImage
 }

@@ -3,20 +3,20 @@ import { type DeploymentId, type ModelId, RevisionId } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import type { Runs } from "../Runs.ts"
 
-type Screened = Pick<Parameters<Runs["Service"]["recordScreening"]>[0], "engineVersion" | "estimate" | "facts" | "orgId" | "settings">
+type Screened = Pick<Parameters<Runs["Service"]["recordScreening"]>[0], "engineImage" | "engineVersion" | "estimate" | "facts" | "orgId" | "settings">
 
 /**
- * The model's verified revision that is the same in all that a trial is about: commit, engine version, card and settings, flags among them. What serves, else the
+ * The model's verified revision that is the same in all that a trial is about: commit, engine version and image, card and settings, flags among them. What serves, else the
  * newest candidate; none that was superseded, and none whose engine failed when it was to be used again. While an older run of the model is unfinished there is
  * none either: it may be about to supersede what is found.
  */
 export const findVerified = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: RevisionId })))
-  return Effect.fnUntraced(function* ({ engineVersion, estimate, facts, orgId, settings }: Screened, id: DeploymentId, modelId: ModelId) {
+  return Effect.fnUntraced(function* ({ engineImage, engineVersion, estimate, facts, orgId, settings }: Screened, id: DeploymentId, modelId: ModelId) {
     const rows = yield* sql`
       SELECT r.id FROM revisions r
       WHERE r.org_id = ${orgId} AND r.model_id = ${modelId} AND r.status IN ('draft', 'active') AND r.verified_at IS NOT NULL
-        AND r.hf_repo = ${facts.repo} AND r.hf_revision = ${facts.commit} AND r.engine_version = ${engineVersion}
+        AND r.hf_repo = ${facts.repo} AND r.hf_revision = ${facts.commit} AND r.engine_version = ${engineVersion} AND r.engine_image = ${engineImage}
         AND r.gpu_pool = ${estimate.gpu_pool} AND r.gpu_count = ${estimate.gpu_count} AND r.settings = ${sql.json(settings)}
         AND (r.status = 'active' OR NOT EXISTS (SELECT FROM deployments f WHERE f.org_id = r.org_id AND f.revision_id = r.id AND f.phase = 'failed'))
         AND NOT EXISTS (

@@ -1,0 +1,48 @@
+import type { Event } from "@seatrial/kube"
+import type { Run } from "@seatrial/store"
+import type { PodSeen } from "../decide/Observation.ts"
+import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { objectName } from "../resources/objectNames.ts"
+import { aboutResource } from "./transitionEvents.ts"
+
+/** Of each kind one event of an object is told within so long, milliseconds: an engine that comes and goes tells it no more often. */
+const told = 60_000
+
+/** Reasons of `Ready` where what should serve does not. */
+const outages = new Set(["EngineNotReady", "HostClassMissing"])
+
+const readyOf = (status: ModelDeploymentStatus) => status.conditions?.find(({ type }) => type === "Ready")
+
+interface Input {
+  readonly run: Run
+  readonly resource: ModelDeployment
+  /** What is about to be shown. */
+  readonly status: ModelDeploymentStatus
+  /** The engine's. */
+  readonly pod: PodSeen | null
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/** The event of a served model whose engine goes away, for which there is more reason now, or that serves again; none where the status shows that already. */
+export const servingEvents = ({ now, pod, resource, run, status }: Input): ReadonlyArray<Event> => {
+  const shown = resource.status
+  if (shown === undefined || shown.deploymentId !== run.id || shown.phase !== "activated") return []
+  const before = readyOf(shown)
+  const after = readyOf(status)
+  if (before === undefined || after === undefined || before.reason === after.reason) return []
+  const name = (kind: string) => `${objectName(run.id)}.${kind}.${Math.floor(now / told)}`
+  if (outages.has(after.reason) && (before.status === "True" || after.reason === "HostClassMissing")) {
+    const anew =
+      before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)
+        ? "The engine's pod went away, and another was made. "
+        : ""
+    const why = status.cause === undefined ? "" : ` (${status.cause.reason} of ${status.cause.object}: ${status.cause.message})`
+    const message = `${anew}${status.message ?? after.message}${why}`
+    return [aboutResource(resource, { name: name(after.reason.toLowerCase()), type: "Warning", reason: after.reason, message, at: now })]
+  }
+  if (after.status === "True" && outages.has(before.reason)) {
+    return [aboutResource(resource, { name: name("serving"), type: "Normal", reason: "Serving", message: "The engine serves again.", at: now })]
+  }
+  return []
+}

@@ -1,0 +1,18 @@
+import type { PgClient } from "@effect/sql-pg"
+import { Clock, Effect } from "effect"
+import { leads } from "../OperatorTerms.ts"
+import type { Runs } from "../Runs.ts"
+
+/** Writes with which image the run's revision is tried, once. */
+export const recordEngineImage = (sql: PgClient.PgClient): Runs["Service"]["recordEngineImage"] =>
+  Effect.fn("Runs.recordEngineImage")(function* (id, orgId, image) {
+    const at = new Date(yield* Clock.currentTimeMillis)
+    const rows = yield* Effect.orDie(sql`
+      WITH written AS (
+        UPDATE revisions r SET engine_image = ${image}, updated_at = greatest(r.updated_at, ${at}) FROM deployments d
+        WHERE ${yield* leads(sql)} AND d.org_id = ${orgId} AND d.id = ${id} AND r.org_id = d.org_id AND r.id = d.revision_id AND r.engine_image IS NULL
+        RETURNING d.id
+      )
+      SELECT pg_notify('deployments', id) FROM written`)
+    return rows.length > 0
+  })
