@@ -1,7 +1,7 @@
 import { failureDetail } from "@seatrial/domain"
 import { Job, KubeClient, type KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
-import { Effect, Option, Redacted } from "effect"
+import { Clock, Effect, Option, Redacted } from "effect"
 import type { Action } from "../decide/Decision.ts"
 import type { Gathered } from "../gather/gather.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
@@ -11,7 +11,9 @@ import { customResource } from "./customResource.ts"
 import { disruptionBudget } from "./engineObjects.ts"
 import { fetchJob, fetchOwner, hubSecret } from "./fetchObjects.ts"
 import { keepLog } from "./keepLog.ts"
+import { tellEvent } from "./tellEvent.ts"
 import { tellTransition } from "./tellTransition.ts"
+import { aboutResource } from "./transitionEvents.ts"
 import { wantedPod } from "./wantedPod.ts"
 
 const ownerOf = (resource: ModelDeployment): OwnerReference => ({
@@ -123,6 +125,14 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         break
       case "RecordEngineImage":
         yield* runs.recordEngineImage(id, orgId, action.image)
+        break
+      case "Tell":
+        if (resource !== null) {
+          const name = `${objectName(id)}.${action.reason.toLowerCase()}.${action.about}`
+          const { message, reason } = action
+          yield* tellEvent(aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis }))
+        }
+        yield* Effect.logWarning(`${id}: ${action.message}`)
         break
       case "Publish":
         yield* runs.publishEndpoints(id, orgId, action.endpoints)

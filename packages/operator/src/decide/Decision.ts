@@ -28,6 +28,8 @@ export type Action = Data.TaggedEnum<{
   /** `replaces`: from now on what the model served so far gives its GPUs to the run. */
   Enter: { readonly to: Phase; readonly reason: string; readonly failure: NamedFailure | null; readonly replaces: boolean }
   Activate: None
+  /** A warning about the run in the cluster's events, told once of each `about`. */
+  Tell: { readonly reason: string; readonly about: string; readonly message: string }
   /** The cluster holds nothing of the run any more. */
   Release: None
 }>

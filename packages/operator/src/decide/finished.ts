@@ -1,4 +1,5 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
+import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
 import { bootRestarts, candidateHold, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
 import type { Observation, PodSeen } from "./Observation.ts"
@@ -149,11 +150,16 @@ const rule = (seen: Observation, now: number): Decision => {
   return isIdle(seen, now) ? draining(seen, now, "Idle: nobody asked for the model for a while. The next request starts its engine.") : held(seen, now)
 }
 
-/** What serves, and when it may idle. */
+/** What serves, when it may idle, and when it is given up. */
 const held = (seen: Observation, now: number): Decision => {
-  const decision = serving(seen)
+  const hung = hungAt(seen)
+  if (hung !== null && now >= hung) {
+    const { actions, message } = replaceHung(seen)
+    return act(message, ...withdraw(seen), ...actions)
+  }
   const at = idleAt(seen)
-  return at === null ? decision : { ...decision, lookAgainAt: Math.max(at, now + (at > now ? 0 : idleLook)) }
+  const times = [hung, at === null ? null : Math.max(at, now + (at > now ? 0 : idleLook))].flatMap((time) => time ?? [])
+  return { ...serving(seen), lookAgainAt: times.length === 0 ? null : Math.min(...times) }
 }
 
 /** The budget that keeps an engine from being evicted is there exactly while it serves. */

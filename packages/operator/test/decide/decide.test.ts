@@ -323,7 +323,27 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   "activated and active": [
     ["what serves is published while it is ready", seen("activated", { pod }, serving), 0, `publish ${url}`],
     ["and written only on change", seen("activated", { pod }, { ...serving, endpoints: [endpoint] }), 0, ""],
-    ["an engine that is not ready is withdrawn", seen("activated", { pod: unready }, { ...serving, endpoints: [endpoint] }), 0, "publish nothing"],
+    [
+      "an engine that is not ready is withdrawn",
+      seen("activated", { pod: unready }, { ...serving, endpoints: [endpoint] }),
+      0,
+      "publish nothing, again 600000"
+    ],
+    [
+      "one that hangs is given as long to come back as its class lets it start",
+      seen("activated", { pod: { ...unready, readyChangedAt: minute } }, serving),
+      11 * minute - 1,
+      `again ${11 * minute}`
+    ],
+    ["and is then replaced, which is told", seen("activated", { pod: { ...unready, readyChangedAt: minute } }, serving), 11 * minute, "Tell, remove pod pod-1"],
+    [
+      "one that started again meanwhile has its own time",
+      seen("activated", { pod: { ...unready, startedAt: 5 * minute } }, serving),
+      11 * minute,
+      "again 900000"
+    ],
+    ["another would pull the same image", seen("activated", { pod: { ...unready, blocked: "ImagePullBackOff", started: false } }, serving), 60 * minute, ""],
+    ["and nothing is removed that could not be started again", seen("activated", { pod: unready, podClass: null }, serving), 60 * minute, ""],
     ["a lost pod comes back", seen("activated", {}, { ...serving, endpoints: [endpoint] }), 0, "publish nothing, EnsurePod"],
     ["a silent node is given a minute", seen("activated", { pod: { ...pod, nodeDownSince: 0 } }, { ...serving, endpoints: [endpoint] }), 59_999, "again 60000"],
     [
@@ -342,9 +362,9 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "one whose card failed, and that does not start on it again, is replaced",
       seen("activated", { pod: { ...unready, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
       0,
-      "publish nothing, remove pod pod-1"
+      "publish nothing, remove pod pod-1, again 600000"
     ],
-    ["but not one that starts again", seen("activated", { pod: { ...unready, restarts: 1, gpuFault: true } }, serving), 0, ""],
+    ["but not one that starts again", seen("activated", { pod: { ...unready, restarts: 1, gpuFault: true } }, serving), 0, "again 600000"],
     [
       "nor one that answers beside a card that failed",
       seen("activated", { pod: { ...pod, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
@@ -424,6 +444,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       60 * minute,
       `again ${61 * minute}`
     ],
+    ["what serves may become ready again", seen("activated", { attendedSince: 60 * minute, pod: unready }, serving), 60 * minute, `again ${70 * minute}`],
     ["but what then exceeds its limit fails", seen("booting", { attendedSince: 60 * minute, pod: unready }), 70 * minute, "keep log, enter failed boot_timeout"]
   ],
   "failed and cancelled": [

@@ -172,12 +172,14 @@ export class World {
         state.budget = false
         return
       case "RemovePod":
-        if (serves && state.pod !== null && state.pod.lost === null && state.pod.nodeDownSince === null) this.violations.push("removed an engine that serves")
+        if (serves && state.pod !== null && state.pod.lost === null && state.pod.nodeDownSince === null && !this.hangs(state.pod))
+          this.violations.push("removed an engine that serves")
         if (
           which === "old" &&
           state.run.inFlight > 0 &&
           state.pod?.lost === null &&
           state.pod.nodeDownSince === null &&
+          !this.hangs(state.pod) &&
           this.now < (state.withdrawnAt ?? this.now) + 3_600_000
         )
           this.violations.push("removed an engine with requests under way")
@@ -208,6 +210,12 @@ export class World {
         }
         this.move(state, action.to)
     }
+  }
+
+  /** Whether an engine was given all the time to come back that its class allows. */
+  private hangs({ createdAt, ready, readyChangedAt, started, startedAt }: PodSeen): boolean {
+    const since = Math.max(this.attendedSince, createdAt, readyChangedAt ?? 0, startedAt ?? 0)
+    return started && !ready && this.now >= since + podClass.bootDeadlineSeconds * 1_000
   }
 
   private move(state: State, to: Phase): void {

@@ -286,6 +286,37 @@ describe("a run", () => {
       assert.deepStrictEqual(phasesOf(stage), whole)
     })
   })
+
+  it.effect("whose engine hangs while it serves, its container running, is told of and gets another after its boot deadline", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => stage.mirrored()?.message === "Serves.")
+          const [name = ""] = stage.kube.names("Pod")
+          const uid = () => {
+            const metadata = Option.getOrUndefined(stage.kube.find("Pod", name))?.metadata
+            return Predicate.isObject(metadata) ? metadata.uid : undefined
+          }
+          const before = uid()
+          const containers = [{ name: "engine", ready: false, restartCount: 0, state: { running: {} } }]
+          const conditions = [{ type: "PodScheduled", status: "True" }]
+          const ready = { type: "Ready", status: "False", lastTransitionTime: new Date(0).toISOString() }
+          stage.kube.setStatus("Pod", name, { phase: "Running", podIP: "127.0.3.1", conditions: [...conditions, ready], containerStatuses: containers })
+          yield* stage.until(() => stage.published.length === 2)
+          yield* TestClock.adjust("59 seconds")
+          assert.strictEqual(uid(), before)
+          yield* TestClock.adjust("1 second")
+          yield* stage.until(() => stage.published.length === 3)
+          assert.notStrictEqual(uid(), before)
+        })
+      )
+      assert.deepStrictEqual(stage.published, [1, 0, 1])
+      const told = stage.kube.names("Event").filter((name) => name.includes("enginereplaced"))
+      assert.strictEqual(told.length, 1)
+      assert.strictEqual(stage.writes.filter((write) => write.startsWith("remove Pod ")).length, 1)
+    })
+  })
 })
 
 describe("a custom resource without a deployment", () => {
