@@ -28,6 +28,23 @@ describe("an engine's pod", () => {
     assert.notProperty(made().spec, "runtimeClassName")
   })
 
+  it("runs the image that its revision was tried with, and until then its host class's", () => {
+    const of = (engineImage: string | null, traceparent: string | null = null) =>
+      enginePod({
+        run: { ...run, traceparent },
+        revision: { ...revision, engineImage },
+        podClass,
+        engine,
+        settings: { namespace: "seatrial", pullSecrets: [] },
+        weightsClaim: "weights"
+      })
+    const imageOf = (pod: object) => JSON.parse(JSON.stringify(pod)).spec.containers[0].image
+    assert.deepStrictEqual([imageOf(of("tried:1")), imageOf(of(null))], ["tried:1", "reference:1"])
+    const madeFrom = (pod: ReturnType<typeof of>) => pod.metadata.annotations?.["seatrial.dev/made-from"]
+    assert.strictEqual(madeFrom(of(null)), madeFrom(of("reference:1", `00-${"1".repeat(32)}-${"2".repeat(16)}-01`)))
+    assert.notStrictEqual(madeFrom(of(null)), madeFrom(of("tried:1")))
+  })
+
   it("asks for the cores and the memory of the host that its class says, and for none where it says none", () => {
     assert.deepStrictEqual(container().resources, { requests: { "nvidia.com/gpu": "1" }, limits: { "nvidia.com/gpu": "1" } })
     assert.deepStrictEqual(container({ cpu: "8", memoryBytes: 2 ** 36 }).resources, {

@@ -264,6 +264,11 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
       for (const id of ids) rows.set(id, { ...run, id, engineRun: id })
       kube.add("Node", "node-2", { status: { allocatable: { "nvidia.com/gpu": String(ids.length) }, conditions: [{ type: "Ready", status: "True" }] } })
     },
+    /** A run that is there by now. */
+    add: (row: Run) => {
+      rows.set(row.id, row)
+      notify(row.id)
+    },
     released: () => released,
     setStory: (next: PodStory) => {
       story = next

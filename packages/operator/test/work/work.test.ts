@@ -100,6 +100,7 @@ describe("screening", () => {
       const input = Option.getOrThrow(yield* Ref.get(recorded))
       assert.deepInclude(input.settings, { runtime: "reference", host_class: "local" })
       assert.strictEqual(input.engineVersion, engineFor("reference")?.version)
+      assert.strictEqual(input.engineImage, "reference:1")
       assert.strictEqual(input.facts.commit, revision.facts.commit)
       assert.deepStrictEqual(input.capabilities.supported_endpoints, ["/v1/chat/completions", "/v1/completions"])
     })

@@ -1,0 +1,70 @@
+import { assert, describe, it } from "@effect/vitest"
+import { servingEvents } from "../../src/apply/servingEvents.ts"
+import { statusOf } from "../../src/apply/statusOf.ts"
+import type { ModelDeploymentStatus } from "../../src/resources/ModelDeployment.ts"
+import { otherDeployment, pod, revision, run } from "../observations.ts"
+
+const serving = { ...run, revision: { ...revision, status: "active" as const }, phase: "activated" as const, activeRevisionId: revision.id }
+const input = { run: serving, cause: undefined, queue: undefined, generation: 1, before: undefined, now: 0, message: "Serves." }
+const served = statusOf({ ...input, pod })
+const away = statusOf({ ...input, pod: { ...pod, ready: false }, message: "The engine is not ready: It loads the model." })
+
+const told = (shown: ModelDeploymentStatus | undefined, status: ModelDeploymentStatus, now = 0, engine = pod, of = serving) =>
+  servingEvents({
+    run: of,
+    resource: { metadata: { name: "tiny", namespace: "seatrial" }, spec: { source: { repo: "a/b" } }, ...(shown === undefined ? {} : { status: shown }) },
+    status,
+    pod: engine,
+    now
+  })
+
+describe("what serves", () => {
+  it("tells by a warning that it does not any more, with the cause, and that it does again", () => {
+    const cause = { reason: "OOMKilled", message: "It was killed.", object: "Pod/p" }
+    const [gone, ...others] = told(served, { ...away, cause })
+    assert.isEmpty(others)
+    assert.deepInclude(gone, {
+      type: "Warning",
+      reason: "EngineNotReady",
+      message: "The engine is not ready: It loads the model. (OOMKilled of Pod/p: It was killed.)"
+    })
+    assert.deepInclude(told(away, served)[0], { type: "Normal", reason: "Serving" })
+  })
+
+  it("says that another pod was made where the one that served is gone", () => {
+    const [gone] = told(served, away, 9_000, { ...pod, ready: false, createdAt: 5_000 })
+    assert.match(gone?.message ?? "", /^The engine's pod went away, and another was made\./)
+  })
+
+  it("tells once more where its host class is gone, without which it does not come back", () => {
+    const classless = statusOf({ ...input, pod: null, classGone: true, message: "The host class local does not exist now." })
+    assert.deepInclude(told(away, classless)[0], { type: "Warning", reason: "HostClassMissing", message: "The host class local does not exist now." })
+    assert.deepInclude(told(classless, served)[0], { type: "Normal", reason: "Serving" })
+  })
+
+  it("tells each within a minute once, whatever happens, and each minute anew", () => {
+    const names = [0, 30_000, 61_000].map((now) => told(served, away, now)[0]?.metadata.name)
+    assert.strictEqual(names[0], names[1])
+    assert.notStrictEqual(names[0], names[2])
+  })
+
+  it("tells nothing of what is shown already, is wanted, or belongs to another run", () => {
+    const idle = statusOf({ ...input, pod: null, idle: true })
+    assert.deepStrictEqual(told(away, { ...away, message: "Other words." }), [])
+    assert.deepStrictEqual(told(served, idle), [])
+    assert.deepStrictEqual(told(undefined, away), [])
+    assert.deepStrictEqual(told({ ...served, deploymentId: otherDeployment }, away), [])
+    assert.deepStrictEqual(told({ ...away, phase: "booting" }, served), [])
+  })
+})
+
+describe("a run that serves with another run's engine", () => {
+  const reuser = { ...serving, engineRun: otherDeployment }
+  it("shows that engine, and when it is away", () => {
+    const readyOf = (status: ModelDeploymentStatus) => status.conditions?.find(({ type }) => type === "Ready")
+    const well = statusOf({ ...input, run: reuser, pod })
+    assert.deepInclude(readyOf(well), { status: "True", reason: "Serving" })
+    assert.deepInclude(well, { pod: pod.name, endpoint: "acme/tiny-chat", engineImage: "reference:1" })
+    assert.deepInclude(readyOf(statusOf({ ...input, run: reuser, pod: null })), { status: "False", reason: "EngineNotReady" })
+  })
+})

@@ -1,0 +1,129 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Run } from "@seatrial/store"
+import { decide } from "../../src/decide/decide.ts"
+import type { Observation } from "../../src/decide/Observation.ts"
+import { found, otherDeployment, pod, podClass, report, seen, url } from "../observations.ts"
+import { words } from "./words.ts"
+
+type Case = readonly [promise: string, observation: Observation, expected: string, said?: string]
+
+const minute = 60_000
+const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
+const endpoints = [{ url, pod: pod.name, reachable: true }]
+const unstarted = { ...pod, ready: false, started: false }
+const unplaced = { ...unstarted, scheduled: false, unschedulable: { since: 0, message: "0/1 nodes" } }
+const untried = found({ engineImage: null })
+const replacing = { ...podClass, rollout: "replace" as const }
+const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
+const outdated = "The host class has changed since its pod was asked for: another is asked for."
+const cordoned = "its node takes no new pods (cordoned)"
+const none = "no node has the class's labels card=h10 (3 looked at)"
+
+const tables: Record<string, ReadonlyArray<Case>> = {
+  "the image of an engine": [
+    ["is noted before the trial begins", seen("checking", { pod }, untried), "RecordEngineImage"],
+    ["is noted once", seen("checking", { pod }, found({ engineImage: "reference:1" })), "work checking"],
+    ["is not that of an engine that is not ready", seen("checking", { pod: { ...pod, ready: false } }, untried), "again 600000"],
+    [
+      "is that of what serves where nobody noted it at its trial",
+      seen("activated", { pod }, { ...found({ status: "active", checks: report, engineImage: null }), endedAt: 0, endpoints }),
+      "RecordEngineImage"
+    ]
+  ],
+  "a pod that never started, of a host class that has changed since": [
+    [
+      "gives way to another while its node cannot pull its image",
+      seen("provisioning", { outdated: true, pod: { ...unstarted, blocked: "ImagePullBackOff" } }),
+      "remove pod pod-1",
+      outdated
+    ],
+    ["gives way to another while no node takes it", seen("provisioning", { outdated: true, pod: unplaced }), "remove pod pod-1", outdated],
+    [
+      "gives way to another in Kueue's queue",
+      seen("queued", { outdated: true, podClass: { ...podClass, queueName: "gpus" }, pod: { ...unplaced, gated: true, unschedulable: null } }),
+      "remove pod pod-1"
+    ],
+    ["gives way to another in the trial", seen("checking", { outdated: true, pod: unstarted }), "remove pod pod-1", outdated],
+    [
+      "gives way to another where it is to serve",
+      seen("activated", { outdated: true, pod: unplaced }, { ...serving, endpoints }),
+      "publish nothing, remove pod pod-1",
+      outdated
+    ],
+    ["is waited for where it goes already", seen("provisioning", { outdated: true, pod: { ...unplaced, deleting: true } }), ""]
+  ],
+  "what serves, where the class says replace": [
+    [
+      "is not stopped for GPUs that the run could not have",
+      seen("queued", { freeSlots: 0, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned }, predecessor),
+      "",
+      `Waits for 1 GPU of simulated: first in the queue. What serves this model (${otherDeployment}) holds 1, and is not stopped for them: ${cordoned}.`
+    ],
+    [
+      "nor where the only node of the class takes no new pods",
+      seen(
+        "queued",
+        {
+          freeSlots: 0,
+          podClass: replacing,
+          predecessorHolds: true,
+          predecessorPlace: cordoned,
+          shortage: "the only node of the class takes no new pods (cordoned)"
+        },
+        predecessor
+      ),
+      "",
+      `Waits for 1 GPU of simulated: the only node of the class takes no new pods (cordoned). What serves this model (${otherDeployment}) holds 1, and is not stopped for them: ${cordoned}.`
+    ],
+    [
+      "nor within its organization's limit",
+      seen(
+        "waiting",
+        { freeSlots: 0, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned, organizationGpus: 1 },
+        { ...predecessor, gpuLimit: 1 }
+      ),
+      ""
+    ],
+    [
+      "is stopped for the limit where another node has room",
+      seen(
+        "waiting",
+        { freeSlots: 1, podClass: replacing, predecessorHolds: true, predecessorPlace: cordoned, organizationGpus: 1 },
+        { ...predecessor, gpuLimit: 1 }
+      ),
+      "enter provisioning replacing"
+    ]
+  ],
+  "GPUs that no node can give": [
+    ["are told of with the reason, not as a place in a queue", seen("queued", { freeSlots: 0, shortage: none }), "", `Waits for 1 GPU of simulated: ${none}.`],
+    ["are waited for by who comes new", seen("waiting", { freeSlots: 0, shortage: none }), "enter queued"]
+  ]
+}
+
+for (const [name, cases] of Object.entries(tables)) {
+  describe(name, () => {
+    for (const [promise, observation, expected, said] of cases) {
+      it(promise, () => {
+        const decision = decide(observation, 0)
+        assert.strictEqual(words(decision), expected)
+        if (said !== undefined) assert.strictEqual(decision.message, said)
+      })
+    }
+  })
+}
+
+describe("an engine that lost its GPUs before it had a node", () => {
+  const reason = (change: Partial<Observation>) => {
+    const decision = decide(seen("provisioning", { freeSlots: 0, pod: unplaced, ...change }), minute)
+    const [entered] = decision.actions.filter((action) => action._tag === "Enter")
+    return entered?._tag === "Enter" ? entered.reason : null
+  }
+  it("says who has them, and that they were taken only where they were", () => {
+    assert.strictEqual(reason({}), "The GPUs were taken before the engine had a node.")
+    assert.strictEqual(reason({ setAside: true }), "The GPUs were set aside for others before the engine had a node.")
+    assert.strictEqual(
+      reason({ shortage: "the only node of the class takes no new pods (cordoned)" }),
+      "No node takes the engine any more: the only node of the class takes no new pods (cordoned)."
+    )
+  })
+})

@@ -1,0 +1,77 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Node, Pod } from "@seatrial/kube"
+import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
+import { podClass } from "../observations.ts"
+
+const h100 = { ...podClass, nodeSelector: { card: "h100" } }
+const ready = { type: "Ready", status: "True" }
+const resource = "nvidia.com/gpu"
+
+interface Given {
+  readonly gpus?: number
+  readonly offers?: string
+  readonly card?: string
+  readonly cordoned?: boolean
+  readonly silent?: boolean
+  readonly taint?: string
+}
+const nodeOf = (name: string, { card = "h100", cordoned = false, gpus = 1, offers = resource, silent = false, taint }: Given): Node => ({
+  metadata: { name, labels: { card } },
+  spec: { unschedulable: cordoned, ...(taint === undefined ? {} : { taints: [{ key: taint, value: "x", effect: "NoSchedule" }] }) },
+  status: { allocatable: { [offers]: String(gpus) }, conditions: [silent ? { ...ready, status: "Unknown" } : ready] }
+})
+const ledgerOf = (given: ReadonlyArray<Given>) => {
+  const ledger = makeGpuLedger()
+  for (const [index, one] of given.entries()) ledger.setNode(`n${index}`, nodeOf(`n${index}`, one))
+  return ledger
+}
+const pod: Pod = {
+  metadata: { name: "engine", labels: { "seatrial.dev/host-class": "local" } },
+  spec: { nodeName: "n0", containers: [{ name: "engine", resources: { limits: { [resource]: 1 } } }] }
+}
+
+describe("why no node can take an engine", () => {
+  const cases: ReadonlyArray<readonly [what: string, given: ReadonlyArray<Given>, gpus: number, words: string | null]> = [
+    ["nothing, where one can", [{}, { cordoned: true }], 1, null],
+    ["no nodes", [], 1, "the cluster has no node"],
+    ["labels that no node has", [{ card: "a100" }, { card: "l4" }], 1, "no node has the class's labels card=h100 (2 looked at)"],
+    ["a resource that no node offers", [{ offers: "amd.com/gpu" }], 1, "no node with the class's labels offers nvidia.com/gpu (1 looked at)"],
+    ["too few on each", [{ gpus: 4 }, { gpus: 2 }], 8, "no node with the class's labels offers 8 of nvidia.com/gpu: the most is 4"],
+    ["a node that was cordoned", [{ cordoned: true }, { card: "a100" }], 1, "the only node of the class takes no new pods (cordoned)"],
+    [
+      "nodes that each have their own reason",
+      [{ cordoned: true }, { silent: true }, { silent: true }, { taint: "dedicated" }],
+      1,
+      "all 4 nodes of the class take no new pods (1 cordoned, 2 not ready, 1 tainted)"
+    ]
+  ]
+  for (const [what, given, gpus, words] of cases) {
+    it(what, () => assert.strictEqual(ledgerOf(given).shortage({ ...h100, hostClass: { ...h100.hostClass, gpu_count: gpus } }), words))
+  }
+
+  it("is asked anew once a node changes", () => {
+    const ledger = ledgerOf([{ cordoned: true }])
+    assert.isNotNull(ledger.shortage(h100))
+    ledger.setNode("n0", nodeOf("n0", {}))
+    assert.isNull(ledger.shortage(h100))
+  })
+})
+
+describe("the place of an engine that would be stopped for another", () => {
+  const cases: ReadonlyArray<readonly [what: string, given: Given, words: string | null]> = [
+    ["is one, where its node takes the other", {}, null],
+    ["is none on a node that was cordoned", { cordoned: true }, "its node takes no new pods (cordoned)"],
+    ["is none on a node that is silent", { silent: true }, "its node takes no new pods (not ready)"],
+    ["is none on a node with a taint", { taint: "dedicated" }, "its node takes no new pods (tainted)"],
+    ["is none where the class has other nodes now", { card: "a100" }, "its node has not the class's labels"],
+    ["is none where the node's cards are gone", { gpus: 0 }, "its node would have too few of nvidia.com/gpu"]
+  ]
+  for (const [what, given, words] of cases) {
+    it(what, () => {
+      const ledger = ledgerOf([given])
+      ledger.setPod("engine", pod)
+      assert.strictEqual(ledger.noPlaceOf(h100, "engine"), words)
+    })
+  }
+  it("is none where it has no node itself", () => assert.strictEqual(ledgerOf([{}]).noPlaceOf(h100, "engine"), "it has no node"))
+})

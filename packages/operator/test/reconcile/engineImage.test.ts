@@ -1,0 +1,107 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option, Predicate } from "effect"
+import { otherDeployment } from "../observations.ts"
+import { makeStage } from "./stage.ts"
+
+type Stage = ReturnType<typeof makeStage>
+
+/** Somebody patches the host class's image. */
+const patchImage = (stage: Stage, image: string) =>
+  stage.kube.add("HostClass", "local", {
+    spec: {
+      runtimes: [{ runtime: "reference", image }],
+      gpuPool: "simulated",
+      gpuCount: 1,
+      gpuMemoryBytes: 2 ** 30,
+      pricePerGpuHour: "1",
+      bootDeadlineSeconds: 60
+    }
+  })
+const imageOf = (stage: Stage): unknown => {
+  const [name = ""] = stage.kube.names("Pod")
+  const spec = Option.getOrUndefined(stage.kube.find("Pod", name))?.spec
+  const containers = Predicate.isObject(spec) ? spec.containers : undefined
+  const container: unknown = Array.isArray(containers) ? containers[0] : undefined
+  return Predicate.isObject(container) ? container.image : undefined
+}
+const statusOf = (stage: Stage, name: string) => {
+  const status = Option.getOrUndefined(stage.kube.find("ModelDeployment", name))?.status
+  return Predicate.isObject(status) ? status : {}
+}
+const readyOf = (stage: Stage, name: string): unknown => {
+  const { conditions } = statusOf(stage, name)
+  const ready: unknown = Array.isArray(conditions) ? conditions.find((one) => Predicate.isObject(one) && one.type === "Ready") : undefined
+  return Predicate.isObject(ready) ? ready.status : undefined
+}
+const serves = (stage: Stage) => stage.until(() => stage.mirrored()?.message === "Serves." && stage.kube.names("Pod").length === 1)
+
+describe("the image of an engine", () => {
+  it.effect("that was verified serves on, also in another pod, whatever the host class says by now", () => {
+    const stage = makeStage()
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* serves(stage)
+        assert.strictEqual(stage.row().revision?.engineImage, "reference:1")
+        patchImage(stage, "nowhere/never:tried")
+        stage.kube.drop("Pod", stage.kube.names("Pod")[0] ?? "")
+        yield* stage.until(() => stage.published.length >= 3)
+        yield* serves(stage)
+        assert.strictEqual(imageOf(stage), "reference:1")
+        assert.strictEqual(stage.mirrored()?.engineImage, "reference:1")
+      })
+    )
+  })
+
+  it.effect("that no engine was tried with is the host class's own as it is now, also for a pod that waits for its node", () => {
+    const stage = makeStage()
+    stage.setStory("unschedulable")
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => stage.row().phase === "provisioning" && imageOf(stage) === "reference:1")
+        patchImage(stage, "reference:2")
+        yield* stage.until(() => imageOf(stage) === "reference:2")
+        // Until what was written is seen.
+        yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
+        stage.setStory("ready")
+        patchImage(stage, "reference:3")
+        yield* serves(stage)
+        assert.deepStrictEqual([imageOf(stage), stage.row().revision?.engineImage], ["reference:3", "reference:3"])
+      })
+    )
+  })
+})
+
+describe("a model that serves", () => {
+  it.effect("shows an outage of its engine by events and in every object that stands for it, also of a run that reused the revision", () => {
+    const stage = makeStage()
+    const follower = otherDeployment.replace("_", "-")
+    const told = (reason: string) =>
+      stage.kube
+        .names("Event")
+        .map((name) => Option.getOrUndefined(stage.kube.find("Event", name)))
+        .filter((event) => event?.reason === reason)
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* serves(stage)
+        stage.add({ ...stage.row(), id: otherDeployment })
+        yield* stage.until(() => readyOf(stage, follower) === "True")
+        assert.isString(statusOf(stage, follower).pod)
+        stage.setStory("starting")
+        stage.kube.drop("Pod", stage.kube.names("Pod")[0] ?? "")
+        yield* stage.until(() => readyOf(stage, follower) === "False" && stage.mirrored()?.message === "The engine is not ready: It loads the model.")
+        // One by each object.
+        yield* stage.until(() => told("EngineNotReady").length === 2)
+        assert.deepInclude(told("EngineNotReady")[0], { type: "Warning" })
+        const [name = ""] = stage.kube.names("Pod")
+        const ready = { name: "engine", ready: true, restartCount: 0, state: { running: {} } }
+        const conditions = [
+          { type: "PodScheduled", status: "True" },
+          { type: "Ready", status: "True" }
+        ]
+        stage.kube.setStatus("Pod", name, { phase: "Running", podIP: "127.0.3.1", conditions, containerStatuses: [ready] })
+        yield* stage.until(() => readyOf(stage, follower) === "True" && told("Serving").length === 2)
+        assert.deepInclude(told("Serving")[0], { type: "Normal" })
+      })
+    )
+  })
+})
