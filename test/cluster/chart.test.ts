@@ -99,7 +99,8 @@ layer(Plane.layer, { excludeTestServices: true, timeout: "2 minutes" })("the cha
     Effect.gen(function* () {
       const manifest = yield* Effect.promise(() => readFile(join(root, "k8s/rbac.yaml"), "utf8"))
       const wide = rulesOf(manifest).filter((permission) => permission.startsWith("cluster "))
-      for (const permission of wide) assert.match(permission, /^cluster (get|list|watch) (nodes|hostclasses\.seatrial\.dev)$/u)
+      for (const permission of wide)
+        assert.match(permission, /^cluster ((get|list|watch) (nodes|hostclasses\.seatrial\.dev)|patch hostclasses\.seatrial\.dev\/status)$/u)
     })
   )
 

@@ -134,12 +134,13 @@ it.live(
         "NAME",
         "MODEL",
         "PHASE",
+        "READY",
         "REVISION",
         "HOST CLASS",
         "AGE",
         "MESSAGE"
       ])
-      assert.deepStrictEqual(header(yield* command("kubectl", ["get", "mdep", "-o", "wide"]))?.slice(7), [
+      assert.deepStrictEqual(header(yield* command("kubectl", ["get", "mdep", "-o", "wide"]))?.slice(8), [
         "REPOSITORY",
         "COMMIT",
         "ENGINE",
@@ -148,6 +149,19 @@ it.live(
         "PLACE",
         "ENDPOINT",
         "DEPLOYMENT"
+      ])
+      yield* verdict(command, hostClass("small", hostClassCases[0]?.[1] ?? {}))
+      assert.deepStrictEqual(header(yield* command("kubectl", ["get", "hc"])), [
+        "NAME",
+        "GPU",
+        "COUNT",
+        "RUNTIME",
+        "NODES",
+        "GPUS",
+        "FREE",
+        "MODELS",
+        "ACCEPTED",
+        "AGE"
       ])
       assert.include(yield* command("kubectl", ["get", "seatrial"]), "modeldeployment.seatrial.dev/tiny")
     }).pipe(Effect.scoped),
@@ -254,4 +268,38 @@ it.live(
       assert.strictEqual(yield* kubectl("get", "mdep", "-o", "name"), "")
     }).pipe(Effect.scoped),
   400_000
+)
+
+it.live(
+  "a host class that models use is not deleted by accident, and is on purpose",
+  () =>
+    Effect.gen(function* () {
+      const command = yield* definitions
+      yield* command("kubectl", ["apply", "--validate=strict", "-f", join(root, "k8s/hostclass-in-use.yaml")])
+      const name = "small"
+      const remove = command("kubectl", ["delete", "hc", name]).pipe(
+        Effect.as("deleted"),
+        Effect.catch(({ message }) => Effect.succeed(message))
+      )
+      const say = (status: object) => command("kubectl", ["patch", "hc", name, "--subresource=status", "--type=merge", `--patch=${JSON.stringify({ status })}`])
+      yield* verdict(command, hostClass(name, hostClassCases[0]?.[1] ?? {}))
+      yield* say({ models: 1, engines: 0, modelNames: ["acme/tiny"] })
+      // A policy works a moment after it was made, and until then the deletion is a rehearsal.
+      const rehearsed = command("kubectl", ["delete", "hc", name, "--dry-run=server"]).pipe(
+        Effect.as("deleted"),
+        Effect.catch(({ message }) => Effect.succeed(message))
+      )
+      const said = yield* eventually("the deletion is refused", rehearsed, (verdict) => verdict !== "deleted")
+      assert.include(said, "the host class small is in use (models: acme/tiny)")
+      assert.include(yield* remove, "kubectl annotate hostclass small seatrial.dev/delete-in-use=yes")
+      // Nobody uses it any more.
+      yield* say({ models: 0, modelNames: [] })
+      assert.strictEqual(yield* remove, "deleted")
+      yield* verdict(command, hostClass(name, hostClassCases[0]?.[1] ?? {}))
+      yield* say({ models: 0, engines: 2 })
+      assert.include(yield* remove, "is in use")
+      yield* command("kubectl", ["annotate", "hostclass", name, "seatrial.dev/delete-in-use=yes"])
+      assert.strictEqual(yield* remove, "deleted")
+    }).pipe(Effect.scoped),
+  200_000
 )

@@ -5,6 +5,7 @@ import { HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { reconcileApplied } from "./applied/reconcileApplied.ts"
 import type { Shown } from "./apply/mirror.ts"
+import { keepClassStatus } from "./classes/keepClassStatus.ts"
 import { attend } from "./gather/Attendance.ts"
 import { byNode, watchCluster } from "./gather/Cluster.ts"
 import { makeCapacityChanges } from "./gather/capacityChanges.ts"
@@ -73,6 +74,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     work: (key: string) => reconcileApplied({ cluster, settings, look: (id: DeploymentId) => queue.add(id) }, key)
   })
   const onDeployment = Effect.fnUntraced(function* (key: string) {
+    yield* lookAtClasses
     const { name, namespace } = fromKey(key)
     const run = namespace === settings.namespace ? deploymentOfResource(name) : Option.none()
     if (Option.isNone(run)) return yield* applied.add(key)
@@ -82,6 +84,19 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     const phase = object?.status?.phase
     const ended = phase !== undefined && isFinished(phase)
     if (own === undefined || own !== object?.metadata.resourceVersion || ended) yield* queue.add(run.value)
+  })
+
+  const lookAtClasses = yield* keepClassStatus(cluster)
+  const specs = new Map<string, string>()
+  /** That a status was written is no news to who wrote it. */
+  const onClass = Effect.fnUntraced(function* (name: string) {
+    yield* lookAtClasses
+    const object = Option.getOrUndefined(yield* cluster.hostClasses.get(name))
+    const before = specs.get(name)
+    const now = object === undefined ? undefined : JSON.stringify(object.spec)
+    if (now === undefined) specs.delete(name)
+    else specs.set(name, now)
+    if (now === undefined || now !== before) yield* Effect.andThen(classQueue.add("all"), lookLive)
   })
 
   const lookAt = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? queue.add(id.value) : Effect.void)
@@ -98,10 +113,12 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     yield* lookAtEngine(deploymentOfName(name))
     yield* lookAtHold(name)
     const pod = Option.getOrUndefined(yield* cluster.pods.get(name, settings.namespace))
+    yield* lookAtClasses
     if (capacity.ofPod(name, pod)) yield* lookQueued
   })
   const onNode = Effect.fnUntraced(function* (name: string) {
     if (!capacity.ofNode(name, Option.getOrUndefined(yield* cluster.nodes.get(name)))) return
+    yield* lookAtClasses
     yield* lookQueued
     for (const { metadata } of yield* cluster.pods.listBy(byNode, name))
       yield* Effect.andThen(lookAtEngine(deploymentOf(metadata.labels)), lookAtHold(metadata.name))
@@ -116,7 +133,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
       onChange(cluster.budgets, byName),
       onChange(cluster.pods, onPod),
       onChange(cluster.nodes, onNode),
-      onChange(cluster.hostClasses, () => Effect.andThen(classQueue.add("all"), lookLive)),
+      onChange(cluster.hostClasses, onClass),
       lookLive
     ],
     { concurrency: "unbounded", discard: true }

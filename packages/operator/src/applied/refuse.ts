@@ -2,7 +2,8 @@ import { KubeClient } from "@seatrial/kube"
 import { Clock, Effect, Equal } from "effect"
 import { tellEvent } from "../apply/tellEvent.ts"
 import { aboutResource } from "../apply/transitionEvents.ts"
-import type { Condition, ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import type { Condition } from "../resources/Condition.ts"
+import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { ModelDeployment as resourceKind } from "../resources/ModelDeployment.ts"
 
 /** The status of an object whose specification became no run; what an earlier specification of it became stays. `now`: Unix milliseconds. */

@@ -2,7 +2,8 @@ import { type Benchmark, isFinished } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { isServed } from "../decide/idle.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
-import type { Condition, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import type { Condition } from "../resources/Condition.ts"
+import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 
 const iso = (millis: number): string => new Date(millis).toISOString()
 

@@ -83,6 +83,18 @@ const takenBy = (pod: Pod): Taken | null => {
   }
 }
 
+/** What the nodes of a host class have. */
+export interface Capacity {
+  /** Those with its labels. */
+  readonly nodes: number
+  /** Of these the ones that take engines now, and the GPUs that they offer. */
+  readonly openNodes: number
+  readonly gpus: number
+  readonly freeGpus: number
+  /** Pods of the class that have not ended. */
+  readonly engines: number
+}
+
 /** Sums by several words. */
 const makeTally = () => {
   const sums = new Map<string, number>()
@@ -179,6 +191,20 @@ export const makeGpuLedger = () => {
         if (now !== null) count(now, 1)
       } else pods.delete(name)
       if (there !== wasThere) for (const tell of listeners) tell(name, there)
+    },
+    /** Looks at every node and pod. */
+    capacity: (podClass: PodClass): Capacity => {
+      const { gpuResource, hostClass, nodeSelector } = podClass
+      const labelled = [...nodes].filter(([, node]) => Object.entries(nodeSelector).every(([label, value]) => node.metadata.labels?.[label] === value))
+      const open = labelled.filter(([, node]) => accepts(podClass, node))
+      const offers = open.map(([name, node]) => ({ name, gpus: quantity(node.status?.allocatable?.[gpuResource]) }))
+      return {
+        nodes: labelled.length,
+        openNodes: open.length,
+        gpus: offers.reduce((sum, { gpus }) => sum + gpus, 0),
+        freeGpus: offers.reduce((sum, { gpus, name }) => sum + Math.max(0, gpus - onNode.of(name, gpuResource)), 0),
+        engines: [...pods.values()].filter((taken) => taken?.hostClass === hostClass.name).length
+      }
     },
     hasPod: (name: string): boolean => pods.has(name),
     /** Tells from now on of pods that come and go. */

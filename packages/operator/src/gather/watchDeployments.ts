@@ -5,6 +5,7 @@ import { ModelDeployment } from "../resources/ModelDeployment.ts"
 /** The `ModelDeployment`s of several namespaces. `changes` gives their keys (`namespace/name`). */
 export interface Deployments {
   readonly get: (name: string, namespace: string) => Effect.Effect<Option.Option<ModelDeployment>>
+  readonly list: () => Effect.Effect<ReadonlyArray<ModelDeployment>>
   /** Those whose status names that deployment. */
   readonly showing: (deploymentId: string) => Effect.Effect<ReadonlyArray<ModelDeployment>>
   readonly changes: Stream.Stream<string, KubeError>
@@ -44,6 +45,11 @@ export const watchDeployments = Effect.fnUntraced(function* (
   for (const namespace of others) yield* Effect.forkScoped(watch(namespace))
   return {
     get: (name, namespace) => (namespace === own ? home : abroad.get(namespace))?.get(name, namespace) ?? Effect.succeedNone,
+    list: () =>
+      Effect.map(
+        Effect.forEach([home, ...abroad.values()], (reflector) => reflector.list()),
+        (lists) => lists.flat()
+      ),
     showing: (id) =>
       Effect.map(
         Effect.forEach([home, ...abroad.values()], (reflector) => reflector.listBy(byDeployment, id)),

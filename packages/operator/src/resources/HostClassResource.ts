@@ -1,6 +1,7 @@
 import { type HostClass, HostClassName, Micros, Runtime } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Option, Schema } from "effect"
+import { Condition } from "./Condition.ts"
 
 const optional = Schema.optionalKey
 const atLeastOne = Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))
@@ -53,7 +54,9 @@ export const HostClassSpec = Schema.Struct({
     })
   ),
   nodeSelector: optional(
-    Schema.Record(Schema.String, Schema.String).annotate({ description: "Labels of the nodes that belong to the class. Default: all nodes." })
+    Schema.Record(Schema.String, Schema.String.check(Schema.isMaxLength(63)))
+      .check(Schema.isMaxProperties(64))
+      .annotate({ description: "Labels of the nodes that belong to the class. Default: all nodes." })
   ),
   tolerations: optional(Schema.Array(Toleration).annotate({ description: "Taints of these nodes that engine pods tolerate." })),
   weightsClaim: optional(
@@ -136,6 +139,28 @@ export const HostClassSpec = Schema.Struct({
 }).annotate({ description: "A kind of GPU host that models can be deployed on." })
 export type HostClassSpec = typeof HostClassSpec.Type
 
+const count = (description: string) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({ description })
+const text = (description: string) => Schema.String.annotate({ description })
+
+/** What the operator tells of a host class; nothing reads it back as truth. */
+export const HostClassStatus = Schema.Struct({
+  writtenBy: optional(
+    text("Namespace of the operator that writes this. Of several installations that share the class one writes, and tells of its own models and pods.")
+  ),
+  nodes: optional(count("Nodes with the class's labels.")),
+  openNodes: optional(count("Of these the ones that take engines now: ready, not cordoned, and without a taint that the class does not tolerate.")),
+  gpus: optional(count("GPUs that those offer.")),
+  freeGpus: optional(count("Of these the ones that no pod of the operator's namespace holds.")),
+  engines: optional(count("Engine pods of the class.")),
+  models: optional(count("Models that serve on it, or whose run is at work on it.")),
+  modelNames: optional(Schema.Array(Schema.String).annotate({ description: "Names of the first ten of these." })),
+  conditions: optional(
+    Schema.Array(Condition).annotate({ description: "Accepted: whether models can be deployed on the class, and why not. InUse: whether any are, and which." })
+  ),
+  observedGeneration: optional(count("The generation of the specification that this was said of."))
+}).annotate({ description: "What the class offers now and who uses it. Written by the operator alone." })
+export type HostClassStatus = typeof HostClassStatus.Type
+
 /** A `HostClass` of the cluster: cluster-scoped, `kubectl get hc`. */
 export const HostClassResource = defineResource({
   group: "seatrial.dev",
@@ -143,7 +168,7 @@ export const HostClassResource = defineResource({
   plural: "hostclasses",
   kind: "HostClass",
   namespaced: false,
-  schema: objectSchema({ spec: HostClassSpec })
+  schema: objectSchema({ spec: HostClassSpec, status: optional(HostClassStatus) })
 })
 export type HostClassResource = (typeof HostClassResource.schema)["Type"]
 

@@ -1,6 +1,7 @@
 import { DeploymentId, HostClassName, KvCacheDtype, ModelId, ModelSlug, Phase, RepoName, Runtime, type ServingRequest } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Schema } from "effect"
+import { Condition } from "./Condition.ts"
 
 const optional = Schema.optionalKey
 const text = (description: string) => Schema.String.annotate({ description })
@@ -84,16 +85,6 @@ export const ModelDeploymentSpec = Schema.Struct({
     "What is to be deployed. A run keeps the specification that it began with: changing it starts another run, and what serves goes on until that one is verified."
 })
 export type ModelDeploymentSpec = typeof ModelDeploymentSpec.Type
-
-const Condition = Schema.Struct({
-  type: text("What is told of: Accepted, Ready, Activated or Failed."),
-  status: Schema.Literals(["True", "False", "Unknown"]).annotate({ description: "Whether the condition holds." }),
-  reason: text("One word for the state, for programs."),
-  message: text("What is so, and why, for people."),
-  lastTransitionTime: time("When the status last changed."),
-  observedGeneration: optional(count("The generation of the specification that this was said of."))
-})
-export type Condition = typeof Condition.Type
 
 /** What the operator shows of a run: a mirror of Postgres and of the run's pods, never read back as truth. */
 export const ModelDeploymentStatus = Schema.Struct({

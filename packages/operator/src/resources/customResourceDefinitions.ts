@@ -1,5 +1,5 @@
 import { type JsonSchema, Predicate } from "effect"
-import { HostClassResource, HostClassSpec } from "./HostClassResource.ts"
+import { HostClassResource, HostClassSpec, HostClassStatus } from "./HostClassResource.ts"
 import { ModelDeployment, ModelDeploymentSpec, ModelDeploymentStatus } from "./ModelDeployment.ts"
 import { hostClassRules, modelDeploymentRules, type Rule } from "./rules.ts"
 import { structuralSchema } from "./structuralSchema.ts"
@@ -124,14 +124,24 @@ export const customResourceDefinitions = {
     singular: "hostclass",
     shortName: "hc",
     description: "A kind of GPU host: what it offers, which engines run on it, and how pods get there.",
-    properties: { spec: structuralSchema(HostClassSpec) },
+    properties: { spec: structuralSchema(HostClassSpec), status: structuralSchema(HostClassStatus) },
     rules: hostClassRules,
-    listKeys: { "spec.runtimes": ["runtime"] },
+    listKeys: { "spec.runtimes": ["runtime"], "status.conditions": ["type"] },
     columns: [
       { name: "GPU", type: "string", jsonPath: ".spec.gpuPool", description: "Card class." },
       { name: "Count", type: "integer", jsonPath: ".spec.gpuCount", description: "GPUs of one engine." },
       { name: "Runtime", type: "string", jsonPath: ".spec.runtimes[0].runtime", description: "Default engine." },
-      { name: "Simulated", type: "boolean", jsonPath: ".spec.simulated", description: "Whether the GPUs are simulated." },
+      { name: "Nodes", type: "integer", jsonPath: ".status.nodes", description: "Nodes with its labels." },
+      { name: "GPUs", type: "integer", jsonPath: ".status.gpus", description: "GPUs of those that take engines." },
+      { name: "Free", type: "integer", jsonPath: ".status.freeGpus", description: "GPUs of these that no engine holds." },
+      { name: "Models", type: "integer", jsonPath: ".status.models", description: "Models that use it." },
+      {
+        name: "Accepted",
+        type: "string",
+        jsonPath: ".status.conditions[?(@.type=='Accepted')].status",
+        description: "Whether models can be deployed on it; if not, the condition says why."
+      },
+      { name: "Simulated", type: "boolean", jsonPath: ".spec.simulated", description: "Whether the GPUs are simulated.", priority: 1 },
       age,
       { name: "Memory", type: "integer", jsonPath: ".spec.gpuMemoryBytes", description: "Bytes of one GPU.", priority: 1 },
       { name: "Price", type: "string", jsonPath: ".spec.pricePerGpuHour", description: "Micro-dollars per GPU and hour.", priority: 1 },

@@ -91,6 +91,16 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
   }
 ]
 
+const labelKey = "^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+const labelValue = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$"
+const [isLabelKey, isLabelValue] = [new RegExp(labelKey, "u"), new RegExp(labelValue, "u")]
+
+/** The first of these that is no label of a node; null where all may be. */
+export const nodeSelectorProblem = (nodeSelector: Readonly<Record<string, string>>): string | null => {
+  const found = Object.entries(nodeSelector).find(([key, value]) => !isLabelKey.test(key) || !isLabelValue.test(value))
+  return found === undefined ? null : `nodeSelector has ${found[0]}=${found[1]}, which is no label that a node can have`
+}
+
 /** The rules of a `HostClass`. What was measured on a card says nothing of another, so the card of a class stays. */
 export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
   {
@@ -118,6 +128,12 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
     rule: "!has(self.queueName) || ((!has(self.rollout) || self.rollout == 'surge') && (!has(self.autoscaling) || !self.autoscaling))",
     message: "queueName leaves it to Kueue who gets GPUs and when: rollout replace and autoscaling are not for such a class",
     holds: ({ spec }) => spec.queueName === undefined || (spec.rollout !== "replace" && spec.autoscaling !== true)
+  },
+  {
+    path: "spec.nodeSelector",
+    rule: `self.all(key, key.matches('${labelKey}') && self[key].matches('${labelValue}'))`,
+    message: "nodeSelector has a key or a value that is none of a label: keys are name or prefix/name, of letters, digits, '-', '_' and '.'",
+    holds: ({ spec }) => nodeSelectorProblem(spec.nodeSelector ?? {}) === null
   },
   {
     path: "spec.tolerations[]",

@@ -13,6 +13,7 @@ const keywords = new Set([
   "maxLength",
   "minItems",
   "maxItems",
+  "maxProperties",
   "required"
 ])
 

@@ -123,7 +123,7 @@ describe("a run", () => {
           yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
           // Its going is nothing that anybody has to answer to.
           assert.deepStrictEqual(
-            stage.writes.slice(before).filter((write) => !write.startsWith("release")),
+            stage.writes.slice(before).filter((write) => write !== "status HostClass local" && !write.startsWith("release")),
             [`remove ModelDeployment ${stage.row().id.replace("_", "-")}`]
           )
         })
@@ -338,5 +338,32 @@ describe("a custom resource without a deployment", () => {
         })
       )
     })
+  })
+})
+
+describe("a host class in the cluster", () => {
+  const statusOf = (stage: ReturnType<typeof makeStage>) => {
+    const status = Option.getOrUndefined(stage.kube.find("HostClass", "local"))?.status
+    return Predicate.isObject(status) ? status : {}
+  }
+
+  it.effect("is told of a little after something changed, once for all that did, and then no more", () => {
+    const stage = makeStage()
+    const written = () => stage.writes.filter((write) => write === "status HostClass local").length
+    return stage.operate(
+      Effect.gen(function* () {
+        yield* stage.until(() => stage.mirrored()?.message === "Serves.")
+        assert.strictEqual(written(), 0)
+        yield* TestClock.adjust("10 seconds")
+        yield* stage.until(() => written() > 0)
+        assert.deepInclude(statusOf(stage), { nodes: 1, openNodes: 1, gpus: 1, freeGpus: 0, models: 1, modelNames: ["acme/tiny-chat"], writtenBy: "seatrial" })
+        yield* TestClock.adjust("10 minutes")
+        assert.strictEqual(written(), 1)
+        // Another installation's operator tells of it now.
+        stage.kube.setStatus("HostClass", "local", { writtenBy: "other" })
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual([written(), statusOf(stage)], [1, { writtenBy: "other" }])
+      })
+    )
   })
 })

@@ -36,6 +36,12 @@ const small: HostClassResource["spec"] = {
 export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostClassResource["spec"], broken: string | null]> = [
   ["rule-plain", small, null],
   ["rule.dots", small, "the name of a host class has at most 63 lower-case letters, digits and hyphens"],
+  ["rule-labels", { ...small, nodeSelector: { "nvidia.com/gpu.product": "H100", zone: "" } }, null],
+  [
+    "rule-label-key",
+    { ...small, nodeSelector: { "Not a label": "x" } },
+    "nodeSelector has a key or a value that is none of a label: keys are name or prefix/name, of letters, digits, '-', '_' and '.'"
+  ],
   ["rule-any", { ...small, tolerations: [{ operator: "Exists" }] }, null],
   ["rule-value", { ...small, tolerations: [{ key: "gpu", operator: "Exists", value: "a" }] }, "a toleration with operator Exists has no value"],
   ["rule-key", { ...small, tolerations: [{ value: "a" }] }, "a toleration without a key tolerates every taint: it needs operator Exists"],

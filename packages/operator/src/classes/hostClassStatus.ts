@@ -1,0 +1,95 @@
+import { isFinished } from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
+import { Option } from "effect"
+import type { Capacity } from "../gather/GpuLedger.ts"
+import { type HostClassResource, type HostClassStatus, type PodClass, toPodClass } from "../resources/HostClassResource.ts"
+import type { ModelDeployment } from "../resources/ModelDeployment.ts"
+import { brokenRule, hostClassRules, nodeSelectorProblem } from "../resources/rules.ts"
+
+/** Most names of models that are told. */
+const named = 10
+
+/** What each host class is used by, by its name: models that serve on it or whose run is at work on it, as their custom resources say; in order, each once. */
+export const modelsByClass = (deployments: ReadonlyArray<ModelDeployment>): ReadonlyMap<string, ReadonlyArray<string>> => {
+  const found = new Map<string, Set<string>>()
+  for (const { status } of deployments) {
+    const { endpoint, hostClass, model, phase } = status ?? {}
+    if (hostClass === undefined || model === undefined || (endpoint === undefined && (phase === undefined || isFinished(phase)))) continue
+    const known = found.get(hostClass)
+    if (known === undefined) found.set(hostClass, new Set([model]))
+    else known.add(model)
+  }
+  return new Map([...found].map(([hostClass, models]) => [hostClass, [...models].sort()]))
+}
+
+interface Verdict {
+  readonly accepted: boolean
+  readonly reason: string
+  readonly message: string
+}
+
+/** Whether models can be deployed on the class, and why not. */
+const verdictOf = (object: HostClassResource, podClass: PodClass | null): Verdict => {
+  const no = (reason: string, message: string): Verdict => ({ accepted: false, reason, message })
+  if (podClass === null) return no("InvalidName", "The name of a host class has at most 63 lower-case letters, digits and hyphens.")
+  if (podClass.nodes > 1) {
+    return no(
+      "SeveralNodesNotAvailable",
+      `Its engines span ${podClass.nodes} nodes, which is planned and not available yet: nothing is deployed on it. Make a HostClass with nodes: 1.`
+    )
+  }
+  const selector = nodeSelectorProblem(object.spec.nodeSelector ?? {})
+  if (selector !== null) return no("InvalidNodeSelector", `${selector}: no pod can be made for it.`)
+  const broken = brokenRule(hostClassRules, object)
+  if (broken !== null) return no("Invalid", `${broken}.`)
+  const { runtimes } = podClass.hostClass
+  const unknown = runtimes.filter(({ runtime }) => engineFor(runtime) === undefined).map(({ runtime }) => runtime)
+  if (unknown.length === runtimes.length) return no("NoRuntimeAdapter", `There is no adapter for ${unknown.join(", ")}: nothing can be deployed on it.`)
+  return { accepted: true, reason: "Accepted", message: "Models can be deployed on it." }
+}
+
+interface StatusInput {
+  readonly object: HostClassResource
+  readonly capacity: Capacity
+  readonly models: ReadonlyArray<string>
+  readonly namespace: string
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/** What the operator tells of a host class; the times of its conditions are those of the status that is there where they still hold. */
+export const hostClassStatus = ({ capacity, models, namespace, now, object }: StatusInput): HostClassStatus => {
+  const observedGeneration = object.metadata.generation ?? 1
+  const condition = (type: string, holds: boolean, reason: string, message: string) => {
+    const status: "True" | "False" = holds ? "True" : "False"
+    const earlier = object.status?.conditions?.find((one) => one.type === type)
+    const lastTransitionTime = earlier?.status === status ? earlier.lastTransitionTime : new Date(now).toISOString()
+    return { type, status, reason, message, lastTransitionTime, observedGeneration }
+  }
+  const { accepted, message, reason } = verdictOf(object, Option.getOrNull(toPodClass(object)))
+  const others = models.length > named ? ` and ${models.length - named} more` : ""
+  const users = models.length === 0 ? `${capacity.engines} engine pods of earlier runs` : `${models.slice(0, named).join(", ")}${others}`
+  const inUse = models.length > 0 || capacity.engines > 0
+  return {
+    writtenBy: namespace,
+    nodes: capacity.nodes,
+    openNodes: capacity.openNodes,
+    gpus: capacity.gpus,
+    freeGpus: capacity.freeGpus,
+    engines: capacity.engines,
+    models: models.length,
+    modelNames: models.slice(0, named),
+    conditions: [
+      condition("Accepted", accepted, reason, message),
+      condition(
+        "InUse",
+        inUse,
+        inUse ? "Deployed" : "Unused",
+        inUse
+          ? `Used by ${users}. Without it no engine of theirs can be started again, so it must stay until they are deployed elsewhere or deleted.`
+          : "No model is deployed on it: it may be deleted."
+      )
+    ],
+    observedGeneration
+  }
+}

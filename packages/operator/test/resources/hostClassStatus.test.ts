@@ -1,0 +1,92 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Node, Pod } from "@seatrial/kube"
+import { hostClassStatus, modelsByClass } from "../../src/classes/hostClassStatus.ts"
+import { makeGpuLedger } from "../../src/gather/GpuLedger.ts"
+import type { HostClassResource } from "../../src/resources/HostClassResource.ts"
+import type { ModelDeployment, ModelDeploymentStatus } from "../../src/resources/ModelDeployment.ts"
+import { podClass } from "../observations.ts"
+import { hostClassCases } from "./ruleCases.ts"
+
+const spec = hostClassCases[0]?.[1]
+if (spec === undefined) throw new Error("no plain host class")
+const object = (change: Partial<HostClassResource["spec"]> = {}, name = "local", generation = 3): HostClassResource => ({
+  metadata: { name, generation },
+  spec: { ...spec, ...change }
+})
+const capacity = { nodes: 2, openNodes: 1, gpus: 8, freeGpus: 6, engines: 0 }
+const told = (of: HostClassResource, models: ReadonlyArray<string> = [], engines = 0, now = 0) =>
+  hostClassStatus({ object: of, capacity: { ...capacity, engines }, models, namespace: "seatrial", now })
+const condition = (status: ReturnType<typeof told>, type: string) => status.conditions?.find((one) => one.type === type)
+
+describe("a host class", () => {
+  const refusals: ReadonlyArray<readonly [reason: string, object: HostClassResource, says: RegExp]> = [
+    ["SeveralNodesNotAvailable", object({ nodes: 2 }), /2 nodes, which is planned and not available yet/],
+    ["InvalidNodeSelector", object({ nodeSelector: { "Not a label": "x" } }), /Not a label=x/],
+    ["InvalidNodeSelector", object({ nodeSelector: { zone: "-" } }), /zone=-/],
+    ["InvalidName", object({}, "rule.dots"), /63 lower-case letters/],
+    ["Invalid", object({ maxGpus: 8 }), /needs autoscaling/]
+  ]
+  for (const [reason, refused, says] of refusals) {
+    it(`that nothing can be deployed on says so: ${says.source}`, () => {
+      const accepted = condition(told(refused), "Accepted")
+      assert.deepInclude(accepted, { status: "False", reason, observedGeneration: 3 })
+      assert.match(accepted?.message ?? "", says)
+    })
+  }
+
+  it("says what it offers, and who uses it, ten by name", () => {
+    const models = Array.from({ length: 12 }, (_, index) => `acme/m${String(index).padStart(2, "0")}`)
+    const status = told(object(), models)
+    assert.deepInclude(status, { nodes: 2, openNodes: 1, gpus: 8, freeGpus: 6, models: 12, modelNames: models.slice(0, 10), observedGeneration: 3 })
+    assert.deepInclude(condition(status, "Accepted"), { status: "True", reason: "Accepted" })
+    assert.include(condition(status, "InUse")?.message, "acme/m09 and 2 more")
+    assert.deepInclude(condition(told(object()), "InUse"), { status: "False", reason: "Unused" })
+    assert.include(condition(told(object(), [], 1), "InUse")?.message, "1 engine pod")
+  })
+
+  it("keeps the times of its conditions while they hold, so that nothing new is nothing to write", () => {
+    const first = told(object(), ["acme/a"])
+    assert.deepStrictEqual(told({ ...object(), status: first }, ["acme/a"], 0, 9_000), first)
+    const later = told({ ...object(), status: first }, [], 0, 9_000)
+    assert.deepStrictEqual(
+      later.conditions?.map(({ lastTransitionTime }) => Date.parse(lastTransitionTime)),
+      [0, 9_000]
+    )
+  })
+
+  it("is used by models that serve on it and by runs that are at work on it, each once, and by no run that is over", () => {
+    const shown = (status: ModelDeploymentStatus): ModelDeployment => ({ metadata: { name: "x" }, spec: { source: { repo: "a/b" } }, status })
+    const objects = [
+      shown({ model: "acme/b", hostClass: "local", phase: "activated", endpoint: "acme/b" }),
+      shown({ model: "acme/a", hostClass: "local", phase: "booting" }),
+      shown({ model: "acme/b", hostClass: "local", phase: "queued" }),
+      shown({ model: "acme/c", hostClass: "local", phase: "failed" }),
+      shown({ model: "acme/d", hostClass: "local", phase: "activated" }),
+      shown({ model: "acme/e", hostClass: "large", phase: "failed", endpoint: "acme/e" }),
+      shown({ model: "acme/f", phase: "screening" })
+    ]
+    assert.deepStrictEqual(
+      [...modelsByClass(objects)],
+      [
+        ["local", ["acme/a", "acme/b"]],
+        ["large", ["acme/e"]]
+      ]
+    )
+  })
+
+  it("counts nodes with its labels, those that take engines, their GPUs, and what pods hold of them", () => {
+    const ledger = makeGpuLedger()
+    const node = (name: string, labels: Record<string, string>, ready: boolean): Node => ({
+      metadata: { name, labels },
+      status: { allocatable: { "nvidia.com/gpu": "4" }, conditions: [{ type: "Ready", status: ready ? "True" : "False" }] }
+    })
+    for (const each of [node("a", { kind: "x" }, true), node("b", { kind: "x" }, false), node("c", {}, true)]) ledger.setNode(each.metadata.name, each)
+    const pod = (name: string, phase: string): Pod => ({
+      metadata: { name, labels: { "seatrial.dev/host-class": "local", "seatrial.dev/organization": "acme" } },
+      spec: { nodeName: "a", containers: [{ name: "engine", resources: { limits: { "nvidia.com/gpu": "1" } } }] },
+      status: { phase }
+    })
+    for (const each of [pod("runs", "Running"), pod("ended", "Failed")]) ledger.setPod(each.metadata.name, each)
+    assert.deepStrictEqual(ledger.capacity({ ...podClass, nodeSelector: { kind: "x" } }), { nodes: 2, openNodes: 1, gpus: 4, freeGpus: 3, engines: 1 })
+  })
+})
