@@ -9,6 +9,7 @@ import { toPodClass } from "../resources/HostClassResource.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { brokenRule, modelDeploymentRules } from "../resources/rules.ts"
 import { decideApplied, finalizer } from "./decideApplied.ts"
+import { fieldPath, inFieldNames } from "./inFieldNames.ts"
 import { notAdopted } from "./notAdopted.ts"
 import { refuse } from "./refuse.ts"
 import { type Wish, wishHash, wishOf } from "./wish.ts"
@@ -69,7 +70,8 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
     return `Engines of the host class ${wide.hostClass.name} span ${wide.nodes} nodes, which is planned and not available yet: choose one with nodes: 1.`
   }
   const classes = podClasses.flatMap(({ hostClass, nodes }) => (nodes === 1 ? [hostClass] : []))
-  return (hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines))?.message ?? null
+  const problem = hostClassProblem(serving, classes) ?? servingProblem(serving, classes, engines)
+  return problem === null ? null : `${fieldPath(problem.param)}: ${inFieldNames(problem.message)}`
 })
 
 /** One pass over an object that somebody applied (`key`: `namespace/name`), or over its place where it is gone. When to look again, if time alone may change the answer. */

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto"
 import { KubeClient } from "@seatrial/kube"
 import { Clock, Effect, Equal } from "effect"
 import { tellEvent } from "../apply/tellEvent.ts"
@@ -27,9 +28,10 @@ export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, re
   const now = yield* Clock.currentTimeMillis
   const status = refusedStatus(resource, reason, message, now)
   if (resource.status !== undefined && Equal.equals(resource.status, status)) return true
-  const { generation = 1, name, namespace, resourceVersion, uid = "" } = resource.metadata
+  const { name, namespace, resourceVersion, uid = "" } = resource.metadata
   const event = aboutResource(resource, {
-    name: `${name.slice(0, 180)}.${uid.slice(0, 8)}.${generation}.${reason.toLowerCase()}`,
+    // The same refusal of a later specification is told once, until the cluster forgets the event.
+    name: `${name.slice(0, 180)}.${uid.slice(0, 8)}.refused.${createHash("sha256").update(`${reason} ${message}`).digest("hex").slice(0, 12)}`,
     type: "Warning",
     reason: "Refused",
     message,

@@ -2,6 +2,7 @@ import { isFinished } from "@seatrial/domain"
 import { KubeClient, type Node, type Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Duration, Effect, Equal, Option } from "effect"
+import { inFieldNames, toldRun } from "../applied/inFieldNames.ts"
 import { statusPause } from "../decide/limits.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
@@ -39,7 +40,11 @@ const soon = Option.some(Duration.seconds(1))
  * Shows the run in its custom resource, where that says something else: an event for each transition, then the status. Gives the time after which to try again: where
  * the copy that was compared with was an old one, and where a run that is at work was shown a moment ago.
  */
-export const mirror = Effect.fn("mirror")(function* ({ classGone, fetch, idle, message, node, now, pod, pods, queue, resource, run, shown }: MirrorInput) {
+export const mirror = Effect.fn("mirror")(function* ({ classGone, fetch, idle, node, now, pod, pods, resource, shown, ...said }: MirrorInput) {
+  const run = toldRun(said.run)
+  const inItsWords = (text: string) => (run.applied === null ? text : inFieldNames(text))
+  const message = inItsWords(said.message)
+  const queue = said.queue === undefined ? undefined : { ...said.queue, message: inItsWords(said.queue.message) }
   const kube = yield* KubeClient
   const { metadata, status: before } = resource
   // A run that has failed has no pods any more: what they said stays.

@@ -28,6 +28,15 @@ interface StatusInput {
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
+/** A reason as Kubernetes writes reasons: `image_unavailable` is `ImageUnavailable`. */
+const camelCase = (code: string) => code.split("_").map(capitalized).join("")
+
+/** What the run came to: what becomes of its engine later is for `Ready` to say. */
+const activatedAs = ({ serve }: Run): string =>
+  serve
+    ? "The run ended well: its revision was verified and took the model's traffic."
+    : "The run ended well: its revision was verified. It takes no traffic (serve: false)."
+
 /** The generation that the run was made for. */
 const generationOf = ({ generation, run }: StatusInput): number => run.applied?.current?.generation ?? generation
 
@@ -75,8 +84,13 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
           : phase,
       message
     ),
-    condition("Activated", run.phase === "activated", phase, message),
-    condition("Failed", run.phase === "failed", run.failure?.code ?? (isFinished(run.phase) ? phase : "InProgress"), message)
+    condition("Activated", run.phase === "activated", phase, run.phase === "activated" ? activatedAs(run) : message),
+    condition(
+      "Failed",
+      run.phase === "failed",
+      run.phase === "failed" ? camelCase(run.failure?.code ?? phase) : isFinished(run.phase) ? phase : "InProgress",
+      run.phase === "failed" ? message : "The run has not failed."
+    )
   ]
 }
 

@@ -23,7 +23,7 @@ const blockedFor = (pod: PodSeen, since: number, now: number): Decision | null =
   const text = isImageTrouble(pod.blocked) ? "The engine's image cannot be pulled" : "The engine's container cannot be created"
   const code = isImageTrouble(pod.blocked) ? "image_unavailable" : "container_blocked"
   if (neverPullable.has(pod.blocked) || now >= since + imageDeadline) {
-    return fail(code, `${text} (${pod.blocked}). The cause is in the log of Seatrial's operator.`)
+    return fail(code, `${text} (${pod.blocked}). The node's own words are in status.cause of its ModelDeployment.`)
   }
   return wait(`${text} yet (${pod.blocked}).`, since + imageDeadline)
 }

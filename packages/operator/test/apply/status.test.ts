@@ -212,6 +212,19 @@ describe("the status", () => {
     )
   })
 
+  it("says of each condition what it is about, with reasons in Kubernetes' own case", () => {
+    const of = (status: ReturnType<typeof statusOf>, type: string) => status.conditions?.find((one) => one.type === type)
+    const away = statusOf({ ...input, run: serving, pod: { ...pod, ready: false }, message: "The engine is not ready." })
+    assert.deepInclude(of(away, "Ready"), { status: "False", reason: "EngineNotReady", message: "The engine is not ready." })
+    assert.deepInclude(of(away, "Activated"), { status: "True", message: "The run ended well: its revision was verified and took the model's traffic." })
+    assert.deepInclude(of(away, "Failed"), { status: "False", reason: "Activated", message: "The run has not failed." })
+    const failure = { code: "image_unavailable", text: "No image." }
+    const failed = statusOf({ ...input, run: { ...run, phase: "failed", failure }, message: "image_unavailable: No image." })
+    assert.deepInclude(of(failed, "Failed"), { status: "True", reason: "ImageUnavailable", message: "image_unavailable: No image." })
+    assert.strictEqual(failed.failure?.code, "image_unavailable")
+    for (const { reason } of [...(failed.conditions ?? []), ...(away.conditions ?? [])]) assert.match(reason, /^[A-Z][A-Za-z]*$/)
+  })
+
   it("does not tell of a changed object what holds for the earlier one", () => {
     const status = statusOf({ ...input, run: { ...serving, applied: applied(1) }, generation: 2 })
     assert.deepStrictEqual(conditionsOf(status), ["Ready True 1", "Activated True 1", "Failed False 1"])

@@ -1,0 +1,36 @@
+import type { Run } from "@seatrial/store"
+
+/** Fields of a create as the API writes them, and as a ModelDeployment does. */
+const fields: Readonly<Record<string, string>> = {
+  runtime: "spec.serving.runtime",
+  host_class: "spec.serving.hostClass",
+  max_context: "spec.serving.maxContext",
+  kv_cache_dtype: "spec.serving.kvCacheDtype",
+  hold_seconds: "spec.serving.holdSeconds",
+  "yarn.factor": "spec.serving.yarn.factor",
+  "yarn.original_context": "spec.serving.yarn.originalContext",
+  engine_flags: "spec.serving.engineFlags"
+}
+
+// `runtime` alone is a word of its own.
+const named = /(?<![\w.-])(?:serving\.)?(host_class|max_context|kv_cache_dtype|hold_seconds|yarn\.factor|yarn\.original_context|engine_flags)\b/gu
+
+/** What is told to callers of the API, to those who write it as fields of an object: `max_context` is their `spec.serving.maxContext`. */
+export const inFieldNames = (text: string): string => text.replace(named, (found, field: string) => fields[field] ?? found)
+
+/** The field of an object that the API calls so, as a problem of its settings does: `serving.engine_flags.seed`. */
+export const fieldPath = (param: string): string => {
+  const path = param.replace(/^serving\./u, "")
+  const [first = "", ...rest] = path.split(".")
+  return Object.hasOwn(fields, path) ? (fields[path] ?? param) : [fields[first] ?? `spec.serving.${first}`, ...rest].join(".")
+}
+
+/** The run as its object tells of it: one that somebody applied in the object's own fields. */
+export const toldRun = (run: Run): Run =>
+  run.applied === null
+    ? run
+    : {
+        ...run,
+        failure: run.failure === null ? null : { ...run.failure, text: inFieldNames(run.failure.text) },
+        history: run.history.map((entry) => (entry.reason === null ? entry : { ...entry, reason: inFieldNames(entry.reason) }))
+      }
