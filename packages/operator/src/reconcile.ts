@@ -1,6 +1,6 @@
 import { type DeploymentId, fromTraceparent, isFinished } from "@seatrial/domain"
 import type { KubeClient, KubeError } from "@seatrial/kube"
-import { Runs } from "@seatrial/store"
+import { type Run, Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option } from "effect"
 import { applyActions } from "./apply/apply.ts"
 import { mirror, type Shown } from "./apply/mirror.ts"
@@ -18,6 +18,8 @@ export interface Reconciler extends GatherFrom {
   readonly settings: OperatorSettings
   readonly phases: PhaseCounts
   readonly shown: Shown
+  /** What the latest pass over a run saw, where it then wrote what should have changed that; see `stateOf`. */
+  readonly tried: Map<DeploymentId, string>
   readonly followers: Followers
   /** Asks for a pass over another run. */
   readonly look: (id: DeploymentId) => Effect.Effect<void>
@@ -29,6 +31,11 @@ const atOnce = Option.some(Duration.zero)
 /** After the API server refused an object; somebody has to change something first. */
 const later = Option.some(Duration.seconds(10))
 
+/** What `moves` change of a run. */
+const stateOf = ({ endpoints, phase, phaseSince }: Run): string => `${phase} ${phaseSince} ${endpoints.map(({ pod, url }) => `${pod} ${url}`).join()}`
+/** After a write that changed nothing: another operator leads by now, which this one will hear of. */
+const unmoved = Option.some(Duration.seconds(1))
+
 const isRefused = (error: KubeError) => error.reason === "Invalid" || error.reason === "Denied" || error.reason === "NotFound"
 
 /** One pass over one run: reads the world, decides, and applies. The time after which to look again, if time alone may change the answer. */
@@ -36,13 +43,14 @@ export const reconcile = Effect.fn("reconcile")(function* (
   reconciler: Reconciler,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, followers, look, phases, pool, released, settings, shown, start, withdrawn } = reconciler
+  const { background, followers, look, phases, pool, released, settings, shown, start, tried, withdrawn } = reconciler
   const runs = yield* Runs
   const found = yield* runs.observe(id)
   if (Option.isNone(found)) {
     pool.forget(id)
     withdrawn.delete(id)
     shown.delete(id)
+    tried.delete(id)
     yield* phases.note(id, null)
     yield* background.forget(id)
     return yield* withoutRun(reconciler.cluster, id)
@@ -70,6 +78,11 @@ export const reconcile = Effect.fn("reconcile")(function* (
     Effect.as(null),
     Effect.catchIf(isRefused, (error) => Effect.as(Effect.logWarning(`the API server refuses an object of ${id}: ${error.message}`), error.message))
   )
+  const state = moves && refused === null ? stateOf(run) : null
+  const stays = state !== null && tried.get(id) === state
+  if (state === null) tried.delete(id)
+  else tried.set(id, state)
+  const moved = moves && !stays
   if (decision.actions.some(({ _tag }) => _tag === "Release")) {
     // Forgetting them only costs a write that changes nothing.
     if (released.size >= 10_000) released.clear()
@@ -90,11 +103,11 @@ export const reconcile = Effect.fn("reconcile")(function* (
   else if (isFinished(run.phase)) yield* look(run.engineRun)
   // What serves gives its GPUs to the run that replaces it, and has them back where that ends.
   const replaces = run.replaces || (entered?._tag === "Enter" && entered.replaces)
-  if (replaces && run.predecessor !== null && (moves || isFinished(run.phase))) yield* look(run.predecessor.run)
+  if (replaces && run.predecessor !== null && (moved || isFinished(run.phase))) yield* look(run.predecessor.run)
   if (run.replacedBy !== null) yield* look(run.replacedBy)
   // Also who waits for the organisation's limit may go on where a run ends that had no pod yet.
-  if ((run.phase === "queued" || run.phase === "waiting") && moves) yield* Effect.forEach(pool.queued(), look, { discard: true })
-  if (moves && refused === null) return atOnce
+  if ((run.phase === "queued" || run.phase === "waiting") && moved) yield* Effect.forEach(pool.queued(), look, { discard: true })
+  if (moves && refused === null) return stays ? unmoved : atOnce
 
   const timed = decision.lookAgainAt === null ? Option.none<Duration.Duration>() : Option.some(Duration.millis(Math.max(0, decision.lookAgainAt - now)))
   const next = refused === null ? timed : later

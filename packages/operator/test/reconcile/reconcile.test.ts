@@ -287,6 +287,30 @@ describe("a run", () => {
     })
   })
 
+  for (const what of ["its next phase", "what is published"]) {
+    it.effect(`whose operator is superseded and may not write ${what} is looked at about once a second, not without a pause`, () => {
+      const stage = makeStage()
+      const idle = Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
+      return stage.operate(
+        Effect.gen(function* () {
+          if (what === "what is published") {
+            yield* stage.until(() => stage.mirrored()?.message === "Serves.")
+            const containers = [{ name: "engine", ready: false, restartCount: 0, state: { running: {} } }]
+            stage.kube.setStatus("Pod", stage.kube.names("Pod")[0] ?? "", { phase: "Running", conditions: [], containerStatuses: containers })
+          }
+          stage.supersede()
+          yield* idle
+          const before = stage.reads.length
+          yield* idle
+          assert.strictEqual(stage.reads.length, before)
+          yield* TestClock.adjust("10 seconds")
+          assert.isAtLeast(stage.reads.length, before + 5)
+          assert.isAtMost(stage.reads.length, before + 20)
+        })
+      )
+    })
+  }
+
   it.effect("whose engine hangs while it serves, its container running, is told of and gets another after its boot deadline", () => {
     const stage = makeStage()
     return Effect.gen(function* () {

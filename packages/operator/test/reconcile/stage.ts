@@ -44,6 +44,8 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
   const published: Array<number> = []
   const classes: Array<string> = []
   let released = 0
+  /** Whether another operator leads by now, so that none of this one's writes to Postgres changes anything. */
+  let superseded = false
   let story: PodStory = "ready"
   let crashAt = Number.POSITIVE_INFINITY
   let crashed = Deferred.makeUnsafe<void>()
@@ -106,7 +108,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
     enter: ({ failure, from, id, reason, to }) =>
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
-        if (rows.get(id)?.phase !== from) return false
+        if (superseded || rows.get(id)?.phase !== from) return false
         change(id, (row) => move(row, to, now, reason, failure ?? null))
         yield* gate(`enter ${to}`)
         return true
@@ -154,6 +156,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
       Effect.andThen(
         Effect.sync(() => {
           published.push(endpoints.length)
+          if (superseded) return
           change(id, (row) => ({ ...row, endpoints: endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) }))
         }),
         gate("publish")
@@ -270,6 +273,9 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
       notify(row.id)
     },
     released: () => released,
+    supersede: () => {
+      superseded = true
+    },
     setStory: (next: PodStory) => {
       story = next
     },
