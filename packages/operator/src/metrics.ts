@@ -35,5 +35,10 @@ export const operatorMetrics = {
     labels: ["organization", "host_class"],
     unit: "seconds",
     meaning: "GPU-seconds held while this operator led, to ten seconds; exact ones by deployment are in the database (seatrial admin usage gpu)"
+  }),
+  deploymentGpuSeconds: counter("seatrial_deployment_gpu_seconds_total", {
+    labels: ["organization", "deployment"],
+    unit: "seconds",
+    meaning: "The same by deployment, of those that hold GPUs or gave them back within the last ten minutes"
   })
 }

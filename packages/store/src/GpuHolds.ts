@@ -19,6 +19,7 @@ export interface Placement {
 const OpenRow = Schema.Struct({
   podUid: Schema.String,
   pod: Schema.String,
+  deploymentId: DeploymentId,
   organization: Schema.String,
   hostClass: Schema.String,
   gpus: Schema.Int,
@@ -69,7 +70,7 @@ export class GpuHolds extends Context.Service<
         Request: Schema.Void,
         Result: OpenRow,
         execute: () => sql`
-          SELECT h.pod_uid AS "podUid", h.pod, o.slug AS organization, h.host_class AS "hostClass", h.gpus, h.silent_since IS NOT NULL AS silent
+          SELECT h.pod_uid AS "podUid", h.pod, h.deployment_id AS "deploymentId", o.slug AS organization, h.host_class AS "hostClass", h.gpus, h.silent_since IS NOT NULL AS silent
           FROM gpu_holds h JOIN organizations o ON o.id = h.org_id WHERE h.released_at IS NULL`
       })
       const usage = SqlSchema.findAll({

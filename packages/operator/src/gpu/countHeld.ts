@@ -2,9 +2,13 @@ import type { OpenHold } from "@seatrial/store"
 import { Clock, Effect } from "effect"
 import { operatorMetrics } from "../metrics.ts"
 
+/** How long a deployment that gave its GPUs back is shown, milliseconds: for longer than anybody waits between two scrapes, and no longer, as deployments are without end. */
+const shownFor = 600_000
+
 /** Shows in the metrics what is held, each time that it is called; `none` where nobody knows any more. */
 export const countHeld = (held: () => ReadonlyArray<OpenHold>) => {
   const shown = new Map<string, { readonly organization: string; readonly host_class: string }>()
+  const deployments = new Map<string, { readonly labels: { readonly organization: string; readonly deployment: string }; heldAt: number }>()
   let countedAt: number | null = null
 
   const count = Effect.gen(function* () {
@@ -12,11 +16,14 @@ export const countHeld = (held: () => ReadonlyArray<OpenHold>) => {
     const seconds = countedAt === null ? 0 : Math.max(0, now - countedAt) / 1_000
     countedAt = now
     const gpus = new Map<string, number>()
-    for (const { gpus: each, hostClass, organization, silent } of held()) {
+    const add = (key: string, more: number) => gpus.set(key, (gpus.get(key) ?? 0) + more)
+    for (const { deploymentId, gpus: each, hostClass, organization, silent } of held()) {
       if (silent) continue
       const key = `${organization} ${hostClass}`
       shown.set(key, { organization, host_class: hostClass })
-      gpus.set(key, (gpus.get(key) ?? 0) + each)
+      add(key, each)
+      deployments.set(deploymentId, { labels: { organization, deployment: deploymentId }, heldAt: now })
+      add(deploymentId, each)
     }
     for (const [key, labels] of shown) {
       const now = gpus.get(key) ?? 0
@@ -24,6 +31,18 @@ export const countHeld = (held: () => ReadonlyArray<OpenHold>) => {
       yield* operatorMetrics.gpuSeconds.update(labels, now * seconds)
       if (now === 0) shown.delete(key)
     }
+    for (const [id, { heldAt, labels }] of deployments) {
+      if (now < heldAt + shownFor) {
+        yield* operatorMetrics.deploymentGpuSeconds.update(labels, (gpus.get(id) ?? 0) * seconds)
+        continue
+      }
+      deployments.delete(id)
+      yield* operatorMetrics.deploymentGpuSeconds.remove(labels)
+    }
   })
-  return { count, none: Effect.suspend(() => Effect.forEach(shown.values(), operatorMetrics.gpusHeld.remove, { discard: true })) }
+  const none = Effect.gen(function* () {
+    yield* Effect.forEach(shown.values(), operatorMetrics.gpusHeld.remove, { discard: true })
+    yield* Effect.forEach(deployments.values(), ({ labels }) => operatorMetrics.deploymentGpuSeconds.remove(labels), { discard: true })
+  })
+  return { count, none }
 }

@@ -53,7 +53,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
     }
     if (!open.has(podUid)) {
       if (!(yield* holds.place(placement))) return
-      open.set(podUid, { podUid, pod: placement.pod, organization, hostClass, gpus, silent: false })
+      open.set(podUid, { podUid, pod: placement.pod, deploymentId: placement.deploymentId, organization, hostClass, gpus, silent: false })
     }
     const before = open.get(podUid)
     if (before === undefined) return
