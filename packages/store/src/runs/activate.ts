@@ -22,12 +22,13 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       revisionId: RevisionId,
       serve: Schema.Boolean,
       hfRevision: Schema.String,
+      engineImage: Schema.NullOr(Schema.String),
       checks: Schema.NullOr(CheckReport),
       verified: Schema.Boolean,
       earlier: Schema.NullOr(RevisionId)
     }),
     execute: ({ from, id, orgId }) => sql`
-      SELECT d.model_id AS "modelId", d.revision_id AS "revisionId", d.serve, r.hf_revision AS "hfRevision", r.checks,
+      SELECT d.model_id AS "modelId", d.revision_id AS "revisionId", d.serve, r.hf_revision AS "hfRevision", r.engine_image AS "engineImage", r.checks,
         r.verified_at IS NOT NULL AS verified, m.active_revision_id AS earlier
       FROM models m
       JOIN deployments d ON d.org_id = m.org_id AND d.model_id = m.id
@@ -78,7 +79,7 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
           resourceId: run.modelId,
           action: "activated",
           before: { revision_id: run.earlier },
-          after: { revision_id: run.revisionId, deployment_id: id, hf_revision: run.hfRevision },
+          after: { revision_id: run.revisionId, deployment_id: id, hf_revision: run.hfRevision, engine_image: run.engineImage },
           at: now
         })
         yield* sql`SELECT pg_notify('routes', ${run.revisionId})`
