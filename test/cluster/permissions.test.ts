@@ -127,7 +127,6 @@ it.live(
       const granted = rulesOf(roles.map((role) => JSON.stringify(role)).join("\n---\n"))
       assert.deepStrictEqual(used, granted)
 
-      // Each by itself: without it the account is denied what it did.
       const ask = (wanted: Permission) => {
         const [scope, verb = "", resource = ""] = wanted.split(" ")
         const [plural = "", subresource] = resource.split("/")
@@ -138,22 +137,52 @@ it.live(
           Effect.catch(({ message }) => (/can-i/.test(message) ? Effect.succeed(false) : Effect.fail(new Error(message))))
         )
       }
-      for (const role of roles) {
-        for (const wanted of rulesOf(JSON.stringify(role))) {
-          const without = role.rules.flatMap((rule) =>
+      /** The role without some of what it allows. */
+      const lacking = (role: typeof Role.Type, missing: ReadonlyArray<Permission>) =>
+        JSON.stringify({
+          ...role,
+          rules: role.rules.flatMap((rule) =>
             rule.resources.flatMap((resource) =>
               rule.apiGroups.flatMap((group) =>
                 rule.verbs.flatMap((verb) => {
                   const single = { apiGroups: [group], resources: [resource], verbs: [verb] }
-                  return rulesOf(JSON.stringify({ ...role, rules: [single] })).includes(wanted) ? [] : [single]
+                  return rulesOf(JSON.stringify({ ...role, rules: [single] })).some((one) => missing.includes(one)) ? [] : [single]
                 })
               )
             )
           )
-          yield* command("kubectl", ["replace", "-f", "-"], { input: JSON.stringify({ ...role, rules: without }) })
+        })
+      const replace = (input: string) => command("kubectl", ["replace", "-f", "-"], { input })
+
+      // The operator itself stands still without what a deployment needs in this order, says what it lacks, and goes on once it has that.
+      const [own] = roles
+      const verbs = [
+        ["patch", "modeldeployments", "modeldeployments.seatrial.dev"],
+        ["create", "events", "events"],
+        ["patch", "pods", "pods"]
+      ] as const
+      const sample = verbs.map(([verb, , resource]) => `${namespace} ${verb} ${resource}`)
+      assert.isTrue(own !== undefined && sample.every((one) => granted.includes(one)))
+      if (own !== undefined) {
+        yield* replace(lacking(own, sample))
+        for (const each of sample) yield* eventually(`${each} is denied`, ask(each), (allowed) => !allowed)
+        const stopped = yield* api.deploy({ source: model("test/spoilt", "good"), model_name: "stopped", serving })
+        for (const [at, [verb, resource]] of verbs.entries()) {
+          const says = new RegExp(`refuses .*cannot ${verb} resource .*${resource}`)
+          const said = kubectl("logs", "-l", "app.kubernetes.io/component=operator", "--tail=-1", "--since=5m")
+          yield* eventually(`the operator says that it may not ${verb} ${resource}`, said, (text) => says.test(text))
+          yield* replace(lacking(own, sample.slice(at + 1)))
+        }
+        assert.strictEqual((yield* api.finished(stopped.id)).status, "activated")
+      }
+
+      // Each by itself: without it the account is denied what it did.
+      for (const role of roles) {
+        for (const wanted of rulesOf(JSON.stringify(role))) {
+          yield* replace(lacking(role, [wanted]))
           yield* eventually(`${wanted} is denied without its rule`, ask(wanted), (allowed) => !allowed)
         }
-        yield* command("kubectl", ["replace", "-f", "-"], { input: JSON.stringify(role) })
+        yield* replace(JSON.stringify(role))
       }
     }).pipe(Effect.scoped),
   600_000
