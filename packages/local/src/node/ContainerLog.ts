@@ -37,15 +37,22 @@ const tail = (text: string, lines: number) => {
   return lines >= all.length ? text : lines <= 0 ? "" : `${all.slice(-lines).join("\n")}${text.endsWith("\n") ? "\n" : ""}`
 }
 
-/** The log so far with the part that was rotated away, at most its last `lines` lines. */
-export const readLog = async (path: string, lines?: number): Promise<string> => {
-  const [older, newer] = await Promise.all([readFile(`${path}.1`, "utf8").catch(() => ""), readFile(path, "utf8")])
-  return lines === undefined ? older + newer : tail(older + newer, lines)
+/** The log so far with the part that was rotated away, at most its last `lines` lines; and the bytes of the file that are in it. */
+export const readLog = async (path: string, lines?: number): Promise<{ readonly text: string; readonly size: number }> => {
+  const [older, newer] = await Promise.all([readFile(`${path}.1`, "utf8").catch(() => ""), readFile(path)])
+  const text = older + newer.toString("utf8")
+  return { text: lines === undefined ? text : tail(text, lines), size: newer.length }
 }
 
 /** What Kubernetes takes from a log as the message of a failed container: its last 80 lines, at most 2 KiB. */
 export const lastWords = async (path: string): Promise<string> => {
-  const text = tail(await readLog(path).catch(() => ""), 80)
+  const text = tail(
+    await readLog(path).then(
+      (read) => read.text,
+      () => ""
+    ),
+    80
+  )
   const bytes = Buffer.from(text)
   return bytes.length <= 2048
     ? text

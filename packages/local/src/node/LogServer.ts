@@ -72,12 +72,9 @@ const answer = async (options: LogServerOptions, request: IncomingMessage, respo
   const folder: PodFolder = podFolder(options.state, uid)
   const path = url.searchParams.get("previous") === "true" ? folder.previousLog(container) : folder.log(container)
   const asked = url.searchParams.get("tailLines")
-  const size = await stat(path).then(
-    ({ size }) => size,
-    () => undefined
-  )
-  if (size === undefined) return refuse(response, 400, `container "${container}" in pod "${name}" has no log yet`)
-  const text = await readLog(path, asked === null ? undefined : Number.parseInt(asked, 10) || 0)
+  const read = await readLog(path, asked === null ? undefined : Number.parseInt(asked, 10) || 0).catch(() => undefined)
+  if (read === undefined) return refuse(response, 400, `container "${container}" in pod "${name}" has no log yet`)
+  const { size, text } = read
   const limit = Number.parseInt(url.searchParams.get("limitBytes") ?? "", 10)
   response.writeHead(200, { "content-type": "text/plain; charset=utf-8" })
   const body = Buffer.from(text)
