@@ -215,7 +215,7 @@ it.live(
       assert.strictEqual((yield* caller.deployment(first)).model, "local/tiny")
       assert.isAbove(wholeOf(yield* ask(caller, "local/tiny")).usage.completion_tokens, 0)
       const row = yield* kubectl("get", "mdep", "tiny", "--no-headers")
-      assert.match(row, /^tiny\s+local\/tiny\s+activated\s+[0-9a-f]{12}\s+sim-small\s/)
+      assert.match(row, /^tiny\s+local\/tiny\s+activated\s+True\s+[0-9a-f]{12}\s+sim-small\s/)
       const events = yield* kubectl("get", "events", "--field-selector=involvedObject.name=tiny", "-o", "jsonpath={.items[*].reason}")
       for (const reason of ["Screening", "Provisioning", "Checking", "Activated"]) assert.include(events, reason)
       const audited = yield* caller.read("/v1/org/audit-events?resource_type=model_config", Audited)
