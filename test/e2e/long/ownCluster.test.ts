@@ -1,11 +1,11 @@
 import { assert, it } from "@effect/vitest"
 import { HostClassResource } from "@seatrial/operator"
 import { Effect } from "effect"
-import { makeCaller } from "./Caller.ts"
-import { openCluster } from "./cluster.ts"
-import { eventually } from "./eventually.ts"
-import { makeStateFolder, startSystem } from "./LocalSystem.ts"
-import { source } from "./Served.ts"
+import { makeCaller } from "../Caller.ts"
+import { openCluster } from "../cluster.ts"
+import { eventually } from "../eventually.ts"
+import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { source } from "../Served.ts"
 
 it.live(
   "on a cluster of the user's without a host class the system becomes ready and says what is missing; one that is made is noticed",
