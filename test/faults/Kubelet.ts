@@ -130,6 +130,11 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   return {
     /** Uids of all engine pods that ever had a node. */
     placed,
+    /** Whether it has told that the engine is ready. */
+    isReady: (name: string) =>
+      Effect.map(pods.get(name, namespace), (pod) =>
+        Option.exists(pod, ({ status }) => status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true)
+      ),
     /** The engine's container is killed for its memory, and starts again. */
     killForMemory: (name: string) =>
       Effect.gen(function* () {

@@ -43,7 +43,11 @@ const quietly = <A, E>(effect: Effect.Effect<A, E>) => Effect.ignore(effect)
 
 /** Only before the trial: an engine that serves alone and dies is missed by who asks, whatever an operator does. */
 const untilTrial = (lane: Lane, run: string, disturb: Effect.Effect<unknown>) =>
-  Effect.flatMap(lane.caller.deployment(run), ({ status }) => (["provisioning", "booting"].includes(status) ? Effect.asVoid(disturb) : Effect.void))
+  Effect.gen(function* () {
+    const { status } = yield* lane.caller.deployment(run)
+    // The trial of a stand-in takes a moment: what was booting when it was asked may serve by now.
+    if (["provisioning", "booting"].includes(status) && !(yield* lane.kubelet.isReady(podOf(run)))) yield* disturb
+  })
 
 export const disturbances: ReadonlyArray<Disturbance> = [
   {
