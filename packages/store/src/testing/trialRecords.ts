@@ -1,7 +1,9 @@
 import {
+  type Benchmark,
   type CheckReport,
   Commit,
   type Fit,
+  type Measured,
   type ModelCapabilities,
   modelCapabilities,
   nothingServed,
@@ -69,4 +71,34 @@ export const checks: CheckReport = {
   ],
   fingerprints: [{ prompt: "p1", sha256: "d".repeat(64) }],
   fingerprint_card: "Simulated-GPU x1"
+}
+
+export const measured: Measured = {
+  weights_bytes: 1_000,
+  kv_cache_bytes: 1_000,
+  kv_cache_tokens: 100_000,
+  overhead_bytes: 0,
+  max_concurrency: 4,
+  load_seconds: 1
+}
+
+export const benchmark: Benchmark = {
+  suite: "seatrial-bench",
+  suite_version: 1,
+  input_tokens: 128,
+  output_tokens: 32,
+  seed: 1,
+  steps: [
+    {
+      concurrency: 1,
+      requests: 10,
+      errors: 0,
+      seconds: 1,
+      ttft_ms_p50: 1,
+      ttft_ms_p90: null,
+      tpot_ms_p50: 1,
+      tpot_ms_p90: null,
+      output_tokens_per_s: 100
+    }
+  ]
 }
