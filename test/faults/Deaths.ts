@@ -61,6 +61,8 @@ export const makeDeaths = () => {
         changes: Stream.mapEffect(runs.changes, (id) => mortal("Runs.changes", id, Effect.succeed(id))),
         enter: (input) => mortal(`Runs.enter ${input.to}`, input.id, runs.enter(input)),
         recordScreening: (input) => mortal("Runs.recordScreening", input.id, runs.recordScreening(input)),
+        noteWeights: (id, orgId, stored) => mortal("Runs.noteWeights", id, runs.noteWeights(id, orgId, stored)),
+        forgetWeights: (id, orgId, store) => mortal("Runs.forgetWeights", id, runs.forgetWeights(id, orgId, store)),
         recordEngineImage: (id, orgId, image) => mortal("Runs.recordEngineImage", id, runs.recordEngineImage(id, orgId, image)),
         recordChecks: (id, orgId, found) => mortal("Runs.recordChecks", id, runs.recordChecks(id, orgId, found)),
         recordMeasured: (id, orgId, found) => mortal("Runs.recordMeasured", id, runs.recordMeasured(id, orgId, found)),

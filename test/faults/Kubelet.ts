@@ -1,7 +1,8 @@
 import type { Server } from "node:http"
-import { fromKey, KubeClient, Node, Pod, Reflector } from "@seatrial/kube"
-import { Effect, Option, Semaphore, Stream } from "effect"
+import { fromKey, KubeClient, type KubeError, Node, Pod, Reflector } from "@seatrial/kube"
+import { Cause, Effect, Option, Schedule, Semaphore, Stream } from "effect"
 import { simulatedProduct } from "../cluster/simulatedHostClass.ts"
+import { takeNetwork } from "../cluster/takeNetwork.ts"
 import { startEngine, stopEngine } from "./StandInEngine.ts"
 
 const resources = { cpu: "64", memory: "256Gi", "ephemeral-storage": "1000Gi", pods: "500" }
@@ -10,14 +11,26 @@ const rfc3339 = () => new Date().toISOString().replace(/\.\d+/, "")
 /** What node-problem-detector says of a node with a rule for the driver's log. */
 export const xid = { type: "XIDError", status: "True", reason: "XIDError", message: "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus." } as const
 
-let addresses = 0
+interface Engine {
+  readonly server: Server
+  readonly address: string
+  readonly uid: string
+  /** Of its start: it is ready once it has loaded, or something happens to it before, but never both. */
+  course: "loads" | "is ready" | "is disturbed"
+}
+
+/** A busy API server is asked again. */
+const again = <A>(request: Effect.Effect<A, KubeError>) =>
+  Effect.retry(request, { while: ({ reason }) => reason === "Retryable", schedule: Schedule.spaced("200 millis"), times: 300 })
 
 /**
  * Stands in for the kubelets of two GPU nodes: engine pods are stand-in engines of their own loopback address, every other pod succeeds at once. Tells statuses as a
  * kubelet does, and lets a pod go when its requests have ended.
  */
 export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Service"], namespace: string) {
-  const engines = new Map<string, { readonly server: Server; readonly address: string; readonly uid: string }>()
+  const network = yield* takeNetwork
+  let addresses = 0
+  const engines = new Map<string, Engine>()
   const down = new Set<string>()
   const sick = new Set<string>()
   const placed = new Set<string>()
@@ -84,36 +97,38 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     }
     if (engines.has(name) || pod.status?.phase === "Failed") return
     const count = ++addresses
-    const address = `127.${66 + (process.pid % 100)}.${Math.floor(count / 250) + 1}.${(count % 250) + 1}`
+    const address = `${network}.${Math.floor(count / 250) + 1}.${(count % 250) + 1}`
     const server = yield* Effect.promise(() => startEngine(address, 8_000))
-    engines.set(name, { server, address, uid: pod.metadata.uid ?? "" })
-    yield* tell(pod, running(pod, address, false, 0, {}))
+    const started: Engine = { server, address, uid: pod.metadata.uid ?? "", course: "loads" }
+    engines.set(name, started)
+    yield* again(tell(pod, running(pod, address, false, 0, {})))
     // It loads its weights; in time for what happens to engines that start.
     yield* Effect.sleep("400 millis").pipe(
-      Effect.andThen(pods.get(name, namespace)),
-      Effect.flatMap((now) => {
-        const loaded = Option.getOrUndefined(now)
-        const restarts = loaded?.status?.containerStatuses?.[0]?.restartCount ?? 0
-        return loaded === undefined || loaded.status?.phase === "Failed" || restarts > 0
-          ? Effect.void
-          : Effect.asVoid(tell(loaded, running(loaded, address, true, 0, {})))
-      }),
+      Effect.andThen(
+        Effect.suspend(() => {
+          if (started.course !== "loads") return Effect.void
+          started.course = "is ready"
+          return Effect.asVoid(again(tell(pod, running(pod, address, true, 0, {}))))
+        })
+      ),
       Effect.ignore,
       Effect.forkIn(scope)
     )
   })
 
   const tended = (name: string) =>
-    lock
-      .withPermits(1)(tend(name))
-      .pipe(
-        Effect.catchIf(
-          ({ reason }) => reason === "NotFound" || reason === "Conflict",
-          () => Effect.void
-        )
+    again(lock.withPermits(1)(tend(name))).pipe(
+      Effect.catchIf(
+        ({ reason }) => reason === "NotFound" || reason === "Conflict",
+        () => Effect.void
       )
+    )
   yield* Effect.forEach(["gpu-0", "gpu-1"], (name) => setNode(name, true))
-  yield* Stream.runForEach(pods.changes, (key) => tended(fromKey(key).name)).pipe(Effect.orDie, Effect.forkScoped)
+  yield* Stream.runForEach(pods.changes, (key) => tended(fromKey(key).name)).pipe(
+    Effect.tapCause((cause) => (Cause.hasInterruptsOnly(cause) ? Effect.void : Effect.logError("the kubelet ends", cause))),
+    Effect.orDie,
+    Effect.forkScoped
+  )
   yield* Effect.addFinalizer(() =>
     Effect.promise(() => Promise.all([...engines.values()].map(({ server }) => server.closeAllConnections() ?? stopEngine(server))))
   )
@@ -123,18 +138,20 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
       const pod = Option.getOrUndefined(yield* pods.get(name, namespace))
       const engine = engines.get(name)
       if (pod === undefined || engine === undefined || pod.metadata.deletionTimestamp !== undefined) return false
-      yield* tell(pod, change(pod, engine.address))
+      yield* again(tell(pod, change(pod, engine.address)))
       return true
     }).pipe(Effect.catch(() => Effect.succeed(false)))
 
   return {
     /** Uids of all engine pods that ever had a node. */
     placed,
-    /** Whether it has told that the engine is ready. */
-    isReady: (name: string) =>
-      Effect.map(pods.get(name, namespace), (pod) =>
-        Option.exists(pod, ({ status }) => status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true)
-      ),
+    /** Whether the engine still loads, and then is not told of as ready by itself any more: what disturbs it came first. */
+    takesLoading: (name: string) => {
+      const engine = engines.get(name)
+      if (engine?.course !== "loads") return false
+      engine.course = "is disturbed"
+      return true
+    },
     /** The engine's container is killed for its memory, and starts again. */
     killForMemory: (name: string) =>
       Effect.gen(function* () {
@@ -159,12 +176,12 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
         }))
         return Effect.orDie(Effect.suspend(() => (sick.delete(node) ? setNode(node, !down.has(node)) : Effect.void)))
       }).pipe(Effect.orDie),
-    /** The node falls silent with its pods, and comes back after a moment. */
-    loseNode: (name: string, millis: number) =>
+    /** The node falls silent with its pods, and comes back after what happens meanwhile. */
+    loseNode: (name: string, meanwhile: Effect.Effect<unknown>) =>
       Effect.gen(function* () {
         down.add(name)
         yield* setNode(name, false)
-        yield* Effect.sleep(millis)
+        yield* meanwhile
         down.delete(name)
         yield* setNode(name, true)
         for (const pod of yield* pods.list()) yield* tended(pod.metadata.name)

@@ -44,8 +44,15 @@ export const startEngine = (host: string, port: number): Promise<Server> =>
     server.listen(port, host, () => resolve(server))
   })
 
+/** Ends once every request under way was answered, ten seconds later at the latest. */
 export const stopEngine = (server: Server): Promise<void> =>
   new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeIdleConnections()
+    // A connection that is busy now is kept alive once it has answered, by whoever asked, for a minute.
+    const idle = setInterval(() => server.closeIdleConnections(), 20)
+    const late = setTimeout(() => server.closeAllConnections(), 10_000)
+    server.close(() => {
+      clearInterval(idle)
+      clearTimeout(late)
+      resolve()
+    })
   })

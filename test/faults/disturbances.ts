@@ -46,7 +46,7 @@ const untilTrial = (lane: Lane, run: string, disturb: Effect.Effect<unknown>) =>
   Effect.gen(function* () {
     const { status } = yield* lane.caller.deployment(run)
     // The trial of a stand-in takes a moment: what was booting when it was asked may serve by now.
-    if (["provisioning", "booting"].includes(status) && !(yield* lane.kubelet.isReady(podOf(run)))) yield* disturb
+    if (["provisioning", "booting"].includes(status) && lane.kubelet.takesLoading(podOf(run))) yield* disturb
   })
 
 export const disturbances: ReadonlyArray<Disturbance> = [
@@ -95,7 +95,7 @@ export const disturbances: ReadonlyArray<Disturbance> = [
   {
     name: "the new engine's node falls silent",
     happen: ({ kubelet }, { run }, draw) =>
-      Effect.flatMap(kubelet.nodeOf(podOf(run)), (node) => (node === undefined ? Effect.void : kubelet.loseNode(node, draw.between(300, 2_000))))
+      Effect.flatMap(kubelet.nodeOf(podOf(run)), (node) => (node === undefined ? Effect.void : kubelet.loseNode(node, Effect.sleep(draw.between(300, 2_000)))))
   },
   { name: "the operator dies again", happen: (lane, _, draw) => Effect.sync(() => lane.deaths.plan({ at: draw.integer(1, 12), made: draw.chance(0.5) })) }
 ]

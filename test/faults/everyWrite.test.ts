@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Duration, Effect, Exit } from "effect"
 import { type Lane, openLane } from "./Lane.ts"
 import { type Death, playDeath } from "./playDeath.ts"
 import { generalWrites, playGeneralDeath } from "./playGeneralDeath.ts"
@@ -43,7 +43,7 @@ it.live(
         const serving = yield* serveFirst(opened)
         for (let death = deaths.shift(); death !== undefined; death = deaths.shift()) {
           const { name, play } = death
-          const exit = yield* Effect.exit(play(opened, serving))
+          const [took, exit] = yield* Effect.timed(Effect.exit(play(opened, serving)))
           if (Exit.isFailure(exit)) {
             failed.push(`${name}: ${Cause.pretty(exit.cause)}`)
             yield* Effect.logError(`${name}\n${opened.said()}`, exit.cause)
@@ -51,7 +51,7 @@ it.live(
             return
           }
           for (const what of exit.value.killed) times.set(what, (times.get(what) ?? 0) + 1)
-          yield* Effect.logInfo(`${name}: ${exit.value.story}: ${exit.value.killed.join(", ")}; ${times.size} kinds so far`)
+          yield* Effect.logInfo(`${name}: ${exit.value.story}: ${exit.value.killed.join(", ")}; ${Duration.format(took)}; ${times.size} kinds so far`)
         }
       }).pipe(Effect.scoped)
       yield* Effect.forEach(

@@ -46,11 +46,19 @@ const lossesWhileServing = Effect.gen(function* () {
     ),
     (status) => status === 200
   )
+  const another = Effect.suspend(() => {
+    const before = kubelet.placed.size
+    return eventually(
+      "another engine has a node",
+      Effect.sync(() => kubelet.placed.size),
+      (placed) => placed > before
+    )
+  })
   const losses = [
     ["its container is killed for its memory", kubelet.killForMemory(pod)],
     ["its GPU fails for a while", Effect.flatMap(kubelet.failForGpu(pod), (mend) => Effect.andThen(Effect.sleep("2 seconds"), mend))],
-    ["its node falls silent for longer than it is given", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", 12_000))],
-    ["its node falls silent for a moment", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", 1_000))]
+    ["its node falls silent for longer than it is given", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", another))],
+    ["its node falls silent for a moment", Effect.flatMap(kubelet.nodeOf(pod), (node) => kubelet.loseNode(node ?? "", Effect.sleep("1 second")))]
   ] as const
   for (const [what, loss] of losses) {
     const before = kubelet.placed.size

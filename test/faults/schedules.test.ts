@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Duration, Effect, Exit } from "effect"
 import { openLane } from "./Lane.ts"
 import { playSchedule } from "./playSchedule.ts"
 import { serveFirst } from "./serveFirst.ts"
@@ -14,8 +14,8 @@ const lane = (which: number) =>
     const serving = yield* serveFirst(opened)
     const failed: Array<string> = []
     for (let seed = first + which; seed < first + count; seed += lanes) {
-      const exit = yield* Effect.exit(playSchedule(opened, serving, seed))
-      if (Exit.isSuccess(exit)) yield* Effect.logInfo(`seed ${seed}: ${exit.value}`)
+      const [took, exit] = yield* Effect.timed(Effect.exit(playSchedule(opened, serving, seed)))
+      if (Exit.isSuccess(exit)) yield* Effect.logInfo(`seed ${seed}: ${exit.value}; ${Duration.format(took)}`)
       else {
         failed.push(`seed ${seed}: ${Cause.pretty(exit.cause)}`)
         yield* Effect.logError(`seed ${seed}\n${opened.said()}`, exit.cause)
