@@ -32,6 +32,13 @@ const applied = {
   spec: { source: { repo: "test/spoilt", ref: "good" }, serving: { hostClass: "sim-small", maxContext: 512 } }
 }
 
+/** One that is refused: of a host class that there is not in the namespace of an organization, of nobody's organization in the operator's own. */
+const refused = (namespace: string, hostClass: string) => ({
+  ...applied,
+  metadata: { name: "refused", namespace },
+  spec: { ...applied.spec, serving: { ...applied.spec.serving, hostClass } }
+})
+
 const list = (items: ReadonlyArray<unknown>) => JSON.stringify({ apiVersion: "v1", kind: "List", items })
 
 const Role = Schema.fromJsonString(
@@ -82,6 +89,20 @@ it.live(
         kube.list(Pod, { namespace, labelSelector: "kueue.x-k8s.io/queue-name=gpus" }),
         (pods) => pods.length === 1
       )
+
+      // Changed and refused again, which the event counts.
+      for (const [at, hostClass] of ["none", "none-either"].entries()) {
+        yield* command("kubectl", ["apply", "-f", "-"], { input: list(["team-a", namespace].map((place) => refused(place, hostClass))) })
+        for (const place of ["team-a", namespace]) {
+          const path = "jsonpath={.status.conditions[?(@.type=='Accepted')].observedGeneration}"
+          const seen = command("kubectl", ["get", "modeldeployment/refused", `--namespace=${place}`, "-o", path])
+          yield* eventually(`what is applied in ${place} is refused`, seen, (generation) => generation === String(at + 1))
+        }
+      }
+      for (const place of ["team-a", namespace]) {
+        assert.match(yield* command("kubectl", ["describe", "modeldeployment/refused", `--namespace=${place}`]), /Warning +Refused +\d+s \(x2 over \d+s\)/u)
+        yield* command("kubectl", ["delete", "modeldeployment/refused", `--namespace=${place}`])
+      }
 
       yield* elsewhere("wait", "--for=condition=Activated", "modeldeployment/team-chat", "--timeout=120s")
 

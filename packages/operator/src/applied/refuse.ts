@@ -1,8 +1,7 @@
-import { createHash } from "node:crypto"
 import { KubeClient } from "@seatrial/kube"
 import { Clock, Effect, Equal } from "effect"
 import { tellEvent } from "../apply/tellEvent.ts"
-import { aboutResource } from "../apply/transitionEvents.ts"
+import { aboutResource, hashOf } from "../apply/transitionEvents.ts"
 import type { Condition } from "../resources/Condition.ts"
 import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { ModelDeployment as resourceKind } from "../resources/ModelDeployment.ts"
@@ -28,14 +27,15 @@ export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, re
   const now = yield* Clock.currentTimeMillis
   const status = refusedStatus(resource, reason, message, now)
   if (resource.status !== undefined && Equal.equals(resource.status, status)) return true
-  const { name, namespace, resourceVersion, uid = "" } = resource.metadata
+  const { generation = 1, name, namespace, resourceVersion } = resource.metadata
   const event = aboutResource(resource, {
-    // The same refusal of a later specification is told once, until the cluster forgets the event.
-    name: `${name.slice(0, 180)}.${uid.slice(0, 8)}.refused.${createHash("sha256").update(`${reason} ${message}`).digest("hex").slice(0, 12)}`,
+    // One for each reason: what was changed and is refused again is counted there.
+    name: `${name.slice(0, 180)}.refused.${reason.toLowerCase()}`,
     type: "Warning",
     reason: "Refused",
     message,
-    at: now
+    at: now,
+    again: `${generation}.${hashOf(message)}`
   })
   yield* tellEvent(event)
   const metadata = { name, ...(namespace === undefined ? {} : { namespace }), ...(resourceVersion === undefined ? {} : { resourceVersion }) }

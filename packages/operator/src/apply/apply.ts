@@ -1,9 +1,11 @@
 import { failureDetail } from "@seatrial/domain"
+import { manifestSha256 } from "@seatrial/hub"
 import { Job, KubeClient, type KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Effect, Option, Redacted } from "effect"
 import type { Action } from "../decide/Decision.ts"
 import type { Gathered } from "../gather/gather.ts"
+import { weightsStore } from "../gather/weightsSeen.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
@@ -98,6 +100,14 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
       case "RemoveFetch":
         yield* removed(kube.remove(Secret, hubSecretName(id), namespace))
         yield* removed(kube.remove(Job, fetchJobName(id), namespace, { propagation: "Background" }))
+        break
+      case "NoteWeights": {
+        const { revision } = yield* owned
+        yield* runs.noteWeights(id, orgId, { store: weightsStore(podClass, settings), manifest: manifestSha256(revision.facts.files) })
+        break
+      }
+      case "ForgetWeights":
+        yield* runs.forgetWeights(id, orgId, weightsStore(podClass, settings))
         break
       case "EnsurePod": {
         const pod = wantedPod(run, podClass, settings)

@@ -1,17 +1,16 @@
-import { createHash } from "node:crypto"
 import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { obstacleTold } from "../decide/materializing.ts"
 import type { FetchSeen } from "../decide/Observation.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
-import { aboutResource } from "./transitionEvents.ts"
+import { aboutResource, hashOf } from "./transitionEvents.ts"
 
-/** The event of a download that cannot start, once for each reason; none where the status says it already. `at`: Unix milliseconds. */
+/** The event of a download that cannot start, counted where the reason is another; none where the status says it already. `at`: Unix milliseconds. */
 export const obstacleEvents = (run: Run, resource: ModelDeployment, fetch: FetchSeen, at: number): ReadonlyArray<Event> => {
   const message = run.phase === "materializing" ? obstacleTold(fetch, at) : null
   const { deploymentId, message: shown } = resource.status ?? {}
   if (message === null || (deploymentId === run.id && shown?.includes(message) === true)) return []
-  const name = `${objectName(run.id)}.download.${createHash("sha256").update(message).digest("hex").slice(0, 12)}`
-  return [aboutResource(resource, { name, type: "Warning", reason: "DownloadBlocked", message, at })]
+  const name = `${objectName(run.id)}.downloadblocked`
+  return [aboutResource(resource, { name, type: "Warning", reason: "DownloadBlocked", message, at, again: hashOf(message) })]
 }

@@ -31,7 +31,8 @@ export const servingEvents = ({ now, pod, resource, run, status }: Input): Reado
   const before = readyOf(shown)
   const after = readyOf(status)
   if (before === undefined || after === undefined || before.reason === after.reason) return []
-  const name = (kind: string) => `${objectName(run.id)}.${kind}.${Math.floor(now / told)}`
+  const name = (kind: string) => `${objectName(run.id)}.${kind}`
+  const again = String(Math.floor(now / told))
   if (outages.has(after.reason) && (before.status === "True" || after.reason === "HostClassMissing")) {
     const anew =
       before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)
@@ -39,10 +40,10 @@ export const servingEvents = ({ now, pod, resource, run, status }: Input): Reado
         : ""
     const why = status.cause === undefined ? "" : ` (${status.cause.reason} of ${status.cause.object}: ${status.cause.message})`
     const message = `${anew}${status.message ?? after.message}${why}`
-    return [aboutResource(resource, { name: name(after.reason.toLowerCase()), type: "Warning", reason: after.reason, message, at: now })]
+    return [aboutResource(resource, { name: name(after.reason.toLowerCase()), type: "Warning", reason: after.reason, message, at: now, again })]
   }
   if (after.status === "True" && outages.has(before.reason)) {
-    return [aboutResource(resource, { name: name("serving"), type: "Normal", reason: "Serving", message: "The engine serves again.", at: now })]
+    return [aboutResource(resource, { name: name("serving"), type: "Normal", reason: "Serving", message: "The engine serves again.", at: now, again })]
   }
   return []
 }

@@ -3,6 +3,10 @@ import type { Event } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import type { ModelDeployment, ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { objectName } from "../resources/objectNames.ts"
+import { toldAnnotation } from "./tellEvent.ts"
+
+/** For `again`, which has to be short. */
+export const hashOf = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12)
 
 const capitalized = (text: string) => text.charAt(0).toUpperCase() + text.slice(1)
 
@@ -14,15 +18,17 @@ interface Told {
   readonly message: string
   /** Unix milliseconds. */
   readonly at: number
+  /** Of what may happen again: what is told now. The event is then one of its kind, of this very object, and counts. */
+  readonly again?: string
 }
 
 /** A Kubernetes event about a custom resource. */
-export const aboutResource = ({ metadata }: ModelDeployment, { at, message, name, reason, type }: Told): Event => {
+export const aboutResource = ({ metadata }: ModelDeployment, { again, at, message, name, reason, type }: Told): Event => {
   const { namespace, uid } = metadata
   const time = new Date(at).toISOString().replace(/\.\d{3}Z$/, "Z")
   const within = namespace === undefined ? {} : { namespace }
   return {
-    metadata: { name, ...within },
+    metadata: again === undefined ? { name, ...within } : { name: `${name}.${uid?.slice(0, 8) ?? "0"}`, ...within, annotations: { [toldAnnotation]: again } },
     involvedObject: {
       apiVersion: "seatrial.dev/v1alpha1",
       kind: "ModelDeployment",
@@ -69,8 +75,7 @@ export const faultEvents = (run: Run, resource: ModelDeployment, cause: ModelDep
   const text = `${cause.object}: ${cause.message}`
   const { cause: shown, deploymentId } = resource.status ?? {}
   if (deploymentId === run.id && shown?.reason === cause.reason && `${shown.object}: ${shown.message}` === text) return []
-  const name = `${objectName(run.id)}.gpufault.${createHash("sha256").update(text).digest("hex").slice(0, 12)}`
-  return [aboutResource(resource, { name, type: "Warning", reason: cause.reason, message: text, at })]
+  return [aboutResource(resource, { name: `${objectName(run.id)}.gpufault`, type: "Warning", reason: cause.reason, message: text, at, again: hashOf(text) })]
 }
 
 /**

@@ -279,8 +279,10 @@ describe("events", () => {
     const cause = { reason: "GpuFault", message: "XIDError: 79", object: "Node/node-1" }
     const [told] = faultEvents(run, resource({ deploymentId: run.id }), cause, 0)
     assert.deepInclude(told, { type: "Warning", reason: "GpuFault", message: "Node/node-1: XIDError: 79" })
-    assert.strictEqual(faultEvents(run, resource(undefined), cause, 9)[0]?.metadata.name, told?.metadata.name)
-    assert.notStrictEqual(faultEvents(run, resource(undefined), { ...cause, message: "XIDError: 94" }, 9)[0]?.metadata.name, told?.metadata.name)
+    assert.deepStrictEqual(faultEvents(run, resource(undefined), cause, 9)[0]?.metadata, told?.metadata)
+    const another = faultEvents(run, resource(undefined), { ...cause, message: "XIDError: 94" }, 9)[0]?.metadata
+    assert.strictEqual(another?.name, told?.metadata.name)
+    assert.notDeepEqual(another?.annotations, told?.metadata.annotations)
     assert.deepStrictEqual(faultEvents(run, resource({ deploymentId: run.id, cause }), cause, 0), [])
     assert.deepStrictEqual(faultEvents(run, resource(undefined), { ...cause, reason: "NotReady" }, 0), [])
     assert.deepStrictEqual(faultEvents(run, resource(undefined), undefined, 0), [])

@@ -223,6 +223,38 @@ describe("an object that somebody applied", () => {
     })
   })
 
+  it.effect("that is changed and refused again and again has one event that counts, also over a crash, and no more often than is bearable", () => {
+    const door = makeDoor()
+    door.applied.taken.add("tiny")
+    const event = () => Option.getOrThrow(door.kube.find("Event", door.kube.names("Event")[0] ?? ""))
+    const refuse = Effect.fnUntraced(function* (generation: number) {
+      door.apply({ ...spec, serving: { hostClass: "local", maxContext: generation } }, generation)
+      yield* door.until(() => door.condition("Accepted").observedGeneration === generation)
+    })
+    return Effect.gen(function* () {
+      yield* door.operate(refuse(1))
+      yield* door.operate(
+        Effect.gen(function* () {
+          assert.deepInclude(event(), { reason: "Refused", count: 1 })
+          yield* TestClock.adjust("2 minutes")
+          yield* refuse(2)
+          assert.deepInclude(event(), { count: 2, firstTimestamp: "1970-01-01T00:00:00Z", lastTimestamp: "1970-01-01T00:02:00Z" })
+          // Told, and its operator died before it was shown: the same is not counted twice.
+          const { status: _, ...before } = door.object() ?? {}
+          door.kube.add("ModelDeployment", "tiny", before)
+          yield* door.until(() => door.condition("Accepted").observedGeneration === 2)
+          assert.deepInclude(event(), { count: 2 })
+          for (let generation = 3; generation <= 40; generation++) yield* refuse(generation)
+          assert.deepInclude(event(), { count: 25 })
+          yield* TestClock.adjust("5 minutes")
+          yield* refuse(41)
+          assert.deepInclude(event(), { count: 26 })
+          assert.strictEqual(door.kube.names("Event").length, 1)
+        })
+      )
+    })
+  })
+
   it.effect("that is refused says so in its status also where no event may be made", () => {
     const door = makeDoor()
     door.applied.taken.add("tiny")

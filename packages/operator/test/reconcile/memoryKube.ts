@@ -6,6 +6,17 @@ type Json = Record<PropertyKey, unknown>
 const decode = <A extends KubeObject>(resource: Resource<A>, json: Json): A => Schema.decodeUnknownSync(resource.schema)(json)
 const metaOf = (json: Json): Json => (Predicate.isObject(json.metadata) ? json.metadata : {})
 
+/** A JSON merge patch, of objects. */
+const merged = (before: Json, patch: unknown): Json => {
+  if (!Predicate.isObject(patch)) return before
+  const next: Json = { ...before }
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete next[key]
+    else next[key] = Predicate.isObject(value) ? merged(Predicate.isObject(next[key]) ? next[key] : {}, value) : value
+  }
+  return next
+}
+
 /** An API server in memory: watches, server-side apply as a merge of the top level, uids, versions, the status subresource. `onWrite` runs after every write that changed something. */
 export const makeMemoryKube = () => {
   const objects = new Map<string, { readonly kind: string; json: Json }>()
@@ -140,11 +151,11 @@ export const makeMemoryKube = () => {
     mergePatch: (resource, name, _, patch) => {
       const write = `patch ${resource.kind} ${name}`
       const stored = find(resource.kind, name)
-      const metadata = Predicate.isObject(patch) ? metaOf({ ...patch }) : {}
+      const { resourceVersion } = Predicate.isObject(patch) ? metaOf({ ...patch }) : {}
       if (Option.isNone(stored)) return Effect.fail(new KubeError({ reason: "NotFound", message: "gone", status: 404 }))
-      if (metadata.resourceVersion !== metaOf(stored.value).resourceVersion) return Effect.fail(conflict)
+      if (resourceVersion !== undefined && resourceVersion !== metaOf(stored.value).resourceVersion) return Effect.fail(conflict)
       return written(resource, write, () => {
-        const json = put(resource.kind, name, (before) => ({ ...before, metadata: { ...metaOf(before), finalizers: metadata.finalizers } }), write)
+        const json = put(resource.kind, name, (before) => merged(before, patch), write)
         if (metaOf(json).deletionTimestamp !== undefined && !isHeld(json)) drop(resource.kind, name, `gone ${resource.kind} ${name}`)
         return json
       })
