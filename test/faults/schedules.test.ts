@@ -15,7 +15,7 @@ const lane = (which: number) =>
     const failed: Array<string> = []
     for (let seed = first + which; seed < first + count; seed += lanes) {
       const [took, exit] = yield* Effect.timed(Effect.exit(playSchedule(opened, serving, seed)))
-      if (Exit.isSuccess(exit)) yield* Effect.logInfo(`seed ${seed}: ${exit.value}; ${Duration.format(took)}`)
+      if (Exit.isSuccess(exit)) yield* Effect.logInfo(`seed ${seed}: ${exit.value}; ${Math.round(Duration.toSeconds(took))} s`)
       else {
         failed.push(`seed ${seed}: ${Cause.pretty(exit.cause)}`)
         yield* Effect.logError(`seed ${seed}\n${opened.said()}`, exit.cause)
