@@ -58,6 +58,13 @@ export const candidatesOf = (
 export const knowsModel = ({ config }: RepositoryFacts, { engine }: Candidate): boolean =>
   engine.architectures.has(config.architecture) && engine.quantizations.has(config.quantization)
 
+/** Why a candidate's engine does not apply the repository's adapter, as a sentence; null where it does, and where there is none. */
+export const adapterIssue = ({ adapter, config }: RepositoryFacts, { engine }: Candidate): string | null =>
+  adapter === undefined ? null : engine.adapters === undefined ? `${engine.version} serves no adapters.` : engine.adapters.issue(adapter, config)
+
+/** Whether a candidate's engine can serve the model, with its adapter where it has one. */
+export const servesModel = (facts: RepositoryFacts, candidate: Candidate): boolean => knowsModel(facts, candidate) && adapterIssue(facts, candidate) === null
+
 /** Whether a candidate's engine takes the flags and the KV cache's type that were asked for. */
 export const takesSettings = ({ engine_flags = {}, kv_cache_dtype = "auto" }: ServingRequest, { engine }: Candidate): boolean =>
   engine.kvCacheDtypes.has(kv_cache_dtype) && engine.flagIssue(engine_flags) === null
@@ -107,6 +114,7 @@ export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt
     engineFlags,
     maxContext: request.max_context,
     contextLimit: limit,
+    adapters: facts.adapter === undefined ? undefined : engine.adapters?.buffers(facts.adapter, facts.config),
     calibrations: asked.calibrations
   })
   const maxContext = "fit" in result ? result.fit.max_context : (request.max_context ?? limit)

@@ -1,6 +1,6 @@
 import type { ServedContract } from "./capabilities.ts"
 import type { HostClass } from "./hostClass.ts"
-import type { ModelConfig } from "./repository.ts"
+import type { AdapterFacts, ModelConfig } from "./repository.ts"
 import type { KvCacheDtype, Runtime, ServingSettings } from "./serving.ts"
 
 /** Bytes between which something lies. */
@@ -61,6 +61,25 @@ export interface EngineMemory {
   readonly expertPadding: (config: ModelConfig, gpuCount: number) => Interval
 }
 
+/** What an engine keeps on each GPU for LoRA adapters: so many of them, each with room for that rank in these modules. */
+export interface AdapterBuffers {
+  readonly slots: number
+  readonly rank: number
+  /** Last parts of modules' names; `all`: every linear one, whatever an adapter has. */
+  readonly modules: "all" | ReadonlyArray<string>
+  /** Whether embeddings and the output head have room too. */
+  readonly embeddings: boolean
+  /** How many times the recorded graphs are recorded once more, for batches with an adapter. */
+  readonly graphs: number
+}
+
+/** How an engine at one version serves LoRA adapters. */
+export interface AdapterSupport {
+  /** Why it does not apply this one, as a sentence; null where it does. */
+  readonly issue: (adapter: AdapterFacts, config: ModelConfig) => string | null
+  readonly buffers: (adapter: AdapterFacts, config: ModelConfig) => AdapterBuffers
+}
+
 /** What is known of one engine at one version without starting it: enough to say whether a model fits and which settings it takes. */
 export interface EngineContract {
   readonly runtime: Runtime
@@ -82,4 +101,6 @@ export interface EngineContract {
   readonly extendsContext?: (config: ModelConfig) => boolean
   /** What an architecture is for that the engine registers and that cannot be served, as the rest of a sentence; null for all others. */
   readonly otherPurpose?: (architecture: string) => string | null
+  /** Absent: it serves no adapters. */
+  readonly adapters?: AdapterSupport
 }

@@ -1,5 +1,6 @@
+import { adapterBytes } from "./adapterBytes.ts"
 import { type Calibration, calibrate } from "./calibration.ts"
-import type { EngineContract, EngineLoad, Interval, MemoryOverhead } from "./engineContract.ts"
+import type { AdapterBuffers, EngineContract, EngineLoad, Interval, MemoryOverhead } from "./engineContract.ts"
 import type { HostClass } from "./hostClass.ts"
 import { type KvLayout, kvBytesPerToken, longestSequence, sequenceBytes, shapeOf } from "./kvCache.ts"
 import type { ModelConfig, WeightParts } from "./repository.ts"
@@ -74,8 +75,8 @@ export interface FitInput {
   readonly maxContext?: number | undefined
   /** Tokens that the model (with its YaRN settings) is made for. */
   readonly contextLimit: number
-  /** LoRA adapters held at once, and the highest rank among them. */
-  readonly adapters?: { readonly slots: number; readonly rank: number } | undefined
+  /** What the engine keeps for LoRA adapters; absent: nothing. */
+  readonly adapters?: AdapterBuffers | undefined
   /** What earlier starts measured. */
   readonly calibrations?: ReadonlyArray<Calibration> | undefined
 }
@@ -89,18 +90,6 @@ export const divisionProblem = (config: ModelConfig, gpus: number): string | nul
     if (heads >= gpus ? heads % gpus !== 0 : gpus % heads !== 0) return `${heads} key-value heads cannot be divided by, or copied evenly to, ${gpus} GPUs`
   }
   return null
-}
-
-/** Low-rank pairs beside each projection of attention and feed-forward; one of each pair is divided by the GPUs. */
-const adapterBytes = (config: ModelConfig, adapters: FitInput["adapters"], gpus: number): Interval => {
-  if (adapters === undefined) return { low: 0, high: 0 }
-  const shape = shapeOf(config)
-  const heads = config.num_attention_heads * config.head_dim
-  const values = (config.num_kv_heads * config.head_dim + config.hidden_size) * 2
-  const wide = (shape.intermediate_size ?? 4 * config.hidden_size) + config.hidden_size
-  const perLayer = 2 * (config.hidden_size + heads) + values + 3 * wide
-  const whole = 2 * adapters.slots * adapters.rank * (perLayer * config.num_layers + config.hidden_size + config.vocab_size)
-  return { low: Math.ceil(whole / gpus), high: whole }
 }
 
 const sum = (...intervals: ReadonlyArray<Interval>): Interval => ({
@@ -138,7 +127,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
     flags
   })
   const overhead = memory.overhead(load)
-  const adapters = adapterBytes(config, input.adapters, hostClass.gpu_count)
+  const adapters = adapterBytes({ config, buffers: input.adapters, gpus: hostClass.gpu_count, stepTokens: layout.stepTokens, graphs: overhead.graphs })
   const weightsBeside = { low: 0, high: weights.high - weights.low }
   const uncalibrated = sum(overhead.activation, overhead.runtime, overhead.graphs, weightsBeside, adapters)
   const narrowed = calibrate(uncalibrated, input.calibrations ?? [], { config, hostClass, engineVersion: engine.version })

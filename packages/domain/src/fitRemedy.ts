@@ -1,4 +1,4 @@
-import { type Asked, attempt, type Candidate, hourlyPrice, isSuccess, knowsModel, type Success, settingsOf, takesSettings } from "./candidates.ts"
+import { type Asked, attempt, type Candidate, hourlyPrice, isSuccess, type Success, servesModel, settingsOf, takesSettings } from "./candidates.ts"
 import type { ServingRequest, ServingSettings } from "./serving.ts"
 
 /** What to do about a model that does not fit as it was asked for. */
@@ -29,7 +29,7 @@ export const fitRemedy = (asked: Asked, named: ReadonlyArray<Candidate>, others:
   const options: Array<Option> = []
   const tryWith = (candidates: ReadonlyArray<Candidate>, changed: ServingRequest, departure: 0 | 1, words: (success: Success) => string) => {
     for (const candidate of candidates) {
-      if (!knowsModel(facts, candidate) || !takesSettings(changed, candidate)) continue
+      if (!servesModel(facts, candidate) || !takesSettings(changed, candidate)) continue
       const tried = attempt({ ...asked, request: changed }, candidate)
       if (isSuccess(tried)) options.push({ success: tried, departure, words: words(tried) })
     }

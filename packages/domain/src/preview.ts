@@ -1,6 +1,7 @@
 import type { Calibration } from "./calibration.ts"
 import {
   type Asked,
+  adapterIssue,
   attempt,
   bestOf,
   byPrice,
@@ -8,6 +9,7 @@ import {
   contextLimit,
   isSuccess,
   knowsModel,
+  servesModel,
   settingsOf,
   takesSettings,
   trainedContext
@@ -122,6 +124,15 @@ const contextRefusal = (asked: Asked, able: ReadonlyArray<Parameters<typeof atte
   )
 }
 
+/** What to do about an adapter that the runtimes which were asked do not apply: another runtime, where one does. */
+const adapterRemedy = (facts: RepositoryFacts, hostClasses: ReadonlyArray<HostClass>, { engines }: PreviewInput): string => {
+  const merged = "name a repository with the adapter merged into its base."
+  const other = hostClasses
+    .flatMap((hostClass) => hostClass.runtimes.flatMap(({ runtime }) => candidatesOf([hostClass], engines, runtime)))
+    .find((candidate) => servesModel(facts, candidate))
+  return other === undefined ? `N${merged.slice(1)}` : `Ask for the runtime ${other.engine.runtime} on ${other.hostClass.name}, or ${merged}`
+}
+
 /**
  * Decides from a repository's facts whether and how it can be served. Candidates are the host classes that have the asked runtime (their first one where
  * none is asked), cheapest first; without `host_class` the first that fits is chosen.
@@ -146,10 +157,15 @@ export const decideServing = (input: PreviewInput): Decision => {
   if (offered.length === 0) {
     return refuse("host_class_unknown", `No host class offers the runtime ${request.runtime}.`, "Leave `runtime` out, or choose another host class.")
   }
-  const known = offered.filter((candidate) => knowsModel(facts, candidate))
-  if (known.length === 0) {
+  const registering = offered.filter((candidate) => knowsModel(facts, candidate))
+  if (registering.length === 0) {
     const { message, remedy } = unsupported(facts, offered)
     return refuse("unsupported_architecture", message, remedy)
+  }
+  const known = registering.filter((candidate) => adapterIssue(facts, candidate) === null)
+  if (known.length === 0) {
+    const issues = new Set(registering.flatMap((candidate) => adapterIssue(facts, candidate) ?? []))
+    return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, adapterRemedy(facts, sorted, input))
   }
   const taking = known.filter((candidate) => takesSettings(request, candidate))
   const able = taking.length === 0 ? known : taking
@@ -194,7 +210,7 @@ export const decideServing = (input: PreviewInput): Decision => {
       serving: settingsOf(asked, chosen, fit.max_context),
       fit,
       alternatives: candidatesOf(sorted, engines, request.runtime)
-        .filter((candidate) => candidate.hostClass !== chosen.hostClass && knowsModel(facts, candidate) && takesSettings(request, candidate))
+        .filter((candidate) => candidate.hostClass !== chosen.hostClass && servesModel(facts, candidate) && takesSettings(request, candidate))
         .map((candidate) => attempt(asked, candidate))
         .filter(isSuccess)
         .map(({ result }) => result.fit),

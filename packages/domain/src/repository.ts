@@ -79,6 +79,27 @@ export const RopeFacts = Schema.Struct({
 })
 export type RopeFacts = typeof RopeFacts.Type
 
+const Bits = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 64 }))
+
+/** What a checkpoint says of its quantization beside the method, as far as an engine's kernels or their sizes depend on it; absent where it does not say. */
+export const QuantizationScheme = Schema.Struct({
+  /** Of a weight. */
+  bits: Schema.optionalKey(Bits),
+  /** Of an activation, where these are quantized too. */
+  activation_bits: Schema.optionalKey(Bits),
+  /** Weights are floating-point numbers rather than whole ones. */
+  floating: Schema.optionalKey(Schema.Boolean),
+  activation_floating: Schema.optionalKey(Schema.Boolean),
+  /** Values that share a scale; -1 for a whole row. */
+  group_size: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: -1, maximum: 1_000_000 }))),
+  symmetric: Schema.optionalKey(Schema.Boolean),
+  /** Rows in the order of their activations. */
+  desc_act: Schema.optionalKey(Schema.Boolean),
+  /** A name that the method gives to the packing or to the algorithm. */
+  format: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(64)))
+})
+export type QuantizationScheme = typeof QuantizationScheme.Type
+
 /** The facts of `config.json` that serving and memory depend on, after unwrapping nested text configurations. */
 export const ModelConfig = Schema.Struct({
   architecture: Schema.String,
@@ -95,12 +116,47 @@ export const ModelConfig = Schema.Struct({
   dtype: Schema.String,
   /** Method, or `none`. */
   quantization: Schema.String,
+  /** Absent where there is none, and in records of earlier versions. */
+  quantization_scheme: Schema.optionalKey(QuantizationScheme),
   /** Absent in records of earlier versions, which knew only layers of one kind. */
   shape: Schema.optionalKey(ModelShape),
   /** Absent where the model encodes positions in several ways or in none that YaRN extends, and in records of earlier versions. */
   rope: Schema.optionalKey(RopeFacts)
 })
 export type ModelConfig = typeof ModelConfig.Type
+
+const ModuleName = Schema.String.check(Schema.isMaxLength(256))
+
+/**
+ * What is known of a LoRA adapter: low-rank pairs for some of the linear modules of a base model, which both are pinned. The facts of a repository that holds one are
+ * its base's where they are about the model: configuration, weights, parameters.
+ */
+export const AdapterFacts = Schema.Struct({
+  base: Schema.Struct({ repo: RepoName, commit: Commit, files: Schema.Array(RepositoryFile) }),
+  /** The highest rank of all its modules. */
+  rank: Count,
+  /** Whether rank and scale are the same for all modules: `alpha` / `rank`, or its root where `rslora`. */
+  uniform: Schema.Boolean,
+  alpha: Schema.Finite,
+  rslora: Schema.Boolean,
+  /** How the modules are named: by a list, as all linear ones, or by an expression. */
+  named_by: Schema.Literals(["list", "all", "pattern"]),
+  /** Names as the configuration lists them; empty where it does not list them. */
+  listed: Schema.Array(ModuleName),
+  /** The last parts of the adapted modules' names, in order. */
+  targets: Schema.Array(ModuleName),
+  /** Modules that some layer adapts without another one that engines compute together with it, as `q_proj without v_proj`. */
+  unpaired: Schema.Array(ModuleName),
+  /** Whether it adapts single experts of a mixture. */
+  experts: Schema.Boolean,
+  /** Bytes of its tensors. */
+  bytes: Amount,
+  /** Whose chat template it is: the base's, its own in a file, or its own in `tokenizer_config.json`. */
+  template: Schema.Literals(["base", "file", "embedded"]),
+  /** SHA-256 over its tensors and what scales them; null where they were not read. */
+  content_hash: Schema.NullOr(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u)))
+})
+export type AdapterFacts = typeof AdapterFacts.Type
 
 /** What reading a repository at a pinned commit told, without its weights. */
 export const RepositoryFacts = Schema.Struct({
@@ -118,7 +174,9 @@ export const RepositoryFacts = Schema.Struct({
   /** Absent in records of earlier versions. */
   weight_parts: Schema.optionalKey(WeightParts),
   parameters: Schema.Int,
-  chat_template: Schema.NullOr(Schema.String)
+  chat_template: Schema.NullOr(Schema.String),
+  /** Present where the repository holds an adapter and no model of its own: then `files` are the adapter's. */
+  adapter: Schema.optionalKey(AdapterFacts)
 })
 export type RepositoryFacts = typeof RepositoryFacts.Type
 
