@@ -17,7 +17,7 @@ interface Reading {
 
 /** Hashes files as far as it is told that they are there. It reads and waits for what it reads, so it has a thread of its own where there is much to do. */
 export const makeHashReader = (tell: (result: HashResult) => void): ((message: HashMessage) => void) => {
-  const buffer = new Uint8Array(1024 * 1024)
+  const buffer = new Uint8Array(256 * 1024)
   const readings = new Map<number, Reading>()
 
   const finish = (id: number, reading: Reading) => {

@@ -26,8 +26,8 @@ export interface RangeConnection {
   readonly close: (reason: Error) => void
 }
 
-const bufferBytes = 256 * 1024
-const buffers = 5
+const bufferBytes = 1024 * 1024
+const buffers = 3
 /** A buffer with less room is not read into any more. */
 const leastRoom = 32 * 1024
 const maxHeadBytes = 64 * 1024
