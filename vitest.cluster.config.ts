@@ -8,8 +8,8 @@ export default defineConfig({
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/node-compile") },
     globalSetup: ["test/cluster/runFolder.ts", "test/postgres.ts"],
     include: ["test/cluster/**/*.test.ts"],
-    testTimeout: 600_000,
-    hookTimeout: 120_000,
+    testTimeout: 1_200_000,
+    hookTimeout: 600_000,
     // A worker whose machine is busy takes its time to end.
     teardownTimeout: 60_000,
     // A suite waits more than it computes.

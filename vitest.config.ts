@@ -8,8 +8,8 @@ export default defineConfig({
     globalSetup: "test/postgres.ts",
     include: ["packages/*/test/**/*.test.ts", "packages/engines/reference/test/**/*.test.ts", "test/**/*.test.ts"],
     exclude: ["**/node_modules/**", "test/contract/**", "test/cluster/**", "test/faults/**", "test/engines/**", "test/e2e/long/**"],
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 120_000,
+    hookTimeout: 240_000,
     maxWorkers: 2
   }
 })

@@ -8,7 +8,7 @@ export default defineConfig({
     globalSetup: "test/postgres.ts",
     include: ["test/contract/**/*.test.ts", "test/e2e/long/**/*.test.ts"],
     testTimeout: 900_000,
-    hookTimeout: 120_000,
+    hookTimeout: 600_000,
     maxWorkers: 2
   }
 })

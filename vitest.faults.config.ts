@@ -7,7 +7,7 @@ export default defineConfig({
     setupFiles: "test/faults/shortPatience.ts",
     include: ["test/faults/**/*.test.ts"],
     testTimeout: 3_600_000,
-    hookTimeout: 120_000,
+    hookTimeout: 600_000,
     // A suite waits more than it computes.
     maxWorkers: 2
   }

@@ -169,8 +169,8 @@ export const startControlPlane = Effect.fnUntraced(function* (
   yield* command("kubectl", ["get", "--raw", "/readyz"]).pipe(
     Effect.retry(Schedule.spaced("200 millis")),
     Effect.timeoutOrElse({
-      duration: Duration.seconds(60),
-      orElse: () => Effect.fail(new ControlPlaneError({ message: `The API server is not ready after a minute; its log is in ${directory}.` }))
+      duration: Duration.minutes(5),
+      orElse: () => Effect.fail(new ControlPlaneError({ message: `The API server is not ready after five minutes; its log is in ${directory}.` }))
     })
   )
   yield* start("kube-controller-manager")

@@ -1,3 +1,4 @@
+import { Lease } from "@seatrial/kube"
 import { Effect, Scope } from "effect"
 import type { Caller } from "../e2e/Caller.ts"
 import type { ChildProgram } from "../e2e/ChildProgram.ts"
@@ -7,7 +8,8 @@ import { type AuditEntry, credentialOf, followAudit, isWrite } from "./auditLog.
 import { type RealCluster, startRealCluster } from "./RealCluster.ts"
 import { startProduct } from "./startProduct.ts"
 
-const leaseSeconds = { OPERATOR_LEASE_SECONDS: "3" }
+/** A short lease follows a death soon. One that a rival waits for is long enough not to be lost by a machine that is busy. */
+const leaseSeconds = (seconds: 3 | 12) => ({ OPERATOR_LEASE_SECONDS: String(seconds) })
 
 /** A model that serves on a real control plane, and everything that may fail around it. */
 export interface FaultStage {
@@ -22,7 +24,7 @@ export interface FaultStage {
   readonly operator: () => ChildProgram
   /** Kills the operator at once and starts another. */
   readonly replaceOperator: Effect.Effect<void>
-  /** A second operator, whose requests the audit log tells apart, and how it calls both. */
+  /** An operator that leads anew, and a second one, whose requests the audit log tells apart; how it calls both. */
   readonly startSecond: Effect.Effect<{ readonly program: ChildProgram; readonly first: string; readonly second: string }>
   readonly audit: Effect.Effect<ReadonlyArray<AuditEntry>>
   /** Goes on once operators have written so many more objects. */
@@ -35,7 +37,15 @@ export const openFaultStage = Effect.gen(function* () {
   const cluster = yield* startRealCluster
   const scope = yield* Effect.scope
   const { account, caller, folder, startOperator } = yield* startProduct(cluster)
-  let operator = yield* startOperator(leaseSeconds)
+  let operator = yield* startOperator(leaseSeconds(3))
+  const replace = Effect.fnUntraced(function* (seconds: 3 | 12) {
+    yield* operator.signal("SIGKILL")
+    yield* operator.exited
+    operator = yield* startOperator(leaseSeconds(seconds))
+  })
+  const lease = Effect.map(Effect.orDie(cluster.kube.get(Lease, "seatrial-operator", cluster.namespace)), (found) =>
+    found._tag === "Some" ? found.value.spec : undefined
+  )
   const audit = followAudit(cluster.audit)
   const writes = Effect.map(audit, (entries) => entries.filter(isWrite).length)
   const preview = caller.call("POST", "/v1/deployment-previews", { source, serving })
@@ -51,14 +61,12 @@ export const openFaultStage = Effect.gen(function* () {
     modelId: served.model_id,
     writesOfRun: (yield* writes) - before,
     operator: () => operator,
-    replaceOperator: Effect.gen(function* () {
-      yield* operator.signal("SIGKILL")
-      yield* operator.exited
-      operator = yield* startOperator(leaseSeconds)
-    }).pipe(Effect.provideService(Scope.Scope, scope)),
+    replaceOperator: Effect.provideService(replace(3), Scope.Scope, scope),
     startSecond: Effect.gen(function* () {
+      yield* replace(12)
+      yield* eventually("the first operator leads", lease, (seen) => seen?.leaseDurationSeconds === 12 && seen.holderIdentity !== "")
       const other = yield* cluster.operatorAccount("second")
-      const program = yield* startOperator({ ...leaseSeconds, KUBECONFIG: other.kubeconfig })
+      const program = yield* startOperator({ ...leaseSeconds(12), KUBECONFIG: other.kubeconfig })
       return { program, first: account.credential, second: other.credential }
     }).pipe(Effect.provideService(Scope.Scope, scope), Effect.orDie),
     audit,

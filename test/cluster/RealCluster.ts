@@ -52,8 +52,8 @@ export const startRealCluster = Effect.gen(function* () {
   const plane = yield* startControlPlane(join(directory, "plane"), { "kube-apiserver": audit.flags })
   const { command, kubeconfig, kubeconfigFor } = plane
   yield* command("kubectl", ["apply", "--validate=strict", "-f", join(root, "k8s/rbac.yaml"), "-f", join(root, "k8s/crds")])
-  yield* command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])
-  const objects = list(localVolume("seatrial-weights", namespace), weightsClaim, simulatedHostClass("sim-small", { bootDeadlineSeconds: 60 }))
+  yield* command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=300s"])
+  const objects = list(localVolume("seatrial-weights", namespace), weightsClaim, simulatedHostClass("sim-small", { bootDeadlineSeconds: 180 }))
   yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: objects })
   const kube = yield* openCluster(kubeconfig)
   const nodes = join(directory, "nodes")

@@ -1,6 +1,6 @@
 import { open, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Effect, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 
 /** What each program asked of the API server, and what came of it; nothing of what was in it. */
 const policy = {
@@ -41,6 +41,9 @@ const Entry = Schema.fromJsonString(
 )
 export type AuditEntry = typeof Entry.Type
 const decode = Schema.decodeUnknownSync(Entry)
+const decodeWhole = Schema.decodeUnknownOption(Entry)
+/** A line; where a killed server left half of one before it, that without the half. */
+const readEntry = (line: string): AuditEntry => Option.getOrElse(decodeWhole(line), () => decode(line.slice(line.lastIndexOf('{"kind":"Event"'))))
 
 const credentialId = "authentication.kubernetes.io/credential-id"
 export const credentialOf = ({ user }: AuditEntry): string | undefined => user.extra?.[credentialId]?.[0]
@@ -64,7 +67,7 @@ export const followAudit = (path: string): Effect.Effect<ReadonlyArray<AuditEntr
         read += bytesRead
         const lines = (rest + buffer.subarray(0, bytesRead).toString("latin1")).split("\n")
         rest = lines.pop() ?? ""
-        for (const line of lines) if (line.startsWith("{") && line.endsWith("}")) entries.push(decode(line))
+        for (const line of lines) if (line.startsWith("{") && line.endsWith("}")) entries.push(readEntry(line))
       }
     } finally {
       await file.close()

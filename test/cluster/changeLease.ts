@@ -19,8 +19,8 @@ const wroteLease = (entry: AuditEntry) => onLease(entry) && (entry.verb === "upd
 export const changeLease = Effect.fnUntraced(function* (stage: FaultStage, seed: number, draw: Draw) {
   const { audit, caller, cluster, modelId, operator, writesOfRun } = stage
   const stop = yield* askThroughout(stage)
-  const leader = operator()
   const { first, program, second } = yield* stage.startSecond
+  const leader = operator()
   yield* eventually("the second operator stands by", audit, (entries) => entriesOf(entries, second).some(onLease))
   const after = draw.integer(1, Math.max(2, Math.floor(writesOfRun / 2)))
   yield* Effect.logInfo(`seed ${seed}: the leader is stopped after ${after} writes`)

@@ -24,7 +24,7 @@ class Plane extends Context.Service<Plane, ControlPlane>()("test/Plane") {
       const plane = yield* startControlPlane(yield* scratchFolder("chart"))
       const definitions = ["-f", join(root, "k8s/crds"), "-f", join(import.meta.dirname, "fixtures/monitoring.yaml")]
       yield* plane.command("kubectl", ["apply", "--server-side", "--validate=strict", ...definitions])
-      yield* plane.command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])
+      yield* plane.command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=300s"])
       for (const name of [namespace, "team-a", "team-b"]) yield* plane.command("kubectl", ["create", "namespace", name])
       // A pod that is not what Pod Security calls restricted is a warning, and a warning is an error below.
       yield* plane.command("kubectl", ["label", "namespace", namespace, "pod-security.kubernetes.io/warn=restricted"])
@@ -39,7 +39,7 @@ const dryRun = (plane: ControlPlane, args: ReadonlyArray<string>, input = "") =>
 
 const refusal = (plane: ControlPlane, args: ReadonlyArray<string>) => Effect.flip(plane.command("helm", args)).pipe(Effect.map(({ message }) => message))
 
-layer(Plane.layer, { excludeTestServices: true, timeout: "2 minutes" })("the chart and the manifests", (it) => {
+layer(Plane.layer, { excludeTestServices: true, timeout: "5 minutes" })("the chart and the manifests", (it) => {
   for (const [name, values] of Object.entries(chartValues)) {
     it.effect(`with ${name}: lint finds nothing and the server takes every object`, () =>
       Effect.gen(function* () {

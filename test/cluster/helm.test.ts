@@ -12,7 +12,7 @@ const chart = join(import.meta.dirname, "../../charts/seatrial")
 /** The chart as it was before the database was migrated by a Job, packaged. */
 const previous = join(import.meta.dirname, "fixtures/seatrial-0.1.0.tgz")
 
-const patient = ["--wait", "--timeout", "4m"]
+const patient = ["--wait", "--timeout", "8m"]
 
 const Hooks = Schema.fromJsonString(
   Schema.Struct({ hooks: Schema.Array(Schema.Struct({ name: Schema.String, last_run: Schema.optionalKey(Schema.Struct({ phase: Schema.String })) })) })
@@ -65,9 +65,9 @@ it.live(
         .pipe(Effect.tapCause(() => Effect.flatMap(kubectl("logs", "-l", "app.kubernetes.io/component=operator", "--tail=60"), Effect.logError)))
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
       const answer = wholeOf(yield* ask(inference, ended.model)).text
-      yield* kubectl("wait", "--for=condition=Activated", "modeldeployments", "--all", "--timeout=60s")
+      yield* kubectl("wait", "--for=condition=Activated", "modeldeployments", "--all", "--timeout=300s")
 
-      const tested = yield* helm("test", "seatrial", "--logs", "--timeout", "2m")
+      const tested = yield* helm("test", "seatrial", "--logs", "--timeout", "5m")
       assert.match(tested, /Phase:\s+Succeeded/)
       assert.include(tested, `${cluster.server.address} is ready`)
 
@@ -120,5 +120,5 @@ it.live(
       )
       assert.deepStrictEqual(data, [{ id, status: "activated" }])
     }).pipe(Effect.scoped),
-  600_000
+  1_200_000
 )

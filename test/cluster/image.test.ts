@@ -93,5 +93,5 @@ it.live(
       assert.match(containerfile, /^USER 2000:2000$/mu)
       assert.match(containerfile, /^ENTRYPOINT \["seatrial"\]$/mu)
     }).pipe(Effect.scoped),
-  300_000
+  1_200_000
 )

@@ -65,7 +65,7 @@ export const kueueStandIn = Effect.fnUntraced(function* ({ command, kube, namesp
   const apply = (objects: ReadonlyArray<unknown>) =>
     command("kubectl", ["apply", "-f", "-"], { input: JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }) })
   yield* apply([workloads, ...holdQueued])
-  yield* command("kubectl", ["wait", "--for=condition=Established", "crd/workloads.kueue.x-k8s.io", "--timeout=60s"])
+  yield* command("kubectl", ["wait", "--for=condition=Established", "crd/workloads.kueue.x-k8s.io", "--timeout=300s"])
   yield* command("kubectl", ["apply", "-f", join(import.meta.dirname, "../../k8s/samples/kueue-words.yaml")])
   // The policy is in force a moment after it was taken.
   const probe = { apiVersion: "v1", kind: "Pod", metadata: { name: "probe", namespace, labels: { "kueue.x-k8s.io/queue-name": queueName } } }

@@ -72,5 +72,5 @@ it.live(
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
       assert.strictEqual((yield* ask(caller, model)).status, 200)
     }).pipe(Effect.scoped),
-  400_000
+  1_200_000
 )

@@ -58,7 +58,7 @@ it.live(
       const { admin, command, helm, kube, kubectl, namespace } = cluster
       yield* command("kubectl", ["create", "namespace", "team-a"])
       const values = ["--values", cluster.valuesFile, "--set", "operator.replicas=2,kueue.enabled=true,organizations.namespaces.team-a=acme"]
-      yield* helm("install", "seatrial", chart, ...values, "--wait", "--timeout", "4m")
+      yield* helm("install", "seatrial", chart, ...values, "--wait", "--timeout", "8m")
       const classes = [hostClass(), hostClass("queued", { queueName: "gpus" })]
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: list([...classes, ...holdQueued]) })
       yield* cluster.organization("acme", "ann@acme.test")
@@ -104,7 +104,7 @@ it.live(
         yield* command("kubectl", ["delete", "modeldeployment/refused", `--namespace=${place}`])
       }
 
-      yield* elsewhere("wait", "--for=condition=Activated", "modeldeployment/team-chat", "--timeout=120s")
+      yield* elsewhere("wait", "--for=condition=Activated", "modeldeployment/team-chat", "--timeout=300s")
 
       // Its custom resource is lost while no operator runs, and comes back.
       const scale = (replicas: number) => kubectl("scale", "deployment/seatrial-operator", `--replicas=${replicas}`)
@@ -115,7 +115,7 @@ it.live(
       yield* elsewhere("delete", "modeldeployment/team-chat")
       yield* scale(2)
       yield* eventually("the custom resource is back", elsewhere("get", "modeldeployments", "-o", "name"), (names) => names.includes("team-chat"))
-      yield* kubectl("rollout", "status", "deployment/seatrial-operator", "--timeout=120s")
+      yield* kubectl("rollout", "status", "deployment/seatrial-operator", "--timeout=300s")
 
       // The leader goes, and another leads.
       const holder = Effect.map(kube.get(Lease, "seatrial-operator", namespace), (lease) => Option.getOrThrow(lease).spec?.holderIdentity ?? "")
@@ -206,5 +206,5 @@ it.live(
         yield* replace(JSON.stringify(role))
       }
     }).pipe(Effect.scoped),
-  600_000
+  1_200_000
 )

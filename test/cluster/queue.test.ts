@@ -56,5 +56,5 @@ it.live(
       assert.strictEqual((yield* caller.call("POST", `/v1/deployments/${second.id}/cancel`)).status, 200)
       yield* eventually("only the engine that serves is left", objectsOfRuns(kube), (objects) => objects.join() === `Pod ${first.id}`)
     }).pipe(Effect.scoped),
-  400_000
+  1_200_000
 )

@@ -16,9 +16,9 @@ const within = `--namespace=${namespace}`
 const definitions = Effect.gen(function* () {
   const { command } = yield* startControlPlane(yield* scratchFolder("definitions"))
   yield* command("kubectl", ["apply", "--validate=strict", "-f", join(root, "k8s/crds")])
-  yield* command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"])
+  yield* command("kubectl", ["wait", "--for=condition=Established", "crd", "--all", "--timeout=300s"])
   // Established says that objects can be written; short names and explanations are discovered a moment later.
-  yield* Effect.retry(command("kubectl", ["explain", "mdep.spec.source"]), Schedule.spaced("200 millis")).pipe(Effect.timeout("60 seconds"))
+  yield* Effect.retry(command("kubectl", ["explain", "mdep.spec.source"]), Schedule.spaced("200 millis")).pipe(Effect.timeout("5 minutes"))
   return command
 })
 
@@ -96,7 +96,7 @@ it.live(
       for (const organization of ["wrong", null, "acme", null]) assert.strictEqual(yield* change("mdep", "named", { spec: { organization } }), "taken")
       assert.strictEqual(yield* change("mdep", own, { metadata: { labels: { a: "b" } } }), "taken")
     }).pipe(Effect.scoped),
-  200_000
+  1_200_000
 )
 
 it.live(
@@ -165,7 +165,7 @@ it.live(
       ])
       assert.include(yield* command("kubectl", ["get", "seatrial"]), "modeldeployment.seatrial.dev/tiny")
     }).pipe(Effect.scoped),
-  200_000
+  1_200_000
 )
 
 /** A namespace of its own, and what the operator may do there. */
@@ -206,7 +206,7 @@ it.live(
       const apply = (name: string, spec: object) =>
         command("kubectl", ["apply", "--validate=strict", within, "-f", "-"], { input: JSON.stringify(modelDeployment(name, spec)) })
       const read = (name: string, path: string) => kubectl("get", "mdep", name, "-o", `jsonpath={${path}}`)
-      const activated = (name: string) => kubectl("wait", "--for=condition=Activated", `mdep/${name}`, "--timeout=150s")
+      const activated = (name: string) => kubectl("wait", "--for=condition=Activated", `mdep/${name}`, "--timeout=300s")
       const source = { repo: "seatrial/tiny-chat" }
 
       yield* apply("tiny", { source, serving: { hostClass: "sim-small", maxContext: 512 } })
@@ -232,7 +232,7 @@ it.live(
       assert.isAbove(wholeOf(yield* ask(caller, "local/tiny")).usage.completion_tokens, 0)
 
       yield* apply("elsewhere", { source, organization: "other" })
-      yield* kubectl("wait", "--for=condition=Accepted=false", "mdep/elsewhere", "--timeout=60s")
+      yield* kubectl("wait", "--for=condition=Accepted=false", "mdep/elsewhere", "--timeout=300s")
       assert.include(yield* read("elsewhere", ".status.message"), "leave spec.organization out")
 
       const broken = {
@@ -255,19 +255,19 @@ it.live(
       yield* command("kubectl", ["apply", "--validate=strict", "--namespace=team", "-f", "-"], {
         input: JSON.stringify(modelDeployment("abroad", { source, serve: false, serving: { hostClass: "sim-small", maxContext: 320 } }))
       })
-      yield* abroad("wait", "--for=condition=Activated", "mdep/abroad", "--timeout=150s")
+      yield* abroad("wait", "--for=condition=Activated", "mdep/abroad", "--timeout=300s")
       assert.include(yield* abroad("get", "events", "-o", "jsonpath={.items[*].reason}"), "Activated")
       assert.strictEqual(yield* abroad("get", "pods,jobs,secrets", "-o", "name"), "")
-      yield* abroad("delete", "mdep", "abroad", "--timeout=60s")
+      yield* abroad("delete", "mdep", "abroad", "--timeout=300s")
 
-      for (const name of ["broken", "elsewhere", "tiny"]) yield* kubectl("delete", "mdep", name, "--timeout=60s")
+      for (const name of ["broken", "elsewhere", "tiny"]) yield* kubectl("delete", "mdep", name, "--timeout=300s")
       const pods = kubectl("get", "pods", "-l", "seatrial.dev/role=engine", "-o", "name")
       yield* eventually("no engine is left", pods, (names) => names === "")
       assert.isEmpty((yield* caller.read("/v1/models", Served)).data)
       assert.strictEqual((yield* caller.deployment(second)).status, "activated")
       assert.strictEqual(yield* kubectl("get", "mdep", "-o", "name"), "")
     }).pipe(Effect.scoped),
-  400_000
+  1_200_000
 )
 
 it.live(
@@ -301,5 +301,5 @@ it.live(
       yield* command("kubectl", ["annotate", "hostclass", name, "seatrial.dev/delete-in-use=yes"])
       assert.strictEqual(yield* remove, "deleted")
     }).pipe(Effect.scoped),
-  200_000
+  1_200_000
 )

@@ -10,7 +10,7 @@ import { startProduct } from "./startProduct.ts"
 
 const product = "Seatrial-Sim-Single"
 
-const hostClass = simulatedHostClass("single", { gpuPool: product, bootDeadlineSeconds: 120, drainSeconds: 2 })
+const hostClass = simulatedHostClass("single", { gpuPool: product, bootDeadlineSeconds: 240, drainSeconds: 2 })
 
 /** A client that streams again and again and comes back where it is told to: how often it had an answer, and how often it was told to wait. It dies of anything else. */
 const keepStreaming = Effect.fnUntraced(function* (caller: Caller, model: string) {
@@ -120,7 +120,7 @@ it.live(
         })
       yield* answersOnceMore("the engine answers on its new node")
       const third = yield* redeploy(514)
-      yield* caller.until(third.id, "is past the queue", ({ status }) => status === "booting" || status === "checking")
+      yield* caller.until(third.id, "is past the queue", ({ status }) => ["booting", "checking", "measuring", "benchmarking"].includes(status))
       assert.notInclude(yield* kubectl("get", "pods", "-o", "name"), engineOf(second.id))
       assert.strictEqual((yield* caller.call("POST", `/v1/deployments/${third.id}/cancel`)).status, 200)
       yield* answersOnceMore("what served is back")
@@ -140,5 +140,5 @@ it.live(
       assert.strictEqual((yield* caller.deployment(fourth.id)).status, "activated")
       yield* stopFirst
     }).pipe(Effect.scoped),
-  600_000
+  1_200_000
 )

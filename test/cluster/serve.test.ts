@@ -30,7 +30,14 @@ it.live(
       assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
       const answer = wholeOf(yield* ask(caller, ended.model))
       assert.isAbove(answer.usage.completion_tokens, 0)
-      yield* cluster.command("kubectl", ["wait", "--for=condition=Activated", "modeldeployments", "--all", `--namespace=${cluster.namespace}`, "--timeout=60s"])
+      yield* cluster.command("kubectl", [
+        "wait",
+        "--for=condition=Activated",
+        "modeldeployments",
+        "--all",
+        `--namespace=${cluster.namespace}`,
+        "--timeout=300s"
+      ])
 
       // The pod names the span of the request that made it, which the server sent; the operator's phases are its children, and its passes link to it.
       const [pod] = yield* cluster.kube.list(Pod, { namespace: cluster.namespace, labelSelector: `seatrial.dev/deployment=${id}` })
@@ -48,5 +55,5 @@ it.live(
       const passes = spans.filter(({ links, name }) => name === "reconcile" && links.some((link) => link.traceId === traceId && link.spanId === origin))
       assert.isAbove(passes.length, 0)
     }).pipe(Effect.scoped),
-  300_000
+  1_200_000
 )

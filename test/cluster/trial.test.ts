@@ -5,7 +5,7 @@ import { eventually } from "../e2e/eventually.ts"
 import { startHelmCluster } from "./HelmCluster.ts"
 
 const chart = join(import.meta.dirname, "../../charts/seatrial")
-const patient = ["--wait", "--timeout", "4m"]
+const patient = ["--wait", "--timeout", "8m"]
 const Models = Schema.Struct({ data: Schema.Array(Schema.Unknown) })
 
 it.live(
@@ -24,10 +24,10 @@ it.live(
       // The Job before an upgrade reaches it too.
       yield* helm("upgrade", "seatrial", chart, "--reset-then-reuse-values", "--set", "database.poolSize=7", ...patient)
       yield* kubectl("delete", "pod", "seatrial-postgres-0")
-      yield* kubectl("rollout", "status", "statefulset/seatrial-postgres", "--timeout=120s")
+      yield* kubectl("rollout", "status", "statefulset/seatrial-postgres", "--timeout=300s")
       yield* eventually("its keys are known again", api.call("GET", "/v1/models"), ({ status }) => status === 200)
       yield* helm("uninstall", "seatrial", ...patient)
       assert.include(yield* kubectl("get", "persistentvolumeclaims", "-o", "name"), "data-seatrial-postgres-0")
     }).pipe(Effect.scoped),
-  400_000
+  1_200_000
 )

@@ -86,7 +86,7 @@ interface Target {
 const addressOf = ({ path, query }: Target, more: ReadonlyArray<string>) => `${path}?${[...query, ...more].join("&")}`
 const sameTarget = (a: Target, b: Target) => a.org === b.org && a.path === b.path && a.query.toSorted().join("&") === b.query.toSorted().join("&")
 
-layer(Stage.layer(), { excludeTestServices: true, timeout: 60_000 })("over the wire, from two servers", (it) => {
+layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("over the wire, from two servers", (it) => {
   it.effect(`${overTheWire} cursors forged or of elsewhere get 400 invalid_cursor, and the genuine ones go on under any limit`, () =>
     Effect.gen(function* () {
       const draw = yield* seeded

@@ -50,7 +50,7 @@ const kinds = [
   "unchanged"
 ]
 
-layer(Stage.layer(), { excludeTestServices: true, timeout: 60_000 })("two servers on one database", (it) => {
+layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("two servers on one database", (it) => {
   it.effect(`${sequences} random sequences of ${steps} steps are answered as the contract says`, () =>
     Effect.gen(function* () {
       const seed = given ?? String(yield* Random.nextIntBetween(0, 2 ** 31))

@@ -8,7 +8,7 @@ import { Stage } from "./Stage.ts"
 const organizations = Number(process.env.CONTRACT_PAGES ?? 250)
 const given = process.env.CONTRACT_SEED
 
-layer(Stage.layer(), { excludeTestServices: true, timeout: 60_000 })("two servers on one database", (it) => {
+layer(Stage.layer(), { excludeTestServices: true, timeout: 300_000 })("two servers on one database", (it) => {
   for (const list of lists) {
     it.effect(`${list.paths.join(" and ")}: each page is what an oracle in memory says, whatever arrives between two of them`, () =>
       Effect.gen(function* () {

@@ -116,7 +116,7 @@ const nothingLeftOpen = Effect.gen(function* () {
 
 const source = { kind: "model_hub", repo: "seatrial/tiny-chat" }
 
-layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, timeout: 60_000 })(
+layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, timeout: 300_000 })(
   "many callers of the same keys, with torn connections",
   (it) => {
     const seeded = <A, E, R>(storm: Effect.Effect<A, E, R>) =>

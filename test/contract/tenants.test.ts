@@ -65,7 +65,7 @@ const callWith = (operation: Operation, own: Records, credential: { readonly key
 
 const guarded = operations.filter((operation) => operation.scopes.length > 0)
 
-layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestServices: true, timeout: 60_000 })("one organisation beside another", (it) => {
+layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestServices: true, timeout: 300_000 })("one organisation beside another", (it) => {
   it.effect("the table below has every operation that there is", () =>
     Effect.sync(() => assert.deepStrictEqual(operations.map(nameOf).sort(), [...offered].sort()))
   )
@@ -280,7 +280,7 @@ layer(Neighbours.layer.pipe(Layer.provideMerge(Stage.layer())), { excludeTestSer
         const began = yield* Clock.currentTimeMillis
         // A server looks again after 30 s in any case; sooner than that it can only have been told.
         yield* Effect.forEach(servers, (server) => eventually(what, statusAt(server, key), (status) => status === wanted), { concurrency: 2 }).pipe(
-          Effect.timeout("20 seconds"),
+          Effect.timeout("28 seconds"),
           Effect.orDie
         )
         process.stdout.write(`${what} on both servers after ${(yield* Clock.currentTimeMillis) - began} ms\n`)

@@ -25,7 +25,7 @@ const Refused = Schema.Struct({
 const Models = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(CatalogModel) })
 const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 
-layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a preview to a receipt", (it) => {
+layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a preview to a receipt", (it) => {
   it.effect("a deployment has each phase once and in order, its checks, and a revision of the commit that was previewed", () =>
     Effect.gen(function* () {
       const { caller, commit, operation } = yield* Served
@@ -238,7 +238,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a pre
           }
         }).pipe(Effect.provide(layerProduct))
       }),
-    180_000
+    600_000
   )
 
   it.effect(
@@ -282,6 +282,6 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("from a pre
         assert.deepStrictEqual([replaced.revision?.status, next.revision?.status], ["superseded", "active"])
         assert.deepStrictEqual({ ...replaced, revision: null }, { ...old, revision: null })
       }),
-    180_000
+    600_000
   )
 })

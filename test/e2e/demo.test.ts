@@ -95,7 +95,7 @@ it.live(
       for (const control of ["\u001b", "\r"]) assert.notInclude(said.out, control)
       assert.deepStrictEqual([processesOf(folder), readdirSync(folder)], [[], []])
     }).pipe(Effect.scoped),
-  180_000
+  600_000
 )
 
 it.live(
@@ -112,12 +112,12 @@ it.live(
       assert.include(said.out, "Its phases", said.err)
       yield* signalGroup("SIGINT")
       // Seconds, as a person at a terminal sees it; what does not go by itself is killed after fifteen.
-      const code = yield* ended.pipe(Effect.timeoutOrElse({ duration: "30 seconds", orElse: () => Effect.die(new Error("the demo does not end")) }))
+      const code = yield* ended.pipe(Effect.timeoutOrElse({ duration: "5 minutes", orElse: () => Effect.die(new Error("the demo does not end")) }))
       assert.deepStrictEqual([code, said.err], [130, ""])
       assert.notInclude(said.out, "activated")
       assert.deepStrictEqual([processesOf(folder), readdirSync(folder)], [[], []])
     }).pipe(Effect.scoped),
-  180_000
+  600_000
 )
 
 it.live(
@@ -134,5 +134,5 @@ it.live(
       assert.isNotEmpty(readFileSync(log, "utf8"))
       assert.deepStrictEqual(processesOf(folder), [])
     }).pipe(Effect.scoped),
-  180_000
+  600_000
 )

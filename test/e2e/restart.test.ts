@@ -68,5 +68,5 @@ it.live(
       const again = yield* eventually("the model serves again", ask(caller, ended.model), ({ status }) => status === 200)
       assert.strictEqual(wholeOf(again).text, before)
     }).pipe(Effect.scoped),
-  240_000
+  600_000
 )

@@ -72,7 +72,7 @@ export const serverAt = ({ address, kubectl, token }: Access): KubeServer["Servi
       })
       request.end(text)
       return Effect.sync(() => request.destroy())
-    }).pipe(Effect.timeout("90 seconds"), Effect.orDie)
+    }).pipe(Effect.timeout("3 minutes"), Effect.orDie)
   return {
     kubectl,
     call: (method, path, body, options = {}) =>
@@ -107,7 +107,7 @@ export const at = (value: Json | undefined, path: string): Json | undefined =>
 export const each = (value: Json | undefined, path: string): ReadonlyArray<Json | undefined> =>
   Array.isArray(value) ? value.map((one: Json) => at(one, path)) : []
 
-/** Looks until it holds, for a minute. */
+/** Looks until it holds, for three minutes. */
 export const eventually = <A>(look: Effect.Effect<A, never, KubeServer>, holds: (seen: A) => boolean): Effect.Effect<A, never, KubeServer> =>
   Effect.suspend(() => {
     let last: A | undefined
@@ -118,5 +118,5 @@ export const eventually = <A>(look: Effect.Effect<A, never, KubeServer>, holds: 
         if (holds(seen)) return seen
         yield* Effect.sleep("50 millis")
       }
-    }).pipe(Effect.timeoutOrElse({ duration: "60 seconds", orElse: () => Effect.die(new Error(`not after a minute; last seen: ${JSON.stringify(last)}`)) }))
+    }).pipe(Effect.timeoutOrElse({ duration: "3 minutes", orElse: () => Effect.die(new Error(`not after three minutes; last seen: ${JSON.stringify(last)}`)) }))
   })

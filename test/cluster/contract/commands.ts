@@ -62,9 +62,9 @@ export const commands: Behaviours = {
     yield* kubectl(["apply", "-f", "-"], JSON.stringify(widget("a", { model: "abc" })))
     const status = { conditions: [{ type: "Ready", status: "True" }] }
     yield* patch("merge", `${group("contract.dev/v1", "widgets")}/a/status`, { status })
-    assert.include(yield* kubectl(["wait", "--for=condition=Ready", "widget/a", "--timeout=20s"]), "condition met")
+    assert.include(yield* kubectl(["wait", "--for=condition=Ready", "widget/a", "--timeout=300s"]), "condition met")
     yield* post(pods, pod("b", {}, { schedulerName: "nobody" }))
     yield* kubectl(["delete", "pod", "b", "--wait=false"])
-    yield* kubectl(["wait", "--for=delete", "pod/b", "--timeout=20s"])
+    yield* kubectl(["wait", "--for=delete", "pod/b", "--timeout=300s"])
   })
 }

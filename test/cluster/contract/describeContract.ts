@@ -15,7 +15,7 @@ const subjects = { objects, lists, watches, deletion, applying, customResources,
 
 /** Holds one API server to everything that the product relies on. */
 export const describeContract = (name: string, server: Layer.Layer<KubeServer>) => {
-  layer(server, { excludeTestServices: true, timeout: "2 minutes" })(name, (it) => {
+  layer(server, { excludeTestServices: true, timeout: "5 minutes" })(name, (it) => {
     for (const [subject, behaviours] of Object.entries(subjects)) {
       describe.concurrent(subject, () => {
         for (const [promise, behaviour] of Object.entries(behaviours)) it.effect(promise, () => behaviour, 120_000)

@@ -30,7 +30,7 @@ export const watches: Behaviours = {
   "without a version it begins with what is there": Effect.gen(function* () {
     const { configMaps, events, post } = yield* openStage
     yield* post(configMaps, configMap("a", {}, { labels: { w: "2" } }))
-    const query = `${configMaps}?watch=true&labelSelector=w%3D2&timeoutSeconds=5`
+    const query = `${configMaps}?watch=true&labelSelector=w%3D2&timeoutSeconds=60`
     assert.deepStrictEqual(told(yield* events(query, 1)), ["ADDED a"])
     assert.deepStrictEqual(told(yield* events(`${query}&resourceVersion=0`, 1)), ["ADDED a"])
   }),

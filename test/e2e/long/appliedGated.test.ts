@@ -50,5 +50,5 @@ it.live(
       assert.deepInclude(accepted(unknown), { status: "False", reason: "ModelUnknown" })
       assert.notInclude(JSON.stringify(yield* kube.list(ModelDeployment, { namespace })), token)
     }).pipe(Effect.scoped),
-  240_000
+  600_000
 )

@@ -122,5 +122,5 @@ it.live(
       const finished = yield* caller.call("POST", `/v1/deployments/${missing.id}/cancel`)
       assert.deepStrictEqual([finished.status, codeOf(finished)], [409, "deployment_finished"])
     }).pipe(Effect.scoped),
-  240_000
+  600_000
 )

@@ -14,7 +14,7 @@ const Models = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Arra
 const MadeKey = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 const rates = ["--input", "1000000", "--output", "3000000", "--cache-read", "0", "--cache-write", "0"]
 
-layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("a model that is administered", (it) => {
+layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("a model that is administered", (it) => {
   it.effect(
     "is published, withdrawn, disabled and enabled on one engine's revision; deleted, it leaves nothing in the cluster, though everything was killed meanwhile",
     () =>
@@ -81,6 +81,6 @@ layer(Served.layer, { excludeTestServices: true, timeout: 240_000 })("a model th
         assert.strictEqual((yield* again.deployment(unfinished.id)).status, "cancelled")
         assert.deepStrictEqual(yield* makeCaller(state.address, secret).read(`/v1/receipts/${requestIdOf(paid)}`, Receipt), receipt)
       }),
-    240_000
+    600_000
   )
 })

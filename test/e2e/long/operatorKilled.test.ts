@@ -97,5 +97,5 @@ it.live(
       )
       assert.deepStrictEqual<unknown>(holds, [{ uid: engine.metadata.uid, gpus: 1, placed: new Date(placed ?? 0), released: null }])
     }).pipe(Effect.scoped),
-  280_000
+  600_000
 )

@@ -30,5 +30,5 @@ it.live(
       }
       yield* eventually("the preview knows the host class", preview, ({ text }) => text.includes('"kind":"derived"'))
     }).pipe(Effect.scoped, Effect.orDie),
-  180_000
+  600_000
 )
