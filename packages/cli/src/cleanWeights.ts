@@ -21,11 +21,12 @@ export const cleanWeightsCommand = Command.make(
   },
   Effect.fn(
     function* ({ ageDays, directory, dryRun }) {
-      const { list } = yield* NeededWeights
+      const { forget, list } = yield* NeededWeights
       let removed = 0
       yield* cleanStore({
         root: directory,
         needed: list,
+        forget,
         age: Duration.toMillis(Duration.days(ageDays)),
         dryRun,
         onRemoved: ({ commit, partial, repo, unusedSince }) => {

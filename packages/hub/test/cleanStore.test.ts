@@ -23,17 +23,30 @@ const scene = Effect.gen(function* () {
   const settings = yield* HubSettings.parse(ConfigProvider.fromUnknown({}))
   const needed = new Set<Commit>()
   const directory = (commit: Commit) => join(root, repo, commit)
+  // Of no files, so that no hub is asked.
+  const fetch = (commit: Commit) => fetchFiles(settings)({ repo, commit, files: [], directory: directory(commit), token: Option.none() })
+  /** What downloads have found, and nobody has been told to forget. */
+  const known = new Set<string>()
   return {
     needed,
+    known,
     directory,
-    // Of no files, so that no hub is asked.
-    fetch: (commit: Commit) => fetchFiles(settings)({ repo, commit, files: [], directory: directory(commit), token: Option.none() }),
+    fetch,
+    /** As the operator does: what is known to be there is not looked for. */
+    deploy: Effect.fnUntraced(function* (commit: Commit) {
+      needed.add(commit)
+      yield* Effect.yieldNow
+      if (known.has(commit)) return
+      yield* fetch(commit)
+      known.add(commit)
+    }),
     clean: (age: number) =>
       cleanStore({
         root,
         needed: Effect.sync(() => [...needed].map((commit) => ({ repo, commit }))),
         age,
         dryRun: false,
+        forget: ({ commit }) => Effect.sync(() => void known.delete(commit)),
         onRemoved: () => Effect.void
       }),
     isThere: (commit: Commit) =>
@@ -58,7 +71,7 @@ describe("clean-up of the weights store", () => {
     [Schema.Array(Step).check(Schema.isMinLength(10), Schema.isMaxLength(40))],
     ([steps]) =>
       Effect.gen(function* () {
-        const { clean, fetch, isThere, needed } = yield* scene
+        const { clean, deploy, isThere, known, needed } = yield* scene
         // When each was fetched or seen to be needed last.
         const seen = new Map<Commit, number>()
         const age = 2 * day
@@ -76,10 +89,10 @@ describe("clean-up of the weights store", () => {
             const commit = commits[step.commit] ?? Commit.make("e".repeat(40))
             if (step.kind === "end") needed.delete(commit)
             else {
-              needed.add(commit)
-              yield* fetch(commit)
-              // One that was used within the hour is not noted again.
-              if (now - (seen.get(commit) ?? 0) >= hour || !seen.has(commit)) seen.set(commit, now)
+              const wasKnown = known.has(commit)
+              yield* deploy(commit)
+              // One that was used within the hour is not noted again, nor is one that nobody had to look for.
+              if (!wasKnown && now - (seen.get(commit) ?? -hour) >= hour) seen.set(commit, now)
             }
           }
           for (const commit of needed) assert.isTrue(yield* isThere(commit))
@@ -90,17 +103,14 @@ describe("clean-up of the weights store", () => {
 
   it.live("keeps what a download has found or brought, however the two meet", () =>
     Effect.gen(function* () {
-      const { clean, directory, fetch, isThere, needed } = yield* scene
+      const { clean, deploy, directory, fetch, isThere, needed } = yield* scene
       const [commit = Commit.make("f".repeat(40))] = commits
       for (let round = 0; round < 6; round++) {
         needed.clear()
         yield* fetch(commit)
         const old = (Date.now() - 2 * leastAge) / 1_000
         yield* Effect.promise(() => utimes(join(directory(commit), manifestName), old, old))
-        const begin = Effect.andThen(
-          Effect.sync(() => needed.add(commit)),
-          () => fetch(commit)
-        )
+        const begin = deploy(commit)
         const cleanUps = Effect.all([clean(leastAge), clean(leastAge)], { concurrency: "unbounded" })
         yield* Effect.all(round % 2 === 0 ? [cleanUps, begin] : [begin, cleanUps], { concurrency: "unbounded" })
         assert.isTrue(yield* isThere(commit))

@@ -153,6 +153,7 @@ export const run: Run = {
   lastUsedAt: null,
   inFlight: 0,
   applied: null,
+  storedWeights: [],
   history: [{ phase: "screening", at: 0, reason: null }]
 }
 
@@ -189,6 +190,7 @@ export const observed: Observation = {
   podClass,
   engine: engineFor("reference") ?? null,
   fetch: FetchSeen.Absent(),
+  weights: null,
   pod: null,
   blockedSince: null,
   bootLog: null,

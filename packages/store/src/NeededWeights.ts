@@ -13,9 +13,14 @@ export class NeededWeights extends Context.Service<
   {
     /**
      * The commits of what models serve or served with success once and can again without a download, of unfinished runs, of those that may still have an engine, and of
-     * all that is published. A run that comes later has a download of its own, which finds them or brings them back.
+     * all that is published. A run that comes later and does not find them noted has a download of its own, which finds them or brings them back.
      */
     readonly list: Effect.Effect<ReadonlyArray<typeof Needed.Type>>
+    /**
+     * From now on every run of that commit has a download. To be called before `list` is asked for the last time: a run that still counted on the files is in that list then,
+     * and one that comes later brings them back.
+     */
+    readonly forget: (stored: typeof Needed.Type) => Effect.Effect<void>
   }
 >()("seatrial/NeededWeights") {
   static readonly layerSql = Layer.effect(
@@ -38,7 +43,12 @@ export class NeededWeights extends Context.Service<
           FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
           ORDER BY repo, commit`
       })
-      return NeededWeights.of({ list: Clock.currentTimeMillis.pipe(Effect.flatMap(find), Effect.orDie, Effect.withSpan("NeededWeights.list")) })
+      return NeededWeights.of({
+        forget: Effect.fn("NeededWeights.forget")(({ commit, repo }) =>
+          Effect.orDie(Effect.asVoid(sql`DELETE FROM stored_weights WHERE repo = ${repo} AND commit = ${commit}`))
+        ),
+        list: Clock.currentTimeMillis.pipe(Effect.flatMap(find), Effect.orDie, Effect.withSpan("NeededWeights.list"))
+      })
     })
   )
 }

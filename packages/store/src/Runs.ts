@@ -33,6 +33,7 @@ import { publishEndpoints } from "./runs/publishEndpoints.ts"
 import { recordEngineImage } from "./runs/recordEngineImage.ts"
 import { recordResult } from "./runs/recordResult.ts"
 import { recordScreening } from "./runs/recordScreening.ts"
+import { forgetWeights, noteWeights } from "./runs/storedWeights.ts"
 
 /** The configuration revision that a run prepares, with what is known of it so far. */
 export interface RunRevision {
@@ -52,6 +53,17 @@ export interface RunRevision {
 export interface PublishedEndpoint extends Endpoint {
   /** Whether a gateway has reached it. */
   readonly reachable: boolean
+}
+
+/** Where a commit's files are known to be whole. */
+export interface StoredWeights {
+  /** As whoever noted it named it. */
+  readonly store: string
+  /** SHA-256 of the list of files. */
+  readonly manifest: string
+  /** The run whose download found them, and when, Unix milliseconds. */
+  readonly verifiedBy: DeploymentId
+  readonly verifiedAt: number
 }
 
 /** Everything that Postgres holds about one run: what the operator's decisions see of it. Times are Unix milliseconds. */
@@ -106,6 +118,8 @@ export interface Run {
     /** `namesModel`: whether the object named the model by id, which was there before it. */
     readonly current: { readonly uid: string; readonly generation: number; readonly namesModel: boolean } | null
   } | null
+  /** Where the files of its commit are known to be; read only until its engine is ready. */
+  readonly storedWeights: ReadonlyArray<StoredWeights>
   readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
 }
 
@@ -152,6 +166,10 @@ export class Runs extends Context.Service<
       /** As derived now: they stay the revision's, whatever later versions of the engine's contract say. */
       readonly capabilities: ModelCapabilities
     }) => Effect.Effect<boolean>
+    /** Its download found all files of its commit in that store; `manifest`: the SHA-256 of their list. */
+    readonly noteWeights: (id: DeploymentId, orgId: OrgId, stored: { readonly store: string; readonly manifest: string }) => Effect.Effect<void>
+    /** The files of its commit may not be in that store any more. */
+    readonly forgetWeights: (id: DeploymentId, orgId: OrgId, store: string) => Effect.Effect<void>
     /** With which image its revision is tried and serves from now on. False where that is known. */
     readonly recordEngineImage: (id: DeploymentId, orgId: OrgId, image: string) => Effect.Effect<boolean>
     /** False where the run is no longer in the phase that the result belongs to. */
@@ -236,6 +254,8 @@ export class Runs extends Context.Service<
         ),
         enter: enterPhase(sql, ids),
         recordScreening: recordScreening(sql, ids),
+        noteWeights: noteWeights(sql),
+        forgetWeights: forgetWeights(sql),
         recordEngineImage: recordEngineImage(sql),
         recordChecks: recordResult(sql, "checks", "checking"),
         recordMeasured: recordResult(sql, "measured", "measuring"),

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { Deployments, ModelAdmin, NeededWeights, Runs } from "../src/index.ts"
 import { facts, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
@@ -32,6 +32,35 @@ layer(Layer.mergeAll(NeededWeights.layerSql, ModelAdmin.layerSql).pipe(Layer.pro
         yield* admin.remove(caller.orgId, served.modelId)
         yield* runs.publishEndpoints(served.operation.id, caller.orgId, [])
         assert.isFalse(yield* needed)
+      })
+    )
+
+    it.effect("what a download found is known to later runs of the commit, until somebody forgets it", () =>
+      Effect.gen(function* () {
+        const deployments = yield* Deployments
+        const runs = yield* Runs
+        const { forget } = yield* NeededWeights
+        const { caller } = yield* makeCaller("stored")
+        const { id } = yield* deployments.create(newModel(caller, "k", "tiny"))
+        yield* walk(caller, id, "materializing")
+        const stored = Effect.map(runs.observe(id), (run) =>
+          Option.getOrThrow(run).storedWeights.map(({ manifest, store, verifiedBy }) => [store, manifest, verifiedBy === id])
+        )
+        assert.deepStrictEqual(yield* stored, [])
+        yield* runs.noteWeights(id, caller.orgId, { store: "seatrial/weights", manifest: "one" })
+        yield* runs.noteWeights(id, caller.orgId, { store: "seatrial/other", manifest: "one" })
+        yield* runs.noteWeights(id, caller.orgId, { store: "seatrial/weights", manifest: "two" })
+        assert.sameDeepMembers(
+          [...(yield* stored)],
+          [
+            ["seatrial/weights", "two", true],
+            ["seatrial/other", "one", true]
+          ]
+        )
+        yield* runs.forgetWeights(id, caller.orgId, "seatrial/other")
+        assert.deepStrictEqual(yield* stored, [["seatrial/weights", "two", true]])
+        yield* forget({ repo: facts.repo, commit: facts.commit })
+        assert.deepStrictEqual(yield* stored, [])
       })
     )
   }

@@ -16,6 +16,8 @@ interface CleanOptions<E> {
   readonly root: string
   /** Asked again before each removal. */
   readonly needed: Effect.Effect<ReadonlyArray<StoredCommit>, E>
+  /** Told before `needed` is asked for the last time and the files go: nobody may count on them from then on without a look at the store. */
+  readonly forget: (stored: StoredCommit) => Effect.Effect<void, E>
   /** Milliseconds for which nobody needed what is removed; at least a day, so that whoever finds files there keeps them. */
   readonly age: number
   /** Only tells. */
@@ -54,6 +56,7 @@ const lastBeat = (path: string) =>
 export const cleanStore = Effect.fn("cleanStore")(function* <E>({
   age,
   dryRun,
+  forget,
   needed,
   onRemoved,
   root
@@ -97,6 +100,7 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
       // Nobody can note a use from here on but us.
       const again = yield* lastUsed(path)
       if (again === null || again > oldest) return
+      yield* forget(stored)
       if ((yield* needed).some((each) => keyOf(each) === keyOf(stored))) return yield* noteUse(path)
       yield* onDisk(() => rename(path, join(claim.value.path, "removed")))
       yield* onRemoved({ ...stored, partial: false, unusedSince: used })

@@ -13,6 +13,10 @@ export type Action = Data.TaggedEnum<{
   EnsureFetch: None
   /** The download Job and the Secret with its token. */
   RemoveFetch: None
+  /** The run's weights are whole in their store, as its download found. */
+  NoteWeights: None
+  /** They may not be there any more. */
+  ForgetWeights: None
   EnsurePod: None
   /** Who drains a node may not take the engine. */
   EnsureBudget: None

@@ -90,6 +90,8 @@ export interface Observation {
   readonly podClass: PodClass | null
   readonly engine: EngineAdapter | null
   readonly fetch: FetchSeen
+  /** What is known of the run's weights in the store that it takes them from, before any engine of it is ready: null: nothing; `own`: since the run was made. */
+  readonly weights: { readonly own: boolean } | null
   readonly pod: PodSeen | null
   /** Since when its container cannot be started, as far as this operator has seen. */
   readonly blockedSince: number | null

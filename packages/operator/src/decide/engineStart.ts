@@ -1,6 +1,7 @@
-import { maxRequeues } from "@seatrial/domain"
+import { type FailureCode, maxRequeues } from "@seatrial/domain"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
+import { lookForWeights } from "./materializing.ts"
 import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
@@ -73,6 +74,9 @@ export const provisioning = (seen: Observation, now: number): Decision => {
 const lostByNode = new Set(["Unknown", "ContainerStatusUnknown"])
 const endedWithItsNode = ({ lastExit }: PodSeen) => lastExit !== null && lostByNode.has(lastExit.reason)
 
+/** What an engine that lacks files may be thought to end of. */
+const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])
+
 /** Waits until the engine itself says that it takes requests. */
 export const booting = (seen: Observation, now: number): Decision => {
   const { engine, pod, podClass, run } = seen
@@ -85,7 +89,7 @@ export const booting = (seen: Observation, now: number): Decision => {
     const failure = engine?.bootFailure(seen.bootLog ?? "") ?? { code: "engine_start_failed", text: "The engine ended before it was ready." }
     // What the engine itself names is its own, whatever became of another card of the node.
     if (pod.gpuFault && failure.code === "engine_start_failed") return requeue(seen, "A GPU failed where the engine was to start.")
-    return fail(failure.code, failure.text)
+    return (ofWeights.has(failure.code) ? lookForWeights(seen, now) : null) ?? fail(failure.code, failure.text)
   }
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(seen, run.phaseSince, pod.startedAt) + seconds * 1_000

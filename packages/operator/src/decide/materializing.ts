@@ -20,6 +20,8 @@ const told = (size: string, progress: DownloadState | null): string => {
   return `Downloads and verifies: ${there}, ${Math.round(bytesPerSecond / 100_000) / 10} MB/s${secondsLeft === null ? "" : `, about ${span(secondsLeft)} left`}.`
 }
 
+const sizeOf = ({ run }: Observation): string => gib((run.revision?.facts.files ?? []).reduce((sum, file) => sum + file.size, 0))
+
 /** Why the download does not run, once that is no longer what every start takes; null where it does or may still. */
 export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {
   if (fetch._tag !== "Active" || fetch.obstacle === null) return null
@@ -27,12 +29,13 @@ export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {
   return usualUntil !== null && now < usualUntil ? null : `The download cannot start: ${says}`
 }
 
-/** Brings the weights by a Job. Whether they are there already is for the Job to say: it verifies a complete manifest and ends at once. */
+/** Brings the weights by a Job, unless an earlier one is known to have found them whole. */
 export const materializing = (seen: Observation, now: number): Decision => {
   const { fetch, run } = seen
-  const size = gib((run.revision?.facts.files ?? []).reduce((sum, file) => sum + file.size, 0))
+  const size = sizeOf(seen)
   switch (fetch._tag) {
     case "Absent":
+      if (seen.weights !== null) return goTo(placement(seen))
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
       return wait(obstacleTold(fetch, now) ?? told(size, fetch.progress), now + fetchLook)
@@ -41,7 +44,39 @@ export const materializing = (seen: Observation, now: number): Decision => {
     case "Failed":
       return fail(fetch.failure.code, forItsReader(run, fetch.failure.text))
     case "Succeeded": {
-      return goTo(placement(seen), Action.RemoveFetch())
+      return goTo(placement(seen), Action.NoteWeights(), Action.RemoveFetch())
     }
+  }
+}
+
+/**
+ * An engine that did not start with weights which an earlier run's download had found: the store may have lost them since, so a download looks, and brings what is missing,
+ * before the engine is started once more. Null where the run's own download has brought them.
+ */
+export const lookForWeights = (seen: Observation, now: number): Decision | null => {
+  const { fetch, pod, run } = seen
+  const own = seen.weights?.own === true || run.history.some(({ phase }) => phase === "materializing")
+  switch (fetch._tag) {
+    case "Absent":
+      return own
+        ? null
+        : act(
+            `The engine did not start. Looks whether all ${sizeOf(seen)} of its weights are still there.`,
+            ...(seen.weights === null ? [] : [Action.ForgetWeights()]),
+            Action.EnsureFetch()
+          )
+    case "Active":
+      return wait(obstacleTold(fetch, now) ?? told(sizeOf(seen), fetch.progress), now + fetchLook)
+    case "Leaving":
+      return own ? null : wait("Waits for an earlier download to end.")
+    case "Failed":
+      return fail(fetch.failure.code, forItsReader(run, fetch.failure.text))
+    case "Succeeded":
+      return act(
+        "Its weights are there. Starts the engine once more.",
+        ...(pod === null ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]),
+        Action.NoteWeights(),
+        Action.RemoveFetch()
+      )
   }
 }

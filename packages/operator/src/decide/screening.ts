@@ -1,13 +1,19 @@
 import { type Decision, enter, fail, wait } from "./Decision.ts"
 import { backoff, hubDeadline } from "./limits.ts"
 import { countedFrom, type Observation } from "./Observation.ts"
+import { goTo, placement } from "./placement.ts"
 import { reuse, reuses } from "./reuse.ts"
 
 /** Reads the repository until its facts are recorded, it is refused, or the hub stays away too long. */
 export const screening = (seen: Observation, now: number): Decision => {
   const { run, work } = seen
   if (run.revision !== null && reuses(seen)) return reuse(seen)
-  if (run.revision !== null) return enter("materializing", `Commit ${run.revision.facts.commit.slice(0, 12)} fits ${run.revision.settings.host_class}.`)
+  if (run.revision !== null) {
+    const fits = `Commit ${run.revision.facts.commit.slice(0, 12)} fits ${run.revision.settings.host_class}`
+    if (seen.weights === null) return enter("materializing", `${fits}.`)
+    const place = placement(seen)
+    return goTo({ ...place, reason: `${fits}, and its weights are there. ${place.reason}` })
+  }
   const ended = work.ended?.kind === "screening" ? work.ended : null
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
   const deadline = countedFrom(seen, run.phaseSince) + hubDeadline

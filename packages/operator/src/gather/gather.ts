@@ -18,6 +18,7 @@ import type { Cluster } from "./Cluster.ts"
 import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
 import { noView, type Pool } from "./Pool.ts"
 import { podSeen } from "./podSeen.ts"
+import { weightsSeen } from "./weightsSeen.ts"
 
 /** What a pass reads, before the pool is asked: `observe` adds that in the same instant as the decision is made. */
 export interface Gathered {
@@ -100,7 +101,7 @@ export const gather = Effect.fnUntraced(function* (
   const engines = run.engineRun === run.id ? own : yield* cluster.pods.listByLabel(deploymentLabel, run.engineRun)
   const enginePod = engines.find((pod: Pod) => pod.metadata.name === enginePodName(run.engineRun))
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
-  const places = placed.has(run.phase) || (run.phase === "screening" && run.engineRun !== run.id)
+  const places = placed.has(run.phase) || (run.phase === "screening" && run.revision !== null)
   const reservations = places ? yield* (yield* Runs).reservations : []
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
@@ -134,6 +135,7 @@ export const gather = Effect.fnUntraced(function* (
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
+    weights: weightsSeen(run, podClass, settings),
     fetch: fetchSeen(job, fetching, fetchLog),
     pod,
     blockedSince: blocked.get(run.id) ?? null,

@@ -71,7 +71,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "so does one whose weights have just come",
       seen("materializing", { ...full, podClass: scaling, fetch: FetchSeen.Succeeded() }),
       0,
-      "RemoveFetch, enter provisioning"
+      "NoteWeights, RemoveFetch, enter provisioning"
     ],
     [
       "the next waits until that one has its node",
@@ -100,7 +100,12 @@ const tables: Record<string, ReadonlyArray<Case>> = {
   ],
   "in Kueue's queue": [
     ["a run asks for its pod at once", seen("queued", { ...full, podClass: kueue }), 0, "EnsurePod", "Asks Kueue's queue gpus for its GPUs."],
-    ["free GPUs alone do not let it through", seen("materializing", { podClass: kueue, fetch: FetchSeen.Succeeded() }), 0, "RemoveFetch, enter queued"],
+    [
+      "free GPUs alone do not let it through",
+      seen("materializing", { podClass: kueue, fetch: FetchSeen.Succeeded() }),
+      0,
+      "NoteWeights, RemoveFetch, enter queued"
+    ],
     ["a pod that is held back waits", seen("queued", { podClass: kueue, pod: gated }), 0, "again 20000", "Waits in Kueue's queue gpus."],
     [
       "in Kueue's own words",
@@ -167,7 +172,7 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "and then at once",
       seen("materializing", { ...full, podClass: replacing, predecessorHolds: true, fetch: FetchSeen.Succeeded() }, predecessor),
       0,
-      "RemoveFetch, enter provisioning replacing"
+      "NoteWeights, RemoveFetch, enter provisioning replacing"
     ],
     ["takes a spare GPU first", seen("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
     [

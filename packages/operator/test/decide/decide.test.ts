@@ -16,6 +16,7 @@ const endpoint = { url, pod: pod.name, reachable: false }
 const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", mirroredPhase: phase })
 const theirs = { namespace: "seatrial", name: "tiny", current: { uid: "mdep-1", generation: 1, namesModel: false } }
 const unready = { ...pod, ready: false }
+const died = { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" } }
 
 const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, now: number, expected: string]>> = {
   screening: [
@@ -27,6 +28,9 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       `EnsureResource, work screening, again ${10 * minute}`
     ],
     ["recorded facts are what ends screening", seen("screening"), 0, "enter materializing"],
+    ["weights that are there need no download", seen("screening", { weights: { own: false } }), 0, "enter provisioning"],
+    ["nor do they free a GPU", seen("screening", { weights: { own: false }, freeSlots: 0 }), 0, "enter queued"],
+    ["the organization's turn counts all the same", seen("screening", { weights: { own: false } }, { olderRun: otherDeployment }), 0, "enter waiting"],
     [
       "a refusal fails the run with the preview's own code",
       seen(
@@ -49,6 +53,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
   ],
   materializing: [
     ["a download is started once", seen("materializing"), 0, "EnsureFetch"],
+    ["none is where another has brought the files meanwhile", seen("materializing", { weights: { own: true } }), 0, "enter provisioning"],
     [
       "a running download is left alone, and asked again how it goes on",
       seen("materializing", { fetch: FetchSeen.Active({ obstacle: null, progress: null }) }),
@@ -61,13 +66,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       "keep log, enter failed weights_mismatch"
     ],
-    ["verified weights go straight to free GPUs", seen("materializing", { fetch: FetchSeen.Succeeded() }), 0, "RemoveFetch, enter provisioning"],
-    ["without free GPUs it queues", seen("materializing", { fetch: FetchSeen.Succeeded(), freeSlots: 0 }), 0, "RemoveFetch, enter queued"],
+    ["verified weights go straight to free GPUs", seen("materializing", { fetch: FetchSeen.Succeeded() }), 0, "NoteWeights, RemoveFetch, enter provisioning"],
+    ["without free GPUs it queues", seen("materializing", { fetch: FetchSeen.Succeeded(), freeSlots: 0 }), 0, "NoteWeights, RemoveFetch, enter queued"],
     [
       "an older run of the model goes first",
       seen("materializing", { fetch: FetchSeen.Succeeded() }, { olderRun: otherDeployment }),
       0,
-      "RemoveFetch, enter waiting"
+      "NoteWeights, RemoveFetch, enter waiting"
     ]
   ],
   "waiting and queued": [
@@ -168,7 +173,28 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     [
       "an engine that left with 0 failed all the same",
-      seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 0, reason: "Completed" } } }),
+      seen("booting", { weights: { own: true }, pod: { ...unready, restarts: 2, lastExit: { code: 0, reason: "Completed" } } }),
+      0,
+      "keep log, enter failed engine_start_failed"
+    ],
+    [
+      "an engine that does not start with weights of an earlier download has the store looked at first",
+      seen("booting", { weights: { own: false }, pod: died }),
+      0,
+      "ForgetWeights, EnsureFetch"
+    ],
+    ["also after a crash in between", seen("booting", { pod: died }), 0, "EnsureFetch"],
+    ["it waits for that download", seen("booting", { pod: died, fetch: FetchSeen.Active({ obstacle: null, progress: null }) }), 0, "again 10000"],
+    ["is started once more when all is there", seen("booting", { pod: died, fetch: FetchSeen.Succeeded() }), 0, "remove pod pod-1, NoteWeights, RemoveFetch"],
+    [
+      "fails as that download does",
+      seen("booting", { pod: died, fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" } }) }),
+      0,
+      "keep log, enter failed weights_mismatch"
+    ],
+    [
+      "and fails as itself where its weights are there and it dies again",
+      seen("booting", { weights: { own: true }, pod: died }),
       0,
       "keep log, enter failed engine_start_failed"
     ],

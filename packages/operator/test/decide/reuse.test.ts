@@ -98,7 +98,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     [
       "is the organization's own turn, not the pool's queue",
       seen("materializing", { fetch: { _tag: "Succeeded" }, freeSlots: 0, organizationGpus: 2 }, { gpuLimit: 2 }),
-      "RemoveFetch, enter waiting"
+      "NoteWeights, RemoveFetch, enter waiting"
     ],
     ["does not send back who is in the pool's queue", seen("queued", { organizationGpus: 5 }, { gpuLimit: 2 }), "enter provisioning"],
     ["does not stop what serves from starting again", seen("activated", { organizationGpus: 5, podClass }, { ...served, gpuLimit: 0 }), "EnsurePod"]

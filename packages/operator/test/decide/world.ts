@@ -21,6 +21,7 @@ interface State {
   run: Run
   resource: { uid: string; mirroredPhase: string | null } | null
   fetch: FetchSeen
+  weights: Observation["weights"]
   pod: PodSeen | null
   work: { running: Observation["work"]["running"]; ended: WorkEnded | null }
   free: boolean
@@ -54,6 +55,7 @@ export class World {
     const blank = {
       resource: { uid: "r", mirroredPhase: null },
       fetch: FetchSeen.Absent(),
+      weights: null,
       work: { running: null, ended: null },
       free: !replace,
       withdrawnAt: null,
@@ -151,6 +153,13 @@ export class World {
       case "RemoveFetch":
         state.fetch = FetchSeen.Absent()
         return
+      case "NoteWeights":
+        if (state.fetch._tag !== "Succeeded") this.violations.push("noted weights that no download found")
+        state.weights = { own: true }
+        return
+      case "ForgetWeights":
+        state.weights = null
+        return
       case "EnsurePod":
         state.pod ??= {
           ...pod,
@@ -168,7 +177,7 @@ export class World {
         state.budget = true
         return
       case "RemoveBudget":
-        if (serves && state.pod !== null) this.violations.push("let an engine that serves be evicted")
+        if (serves && state.pod !== null && state.pod.nodeDownSince === null) this.violations.push("let an engine that serves be evicted")
         state.budget = false
         return
       case "RemovePod":
@@ -317,6 +326,7 @@ export class World {
               }),
       () => (state.pod = state.pod === null ? null : { ...state.pod, nodeDownSince: this.now, ready: false }),
       () => (this.next.fetch = draw() < 0.5 ? FetchSeen.Absent() : FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "" } })),
+      () => (this.next.weights = draw() < 0.3 ? null : { own: draw() < 0.3 }),
       () => (this.next.free = this.replace ? false : !this.next.free),
       () => (this.next.work = { running: null, ended: null }),
       () => (this.now += Math.floor(draw() * 180_000)),

@@ -121,6 +121,8 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
         ),
         true
       ),
+    noteWeights: () => gate("note weights"),
+    forgetWeights: () => gate("forget weights"),
     recordEngineImage: (id, _, image) =>
       Effect.gen(function* () {
         if (rows.get(id)?.revision?.engineImage !== null) return false

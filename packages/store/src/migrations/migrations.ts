@@ -15,6 +15,7 @@ import { rollout } from "./0016_rollout.ts"
 import { appliedModels } from "./0017_applied_models.ts"
 import { operatorTerms } from "./0018_operator_terms.ts"
 import { engineImage } from "./0019_engine_image.ts"
+import { storedWeights } from "./0020_stored_weights.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -34,5 +35,6 @@ export const migrations = {
   "0016_rollout": rollout,
   "0017_applied_models": appliedModels,
   "0018_operator_terms": operatorTerms,
-  "0019_engine_image": engineImage
+  "0019_engine_image": engineImage,
+  "0020_stored_weights": storedWeights
 }

@@ -88,6 +88,7 @@ const RunRow = Schema.Struct({
       current: Schema.NullOr(Schema.Struct({ uid: Schema.String, generation: Schema.Int, namesModel: Schema.Boolean }))
     })
   ),
+  storedWeights: Schema.Array(Schema.Struct({ store: Schema.String, manifest: Schema.String, verifiedBy: DeploymentId, verifiedAt: Schema.Finite })),
   history: Schema.Array(Schema.Struct({ phase: Phase, at: Schema.Finite, reason: Schema.NullOr(Schema.String) }))
 })
 
@@ -131,6 +132,11 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           ELSE 0 END AS "inFlight",
         CASE WHEN d.applied_name IS NOT NULL THEN json_build_object('namespace', d.applied_namespace, 'name', d.applied_name, 'current',
           CASE WHEN a.uid IS NOT NULL THEN json_build_object('uid', a.uid, 'generation', a.generation, 'namesModel', a.names_model) END) END AS applied,
+        CASE WHEN d.phase IN ('screening', 'materializing', 'booting') THEN
+          coalesce((SELECT json_agg(json_build_object('store', w.store, 'manifest', w.manifest_sha256, 'verifiedBy', w.verified_by,
+              'verifiedAt', (extract(epoch FROM w.verified_at) * 1000)::bigint))
+            FROM stored_weights w WHERE w.repo = r.hf_repo AND w.commit = r.hf_revision), '[]')
+          ELSE '[]' END AS "storedWeights",
         (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
           FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history
       FROM deployments d
