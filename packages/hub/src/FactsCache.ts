@@ -1,12 +1,18 @@
 import type { RepositoryFacts } from "@seatrial/domain"
 import { Clock, Duration, Effect } from "effect"
+import type { BaseModules } from "./BaseModules.ts"
 
 /** Repositories that are remembered at most, and characters of their chat templates and file lists together. */
 const maxEntries = 256
 const maxCharacters = 16 * 1024 * 1024
 
-interface Entry {
+/** What is known of a commit that holds a model. */
+export interface KnownModel {
   readonly facts: RepositoryFacts
+  readonly modules: BaseModules
+}
+
+interface Entry extends KnownModel {
   /** Whether every weight file's header was read. */
   readonly whole: boolean
   readonly characters: number
@@ -20,8 +26,8 @@ interface Entry {
  */
 export interface FactsCache {
   /** `whole`: only where every header was read. */
-  readonly find: (repo: string, commit: string, whole: boolean) => Effect.Effect<RepositoryFacts | null>
-  readonly keep: (facts: RepositoryFacts, whole: boolean) => Effect.Effect<void>
+  readonly find: (repo: string, commit: string, whole: boolean) => Effect.Effect<KnownModel | null>
+  readonly keep: (known: KnownModel, whole: boolean) => Effect.Effect<void>
 }
 
 export const makeFactsCache = (remember: Duration.Duration): FactsCache => {
@@ -45,14 +51,14 @@ export const makeFactsCache = (remember: Duration.Duration): FactsCache => {
         if (entry.until <= now || (whole && !entry.whole)) return null
         entries.delete(key)
         entries.set(key, entry)
-        return entry.facts
+        return entry
       }),
-    keep: (facts, whole) =>
+    keep: ({ facts, modules }, whole) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
         const key = keyOf(facts.repo, facts.commit)
         drop(key)
-        const size = (facts.chat_template?.length ?? 0) + facts.files.length * 250 + 2_000
-        entries.set(key, { facts, whole, characters: size, until: now + Duration.toMillis(remember) })
+        const size = (facts.chat_template?.length ?? 0) + facts.files.length * 250 + modules.characters + 2_000
+        entries.set(key, { facts, modules, whole, characters: size, until: now + Duration.toMillis(remember) })
         characters += size
         for (const oldest of entries.keys()) {
           if (entries.size <= maxEntries && characters <= maxCharacters) break

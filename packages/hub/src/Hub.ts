@@ -5,7 +5,7 @@ import type { HubRefusal, HubUnavailable, StoreFull, WeightsMismatch } from "./f
 import type { FetchProgress } from "./fetch/FetchProgress.ts"
 import { fetchFiles } from "./fetch/fetchFiles.ts"
 import { HubSettings } from "./HubSettings.ts"
-import { inspect } from "./inspect.ts"
+import { type InspectSource, inspect } from "./inspect.ts"
 import type { Depth } from "./readCommit.ts"
 
 /** Repositories that a process reads at once: what each may cost in memory is bounded, and so is their sum. */
@@ -18,9 +18,10 @@ export class Hub extends Context.Service<
     /**
      * Pins a ref (default: the default branch) to its commit, reads what serving needs to know, and screens it. Downloads no weights. With the depth `few` it makes
      * at most 12 requests where nothing goes wrong, within `HUB_PREVIEW_TIMEOUT`: then it reads the headers of some weight files and infers those of the others.
+     * Of an adapter it pins and reads the base too; with `all` it also hashes the adapter's tensors.
      */
     readonly inspect: (
-      source: { readonly repo: string; readonly ref?: string | undefined },
+      source: InspectSource,
       token: Option.Option<Redacted.Redacted<string>>,
       depth?: Depth
     ) => Effect.Effect<RepositoryFacts, HubRefusal | HubUnavailable>

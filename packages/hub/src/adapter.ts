@@ -1,52 +1,164 @@
-import { type Commit, RepoName, type RepositoryFile } from "@seatrial/domain"
-import { Effect, Option, Schema } from "effect"
-import { HubRefusal } from "./failures.ts"
+import type { AdapterFacts, RepositoryFacts, RepositoryFile } from "@seatrial/domain"
+import { Effect, Result } from "effect"
+import { type AdapterConfig, parseAdapterConfig } from "./adapterConfig.ts"
+import { hashAdapter } from "./adapterHash.ts"
+import { type AdapterTensor, adapterTensors, checkAdapter } from "./adapterTensors.ts"
+import type { BaseModules } from "./BaseModules.ts"
+import { parseJsonObject } from "./boundedJson.ts"
+import { collect } from "./contentHash.ts"
+import { Unreadable } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
-import { resolve } from "./resolve.ts"
+import { chatTemplateOf } from "./modelConfig.ts"
+import { type Depth, maxTemplateBytes, previewRequests, readFile, readJson } from "./readCommit.ts"
+import type { Resolved } from "./resolve.ts"
+import { headerLength, scanHeader } from "./safetensors.ts"
+import { isRepoName } from "./screening.ts"
 
-const AdapterConfig = Schema.Struct({
-  peft_type: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  base_model_name_or_path: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  revision: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  r: Schema.optionalKey(Schema.NullOr(Schema.Int))
-})
-const decode = Schema.decodeUnknownOption(AdapterConfig)
-const isRepoName = Schema.is(RepoName)
+const weightsFile = "adapter_model.safetensors"
+/** Longest header of an adapter: it is kept whole, and those of the largest are a tenth of it. */
+const maxHeaderBytes = 4 * 2 ** 20
+const firstRead = 128 * 1024
+/** Largest adapter: several times those of the highest ranks. */
+const maxBytes = 32 * 2 ** 30
 
 /** Whether a repository holds an adapter for another model's weights, in the layout of PEFT, and no model of its own. */
 export const isAdapter = (root: ReadonlyMap<string, RepositoryFile>): boolean => root.has("adapter_config.json") && !root.has("config.json")
 
+/** What an adapter's own files say, without its base. */
+export interface OwnAdapter {
+  readonly config: AdapterConfig
+  /** A repository of the hub. */
+  readonly base: string
+  readonly weights: RepositoryFile
+  readonly tensors: ReadonlyArray<AdapterTensor>
+  /** Bytes of the file before its tensors. */
+  readonly dataStart: number
+}
+
+const isOnHub = (name: string | null): boolean => isRepoName(name)
+
 const mib = (bytes: number) => `${(bytes / 2 ** 20).toFixed(1)} MiB`
 
-/**
- * What an adapter's repository is, with its base pinned to a commit: why it is not served by itself, and which model to deploy. An adapter is served beside its base,
- * never from its own repository.
- */
-export const adapterRefusal = Effect.fnUntraced(function* (options: {
-  readonly connection: HubConnection
-  readonly repo: string
-  readonly commit: Commit
-  readonly config: unknown
-  readonly weights: RepositoryFile | undefined
-}) {
-  const { commit, config, connection, repo, weights } = options
-  const refuse = (message: string, remedy: string) => new HubRefusal({ code: "unsupported_format", message, remedy, commit })
-  const known = decode(config)
-  if (Option.isNone(known) || known.value.peft_type?.toUpperCase() !== "LORA")
-    return refuse(`${repo} is an adapter of a kind that no engine here serves: only LoRA is known.`, "Name a repository of a whole model.")
-  const { base_model_name_or_path: base, r, revision } = known.value
-  const what = `${repo} is a LoRA adapter${r === undefined || r === null ? "" : ` of rank ${r}`}${weights === undefined ? "" : ` (${mib(weights.size)})`}`
-  if (!isRepoName(base))
-    return refuse(`${what} that does not name its base model on the hub.`, "Name a repository of a whole model, or one with the adapter merged into it.")
-  const ref = revision === null || revision === undefined || revision === "" ? undefined : revision
-  const pinned = yield* Effect.option(resolve(connection, base, ref))
-  if (Option.isNone(pinned))
-    return refuse(
-      `${what} for ${base}, which the hub does not show to the user whose API key asks.`,
-      `Get access to ${base}, or name a repository of a whole model.`
-    )
-  return refuse(
-    `${what} for ${pinned.value.repo} at commit ${pinned.value.commit}: it holds no model of its own, and adapters are not served yet.`,
-    `Deploy the base model ${pinned.value.repo} with the ref ${pinned.value.commit}, or a repository with the adapter merged into it.`
+/** What an adapter is, for a message. */
+export const describeAdapter = (repo: string, { base, config, weights }: OwnAdapter): string =>
+  `${repo} is a LoRA adapter of rank ${config.rank} (${mib(weights.size)}) for ${base}`
+
+const readTensors = Effect.fnUntraced(function* (connection: HubConnection, { commit, repo }: Resolved, file: RepositoryFile) {
+  const url = connection.fileUrl(repo, commit, file.path)
+  const beginning = Math.min(file.size, firstRead)
+  const first = file.size === 0 ? new Uint8Array() : yield* connection.readInto(url, 0, beginning - 1, () => collect(beginning))
+  const length = yield* Effect.fromResult(headerLength(first, file.size, file.path))
+  if (length > maxHeaderBytes) return yield* new Unreadable({ reason: `${file.path} states a header of more than ${maxHeaderBytes} bytes.` })
+  const rest = 8 + length - first.length
+  const more = rest > 0 ? yield* connection.readInto(url, first.length, 7 + length, () => collect(rest)) : new Uint8Array()
+  const header = Buffer.concat([first.subarray(8, Math.min(first.length, 8 + length)), more])
+  yield* Effect.fromResult(
+    Result.try({
+      try: () => {
+        const sink = scanHeader(file.size - 8 - length, file.path)
+        sink.push(header)
+        return sink.end()
+      },
+      catch: (error) => (error instanceof Unreadable ? error : new Unreadable({ reason: `${file.path} has a header that cannot be read.` }))
+    })
   )
+  const tensors = yield* Effect.fromResult(Result.flatMap(parseJsonObject(header, `The header of ${file.path}`), adapterTensors))
+  return { tensors, dataStart: 8 + length }
+})
+
+/** Reads what an adapter's repository says of itself; fails where no engine would apply it, and where it does not name a base on the hub. */
+export const readAdapter = Effect.fnUntraced(function* (connection: HubConnection, resolved: Resolved, root: ReadonlyMap<string, RepositoryFile>) {
+  const { repo } = resolved
+  const json = yield* readJson(connection, resolved, root, "adapter_config.json")
+  const config = yield* Effect.fromResult(parseAdapterConfig(json)).pipe(
+    Effect.mapError(({ reason }) => new Unreadable({ reason: `${repo} cannot be served. ${reason}` }))
+  )
+  const weights = root.get(weightsFile)
+  if (weights === undefined) {
+    const pickled = root.has("adapter_model.bin") ? " but pickled ones (adapter_model.bin), which can run code when they are loaded" : ""
+    return yield* new Unreadable({ reason: `The adapter ${repo} has no ${weightsFile}${pickled}.` })
+  }
+  if (weights.size > maxBytes) return yield* new Unreadable({ reason: `${weights.path} is larger than ${maxBytes} bytes.` })
+  if (config.base === null || !isOnHub(config.base)) {
+    const what =
+      config.base === null || config.base === "" ? "names no base model" : `names its base by a path of the machine that made it (${config.base.slice(0, 80)})`
+    return yield* new Unreadable({
+      reason: `${repo} is a LoRA adapter of rank ${config.rank} (${mib(weights.size)}) that ${what}, not a repository of the hub.`
+    })
+  }
+  const own: OwnAdapter = { config, base: config.base, weights, ...(yield* readTensors(connection, resolved, weights)) }
+  return own
+})
+
+/** What is known of an adapter with its base: the base's facts where they are about the model, and what the adapter adds. */
+export const adapterFacts = Effect.fnUntraced(function* (options: {
+  readonly connection: HubConnection
+  readonly resolved: Resolved
+  readonly root: ReadonlyMap<string, RepositoryFile>
+  readonly ref: string
+  readonly own: OwnAdapter
+  readonly base: { readonly facts: RepositoryFacts; readonly modules: BaseModules }
+  readonly depth: Depth
+}) {
+  const { base, connection, depth, own, ref, resolved, root } = options
+  const { commit, repo } = resolved
+  const { config, dataStart, tensors, weights } = own
+  const modules = yield* Effect.fromResult(checkAdapter(config, tensors, { repo: base.facts.repo, config: base.facts.config, modules: base.modules })).pipe(
+    Effect.mapError(({ reason }) => new Unreadable({ reason: `${describeAdapter(repo, own)} at commit ${base.facts.commit}. ${reason}` }))
+  )
+
+  // An adapter that was trained on other prompts than its base's template makes brings its own.
+  const baseFile = (path: string) => base.facts.files.find((file) => file.path === path)
+  const differs = (path: string) => root.has(path) && root.get(path)?.blob_id !== baseFile(path)?.blob_id
+  const mayRead = () => depth === "all" || connection.sent() + 2 <= previewRequests
+  let template: AdapterFacts["template"] = "base"
+  let chat_template = base.facts.chat_template
+  const file = root.get("chat_template.jinja")
+  if (file !== undefined && differs(file.path) && mayRead()) {
+    const text = new TextDecoder().decode(yield* readFile(connection, resolved, file, maxTemplateBytes, () => collect(file.size)))
+    if (text !== chat_template) {
+      template = "file"
+      chat_template = text
+    }
+  } else if (file === undefined && differs("tokenizer_config.json") && mayRead()) {
+    const embedded = chatTemplateOf(yield* readJson(connection, resolved, root, "tokenizer_config.json"))
+    if (embedded !== null && embedded !== chat_template) {
+      template = "embedded"
+      chat_template = embedded
+    }
+  }
+
+  const url = connection.fileUrl(repo, commit, weights.path)
+  const read = (from: number, to: number) => connection.readInto(url, dataStart + from, dataStart + to - 1, () => collect(to - from))
+  const content_hash = depth === "all" ? yield* hashAdapter(config, tensors, read) : null
+
+  const { target } = config
+  const adapter: AdapterFacts = {
+    base: { repo: base.facts.repo, commit: base.facts.commit, files: base.facts.files },
+    rank: modules.rank,
+    uniform: modules.uniform,
+    alpha: config.alpha,
+    rslora: config.rslora,
+    named_by: typeof target !== "string" ? "list" : target === "all-linear" || target === "all" ? "all" : "pattern",
+    listed: typeof target === "string" ? [] : [...new Set(target)].sort(),
+    targets: modules.targets,
+    unpaired: modules.unpaired,
+    experts: modules.experts,
+    bytes: modules.bytes,
+    template,
+    content_hash
+  }
+  const kept = new Set(["adapter_config.json", weightsFile, ...(template === "file" ? ["chat_template.jinja"] : [])])
+  const facts: RepositoryFacts = {
+    ...base.facts,
+    repo,
+    ref,
+    commit,
+    license: resolved.license.name ?? base.facts.license,
+    gated: resolved.gated || base.facts.gated,
+    files: [...root.values()].filter(({ path }) => kept.has(path)).sort((a, b) => (a.path < b.path ? -1 : 1)),
+    chat_template,
+    adapter
+  }
+  return facts
 })

@@ -1,6 +1,6 @@
 import type { RepositoryFacts, RepositoryFile } from "@seatrial/domain"
 import { Effect, Predicate } from "effect"
-import { adapterRefusal, isAdapter } from "./adapter.ts"
+import { BaseModules } from "./BaseModules.ts"
 import { parseJsonObject } from "./boundedJson.ts"
 import { collect, verified } from "./contentHash.ts"
 import { Unreadable } from "./failures.ts"
@@ -8,7 +8,7 @@ import type { HubConnection } from "./HubConnection.ts"
 import { asksForCode, chatTemplateOf, parseModelConfig } from "./modelConfig.ts"
 import { countParameters, dominantType } from "./parameters.ts"
 import { parallelReads, readWeights } from "./readWeights.ts"
-import { listRoot, type Resolved } from "./resolve.ts"
+import type { Resolved } from "./resolve.ts"
 import type { Sink } from "./safetensors.ts"
 import { remoteCodeRequired } from "./screening.ts"
 import { chooseWeights, indexPattern, isServingFile, otherFormats, weightsPattern } from "./servingFiles.ts"
@@ -18,11 +18,11 @@ import { weightParts } from "./weightParts.ts"
 /** Largest configuration file that is read, in bytes. */
 const maxConfigBytes = 4 * 1024 * 1024
 /** Longest chat template, in bytes. */
-const maxTemplateBytes = 1024 * 1024
+export const maxTemplateBytes = 1024 * 1024
 /** Most weight files without an index that says what is in them: a preview reads the headers of all. */
 const maxWithoutIndex = 4
 /** Requests that a preview may make to the hub. */
-const previewRequests = 12
+export const previewRequests = 12
 
 /** How much is read: `few` requests whatever the number of weight files, or every header. */
 export type Depth = "few" | "all"
@@ -56,17 +56,17 @@ const withQuantization = (config: Readonly<Record<PropertyKey, unknown>>, own: R
   Predicate.isObject(own.quantization) ? { ...config, quantization_config: { quant_method: "modelopt", ...own.quantization } } : config
 
 /**
- * What serving needs to know of a commit: the list of its files, the small ones, and the headers of its weights. With `few` these are the headers of as many files as
- * the requests allow; see `readWeights`.
+ * What serving needs to know of a commit whose root is known: the small files, and the headers of its weights. With `few` these are the headers of as many files as
+ * the requests allow; see `readWeights`. `perFile`: requests that a small file takes, as far as that is known by now.
  */
-export const readCommit = Effect.fnUntraced(function* (connection: HubConnection, resolved: Resolved, ref: string, depth: Depth) {
+export const readCommit = Effect.fnUntraced(function* (
+  connection: HubConnection,
+  resolved: Resolved,
+  root: ReadonlyMap<string, RepositoryFile>,
+  { depth, perFile, ref }: { readonly ref: string; readonly depth: Depth; readonly perFile: number }
+) {
   const { commit, repo } = resolved
-  const root = yield* listRoot(connection, resolved)
   const json = (path: string) => readJson(connection, resolved, root, path)
-  if (isAdapter(root)) {
-    const config = yield* json("adapter_config.json")
-    return yield* yield* adapterRefusal({ connection, repo, commit, config, weights: root.get("adapter_model.safetensors") })
-  }
   const weights = chooseWeights(root)
   if (weights.index === null && weights.single.length === 0) {
     return yield* new Unreadable({ reason: `The repository has no safetensors weights: it has ${otherFormats([...root.keys()])}.` })
@@ -81,17 +81,20 @@ export const readCommit = Effect.fnUntraced(function* (connection: HubConnection
   const { index: indexFile } = weights
   const template = root.get("chat_template.jinja")
   const before = connection.sent()
+  // After an adapter's own files there may be no room for what a file with the template makes nearly superfluous.
+  const wanted = 2 + (template === undefined ? 0 : 1) + (indexFile === null ? 0 : 1)
+  const spare = depth === "few" && template !== undefined && before + wanted * perFile + 1 > previewRequests
   const small = yield* Effect.all(
     {
       config: json("config.json"),
-      tokenizer: json("tokenizer_config.json"),
+      tokenizer: spare ? Effect.succeed({}) : json("tokenizer_config.json"),
       templateJson: template === undefined ? json("chat_template.json") : Effect.succeed({}),
       template: template === undefined ? Effect.succeed(null) : readFile(connection, resolved, template, maxTemplateBytes, () => collect(template.size)),
       index: indexFile === null ? Effect.succeed(null) : readFile(connection, resolved, indexFile, maxIndexBytes, () => scanIndex(indexFile.path, listed))
     },
     { concurrency: parallelReads }
   )
-  const files = ["config.json", "tokenizer_config.json", template === undefined ? "chat_template.json" : template.path, indexFile?.path ?? ""]
+  const files = ["config.json", spare ? "" : "tokenizer_config.json", template === undefined ? "chat_template.json" : template.path, indexFile?.path ?? ""]
   const asked = files.filter((path) => root.has(path)).length
   // The hub may send each file from another of its addresses: then every one takes two requests.
   const each = Math.max(1, Math.ceil((connection.sent() - before) / Math.max(1, asked)))
@@ -133,5 +136,5 @@ export const readCommit = Effect.fnUntraced(function* (connection: HubConnection
     parameters: countParameters(read.groups, config),
     chat_template: small.template === null ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer)) : new TextDecoder().decode(small.template)
   }
-  return { facts, whole: read.whole }
+  return { facts, whole: read.whole && !spare, modules: new BaseModules(read.groups) }
 })

@@ -15,13 +15,16 @@ const fused = /\.(qkv_proj|c_attn|query_key_value|W_pack|wqkv|Wqkv)\./
 // vLLM's `ReplicatedLinear`: routers, MLA's down projections, the sparse attention's index.
 const whole = /\.(gate|router|q_a_proj|kv_a_proj_with_mqa|kv_a_proj|fused_qkv_a_proj|indexer\.[a-z_]+|e_score_correction_bias|shared_expert_gate)(\.|$)/
 
+/** Whether a tensor belongs to a tower for images or sound, or to what joins one to the text model. */
+export const isTower = (name: string): boolean => tower.test(name)
+
 /** Which bytes of the weights a plain division by the GPUs would get wrong, told by the tensors' names as families give them. Bytes count in one part only. */
 export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig): WeightParts => {
   const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, unloaded: 0 }
   const headBytes = config.num_attention_heads + 2 * config.num_kv_heads
   for (const { bytes, dtype, name, shape } of groups) {
-    const isTower = tower.test(name)
-    const layer = isTower ? null : textLayer.exec(name)
+    const inTower = isTower(name)
+    const layer = inTower ? null : textLayer.exec(name)
     if (recomputed.test(name) || prediction.test(name) || (layer !== null && Number(layer[1]) >= config.num_layers)) {
       parts.unloaded += bytes
       continue
@@ -32,7 +35,7 @@ export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig):
       continue
     }
     if (dtype === "F32" && config.quantization === "none") parts.float32 += bytes
-    if (isTower) parts.towers += bytes
+    if (inTower) parts.towers += bytes
     else if (expert.test(name) && !sharedExpert.test(name)) parts.experts += bytes
     else if (embedding.test(name)) parts.embeddings += bytes
     else if (whole.test(name) || shape.length < 2) parts.replicated += bytes

@@ -274,30 +274,3 @@ describe("a license", () => {
     )
   )
 })
-
-describe("an adapter", () => {
-  const adapter = (config: unknown) =>
-    makeRepository({
-      name: "odd/adapter",
-      commits: [{ title: "Adapter", files: { "adapter_config.json": JSON.stringify(config), "adapter_model.safetensors": new Uint8Array(2 ** 20) } }]
-    })
-  it.live.each([
-    [
-      "with its base on the hub",
-      { peft_type: "LORA", r: 16, base_model_name_or_path: "odd/small" },
-      [/rank 16 \(1\.0 MiB\)/, new RegExp(`odd/small at commit ${small.commits[0].id}`)]
-    ],
-    ["whose base nobody shows", { peft_type: "LORA", base_model_name_or_path: "odd/absent" }, [/odd\/absent, which the hub does not show/]],
-    ["whose base is a folder", { peft_type: "LORA", base_model_name_or_path: "/home/me/model" }, [/does not name its base/]],
-    ["of another kind", { peft_type: "PROMPT_TUNING", base_model_name_or_path: "odd/small" }, [/only LoRA/]]
-  ] as const)("%s is told of as what it is", ([, config, words]) =>
-    withHub(
-      (hub) =>
-        Effect.map(refusalOf(hub.inspect({ repo: "odd/adapter" }, none, "few")), (refusal) => {
-          assert.strictEqual(refusal.code, "unsupported_format")
-          for (const word of words) assert.match(refusal.message, word)
-        }),
-      { repositories: [small, adapter(config)] }
-    )
-  )
-})

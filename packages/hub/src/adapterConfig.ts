@@ -1,0 +1,114 @@
+import { Option, Predicate, Result, Schema } from "effect"
+import { Unreadable } from "./failures.ts"
+
+const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const Rank = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 8_192 }))
+const Alpha = Schema.Finite.check(Schema.isGreaterThan(0))
+const ModuleName = Schema.String.check(Schema.isBetweenLength(1, 256))
+const Pattern = <S extends Schema.Constraint>(value: S) => Schema.Record(ModuleName, value).check(Schema.isMaxProperties(1_000))
+const Layers = Schema.Union([Schema.Int, Schema.Array(Schema.Int).check(Schema.isMaxLength(1_000))])
+
+/** What `adapter_config.json` must say of a LoRA adapter for it to be applied as it was trained. */
+const Config = Schema.Struct({
+  r: Rank,
+  lora_alpha: Alpha,
+  target_modules: Schema.Union([ModuleName, Schema.Array(ModuleName).check(Schema.isBetweenLength(1, 1_000))]),
+  rank_pattern: given(Pattern(Rank)),
+  alpha_pattern: given(Pattern(Alpha)),
+  use_rslora: given(Schema.Boolean),
+  layers_to_transform: given(Layers),
+  base_model_name_or_path: given(Schema.String),
+  revision: given(Schema.String)
+})
+const decode = Schema.decodeUnknownOption(Config)
+
+/** What changes nothing in how a trained adapter is applied. */
+const indifferent = new Set([
+  ...Object.keys(Config.fields),
+  "auto_mapping",
+  "ensure_weight_tying",
+  "eva_config",
+  "exclude_modules",
+  "inference_mode",
+  "layers_pattern",
+  "lora_dropout",
+  "lora_ga_config",
+  "megatron_core",
+  "peft_type",
+  "peft_version",
+  "qalora_group_size",
+  "task_type"
+])
+
+/** What vLLM (`vllm/lora/peft_helper.py`) or SGLang (`sglang/srt/lora/lora_config.py`) refuses, or passes over as if it were not there. */
+const unapplied: Readonly<Record<string, string>> = {
+  use_dora: "DoRA (use_dora)",
+  modules_to_save: "whole modules beside its low-rank pairs (modules_to_save)",
+  lora_bias: "biases (lora_bias)",
+  trainable_token_indices: "tokens of its own (trainable_token_indices)",
+  target_parameters: "parameters that are no linear modules (target_parameters)",
+  alora_invocation_tokens: "aLoRA (alora_invocation_tokens)",
+  layer_replication: "repeated layers (layer_replication)",
+  fan_in_fan_out: "transposed weights (fan_in_fan_out)",
+  use_qalora: "QALoRA (use_qalora)",
+  use_bdlora: "BD-LoRA (use_bdlora)"
+}
+
+/** Beginnings that only set an adapter's first weights; all others that have a name change the base's too. */
+const plainBeginnings = new Set(["gaussian", "eva", "orthogonal", "mica", "lora_ga"])
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  value === false ||
+  (Array.isArray(value) ? value.length === 0 : Predicate.isObject(value) && Object.keys(value).length === 0)
+
+export interface AdapterConfig {
+  readonly rank: number
+  readonly alpha: number
+  readonly rslora: boolean
+  readonly rankPattern: Readonly<Record<string, number>>
+  readonly alphaPattern: Readonly<Record<string, number>>
+  readonly target: string | ReadonlyArray<string>
+  /** As it stands there: a repository of the hub or anything else. */
+  readonly base: string | null
+  /** The base's ref; null for its default branch. */
+  readonly revision: string | null
+}
+
+/** Reads the configuration of an adapter; fails with what no engine would apply. */
+export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>>): Result.Result<AdapterConfig, Unreadable> => {
+  const fail = (reason: string) => Result.fail(new Unreadable({ reason }))
+  const kind = config.peft_type
+  if (typeof kind !== "string" || kind.toUpperCase() !== "LORA")
+    return fail(`It is an adapter of the kind ${typeof kind === "string" ? kind.slice(0, 40) : "unknown"}; only LoRA is served.`)
+  const task = config.task_type
+  if (!isEmpty(task) && task !== "CAUSAL_LM")
+    return fail(`It is made for the task ${String(task).slice(0, 40)}; only adapters of models that write text (CAUSAL_LM) are served.`)
+  for (const [name, value] of Object.entries(config)) {
+    const what = unapplied[name]
+    if (what !== undefined && !isEmpty(value)) return fail(`It has ${what}, which no engine applies.`)
+    if (what === undefined && name !== "bias" && name !== "init_lora_weights" && !indifferent.has(name) && !isEmpty(value) && !/_config$/.test(name))
+      return fail(`Its adapter_config.json sets ${name.slice(0, 60)}, of which it is not known whether an engine applies it.`)
+  }
+  if (!isEmpty(config.bias) && config.bias !== "none") return fail("It has biases (bias), which no engine applies.")
+  const beginning = config.init_lora_weights
+  if (typeof beginning === "string" && !plainBeginnings.has(beginning.toLowerCase())) {
+    return fail(
+      `It began from changed weights of its base (init_lora_weights ${beginning.slice(0, 40)}), which no engine repeats. Convert it to a regular LoRA adapter.`
+    )
+  }
+  const known = decode(config)
+  if (Option.isNone(known)) return fail("Its adapter_config.json lacks a credible r, lora_alpha or target_modules, or a pattern of these.")
+  const { alpha_pattern, base_model_name_or_path, lora_alpha, r, rank_pattern, revision, target_modules, use_rslora } = known.value
+  return Result.succeed({
+    rank: r,
+    alpha: lora_alpha,
+    rslora: use_rslora ?? false,
+    rankPattern: rank_pattern ?? {},
+    alphaPattern: alpha_pattern ?? {},
+    target: target_modules,
+    base: base_model_name_or_path ?? null,
+    revision: revision === undefined || revision === null || revision === "" ? null : revision
+  })
+}

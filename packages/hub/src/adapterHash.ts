@@ -1,0 +1,75 @@
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import type { AdapterConfig } from "./adapterConfig.ts"
+import type { AdapterTensor } from "./adapterTensors.ts"
+import { Unreadable } from "./failures.ts"
+
+/** Bytes that are read at once. */
+const pieceBytes = 8 * 2 ** 20
+/** Most reads for one adapter: its tensors lie in the order of their names, or in a few runs of it. */
+const maxPieces = 4_096
+
+const canonical = (value: unknown): unknown =>
+  typeof value !== "object" || value === null || Array.isArray(value)
+    ? value
+    : Object.fromEntries(
+        Object.entries(value)
+          .sort(([a], [b]) => (a < b ? -1 : 1))
+          .map(([name, member]) => [name, canonical(member)])
+      )
+
+/** What scales an adapter's tensors, as one text. */
+const scaling = ({ alpha, alphaPattern, rank, rankPattern, rslora, target }: AdapterConfig): string =>
+  JSON.stringify(
+    canonical({
+      r: rank,
+      lora_alpha: alpha,
+      use_rslora: rslora,
+      rank_pattern: rankPattern,
+      alpha_pattern: alphaPattern,
+      target_modules: typeof target === "string" ? target : [...new Set(target)].sort()
+    })
+  )
+
+/** The reads that bring the tensors' bytes in the order of their names. */
+const piecesOf = (tensors: ReadonlyArray<AdapterTensor>): ReadonlyArray<{ readonly from: number; readonly to: number }> => {
+  const runs: Array<{ from: number; to: number }> = []
+  for (const { from, to } of tensors) {
+    if (to === from) continue
+    const last = runs.at(-1)
+    if (last !== undefined && last.to === from && to - last.from <= pieceBytes) last.to = to
+    else for (let at = from; at < to; at += pieceBytes) runs.push({ from: at, to: Math.min(to, at + pieceBytes) })
+  }
+  return runs
+}
+
+/**
+ * SHA-256 of what an adapter does, whatever file it comes in: name, type and shape of each tensor as a line each, then its bytes, in the order of the names; at the end
+ * the canonical JSON of ranks, scales and targets. `read` brings bytes behind the header. Fails with `Unreadable` where that would take thousands of reads.
+ */
+export const hashAdapter = Effect.fnUntraced(function* <E>(
+  config: AdapterConfig,
+  tensors: ReadonlyArray<AdapterTensor>,
+  read: (from: number, to: number) => Effect.Effect<Uint8Array, E>
+) {
+  const pieces = piecesOf(tensors)
+  if (pieces.length > maxPieces) return yield* new Unreadable({ reason: "The adapter's tensors lie in no order that can be read." })
+  const hash = createHash("sha256")
+  let next = 0
+  let piece = { from: 0, to: 0, bytes: new Uint8Array() }
+  for (const { dtype, from, name, shape, to } of tensors) {
+    hash.update(`${name}\n${dtype}\n${shape.join(",")}\n`)
+    for (let at = from; at < to; ) {
+      const wanted = pieces[next]
+      if ((at < piece.from || at >= piece.to) && wanted !== undefined) {
+        piece = { ...wanted, bytes: new Uint8Array(yield* read(wanted.from, wanted.to)) }
+        next++
+      }
+      const end = Math.min(to, piece.to)
+      if (at < piece.from || end <= at) return yield* Effect.die(new Error("a read that does not bring what it is for"))
+      hash.update(piece.bytes.subarray(at - piece.from, end - piece.from))
+      at = end
+    }
+  }
+  return hash.update(scaling(config)).digest("hex")
+})

@@ -1,0 +1,144 @@
+import type { ModelConfig } from "@seatrial/domain"
+import { Option, Result, Schema } from "effect"
+import type { AdapterConfig } from "./adapterConfig.ts"
+import type { BaseModules } from "./BaseModules.ts"
+import { Unreadable } from "./failures.ts"
+
+/** One tensor of an adapter's file; `from` and `to` are bytes behind the header. */
+export interface AdapterTensor {
+  readonly name: string
+  readonly dtype: string
+  readonly shape: ReadonlyArray<number>
+  readonly from: number
+  readonly to: number
+}
+
+const Entry = Schema.Struct({ dtype: Schema.String, shape: Schema.Array(Schema.Int), data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) })
+const decodeEntries = Schema.decodeUnknownOption(Schema.Record(Schema.String, Entry))
+
+/** The tensors that a header describes, by name; the header was found credible before. */
+export const adapterTensors = (header: Readonly<Record<PropertyKey, unknown>>): Result.Result<ReadonlyArray<AdapterTensor>, Unreadable> => {
+  const { __metadata__: _, ...entries } = header
+  return Option.match(decodeEntries(entries), {
+    onNone: () => Result.fail(new Unreadable({ reason: "The adapter's header describes a tensor in a way that no engine takes." })),
+    onSome: (known) =>
+      Result.succeed(
+        Object.entries(known)
+          .map(([name, { data_offsets, dtype, shape }]) => ({ name, dtype, shape, from: data_offsets[0], to: data_offsets[1] }))
+          .sort((a, b) => (a.name < b.name ? -1 : 1))
+      )
+  })
+}
+
+/** What an adapter's tensors say beside its configuration. */
+export interface AdapterModules {
+  /** The highest rank. */
+  readonly rank: number
+  readonly uniform: boolean
+  readonly targets: ReadonlyArray<string>
+  readonly unpaired: ReadonlyArray<string>
+  readonly experts: boolean
+  readonly bytes: number
+}
+
+const pair = /^base_model\.model\.(.+)\.(lora_A|lora_B)\.weight$/
+const types = new Set(["F32", "F16", "BF16"])
+
+/** Projections that engines compute as one, and the one without which they do not take the others (`sglang/srt/lora/lora.py`). */
+const together: ReadonlyArray<readonly [module: string, needs: string]> = [
+  ["q_proj", "v_proj"],
+  ["k_proj", "q_proj"],
+  ["v_proj", "q_proj"],
+  ["up_proj", "gate_proj"],
+  ["q_a_proj", "kv_a_proj_with_mqa"],
+  ["kv_a_proj_with_mqa", "q_a_proj"]
+]
+
+const leafOf = (module: string): string => module.slice(module.lastIndexOf(".") + 1)
+
+/** Which of a projection's sides is as wide as the model, where only packed weights are known. */
+const hiddenSide: Readonly<Record<string, "input" | "output">> = {
+  q_proj: "input",
+  k_proj: "input",
+  v_proj: "input",
+  gate_proj: "input",
+  up_proj: "input",
+  o_proj: "output",
+  down_proj: "output"
+}
+
+/** A key of a pattern stands for a module whose name it is or ends, as PEFT matches it; of an expression only the values are used. */
+const plainKey = /^[A-Za-z0-9_.]+$/
+
+/** The ranks that a module may have by the configuration: one, or where an expression decides, several. */
+const ranksOf = ({ rank, rankPattern }: AdapterConfig, module: string): ReadonlySet<number> => {
+  const possible = new Set<number>()
+  for (const [key, value] of Object.entries(rankPattern)) {
+    if (!plainKey.test(key)) possible.add(value)
+    else if (module === key || module.endsWith(`.${key}`)) return possible.size === 0 ? new Set([value]) : possible.add(value)
+  }
+  return possible.add(rank)
+}
+
+/** Holds an adapter's tensors to its configuration and to its base: each is half of a pair for a linear module that the base has, with the rank that is stated. */
+export const checkAdapter = (
+  config: AdapterConfig,
+  tensors: ReadonlyArray<AdapterTensor>,
+  base: { readonly repo: string; readonly config: ModelConfig; readonly modules: BaseModules }
+): Result.Result<AdapterModules, Unreadable> => {
+  const fail = (reason: string) => Result.fail(new Unreadable({ reason }))
+  const pairs = new Map<string, { A?: AdapterTensor; B?: AdapterTensor }>()
+  for (const tensor of tensors) {
+    const shown = tensor.name.slice(0, 200)
+    if (/\.lora_embedding_[AB]$|embed_tokens|embeddings/.test(tensor.name)) return fail(`Its tensor ${shown} changes the embeddings, which is not served.`)
+    const [, module, half] = pair.exec(tensor.name) ?? []
+    if (module === undefined) return fail(`Its tensor ${shown} is no half of a low-rank pair: engines would pass over it or refuse it.`)
+    if (!types.has(tensor.dtype)) return fail(`Its tensor ${shown} is of type ${tensor.dtype}; adapters have F32, F16 or BF16.`)
+    if (tensor.shape.length !== 2) return fail(`Its tensor ${shown} has ${tensor.shape.length} dimensions and not two.`)
+    pairs.set(module, { ...pairs.get(module), ...(half === "lora_A" ? { A: tensor } : { B: tensor }) })
+  }
+  if (pairs.size === 0) return fail("Its adapter_model.safetensors holds no low-rank pair.")
+  const leaves = new Set<string>()
+  const byParent = new Map<string, Set<string>>()
+  let highest = 0
+  for (const [module, { A, B }] of pairs) {
+    const shown = module.slice(0, 200)
+    const [rank, input] = A?.shape ?? []
+    const [output, inner] = B?.shape ?? []
+    if (rank === undefined || input === undefined || output === undefined || inner === undefined)
+      return fail(`Its module ${shown} has ${A === undefined ? "no lora_A" : "no lora_B"}.`)
+    const shape = base.modules.find(module)
+    if (shape === undefined) return fail(`Its tensor ${A?.name.slice(0, 200)} is for a linear module that ${base.repo} does not have: it would be passed over.`)
+    const ranks = ranksOf(config, module)
+    if (!ranks.has(rank) || inner !== rank) {
+      return fail(
+        `Its tensor ${(ranks.has(rank) ? B : A)?.name.slice(0, 200)} is [${(ranks.has(rank) ? [output, inner] : [rank, input]).join(", ")}]; adapter_config.json states the rank ${[...ranks].join(" or ")}.`
+      )
+    }
+    const side = hiddenSide[leafOf(module)]
+    const expected =
+      shape ??
+      (side === "input" ? { input: base.config.hidden_size, output } : side === "output" ? { input, output: base.config.hidden_size } : { input, output })
+    if (expected.input !== input)
+      return fail(`Its tensor ${A?.name.slice(0, 200)} is [${rank}, ${input}]; the module takes ${expected.input} values in ${base.repo}.`)
+    if (expected.output !== output)
+      return fail(`Its tensor ${B?.name.slice(0, 200)} is [${output}, ${inner}]; the module gives ${expected.output} values in ${base.repo}.`)
+    highest = Math.max(highest, rank)
+    leaves.add(leafOf(module))
+    const parent = module.slice(0, Math.max(0, module.lastIndexOf(".")))
+    byParent.set(parent, (byParent.get(parent) ?? new Set()).add(leafOf(module)))
+  }
+  const { target } = config
+  const named = typeof target === "string" ? null : new Set(target.map(leafOf))
+  const stray = named === null ? undefined : [...leaves].find((leaf) => !named.has(leaf))
+  if (stray !== undefined) return fail(`Its tensors adapt ${stray}, which target_modules does not name.`)
+  const unpaired = together.filter(([module, needs]) => [...byParent.values()].some((there) => there.has(module) && !there.has(needs)))
+  return Result.succeed({
+    rank: highest,
+    uniform: Object.keys(config.rankPattern).length === 0 && Object.keys(config.alphaPattern).length === 0,
+    targets: [...leaves].sort(),
+    unpaired: unpaired.map(([module, needs]) => `${module} without ${needs}`),
+    experts: [...pairs.keys()].some((module) => /\.experts\./.test(module)),
+    bytes: tensors.reduce((sum, { from, to }) => sum + to - from, 0)
+  })
+}
