@@ -6,10 +6,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { argumentProblem, commandLines, engineFor, engineReadings } from "@seatrial/engines"
 import { registered as sglangRegistered } from "../../packages/engines/src/sglang/architectures.ts"
 import { reasoningParsers as sglangReasoning, toolCallParsers as sglangTools } from "../../packages/engines/src/sglang/commandLine.ts"
+import { registeredQuantizations as sglangQuantizations } from "../../packages/engines/src/sglang/quantizations.ts"
 import { registered as vllmRegistered } from "../../packages/engines/src/vllm/architectures.ts"
 import { reasoningParsers as vllmReasoning, toolCallParsers as vllmTools } from "../../packages/engines/src/vllm/commandLine.ts"
+import { registeredQuantizations as vllmQuantizations } from "../../packages/engines/src/vllm/quantizations.ts"
 import { values } from "../../packages/engines/test/flagTables.ts"
-import { commandLineOf, missingIn, readWheel, registeredOf } from "../../tools/engines/readWheel.ts"
+import { commandLineOf, missingIn, quantizationsOf, readWheel, registeredOf } from "../../tools/engines/readWheel.ts"
 
 /** Where the wheels are, or come to: 400 MB that outlive a checkout. */
 const folder = process.env.ENGINE_WHEELS ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "seatrial/engines")
@@ -28,8 +30,8 @@ const wheelOf = (engine: string, version: string): string => {
 }
 
 const tables = {
-  vllm: { registered: vllmRegistered, reasoning: vllmReasoning, tools: vllmTools },
-  sglang: { registered: sglangRegistered, reasoning: sglangReasoning, tools: sglangTools }
+  vllm: { quantizations: vllmQuantizations, foreign: "torchao", registered: vllmRegistered, reasoning: vllmReasoning, tools: vllmTools },
+  sglang: { quantizations: sglangQuantizations, foreign: "bitsandbytes", registered: sglangRegistered, reasoning: sglangReasoning, tools: sglangTools }
 }
 
 const config = {
@@ -78,6 +80,14 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.deepStrictEqual(registeredOf(read), { ...tables[runtime].registered })
       for (const architecture of engine.architectures) assert.include(["text", "multimodal"], read.architectures[architecture])
       assert.isAbove(engine.architectures.size, 150)
+    })
+
+    it("registers the methods of quantization with their cards, and does not bring the package of the one that is refused for it", () => {
+      assert.deepStrictEqual({ ...tables[runtime].quantizations }, quantizationsOf(read))
+      assert.isAbove(Object.keys(read.quantizations).length, 20)
+      assert.notInclude(read.packages, tables[runtime].foreign)
+      assert.include(read.packages, "compressed-tensors")
+      assert.property(read.quantizations, tables[runtime].foreign)
     })
 
     it("takes every argument that is passed or allowed, with that type and those choices", () => {

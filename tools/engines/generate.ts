@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { commandLineOf, readWheel, registeredOf, type Wheel } from "./readWheel.ts"
+import { commandLineOf, quantizationsOf, readWheel, registeredOf, type Wheel } from "./readWheel.ts"
 
 const packages = join(import.meta.dirname, "../../packages/engines/src")
 
@@ -25,6 +25,12 @@ export const reasoningParsers = ${names(wheel.parsers.reasoning)} as const
 export const toolCallParsers = ${names(wheel.parsers.tools)} as const
 `
 
+const quantizationsText = (wheel: Wheel): string => `import type { RegisteredQuantizations } from "../RegisteredQuantizations.ts"
+
+/** What ${wheel.engine} ${wheel.version} registers on CUDA. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
+export const registeredQuantizations: RegisteredQuantizations = ${JSON.stringify(quantizationsOf(wheel))}
+`
+
 /** Writes an engine's generated files from its wheel. */
 const main = (path: string | undefined) => {
   if (path === undefined) {
@@ -35,7 +41,8 @@ const main = (path: string | undefined) => {
   const wheel = readWheel(path)
   const files = [
     ["architectures.ts", architecturesText(wheel)],
-    ["commandLine.ts", commandLineText(wheel)]
+    ["commandLine.ts", commandLineText(wheel)],
+    ["quantizations.ts", quantizationsText(wheel)]
   ] as const
   for (const [name, text] of files) {
     const file = join(packages, wheel.engine, name)

@@ -14,7 +14,10 @@ const Wheel = Schema.Struct({
   version: Schema.String,
   arguments: Schema.Record(Schema.String, Argument),
   architectures: Schema.Record(Schema.String, Schema.String),
-  parsers: Schema.Struct({ reasoning: Schema.Array(Schema.String), tools: Schema.Array(Schema.String) })
+  parsers: Schema.Struct({ reasoning: Schema.Array(Schema.String), tools: Schema.Array(Schema.String) }),
+  quantizations: Schema.Record(Schema.String, Schema.NullOr(Schema.Int)),
+  /** Python packages that come with it. */
+  packages: Schema.Array(Schema.String)
 })
 export type Wheel = typeof Wheel.Type
 
@@ -60,3 +63,7 @@ export const registeredOf = ({ architectures }: Wheel): Readonly<Record<string, 
       .sort()
   return Object.fromEntries(kinds.map((kind) => [kind, of(kind)]))
 }
+
+/** A wheel's methods of quantization as the engines' package keeps them. */
+export const quantizationsOf = ({ quantizations }: Wheel): Readonly<Record<string, number | null>> =>
+  Object.fromEntries(Object.entries(quantizations).sort(([one], [other]) => (one < other ? -1 : 1)))

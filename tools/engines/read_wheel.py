@@ -10,6 +10,7 @@ Only the syntax trees of its sources are looked at. Python 3.11 or later, and no
 
 import ast
 import json
+import re
 import sys
 import zipfile
 
@@ -396,6 +397,104 @@ def sglang_kind(architecture, file, multimodal, not_generating):
     return "multimodal" if "ForConditionalGeneration" in architecture else "other"
 
 
+class Quantizations:
+    """The methods of quantization that an engine registers, and the least compute capability (8.9 is 89) of each: None where it is worked out at run time."""
+
+    def __init__(self, sources):
+        self.sources = sources
+        self.classes = {}
+
+    def imported(self, file):
+        """Names that a source imports, and the file and name that each is of."""
+        out = {}
+        package = file.rsplit("/", 1)[0]
+        for node in ast.walk(self.sources.tree(file)):
+            if not isinstance(node, ast.ImportFrom):
+                continue
+            base = package.split("/")[: len(package.split("/")) - (node.level - 1)] if node.level else []
+            module = "/".join(base + (node.module.split(".") if node.module else []))
+            for alias in node.names:
+                for of in (f"{module}.py", f"{module}/__init__.py"):
+                    if of in self.sources.names:
+                        out[alias.asname or alias.name] = (of, alias.name)
+        return out
+
+    def of(self, file, name, depth=0):
+        """The class of a name in a source, with the source that it stands in."""
+        if file is None or depth > 8:
+            return None
+        for node in self.sources.tree(file).body:
+            if isinstance(node, ast.ClassDef) and node.name == name:
+                return file, node
+        known = self.imported(file).get(name)
+        return None if known is None or known == (file, name) else self.of(*known, depth + 1)
+
+    def least(self, method, file, name, depth=0):
+        found = self.of(file, name)
+        if found is None or depth > 8:
+            return None
+        file, cls = found
+        for node in cls.body:
+            if isinstance(node, ast.FunctionDef) and node.name == "get_min_capability":
+                said = [part.value for part in node.body if isinstance(part, ast.Return)]
+                if not said:
+                    said = [part.value for part in ast.walk(node) if isinstance(part, ast.Return) and isinstance(part.value, ast.Constant)]
+                return self.value(method, file, said[-1] if said else None, depth)
+        for base in cls.bases:
+            known = self.least(method, file, name_of(base), depth + 1)
+            if known is not None:
+                return known
+        return None
+
+    def value(self, method, file, node, depth):
+        if isinstance(node, ast.Constant) and isinstance(node.value, int):
+            return node.value
+        # `100 if self.use_mxfp8 else 80`: the configuration's own method decides.
+        if isinstance(node, ast.IfExp) and isinstance(node.test, ast.Attribute) and node.test.attr.startswith("use_"):
+            chosen = node.body if node.test.attr[4:] in method else node.orelse
+            return self.value(method, file, chosen, depth)
+        if isinstance(node, ast.Call) and name_of(node.func) == "get_min_capability" and isinstance(node.func, ast.Attribute):
+            return self.least(method, file, name_of(node.func.value), depth + 1)
+        return None
+
+    def table(self, file, entries):
+        return {method: self.least(method, file, name) for method, name in entries.items()}
+
+
+def dictionary(node):
+    return {key.value: name_of(value) for key, value in zip(node.keys, node.values) if isinstance(key, ast.Constant)}
+
+
+def vllm_quantizations(sources):
+    file = "vllm/model_executor/layers/quantization/__init__.py"
+    tree = sources.tree(file)
+    names = assigned(tree)
+    methods = values_of(names["QuantizationMethods"], names)
+    refused = set(values_of(names.get("DEPRECATED_QUANTIZATION_METHODS", ast.List(elts=[])), names) or [])
+    function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "get_quantization_config")
+    entries = next(
+        dictionary(node.value) for node in ast.walk(function) if isinstance(node, ast.AnnAssign) and name_of(node.target) == "method_to_config"
+    )
+    # Those without an entry only quantize while they load; `deepseek_config` is one of two classes, of which the newer extends the older.
+    entries = {
+        method: "DeepseekV4FP8Config" if name == "deepseek_config" else name for method, name in entries.items() if method in methods and method not in refused
+    }
+    return Quantizations(sources).table(file, entries)
+
+
+def sglang_quantizations(sources):
+    file = "sglang/srt/layers/quantization/__init__.py"
+    tree = sources.tree(file)
+    entries = dictionary(assigned(tree)["BASE_QUANTIZATION_METHODS"])
+    for node in tree.body:
+        tested = {name_of(part.func) for part in ast.walk(node.test) if isinstance(part, ast.Call)} if isinstance(node, ast.If) else set()
+        if "is_cuda" in tested:
+            for part in ast.walk(node):
+                if isinstance(part, ast.Call) and name_of(part.func) == "update" and isinstance(part.args[0], ast.Dict):
+                    entries |= dictionary(part.args[0])
+    return Quantizations(sources).table(file, entries)
+
+
 def texts_of(tree):
     """All texts of a source, those in an f-string's expressions too."""
     for node in ast.walk(tree):
@@ -437,7 +536,11 @@ def main():
     engine, version = file.split("-")[:2]
     sources = Sources(path)
     read = vllm(sources) if engine == "vllm" else sglang(sources)
-    print(json.dumps({"engine": engine, "version": version} | read))
+    quantizations = vllm_quantizations(sources) if engine == "vllm" else sglang_quantizations(sources)
+    metadata = next(name for name in sources.zip.namelist() if name.endswith(".dist-info/METADATA"))
+    needs = [line[len("Requires-Dist: ") :] for line in sources.zip.read(metadata).decode().split("\n\n")[0].splitlines() if line.startswith("Requires-Dist: ")]
+    packages = sorted({re.match("[A-Za-z0-9._-]+", line)[0].lower() for line in needs if "extra ==" not in line})
+    print(json.dumps({"engine": engine, "version": version, "quantizations": quantizations, "packages": packages} | read))
 
 
 main()

@@ -54,9 +54,9 @@ export const candidatesOf = (
     return engine === undefined ? [] : [{ hostClass, engine }]
   })
 
-/** Whether a candidate's engine knows the model's architecture and quantization. */
-export const knowsModel = ({ config }: RepositoryFacts, { engine }: Candidate): boolean =>
-  engine.architectures.has(config.architecture) && engine.quantizations.has(config.quantization)
+/** Whether a candidate's engine knows the model's architecture and quantization, and has kernels for them on that card. */
+export const knowsModel = ({ config }: RepositoryFacts, { engine, hostClass }: Candidate): boolean =>
+  engine.architectures.has(config.architecture) && engine.quantizations.has(config.quantization) && (engine.modelIssue?.(config, hostClass) ?? null) === null
 
 /** Why a candidate's engine does not apply the repository's adapter, as a sentence; null where it does, and where there is none. */
 export const adapterIssue = ({ adapter, config }: RepositoryFacts, { engine }: Candidate): string | null =>
@@ -65,9 +65,16 @@ export const adapterIssue = ({ adapter, config }: RepositoryFacts, { engine }: C
 /** Whether a candidate's engine can serve the model, with its adapter where it has one. */
 export const servesModel = (facts: RepositoryFacts, candidate: Candidate): boolean => knowsModel(facts, candidate) && adapterIssue(facts, candidate) === null
 
+/** Why a candidate's card does not read the KV cache that was asked for, or null. */
+export const cacheIssue = ({ config }: RepositoryFacts, { kv_cache_dtype = "auto" }: ServingRequest, { engine, hostClass }: Candidate): string | null =>
+  engine.cacheIssue?.(config, kv_cache_dtype, hostClass) ?? null
+
 /** Whether a candidate's engine takes the flags and the KV cache's type that were asked for. */
-export const takesSettings = ({ engine_flags = {}, kv_cache_dtype = "auto" }: ServingRequest, { engine }: Candidate): boolean =>
-  engine.kvCacheDtypes.has(kv_cache_dtype) && engine.flagIssue(engine_flags) === null
+export const takesSettings = (facts: RepositoryFacts, request: ServingRequest, candidate: Candidate): boolean => {
+  const { engine_flags = {}, kv_cache_dtype = "auto" } = request
+  const { engine } = candidate
+  return engine.kvCacheDtypes.has(kv_cache_dtype) && engine.flagIssue(engine_flags) === null && cacheIssue(facts, request, candidate) === null
+}
 
 /** Tokens that the model was trained for before any scaling, which YaRN's factor multiplies. */
 export const trainedContext = ({ config }: RepositoryFacts): number => Math.min(config.native_context, config.rope?.max_positions ?? config.native_context)

@@ -49,6 +49,8 @@ export interface EngineMemory {
   /** Most sequences at once. */
   readonly sequences: (load: EngineLoad) => number
   readonly overhead: (load: EngineLoad) => MemoryOverhead
+  /** Why quantized weights cannot be split over so many GPUs, as the rest of a sentence, or null. */
+  readonly splitIssue?: (load: EngineLoad) => string | null
   /** Bytes up to which a token's MLA latent is padded in one layer; 1 for none. */
   readonly latentAlignment: number
   /** States that a sequence keeps in each recurrent layer. */
@@ -91,6 +93,10 @@ export interface EngineContract {
   readonly memory: EngineMemory
   /** What it serves behind the gateway; with a model's chat template it gives the model's capabilities. */
   readonly served: ServedContract
+  /** Why it does not serve the model on that card whatever the settings, as a sentence, or null. */
+  readonly modelIssue?: (config: ModelConfig, card: EngineLoad["card"]) => string | null
+  /** Why the model's KV cache cannot be of that type on that card, as a sentence, or null. */
+  readonly cacheIssue?: (config: ModelConfig, dtype: KvCacheDtype, card: EngineLoad["card"]) => string | null
   /** The first flag that is not allowed, or null. */
   readonly flagIssue: (flags: Readonly<Record<string, unknown>>) => FlagIssue | null
   /** The first flag that does not go with the model, its host or the other flags, or null. */

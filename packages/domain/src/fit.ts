@@ -104,10 +104,10 @@ const driverBytes = 300 * 2 ** 20
 export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const { config, engine, hostClass } = input
   const { memory } = engine
-  const indivisible = divisionProblem(config, hostClass.gpu_count)
-  if (indivisible !== null) return { longest_context: 0, missing_bytes: 0, indivisible, pool: { low: 0, high: 0 } }
   const flags = input.engineFlags ?? {}
   const load: EngineLoad = { config, flags, card: hostClass, maxContext: input.maxContext ?? input.contextLimit }
+  const indivisible = divisionProblem(config, hostClass.gpu_count) ?? memory.splitIssue?.(load) ?? null
+  if (indivisible !== null) return { longest_context: 0, missing_bytes: 0, indivisible, pool: { low: 0, high: 0 } }
   const layout: KvLayout = {
     gpuCount: hostClass.gpu_count,
     valueBytes: memory.kvValueBytes(config, input.kvCacheDtype),

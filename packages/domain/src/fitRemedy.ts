@@ -29,7 +29,7 @@ export const fitRemedy = (asked: Asked, named: ReadonlyArray<Candidate>, others:
   const options: Array<Option> = []
   const tryWith = (candidates: ReadonlyArray<Candidate>, changed: ServingRequest, departure: 0 | 1, words: (success: Success) => string) => {
     for (const candidate of candidates) {
-      if (!servesModel(facts, candidate) || !takesSettings(changed, candidate)) continue
+      if (!servesModel(facts, candidate) || !takesSettings(facts, changed, candidate)) continue
       const tried = attempt({ ...asked, request: changed }, candidate)
       if (isSuccess(tried)) options.push({ success: tried, departure, words: words(tried) })
     }

@@ -5,6 +5,7 @@ import {
   attempt,
   bestOf,
   byPrice,
+  cacheIssue,
   candidatesOf,
   contextLimit,
   isSuccess,
@@ -133,6 +134,25 @@ const adapterRemedy = (facts: RepositoryFacts, hostClasses: ReadonlyArray<HostCl
   return other === undefined ? `N${merged.slice(1)}` : `Ask for the runtime ${other.engine.runtime} on ${other.hostClass.name}, or ${merged}`
 }
 
+/** Where else the model is served, on any host class by any of its runtimes, with the settings for it; null where nowhere is. */
+const servedElsewhere = (
+  asked: Asked,
+  hostClasses: ReadonlyArray<HostClass>,
+  engines: ReadonlyArray<EngineContract>
+): { readonly serving: ServingSettings } | null => {
+  // Flags are those of the runtime that they were meant for.
+  const { engine_flags: _, host_class: __, runtime: ___, ...open } = asked.request
+  const other = { ...asked, request: open }
+  const runtimes = [...new Set(hostClasses.flatMap((hostClass) => hostClass.runtimes.map(({ runtime }) => runtime)))]
+  const candidates = runtimes.flatMap((runtime) => candidatesOf(hostClasses, engines, runtime))
+  const found = bestOf(
+    candidates
+      .filter((candidate) => servesModel(asked.facts, candidate) && takesSettings(asked.facts, open, candidate))
+      .map((candidate) => attempt(other, candidate))
+  )
+  return found === undefined ? null : { serving: settingsOf(other, found, found.result.fit.max_context) }
+}
+
 /**
  * Decides from a repository's facts whether and how it can be served. Candidates are the host classes that have the asked runtime (their first one where
  * none is asked), cheapest first; without `host_class` the first that fits is chosen.
@@ -160,15 +180,24 @@ export const decideServing = (input: PreviewInput): Decision => {
   const registering = offered.filter((candidate) => knowsModel(facts, candidate))
   if (registering.length === 0) {
     const { message, remedy } = unsupported(facts, offered)
-    return refuse("unsupported_architecture", message, remedy)
+    const other = servedElsewhere(asked, sorted, engines)
+    const instead = other === null ? remedy : `Choose ${other.serving.runtime} on the host class ${other.serving.host_class}, which serves it.`
+    return refuse("unsupported_architecture", message, instead, other?.serving ?? null)
   }
   const known = registering.filter((candidate) => adapterIssue(facts, candidate) === null)
   if (known.length === 0) {
     const issues = new Set(registering.flatMap((candidate) => adapterIssue(facts, candidate) ?? []))
     return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, adapterRemedy(facts, sorted, input))
   }
-  const taking = known.filter((candidate) => takesSettings(request, candidate))
+  const taking = known.filter((candidate) => takesSettings(facts, request, candidate))
   const able = taking.length === 0 ? known : taking
+  const unread = known.map((candidate) => cacheIssue(facts, request, candidate)).find((issue) => issue !== null)
+  if (taking.length === 0 && unread !== undefined && unread !== null) {
+    const { kv_cache_dtype: _, ...plain } = request
+    const other = bestOf(known.map((candidate) => attempt({ ...asked, request: plain }, candidate)))
+    const serving = other === undefined ? null : settingsOf({ ...asked, request: plain }, other, other.result.fit.max_context)
+    return refuse("unsupported_format", unread, "Leave kv_cache_dtype out, or choose a host class with a newer card.", serving)
+  }
   const context = contextRefusal(asked, able)
   if (context !== null) return refuse(context.reason.code, context.reason.message, context.remedy.message, context.remedy.serving)
 
@@ -210,7 +239,7 @@ export const decideServing = (input: PreviewInput): Decision => {
       serving: settingsOf(asked, chosen, fit.max_context),
       fit,
       alternatives: candidatesOf(sorted, engines, request.runtime)
-        .filter((candidate) => candidate.hostClass !== chosen.hostClass && servesModel(facts, candidate) && takesSettings(request, candidate))
+        .filter((candidate) => candidate.hostClass !== chosen.hostClass && servesModel(facts, candidate) && takesSettings(facts, request, candidate))
         .map((candidate) => attempt(asked, candidate))
         .filter(isSuccess)
         .map(({ result }) => result.fit),

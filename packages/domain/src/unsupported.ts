@@ -27,7 +27,13 @@ export const unsupported = ({ config }: RepositoryFacts, offered: ReadonlyArray<
     return { message: `${architecture} ${purpose}; only models that answer in text are served.`, remedy: "Choose a model that generates text." }
   }
   const registering = engines.filter((engine) => engine.architectures.has(architecture))
+  const issue = offered.flatMap(({ engine, hostClass }) => (engine.architectures.has(architecture) ? [engine.modelIssue?.(config, hostClass) ?? null] : []))
+  const said = issue.find((found) => found !== null)
   const quantizations = [...new Set(registering.flatMap((engine) => [...engine.quantizations]))].sort().join(", ")
+  if (said !== undefined && said !== null && registering.length > 0) {
+    const remedy = `Choose another host class, or a checkpoint of one of these quantizations: ${quantizations}.`
+    return { message: said, remedy }
+  }
   return {
     message: `${architecture} with quantization ${quantization} is not supported by ${[...new Set(engines.map(({ version }) => version))].join(", ")}.`,
     remedy:

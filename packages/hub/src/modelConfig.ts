@@ -4,6 +4,7 @@ import { ConfigReader, type Json, limits } from "./ConfigReader.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import { familyDefaults } from "./familyDefaults.ts"
 import { parseShape } from "./modelShape.ts"
+import { quantizationOf } from "./quantization.ts"
 import { ropeFacts } from "./ropeFacts.ts"
 
 const decodeNames = Schema.decodeUnknownOption(Schema.NonEmptyArray(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_]{1,128}$/u))))
@@ -25,20 +26,6 @@ const rules = ["sliding_window", "attention_chunk_size", "final_logit_softcappin
 const contextKeys = ["max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_sequence_length", "max_seq_length"]
 
 const engineNames: Readonly<Record<string, string>> = { F64: "float64", F32: "float32", F16: "float16", BF16: "bfloat16" }
-
-/** The method of quantization, by the name that engines know it by; `none` where there is none. */
-const quantizationOf = (config: Json, text: Json): Result.Result<string, Unreadable> => {
-  const given = config.quantization_config ?? text.quantization_config ?? config.compression_config ?? text.compression_config
-  if (!Predicate.isObject(given)) return Result.succeed("none")
-  const reader = new ConfigReader(given)
-  return Result.map(reader.name("quant_method"), (method) => {
-    if (method !== null) return method.toLowerCase()
-    if (given.load_in_4bit === true || given.load_in_8bit === true) return "bitsandbytes"
-    // What ModelOpt exports on its own names its producer instead.
-    const producer = Predicate.isObject(given.producer) ? given.producer.name : undefined
-    return producer === "modelopt" || (Predicate.isObject(given.quantization) && "quant_algo" in given.quantization) ? "modelopt" : "unknown"
-  })
-}
 
 /**
  * What serving depends on in a `config.json`. `storedType` is the safetensors type that holds most bytes: it stands in where the configuration names none.
@@ -89,6 +76,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const heads = { model_type: textType, num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim }
     const shape = yield* parseShape(reader, whole, heads)
     const rope = ropeFacts(reader, text !== config)
+    const quantization = yield* quantizationOf(config, text)
     const dtype = (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* whole.name("dtype")) ?? (yield* whole.name("torch_dtype"))
     return {
       architecture: architectures.value[0],
@@ -102,7 +90,8 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       native_context,
       sliding_window: shape.layers.reduce<number | null>((window, group) => (group.kind === "sliding" ? group.window : window), null),
       dtype: dtype ?? engineNames[storedType] ?? "float32",
-      quantization: yield* quantizationOf(config, text),
+      quantization: quantization.method,
+      ...(quantization.scheme === null ? {} : { quantization_scheme: quantization.scheme }),
       shape,
       ...(rope === null ? {} : { rope })
     }

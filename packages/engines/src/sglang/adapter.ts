@@ -4,6 +4,7 @@ import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricValue, numberOf, startFailureOf } from "../engineLog.ts"
 import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { parsersFor } from "../parsers.ts"
+import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { yarnOverrides } from "../yarn.ts"
@@ -11,6 +12,8 @@ import { registered } from "./architectures.ts"
 import { commandLine } from "./commandLine.ts"
 import { sglangFlags } from "./flags.ts"
 import { sglangLimits, sglangMemory } from "./memory.ts"
+import { sglangCacheIssue, sglangModelIssue } from "./modelIssue.ts"
+import { sglangQuantization } from "./quantizationRules.ts"
 import { sglangLines, sglangMetrics } from "./readings.ts"
 import { sglangStartFailures } from "./startFailures.ts"
 
@@ -53,23 +56,9 @@ export const sglang: EngineAdapter = {
   architectures: generating(registered),
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
-  quantizations: new Set([
-    "none",
-    "awq",
-    "gptq",
-    "compressed-tensors",
-    "fp8",
-    "mxfp4",
-    "modelopt",
-    "modelopt_fp8",
-    "modelopt_fp4",
-    "modelopt_mixed",
-    "nvfp4",
-    "mxfp8",
-    "quark",
-    "bitsandbytes",
-    "auto-round"
-  ]),
+  quantizations: takenQuantizations(sglangQuantization),
+  modelIssue: sglangModelIssue,
+  cacheIssue: sglangCacheIssue,
   kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3", "fp8_e5m2"]),
   memory: sglangMemory,
   served: servedContract(

@@ -1,5 +1,6 @@
 import type { EngineLoad, EngineMemory } from "@seatrial/domain"
 import { shapeOf } from "@seatrial/domain"
+import { splitIssue } from "../splitIssue.ts"
 
 const gib = 2 ** 30
 const mib = 2 ** 20
@@ -48,6 +49,7 @@ export const sglangMemory: EngineMemory = {
   latentAlignment: 1,
   // The radix cache keeps a state at the end of what it shares.
   statesPerSequence: ({ flags }) => (flags.disable_radix_cache === true ? 1 : 2),
+  splitIssue: (load) => splitIssue(load, load.flags.ep_size === load.card.gpu_count),
   loadedBeside: 256 * mib,
   halvesFloat32: true,
   expertPadding: () => ({ low: 1, high: 1.14 }),

@@ -4,6 +4,7 @@ import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricLabel, numberOf, startFailureOf } from "../engineLog.ts"
 import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { parsersFor } from "../parsers.ts"
+import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { yarnOverrides } from "../yarn.ts"
@@ -11,6 +12,8 @@ import { registered } from "./architectures.ts"
 import { commandLine } from "./commandLine.ts"
 import { vllmFlags } from "./flags.ts"
 import { vllmLimits, vllmMemory } from "./memory.ts"
+import { vllmCacheIssue, vllmModelIssue } from "./modelIssue.ts"
+import { vllmQuantization } from "./quantizationRules.ts"
 import { vllmCacheLabels, vllmLines, vllmMetrics } from "./readings.ts"
 import { vllmStartFailures } from "./startFailures.ts"
 
@@ -60,26 +63,9 @@ export const vllm: EngineAdapter = {
   architectures: generating(registered),
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
-  quantizations: new Set([
-    "none",
-    "awq",
-    "gptq",
-    "compressed-tensors",
-    "fp8",
-    "fbgemm_fp8",
-    "mxfp4",
-    "gpt_oss_mxfp4",
-    "modelopt",
-    "modelopt_fp4",
-    "modelopt_mixed",
-    "modelopt_mxfp8",
-    "nvfp4",
-    "mxfp8",
-    "quark",
-    "experts_int8",
-    "auto-round",
-    "torchao"
-  ]),
+  quantizations: takenQuantizations(vllmQuantization),
+  modelIssue: vllmModelIssue,
+  cacheIssue: vllmCacheIssue,
   kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3"]),
   memory: vllmMemory(release),
   served: servedContract(

@@ -1,5 +1,6 @@
 import type { EngineLoad, EngineMemory, Interval, ModelConfig } from "@seatrial/domain"
 import { shapeOf } from "@seatrial/domain"
+import { splitIssue } from "../splitIssue.ts"
 
 const gib = 2 ** 30
 const mib = 2 ** 20
@@ -168,6 +169,7 @@ export const vllmMemory = (version: string): EngineMemory => {
     latentAlignment: at >= 7.003 && at < 9 ? 256 : 1,
     // With the prefix cache a state is kept at the last block's end beside the running one.
     statesPerSequence: ({ flags }) => (at >= 17 && flags.enable_prefix_caching !== false ? 2 : 1),
+    splitIssue: (load) => splitIssue(load, load.flags.enable_expert_parallel === true),
     loadedBeside: 192 * mib,
     halvesFloat32: true,
     expertPadding,

@@ -1,0 +1,25 @@
+import { type EngineLoad, type KvCacheDtype, type ModelConfig, shapeOf } from "@seatrial/domain"
+import { capabilityText, computeCapability } from "../computeCapability.ts"
+import { quantizationIssue } from "../quantizationIssue.ts"
+import { sglangQuantization } from "./quantizationRules.ts"
+
+type Card = EngineLoad["card"]
+
+/** Why SGLang 0.5.23 does not serve a model on a card, whatever the settings; null where it does. */
+export const sglangModelIssue = (config: ModelConfig, card: Card): string | null => {
+  const issue = quantizationIssue(sglangQuantization, config, card.gpu_pool)
+  if (issue !== null) return issue
+  const has = computeCapability(card.gpu_pool)
+  const sparse = shapeOf(config).layers.some((group) => group.kind === "latent" && group.index_bytes > 0)
+  if (has !== null && has < 90 && sparse) {
+    return `${sglangQuantization.version} needs a card of compute capability 9.0 for sparse attention over latents; ${card.gpu_pool} has ${capabilityText(has)}.`
+  }
+  return null
+}
+
+/** Why the KV cache cannot be of that type on a card; null where it can. */
+export const sglangCacheIssue = (_: ModelConfig, dtype: KvCacheDtype, card: Card): string | null => {
+  const has = computeCapability(card.gpu_pool)
+  if (dtype === "auto" || has === null || has >= 80) return null
+  return `${sglangQuantization.version} reads an 8-bit KV cache on cards of compute capability 8.0 and up; ${card.gpu_pool} has ${capabilityText(has)}.`
+}

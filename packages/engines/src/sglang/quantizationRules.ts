@@ -1,0 +1,68 @@
+import { packedProblem, type QuantizationRules } from "../quantizationIssue.ts"
+import { registeredQuantizations } from "./quantizations.ts"
+
+/** Groups that its kernels for packed weights take. */
+const packedGroups = [-1, 32, 64, 128]
+
+/** ModelOpt's algorithms, by the method that takes them (`_parse_modelopt_quant_config` in `model_config.py`). */
+const modelopt = (algorithm: string): string | undefined =>
+  algorithm === "MIXED_PRECISION"
+    ? "modelopt_mixed"
+    : algorithm.includes("FP4")
+      ? "modelopt_fp4"
+      : algorithm === "FP8"
+        ? "modelopt_fp8"
+        : algorithm === "MXFP8"
+          ? "mxfp8"
+          : undefined
+
+/** How SGLang 0.5.23 takes quantized checkpoints: its `override_quantization_method`s and the checks of its configurations. */
+export const sglangQuantization: QuantizationRules = {
+  version: "sglang-0.5.23",
+  registered: registeredQuantizations,
+  refused: {
+    bitsandbytes: "it needs a Python package that does not come with it, and does not divide such a checkpoint over GPUs",
+    gguf: "only safetensors are downloaded",
+    humming: "that only quantizes while it loads",
+    nvfp4_online: "that only quantizes while it loads",
+    moe_wna16: "that is a way to run other methods",
+    petit_nvfp4: "that is for other makers' cards",
+    modelslim: "that is for other makers' cards",
+    mxfp_w4a8: "that is for other makers' cards"
+  },
+  alias: { gptq: "gptq_marlin" },
+  resolve: (config) => {
+    const { quantization, quantization_scheme: scheme } = config
+    switch (quantization) {
+      case "awq": {
+        const problem = packedProblem(config, [{ bits: 4 }, { bits: 8 }])
+        return problem === null ? null : { problem }
+      }
+      case "gptq": {
+        const problem = packedProblem(config, [
+          { bits: 4, symmetric: true },
+          { bits: 8, symmetric: true }
+        ])
+        if (problem !== null) return { problem }
+        const size = scheme?.group_size
+        if (size !== undefined && !packedGroups.includes(size))
+          return { problem: `its groups have ${size} values, and there are kernels for ${packedGroups.join(", ")}` }
+        return null
+      }
+      case "modelopt": {
+        if (scheme?.format === undefined) return null
+        const method = modelopt(scheme.format.toUpperCase())
+        return method === undefined ? { problem: `it does not know ModelOpt's ${scheme.format}` } : { method }
+      }
+      case "compressed-tensors": {
+        const experts = config.shape !== undefined && config.shape.experts !== null
+        if (scheme?.format?.startsWith("mxfp4") === true && !experts) return { problem: "it has no kernel for dense layers of mxfp4-pack-quantized" }
+        if (experts && scheme?.bits === 8 && scheme.floating === false && scheme.activation_bits === 8)
+          return { problem: "it has no kernel for experts with weights and activations of 8-bit whole numbers" }
+        return { method: quantization, least: 80 }
+      }
+      default:
+        return null
+    }
+  }
+}

@@ -1,0 +1,25 @@
+import { type EngineLoad, shapeOf } from "@seatrial/domain"
+
+/** Methods whose scales belong to groups of values of a row, which no kernel takes in parts. */
+const grouped = /^(awq|gptq|auto-round|compressed-tensors|fp8)/
+
+/**
+ * Why quantized weights cannot be split over the GPUs of a host class, as the rest of a sentence; null where they can. What is split along its rows (the output of
+ * attention, the second half of a feed-forward layer) has to be cut between groups; experts are not cut where they are spread whole.
+ */
+export const splitIssue = ({ card, config }: EngineLoad, expertsWhole: boolean): string | null => {
+  const size = config.quantization_scheme?.group_size
+  const gpus = card.gpu_count
+  if (size === undefined || size < 2 || gpus === 1 || !grouped.test(config.quantization)) return null
+  const shape = shapeOf(config)
+  const attention = shape.layers.flatMap((group) =>
+    group.kind === "state" || group.kind === "latent" ? [] : [["attention's output", config.num_attention_heads * group.head_size_v] as const]
+  )
+  const experts = shape.experts === null || expertsWhole ? [] : [["an expert", shape.experts.intermediate_size] as const]
+  const dense = shape.intermediate_size === null || shape.experts !== null ? [] : [["a feed-forward layer", shape.intermediate_size] as const]
+  for (const [what, width] of [...attention, ...experts, ...dense]) {
+    if (width % gpus !== 0 || (width / gpus) % size !== 0)
+      return `the ${width} values of ${what} cannot be divided by ${gpus} GPUs in whole groups of ${size} quantized values`
+  }
+  return null
+}

@@ -1,0 +1,31 @@
+import { type EngineLoad, type KvCacheDtype, type ModelConfig, shapeOf } from "@seatrial/domain"
+import { capabilityText, computeCapability } from "../computeCapability.ts"
+import { quantizationIssue } from "../quantizationIssue.ts"
+import { vllmQuantization } from "./quantizationRules.ts"
+
+type Card = EngineLoad["card"]
+
+/** Sizes of a head that FlashInfer takes, which alone reads an 8-bit cache on cards that do not compute in it (`backends/flashinfer.py`). */
+const flashInferHeads = [64, 128, 256, 512]
+
+/** Why vLLM 0.33.0 does not serve a model on a card, whatever the settings; null where it does. */
+export const vllmModelIssue = (config: ModelConfig, card: Card): string | null => {
+  const issue = quantizationIssue(vllmQuantization, config, card.gpu_pool)
+  if (issue !== null) return issue
+  const has = computeCapability(card.gpu_pool)
+  const sparse = shapeOf(config).layers.some((group) => group.kind === "latent" && group.index_bytes > 0)
+  if (has !== null && has < 90 && sparse) {
+    return `${vllmQuantization.version} needs a card of compute capability 9.0 for sparse attention over latents; ${card.gpu_pool} has ${capabilityText(has)}.`
+  }
+  return null
+}
+
+/** Why the KV cache cannot be of that type on a card; null where it can. */
+export const vllmCacheIssue = (config: ModelConfig, dtype: KvCacheDtype, card: Card): string | null => {
+  const has = computeCapability(card.gpu_pool)
+  if (dtype === "auto" || has === null || has >= 89) return null
+  const heads = shapeOf(config).layers.flatMap((group) => (group.kind === "state" ? [] : [group.kind === "latent" ? 0 : group.head_size]))
+  // Attention sinks are not read there.
+  if (has >= 80 && config.model_type !== "gpt_oss" && heads.every((size) => flashInferHeads.includes(size))) return null
+  return `${vllmQuantization.version} reads an 8-bit KV cache of ${config.architecture} on cards of compute capability 8.9 and up; ${card.gpu_pool} has ${capabilityText(has)}.`
+}

@@ -1,0 +1,69 @@
+import type { ModelConfig } from "@seatrial/domain"
+import { packedProblem, type QuantizationRules, type Resolution } from "../quantizationIssue.ts"
+import { registeredQuantizations } from "./quantizations.ts"
+
+const orProblem = (problem: string | null, method: string): Resolution => (problem === null ? { method } : { problem })
+
+/** ModelOpt's algorithms, by the method that takes them (`LINEAR_ALGOS` in `modelopt.py`). */
+const modelopt: Readonly<Record<string, string>> = {
+  FP8: "modelopt",
+  FP8_PER_CHANNEL_PER_TOKEN: "modelopt",
+  FP8_PB_WO: "modelopt",
+  NVFP4: "modelopt_fp4",
+  W4A16_NVFP4: "modelopt_fp4",
+  MXFP8: "modelopt_mxfp8",
+  MIXED_PRECISION: "modelopt_mixed"
+}
+
+/** `get_min_capability` of the schemes of compressed-tensors, where it is above the method's own. */
+const compressed = ({ quantization_scheme: scheme }: ModelConfig): Resolution => {
+  const method = "compressed-tensors"
+  const bits = scheme?.bits
+  if (scheme?.format?.startsWith("mxfp4") === true) return { method, least: 80 }
+  // 4-bit whole numbers against 8-bit floating-point activations: kernels of one generation alone (`_is_fp8_w4a8_sm90`).
+  if (bits === 4 && scheme?.floating === false && scheme.activation_floating === true) return { method, least: 90, most: 90 }
+  return { method, least: 75 }
+}
+
+/** How vLLM 0.33.0 takes quantized checkpoints: its `override_quantization_method`s and the checks of its configurations. */
+export const vllmQuantization: QuantizationRules = {
+  version: "vllm-0.33.0",
+  registered: registeredQuantizations,
+  refused: {
+    torchao: "it needs a Python package that does not come with it",
+    online: "that only quantizes while it loads",
+    humming: "that only quantizes while it loads",
+    moe_wna16: "that is a way to run other methods"
+  },
+  alias: { "auto-round": "inc" },
+  resolve: (config) => {
+    const { quantization, quantization_scheme: scheme } = config
+    switch (quantization) {
+      case "awq":
+        return orProblem(packedProblem(config, [{ bits: 4 }]), "auto_awq")
+      case "gptq": {
+        const problem = packedProblem(config, [
+          { bits: 4, symmetric: true },
+          { bits: 8, symmetric: true }
+        ])
+        const ordered = scheme?.desc_act === true && scheme.group_size !== -1
+        return orProblem(problem ?? (ordered ? "its groups follow the order of activations (desc_act)" : null), "auto_gptq")
+      }
+      case "modelopt":
+      case "modelopt_fp4":
+      case "modelopt_mixed":
+      case "modelopt_mxfp8": {
+        const algorithm = scheme?.format?.toUpperCase()
+        if (algorithm === undefined) return null
+        const method = Object.hasOwn(modelopt, algorithm) ? modelopt[algorithm] : undefined
+        return method === undefined ? { problem: `it knows ModelOpt's ${Object.keys(modelopt).join(", ")}, not ${algorithm}` } : { method }
+      }
+      case "mxfp4":
+        return config.model_type === "gpt_oss" ? { method: "gpt_oss_mxfp4" } : null
+      case "compressed-tensors":
+        return compressed(config)
+      default:
+        return null
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import type { QuantizationScheme } from "@seatrial/domain"
+import { Predicate, Result } from "effect"
+import { ConfigReader, type Json } from "./ConfigReader.ts"
+import type { Unreadable } from "./failures.ts"
+
+/** A checkpoint's quantization: the method by the name that engines know it by, `none` where there is none, and what it says of it. */
+export interface Quantization {
+  readonly method: string
+  readonly scheme: QuantizationScheme | null
+}
+
+/** The scheme that most of a compressed-tensors checkpoint has: that of its first group. */
+const groupOf = (given: Json): ConfigReader | null => {
+  const groups = Predicate.isObject(given.config_groups) ? Object.values(given.config_groups).find(Predicate.isObject) : undefined
+  return groups === undefined ? null : new ConfigReader(groups)
+}
+
+const formatPattern = /^[A-Za-z0-9_.:-]{1,64}$/
+
+/** What the methods say in their own words, brought to one vocabulary. Nothing is refused for it here: what is none of these is left out. */
+const schemeOf = (given: Json): QuantizationScheme | null => {
+  // ModelOpt's own file wraps it once more.
+  const own = new ConfigReader(Predicate.isObject(given.quantization) ? given.quantization : given)
+  const group = groupOf(given)
+  const weights = group?.inner("weights") ?? null
+  const inputs = group?.inner("input_activations") ?? null
+  const bitsandbytes = given.load_in_4bit === true ? 4 : given.load_in_8bit === true ? 8 : null
+  const bits = bitsandbytes ?? weights?.size(64, "num_bits") ?? own.size(64, "bits", "w_bit", "wbits")
+  const activationBits = inputs?.size(64, "num_bits") ?? null
+  const number = (reader: ConfigReader | null, key: string) => {
+    const value = reader?.value(key)
+    return typeof value === "number" && Number.isInteger(value) && value >= -1 && value <= 1_000_000 ? value : null
+  }
+  const flag = (reader: ConfigReader | null, key: string) => {
+    const value = reader?.value(key)
+    return typeof value === "boolean" ? value : null
+  }
+  const text = (reader: ConfigReader | null, ...keys: ReadonlyArray<string>) =>
+    keys.map((key) => reader?.value(key)).find((value) => typeof value === "string" && formatPattern.test(value))
+  // Blocks are a height and a width; values of a row share a scale over the width.
+  const block = weights?.value("block_structure") ?? own.value("weight_block_size")
+  const blockSize =
+    Array.isArray(block) && typeof block[1] === "number" && Number.isInteger(block[1]) && block[1] >= 1 && block[1] <= 1_000_000 ? block[1] : null
+  const groupSize = number(weights, "group_size") ?? blockSize ?? number(own, "group_size") ?? number(own, "q_group_size")
+  const symmetric = flag(weights, "symmetric") ?? flag(own, "sym")
+  const type = text(weights, "type")
+  const activationType = text(inputs, "type")
+  const zeroPoint = flag(own, "zero_point")
+  const descAct = flag(own, "desc_act")
+  const format = text(group, "format") ?? text(own, "quant_algo", "format", "packing_format", "bnb_4bit_quant_type", "fmt", "version")
+  const scheme: QuantizationScheme = {
+    ...(bits === null ? {} : { bits }),
+    ...(activationBits === null ? {} : { activation_bits: activationBits }),
+    ...(type === undefined ? {} : { floating: type === "float" }),
+    ...(activationType === undefined ? {} : { activation_floating: activationType === "float" }),
+    ...(groupSize === null ? {} : { group_size: groupSize }),
+    ...(symmetric !== null ? { symmetric } : zeroPoint === null ? {} : { symmetric: !zeroPoint }),
+    ...(descAct === null ? {} : { desc_act: descAct }),
+    ...(typeof format === "string" ? { format } : {})
+  }
+  return Object.keys(scheme).length === 0 ? null : scheme
+}
+
+const methodOf = (given: Json): Result.Result<string, Unreadable> =>
+  Result.map(new ConfigReader(given).name("quant_method"), (method) => {
+    if (method !== null) return method.toLowerCase().replace("compressed_tensors", "compressed-tensors")
+    if (given.load_in_4bit === true || given.load_in_8bit === true) return "bitsandbytes"
+    // What ModelOpt exports on its own names its producer instead.
+    const producer = Predicate.isObject(given.producer) ? given.producer.name : undefined
+    return producer === "modelopt" || (Predicate.isObject(given.quantization) && "quant_algo" in given.quantization) ? "modelopt" : "unknown"
+  })
+
+/** How a checkpoint is quantized, by its whole configuration and that of its layers. */
+export const quantizationOf = (config: Json, text: Json): Result.Result<Quantization, Unreadable> => {
+  const given = config.quantization_config ?? text.quantization_config ?? config.compression_config ?? text.compression_config
+  if (!Predicate.isObject(given)) return Result.succeed({ method: "none", scheme: null })
+  return Result.map(methodOf(given), (method) => ({ method, scheme: schemeOf(given) }))
+}
