@@ -63,7 +63,7 @@ export const makeDeaths = () => {
         recordScreening: (input) => mortal("Runs.recordScreening", input.id, runs.recordScreening(input)),
         noteWeights: (id, orgId, stored) => mortal("Runs.noteWeights", id, runs.noteWeights(id, orgId, stored)),
         forgetWeights: (id, orgId, store) => mortal("Runs.forgetWeights", id, runs.forgetWeights(id, orgId, store)),
-        recordEngineImage: (id, orgId, image) => mortal("Runs.recordEngineImage", id, runs.recordEngineImage(id, orgId, image)),
+        recordEngineImage: (id, orgId, engine) => mortal("Runs.recordEngineImage", id, runs.recordEngineImage(id, orgId, engine)),
         recordChecks: (id, orgId, found) => mortal("Runs.recordChecks", id, runs.recordChecks(id, orgId, found)),
         recordMeasured: (id, orgId, found) => mortal("Runs.recordMeasured", id, runs.recordMeasured(id, orgId, found)),
         recordBenchmark: (id, orgId, found) => mortal("Runs.recordBenchmark", id, runs.recordBenchmark(id, orgId, found)),

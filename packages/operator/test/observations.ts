@@ -101,6 +101,7 @@ export const revision: RunRevision = {
   settings: { runtime: "reference", host_class: "local", max_context: 1024, kv_cache_dtype: "auto" },
   engineVersion: "reference-0.1.0",
   engineImage: "reference:1",
+  engineDigest: null,
   estimate: {
     verdict: "fits",
     host_class: "local",
@@ -162,6 +163,8 @@ export const pod: PodSeen = {
   name: "dep-01k3v7m8q2w4x6y8z0a2b4c6d8-engine-0",
   uid: "pod-1",
   image: "reference:1",
+  imageDigest: null,
+  imagePinned: false,
   madeFrom: null,
   createdAt: 0,
   deleting: false,

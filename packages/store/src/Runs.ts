@@ -44,6 +44,8 @@ export interface RunRevision {
   readonly engineVersion: string
   /** The image that it is tried and served with; null until its engine runs. */
   readonly engineImage: string | null
+  /** `sha256:...` of that image, which its name may not stand for any more; null where its node told none, and until its engine runs. */
+  readonly engineDigest: string | null
   readonly estimate: Fit
   readonly checks: CheckReport | null
   readonly measured: Measured | null
@@ -170,8 +172,8 @@ export class Runs extends Context.Service<
     readonly noteWeights: (id: DeploymentId, orgId: OrgId, stored: { readonly store: string; readonly manifest: string }) => Effect.Effect<void>
     /** The files of its commit may not be in that store any more. */
     readonly forgetWeights: (id: DeploymentId, orgId: OrgId, store: string) => Effect.Effect<void>
-    /** With which image its revision is tried and serves from now on. False where that is known. */
-    readonly recordEngineImage: (id: DeploymentId, orgId: OrgId, image: string) => Effect.Effect<boolean>
+    /** With which image its revision is tried and serves from now on, and which that is, `sha256:...`; null: its node does not say. False where that is known. */
+    readonly recordEngineImage: (id: DeploymentId, orgId: OrgId, engine: { readonly image: string; readonly digest: string | null }) => Effect.Effect<boolean>
     /** False where the run is no longer in the phase that the result belongs to. */
     readonly recordChecks: (id: DeploymentId, orgId: OrgId, report: CheckReport) => Effect.Effect<boolean>
     readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured) => Effect.Effect<boolean>

@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { Deployments, Runs } from "../src/index.ts"
-import { checks, engineImage, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
+import { checks, engineDigest, engineImage, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("an activation", (it) => {
@@ -47,7 +47,7 @@ layer(layerStore, { excludeTestServices: true })("an activation", (it) => {
       assert.deepStrictEqual([run.phase, run.revision?.status, run.activeRevisionId], ["activated", "active", run.revision?.id])
       assert.strictEqual(Option.getOrThrow(yield* runs.observe(first.operation.id)).revision?.status, "superseded")
       const rows = yield* sql`
-        SELECT verification, actor_kind, a.before, a.after ->> 'revision_id' AS after, a.after ->> 'engine_image' AS image FROM revisions r, audit_events a
+        SELECT verification, actor_kind, a.before, a.after ->> 'revision_id' AS after, a.after ->> 'engine_image' AS image, a.after ->> 'engine_digest' AS digest FROM revisions r, audit_events a
         WHERE r.org_id = ${orgId} AND r.id = ${run.revision?.id} AND a.org_id = ${orgId} AND a.action = 'activated'
         ORDER BY a.created_at DESC, a.id DESC LIMIT 1`
       assert.deepStrictEqual<unknown>(rows, [
@@ -56,7 +56,8 @@ layer(layerStore, { excludeTestServices: true })("an activation", (it) => {
           actor_kind: "system",
           before: { revision_id: first.revisionId },
           after: run.revision?.id,
-          image: engineImage
+          image: engineImage,
+          digest: engineDigest
         }
       ])
       assert.isNotNull(Option.getOrThrow(yield* deployments.find(orgId, id)).revision?.verified_at)

@@ -134,7 +134,7 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         )
         break
       case "RecordEngineImage":
-        yield* runs.recordEngineImage(id, orgId, action.image)
+        yield* runs.recordEngineImage(id, orgId, { image: action.image, digest: action.digest })
         break
       case "Tell":
         if (resource !== null) {

@@ -5,6 +5,7 @@ import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { PodClass, VolumeOf } from "../resources/HostClassResource.ts"
+import { pinned } from "../resources/imageDigest.ts"
 import {
   deploymentLabel,
   enginePodName,
@@ -118,8 +119,9 @@ interface EnginePodInput {
 export const enginePod = ({ engine, podClass, revision, run, settings, weightsClaim }: EnginePodInput): KubeObject => {
   const { namespace } = settings
   const { hostClass } = podClass
-  // What was verified serves, whatever the host class says by now.
-  const image = revision.engineImage ?? imageOn(hostClass, revision.settings.runtime)
+  // What was verified serves, whatever the host class says and the image's name stands for by now.
+  const imageName = revision.engineImage ?? imageOn(hostClass, revision.settings.runtime)
+  const image = pinned(imageName, revision.engineImage === null ? null : revision.engineDigest)
   const cachePath = podClass.compileCache === null ? "/tmp/.cache" : "/cache"
   const container = engine.container({
     settings: revision.settings,
@@ -196,7 +198,7 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
                     name: "cache",
                     mountPath: "/cache",
                     // What is compiled is run: never another organisation's, image's, card's or model's.
-                    ...ownFolder(compileCache, [run.orgId, image, hostClass.gpu_pool, revision.facts.commit].map(folder).join("/"))
+                    ...ownFolder(compileCache, [run.orgId, imageName, hostClass.gpu_pool, revision.facts.commit].map(folder).join("/"))
                   }
                 ]),
             { name: "shm", mountPath: "/dev/shm" }

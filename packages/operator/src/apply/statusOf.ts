@@ -152,6 +152,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
           runtime: revision.settings.runtime,
           engineVersion: revision.engineVersion,
           ...present("engineImage", revision.engineImage),
+          ...present("engineDigest", revision.engineDigest),
           maxContext: revision.settings.max_context
         }),
     ...present("endpoint", served ? run.model : null),

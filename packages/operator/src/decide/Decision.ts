@@ -25,8 +25,8 @@ export type Action = Data.TaggedEnum<{
   KeepLog: { readonly code: string }
   /** `uid`: only that one. `force`: without waiting for its node, which is gone. */
   RemovePod: { readonly uid: string | null; readonly force: boolean }
-  /** From now on the run's revision has this image and no other. */
-  RecordEngineImage: { readonly image: string }
+  /** From now on the run's revision has this image and no other, by its digest (`sha256:...`) where its node tells it. */
+  RecordEngineImage: { readonly image: string; readonly digest: string | null }
   /** The endpoints of the run's revision from now on. */
   Publish: { readonly endpoints: ReadonlyArray<Endpoint> }
   /** `replaces`: from now on what the model served so far gives its GPUs to the run. */

@@ -33,6 +33,10 @@ export interface PodSeen {
   readonly createdAt: number
   /** Of its container. */
   readonly image: string | null
+  /** `sha256:...` of the image that it runs; null where the node does not say. */
+  readonly imageDigest: string | null
+  /** Whether its image is named by its digest, so that no start gets another one. */
+  readonly imagePinned: boolean
   /** What it was made from, in a digest; null where it does not say. */
   readonly madeFrom: string | null
   readonly deleting: boolean

@@ -1,4 +1,5 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
+import { noteImage, replaceChanged } from "./engineImage.ts"
 import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
 import { bootRestarts, candidateHold, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
@@ -50,6 +51,8 @@ const serving = (seen: Observation): Decision => {
       Action.RemovePod({ uid: pod.uid, force: false })
     )
   if (seen.outdated && !pod.deleting) return replaceOutdated(pod, ...withdraw(seen))
+  const changed = pod.deleting ? null : replaceChanged(seen)
+  if (changed !== null) return act(changed.message, ...withdraw(seen), ...changed.actions)
   if (pod.deleting || !pod.ready || pod.url === null) return act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen))
   const [published, ...others] = run.endpoints
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
@@ -58,8 +61,8 @@ const serving = (seen: Observation): Decision => {
   return act(
     "Serves.",
     ...(current ? [] : [Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]),
-    // It was tried before anybody kept its image.
-    ...(run.revision?.engineImage === null && pod.image !== null ? [Action.RecordEngineImage({ image: pod.image })] : [])
+    // Where it was tried before anybody kept its image.
+    ...noteImage(seen)
   )
 }
 

@@ -1,4 +1,5 @@
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
+import { noteImage, replaceChanged } from "./engineImage.ts"
 import { backoff, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { countedFrom, type Observation, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
@@ -15,6 +16,8 @@ const engineFirst = (seen: Observation, now: number): Decision | null => {
   }
   if (pod.lost !== null) return act(`The engine lost its place: ${pod.lost}.`, Action.RemovePod({ uid: pod.uid, force: true }))
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
+  const changed = replaceChanged(seen)
+  if (changed !== null) return act(changed.message, ...changed.actions)
   if (pod.ready && pod.url !== null) return null
   if (seen.outdated) return replaceOutdated(pod)
   // Its place was lost, and somebody may be at work to give it another: that has not failed.
@@ -36,8 +39,8 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
   const first = engineFirst(seen, now)
   if (first !== null) return first
   // Before anything is found of it: what is verified is this image.
-  const image = seen.pod?.image ?? null
-  if (seen.run.revision?.engineImage === null && image !== null) return act("Notes which image is tried.", Action.RecordEngineImage({ image }))
+  const noted = noteImage(seen)
+  if (noted.length > 0) return act("Notes which image is tried.", ...noted)
   const next = ended === null ? now : ended.at + backoff(ended.attempts)
   if (seen.work.running === null && now < next) return wait(`${ended?.message} Tries again.`, next)
   return { ...wait(doing), work: kind }

@@ -1,6 +1,7 @@
 import type { Node, Pod } from "@seatrial/kube"
 import { hasGpuFault } from "../apply/rootCause.ts"
 import type { PodSeen } from "../decide/Observation.ts"
+import { imageDigest, isPinned } from "../resources/imageDigest.ts"
 import { madeFromAnnotation } from "../resources/objectNames.ts"
 
 const blocking = new Set([
@@ -45,12 +46,15 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
   const waiting = container?.state?.waiting?.reason
   const address = pod.status?.podIP
   const port = pod.spec?.containers[0]?.ports?.[0]?.containerPort
+  const image = pod.spec?.containers[0]?.image ?? null
   const ended = pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded"
   return {
     name: pod.metadata.name,
     uid: pod.metadata.uid ?? "",
     createdAt,
-    image: pod.spec?.containers[0]?.image ?? null,
+    image,
+    imageDigest: image === null ? null : imageDigest(image, container?.imageID),
+    imagePinned: image !== null && isPinned(image),
     madeFrom: pod.metadata.annotations?.[madeFromAnnotation] ?? null,
     deleting: pod.metadata.deletionTimestamp !== undefined,
     scheduled: pod.spec?.nodeName !== undefined,

@@ -126,6 +126,9 @@ export const ModelDeploymentStatus = Schema.Struct({
   runtime: optional(text("Engine that was chosen.")),
   engineVersion: optional(text("Engine and version, as receipts name it.")),
   engineImage: optional(text("Image that the revision was tried with, and serves with whatever its host class says later. Absent until its engine runs.")),
+  engineDigest: optional(
+    text("Digest of that image: later pods of the revision are given it by that, whatever its name stands for then. Absent where the node tells none.")
+  ),
   maxContext: optional(count("Longest context in tokens.")),
   endpoint: optional(
     text("Name that callers send as `model`. Set while the model is served; where Ready is not True, it is an earlier specification's revision that serves.")

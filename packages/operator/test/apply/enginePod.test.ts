@@ -45,6 +45,19 @@ describe("an engine's pod", () => {
     assert.notStrictEqual(madeFrom(of(null)), madeFrom(of("tried:1")))
   })
 
+  it("runs that very image later, whatever its name stands for by then", () => {
+    const digest = `sha256:${"a".repeat(64)}`
+    const imageOf = (engineImage: string | null, engineDigest: string | null) => {
+      const settings = { namespace: "seatrial", pullSecrets: [] }
+      const pod: object = enginePod({ run, revision: { ...revision, engineImage, engineDigest }, podClass, engine, settings, weightsClaim: "weights" })
+      return JSON.parse(JSON.stringify(pod)).spec.containers[0].image
+    }
+    assert.deepStrictEqual(
+      [imageOf("host:5000/vllm/vllm:v1", digest), imageOf(`vllm/vllm@${digest}`, digest), imageOf("vllm/vllm:v1", null), imageOf(null, digest)],
+      [`host:5000/vllm/vllm@${digest}`, `vllm/vllm@${digest}`, "vllm/vllm:v1", "reference:1"]
+    )
+  })
+
   it("asks for the cores and the memory of the host that its class says, and for none where it says none", () => {
     assert.deepStrictEqual(container().resources, { requests: { "nvidia.com/gpu": "1" }, limits: { "nvidia.com/gpu": "1" } })
     assert.deepStrictEqual(container({ cpu: "8", memoryBytes: 2 ** 36 }).resources, {

@@ -13,6 +13,10 @@ const endpoints = [{ url, pod: pod.name, reachable: true }]
 const unstarted = { ...pod, ready: false, started: false }
 const unplaced = { ...unstarted, scheduled: false, unschedulable: { since: 0, message: "0/1 nodes" } }
 const untried = found({ engineImage: null })
+const [tried, other] = ["a", "b"].map((digit) => `sha256:${digit.repeat(64)}`)
+const told = { ...pod, imageDigest: tried ?? "" }
+const moved = { ...pod, imageDigest: other ?? "" }
+const verified = { status: "active", checks: report, engineDigest: tried ?? "" } as const
 const replacing = { ...podClass, rollout: "replace" as const }
 const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
 const outdated = "The host class has changed since its pod was asked for: another is asked for."
@@ -28,6 +32,30 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "is that of what serves where nobody noted it at its trial",
       seen("activated", { pod }, { ...found({ status: "active", checks: report, engineImage: null }), endedAt: 0, endpoints }),
       "RecordEngineImage"
+    ],
+    ["is noted with its digest once its node tells that", seen("checking", { pod: told }, found({ engineImage: "reference:1" })), "RecordEngineImage"],
+    ["is noted with its digest once", seen("checking", { pod: told }, found({ engineDigest: tried ?? "" })), "work checking"],
+    ["is not noted of a pod that was given another one", seen("checking", { pod: { ...told, image: "reference:9" } }, found({})), "work checking"],
+    [
+      "whose name stands for another by now is not tried",
+      seen("checking", { pod: moved }, found({ engineDigest: tried ?? "" })),
+      "Tell, remove pod pod-1",
+      `The image reference:1 is ${other} now, and ${tried} was tried. The engine is replaced by one of that.`
+    ],
+    [
+      "whose name stands for another by now takes no traffic",
+      seen("activating", { pod: moved }, found({ engineDigest: tried ?? "", checks: report })),
+      "Tell, remove pod pod-1"
+    ],
+    [
+      "whose name stands for another by now loses its traffic",
+      seen("activated", { pod: moved }, { ...found(verified), endedAt: 0, endpoints }),
+      "publish nothing, Tell, remove pod pod-1"
+    ],
+    [
+      "that was asked for by its digest is that, whatever its node calls it",
+      seen("activated", { pod: { ...moved, imagePinned: true } }, { ...found(verified), endedAt: 0, endpoints }),
+      ""
     ]
   ],
   "a pod that never started, of a host class that has changed since": [

@@ -52,6 +52,40 @@ describe("the image of an engine", () => {
     )
   })
 
+  it.effect(
+    "that was verified serves on by its digest: one that its name stands for later takes no traffic, and the next pod has the one that was tried",
+    () => {
+      const stage = makeStage()
+      const [tried, moved] = ["a", "b"].map((digit) => `sha256:${digit.repeat(64)}`)
+      const runs = (digest: string | undefined) => {
+        const conditions = [
+          { type: "PodScheduled", status: "True" },
+          { type: "Ready", status: "True" }
+        ]
+        const engine = { name: "engine", ready: true, restartCount: 0, imageID: `docker.io/library/reference@${digest}`, state: { running: {} } }
+        stage.kube.setStatus("Pod", stage.kube.names("Pod")[0] ?? "", { phase: "Running", podIP: "127.0.3.1", conditions, containerStatuses: [engine] })
+      }
+      return stage.operate(
+        Effect.gen(function* () {
+          yield* serves(stage)
+          runs(tried)
+          yield* stage.until(() => stage.mirrored()?.engineDigest === tried)
+          assert.strictEqual(imageOf(stage), "reference:1")
+          const before = stage.published.length
+          // Its container started again, of another image.
+          runs(moved)
+          yield* stage.until(() => imageOf(stage) === `reference@${tried}`)
+          assert.strictEqual(stage.published[before], 0)
+          yield* serves(stage)
+          assert.strictEqual(stage.mirrored()?.engineDigest, tried)
+          const told = stage.kube.names("Event").filter((name) => name.includes(".engineimagechanged."))
+          assert.strictEqual(told.length, 1)
+          assert.deepInclude(Option.getOrThrow(stage.kube.find("Event", told[0] ?? "")), { type: "Warning", reason: "EngineImageChanged" })
+        })
+      )
+    }
+  )
+
   it.effect("that no engine was tried with is the host class's own as it is now, also for a pod that waits for its node", () => {
     const stage = makeStage()
     stage.setStory("unschedulable")

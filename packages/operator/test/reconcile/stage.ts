@@ -116,17 +116,18 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
     recordScreening: ({ id }) =>
       Effect.as(
         Effect.andThen(
-          Effect.sync(() => revised(id, { engineImage: null })),
+          Effect.sync(() => revised(id, { engineImage: null, engineDigest: null })),
           gate("record screening")
         ),
         true
       ),
     noteWeights: () => gate("note weights"),
     forgetWeights: () => gate("forget weights"),
-    recordEngineImage: (id, _, image) =>
+    recordEngineImage: (id, _, { digest, image }) =>
       Effect.gen(function* () {
-        if (rows.get(id)?.revision?.engineImage !== null) return false
-        revised(id, { engineImage: image })
+        const { engineDigest = null, engineImage = null } = rows.get(id)?.revision ?? {}
+        if (engineImage !== null && (engineImage !== image || engineDigest !== null || digest === null)) return false
+        revised(id, { engineImage: image, engineDigest: digest })
         yield* gate("record image")
         return true
       }),

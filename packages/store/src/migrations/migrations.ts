@@ -16,6 +16,7 @@ import { appliedModels } from "./0017_applied_models.ts"
 import { operatorTerms } from "./0018_operator_terms.ts"
 import { engineImage } from "./0019_engine_image.ts"
 import { storedWeights } from "./0020_stored_weights.ts"
+import { engineDigest } from "./0021_engine_digest.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -36,5 +37,6 @@ export const migrations = {
   "0017_applied_models": appliedModels,
   "0018_operator_terms": operatorTerms,
   "0019_engine_image": engineImage,
-  "0020_stored_weights": storedWeights
+  "0020_stored_weights": storedWeights,
+  "0021_engine_digest": engineDigest
 }

@@ -23,13 +23,14 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       serve: Schema.Boolean,
       hfRevision: Schema.String,
       engineImage: Schema.NullOr(Schema.String),
+      engineDigest: Schema.NullOr(Schema.String),
       checks: Schema.NullOr(CheckReport),
       verified: Schema.Boolean,
       earlier: Schema.NullOr(RevisionId)
     }),
     execute: ({ from, id, orgId }) => sql`
-      SELECT d.model_id AS "modelId", d.revision_id AS "revisionId", d.serve, r.hf_revision AS "hfRevision", r.engine_image AS "engineImage", r.checks,
-        r.verified_at IS NOT NULL AS verified, m.active_revision_id AS earlier
+      SELECT d.model_id AS "modelId", d.revision_id AS "revisionId", d.serve, r.hf_revision AS "hfRevision", r.engine_image AS "engineImage",
+        r.engine_digest AS "engineDigest", r.checks, r.verified_at IS NOT NULL AS verified, m.active_revision_id AS earlier
       FROM models m
       JOIN deployments d ON d.org_id = m.org_id AND d.model_id = m.id
       JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
@@ -79,7 +80,13 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
           resourceId: run.modelId,
           action: "activated",
           before: { revision_id: run.earlier },
-          after: { revision_id: run.revisionId, deployment_id: id, hf_revision: run.hfRevision, engine_image: run.engineImage },
+          after: {
+            revision_id: run.revisionId,
+            deployment_id: id,
+            hf_revision: run.hfRevision,
+            engine_image: run.engineImage,
+            ...(run.engineDigest === null ? {} : { engine_digest: run.engineDigest })
+          },
           at: now
         })
         yield* sql`SELECT pg_notify('routes', ${run.revisionId})`

@@ -62,6 +62,7 @@ const RunRow = Schema.Struct({
       settings: ServingSettings,
       engineVersion: Schema.String,
       engineImage: Schema.NullOr(Schema.String),
+      engineDigest: Schema.NullOr(Schema.String),
       estimate: Estimate,
       checks: Schema.NullOr(CheckReport),
       measured: Schema.NullOr(Measured),
@@ -107,7 +108,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         json_strip_nulls(json_build_object('kind', 'model_hub', 'repo', m.hf_repo, 'ref', d.ref)) AS source,
         d.serving AS "servingRequest", d.serve, d.started_by_user_id AS "startedBy", d.created_at AS "createdAt", d.traceparent, d.ended_at AS "endedAt",
         CASE WHEN r.id IS NOT NULL THEN json_build_object('id', r.id, 'status', r.status, 'facts', r.facts, 'settings', r.settings,
-          'engineVersion', r.engine_version, 'engineImage', r.engine_image, 'estimate', r.estimate, 'checks', r.checks, 'measured', r.measured, 'benchmark', r.benchmark) END AS revision,
+          'engineVersion', r.engine_version, 'engineImage', r.engine_image, 'engineDigest', r.engine_digest, 'estimate', r.estimate, 'checks', r.checks, 'measured', r.measured, 'benchmark', r.benchmark) END AS revision,
         m.active_revision_id AS "activeRevisionId", m.deleted_at IS NOT NULL AS "modelDeleted",
         m.status = 'disabled' AS "modelDisabled", o.gpu_limit AS "gpuLimit",
         coalesce((SELECT maker.id FROM deployments maker WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id

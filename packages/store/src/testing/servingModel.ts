@@ -4,7 +4,7 @@ import { ApiKeys, type Caller } from "../ApiKeys.ts"
 import { type CreateInput, Deployments } from "../Deployments.ts"
 import { Organizations } from "../Organizations.ts"
 import { Runs } from "../Runs.ts"
-import { capabilities, checks, engineImage, estimate, facts, settings } from "./trialRecords.ts"
+import { capabilities, checks, engineDigest, engineImage, estimate, facts, settings } from "./trialRecords.ts"
 
 /** An organisation with a member and a key of all scopes, as a caller. */
 export const makeCaller = Effect.fnUntraced(function* (slug: string) {
@@ -49,7 +49,7 @@ export const walk = Effect.fnUntraced(function* (
   for (const to of path) {
     yield* runs.enter({ id, orgId, from, to, reason: "Test" })
     if (to === "checking") {
-      yield* runs.recordEngineImage(id, orgId, engineImage)
+      yield* runs.recordEngineImage(id, orgId, { image: engineImage, digest: engineDigest })
       yield* runs.recordChecks(id, orgId, report)
     }
     from = to

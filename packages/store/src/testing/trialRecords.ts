@@ -46,6 +46,7 @@ export const capabilities: ModelCapabilities = modelCapabilities(
 )
 export const settings: ServingSettings = { runtime: "reference", host_class: "cpu-small", max_context: 2_048, kv_cache_dtype: "auto" }
 export const engineImage = "registry.example/reference:1"
+export const engineDigest = `sha256:${"5".repeat(64)}`
 export const estimate: Fit = {
   verdict: "fits",
   host_class: "cpu-small",

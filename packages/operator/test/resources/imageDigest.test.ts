@@ -1,0 +1,23 @@
+import { assert, describe, it } from "@effect/vitest"
+import { imageDigest } from "../../src/resources/imageDigest.ts"
+
+const digest = `sha256:${"a".repeat(64)}`
+const other = `sha256:${"b".repeat(64)}`
+
+describe("which image a container runs", () => {
+  it.each([
+    ["by containerd", "vllm/vllm-openai:v0.33.0", `docker.io/vllm/vllm-openai@${digest}`, digest],
+    ["by containerd, of Docker's own", "node:24", `docker.io/library/node@${digest}`, digest],
+    ["by CRI-O", "quay.io/vllm/vllm:v1", `quay.io/vllm/vllm@${digest}`, digest],
+    ["by cri-dockerd", "vllm/vllm-openai", `docker-pullable://vllm/vllm-openai@${digest}`, digest],
+    ["of a registry with a port", "registry.local:5000/engine:1", `registry.local:5000/engine@${digest}`, digest],
+    ["by its own name, whatever the node calls it", `quay.io/vllm/vllm@${digest}`, `mirror.example/vllm@${other}`, digest],
+    ["by nobody where it was never pulled", "engine:1", digest, null],
+    ["by nobody where it was never pulled, by cri-dockerd", "engine:1", `docker://${digest}`, null],
+    ["by nobody where the node knows it from elsewhere, where it may be another one", "quay.io/vllm/vllm:v1", `docker.io/vllm/vllm@${digest}`, null],
+    ["by nobody while it does not run", "engine:1", "", null],
+    ["by nobody where there is no status", "engine:1", undefined, null]
+  ])("is told %s", (_, image, imageId, expected) => {
+    assert.strictEqual(imageDigest(image, imageId), expected)
+  })
+})
