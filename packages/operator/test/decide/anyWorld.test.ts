@@ -1,157 +1,33 @@
 import { assert, describe, it } from "@effect/vitest"
-import { canEnter, isFinished, type Phase, workingPhases } from "@seatrial/domain"
-import type { Run, RunRevision } from "@seatrial/store"
+import { isFinished } from "@seatrial/domain"
 import { Schema } from "effect"
+import { Action, type Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { isIdle, isServed } from "../../src/decide/idle.ts"
-import { nodePatience } from "../../src/decide/limits.ts"
-import { FetchSeen, type Observation, type PodSeen } from "../../src/decide/Observation.ts"
-import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run, url } from "../observations.ts"
+import { FetchSeen, type Observation } from "../../src/decide/Observation.ts"
+import { benchmark, measured, pod, podClass, report, revision, url } from "../observations.ts"
+import { anyObservation } from "./anyObservation.ts"
+import { violated } from "./invariants.ts"
 import { random } from "./world.ts"
-
-const phases: ReadonlyArray<Phase> = [...workingPhases, "activated", "failed", "cancelled"]
-const trials = ["checking", "measuring", "benchmarking", "activating", "activated"]
-
-/** Any observation that reading the world may give, each part drawn by itself: also combinations that no orderly course leads to. */
-const anyObservation = (draw: () => number): { readonly seen: Observation; readonly now: number } => {
-  const chance = (probability: number) => draw() < probability
-  const pick = <A>(...all: readonly [A, ...ReadonlyArray<A>]): A => all[Math.floor(draw() * all.length)] ?? all[0]
-  const time = () => Math.floor(draw() * 10_000_000)
-  const now = 10_000_000
-  const phase = phases[Math.floor(draw() * phases.length)] ?? "screening"
-  const tried = trials.indexOf(phase)
-  const found: RunRevision = {
-    ...revision,
-    status: phase === "activated" ? pick("active", "draft", "superseded") : chance(0.1) ? "active" : "draft",
-    checks: tried > 0 || chance(0.2) ? { ...report, passed: tried > 0 || chance(0.7) } : null,
-    measured: tried > 1 || chance(0.2) ? { ...measured, kv_cache_tokens: pick(4_096, 4_096, 100, null) } : null,
-    benchmark: tried > 2 || chance(0.2) ? benchmark : null,
-    settings: { ...revision.settings, ...(chance(0.4) ? { hold_seconds: pick(0, 60, 3_600) } : {}) }
-  }
-  const ended = isFinished(phase)
-  const reuses = chance(0.25)
-  const drawn: Run = {
-    ...run,
-    phase,
-    phaseSince: time(),
-    requeues: Math.floor(draw() * 4),
-    failure: phase === "failed" ? { code: "does_not_fit", text: "No." } : null,
-    serve: chance(0.8),
-    endedAt: ended ? time() : null,
-    revision: phase === "screening" && chance(0.7) ? null : found,
-    modelDeleted: chance(0.15),
-    modelDisabled: chance(0.15),
-    engineRun: reuses ? otherDeployment : run.id,
-    reusedBy: !reuses && chance(0.15) ? [otherDeployment] : [],
-    gpuLimit: chance(0.3) ? Math.floor(draw() * 3) : null,
-    olderRun: chance(0.15) ? otherDeployment : null,
-    replaces: chance(0.1),
-    replacedBy: chance(0.1) ? otherDeployment : null,
-    lastUsedAt: chance(0.5) ? time() : null,
-    endpoints: chance(0.4) ? [{ url: chance(0.8) ? url : "http://127.0.9.9:8000", pod: pod.name, reachable: chance(0.6) }] : [],
-    inFlight: chance(0.3) ? 2 : 0
-  }
-  const started = chance(0.8)
-  const ready = started && chance(0.6)
-  const present: PodSeen = {
-    ...pod,
-    createdAt: time(),
-    deleting: chance(0.15),
-    scheduled: started || chance(0.5),
-    unschedulable: chance(0.1) ? { since: time(), message: "0/1 nodes are available." } : null,
-    gated: chance(0.05),
-    started,
-    startedAt: started ? time() : null,
-    ready,
-    readyChangedAt: chance(0.8) ? time() : null,
-    restarts: Math.floor(draw() * 4),
-    lastExit: chance(0.3) ? { code: pick(0, 1, 137), reason: pick("Error", "OOMKilled", "Completed") } : null,
-    blocked: chance(0.1) ? "ImagePullBackOff" : null,
-    lost: chance(0.15) ? "Evicted" : null,
-    scheduledAt: chance(0.8) ? time() : null,
-    gpuFault: chance(0.15),
-    nodeDownSince: chance(0.15) ? time() : null,
-    url: ready || chance(0.5) ? url : null
-  }
-  const failure = { code: "does_not_fit", text: "No." } as const
-  const ran = pick("screening", "checking", "measuring", "benchmarking")
-  const seen: Observation = {
-    ...observed,
-    run: drawn,
-    resource: chance(0.8) ? { uid: "mdep-1", mirroredPhase: chance(0.7) ? phase : null } : null,
-    shownSince: time(),
-    keepFinished: chance(0.5) ? Math.floor(draw() * 100_000) : null,
-    podClass: chance(0.9) ? { ...podClass, rollout: pick("surge", "replace"), evictable: chance(0.3) } : null,
-    fetch: pick<FetchSeen>(
-      FetchSeen.Absent(),
-      FetchSeen.Active({ obstacle: null, progress: null }),
-      FetchSeen.Succeeded(),
-      FetchSeen.Leaving(),
-      FetchSeen.Failed({ failure })
-    ),
-    pod: chance(0.7) ? present : null,
-    blockedSince: chance(0.2) ? time() : null,
-    bootLog: chance(0.3) ? "torch.OutOfMemoryError" : null,
-    freeSlots: Math.floor(draw() * 3),
-    ahead: Math.floor(draw() * 3),
-    setAside: chance(0.2),
-    organizationGpus: Math.floor(draw() * 3),
-    predecessorHolds: chance(0.2),
-    budget: chance(0.3),
-    work: {
-      running: chance(0.2) ? ran : null,
-      ended: chance(0.3) ? { kind: ran, attempts: Math.floor(draw() * 5), at: time(), failure: chance(0.3) ? failure : null, message: "Away." } : null
-    },
-    withdrawnAt: chance(0.3) ? time() : null,
-    attendedSince: chance(0.7) ? 0 : now,
-    released: chance(0.3)
-  }
-  return { seen, now }
-}
 
 /** What a decision must never say of what it saw. */
 const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
-  const { actions, lookAgainAt, message, work } = decide(seen, now)
-  const { endpoints, phase, requeues } = seen.run
-  const wrong: Array<string> = []
+  const decision = decide(seen, now)
+  const { actions, lookAgainAt, message, work } = decision
+  const { phase } = seen.run
+  const wrong = [...violated(seen, now, decision)]
   const hold = (holds: boolean, what: string) => {
     if (!holds) wrong.push(`${what} (${phase}: ${message})`)
   }
   hold(message !== "", "says nothing")
   hold(lookAgainAt === null || lookAgainAt > now, "looks again at once")
   hold(work === null || !isFinished(phase), "tries an engine of a run that is over")
-  // Of a node that has just fallen silent nobody knows: what gets traffic from it keeps that, and nothing gets any anew.
-  const answers = seen.pod !== null && seen.pod.lost === null && !seen.pod.deleting && seen.pod.ready && seen.pod.url !== null
-  const healthy = answers && seen.pod?.nodeDownSince === null
-  const lost = seen.pod !== null && seen.pod.nodeDownSince !== null && now >= Math.max(seen.pod.nodeDownSince, seen.attendedSince) + nodePatience
-  const servesOn = isServed(seen) && seen.run.replacedBy === null && answers && !lost && !isIdle(seen, now)
-  const serves = servesOn && healthy
   const entered = actions.filter(({ _tag }) => _tag === "Enter" || _tag === "Activate")
   hold(entered.length <= 1, "goes two ways")
   for (const action of actions) {
     switch (action._tag) {
       case "Enter":
-        hold(canEnter(phase, action.to, requeues), `enters ${action.to} after ${requeues} requeues`)
         hold((action.to === "failed") === (action.failure !== null), "fails without a reason, or has one without failing")
-        break
-      case "Activate":
-        hold(!isFinished(phase), "activates a run that is over")
-        hold(seen.run.modelDeleted === false, "activates a model that was deleted")
-        if (seen.run.serve && seen.run.engineRun === seen.run.id && seen.run.revision?.status !== "active")
-          hold(healthy && endpoints.some((endpoint) => endpoint.reachable && endpoint.url === seen.pod?.url), "activates what no gateway reached")
-        break
-      case "RemovePod":
-        hold(!serves, "removes an engine that serves")
-        hold(seen.run.engineRun === seen.run.id || !isFinished(phase), "removes the engine of another run after its end")
-        hold(action.uid === null || action.uid === seen.pod?.uid, "removes a pod that it has not seen")
-        break
-      case "Publish":
-        hold(!serves || action.endpoints.length > 0, "withdraws an engine that serves")
-        hold(
-          !(servesOn && endpoints.length === 1 && endpoints[0]?.url === seen.pod?.url) || action.endpoints.length > 0,
-          "withdraws what its node's silence may have left"
-        )
-        hold(action.endpoints.length === 0 || healthy, "publishes an engine that does not answer")
         break
       case "EnsurePod":
         hold(!seen.run.modelDeleted, "starts an engine of a model that was deleted")
@@ -212,6 +88,15 @@ const obey = (seen: Observation, now: number): Observation => {
       case "RemoveFetch":
         next = { ...next, fetch: FetchSeen.Absent() }
         break
+      case "NoteWeights":
+      case "ForgetWeights":
+        next = { ...next, weights: action._tag === "NoteWeights" ? { own: true } : null }
+        break
+      case "RecordEngineImage": {
+        const { digest, image } = action
+        next = { ...next, run: { ...current, revision: { ...(current.revision ?? revision), engineImage: image, engineDigest: digest } } }
+        break
+      }
       case "EnsureResource":
         next = { ...next, resource: { uid: "again", mirroredPhase: null } }
         break
@@ -263,11 +148,30 @@ const healed = (seen: Observation): Observation => ({
   predecessorHolds: false
 })
 
+/** Decisions that are wrong, by what they do wrong and the invariant that this breaks. */
+const spoilt: Record<string, (seen: Observation, decision: Decision) => Decision> = {
+  "withdraws what serves (1)": (_, decision) => ({ ...decision, actions: [...decision.actions, Action.Publish({ endpoints: [] })] }),
+  "sends a finished run back (2)": (_, decision) => ({
+    ...decision,
+    actions: [Action.Enter({ to: "queued", reason: "Again.", failure: null, replaces: false })]
+  }),
+  "answers with the queue's words (3)": ({ admission }, decision) => ({
+    ...decision,
+    actions: [Action.Enter({ to: "failed", reason: "", failure: { code: "capacity_lost", text: `Gives up: ${admission}` }, replaces: false })]
+  }),
+  "shows an engine's log (4)": ({ bootLog }, decision) => ({ ...decision, message: `It ended: ${bootLog}` }),
+  "takes an engine from under its requests (5)": ({ pod }, decision) => ({
+    ...decision,
+    actions: [Action.RemovePod({ uid: pod?.uid ?? null, force: false })]
+  }),
+  "tries before it notes the image (6)": (_, decision) => ({ ...decision, actions: [], work: "checking" })
+}
+
 const most = 60
 
 describe("whatever is seen", () => {
   it.prop(
-    "a decision keeps to the phases, touches no engine that serves, and activates nothing that nobody reached",
+    "a decision keeps to what must always hold, whichever of the six it is",
     [Schema.Int],
     ([seed]) => {
       const draw = random(seed)
@@ -278,6 +182,18 @@ describe("whatever is seen", () => {
     },
     { arbitrary: { runs: 500 } }
   )
+
+  for (const [what, spoil] of Object.entries(spoilt)) {
+    it(`a decision that ${what} is found out`, () => {
+      const draw = random(1)
+      const found = new Set<string>()
+      for (let drawn = 0; drawn < 5_000; drawn++) {
+        const { now, seen } = anyObservation(draw)
+        for (const one of violated(seen, now, spoil(seen, decide(seen, now)))) found.add(one.slice(0, 1))
+      }
+      assert.include([...found], what.slice(-2, -1))
+    })
+  }
 
   it.prop(
     `once nothing is wrong any more it comes to rest within ${most} looks, with an engine exactly where one is to serve`,

@@ -1,0 +1,116 @@
+import { isFinished, type Phase, workingPhases } from "@seatrial/domain"
+import type { Run, RunRevision } from "@seatrial/store"
+import { FetchSeen, type Observation, type PodSeen } from "../../src/decide/Observation.ts"
+import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run, url } from "../observations.ts"
+
+const phases: ReadonlyArray<Phase> = [...workingPhases, "activated", "failed", "cancelled"]
+const trials = ["checking", "measuring", "benchmarking", "activating", "activated"]
+
+/** In what the cluster says of itself: it may name what is another organization's. */
+export const foreign = "another-organizations-workload"
+/** In what an engine has printed. */
+export const secret = "hf_aTokenThatAnEnginePrinted, asked: What does a sea trial show?"
+const [tried, other] = [`sha256:${"a".repeat(64)}`, `sha256:${"b".repeat(64)}`]
+
+/** Any observation that reading the world may give, each part drawn by itself: also combinations that no orderly course leads to. */
+export const anyObservation = (draw: () => number): { readonly seen: Observation; readonly now: number } => {
+  const chance = (probability: number) => draw() < probability
+  const pick = <A>(...all: readonly [A, ...ReadonlyArray<A>]): A => all[Math.floor(draw() * all.length)] ?? all[0]
+  const time = () => Math.floor(draw() * 10_000_000)
+  const now = 10_000_000
+  // What serves is what there is most to spoil of.
+  const phase = chance(0.25) ? "activated" : (phases[Math.floor(draw() * phases.length)] ?? "screening")
+  const past = trials.indexOf(phase)
+  const found: RunRevision = {
+    ...revision,
+    status: phase === "activated" ? pick("active", "draft", "superseded") : chance(0.1) ? "active" : "draft",
+    checks: past > 0 || chance(0.2) ? { ...report, passed: past > 0 || chance(0.7) } : null,
+    measured: past > 1 || chance(0.2) ? { ...measured, kv_cache_tokens: pick(4_096, 4_096, 100, null) } : null,
+    benchmark: past > 2 || chance(0.2) ? benchmark : null,
+    ...pick<Partial<RunRevision>>({ engineImage: null }, { engineImage: pod.image }, { engineImage: pod.image, engineDigest: tried }),
+    settings: { ...revision.settings, ...(chance(0.4) ? { hold_seconds: pick(0, 60, 3_600) } : {}) }
+  }
+  const ended = isFinished(phase)
+  const reuses = chance(0.25)
+  const drawn: Run = {
+    ...run,
+    phase,
+    phaseSince: time(),
+    requeues: Math.floor(draw() * 4),
+    failure: phase === "failed" ? { code: "does_not_fit", text: "No." } : null,
+    serve: chance(0.8),
+    endedAt: ended ? time() : null,
+    revision: phase === "screening" && chance(0.7) ? null : found,
+    modelDeleted: chance(0.15),
+    modelDisabled: chance(0.15),
+    engineRun: reuses ? otherDeployment : run.id,
+    reusedBy: !reuses && chance(0.15) ? [otherDeployment] : [],
+    gpuLimit: chance(0.3) ? Math.floor(draw() * 3) : null,
+    olderRun: chance(0.15) ? otherDeployment : null,
+    replaces: chance(0.1),
+    replacedBy: chance(0.1) ? otherDeployment : null,
+    lastUsedAt: chance(0.5) ? time() : null,
+    endpoints: chance(0.4) ? [{ url: chance(0.8) ? url : "http://127.0.9.9:8000", pod: pod.name, reachable: chance(0.6) }] : [],
+    inFlight: chance(0.4) ? 2 : 0
+  }
+  const started = chance(0.8)
+  const ready = started && chance(0.6)
+  const present: PodSeen = {
+    ...pod,
+    createdAt: time(),
+    imageDigest: pick(null, tried, tried, other),
+    imagePinned: chance(0.3),
+    deleting: chance(0.15),
+    scheduled: started || chance(0.5),
+    unschedulable: chance(0.1) ? { since: time(), message: `0/1 nodes are available: 1 has ${foreign}.` } : null,
+    gated: chance(0.05),
+    started,
+    startedAt: started ? time() : null,
+    ready,
+    readyChangedAt: chance(0.8) ? time() : null,
+    restarts: Math.floor(draw() * 4),
+    lastExit: chance(0.3) ? { code: pick(0, 1, 137), reason: pick("Error", "OOMKilled", "Completed") } : null,
+    blocked: chance(0.1) ? "ImagePullBackOff" : null,
+    lost: chance(0.15) ? `Evicted for ${foreign}` : null,
+    scheduledAt: chance(0.8) ? time() : null,
+    gpuFault: chance(0.15),
+    nodeDownSince: chance(0.15) ? time() : null,
+    url: ready || chance(0.5) ? url : null
+  }
+  const failure = { code: "does_not_fit", text: "No." } as const
+  const ran = pick("screening", "checking", "measuring", "benchmarking")
+  const seen: Observation = {
+    ...observed,
+    run: drawn,
+    resource: chance(0.8) ? { uid: "mdep-1", mirroredPhase: chance(0.7) ? phase : null } : null,
+    shownSince: time(),
+    keepFinished: chance(0.5) ? Math.floor(draw() * 100_000) : null,
+    podClass: chance(0.9) ? { ...podClass, rollout: pick("surge", "replace"), evictable: chance(0.3) } : null,
+    fetch: pick<FetchSeen>(
+      FetchSeen.Absent(),
+      FetchSeen.Active({ obstacle: null, progress: null }),
+      FetchSeen.Succeeded(),
+      FetchSeen.Leaving(),
+      FetchSeen.Failed({ failure })
+    ),
+    weights: pick(null, { own: true }, { own: false }),
+    pod: chance(0.7) ? present : null,
+    blockedSince: chance(0.2) ? time() : null,
+    bootLog: chance(0.5) ? `${secret}\n${pick("", "torch.OutOfMemoryError", "error")}` : null,
+    admission: chance(0.5) ? `waits behind ${foreign}` : null,
+    freeSlots: Math.floor(draw() * 3),
+    ahead: Math.floor(draw() * 3),
+    setAside: chance(0.2),
+    organizationGpus: Math.floor(draw() * 3),
+    predecessorHolds: chance(0.2),
+    budget: chance(0.3),
+    work: {
+      running: chance(0.2) ? ran : null,
+      ended: chance(0.3) ? { kind: ran, attempts: Math.floor(draw() * 5), at: time(), failure: chance(0.3) ? failure : null, message: "Away." } : null
+    },
+    withdrawnAt: pick(null, time(), now - 60_000),
+    attendedSince: chance(0.7) ? 0 : now,
+    released: chance(0.3)
+  }
+  return { seen, now }
+}
