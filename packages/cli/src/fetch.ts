@@ -1,8 +1,9 @@
 import { Commit, RepoName } from "@seatrial/domain"
-import { type FetchProgress, Hub, makeSpeedMeter, manifestSha256, progressLine, storedFiles } from "@seatrial/hub"
-import { Clock, Config, Console, Effect, Option, Schedule, Schema } from "effect"
+import { Hub, manifestSha256, storedFiles } from "@seatrial/hub"
+import { Config, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
+import { makeProgressLog } from "./progressLog.ts"
 
 const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
@@ -31,22 +32,7 @@ export const fetchCommand = Command.make(
       const files = Option.isSome(stored) ? stored.value : (yield* hub.inspect({ repo, ref: commit }, token)).files
       if (manifestSha256(files) !== manifest)
         return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first. ${distrust}`, 3)
-      let progress: FetchProgress | null = null
-      const meter = makeSpeedMeter()
-      let last = ""
-      const report = Effect.gen(function* () {
-        if (progress === null) return
-        const line = progressLine(meter(progress, yield* Clock.currentTimeMillis))
-        if (line !== last) yield* Console.log(line)
-        last = line
-      })
-      const onProgress = (now: FetchProgress) =>
-        Effect.suspend(() => {
-          const first = progress === null
-          progress = now
-          return first ? report : Effect.void
-        })
-      yield* Effect.forkScoped(Effect.repeat(report, Schedule.spaced("5 seconds")))
+      const { onProgress, report } = yield* makeProgressLog
       yield* hub.fetch({ repo, commit, files, directory, token, onProgress })
       yield* report
       yield* Console.log(`verified ${files.length} files of ${repo} at ${commit}`)

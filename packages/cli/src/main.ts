@@ -91,6 +91,9 @@ Command.make("seatrial").pipe(
     await lazily("fetch", "Downloads and verifies a model's files; what download Jobs run.", () =>
       import("./fetch.ts").then(({ fetchCommand }) => fetchCommand)
     ),
+    await lazily("copy-weights", "Copies a model's files from the weights store to a node and verifies them.", () =>
+      import("./copyWeights.ts").then(({ copyWeightsCommand }) => copyWeightsCommand)
+    ),
     await lazily("clean-weights", "Removes downloaded weights that no model has needed for some time.", cleanWeights),
     await lazily("migrate", "Brings the database up to date.", migrate)
   ]),

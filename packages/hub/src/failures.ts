@@ -23,6 +23,9 @@ export class WeightsMismatch extends Data.TaggedError("WeightsMismatch")<{ reado
 /** The volume has no room for the files; `message` names the bytes and may be shown to the caller. */
 export class StoreFull extends Data.TaggedError("StoreFull")<{ readonly message: string }> {}
 
+/** The weights store does not hold the commit, or not all of it; `message` may be shown to the caller. */
+export class WeightsAbsent extends Data.TaggedError("WeightsAbsent")<{ readonly message: string }> {}
+
 /** What a repository holds is malformed, too large or made to mislead; `reason` is a sentence that may be shown to the caller. */
 export class Unreadable extends Data.TaggedError("Unreadable")<{ readonly reason: string }> {}
 

@@ -1,4 +1,5 @@
-export { HubRefusal, HubUnavailable, StoreFull, WeightsMismatch } from "./failures.ts"
+export { copyWeights } from "./copy/copyWeights.ts"
+export { HubRefusal, HubUnavailable, StoreFull, WeightsAbsent, WeightsMismatch } from "./failures.ts"
 export { cleanStore, leastAge } from "./fetch/cleanStore.ts"
 export type { FetchProgress } from "./fetch/FetchProgress.ts"
 export { storedFiles } from "./fetch/Manifest.ts"

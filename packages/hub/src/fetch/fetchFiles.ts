@@ -1,5 +1,5 @@
-import { readdir, rename, rm, stat, statfs, writeFile } from "node:fs/promises"
-import { dirname, join } from "node:path"
+import { rm, stat, statfs } from "node:fs/promises"
+import { join } from "node:path"
 import type { Commit, RepositoryFile } from "@seatrial/domain"
 import { Effect, Fiber, Option, Queue, type Redacted } from "effect"
 import { HubUnavailable, StoreFull, WeightsMismatch } from "../failures.ts"
@@ -9,10 +9,11 @@ import { isRepoName, refusalOf, unknownRepository, unsupportedFormat } from "../
 import { isServingFile } from "../servingFiles.ts"
 import { downloadFiles } from "./downloadFiles.ts"
 import type { FetchProgress } from "./FetchProgress.ts"
-import { hasManifest, isComplete, isFresh, manifestName, manifestOf, noteUse } from "./Manifest.ts"
-import { isOccupied, onDisk, syncDirectory } from "./onDisk.ts"
+import { isComplete, isFresh, manifestOf, noteUse } from "./Manifest.ts"
+import { onDisk } from "./onDisk.ts"
 import { bytesThere, journalOf, readJournal } from "./PartFile.ts"
-import { beatName, claimPartial, removeAbandoned } from "./PartialDirectory.ts"
+import { claimPartial, removeAbandoned } from "./PartialDirectory.ts"
+import { placeDirectory, prepareDirectory } from "./placeDirectory.ts"
 
 interface FetchOptions {
   readonly repo: string
@@ -22,15 +23,6 @@ interface FetchOptions {
   readonly token: Option.Option<Redacted.Redacted<string>>
   readonly onProgress?: (progress: FetchProgress) => Effect.Effect<void>
 }
-
-/** Empties a partial directory that was begun for other files, and states which files it is for. */
-const prepare = Effect.fnUntraced(function* (partial: string, manifest: string) {
-  if (yield* hasManifest(partial, manifest)) return
-  yield* onDisk(async () => {
-    for (const name of await readdir(partial)) if (name !== beatName) await rm(join(partial, name), { recursive: true, force: true })
-    await writeFile(join(partial, manifestName), manifest, { flush: true })
-  })
-})
 
 const checkSpace = Effect.fnUntraced(function* (partial: string, files: ReadonlyArray<RepositoryFile>, chunkBytes: number) {
   const { free, missing } = yield* onDisk(async () => {
@@ -44,33 +36,6 @@ const checkSpace = Effect.fnUntraced(function* (partial: string, files: Readonly
     return { free: bavail * bsize, missing }
   })
   if (missing > free) return yield* new StoreFull({ message: `The files of the model need ${missing} bytes more, and ${free} bytes are free.` })
-})
-
-/** Makes the verified partial directory visible. Where another download was first with the same files, theirs stays. */
-const place = Effect.fnUntraced(function* (partial: string, directory: string, isThere: Effect.Effect<boolean>) {
-  const moved = () =>
-    onDisk(() =>
-      rename(partial, directory).then(
-        () => true,
-        (error) => (isOccupied(error) ? false : Promise.reject(error))
-      )
-    )
-  yield* onDisk(async () => {
-    await rm(join(partial, beatName), { force: true })
-    await syncDirectory(partial)
-  })
-  if (!(yield* moved())) {
-    if (yield* isThere) return yield* onDisk(() => rm(partial, { recursive: true, force: true }))
-    // What is in the way is not a download of these files, or somebody changed it.
-    // Its new name is that of a partial directory, so that whoever comes next removes it where this process dies before.
-    const aside = `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`
-    yield* onDisk(() => rename(directory, aside))
-    if (!(yield* moved())) return yield* new HubUnavailable({ message: "The directory of the model is being replaced by somebody else." })
-    yield* onDisk(() => rm(aside, { recursive: true, force: true }))
-  }
-  // The folders of the repository and of its owner may be new too.
-  const parent = dirname(directory)
-  for (const path of [parent, dirname(parent), dirname(dirname(parent))]) yield* onDisk(() => syncDirectory(path).catch(() => undefined))
 })
 
 /** The service's `fetch`. */
@@ -94,7 +59,7 @@ export const fetchFiles = (settings: HubSettings) =>
       yield* onDisk(() => rm(claim.path, { recursive: true, force: true }))
       return
     }
-    yield* prepare(claim.path, manifest)
+    yield* prepareDirectory(claim.path, manifest)
     yield* checkSpace(claim.path, files, settings.chunkBytes)
 
     let bytes = 0
@@ -118,7 +83,7 @@ export const fetchFiles = (settings: HubSettings) =>
       return yield* new WeightsMismatch({ detail })
     }
     if (!(yield* onDisk(claim.isHeld))) return yield* new HubUnavailable({ message: "Another download took over the directory of the model." })
-    yield* place(claim.path, directory, isThere)
+    yield* placeDirectory(claim.path, directory, isThere)
     yield* noteUse(directory)
     yield* Fiber.interrupt(telling)
     yield* tell({ bytes: totalBytes, totalBytes, waiting: false })

@@ -1,0 +1,69 @@
+import { Commit, RepoName } from "@seatrial/domain"
+import { copyWeights } from "@seatrial/hub"
+import { Config, Console, Effect, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { CommandError } from "./CommandError.ts"
+import { makeProgressLog } from "./progressLog.ts"
+
+const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
+
+/** What others use, as the operator writes it: Unix milliseconds, then the first characters of commits. Without it everything may be in use. */
+const inUseOf = (text: string) => {
+  const [at = "", ...commits] = text.split(" ").filter((word) => word !== "")
+  return { at: /^\d{1,15}$/.test(at) ? Number(at) : 0, commits }
+}
+
+/**
+ * What an engine's pod runs first where its host class keeps weights on its nodes: copies a commit from the store to the node and verifies it. Its last line says why it
+ * failed, as `<code>: <text>`; exit code 3 means that trying again does not help.
+ */
+export const copyWeightsCommand = Command.make(
+  "copy-weights",
+  {
+    repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
+    commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
+    manifest: Flag.String("manifest").pipe(
+      Flag.withDescription("SHA-256 of the list of files that screening saw"),
+      Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u)))
+    ),
+    from: Flag.String("from").pipe(Flag.withDescription("Folder of the weights store")),
+    to: Flag.String("to").pipe(Flag.withDescription("Folder of the node's copies")),
+    verify: Flag.Literals("verify", ["recorded", "full"]).pipe(
+      Flag.withDescription("How a copy that is there is looked at: whether its files have changed since they were verified, or byte for byte"),
+      Flag.withDefault("recorded")
+    )
+  },
+  Effect.fn(
+    function* ({ commit, from, manifest, repo, to, verify }) {
+      const inUse = inUseOf(yield* Config.String("SEATRIAL_WEIGHTS_IN_USE").pipe(Config.withDefault("")))
+      const { onProgress, report } = yield* makeProgressLog
+      const { copied, files } = yield* copyWeights({
+        repo,
+        commit,
+        manifest,
+        from,
+        to,
+        verify,
+        inUse,
+        onProgress,
+        onRemoved: (removed) => Console.log(`removed ${removed.repo} at ${removed.commit}, unused since ${new Date(removed.unusedSince).toISOString()}`)
+      })
+      yield* report
+      yield* Console.log(
+        copied === 0 ? `found ${files} verified files of ${repo} at ${commit}` : `copied ${copied} bytes of ${repo} at ${commit}: ${files} files verified`
+      )
+    },
+    Effect.scoped,
+    Effect.catchTags({
+      HubUnavailable: ({ message }) => failed("download_failed", message),
+      StoreFull: ({ message }) => failed("weights_store_full", message),
+      WeightsAbsent: ({ message }) => failed("weights_missing", message),
+      WeightsMismatch: ({ detail }) => failed("weights_mismatch", detail, 3)
+    })
+  )
+).pipe(
+  Command.withShortDescription("Copies a model's files from the weights store to a node and verifies them."),
+  Command.withDescription(
+    "Copies a model's files at a pinned commit from the weights store to a folder of the node and verifies them; what engine pods run first where their host class has a weightsCache. SEATRIAL_WEIGHTS_IN_USE names what else must stay on the node."
+  )
+)

@@ -1,0 +1,175 @@
+import { rename, rm } from "node:fs/promises"
+import { basename, join } from "node:path"
+import type { Commit, RepositoryFile } from "@seatrial/domain"
+import { Clock, Effect, Fiber, Option, Queue, type Scope } from "effect"
+import { expectedHash } from "../contentHash.ts"
+import { type HubUnavailable, StoreFull, WeightsAbsent, WeightsMismatch } from "../failures.ts"
+import type { FetchProgress } from "../fetch/FetchProgress.ts"
+import { hasManifest, lastUsed, manifestOf, noteUse, storedFiles } from "../fetch/Manifest.ts"
+import { onDisk } from "../fetch/onDisk.ts"
+import { type Claim, claimPartial, removeAbandoned } from "../fetch/PartialDirectory.ts"
+import { placeDirectory, prepareDirectory } from "../fetch/placeDirectory.ts"
+import { isAsRecorded, isThereWhole, readRecord, writeRecord } from "./CopyRecord.ts"
+import { type CopyThreads, makeCopyThreads } from "./CopyThreads.ts"
+import { type CopiesInUse, freeBytes, freeSpace, type RemovedCopy } from "./freeSpace.ts"
+
+export interface CopyOptions {
+  readonly repo: string
+  readonly commit: Commit
+  /** SHA-256 of the list of its files. */
+  readonly manifest: string
+  /** Folders of the store and of the node's copies; in each a commit is `<repo>/<commit>`. */
+  readonly from: string
+  readonly to: string
+  /** How a copy that is there is looked at: whether its files are what they were when they were verified, or byte for byte. */
+  readonly verify: "recorded" | "full"
+  readonly inUse: CopiesInUse
+  readonly onProgress: (progress: FetchProgress) => Effect.Effect<void>
+  readonly onRemoved: (removed: RemovedCopy) => Effect.Effect<void>
+}
+
+export interface CopyResult {
+  readonly files: number
+  /** Bytes that were copied; 0 where a copy was there. */
+  readonly copied: number
+}
+
+/** Milliseconds after its last use in which nobody can be about to remove a copy. */
+const freshFor = 120_000
+
+const taskOf = (source: string, target: string | null, file: RepositoryFile) => {
+  const lfs = file.sha256 !== null
+  return { source, target, size: file.size, algorithm: lfs ? "sha256" : "sha1", prefix: lfs ? "" : `blob ${file.size}\0` } as const
+}
+
+const sizeOf = (files: ReadonlyArray<RepositoryFile>) => files.reduce((sum, { size }) => sum + size, 0)
+
+const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
+
+/** Whether a copy of this list is there and each of its files is as it was when it was verified. */
+const isCopied = Effect.fnUntraced(function* (directory: string, manifest: string, files: ReadonlyArray<RepositoryFile>) {
+  if (!(yield* hasManifest(directory, manifest))) return false
+  const record = yield* readRecord(directory)
+  for (const file of files) if (!(yield* isAsRecorded(directory, record, file))) return false
+  return true
+})
+
+/** Of these files the ones that are not there as they are to be. In a directory that is being made a file has its name once it was verified. */
+const wrongFiles = Effect.fnUntraced(function* (
+  base: string,
+  repairs: boolean,
+  files: ReadonlyArray<RepositoryFile>,
+  verify: CopyOptions["verify"],
+  threads: CopyThreads
+) {
+  const record = yield* readRecord(base)
+  const good = yield* Effect.forEach(
+    files,
+    Effect.fnUntraced(function* (file) {
+      if (!(yield* isThereWhole(base, file))) return false
+      if (!repairs || (verify === "recorded" && (yield* isAsRecorded(base, record, file)))) return true
+      return (yield* threads.copy(taskOf(join(base, file.path), null, file))) === expectedHash(file)
+    }),
+    { concurrency: threads.atOnce }
+  )
+  return files.filter((_, index) => good[index] !== true)
+})
+
+/** Copies these files into a directory, each under its name once it is what the commit lists. */
+const copyFiles = Effect.fnUntraced(function* (source: string, base: string, claim: Claim, files: ReadonlyArray<RepositoryFile>, threads: CopyThreads) {
+  yield* Effect.forEach(
+    files,
+    Effect.fnUntraced(function* (file) {
+      const begun = join(claim.path, `${file.path}.copying`)
+      const digest = yield* threads.copy(taskOf(join(source, file.path), begun, file))
+      if (digest !== expectedHash(file)) {
+        yield* onDisk(() => rm(begun, { force: true }))
+        return yield* new WeightsMismatch({
+          detail: `${file.path} in the weights store differs from commit ${basename(source).slice(0, 7)}: delete ${source} there and deploy again, which downloads it.`
+        })
+      }
+      yield* onDisk(() => rename(begun, join(base, file.path)))
+    }),
+    { concurrency: threads.atOnce, discard: true }
+  )
+})
+
+/**
+ * Copies a commit from the weights store to a folder of the node and verifies each file against the list on the way; one that is there is used again. The copy comes to
+ * be by one rename; of several that copy the same at once one does. Where there is no room, copies that nobody uses make it, the longest unused first.
+ */
+export const copyWeights = Effect.fn("copyWeights")(function* (
+  options: CopyOptions
+): Effect.fn.Return<CopyResult, StoreFull | WeightsAbsent | WeightsMismatch | HubUnavailable, Scope.Scope> {
+  const { commit, from, inUse, onProgress, onRemoved, repo, to, verify } = options
+  const source = join(from, repo, commit)
+  const directory = join(to, repo, commit)
+  const stored = yield* storedFiles(source, repo, commit, options.manifest)
+  if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no whole copy of ${repo} at ${commit.slice(0, 7)}.` })
+  const files = stored.value
+  const manifest = manifestOf(repo, commit, files)
+  const totalBytes = sizeOf(files)
+  const reused = { files: files.length, copied: 0 }
+
+  const isThere = isCopied(directory, manifest, files)
+  const fresh = Effect.gen(function* () {
+    const used = yield* lastUsed(directory)
+    if (verify === "full" || used === null || (yield* Clock.currentTimeMillis) - used >= freshFor || !(yield* isThere)) return false
+    yield* noteUse(directory)
+    return true
+  })
+  if (yield* fresh) return reused
+  const claimed = yield* claimPartial(directory, fresh, onProgress({ bytes: 0, totalBytes, waiting: true }))
+  if (Option.isNone(claimed)) return reused
+  const claim = claimed.value
+  const discard = onDisk(() => rm(claim.path, { recursive: true, force: true }))
+  if (verify === "recorded" && (yield* isThere)) {
+    yield* noteUse(directory)
+    yield* discard
+    return reused
+  }
+
+  // What engines read already is mended file by file, so that it is never away.
+  const repairs = yield* hasManifest(directory, manifest)
+  const base = repairs ? directory : claim.path
+  yield* prepareDirectory(claim.path, manifest)
+  let bytes = 0
+  const told = yield* Queue.sliding<void>(1)
+  const threads = yield* makeCopyThreads(files.length, totalBytes, (more) => {
+    bytes += more
+    Queue.offerUnsafe(told, undefined)
+  })
+  const telling = yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(told), () => onProgress({ bytes, totalBytes, waiting: false }))))
+  const wrong = yield* Effect.raceFirst(wrongFiles(base, repairs, files, verify, threads), claim.beat)
+  const needed = sizeOf(wrong)
+  bytes = totalBytes - needed
+  yield* onProgress({ bytes, totalBytes, waiting: false })
+
+  for (const { path, size } of wrong) {
+    const there = yield* isThereWhole(source, { path, size, blob_id: "", sha256: null })
+    if (!there) return yield* new WeightsAbsent({ message: `The weights store has lost ${path} of ${repo} at ${commit.slice(0, 7)}.` })
+  }
+  const makeRoom = Effect.flatMap(freeSpace(to, directory, needed, inUse), (removed) => Effect.forEach(removed, onRemoved, { discard: true }))
+  const checkRoom = Effect.gen(function* () {
+    if ((yield* freeBytes(to)) < needed) yield* makeRoom
+    const free = yield* freeBytes(to)
+    if (free >= needed) return
+    return yield* new StoreFull({
+      message: `The node's copy of the weights needs ${gib(needed)} (${needed} bytes), and ${gib(free)} (${free} bytes) are free: every other copy may be in use.`
+    })
+  })
+  yield* checkRoom
+  yield* copyFiles(source, base, claim, wrong, threads).pipe(
+    Effect.raceFirst(claim.beat),
+    // Others write there too: whoever comes next finds room, or hears how much is missing.
+    Effect.tapError((error) => (error._tag === "StoreFull" ? makeRoom : Effect.void))
+  )
+  yield* writeRecord(base, files)
+  if (repairs) yield* discard
+  else yield* placeDirectory(claim.path, directory, isThere)
+  yield* noteUse(directory)
+  yield* Fiber.interrupt(telling)
+  yield* onProgress({ bytes: totalBytes, totalBytes, waiting: false })
+  yield* removeAbandoned(directory)
+  return { files: files.length, copied: needed }
+}, Effect.scoped)

@@ -1,0 +1,43 @@
+import { readdir, rename, rm, writeFile } from "node:fs/promises"
+import { dirname, join } from "node:path"
+import { Effect } from "effect"
+import { HubUnavailable } from "../failures.ts"
+import { hasManifest, manifestName } from "./Manifest.ts"
+import { isOccupied, onDisk, syncDirectory } from "./onDisk.ts"
+import { beatName } from "./PartialDirectory.ts"
+
+/** Empties a partial directory that was begun for other files, and states which files it is for. */
+export const prepareDirectory = Effect.fnUntraced(function* (partial: string, manifest: string) {
+  if (yield* hasManifest(partial, manifest)) return
+  yield* onDisk(async () => {
+    for (const name of await readdir(partial)) if (name !== beatName) await rm(join(partial, name), { recursive: true, force: true })
+    await writeFile(join(partial, manifestName), manifest, { flush: true })
+  })
+})
+
+/** Makes the verified partial directory visible. Where another download was first with the same files, theirs stays. */
+export const placeDirectory = Effect.fnUntraced(function* (partial: string, directory: string, isThere: Effect.Effect<boolean>) {
+  const moved = () =>
+    onDisk(() =>
+      rename(partial, directory).then(
+        () => true,
+        (error) => (isOccupied(error) ? false : Promise.reject(error))
+      )
+    )
+  yield* onDisk(async () => {
+    await rm(join(partial, beatName), { force: true })
+    await syncDirectory(partial)
+  })
+  if (!(yield* moved())) {
+    if (yield* isThere) return yield* onDisk(() => rm(partial, { recursive: true, force: true }))
+    // What is in the way is not a download of these files, or somebody changed it.
+    // Its new name is that of a partial directory, so that whoever comes next removes it where this process dies before.
+    const aside = `${directory}.partial-free.${crypto.randomUUID().slice(0, 8)}`
+    yield* onDisk(() => rename(directory, aside))
+    if (!(yield* moved())) return yield* new HubUnavailable({ message: "The directory of the model is being replaced by somebody else." })
+    yield* onDisk(() => rm(aside, { recursive: true, force: true }))
+  }
+  // The folders of the repository and of its owner may be new too.
+  const parent = dirname(directory)
+  for (const path of [parent, dirname(parent), dirname(dirname(parent))]) yield* onDisk(() => syncDirectory(path).catch(() => undefined))
+})
