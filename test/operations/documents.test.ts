@@ -23,6 +23,62 @@ const families = [kubeMetrics, operatorMetrics, storeMetrics, serverMetrics, gat
   Object.values(metrics).map(({ family }) => family)
 )
 
+const chart = (file: string) => readFileSync(new URL(`../../charts/seatrial/${file}`, import.meta.url), "utf8")
+
+/** Each metric that expressions name: with what follows it in braces, and the labels that the whole expression sums by. */
+const metricsIn = (expression: string) => {
+  const by = [...expression.matchAll(/\bby \(([^)]*)\)/gu)].flatMap(([, labels = ""]) => labels.split(", "))
+  return [...expression.matchAll(/\b(seatrial_[a-z_]+)\{([^}]*)\}/gu)].map(([, name = "", selector = ""]) => ({
+    name,
+    labels: [...by, ...[...selector.matchAll(/([a-z_]+)(?:=~|!~|!=|=)"/gu)].map(([, label = ""]) => label)]
+  }))
+}
+/** Labels that Prometheus itself puts there. */
+const ofScraping = new Set(["namespace", "pod", "job", "component"])
+
+describe.each([
+  [
+    "dashboard",
+    () => [
+      ...chart("dashboards/seatrial.json")
+        .replaceAll('\\"', '"')
+        .matchAll(/"expr": "(.*)",$/gmu)
+    ]
+  ],
+  // What the template puts in there is the labels of scraping.
+  [
+    "alerts",
+    () => [
+      ...chart("templates/monitoring.yaml")
+        .replaceAll("{{- $of -}}", "")
+        .matchAll(/^ +expr: (.*)$/gmu)
+    ]
+  ]
+] as const)("the chart's %s", (name, expressions) => {
+  const named = expressions().flatMap(([, expression = ""]) => metricsIn(expression))
+  it("names metrics that the programs have, by labels that they have", () => {
+    assert.isAbove(named.length, 8)
+    for (const { labels, name: metric } of named) {
+      const family = families.find((each) => each.name === metric || (each.type === "histogram" && metric.replace(/_(bucket|count|sum)$/u, "") === each.name))
+      assert.isDefined(family, metric)
+      if (family?.type === "histogram") assert.notStrictEqual(metric, family.name, "a histogram has no series of its own name")
+      for (const label of labels) {
+        assert.isTrue(family?.labels.includes(label) || ofScraping.has(label) || (label === "le" && metric.endsWith("_bucket")), `${metric} by ${label}`)
+      }
+    }
+  })
+
+  if (name === "dashboard") {
+    it("leaves no metric out", () => {
+      const shown = new Set(named.map(({ name: metric }) => metric.replace(/_(bucket|count|sum)$/u, "")))
+      assert.deepStrictEqual(
+        families.map((family) => family.name).filter((metric) => !shown.has(metric)),
+        []
+      )
+    })
+  }
+})
+
 describe("the document for operators", () => {
   it("says what to do for every code that a deployment may fail with, once, and for no other", () => {
     const told = tableUnder("What a failed deployment says").flatMap((row) =>
