@@ -19,6 +19,11 @@ export interface Arguments {
   readonly blockSize: number
   readonly maxLogprobs: number
   readonly enablePromptTokensDetails: boolean
+  /** The LoRA adapter that requests ask for by that name, and the directory that it is in. */
+  readonly adapter: { readonly name: string; readonly directory: string } | null
+  readonly maxLoraRank: number
+  /** A file with the chat template, or its text; `null`: the model's own. */
+  readonly chatTemplate: string | null
 }
 
 interface Rule {
@@ -60,14 +65,25 @@ const rules = new Map<string, Rule>([
   ["max-logprobs", { help: "the most log-probabilities a request may ask for", fallback: "20", accepts: whole(0, 1000) }],
   ["tensor-parallel-size", { help: "only 1", fallback: "1", accepts: oneOf(["1"]) }],
   ["pipeline-parallel-size", { help: "only 1", fallback: "1", accepts: oneOf(["1"]) }],
+  [
+    "lora-modules",
+    {
+      help: "NAME=DIR: a LoRA adapter, and the name by which requests ask for it",
+      fallback: "",
+      accepts: (text) => text === "" || /^[^=,\s]+=[^=]+$/.test(text)
+    }
+  ],
+  ["max-lora-rank", { help: "the highest rank that an adapter may have", fallback: "16", accepts: whole(1, 8192) }],
+  ["chat-template", { help: "a file with the chat template, or its text; default: the model's own", fallback: "", accepts: () => true }],
   ["load-format", { help: "only safetensors", fallback: "safetensors", accepts: oneOf(["auto", "safetensors"]) }]
 ])
-const switches = new Set(["enable-prompt-tokens-details"])
+const switches = new Set(["enable-lora", "enable-prompt-tokens-details"])
 
 /** The text of `--help`. */
 export const usage = [
   "usage: main.ts --model=DIR [--argument=value ...]",
   ...[...rules].map(([name, rule]) => `  --${name}=  ${rule.help}${rule.fallback ? ` (${rule.fallback})` : ""}`),
+  "  --enable-lora  goes with --lora-modules",
   "  --enable-prompt-tokens-details  report prompt_tokens_details in usage",
   "environment: SEATRIAL_PARENT_PIPE=1 ends the engine when its standard input ends"
 ].join("\n")
@@ -99,6 +115,8 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     .split(",")
     .filter((name) => name !== "")
   const kvCacheDtype = text("kv-cache-dtype")
+  const [adapterName = "", directory = ""] = text("lora-modules").split("=")
+  if (adapterName !== "" && !given.has("enable-lora")) return "argument --lora-modules: LoRA is not enabled. Use --enable-lora to enable LoRA."
   return {
     model: text("model"),
     servedModelNames: [servedModelName, ...otherNames],
@@ -114,6 +132,9 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     kvCacheDtype: kvCacheDtype === "bfloat16" || kvCacheDtype === "float32" ? kvCacheDtype : "auto",
     blockSize: Number(text("block-size")),
     maxLogprobs: Number(text("max-logprobs")),
-    enablePromptTokensDetails: given.has("enable-prompt-tokens-details")
+    enablePromptTokensDetails: given.has("enable-prompt-tokens-details"),
+    adapter: adapterName === "" ? null : { name: adapterName, directory },
+    maxLoraRank: Number(text("max-lora-rank")),
+    chatTemplate: text("chat-template") === "" ? null : text("chat-template")
   }
 }

@@ -1,11 +1,12 @@
 import { existsSync } from "node:fs"
 import { totalmem } from "node:os"
+import { readAdapter } from "./Adapter.ts"
 import type { Arguments } from "./Arguments.ts"
 import { BootFailure } from "./BootFailure.ts"
 import { ChatTemplate } from "./ChatTemplate.ts"
 import type { Engine } from "./Generation.ts"
 import { blockBytes, KvPool, KvSequence, kvShape } from "./KvCache.ts"
-import { Llama, readWeights, weightBytes, weightNames } from "./Llama.ts"
+import { adaptable, Llama, readWeights, weightBytes, weightNames } from "./Llama.ts"
 import { gib, grouped } from "./Log.ts"
 import { Metrics } from "./Metrics.ts"
 import { type ModelConfig, readModelConfig } from "./ModelConfig.ts"
@@ -63,15 +64,17 @@ export const boot = (settings: Arguments, say: Say): Booted => {
     )
   }
   const weights = readWeights(config, files)
-  const held = weightBytes(weights)
+  const adapter = settings.adapter === null ? null : readAdapter(settings.adapter.directory, adaptable(config), settings.maxLoraRank)
+  const held = weightBytes(weights) + (adapter?.bytes ?? 0)
   const loadSeconds = ((performance.now() - begun) / 1000).toFixed(3)
   say("Boot.ts", `Loading weights took ${loadSeconds} seconds`)
   say("Llama.ts", `Model loading took ${gib(held)} GiB memory and ${loadSeconds} seconds`)
   const vocabulary = new Vocabulary(settings.model, config.vocabulary)
-  const template = new ChatTemplate(settings.model)
+  const template = new ChatTemplate(settings.model, settings.chatTemplate)
   const initBegun = performance.now()
   const model = new Llama(config, weights, maxModelLen)
-  const overhead = model.workingBytes
+  const adapted = adapter === null ? null : new Llama(config, weights, maxModelLen, adapter)
+  const overhead = model.workingBytes + (adapted?.workingBytes ?? 0)
   const available = budget - held - overhead
   say(
     "Boot.ts",
@@ -93,12 +96,13 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const concurrency = (blocks / needed).toFixed(2)
   say("KvCache.ts", `GPU KV cache size: ${grouped(tokens)} tokens, Maximum concurrency for ${grouped(maxModelLen)} tokens per request: ${concurrency}x`)
   const pool = new KvPool(shape, blocks)
-  warmUp(model, pool, maxModelLen)
+  warmUp(adapted ?? model, pool, maxModelLen)
   say("Boot.ts", `init engine (profile, create kv cache, warmup model) took ${((performance.now() - initBegun) / 1000).toFixed(3)} s`)
+  if (settings.adapter !== null) say("Boot.ts", `Loaded new LoRA adapter: name '${settings.adapter.name}', path '${settings.adapter.directory}'`)
   const metrics = new Metrics()
   const scheduler = new Scheduler(model, pool, metrics, { maxRunning: settings.maxNumSeqs, maxWaiting: settings.maxNumQueuedReqs, seed: settings.seed })
   return {
-    engine: { settings, config, defaults, vocabulary, scheduler, maxModelLen },
+    engine: { settings, config, defaults, vocabulary, scheduler, adapted, maxModelLen },
     template,
     metrics,
     cacheConfig: {

@@ -23,11 +23,12 @@ export class ChatTemplate {
   private readonly template: Template | null
   private readonly tokens: { readonly bos_token: string; readonly eos_token: string }
 
-  /** Reads `chat_template.jinja` or `tokenizer_config.json`. Throws `BootFailure` for a template that cannot be parsed. */
-  constructor(directory: string) {
+  /** Reads the file or text that was `given`, else `chat_template.jinja` or `tokenizer_config.json`. Throws `BootFailure` for a template that cannot be parsed. */
+  constructor(directory: string, given: string | null = null) {
     const config = readJsonFile(directory, "tokenizer_config.json", ConfigFile)
-    const file = join(directory, "chat_template.jinja")
-    const source = existsSync(file) ? readFileSync(file, "utf8") : config.chat_template
+    const file = given !== null && !/[{}\n]/.test(given) ? given : join(directory, "chat_template.jinja")
+    const source = given !== null && file !== given ? given : existsSync(file) ? readFileSync(file, "utf8") : config.chat_template
+    if (file === given && !existsSync(file)) throw new BootFailure(`The supplied chat template (${file}) looks like a file path, but it cannot be opened`)
     const text = (token: typeof config.bos_token) => (typeof token === "string" ? token : (token?.content ?? ""))
     this.tokens = { bos_token: text(config.bos_token), eos_token: text(config.eos_token) }
     try {

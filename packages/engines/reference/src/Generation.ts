@@ -1,4 +1,5 @@
 import type { Arguments } from "./Arguments.ts"
+import type { Llama } from "./Llama.ts"
 import type { EndReason } from "./Metrics.ts"
 import type { ModelConfig, SamplingDefaults } from "./ModelConfig.ts"
 import { ApiError, badRequest, type SamplingBody } from "./Protocol.ts"
@@ -14,6 +15,8 @@ export interface Engine {
   readonly defaults: SamplingDefaults
   readonly vocabulary: Vocabulary
   readonly scheduler: Scheduler
+  /** The model with its adapter, where it has one. */
+  readonly adapted: Llama | null
   /** The longest sequence, prompt and answer together, in tokens. */
   readonly maxModelLen: number
 }
@@ -40,6 +43,8 @@ export interface Ending extends Piece {
 }
 
 export interface Plan {
+  /** Whether the adapter is to be applied. */
+  readonly adapted: boolean
   readonly prompt: ReadonlyArray<number>
   readonly topLogprobs: number | null
   readonly defaultMaxTokens: number | null
@@ -152,6 +157,7 @@ export const generate = (
     return false
   }
   const ticket = engine.scheduler.submit({
+    model: plan.adapted ? engine.adapted : null,
     prompt: plan.prompt,
     maxTokens,
     sampling: settingsOf(body, engine),

@@ -110,19 +110,21 @@ const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: str
   response.once("close", ticket.abort)
 }
 
-const modelList = ({ engine, startedAt }: Booted) => ({
-  object: "list",
-  data: engine.settings.servedModelNames.map((id) => ({
+const modelList = ({ engine, startedAt }: Booted) => {
+  const { adapter, model, servedModelNames } = engine.settings
+  const card = (id: string, root: string, parent: string | null, max_model_len: number | null) => ({
     id,
     object: "model",
     created: startedAt,
     owned_by: "seatrial",
-    root: engine.settings.model,
-    parent: null,
-    max_model_len: engine.maxModelLen,
+    root,
+    parent,
+    max_model_len,
     permission: []
-  }))
-})
+  })
+  const own = servedModelNames.map((id) => card(id, model, null, engine.maxModelLen))
+  return { object: "list", data: adapter === null ? own : [...own, card(adapter.name, adapter.directory, servedModelNames[0], null)] }
+}
 
 const requestIdOf = (request: IncomingMessage): string => {
   const header = request.headers["x-request-id"]

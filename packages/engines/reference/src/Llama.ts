@@ -1,3 +1,4 @@
+import type { Adapter, LowRank } from "./Adapter.ts"
 import type { KvSequence } from "./KvCache.ts"
 import type { ModelConfig } from "./ModelConfig.ts"
 import { ropeFrequencies, rotate } from "./Rope.ts"
@@ -15,6 +16,9 @@ interface Layer {
   readonly up: Tensor
   readonly down: Tensor
 }
+
+const projections = ["query", "key", "value", "output", "gate", "up", "down"] as const
+type Projection = (typeof projections)[number]
 
 /** The weights of one model. */
 interface Weights {
@@ -48,6 +52,14 @@ export const weightNames = (config: ModelConfig): ReadonlyArray<string> => [
   "model.norm.weight",
   ...(config.tied ? [] : ["lm_head.weight"])
 ]
+
+/** Output and input of each matrix that an adapter may add to, by the names of its weights. */
+export const adaptable = (config: ModelConfig): ReadonlyMap<string, readonly [output: number, input: number]> => {
+  const layers = Array.from({ length: config.layers }, (_, index) => Object.values(layerParts(config, index))).flat()
+  const shapes = new Map<string, readonly [number, number]>()
+  for (const [name, [output, input]] of layers) if (input !== undefined) shapes.set(name, [output, input])
+  return config.tied ? shapes : shapes.set("lm_head.weight", [config.vocabulary, config.hidden])
+}
 
 /** Reads all weights. Throws `BootFailure` for a tensor that is absent, of another shape or of an unsupported type. */
 export const readWeights = (config: ModelConfig, files: Safetensors): Weights => {
@@ -114,11 +126,15 @@ export class Llama {
   private readonly scores: Float64Array
   private readonly mixed: Float64Array
   private readonly logits: Float32Array
+  private readonly added: ReadonlyArray<Readonly<Partial<Record<Projection, LowRank>>>>
+  private readonly addedHead: LowRank | undefined
+  private readonly low: Float32Array
+  private readonly change: Float32Array
   /** Bytes of the buffers that computing needs beside weights and KV cache. */
   readonly workingBytes: number
 
-  /** `maxLength` is the longest sequence in tokens that will be computed. */
-  constructor(config: ModelConfig, weights: Weights, maxLength: number) {
+  /** `maxLength` is the longest sequence in tokens that will be computed; the adapter's pairs are added to what the weights give. */
+  constructor(config: ModelConfig, weights: Weights, maxLength: number, adapter: Adapter | null = null) {
     this.config = config
     this.weights = weights
     const queryWidth = config.heads * config.headDim
@@ -140,6 +156,20 @@ export class Llama {
     this.scores = new Float64Array(maxLength)
     this.mixed = new Float64Array(config.headDim)
     this.logits = new Float32Array(config.vocabulary)
+    const pairOf = (name: string) => adapter?.pairs.get(name)
+    this.added = Array.from({ length: config.layers }, (_, index) => {
+      const parts = layerParts(config, index)
+      const pairs: Partial<Record<Projection, LowRank>> = {}
+      for (const projection of projections) {
+        const pair = pairOf(parts[projection][0])
+        if (pair !== undefined) pairs[projection] = pair
+      }
+      return pairs
+    })
+    this.addedHead = pairOf("lm_head.weight")
+    const pairs = [...(adapter?.pairs.values() ?? [])]
+    this.low = new Float32Array(Math.max(0, ...pairs.map(({ rank }) => rank)))
+    this.change = new Float32Array(Math.max(0, ...pairs.map(({ b }) => b.shape[0] ?? 0)))
     const buffers = Object.values(this).filter((field) => field instanceof Float32Array || field instanceof Float64Array)
     this.workingBytes = buffers.reduce((sum, buffer) => sum + buffer.byteLength, tableBytes())
   }
@@ -158,32 +188,44 @@ export class Llama {
     copyRow(x, this.weights.embedding, token)
     for (let index = 0; index < this.weights.layers.length; index++) {
       const layer = this.weights.layers[index]
-      if (layer === undefined) break
+      const added = this.added[index]
+      if (layer === undefined || added === undefined) break
       normalise(normed, x, layer.inputNorm, config.epsilon)
-      multiply(this.query, layer.query, normed)
-      multiply(this.key, layer.key, normed)
-      multiply(this.value, layer.value, normed)
+      this.project(this.query, layer.query, normed, added.query)
+      this.project(this.key, layer.key, normed, added.key)
+      this.project(this.value, layer.value, normed, added.value)
       rotate(this.query, config.headDim, this.cosines, this.sines)
       rotate(this.key, config.headDim, this.cosines, this.sines)
       cache.write(index, position, this.key, this.value)
       cache.read(index, position + 1, this.keys, this.values)
       this.attend(position + 1)
-      multiply(projected, layer.output, this.attended)
+      this.project(projected, layer.output, this.attended, added.output)
       add(x, projected)
       normalise(normed, x, layer.postNorm, config.epsilon)
-      multiply(this.gate, layer.gate, normed)
-      multiply(this.up, layer.up, normed)
+      this.project(this.gate, layer.gate, normed, added.gate)
+      this.project(this.up, layer.up, normed, added.up)
       for (let i = 0; i < this.gate.length; i++) {
         const g = this.gate[i] ?? 0
         this.gate[i] = (g / (1 + Math.exp(-g))) * (this.up[i] ?? 0)
       }
-      multiply(projected, layer.down, this.gate)
+      this.project(projected, layer.down, this.gate, added.down)
       add(x, projected)
     }
     if (!wantLogits) return undefined
     normalise(normed, x, this.weights.norm, config.epsilon)
-    multiply(this.logits, this.weights.head, normed)
+    this.project(this.logits, this.weights.head, normed, this.addedHead)
     return this.logits
+  }
+
+  /** `out = matrix · x`, and where there is a pair `+ scale · b · (a · x)`. */
+  private project(out: Float32Array, matrix: Tensor, x: Float32Array, pair: LowRank | undefined) {
+    multiply(out, matrix, x)
+    if (pair === undefined) return
+    const low = this.low.subarray(0, pair.rank)
+    const change = this.change.subarray(0, out.length)
+    multiply(low, pair.a, x)
+    multiply(change, pair.b, low)
+    for (let i = 0; i < out.length; i++) out[i] = (out[i] ?? 0) + pair.scale * (change[i] ?? 0)
   }
 
   /** Attention of the current query over the first `count` positions; query head h reads KV head floor(h / (heads / kvHeads)). */

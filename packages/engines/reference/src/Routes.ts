@@ -11,9 +11,18 @@ export interface Asked {
   readonly dialect: Dialect
 }
 
-const checkModel = (engine: Engine, model: string | null | undefined) => {
-  if (model != null && !engine.settings.anyModelName && !engine.settings.servedModelNames.includes(model))
+/** Whether a request asks for the adapter, by its name or, where any other name is taken for the model's, by one behind a colon. */
+const asksForAdapter = ({ settings }: Engine, model: string | null | undefined): boolean => {
+  const { adapter, anyModelName, servedModelNames } = settings
+  if (model == null || (!anyModelName && servedModelNames.includes(model))) return false
+  if (!anyModelName) {
+    if (model === adapter?.name) return true
     throw new ApiError(404, "NotFoundError", `The model \`${model}\` does not exist.`, "model")
+  }
+  const asked = model.slice(model.indexOf(":") + 1).trim()
+  if (!model.includes(":") || asked === "") return false
+  if (asked === adapter?.name) return true
+  throw badRequest(`Got LoRA adapter that has never been loaded: ${asked}.`, "model")
 }
 
 const flattened = (messages: ReadonlyArray<MessageBody>): ReadonlyArray<ChatMessage> =>
@@ -33,7 +42,7 @@ const renderChat = (
 /** `POST /v1/chat/completions`. */
 export const askChat = (engine: Engine, template: ChatTemplate, text: string): Asked => {
   const body = decodeBody(ChatBody, text)
-  checkModel(engine, body.model)
+  const adapted = asksForAdapter(engine, body.model)
   const wants = body.logprobs === true
   if (!wants && (body.top_logprobs ?? 0) > 0) throw badRequest("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
   const prompt = renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs)
@@ -41,6 +50,7 @@ export const askChat = (engine: Engine, template: ChatTemplate, text: string): A
     prefix: "chatcmpl-",
     body,
     plan: {
+      adapted,
       prompt: encodePrompt(engine, prompt, false),
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
@@ -64,14 +74,14 @@ const promptOf = (engine: Engine, prompt: CompletionBody["prompt"]): ReadonlyArr
 /** `POST /v1/completions`: one prompt, as text or as token ids. */
 export const askText = (engine: Engine, text: string): Asked => {
   const body = decodeBody(CompletionBody, text)
-  checkModel(engine, body.model)
+  const adapted = asksForAdapter(engine, body.model)
   if (body.suffix) throw badRequest("suffix is not currently supported", "suffix")
   const prompt = promptOf(engine, body.prompt)
   const echo = body.echo === true ? engine.vocabulary.decode(prompt) : null
   return {
     prefix: "cmpl-",
     body,
-    plan: { prompt, topLogprobs: body.logprobs ?? null, defaultMaxTokens: 16, requestedMaxTokens: body.max_tokens ?? null },
+    plan: { adapted, prompt, topLogprobs: body.logprobs ?? null, defaultMaxTokens: 16, requestedMaxTokens: body.max_tokens ?? null },
     dialect: textDialect(engine.vocabulary, body.logprobs != null, body.return_token_ids === true, echo)
   }
 }
@@ -79,7 +89,7 @@ export const askText = (engine: Engine, text: string): Asked => {
 /** `POST /tokenize`: of a text (with special tokens unless told otherwise) or of a conversation (without). */
 export const tokenize = (engine: Engine, template: ChatTemplate, text: string) => {
   const body = decodeBody(TokenizeBody, text)
-  checkModel(engine, body.model)
+  asksForAdapter(engine, body.model)
   const chat = "messages" in body
   const prompt = chat ? renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs) : body.prompt
   const tokens = engine.vocabulary.encode(prompt, body.add_special_tokens ?? !chat)
@@ -94,7 +104,7 @@ export const tokenize = (engine: Engine, template: ChatTemplate, text: string) =
 /** `POST /detokenize`. */
 export const detokenize = (engine: Engine, text: string) => {
   const body = decodeBody(DetokenizeBody, text)
-  checkModel(engine, body.model)
+  asksForAdapter(engine, body.model)
   const outside = body.tokens.find((id) => id >= engine.vocabulary.size)
   if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "tokens")
   return { prompt: engine.vocabulary.decode(body.tokens) }

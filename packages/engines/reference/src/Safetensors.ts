@@ -101,6 +101,10 @@ export class Safetensors {
     return files
   }
 
+  names(): Iterable<string> {
+    return this.tensors.keys()
+  }
+
   has(name: string): boolean {
     return this.tensors.has(name)
   }

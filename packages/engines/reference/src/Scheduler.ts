@@ -12,6 +12,8 @@ export interface GeneratedToken {
 
 /** What one request asks of the scheduler. Callbacks run between steps and must not block. */
 interface Work {
+  /** Null: the scheduler's own. */
+  readonly model: Llama | null
   readonly prompt: ReadonlyArray<number>
   /** At least 1; prompt and answer together must not be longer than the longest sequence. */
   readonly maxTokens: number
@@ -153,12 +155,13 @@ export class Scheduler {
 
   private turn(sequence: Sequence) {
     const { cache, tokens, work } = sequence
+    const model = work.model ?? this.model
     const stopAt = performance.now() + prefillSlice
     while (sequence.computed < tokens.length - 1) {
       if (!this.makeRoom(sequence)) return
       const position = sequence.computed++
       const report = work.promptLogprobs !== null && position >= sequence.promptReported && position < work.prompt.length - 1
-      const logits = this.model.step(tokens[position] ?? 0, position, cache, report)
+      const logits = model.step(tokens[position] ?? 0, position, cache, report)
       if (logits !== undefined && work.promptLogprobs !== null) {
         const { of, top } = logprobsOf(logits, work.promptLogprobs)
         const id = tokens[position + 1] ?? 0
@@ -169,7 +172,7 @@ export class Scheduler {
     }
     if (!this.makeRoom(sequence)) return
     const position = sequence.computed++
-    const logits = this.model.step(tokens[position] ?? 0, position, cache, true)
+    const logits = model.step(tokens[position] ?? 0, position, cache, true)
     if (logits !== undefined) this.generate(sequence, logits)
   }
 

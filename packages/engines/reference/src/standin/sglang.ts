@@ -88,11 +88,14 @@ startStandIn(
       "max-num-queued-reqs": "max-queued-requests",
       "gpu-memory-utilization": "mem-fraction-static",
       "load-format": "load-format",
+      "lora-modules": "lora-paths",
+      "max-lora-rank": "max-lora-rank",
+      "chat-template": "chat-template",
       seed: "random-seed"
     },
     anyModelName: true,
     gpus: "tp-size",
-    switches: { "enable-prompt-tokens-details": "enable-cache-report" },
+    switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report" },
     speech
   },
   process.argv.slice(2)

@@ -18,11 +18,14 @@ startStandIn(
       "gpu-memory-utilization": "gpu-memory-utilization",
       "max-logprobs": "max-logprobs",
       "load-format": "load-format",
+      "lora-modules": "lora-modules",
+      "max-lora-rank": "max-lora-rank",
+      "chat-template": "chat-template",
       seed: "seed"
     },
     anyModelName: false,
     gpus: "tensor-parallel-size",
-    switches: { "enable-prompt-tokens-details": "enable-prompt-tokens-details" },
+    switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-prompt-tokens-details" },
     // The reference engine's lines, metrics and answers are vLLM's already.
     speech: () => ({ ...ownSpeech, version: "simulated-vllm-0.33.0" })
   },
