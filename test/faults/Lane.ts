@@ -2,12 +2,12 @@ import { randomBytes } from "node:crypto"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { PgClient } from "@effect/sql-pg"
-import { Ids, ModelId, OrgId } from "@seatrial/domain"
+import { Ids, ModelId, OrgId, scopes } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, KubeConnection } from "@seatrial/kube"
 import { JobController, LocalCluster, Scheduler } from "@seatrial/local"
 import { control, HostClassResource } from "@seatrial/operator"
-import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, ModelAdmin, Runs } from "@seatrial/store"
+import { ApiKeys, AppliedResources, Database, GpuHolds, HostClasses, HubConnections, ModelAdmin, Organizations, Runs } from "@seatrial/store"
 import { Cause, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
@@ -41,11 +41,24 @@ const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, Host
   Layer.provideMerge([Database.layerMigrated, Ids.layer])
 )
 
+const Table = Schema.Struct({ name: Schema.String })
+/** What callers ask here, and what engines answer them. */
+const spoken = ["What does a sea trial show", "hands on deck"] as const
+
 const select = <A>(sql: Context.Context<SqlClient.SqlClient>, rows: Schema.Codec<A, unknown>, statement: string) =>
   Effect.gen(function* () {
     const client = yield* SqlClient.SqlClient
     return yield* Schema.decodeUnknownEffect(rows)(yield* client.unsafe(statement))
   }).pipe(Effect.provideContext(sql), Effect.orDie)
+
+/** A key of another organization, which has nothing to do with what happens. */
+const strangersKey = Effect.gen(function* () {
+  const organizations = yield* Organizations
+  const keys = yield* ApiKeys
+  const { id: orgId } = yield* Effect.orDie(organizations.create({ slug: "strangers", name: "Strangers" }))
+  const { id: userId } = yield* organizations.addUser({ orgId, email: "owner@strangers.example", name: "Owner", role: "owner" })
+  return Redacted.value((yield* keys.create({ orgId, userId, name: "key", scopes })).secret)
+})
 
 /**
  * A whole system: server and gateway as a process of their own, the local cluster with its scheduler and controllers, stand-ins for kubelets and engines, and an operator
@@ -71,12 +84,13 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   const its = yield* write("operator.kubeconfig", cluster.kubeconfig.replace(`/token/${cluster.token}`, ""))
   const kube = yield* openCluster(others)
   const settings = { SEATRIAL_DURABLE: "false", SEATRIAL_PROGRAMS: "server,gateway", KUBECONFIG: others, DATABASE_URL: product }
-  const { state } = yield* startSystem(folder, settings)
+  const { program, state } = yield* startSystem(folder, settings)
   yield* kube.apply(HostClassResource, simulatedHostClass("sim-small", { bootDeadlineSeconds: 60 }))
   yield* Layer.build(Layer.mergeAll(Scheduler.layer, JobController.layer).pipe(Layer.provide(Layer.succeed(KubeClient, kube))))
   const kubelet = yield* makeKubelet(kube, namespace)
   const line = yield* openDatabaseLine(product)
-  const sql = yield* Layer.build(ModelAdmin.layerSql.pipe(Layer.provideMerge([PgClient.layer({ url: Redacted.make(product), maxConnections: 1 }), Ids.layer])))
+  const layerAdmin = Layer.mergeAll(ModelAdmin.layerSql, Organizations.layerSql, ApiKeys.layerSql)
+  const sql = yield* Layer.build(layerAdmin.pipe(Layer.provideMerge([PgClient.layer({ url: Redacted.make(product), maxConnections: 1 }), Ids.layer])))
 
   const deaths = makeDeaths()
   const layerConfig = ConfigProvider.layer(
@@ -105,8 +119,11 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     weightsClaim: "seatrial-weights",
     hubEndpoint: state.hub
   }
+  const secrets = [...spoken, state.api_key, state.encryption_key]
+  const leaks: Array<string> = []
   const said: Array<string> = []
   const say = (line: string) => {
+    if (secrets.some((secret) => line.includes(secret))) leaks.push(line)
     said.push(`${new Date().toISOString().slice(11, 23)} ${line}`.slice(0, 400))
     if (said.length > 60) said.shift()
   }
@@ -130,6 +147,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
   faults.setMaker(deaths.make)
 
   const caller = makeCaller(state.address, state.api_key)
+  const stranger = makeCaller(state.address, yield* Effect.provideContext(strangersKey, sql))
   const ready = eventually("the operator has told of its host class", caller.call("POST", "/v1/deployment-previews", { source }), ({ text }) =>
     text.includes("derived")
   )
@@ -143,6 +161,8 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     cluster,
     product,
     caller,
+    /** Of another organization. */
+    stranger,
     faults,
     kube,
     kubelet,
@@ -153,6 +173,26 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     deaths,
     /** As an administrator does it. */
     removeModel: (id: string) => Effect.orDie(Context.get(sql, ModelAdmin).remove(orgId, Schema.decodeUnknownSync(ModelId)(id))),
+    /** Lines of the programs' logs that hold what nobody may keep, and the tables of Postgres that do. */
+    leaks: Effect.gen(function* () {
+      const tables = yield* select(
+        sql,
+        Schema.Array(Table),
+        "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
+      )
+      for (const { name } of tables) {
+        const holds = secrets.map((secret) => `row::text LIKE '%${secret}%'`).join(" OR ")
+        const found = yield* select(sql, Schema.Array(Schema.Unknown), `SELECT 1 FROM ${name} AS row WHERE ${holds} LIMIT 1`)
+        if (found.length > 0) leaks.push(`the table ${name}`)
+      }
+      return [
+        ...leaks,
+        ...program
+          .said()
+          .split("\n")
+          .filter((line) => secrets.some((secret) => line.includes(secret)))
+      ]
+    }),
     /** What Postgres holds. */
     select: <A>(rows: Schema.Codec<A, unknown>, statement: string) => select(sql, rows, statement),
     /** All runs so far. */

@@ -3,6 +3,7 @@ import { isFinished } from "@seatrial/domain"
 import { Effect } from "effect"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
+import { alwaysHolds } from "./alwaysHolds.ts"
 import { applyObject, removeObject, runOfObject } from "./appliedObject.ts"
 import { drawsOf } from "./Draw.ts"
 import { someRates } from "./disturbances.ts"
@@ -88,5 +89,6 @@ export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Servi
   deaths.plan({ at: 0, made: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
+  yield* alwaysHolds(lane, runs, answers)
   return { story: `${what}, ${runs.map((id) => decodeId(id)).join(", ")}; ${answers.length} answers, ${lane.lives() - lives} deaths`, killed }
 }, Effect.scoped)

@@ -4,6 +4,7 @@ import { Effect, Schema } from "effect"
 import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
+import { alwaysHolds } from "./alwaysHolds.ts"
 import type { Lane } from "./Lane.ts"
 import { settled } from "./rightEnd.ts"
 import type { Serving } from "./serveFirst.ts"
@@ -43,5 +44,6 @@ export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving
   deaths.plan({ at: 0, made: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
+  yield* alwaysHolds(lane, [id], answers)
   return { story: `a roll-out, ${id}; ${answers.length} answers`, killed }
 }, Effect.scoped)

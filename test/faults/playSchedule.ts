@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
+import { alwaysHolds } from "./alwaysHolds.ts"
 import { applyObject, objectGone, removeObject, runOfObject } from "./appliedObject.ts"
 import { type Draw, drawsOf } from "./Draw.ts"
 import { type Disturbed, disturbances, someRates } from "./disturbances.ts"
@@ -166,5 +167,6 @@ export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Se
   lane.deaths.plan({ at: 0, made: false })
   const answers = yield* stop
   assert.isAbove(answers.length, 0)
+  yield* alwaysHolds(lane, ids, answers)
   return `${story.join(", ")} -> ${ends.join(", ")}; ${answers.length} answers, ${lane.lives() - lives} deaths`
 }, Effect.scoped)

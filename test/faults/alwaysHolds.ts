@@ -1,0 +1,52 @@
+import { assert } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { codeOf } from "../e2e/Caller.ts"
+import { eventually } from "../e2e/eventually.ts"
+import type { Lane } from "./Lane.ts"
+
+const Finished = Schema.Array(Schema.Struct({ id: Schema.String, record: Schema.String }))
+const finished = `
+  SELECT d.id, concat_ws(' ', d.phase, d.phase_since, d.phase_count, d.requeues, d.failure_code, d.failure_text, d.revision_id, d.ended_at,
+    (SELECT string_agg(concat_ws(' ', p.seq, p.phase, p.at, p.reason), ', ' ORDER BY p.seq) FROM deployment_phases p WHERE p.deployment_id = d.id)) AS record
+  FROM deployments d WHERE d.ended_at IS NOT NULL`
+
+const Request = Schema.Array(Schema.Struct({ id: Schema.String, state: Schema.String, status: Schema.NullOr(Schema.Int), receipts: Schema.Int }))
+const requests = `
+  SELECT q.id, q.state, q.status_code AS status, (SELECT count(*) FROM receipts r WHERE r.org_id = q.org_id AND r.request_id = q.id)::int AS receipts
+  FROM requests q`
+
+/** Revisions that have served without having been tried, and receipts of what nobody tried or of another revision's figures. */
+const untried = `
+  SELECT id FROM revisions WHERE status <> 'draft' AND (checks IS NULL OR measured IS NULL OR benchmark IS NULL OR verification IS NULL OR engine_image IS NULL)
+  UNION ALL
+  SELECT r.request_id FROM receipts r LEFT JOIN revisions v ON v.id = r.revision_id
+  WHERE v.id IS NULL OR v.status = 'draft' OR v.hf_revision <> r.hf_revision OR v.engine_version <> r.engine_version`
+
+const Page = Schema.Struct({ data: Schema.Array(Schema.Unknown) })
+
+const records = new WeakMap<Lane, Map<string, string>>()
+
+/**
+ * What must always hold (docs/architecture.md), of the six what records can tell once faults are over: finished runs are as they were (2), another organization sees none of
+ * them (3), nothing that was said or is secret was kept or logged (4), every request ended once (5), and what served was tried (6). That what serves goes on serving (1) is
+ * for who asks throughout; these are the answers they had.
+ */
+export const alwaysHolds = Effect.fnUntraced(function* (lane: Lane, runs: ReadonlyArray<string>, answers: ReadonlyArray<{ readonly id: string }>) {
+  const { select, stranger } = lane
+  const before = records.get(lane) ?? new Map<string, string>()
+  const now = new Map((yield* select(Finished, finished)).map(({ id, record }) => [id, record]))
+  for (const [id, record] of before) assert.strictEqual(now.get(id), record)
+  records.set(lane, now)
+
+  for (const id of runs) assert.strictEqual(codeOf(yield* stranger.call("GET", `/v1/org/deployments/${id}`)), "not_found")
+  assert.deepStrictEqual((yield* stranger.read("/v1/org/deployments", Page)).data, [])
+
+  assert.deepStrictEqual(yield* lane.leaks, [])
+
+  const ended = yield* eventually("no request is under way", select(Request, requests), (all) => all.every(({ state }) => state !== "running"))
+  const byId = new Map(ended.map((request) => [request.id, request]))
+  assert.strictEqual(byId.size, ended.length)
+  for (const { id } of answers) assert.deepStrictEqual(byId.get(id), { id, state: "completed", status: 200, receipts: 1 })
+
+  assert.deepStrictEqual(yield* select(Schema.Array(Schema.Unknown), untried), [])
+})
