@@ -111,7 +111,8 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const layout: KvLayout = {
     gpuCount: hostClass.gpu_count,
     valueBytes: memory.kvValueBytes(config, input.kvCacheDtype),
-    stateValueBytes: memory.kvValueBytes(config, "auto"),
+    // States stay in the model's own type, whatever a checkpoint wants of its cache.
+    stateValueBytes: memory.kvValueBytes({ ...config, quantization: "none" }, "auto"),
     blockTokens: memory.blockTokens(load),
     stepTokens: memory.stepTokens(load),
     latentAlignment: memory.latentAlignment,

@@ -31,7 +31,11 @@ export const layerTokenBytes = (
   { gpuCount, latentAlignment, valueBytes }: Pick<KvLayout, "gpuCount" | "latentAlignment" | "valueBytes">
 ) => {
   if (group.kind === "state") return 0
-  if (group.kind === "latent") return Math.ceil((group.latent_size * valueBytes) / latentAlignment) * latentAlignment + group.index_bytes
+  if (group.kind === "latent") {
+    // Sparse attention reads latents of 8 bits with a scale of 4 bytes for each 128 values, and the positions' 64 values in 16 bits: 656 bytes for 576 values.
+    const sparse = group.index_bytes > 0 && valueBytes === 1 ? Math.floor((group.latent_size - 64) / 128) * 4 + 64 : 0
+    return Math.ceil((group.latent_size * valueBytes + sparse) / latentAlignment) * latentAlignment + group.index_bytes
+  }
   return Math.max(1, Math.ceil(group.kv_heads / gpuCount)) * (group.head_size + group.head_size_v) * valueBytes
 }
 

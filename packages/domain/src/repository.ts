@@ -95,6 +95,8 @@ export const QuantizationScheme = Schema.Struct({
   symmetric: Schema.optionalKey(Schema.Boolean),
   /** Rows in the order of their activations. */
   desc_act: Schema.optionalKey(Schema.Boolean),
+  /** Of a value of the KV cache, where the checkpoint wants it quantized. */
+  cache_bits: Schema.optionalKey(Bits),
   /** A name that the method gives to the packing or to the algorithm. */
   format: Schema.optionalKey(Schema.String.check(Schema.isMaxLength(64)))
 })

@@ -69,7 +69,8 @@ export const weightsPerGpu = (options: {
   const bytes = (factor: number, expertFactor: number, towerShare: number) =>
     kept * (replicated + embeddings / gpuCount + (factor * (linear + key_value * copies + experts * expertFactor)) / gpuCount + towers * towerShare)
   return {
-    low: Math.ceil(bytes(online.low, padding.low, 1 / gpuCount)),
+    // Where no request can bring an image, most models' towers are not even made.
+    low: Math.ceil(bytes(online.low, padding.low, flags.language_model_only === true ? 0 : 1 / gpuCount)),
     high: Math.ceil(bytes(online.high, padding.high, 1) + absorbed / gpuCount + memory.loadedBeside)
   }
 }

@@ -90,6 +90,22 @@ describe("SGLang's memory", () => {
 })
 
 describe("any engine's memory", () => {
+  it("has a cache of 8 bits where a checkpoint of ModelOpt asks for it, and of 16 where another one mentions it", () => {
+    const asking: ModelConfig = { ...config, quantization: "modelopt", quantization_scheme: { cache_bits: 8, format: "NVFP4" } }
+    for (const engine of [vllmMemory("0.33.0"), sglangMemory]) {
+      assert.deepStrictEqual([engine.kvValueBytes(asking, "auto"), engine.kvValueBytes(config, "auto"), engine.kvValueBytes(config, "fp8")], [1, 2, 1])
+      assert.strictEqual(engine.kvValueBytes({ ...asking, quantization: "compressed-tensors" }, "auto"), 2)
+    }
+  })
+
+  it("is told by product labels as they stand on nodes: on boards for PCIe a link may be missing", () => {
+    const runtime = (pool: string) => vllmMemory("0.33.0").overhead(load({}, pool, 79.19, 2)).runtime
+    assert.strictEqual(runtime("NVIDIA-H100-PCIe").low, runtime("NVIDIA-L40S").low)
+    assert.strictEqual(runtime("NVIDIA-H100-PCIe").high, runtime("NVIDIA-H100-80GB-HBM3").high)
+    assert.strictEqual(runtime("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition").high, runtime("NVIDIA RTX PRO 6000").high)
+    assert.isAbove(runtime("NVIDIA-RTX-PRO-6000-Blackwell-Server-Edition").high, runtime("NVIDIA-L40S").high)
+  })
+
   const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
   it.prop(
     "is intervals of numbers, whatever the card, the version and the limits",

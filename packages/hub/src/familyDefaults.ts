@@ -72,6 +72,8 @@ export const familyDefaults: ReadonlyMap<string, Readonly<Record<string, unknown
 ])
 /** Types whose embeddings serve as the output head where the configuration does not say. */
 export const tiedFamilies: ReadonlySet<string> = new Set([
+  "mamba",
+  "falcon_mamba",
   "gemma",
   "gemma2",
   "gemma3",

@@ -143,6 +143,9 @@ const windowed = (reader: ConfigReader, modelType: string, layers: number): Resu
     return every(layers, (index) => (from !== null && index < from ? "full" : "sliding"))
   })
 
+/** Types whose layers all keep a state and nothing by token. */
+export const recurrentTypes: ReadonlySet<string> = new Set(["mamba", "mamba2", "falcon_mamba"])
+
 /** What each layer of a model keeps, as its configuration says it or its family does. */
 export const layerKinds = (
   reader: ConfigReader,
@@ -156,6 +159,7 @@ export const layerKinds = (
       if (there)
         return yield* Result.fail(new UnsupportedArchitecture({ reason: `config.json has ${key}: what its layers keep of a sequence is not known here.` }))
     }
+    if (recurrentTypes.has(modelType)) return every(layers, () => "state")
     const kinds = (yield* listed(reader, layers)) ?? (yield* periodic(reader, layers)) ?? (yield* windowed(reader, modelType, layers))
     // Layers that share an earlier layer's keys and values keep none of their own.
     const shared = (yield* reader.countOrNone(limits.layers, "num_kv_shared_layers")) ?? 0

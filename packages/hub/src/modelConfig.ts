@@ -3,6 +3,7 @@ import { Option, Predicate, Result, Schema, Struct } from "effect"
 import { ConfigReader, type Json, limits } from "./ConfigReader.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import { familyDefaults } from "./familyDefaults.ts"
+import { recurrentTypes } from "./layerKinds.ts"
 import { parseShape } from "./modelShape.ts"
 import { quantizationOf } from "./quantization.ts"
 import { ropeFacts } from "./ropeFacts.ts"
@@ -48,7 +49,10 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     if (Option.isNone(architectures)) return yield* missing("its architecture")
     const num_layers = yield* reader.count(limits.layers, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
     const hidden_size = yield* reader.count(limits.width, "hidden_size", "n_embd", "n_embed", "d_model")
-    const num_attention_heads = yield* reader.count(limits.heads, "num_attention_heads", "n_head", "num_heads", "n_heads")
+    const recurrent = recurrentTypes.has(textType)
+    // Without attention what is divided by the GPUs is the heads of the state, or each channel by itself.
+    const channels = recurrent ? ((yield* reader.count(limits.heads, "num_heads")) ?? (yield* reader.count(limits.heads, "intermediate_size"))) : null
+    const num_attention_heads = channels ?? (yield* reader.count(limits.heads, "num_attention_heads", "n_head", "num_heads", "n_heads"))
     const vocab_size = (yield* reader.count(limits.vocabulary, "vocab_size", "padded_vocab_size")) ?? (yield* whole.count(limits.vocabulary, "vocab_size"))
     if (num_layers === null) return yield* missing("the number of its layers")
     if (hidden_size === null) return yield* missing("its hidden size")
@@ -60,11 +64,13 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       const limit = yield* reader.count(limits.tokens, key)
       if (limit !== null && (native_context === null || limit < native_context)) native_context = limit
     }
+    // A state has no limit of its own; engines assume this one.
+    if (native_context === null && recurrent) native_context = 2_048
     if (native_context === null) return yield* missing("how long its context may be")
 
     const head_dim =
       (yield* reader.countOrNone(limits.width, "head_dim", "hidden_size_per_head", "attention_head_dim", "kv_channels")) ??
-      Math.floor(hidden_size / num_attention_heads)
+      (recurrent ? 1 : Math.floor(hidden_size / num_attention_heads))
     if (head_dim < 1)
       return yield* Result.fail(new Unreadable({ reason: "config.json gives num_attention_heads as something else than at most the hidden size." }))
     const byLayer = yield* reader.counts(limits.heads, "num_key_value_heads", "num_kv_heads")

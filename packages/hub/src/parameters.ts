@@ -1,5 +1,5 @@
 import { computeNumOfParamsByDtypeSingleFile } from "@huggingface/hub"
-import { Option, Schema } from "effect"
+import { Option, Predicate, Schema } from "effect"
 import { type TensorType, tensorTypes } from "./safetensors.ts"
 import type { TensorGroup } from "./TensorGroups.ts"
 
@@ -10,17 +10,38 @@ const Quantization = Schema.Struct({
   load_in_4bit: Schema.optionalKey(Schema.Boolean),
   format: Schema.optionalKey(Schema.String),
   modules_to_not_convert: Schema.optionalKey(Schema.mutable(Schema.Array(Schema.String))),
-  ignore: Schema.optionalKey(Schema.mutable(Schema.Array(Schema.String)))
+  ignore: Schema.optionalKey(Schema.mutable(Schema.Array(Schema.String))),
+  expert_dtype: Schema.optionalKey(Schema.String),
+  store_dtype: Schema.optionalKey(Schema.String),
+  config_groups: Schema.optionalKey(
+    Schema.Record(
+      Schema.String,
+      Schema.Struct({
+        format: Schema.optionalKey(Schema.String),
+        targets: Schema.optionalKey(Schema.mutable(Schema.Array(Schema.String))),
+        weights: Schema.optionalKey(Schema.Struct({ num_bits: Schema.optionalKey(Schema.Finite) }))
+      })
+    )
+  )
 })
+
+/** A quantization without what is left out in so many words, and with the bits that ModelOpt's names of algorithms imply: two values of 4 bits are one U8. */
+const plain = (given: unknown): unknown => {
+  if (!Predicate.isObject(given)) return given
+  const own = Predicate.isObject(given.quantization) ? given.quantization : given
+  const packed = typeof own.quant_algo === "string" && own.quant_algo.includes("FP4")
+  return { ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)), ...(packed ? { bits: 4 } : {}) }
+}
 const decodeQuantization = Schema.decodeUnknownOption(Quantization)
 const isTensorType = Schema.is(Schema.Literals(tensorTypes))
 
 /** Parameters, with the values that quantized formats pack into one element counted apart. */
 export const countParameters = (groups: ReadonlyArray<TensorGroup>, config: Readonly<Record<PropertyKey, unknown>>): number => {
   const header: Record<string, { dtype: TensorType; shape: Array<number>; data_offsets: [number, number] }> = {}
-  // A group counts as one tensor that is as much larger.
-  for (const { count, dtype, name, shape } of groups) if (isTensorType(dtype)) header[name] = { dtype, shape: [count, ...shape], data_offsets: [0, 0] }
-  const counts = computeNumOfParamsByDtypeSingleFile(header, Option.getOrUndefined(decodeQuantization(config.quantization_config)))
+  // A group counts as one tensor that is as much larger; a number alone is a scale, and none of the parameters.
+  for (const { count, dtype, name, shape } of groups)
+    if (isTensorType(dtype) && shape.length > 0) header[name] = { dtype, shape: [count, ...shape], data_offsets: [0, 0] }
+  const counts = computeNumOfParamsByDtypeSingleFile(header, Option.getOrUndefined(decodeQuantization(plain(config.quantization_config))))
   return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }
 

@@ -48,6 +48,10 @@ const schemeOf = (given: Json): QuantizationScheme | null => {
   const zeroPoint = flag(own, "zero_point")
   const descAct = flag(own, "desc_act")
   const format = text(group, "format") ?? text(own, "quant_algo", "format", "packing_format", "bnb_4bit_quant_type", "fmt", "version")
+  const cache = given.kv_cache_scheme ?? own.value("kv_cache_scheme")
+  const algorithm = text(own, "kv_cache_quant_algo")
+  const stated = Predicate.isObject(cache) ? new ConfigReader(cache).size(64, "num_bits") : null
+  const cacheBits = stated ?? (algorithm === undefined ? null : algorithm === "FP8" ? 8 : algorithm === "NVFP4" ? 4 : null)
   const scheme: QuantizationScheme = {
     ...(bits === null ? {} : { bits }),
     ...(activationBits === null ? {} : { activation_bits: activationBits }),
@@ -56,6 +60,7 @@ const schemeOf = (given: Json): QuantizationScheme | null => {
     ...(groupSize === null ? {} : { group_size: groupSize }),
     ...(symmetric !== null ? { symmetric } : zeroPoint === null ? {} : { symmetric: !zeroPoint }),
     ...(descAct === null ? {} : { desc_act: descAct }),
+    ...(cacheBits === null ? {} : { cache_bits: cacheBits }),
     ...(typeof format === "string" ? { format } : {})
   }
   return Object.keys(scheme).length === 0 ? null : scheme

@@ -50,13 +50,15 @@ export const recurrentState = (
         return state({ conv: 3 * heads * dim, kernel: yield* delta.count(limits.width, "short_conv_kernel_size"), state: heads * dim * dim }, true)
     }
     // Mamba 2: heads of their own.
-    const heads = yield* reader.count(limits.heads, "mamba_num_heads", "mamba_n_heads", "n_mamba_heads")
+    const heads = yield* reader.count(limits.heads, "mamba_num_heads", "mamba_n_heads", "n_mamba_heads", ...(modelType === "mamba2" ? ["num_heads"] : []))
     const dState = yield* width("ssm_state_size", "mamba_d_state", "state_size")
     const kernel = yield* width("conv_kernel", "mamba_d_conv", "conv_kernel_size", "d_conv")
     if (heads !== null && dState !== null) {
       const expand = yield* width("mamba_expand", "expand")
       const inner = (yield* width("mamba_d_ssm")) ?? (expand === null ? null : expand * model.hidden_size)
-      const dim = (yield* width("mamba_head_dim", "mamba_d_head", "mamba_headdim")) ?? (inner === null ? null : Math.floor(inner / heads))
+      const dim =
+        (yield* width("mamba_head_dim", "mamba_d_head", "mamba_headdim", ...(modelType === "mamba2" ? ["head_dim"] : []))) ??
+        (inner === null ? null : Math.floor(inner / heads))
       const groups = (yield* reader.count(limits.heads, "n_groups", "mamba_n_groups", "mamba_ngroups")) ?? 1
       if (dim !== null)
         return state(
@@ -66,7 +68,9 @@ export const recurrentState = (
     }
     // Mamba 1: a state for each channel.
     const expand = yield* width("mamba_expand", "expand")
-    const inner = (yield* width("mamba_intermediate_size")) ?? (expand === null ? null : expand * model.hidden_size)
+    // The two pure families state the width itself; of one of them `expand` is another figure.
+    const own = modelType === "mamba" || modelType === "falcon_mamba" ? ["intermediate_size"] : []
+    const inner = (yield* width("mamba_intermediate_size", ...own)) ?? (expand === null ? null : expand * model.hidden_size)
     if (inner !== null && dState !== null) return state({ conv: inner, kernel, state: inner * dState }, said)
     // Short convolutions alone.
     const cache = yield* width("conv_L_cache")

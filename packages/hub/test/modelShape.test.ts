@@ -147,6 +147,26 @@ describe("the layers of a model", () => {
     assert.strictEqual(kvBytesPerToken(config, layout), 0)
   })
 
+  it("are all recurrent in the families without attention, which keep one state a sequence, divided by the GPUs", () => {
+    const pure = { architectures: ["AnyForCausalLM"], vocab_size: 65_024, hidden_size: 4_096, num_hidden_layers: 64, state_size: 16, conv_kernel: 4 }
+    // What a family calls `expand` is not always what its width is.
+    const falcon = parse({ ...pure, model_type: "falcon_mamba", intermediate_size: 8_192, expand: 16 })
+    assert.deepStrictEqual([falcon.num_attention_heads, falcon.native_context], [8_192, 2_048])
+    const state = (8_192 * 3 + 8_192 * 16) * 2
+    assert.strictEqual(sequenceBytes(falcon, layout, 2_048), 64 * state)
+    assert.strictEqual(sequenceBytes(falcon, { ...layout, gpuCount: 4, statesPerSequence: 2 }, 2_048), (64 * 2 * state) / 4)
+    const codestral = parse({ ...pure, model_type: "mamba2", num_heads: 128, head_dim: 64, state_size: 128, n_groups: 8, expand: 2 })
+    assert.strictEqual(codestral.num_attention_heads, 128)
+    assert.strictEqual(sequenceBytes(codestral, layout, 100), 64 * ((8_192 + 2 * 8 * 128) * 3 + 128 * 64 * 128) * 2)
+    assert.strictEqual(kvBytesPerToken(codestral, layout), 0)
+  })
+
+  it("with sparse attention keep 656 bytes of a latent of 576 values in an 8-bit cache, and the index beside it", () => {
+    const sparse = parse({ ...base, model_type: "deepseek_v32", kv_lora_rank: 512, qk_rope_head_dim: 64, index_head_dim: 128, num_hidden_layers: 61 })
+    assert.strictEqual(kvBytesPerToken(sparse, { ...layout, valueBytes: 1 }), 61 * (656 + 132))
+    assert.strictEqual(kvBytesPerToken(sparse, layout), 61 * (576 * 2 + 132))
+  })
+
   const Hostile = Schema.Union([
     Schema.Int,
     Schema.Finite,

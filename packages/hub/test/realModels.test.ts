@@ -18,7 +18,10 @@ const Row = Schema.Struct({
   source: Schema.String,
   arithmetic: Schema.Struct({ parameters: Schema.String, weights_bytes: Schema.String, kv_bytes_per_token: Schema.String }),
   expected: Schema.Struct({ parameters: Schema.Int, weights_bytes: Schema.Int, kv_bytes_per_token: Schema.Int }),
-  published: Schema.optionalKey(Schema.Struct({ bytes: Schema.optionalKey(Schema.Int), parameters: Schema.optionalKey(Schema.Int) })),
+  /** `file_bytes`: of the only weight file, its header included. */
+  published: Schema.optionalKey(
+    Schema.Struct({ bytes: Schema.optionalKey(Schema.Int), parameters: Schema.optionalKey(Schema.Int), file_bytes: Schema.optionalKey(Schema.Int) })
+  ),
   config: Schema.Record(Schema.String, Schema.Unknown),
   tensors: Schema.Array(
     Schema.Union([
@@ -29,7 +32,7 @@ const Row = Schema.Struct({
 })
 const rows = Schema.decodeUnknownSync(Schema.Array(Row))(JSON.parse(readFileSync(join(import.meta.dirname, "realModels.json"), "utf8")))
 
-const bytesOf: Readonly<Record<string, number>> = { F32: 4, BF16: 2, F16: 2, F8_E4M3: 1, I8: 1, U8: 1 }
+const bytesOf: Readonly<Record<string, number>> = { F32: 4, BF16: 2, F16: 2, F8_E4M3: 1, I8: 1, U8: 1, I32: 4 }
 
 /** The header of one safetensors file with all of a model's tensors, one after the other. */
 const headerOf = ({ tensors }: typeof Row.Type) => {
@@ -69,6 +72,8 @@ describe("public models", () => {
         row.arithmetic.kv_bytes_per_token
       )
       if (published?.bytes !== undefined) assert.strictEqual(groups.bytes, published.bytes)
+      // What a file's size leaves beside the tensors is its header: names, types, shapes and offsets of each.
+      if (published?.file_bytes !== undefined) assert.closeTo((published.file_bytes - 8 - groups.bytes) / groups.count, 120, 20)
       if (published?.parameters !== undefined) assert.strictEqual(expected.parameters, published.parameters)
       const { embeddings, experts, key_value, replicated, towers, unloaded } = weightParts(list, config)
       assert.isAtMost(embeddings + experts + key_value + replicated + towers + unloaded, groups.bytes)

@@ -40,7 +40,9 @@ export const sglangLimits = ({ card, flags }: Pick<EngineLoad, "card" | "flags">
 export const sglangMemory: EngineMemory = {
   budget: (load) => load.card.gpu_memory_bytes * sglangLimits(load).fraction,
   blockTokens: ({ flags }) => whole(flags.page_size) ?? 1,
-  kvValueBytes: (_, dtype) => (dtype === "auto" ? 2 : 1),
+  // A checkpoint of ModelOpt may ask for an 8-bit cache itself (`srt/mem_cache/kv_cache_dtype.py`).
+  kvValueBytes: ({ quantization, quantization_scheme: scheme }, dtype) =>
+    dtype !== "auto" || (quantization.startsWith("modelopt") && scheme?.cache_bits === 8) ? 1 : 2,
   stepTokens: (load) => {
     const { chunk } = sglangLimits(load)
     return chunk === -1 ? load.maxContext : chunk

@@ -116,7 +116,7 @@ const activation = (at: number, load: EngineLoad): Interval => {
 }
 
 /** What later generations' kernels reserve for themselves. */
-const newest = /B100|B200|B300|GB200|GB300|5090|5080|5070|RTX PRO|GB10|Spark/i
+const newest = /B100|B200|B300|GB200|GB300|5090|5080|5070|RTX[ -]?PRO|GB10|Spark/i
 const hopper = /H20|H100|H200|H800|GH200|B100|B200|B300|GB200|GB300/i
 
 /** CUDA's own libraries, and with several GPUs NCCL's and the custom reduction's buffers. */
@@ -124,7 +124,10 @@ const runtime = (at: number, { card }: EngineLoad): Interval => {
   const more = (unified.test(card.gpu_pool) ? 3 * gib : 0) + (newest.test(card.gpu_pool) ? 0.6 * gib : 0)
   if (card.gpu_count === 1) return { low: 0, high: 0.55 * gib + more }
   const doublings = Math.log2(card.gpu_count) - 1
+  // On a board for PCIe some have a bridge to another, and some do not.
+  const bridged = /PCIE|NVL\b/i.test(card.gpu_pool) && !/GB\d+/i.test(card.gpu_pool)
   if (!linked.test(card.gpu_pool)) return { low: 0.1 * gib, high: (1.6 + 0.2 * doublings) * gib + more }
+  if (bridged) return { low: 0.1 * gib, high: (2.5 + 0.3 * doublings) * gib + more }
   // Since 0.17 the fused reduction of the newer cards has a workspace of its own.
   return { low: (at >= 17 && hopper.test(card.gpu_pool) ? 1.2 : 0.3) * gib, high: (2.5 + 0.3 * doublings) * gib + more }
 }
@@ -140,6 +143,10 @@ const graphs = (at: number, load: EngineLoad): Interval => {
   const full = (0.5 + 0.02 * config.num_layers + (special ? 0.7 : 0)) * gib
   return { low: 0.03 * gib, high: full * (0.25 + 0.75 * Math.min(1, largest / 512)) }
 }
+
+/** What a checkpoint of ModelOpt makes of a cache of its own choice: 8 bits a value, or 4 and a scale of 8 bits for each 16; null for all others. */
+const checkpointCacheBytes = ({ quantization, quantization_scheme: scheme }: ModelConfig): number | null =>
+  !quantization.startsWith("modelopt") ? null : scheme?.cache_bits === 8 ? 1 : scheme?.cache_bits === 4 ? 9 / 16 : null
 
 const roundUp = (value: number, unit: number) => Math.ceil(value / unit) * unit
 
@@ -162,7 +169,7 @@ export const vllmMemory = (version: string): EngineMemory => {
   return {
     budget: (load) => load.card.gpu_memory_bytes * limits(at, load).utilization,
     blockTokens: ({ config }) => (at >= 8 && shapeOf(config).layers.some(({ kind }) => kind === "latent") ? 64 : 16),
-    kvValueBytes: (_, dtype) => (dtype === "auto" ? 2 : 1),
+    kvValueBytes: (config, dtype) => (dtype !== "auto" ? 1 : ((at >= 12 ? checkpointCacheBytes(config) : null) ?? 2)),
     stepTokens: (load) => limits(at, load).stepTokens,
     sequences: (load) => limits(at, load).sequences,
     // 576 values were padded to 640, to a multiple of 256 bytes.

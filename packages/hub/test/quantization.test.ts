@@ -1,0 +1,82 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { parseModelConfig } from "../src/modelConfig.ts"
+
+const base = {
+  architectures: ["LlamaForCausalLM"],
+  model_type: "llama",
+  hidden_size: 4_096,
+  num_attention_heads: 32,
+  num_hidden_layers: 2,
+  max_position_embeddings: 8_192,
+  vocab_size: 32_000
+}
+const parse = (quantization_config: unknown, more = {}) => {
+  const { quantization, quantization_scheme } = Result.getOrThrow(parseModelConfig({ ...base, quantization_config, ...more }, "BF16"))
+  return { method: quantization, ...quantization_scheme }
+}
+const groups = (weights: object, input_activations: object | null, more = {}) => ({
+  quant_method: "compressed-tensors",
+  config_groups: { group_0: { targets: ["Linear"], weights, input_activations } },
+  ...more
+})
+
+describe("what a checkpoint says of its quantization", () => {
+  it.each([
+    ["nothing", undefined, { method: "none" }],
+    [
+      "AWQ",
+      { quant_method: "awq", bits: 4, group_size: 128, version: "gemm", zero_point: true },
+      { method: "awq", bits: 4, group_size: 128, symmetric: false, format: "gemm" }
+    ],
+    [
+      "GPTQ",
+      { quant_method: "gptq", bits: 8, group_size: -1, sym: true, desc_act: false },
+      { method: "gptq", bits: 8, group_size: -1, symmetric: true, desc_act: false }
+    ],
+    [
+      "compressed-tensors of 4-bit weights",
+      groups({ num_bits: 4, type: "int", group_size: 128, symmetric: true, strategy: "group" }, null, { format: "pack-quantized" }),
+      { method: "compressed-tensors", bits: 4, floating: false, group_size: 128, symmetric: true, format: "pack-quantized" }
+    ],
+    [
+      "compressed-tensors of INT8",
+      groups({ num_bits: 8, type: "int", symmetric: true }, { num_bits: 8, type: "int", dynamic: true }, { format: "int-quantized" }),
+      {
+        method: "compressed-tensors",
+        bits: 8,
+        activation_bits: 8,
+        floating: false,
+        activation_floating: false,
+        symmetric: true,
+        format: "int-quantized"
+      }
+    ],
+    ["FP8 in blocks", { quant_method: "fp8", fmt: "e4m3", weight_block_size: [128, 128] }, { method: "fp8", group_size: 128, format: "e4m3" }],
+    ["MXFP4", { quant_method: "mxfp4", modules_to_not_convert: [] }, { method: "mxfp4" }],
+    [
+      "NVFP4 of ModelOpt with an 8-bit cache",
+      { quant_method: "modelopt", quant_algo: "NVFP4", kv_cache_scheme: { dynamic: false, num_bits: 8, type: "float" } },
+      { method: "modelopt", cache_bits: 8, format: "NVFP4" }
+    ],
+    [
+      "ModelOpt in a file of its own",
+      { producer: { name: "modelopt" }, quantization: { quant_algo: "FP8", kv_cache_quant_algo: "FP8" } },
+      { method: "modelopt", cache_bits: 8, format: "FP8" }
+    ],
+    ["bitsandbytes", { load_in_4bit: true, bnb_4bit_quant_type: "nf4", bnb_4bit_use_double_quant: true }, { method: "bitsandbytes", bits: 4, format: "nf4" }],
+    ["what is no number", { quant_method: "awq", bits: "4", group_size: {}, zero_point: 1 }, { method: "awq" }],
+    ["what is beyond every scheme", { quant_method: "gptq", bits: 1e9, group_size: 1e12, sym: "yes" }, { method: "gptq" }],
+    ["nothing that is known", { some: "thing" }, { method: "unknown" }]
+  ] as const)("%s", (_, given, expected) => assert.deepStrictEqual(parse(given), expected))
+
+  it("is found in the layers' own configuration, and by its older name", () => {
+    assert.deepStrictEqual(parse(undefined, { compression_config: groups({ num_bits: 8, type: "float" }, null) }), {
+      method: "compressed-tensors",
+      bits: 8,
+      floating: true
+    })
+    const nested = { architectures: ["AnyForConditionalGeneration"], text_config: { ...base, quantization_config: { quant_method: "awq", bits: 4 } } }
+    assert.deepInclude(Result.getOrThrow(parseModelConfig(nested, "F16")), { quantization: "awq", quantization_scheme: { bits: 4 } })
+  })
+})
