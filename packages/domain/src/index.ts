@@ -1,3 +1,4 @@
+export * from "./adapterModel.ts"
 export * from "./apiKey.ts"
 export * from "./calibration.ts"
 export * from "./capabilities.ts"

@@ -16,7 +16,7 @@ import { finishReasonOf } from "./readFrame.ts"
 import { readWhole } from "./readWhole.ts"
 import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, modelStarting, type Refusal, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
-import { type CheckedRequest, withoutModel } from "./requestBody.ts"
+import { bodyFor, type CheckedRequest, namedAsAsked } from "./requestBody.ts"
 
 export interface Admitted {
   readonly id: RequestId
@@ -78,6 +78,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           stream,
           progress,
           wantsUsage: checked.wantsUsage,
+          rename: namedAsAsked(route, checked),
           firstFrame: config.firstFrame - (performance.now() - startedAt),
           silence: config.silence,
           whole: config.stream - (performance.now() - startedAt),
@@ -110,7 +111,9 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const finishReason = reason === null ? null : finishReasonOf(reason)
         const known = usage == null ? null : usageOf(usage)
         if (finishReason === null) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: known ?? noUsage }
-        const told = finishReason === reason ? body : Buffer.from(text.replace(/"finish_reason":\s*"repetition"/g, '"finish_reason":"stop"'))
+        const renamed = namedAsAsked(route, checked)(text)
+        const ended = finishReason === reason ? renamed : renamed.replace(/"finish_reason":\s*"repetition"/g, '"finish_reason":"stop"')
+        const told = ended === text ? body : Buffer.from(ended)
         return {
           state: "completed",
           status: 200,
@@ -133,7 +136,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             url,
             path: checked.endpoint,
             method: "POST",
-            body: route.runtime === "vllm" ? withoutModel(checked) : checked.engineBody,
+            body: bodyFor(route, checked),
             requestId: id,
             timeout,
             signal

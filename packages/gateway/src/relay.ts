@@ -21,6 +21,8 @@ export interface RelayOptions {
   readonly stream: EventStream
   readonly progress: Progress
   readonly wantsUsage: boolean
+  /** What is done to the text of each frame before the caller gets it. */
+  readonly rename: (text: string) => string
   /** Milliseconds that are left until the first frame must have come. */
   readonly firstFrame: number
   /** Milliseconds of silence within the stream after which the engine counts as dead. */
@@ -31,7 +33,7 @@ export interface RelayOptions {
 }
 
 /** Passes an engine's event stream to the caller frame by frame, no faster than the caller reads. */
-export const relay = ({ firstFrame, progress, signal, silence, stream, upstream, wantsUsage, whole }: RelayOptions): Effect.Effect<Relayed> =>
+export const relay = ({ firstFrame, progress, rename, signal, silence, stream, upstream, wantsUsage, whole }: RelayOptions): Effect.Effect<Relayed> =>
   Effect.callback((resume) => {
     const { response } = stream
     const splitter = new FrameSplitter()
@@ -65,7 +67,7 @@ export const relay = ({ firstFrame, progress, signal, silence, stream, upstream,
         first = false
         if (frame.usage !== null) progress.sawUsage(frame.usage)
         progress.finishReason = frame.finishReason ?? progress.finishReason
-        if (frame.text !== null) out += frame.text
+        if (frame.text !== null) out += rename(frame.text)
         if (frame.hasContent) {
           hasContent = true
           progress.contentFrames++

@@ -1,4 +1,5 @@
-import { type InferencePath, type RequestField, responseFormatVocabulary, schemaProblem } from "@seatrial/domain"
+import { adapterModel, type InferencePath, type RequestField, responseFormatVocabulary, schemaProblem } from "@seatrial/domain"
+import type { Route } from "@seatrial/store"
 import { Effect, Result, Schema } from "effect"
 import { invalidBody, invalidParameter, type Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "./refusals.ts"
 
@@ -126,6 +127,21 @@ export interface CheckedRequest {
  */
 export const withoutModel = ({ engineBody, model }: Pick<CheckedRequest, "engineBody" | "model">): string =>
   engineBody.replace(`"model":${JSON.stringify(model)},`, () => "")
+
+/** The model's name in a body, which is the first member but for the seed. */
+const named = (model: string) => `"model":${JSON.stringify(model)}`
+
+/** The body for the route's engine, which knows an adapter by a name of its own, and of vLLM's is asked without a name. */
+export const bodyFor = ({ adapted, runtime }: Pick<Route, "adapted" | "runtime">, checked: Pick<CheckedRequest, "engineBody" | "model">): string => {
+  if (adapted) return checked.engineBody.replace(named(checked.model), () => named(adapterModel(runtime)))
+  return runtime === "vllm" ? withoutModel(checked) : checked.engineBody
+}
+
+/** Gives what an engine says of an adapter's request the name that the caller asked for. A quotation mark inside a string is escaped, so that no generated text is changed. */
+export const namedAsAsked =
+  ({ adapted, runtime }: Pick<Route, "adapted" | "runtime">, { model }: Pick<CheckedRequest, "model">): ((text: string) => string) =>
+  (text) =>
+    adapted ? text.replace(new RegExp(`"model":\\s?"${adapterModel(runtime)}"`), () => named(model)) : text
 
 /** A body whose model is named, and whose other members are not checked yet. */
 export interface ParsedBody {

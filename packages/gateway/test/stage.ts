@@ -54,7 +54,8 @@ const makeWorld = Effect.gen(function* () {
       maxModelLen: 2_048,
       prices: zeroPrices,
       endpoints: [],
-      mayIdle: false
+      mayIdle: false,
+      adapted: false
     },
     used: 0,
     recorded: [],

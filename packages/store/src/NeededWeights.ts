@@ -13,7 +13,7 @@ export class NeededWeights extends Context.Service<
   {
     /**
      * The commits of what models serve or served with success once and can again without a download, of unfinished runs, of those that may still have an engine, and of
-     * all that is published. A run that comes later and does not find them noted has a download of its own, which finds them or brings them back.
+     * all that is published; of an adapter, its base's too. A run that comes later and does not find them noted has a download of its own, which finds them or brings them back.
      */
     readonly list: Effect.Effect<ReadonlyArray<typeof Needed.Type>>
     /**
@@ -31,21 +31,30 @@ export class NeededWeights extends Context.Service<
         Request: Schema.Finite,
         Result: Needed,
         execute: (now) => sql`
-          SELECT r.hf_repo AS repo, r.hf_revision AS commit
-          FROM revisions r JOIN models m ON m.org_id = r.org_id AND m.id = r.model_id
-          WHERE m.deleted_at IS NULL AND (r.status = 'active' OR (r.status = 'draft' AND r.verified_at IS NOT NULL))
+          WITH needed AS (
+            SELECT r.hf_repo, r.hf_revision, r.base_hf_repo, r.base_hf_revision
+            FROM revisions r JOIN models m ON m.org_id = r.org_id AND m.id = r.model_id
+            WHERE m.deleted_at IS NULL AND (r.status = 'active' OR (r.status = 'draft' AND r.verified_at IS NOT NULL))
+            UNION
+            SELECT r.hf_repo, r.hf_revision, r.base_hf_repo, r.base_hf_revision
+            FROM deployments d JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+            WHERE d.ended_at IS NULL OR (d.released_at IS NULL AND d.ended_at > ${new Date(now - unreleasedMillis)})
+            UNION
+            SELECT r.hf_repo, r.hf_revision, r.base_hf_repo, r.base_hf_revision
+            FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
+          )
+          SELECT hf_repo AS repo, hf_revision AS commit FROM needed
           UNION
-          SELECT r.hf_repo, r.hf_revision
-          FROM deployments d JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
-          WHERE d.ended_at IS NULL OR (d.released_at IS NULL AND d.ended_at > ${new Date(now - unreleasedMillis)})
-          UNION
-          SELECT r.hf_repo, r.hf_revision
-          FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
+          SELECT base_hf_repo, base_hf_revision FROM needed WHERE base_hf_repo IS NOT NULL
           ORDER BY repo, commit`
       })
       return NeededWeights.of({
         forget: Effect.fn("NeededWeights.forget")(({ commit, repo }) =>
-          Effect.orDie(Effect.asVoid(sql`DELETE FROM stored_weights WHERE repo = ${repo} AND commit = ${commit}`))
+          Effect.orDie(
+            Effect.asVoid(sql`
+              DELETE FROM stored_weights w WHERE (w.repo = ${repo} AND w.commit = ${commit})
+                OR (w.repo, w.commit) IN (SELECT r.hf_repo, r.hf_revision FROM revisions r WHERE r.base_hf_repo = ${repo} AND r.base_hf_revision = ${commit})`)
+          )
         ),
         list: Clock.currentTimeMillis.pipe(Effect.flatMap(find), Effect.orDie, Effect.withSpan("NeededWeights.list"))
       })

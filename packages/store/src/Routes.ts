@@ -28,6 +28,8 @@ export interface Route {
   readonly endpoints: ReadonlyArray<Endpoint>
   /** Whether its engine goes while nobody asks for it. */
   readonly mayIdle: boolean
+  /** Whether it serves an adapter, which its engine knows by another name than its base. */
+  readonly adapted: boolean
 }
 
 /** An endpoint whose reachability from the gateways is not known yet. */
@@ -49,7 +51,8 @@ const RouteRow = Schema.Struct({
   maxModelLen: Schema.Int,
   prices: Prices,
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String })),
-  mayIdle: Schema.Boolean
+  mayIdle: Schema.Boolean,
+  adapted: Schema.Boolean
 })
 const UnprovenRow = Schema.Struct({ orgId: OrgId, url: Schema.String, pod: Schema.String, revisionId: RevisionId, runtime: Runtime })
 
@@ -105,7 +108,7 @@ export class Routes extends Context.Service<
               'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
             coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod) ORDER BY e.url)
               FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]') AS endpoints,
-            jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle"
+            jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle", r.base_hf_revision IS NOT NULL AS adapted
           FROM models m
           JOIN organizations o ON o.id = m.org_id
           JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id

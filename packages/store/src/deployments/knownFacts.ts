@@ -5,14 +5,18 @@ import { Effect, Option, Schema } from "effect"
 /** A repository by its name, or that of a model. */
 export type FactsOf = { readonly repo: string } | { readonly modelId: string }
 
-/** The facts that a revision of the organisation holds of that commit, as far as this version can read them. Those of a deleted model are as true. */
+/**
+ * The facts that a revision of the organisation holds of that commit, as far as this version can read them. Those of a deleted model are as true. None of an
+ * adapter: which commit its base has follows from a ref that may have moved.
+ */
 export const knownFacts = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownOption(Schema.Struct({ facts: RepositoryFacts }))
   return Effect.fnUntraced(function* (orgId: OrgId, of: FactsOf, commit: string) {
     const repo =
       "repo" in of ? sql`${of.repo}` : sql`(SELECT m.hf_repo FROM models m WHERE m.org_id = ${orgId} AND m.id = ${of.modelId} AND m.deleted_at IS NULL)`
     const rows = yield* sql`
-      SELECT facts FROM revisions WHERE org_id = ${orgId} AND hf_revision = ${commit} AND hf_repo = ${repo} ORDER BY created_at DESC, id DESC LIMIT 1`
+      SELECT facts FROM revisions WHERE org_id = ${orgId} AND hf_revision = ${commit} AND hf_repo = ${repo} AND base_hf_repo IS NULL
+      ORDER BY created_at DESC, id DESC LIMIT 1`
     return Option.map(decode(rows[0]), ({ facts }) => facts)
   })
 }

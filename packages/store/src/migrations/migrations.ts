@@ -17,6 +17,7 @@ import { operatorTerms } from "./0018_operator_terms.ts"
 import { engineImage } from "./0019_engine_image.ts"
 import { storedWeights } from "./0020_stored_weights.ts"
 import { engineDigest } from "./0021_engine_digest.ts"
+import { adapters } from "./0022_adapters.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -38,5 +39,6 @@ export const migrations = {
   "0018_operator_terms": operatorTerms,
   "0019_engine_image": engineImage,
   "0020_stored_weights": storedWeights,
-  "0021_engine_digest": engineDigest
+  "0021_engine_digest": engineDigest,
+  "0022_adapters": adapters
 }

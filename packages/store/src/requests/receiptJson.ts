@@ -40,5 +40,11 @@ export const receiptJson = objectText(
     ["streamed", "t.streamed::text"],
     ["created_at", `'"' || ${isoText("t.created_at")} || '"'`]
   ],
-  [present("note", "t.note"), present("config_revision", "t.revision_id")]
+  [
+    present("note", "t.note"),
+    present("config_revision", "t.revision_id"),
+    present("base_hf_revision", "r.base_hf_revision"),
+    present("adapter_hf_revision", "CASE WHEN r.base_hf_revision IS NOT NULL THEN t.hf_revision END"),
+    present("adapter_content_hash", "r.adapter_content_hash")
+  ]
 )

@@ -13,10 +13,12 @@ type Screened = Pick<Parameters<Runs["Service"]["recordScreening"]>[0], "engineI
 export const findVerified = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: RevisionId })))
   return Effect.fnUntraced(function* ({ engineImage, engineVersion, estimate, facts, orgId, settings }: Screened, id: DeploymentId, modelId: ModelId) {
+    const base = facts.adapter?.base
     const rows = yield* sql`
       SELECT r.id FROM revisions r
       WHERE r.org_id = ${orgId} AND r.model_id = ${modelId} AND r.status IN ('draft', 'active') AND r.verified_at IS NOT NULL
         AND r.hf_repo = ${facts.repo} AND r.hf_revision = ${facts.commit} AND r.engine_version = ${engineVersion} AND r.engine_image = ${engineImage}
+        AND r.base_hf_repo IS NOT DISTINCT FROM ${base?.repo ?? null} AND r.base_hf_revision IS NOT DISTINCT FROM ${base?.commit ?? null}
         AND r.gpu_pool = ${estimate.gpu_pool} AND r.gpu_count = ${estimate.gpu_count} AND r.settings = ${sql.json(settings)}
         AND (r.status = 'active' OR NOT EXISTS (SELECT FROM deployments f WHERE f.org_id = r.org_id AND f.revision_id = r.id AND f.phase = 'failed'))
         AND NOT EXISTS (

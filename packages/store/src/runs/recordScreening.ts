@@ -33,6 +33,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       if (Option.isNone(run)) return false
       if (run.value.revisionId !== null) return true
       const { modelId } = run.value
+      const base = facts.adapter?.base
       const earlier = yield* verified(input, id, modelId)
       if (Option.isSome(earlier)) {
         yield* sql`UPDATE deployments SET revision_id = ${earlier.value}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
@@ -41,10 +42,10 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       }
       yield* sql`
         INSERT INTO revisions (id, org_id, model_id, status, hf_repo, hf_revision, facts, settings, runtime, engine_version, estimate, dtype, quantization,
-          max_model_len, gpu_pool, gpu_count, capabilities, created_at, updated_at)
+          max_model_len, gpu_pool, gpu_count, capabilities, base_hf_repo, base_hf_revision, adapter_content_hash, created_at, updated_at)
         VALUES (${revisionId}, ${orgId}, ${modelId}, 'draft', ${facts.repo}, ${facts.commit}, ${sql.json(facts)}, ${sql.json(settings)}, ${settings.runtime},
           ${engineVersion}, ${sql.json(estimate)}, ${facts.config.dtype}, ${facts.config.quantization}, ${settings.max_context}, ${estimate.gpu_pool},
-          ${estimate.gpu_count}, ${sql.json(capabilities)}, ${at}, ${at})`
+          ${estimate.gpu_count}, ${sql.json(capabilities)}, ${base?.repo ?? null}, ${base?.commit ?? null}, ${facts.adapter?.content_hash ?? null}, ${at}, ${at})`
       yield* sql`UPDATE deployments SET revision_id = ${revisionId}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
       yield* sql`UPDATE models SET hf_revision = ${facts.commit}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${modelId} AND active_revision_id IS NULL`
       yield* writeAudit(sql, ids, {
