@@ -4,6 +4,7 @@ import { existsSync } from "node:fs"
 import { access, mkdir, mkdtemp, open, readdir, readFile, rm, stat, truncate, utimes, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Commit, type RepositoryFile } from "@seatrial/domain"
 import { Effect } from "effect"
@@ -244,7 +245,9 @@ describe("a node's copy of the weights", () => {
       yield* Effect.promise(() => store(commit, parts))
       const total = 24 * 4_000_000
       const order = { from, to, repo, commit, manifest: manifestSha256(listed.get(commit) ?? []), dieAt: total / 2 }
-      const child = spawn(process.execPath, [join(import.meta.dirname, "copyProcess.ts"), JSON.stringify(order)], { stdio: ["ignore", "ignore", "inherit"] })
+      const child = spawn(process.execPath, [fileURLToPath(new URL("./copyProcess.ts", import.meta.url)), JSON.stringify(order)], {
+        stdio: ["ignore", "ignore", "inherit"]
+      })
       const signal = yield* Effect.promise(() => new Promise((resolve) => child.once("close", (_, name) => resolve(name))))
       assert.strictEqual(signal, "SIGKILL")
       assert.isFalse(existsSync(dirname(there())))

@@ -17,6 +17,7 @@ import { tellEvent } from "./tellEvent.ts"
 import { tellTransition } from "./tellTransition.ts"
 import { aboutResource } from "./transitionEvents.ts"
 import { wantedPod } from "./wantedPod.ts"
+import { tellCopiesInUse } from "./weightsCopy.ts"
 
 const ownerOf = (resource: ModelDeployment): OwnerReference => ({
   apiVersion: "seatrial.dev/v1alpha1",
@@ -112,7 +113,7 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
       case "EnsurePod": {
         const pod = wantedPod(run, podClass, settings)
         if (pod === null) return yield* missing(run, "revision, host class or engine")
-        yield* kube.apply(Pod, pod)
+        yield* kube.apply(Pod, tellCopiesInUse(pod, gathered.copiesInUse))
         break
       }
       case "EnsureBudget":

@@ -18,6 +18,7 @@ import {
   roleLabel,
   traceparentAnnotation
 } from "../resources/objectNames.ts"
+import { weightsFrom } from "./weightsCopy.ts"
 
 /** Labels that every object of a run carries. */
 export const runLabels = (run: Run, role: "engine" | "fetch" | "deployment"): Readonly<Record<string, string>> => ({
@@ -108,7 +109,7 @@ interface EnginePodInput {
   readonly revision: RunRevision
   readonly podClass: PodClass
   readonly engine: EngineAdapter
-  readonly settings: Pick<OperatorSettings, "namespace" | "pullSecrets">
+  readonly settings: Pick<OperatorSettings, "fetchImage" | "namespace" | "pullSecrets">
   readonly weightsClaim: string
 }
 
@@ -137,7 +138,10 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
   const cpu = podClass.cpu === null ? {} : { cpu: podClass.cpu }
   const { compileCache, drainSeconds, queueName, runtimeClassName, scratch, sharedMemoryBytes } = podClass
   const security = securityOf(podClass.podSecurity)
-  const pod = podClass.podSecurity.runAsRoot ? security.pod : { ...security.pod, runAsGroup: container.group }
+  const user = podClass.podSecurity.runAsRoot ? security.pod : { ...security.pod, runAsGroup: container.group }
+  const weights = weightsFrom(podClass.weightsCache, revision, settings, weightsClaim, restrictedContainer)
+  // Copies of terabytes are not gone through at each start.
+  const pod = podClass.weightsCache === null ? user : { ...user, fsGroupChangePolicy: "OnRootMismatch" }
   const probe = ({ path, periodSeconds, timeoutSeconds }: EngineProbe) => ({ httpGet: { path, port: container.port }, periodSeconds, timeoutSeconds })
   const { readiness, startup } = container.probes
   const object = {
@@ -163,6 +167,7 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
       tolerations: podClass.tolerations,
       ...pullSecrets(settings),
       securityContext: pod,
+      ...weights.containers,
       containers: [
         {
           name: "engine",
@@ -206,7 +211,7 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
         }
       ],
       volumes: [
-        { name: "weights", persistentVolumeClaim: { claimName: weightsClaim, readOnly: true } },
+        ...weights.volumes,
         writable("scratch", scratch),
         ...(compileCache === null ? [] : [writable("cache", compileCache)]),
         // The default of 64 MiB is too small for tensor parallelism.

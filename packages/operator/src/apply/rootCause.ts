@@ -1,6 +1,7 @@
 import type { Node, Pod } from "@seatrial/kube"
+import { lastWords } from "../gather/lastWords.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
-import { roleLabel } from "../resources/objectNames.ts"
+import { copyContainer, roleLabel } from "../resources/objectNames.ts"
 
 export type Cause = NonNullable<ModelDeploymentStatus["cause"]>
 
@@ -83,6 +84,19 @@ export const hasGpuFault = (pod: Pod, node: Node | undefined): boolean => {
   )
 }
 
+/** Why the container that copies the weights to the node, before the engine starts, does not run or has ended. */
+const copyTrouble = (pod: Pod): Said | null => {
+  const status = pod.status?.initContainerStatuses?.find(({ name }) => name === copyContainer)
+  if (status === undefined || status.state?.running !== undefined || status.state?.terminated?.exitCode === 0) return null
+  const ended = status.state?.terminated ?? status.lastState?.terminated
+  if (ended === undefined || ended.exitCode === 0) {
+    const { message, reason } = status.state?.waiting ?? {}
+    return reason === undefined || patience.has(reason) ? null : { reason, message: cut(message ?? "The container cannot be started.") }
+  }
+  if (ended.reason === "OOMKilled") return exitOf(ended)
+  return { reason: "WeightsNotCopied", message: cut(lastWords(ended.message ?? "")?.text ?? `The copy of the weights ended with exit code ${ended.exitCode}.`) }
+}
+
 /**
  * What is wrong with one pod, in the words of the scheduler and of its node; null where nothing is. `fault`: what is known of its cards, which explains what else may
  * have become of a container that ran.
@@ -97,6 +111,8 @@ const saidOf = (pod: Pod, fault: Said | null): Said | null => {
   }
   const scheduling = condition("PodScheduled")
   if (scheduling?.status === "False") return { reason: scheduling.reason ?? "Unschedulable", message: cut(scheduling.message ?? "No node takes the pod.") }
+  const copy = copyTrouble(pod)
+  if (copy !== null) return copy
   const container = pod.status?.containerStatuses?.[0]
   const waiting = container?.state?.waiting
   const ended = container?.state?.terminated ?? container?.lastState?.terminated

@@ -9,7 +9,7 @@ import { enginePod } from "./engineObjects.ts"
 export const wantedPod = (
   run: Run,
   podClass: PodClass | null,
-  settings: Pick<OperatorSettings, "namespace" | "pullSecrets" | "weightsClaim">
+  settings: Pick<OperatorSettings, "fetchImage" | "namespace" | "pullSecrets" | "weightsClaim">
 ): KubeObject | null => {
   const { engineRun, revision } = run
   const engine = revision === null ? undefined : engineFor(revision.settings.runtime)

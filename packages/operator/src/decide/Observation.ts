@@ -26,6 +26,20 @@ export type FetchSeen = Data.TaggedEnum<{
 }>
 export const FetchSeen = Data.taggedEnum<FetchSeen>()
 
+/** The copy of the weights to the pod's node, which is made before the engine starts. */
+export interface CopySeen {
+  readonly running: boolean
+  /** Whether it is there. */
+  readonly done: boolean
+  /** How often it has failed, and why it did last. */
+  readonly failures: number
+  readonly failure: NamedFailure | null
+  /** Whether another try would be no better. */
+  readonly final: boolean
+  /** How it goes on, once it says so. */
+  readonly progress: DownloadState | null
+}
+
 /** The engine's pod. Times are Unix milliseconds. */
 export interface PodSeen {
   readonly name: string
@@ -47,6 +61,8 @@ export interface PodSeen {
   readonly unschedulable: { readonly since: number; readonly message: string } | null
   /** Whether somebody (Kueue) holds it back from the scheduler. */
   readonly gated: boolean
+  /** Null: the engine reads the store itself. */
+  readonly copy: CopySeen | null
   /** Whether its container has run at all. */
   readonly started: boolean
   /** When its container started last, or ended last where it waits to start again. */

@@ -1,6 +1,7 @@
 import { type FailureCode, maxRequeues } from "@seatrial/domain"
+import { copying, tooLargeToCopy } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
-import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
+import { bootRestarts, copyDeadline, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
 import { lookForWeights } from "./materializing.ts"
 import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
@@ -53,7 +54,7 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (pod === null) {
     return podClass === null
       ? wait(`Waits for the host class ${run.revision?.settings.host_class}, which does not exist now.`)
-      : act("Asks for a GPU pod.", Action.EnsurePod())
+      : (tooLargeToCopy(seen) ?? act("Asks for a GPU pod.", Action.EnsurePod()))
   }
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
   if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
@@ -61,8 +62,10 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (seen.outdated) return replaceOutdated(pod)
   if (pod.gated) return requeue(seen, "Its place was taken, and it waits in Kueue's queue again.")
   if (pod.unschedulable !== null) return unplaced(seen, pod.unschedulable, now)
+  const copied = copying(seen, now)
+  if (copied !== null) return copied
   const since = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt)
-  const deadline = since + provisioningDeadline
+  const deadline = since + (pod.copy === null ? provisioningDeadline : copyDeadline + provisioningDeadline)
   if (pod.scheduled && now >= deadline) return fail("provisioning_timeout", "The engine's container was not started within 30 minutes.")
   return (
     blockedFor(pod, countedFrom(seen, since, seen.blockedSince), now) ??

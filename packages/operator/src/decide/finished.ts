@@ -1,3 +1,4 @@
+import { copyTold } from "./copying.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
 import { hungAt, replaceHung } from "./hung.ts"
@@ -34,6 +35,7 @@ const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: PodSeen
       ? "Its pod is being deleted."
       : (pod.unschedulable?.message ??
         pod.blocked ??
+        copyTold(pod.copy) ??
         (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
 
 /** The revision that carries the model's traffic: its engine is there, and published exactly while it is ready. */

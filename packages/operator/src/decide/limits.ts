@@ -12,6 +12,8 @@ export const fetchStart = 60_000
 export const fetchLook = 10_000
 /** From the start of provisioning until a pod that has a node must have started its container. */
 export const provisioningDeadline = 30 * 60_000
+/** From the start of provisioning until the weights must be on a node that keeps copies. */
+export const copyDeadline = 6 * 3_600_000
 /** How long a pod may find no node before the run looks whether its capacity is lost. */
 export const schedulingPatience = 15_000
 /** How often Kueue is asked why it holds a pod back: what it says changes without the pod. */

@@ -4,20 +4,15 @@ import { forItsReader } from "./forItsReader.ts"
 import { fetchLook } from "./limits.ts"
 import type { FetchSeen, Observation } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
-
-const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
-
-const span = (seconds: number) =>
-  seconds < 90 ? `${seconds} s` : seconds < 5_400 ? `${Math.round(seconds / 60)} min` : `${Math.round((seconds / 3_600) * 10) / 10} h`
+import { gib, progressTold, stallTold } from "./progressTold.ts"
 
 /** How the download goes on, in a sentence. */
 const told = (size: string, progress: DownloadState | null): string => {
   if (progress === null) return `Downloads and verifies ${size}.`
   if (progress.waiting) return "Another download brings the same files; waits for it."
-  const { bytes, bytesPerSecond, secondsLeft, stalledSeconds, totalBytes } = progress
-  const there = `${gib(bytes)} of ${gib(totalBytes)} (${Math.floor((100 * bytes) / Math.max(1, totalBytes))}%)`
-  if (stalledSeconds !== null) return `The download stalls: ${there}, nothing came for ${span(stalledSeconds)}. It asks again over new connections.`
-  return `Downloads and verifies: ${there}, ${Math.round(bytesPerSecond / 100_000) / 10} MB/s${secondsLeft === null ? "" : `, about ${span(secondsLeft)} left`}.`
+  const { stalledSeconds } = progress
+  if (stalledSeconds !== null) return `The download stalls: ${stallTold(progress, stalledSeconds)} It asks again over new connections.`
+  return `Downloads and verifies: ${progressTold(progress)}`
 }
 
 const sizeOf = ({ run }: Observation): string => gib((run.revision?.facts.files ?? []).reduce((sum, file) => sum + file.size, 0))

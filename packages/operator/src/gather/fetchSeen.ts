@@ -1,33 +1,13 @@
-import { FailureCode, type NamedFailure, RefusalCode } from "@seatrial/domain"
+import type { NamedFailure } from "@seatrial/domain"
 import { readProgress } from "@seatrial/hub"
 import type { Job, Pod } from "@seatrial/kube"
-import { Option, Schema } from "effect"
 import { fetchStart } from "../decide/limits.ts"
 import { type FetchObstacle, FetchSeen } from "../decide/Observation.ts"
-
-/** What `seatrial fetch` may name as the cause in its last line. */
-const codes = FailureCode.pick(["weights_mismatch", "weights_store_full", "hub_unavailable", ...RefusalCode.literals])
-const decodeCode = Schema.decodeUnknownOption(codes)
+import { lastWords } from "./lastWords.ts"
 
 const unexplained: NamedFailure = {
   code: "download_failed",
   text: "The download ended without naming a cause. What it said last is in the log of Seatrial's operator."
-}
-
-const codeOf = (line: string): string => line.slice(0, Math.max(0, line.indexOf(": ")))
-
-/**
- * The cause that a download's container left among its last words, `<code>: <text>`. The command indents it; and it comes by another pipe than the lines of progress, so
- * that those which were written before it may follow it.
- */
-const lastWords = (message: string): NamedFailure | null => {
-  const line = message
-    .split("\n")
-    .map((each) => each.trim())
-    .findLast((each) => Option.isSome(decodeCode(codeOf(each))))
-  const code = Option.getOrNull(decodeCode(codeOf(line ?? "")))
-  if (line === undefined || code === null) return null
-  return { code, text: line.slice(code.length + 2, code.length + 402).replace(/\p{Cc}/gu, " ") }
 }
 
 /** The pod of a download whose log says how it goes on. */

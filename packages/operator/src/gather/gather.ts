@@ -5,16 +5,18 @@ import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import { resourcePlace } from "../apply/customResource.ts"
 import { wantedPod } from "../apply/wantedPod.ts"
+import { copiesInUse } from "../apply/weightsCopy.ts"
 import { bootRestarts } from "../decide/limits.ts"
 import type { Observation } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
-import { deploymentLabel, enginePodName, fetchJobName, madeFromAnnotation, objectName, roleLabel } from "../resources/objectNames.ts"
+import { copyContainer, deploymentLabel, enginePodName, fetchJobName, madeFromAnnotation, objectName, roleLabel } from "../resources/objectNames.ts"
 import type { Background } from "../work/Background.ts"
 import type { Attendance } from "./Attendance.ts"
 import { admissionOf } from "./admission.ts"
 import type { Cluster } from "./Cluster.ts"
+import { copySeen } from "./copySeen.ts"
 import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
 import { noView, type Pool } from "./Pool.ts"
 import { podSeen } from "./podSeen.ts"
@@ -30,6 +32,8 @@ export interface Gathered {
   readonly pods: ReadonlyArray<Pod>
   /** The engine's; undefined where it has none, or none is known of that name. */
   readonly node: Node | undefined
+  /** Which copies of weights the nodes of its host class have to keep, in the words of `seatrial copy-weights`; null where nobody has to be told. */
+  readonly copiesInUse: string | null
   readonly observe: () => Observation
 }
 
@@ -51,7 +55,7 @@ export interface GatherFrom {
   readonly withdrawn: Withdrawn
   readonly blocked: Blocked
   readonly attendance: Attendance
-  readonly settings: Pick<OperatorSettings, "keepFinishedDays" | "namespace" | "pullSecrets" | "weightsClaim">
+  readonly settings: Pick<OperatorSettings, "fetchImage" | "keepFinishedDays" | "namespace" | "pullSecrets" | "weightsClaim">
   /** Runs that were released lately. */
   readonly released: Set<Run["id"]>
 }
@@ -64,10 +68,10 @@ const isOutdated = (madeFrom: string, wanted: KubeObject | null): boolean => wan
 /** Phases whose decisions depend on free GPUs and on who goes first. */
 const placed = new Set<Phase>(["materializing", "waiting", "queued", "provisioning"])
 
-/** The last words of a download that works; none where its node does not tell them at once. */
-const readLog = Effect.fnUntraced(function* (pod: string, namespace: string) {
+/** The last words of a download or a copy that works; none where its node does not tell them at once. */
+const readLog = Effect.fnUntraced(function* (pod: string, namespace: string, container?: string) {
   const kube = yield* KubeClient
-  return yield* kube.podLog(pod, namespace, { tailLines: 5 }).pipe(
+  return yield* kube.podLog(pod, namespace, { tailLines: 5, ...(container === undefined ? {} : { container }) }).pipe(
     Effect.timeout("2 seconds"),
     Effect.catch(() => Effect.succeed(""))
   )
@@ -105,7 +109,10 @@ export const gather = Effect.fnUntraced(function* (
   const reservations = places ? yield* (yield* Runs).reservations : []
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
-  const pod = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
+  const looked = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
+  const copyLog = looked?.copy?.running === true ? yield* readLog(looked.name, namespace, copyContainer) : ""
+  const pod = enginePod === undefined || looked === null ? null : { ...looked, copy: copySeen(enginePod, copyLog) }
+  const copies = pod === null ? (podClass?.weightsCache?.claimName ?? null) : null
   const work = yield* background.seen(run.id)
 
   const fetching = own.filter((candidate: Pod) => candidate.metadata.labels?.[roleLabel] === "fetch")
@@ -152,6 +159,7 @@ export const gather = Effect.fnUntraced(function* (
     hostClasses: classes.filter(({ nodes }) => nodes === 1).map(({ hostClass }) => hostClass),
     pods: engines === own ? own : [...own, ...engines],
     node: Option.getOrUndefined(node),
+    copiesInUse: copies === null ? null : copiesInUse(yield* cluster.pods.list(), copies, now),
     observe: () => ({
       ...seen,
       predecessorPlace: podClass === null || Option.isNone(holder) ? null : pool.ledger.noPlaceOf(podClass, holder.value.metadata.name),

@@ -3,6 +3,7 @@ import { hasGpuFault } from "../apply/rootCause.ts"
 import type { PodSeen } from "../decide/Observation.ts"
 import { imageDigest, isPinned } from "../resources/imageDigest.ts"
 import { madeFromAnnotation } from "../resources/objectNames.ts"
+import { copySeen } from "./copySeen.ts"
 
 const blocking = new Set([
   "ErrImagePull",
@@ -43,7 +44,9 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
   const startedAt = container?.state?.running?.startedAt ?? exit?.finishedAt
   const readiness = condition("Ready")
   const restarts = container?.restartCount ?? 0
-  const waiting = container?.state?.waiting?.reason
+  const copy = copySeen(pod)
+  // While a container comes first, the other waits for it and says nothing.
+  const waiting = (pod.status?.initContainerStatuses?.find(({ state }) => state?.waiting !== undefined) ?? container)?.state?.waiting?.reason
   const address = pod.status?.podIP
   const port = pod.spec?.containers[0]?.ports?.[0]?.containerPort
   const image = pod.spec?.containers[0]?.image ?? null
@@ -64,6 +67,7 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
         ? { since: millis(scheduling.lastTransitionTime, createdAt), message: scheduling.message ?? "no node fits." }
         : null,
     gated: isGated(pod),
+    copy,
     started: container?.state?.running !== undefined || exit !== undefined || restarts > 0,
     startedAt: millisOrNull(startedAt),
     ready: readiness?.status === "True",

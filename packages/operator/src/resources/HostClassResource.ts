@@ -18,6 +18,27 @@ const Toleration = Schema.Struct({
 const claimName = Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/u))
 const bytes = atLeastOne
 
+/** Where nodes keep copies of weights. */
+const WeightsCache = Schema.Struct({
+  claimName: optional(
+    claimName.annotate({
+      description:
+        "PersistentVolumeClaim of a local PersistentVolume: a folder that every node of the class has, of its own. Copies stay there, for all pods of the node. Default: each pod makes its own."
+    })
+  ),
+  storageClassName: optional(
+    claimName.annotate({ description: "StorageClass of a volume of sizeBytes that each pod gets for its copy. Default: the node's own disk, by emptyDir." })
+  ),
+  sizeBytes: optional(bytes.annotate({ description: "Bytes of the pod's own copy; a model that has more is not deployed on the class. Default: no limit." })),
+  verify: optional(
+    Schema.Literals(["recorded", "full"]).annotate({
+      description:
+        "How a copy that is there is looked at before it is used again. recorded: whether its files are those that were verified, unchanged. full: byte for byte. Default recorded.",
+      default: "recorded"
+    })
+  )
+})
+
 /** A volume that engines write to. */
 const Volume = Schema.Struct({
   claimName: optional(claimName.annotate({ description: "PersistentVolumeClaim, in which each pod has a folder of its own. Default: the node's own disk." })),
@@ -62,6 +83,12 @@ export const HostClassSpec = Schema.Struct({
   weightsClaim: optional(
     Schema.String.check(Schema.isPattern(/^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/u)).annotate({
       description: "PersistentVolumeClaim that holds downloaded weights, writable by download Jobs and readable by these nodes. Default: the operator's."
+    })
+  ),
+  weightsCache: optional(
+    WeightsCache.annotate({
+      description:
+        "Where a node keeps a verified copy of the weights, which its engines read instead of the claim. Default: none, engines read the claim. With {} each pod copies to its node's own disk."
     })
   ),
   nodes: optional(
@@ -180,6 +207,8 @@ export interface PodClass {
   readonly tolerations: NonNullable<HostClassSpec["tolerations"]>
   /** Null: the operator's own default. */
   readonly weightsClaim: string | null
+  /** Null: engines read the claim. */
+  readonly weightsCache: WeightsCache | null
   readonly benchmarkSeconds: number
   readonly bootDeadlineSeconds: number
   readonly nodes: number
@@ -201,11 +230,29 @@ export interface PodClass {
   readonly maxGpus: number | null
 }
 
+/** Where a node keeps copies of weights: on a claim for all its pods, else each pod its own, on a volume of that StorageClass or the node's disk. */
+export interface WeightsCache {
+  readonly claimName: string | null
+  readonly storageClassName: string | null
+  readonly sizeBytes: number | null
+  readonly verify: "recorded" | "full"
+}
+
 /** Null: the node's own disk, and no limit on it. */
 export interface VolumeOf {
   readonly claimName: string | null
   readonly sizeBytes: number | null
 }
+
+const cacheOf = (cache: typeof WeightsCache.Type | undefined): WeightsCache | null =>
+  cache === undefined
+    ? null
+    : {
+        claimName: cache.claimName ?? null,
+        storageClassName: cache.storageClassName ?? null,
+        sizeBytes: cache.sizeBytes ?? null,
+        verify: cache.verify ?? "recorded"
+      }
 
 const volumeOf = (volume: typeof Volume.Type | undefined): VolumeOf => ({ claimName: volume?.claimName ?? null, sizeBytes: volume?.sizeBytes ?? null })
 
@@ -226,6 +273,7 @@ const read = (object: HostClassResource): Option.Option<PodClass> =>
     nodeSelector: object.spec.nodeSelector ?? {},
     tolerations: object.spec.tolerations ?? [],
     weightsClaim: object.spec.weightsClaim ?? null,
+    weightsCache: cacheOf(object.spec.weightsCache),
     benchmarkSeconds: object.spec.benchmarkSeconds ?? 300,
     bootDeadlineSeconds: object.spec.bootDeadlineSeconds ?? 600,
     nodes: object.spec.nodes ?? 1,

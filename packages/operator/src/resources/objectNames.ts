@@ -16,6 +16,12 @@ export const gpuPriceAnnotation = "seatrial.dev/price-per-gpu-hour"
 /** Annotation of an engine's pod: the trace of the request that made the deployment, as W3C Trace Context writes it. */
 export const traceparentAnnotation = "seatrial.dev/traceparent"
 
+/** Annotation of an engine's pod: which copies of weights on its node others may use, as `seatrial copy-weights` reads it. */
+export const weightsInUseAnnotation = "seatrial.dev/weights-in-use"
+
+/** Container of an engine's pod that copies the weights to its node. */
+export const copyContainer = "copy-weights"
+
 /** Annotation of an engine's pod: what it was made from, so that one that has not started yet is known to be an old one. */
 export const madeFromAnnotation = "seatrial.dev/made-from"
 

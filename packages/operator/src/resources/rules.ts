@@ -130,6 +130,19 @@ export const hostClassRules: ReadonlyArray<Rule<HostClassResource>> = [
     holds: ({ spec }) => spec.queueName === undefined || (spec.rollout !== "replace" && spec.autoscaling !== true)
   },
   {
+    path: "spec.weightsCache",
+    rule: "!has(self.claimName) || (!has(self.storageClassName) && !has(self.sizeBytes))",
+    message: "weightsCache names a claim, which has its own size, or says what each pod gets: claimName goes without storageClassName and sizeBytes",
+    holds: ({ spec: { weightsCache } }) =>
+      weightsCache?.claimName === undefined || (weightsCache.storageClassName === undefined && weightsCache.sizeBytes === undefined)
+  },
+  {
+    path: "spec.weightsCache",
+    rule: "!has(self.storageClassName) || has(self.sizeBytes)",
+    message: "a volume of a StorageClass is made of a size: weightsCache.storageClassName needs sizeBytes",
+    holds: ({ spec: { weightsCache } }) => weightsCache?.storageClassName === undefined || weightsCache.sizeBytes !== undefined
+  },
+  {
     path: "spec.nodeSelector",
     rule: `self.all(key, key.matches('${labelKey}') && self[key].matches('${labelValue}'))`,
     message: "nodeSelector has a key or a value that is none of a label: keys are name or prefix/name, of letters, digits, '-', '_' and '.'",

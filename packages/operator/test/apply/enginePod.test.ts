@@ -11,7 +11,14 @@ if (engine === undefined) throw new Error("there is no reference engine")
 const made = (change: Partial<PodClass> = {}, pullSecrets: ReadonlyArray<string> = []) =>
   JSON.parse(
     JSON.stringify(
-      enginePod({ run, revision, podClass: { ...podClass, ...change }, engine, settings: { namespace: "seatrial", pullSecrets }, weightsClaim: "weights" })
+      enginePod({
+        run,
+        revision,
+        podClass: { ...podClass, ...change },
+        engine,
+        settings: { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets },
+        weightsClaim: "weights"
+      })
     )
   )
 const container = (change: Partial<PodClass> = {}) => made(change).spec.containers[0]
@@ -35,7 +42,7 @@ describe("an engine's pod", () => {
         revision: { ...revision, engineImage },
         podClass,
         engine,
-        settings: { namespace: "seatrial", pullSecrets: [] },
+        settings: { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] },
         weightsClaim: "weights"
       })
     const imageOf = (pod: object) => JSON.parse(JSON.stringify(pod)).spec.containers[0].image
@@ -48,7 +55,7 @@ describe("an engine's pod", () => {
   it("runs that very image later, whatever its name stands for by then", () => {
     const digest = `sha256:${"a".repeat(64)}`
     const imageOf = (engineImage: string | null, engineDigest: string | null) => {
-      const settings = { namespace: "seatrial", pullSecrets: [] }
+      const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
       const pod: object = enginePod({ run, revision: { ...revision, engineImage, engineDigest }, podClass, engine, settings, weightsClaim: "weights" })
       return JSON.parse(JSON.stringify(pod)).spec.containers[0].image
     }

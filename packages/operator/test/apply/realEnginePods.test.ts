@@ -18,7 +18,7 @@ const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => {
     revision: { ...revision, settings, engineImage: null },
     podClass: { ...podClass, hostClass, ...change },
     engine,
-    settings: { namespace: "seatrial", pullSecrets: [] },
+    settings: { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] },
     weightsClaim: "weights"
   })
   return JSON.parse(JSON.stringify(made)).spec

@@ -123,7 +123,14 @@ describe("the objects of a run", () => {
       ? {}
       : JSON.parse(
           JSON.stringify(
-            enginePod({ run: screened, revision, podClass, engine, settings: { namespace: "seatrial", pullSecrets: [] }, weightsClaim: "weights" })
+            enginePod({
+              run: screened,
+              revision,
+              podClass,
+              engine,
+              settings: { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] },
+              weightsClaim: "weights"
+            })
           )
         )
   const job = JSON.parse(

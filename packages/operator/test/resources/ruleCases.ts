@@ -54,5 +54,17 @@ export const hostClassCases: ReadonlyArray<readonly [name: string, spec: HostCla
     "rule-queue-replace",
     { ...small, queueName: "gpus", rollout: "replace" },
     "queueName leaves it to Kueue who gets GPUs and when: rollout replace and autoscaling are not for such a class"
+  ],
+  ["rule-copies", { ...small, weightsCache: { storageClassName: "local", sizeBytes: 2 ** 40 } }, null],
+  ["rule-copies-claim", { ...small, weightsCache: { claimName: "node-weights", verify: "full" } }, null],
+  [
+    "rule-copies-both",
+    { ...small, weightsCache: { claimName: "node-weights", sizeBytes: 2 ** 40 } },
+    "weightsCache names a claim, which has its own size, or says what each pod gets: claimName goes without storageClassName and sizeBytes"
+  ],
+  [
+    "rule-copies-size",
+    { ...small, weightsCache: { storageClassName: "local" } },
+    "a volume of a StorageClass is made of a size: weightsCache.storageClassName needs sizeBytes"
   ]
 ]

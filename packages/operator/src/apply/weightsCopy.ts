@@ -1,0 +1,81 @@
+import { manifestSha256 } from "@seatrial/hub"
+import type { KubeObject, Pod } from "@seatrial/kube"
+import type { RunRevision } from "@seatrial/store"
+import type { OperatorSettings } from "../OperatorSettings.ts"
+import type { WeightsCache } from "../resources/HostClassResource.ts"
+import { copyContainer, weightsInUseAnnotation } from "../resources/objectNames.ts"
+
+/** The volume that holds a node's copies, as its host class says. A claim is that of a local volume, the same for all nodes of the class; else the copy is the pod's own. */
+const copiesVolume = ({ claimName, sizeBytes, storageClassName }: WeightsCache) => {
+  if (claimName !== null) return { persistentVolumeClaim: { claimName } }
+  if (storageClassName === null) return { emptyDir: sizeBytes === null ? {} : { sizeLimit: String(sizeBytes) } }
+  const storage = String(sizeBytes ?? 0)
+  return { ephemeral: { volumeClaimTemplate: { spec: { accessModes: ["ReadWriteOnce"], storageClassName, resources: { requests: { storage } } } } } }
+}
+
+/** Where the engine's weights come from: volumes, and the container that runs first. */
+export const weightsFrom = (
+  cache: WeightsCache | null,
+  { facts }: RunRevision,
+  { fetchImage }: Pick<OperatorSettings, "fetchImage">,
+  weightsClaim: string,
+  security: object
+) => {
+  if (cache === null) return { volumes: [{ name: "weights", persistentVolumeClaim: { claimName: weightsClaim, readOnly: true } }], containers: {} }
+  const container = {
+    name: copyContainer,
+    image: fetchImage,
+    command: ["seatrial", "copy-weights"],
+    args: [
+      `--repo=${facts.repo}`,
+      `--commit=${facts.commit}`,
+      `--manifest=${manifestSha256(facts.files)}`,
+      "--from=/weights",
+      "--to=/models",
+      `--verify=${cache.verify}`
+    ],
+    env: [
+      { name: "SEATRIAL_WEIGHTS_IN_USE", valueFrom: { fieldRef: { fieldPath: `metadata.annotations['${weightsInUseAnnotation}']` } } },
+      { name: "HOME", value: "/tmp" },
+      // The files never pass through V8's heap.
+      { name: "NODE_OPTIONS", value: "--max-old-space-size=128 --max-semi-space-size=2" }
+    ],
+    resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
+    // Whoever the engine is: what one pod has copied, another one may have to mend or remove.
+    securityContext: { ...security, runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000 },
+    terminationMessagePolicy: "FallbackToLogsOnError",
+    volumeMounts: [
+      { name: "store", mountPath: "/weights", readOnly: true },
+      { name: "weights", mountPath: "/models" }
+    ]
+  }
+  return {
+    volumes: [
+      { name: "store", persistentVolumeClaim: { claimName: weightsClaim, readOnly: true } },
+      { name: "weights", ...copiesVolume(cache) }
+    ],
+    containers: { initContainers: [container] }
+  }
+}
+
+/** The commit of which the pod has, or makes, a copy on that claim. */
+const copyOf = ({ spec }: Pod, claim: string): string | undefined =>
+  spec?.volumes?.some(({ name, persistentVolumeClaim }) => name === "weights" && persistentVolumeClaim?.claimName === claim)
+    ? spec.initContainers
+        ?.find(({ name }) => name === copyContainer)
+        ?.args?.find((word) => word.startsWith("--commit="))
+        ?.slice("--commit=".length)
+    : undefined
+
+/** Characters of a commit that tell it from others. */
+const enough = 12
+
+/** What the pods that there are now use of the copies on a claim, for `seatrial copy-weights`: when they were looked at, then commits. */
+export const copiesInUse = (pods: ReadonlyArray<Pod>, claim: string, now: number): string => {
+  const commits = new Set(pods.flatMap((pod) => copyOf(pod, claim)?.slice(0, enough) ?? []))
+  return [now, ...[...commits].sort()].join(" ")
+}
+
+/** The pod, told what else must stay on its node. */
+export const tellCopiesInUse = (pod: KubeObject, inUse: string | null): KubeObject =>
+  inUse === null ? pod : { ...pod, metadata: { ...pod.metadata, annotations: { ...pod.metadata.annotations, [weightsInUseAnnotation]: inUse } } }

@@ -1,0 +1,44 @@
+import { type Decision, fail, wait } from "./Decision.ts"
+import { bootRestarts, copyDeadline, fetchLook } from "./limits.ts"
+import { lookForWeights } from "./materializing.ts"
+import { type CopySeen, countedFrom, type Observation } from "./Observation.ts"
+import { gib, progressTold } from "./progressTold.ts"
+
+/** How the copy goes on, or why it does not, in a sentence; null where it is done, or has not begun. */
+export const copyTold = (copy: CopySeen | null): string | null => {
+  if (copy === null || copy.done) return null
+  if (copy.failure !== null && !copy.running) return `The weights could not be copied to the node: ${copy.failure.text} It is tried again.`
+  if (!copy.running) return null
+  if (copy.progress === null) return "Copies the weights to its node."
+  if (copy.progress.waiting) return "Another pod copies the same weights to the node; waits for it."
+  return `Copies the weights to its node: ${progressTold(copy.progress)}`
+}
+
+/** Why the weights can never be on a node of the class, before a pod is asked for; null where they can, for all that is known. */
+export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null => {
+  const cache = podClass?.weightsCache ?? null
+  const bytes = (run.revision?.facts.files ?? []).reduce((sum, { size }) => sum + size, 0)
+  if (cache === null || cache.claimName !== null || cache.sizeBytes === null || bytes <= cache.sizeBytes) return null
+  const allowed = `host class ${podClass?.hostClass.name} gives ${gib(cache.sizeBytes)} (${cache.sizeBytes} bytes) to the copy on its node (weightsCache.sizeBytes)`
+  return fail(
+    "weights_store_full",
+    `The files of the model are ${gib(bytes)} (${bytes} bytes), and ${allowed}. Choose another host class, or have that enlarged.`
+  )
+}
+
+/** What there is to say and to do while the weights are copied to the pod's node, before its engine starts; null where they are there. */
+export const copying = (seen: Observation, now: number): Decision | null => {
+  const { pod, podClass, run } = seen
+  const copy = pod?.copy ?? null
+  if (pod === null || copy === null || copy.done) return null
+  if (copy.failure !== null && (copy.final || copy.failures > bootRestarts)) {
+    const { code, text } = copy.failure
+    const looked = code === "weights_missing" ? lookForWeights(seen, now) : null
+    return looked ?? fail(code, `${text} It was to be copied to a node of host class ${podClass?.hostClass.name} (weightsCache).`)
+  }
+  const told = copyTold(copy)
+  if (told === null) return null
+  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt) + copyDeadline
+  if (now >= deadline) return fail("provisioning_timeout", `The weights were not copied to the node within ${copyDeadline / 3_600_000} hours.`)
+  return wait(told, Math.min(deadline, now + fetchLook))
+}

@@ -1,0 +1,22 @@
+import { FailureCode, type NamedFailure, RefusalCode } from "@seatrial/domain"
+import { Option, Schema } from "effect"
+
+/** What `seatrial fetch` and `seatrial copy-weights` may name as the cause in their last line. */
+const codes = FailureCode.pick(["weights_mismatch", "weights_store_full", "weights_missing", "download_failed", "hub_unavailable", ...RefusalCode.literals])
+const decodeCode = Schema.decodeUnknownOption(codes)
+
+const codeOf = (line: string): string => line.slice(0, Math.max(0, line.indexOf(": ")))
+
+/**
+ * The cause that a container left among its last words, `<code>: <text>`. The command indents it; and it comes by another pipe than the lines of progress, so that those
+ * which were written before it may follow it.
+ */
+export const lastWords = (message: string): NamedFailure | null => {
+  const line = message
+    .split("\n")
+    .map((each) => each.trim())
+    .findLast((each) => Option.isSome(decodeCode(codeOf(each))))
+  const code = Option.getOrNull(decodeCode(codeOf(line ?? "")))
+  if (line === undefined || code === null) return null
+  return { code, text: line.slice(code.length + 2, code.length + 402).replace(/\p{Cc}/gu, " ") }
+}

@@ -1,0 +1,127 @@
+import { assert, describe, it } from "@effect/vitest"
+import { engineFor } from "@seatrial/engines"
+import { Pod } from "@seatrial/kube"
+import { Schema } from "effect"
+import { enginePod } from "../../src/apply/engineObjects.ts"
+import { rootCause } from "../../src/apply/rootCause.ts"
+import { copiesInUse, tellCopiesInUse } from "../../src/apply/weightsCopy.ts"
+import { copySeen } from "../../src/gather/copySeen.ts"
+import { podSeen } from "../../src/gather/podSeen.ts"
+import type { WeightsCache } from "../../src/resources/HostClassResource.ts"
+import { commit, podClass, revision, run } from "../observations.ts"
+
+const engine = engineFor("reference")
+if (engine === undefined) throw new Error("there is no reference engine")
+
+const onClaim: WeightsCache = { claimName: "node-weights", storageClassName: null, sizeBytes: null, verify: "recorded" }
+const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
+
+const wanted = (weightsCache: WeightsCache | null, runAsRoot = false) =>
+  enginePod({
+    run,
+    revision,
+    podClass: { ...podClass, weightsCache, podSecurity: { ...podClass.podSecurity, runAsRoot } },
+    engine,
+    settings,
+    weightsClaim: "weights"
+  })
+const json = (object: object) => JSON.parse(JSON.stringify(object))
+const decodePod = Schema.decodeUnknownSync(Pod.schema)
+
+/** The pod as its node tells of it. */
+const podWith = (status: object) => decodePod({ ...json(wanted(onClaim)), status })
+const waiting = { name: "engine", ready: false, restartCount: 0, state: { waiting: { reason: "PodInitializing" } } }
+const copyStatus = (state: object, restartCount = 0, lastState: object = {}) =>
+  podWith({ initContainerStatuses: [{ name: "copy-weights", ready: false, restartCount, state, lastState }], containerStatuses: [waiting] })
+const ended = (exitCode: number, message: string, reason = "Error") => ({ terminated: { exitCode, reason, message, finishedAt: "2026-01-01T00:00:00Z" } })
+const full = "fetched 0 of 10 bytes, 0 bytes/s\n  weights_store_full: The node's copy of the weights needs 10 bytes.\n"
+
+describe("weights that a node keeps a copy of", () => {
+  it("are copied by the pod's first container, from the store, which the engine does not see, and are read-only to the engine", () => {
+    const { metadata, spec } = json(wanted(onClaim))
+    const [copy] = spec.initContainers
+    assert.deepStrictEqual(copy.command, ["seatrial", "copy-weights"])
+    assert.includeMembers(copy.args, ["--repo=seatrial/tiny-chat", `--commit=${commit}`, "--from=/weights", "--to=/models", "--verify=recorded"])
+    assert.deepStrictEqual(copy.volumeMounts, [
+      { name: "store", mountPath: "/weights", readOnly: true },
+      { name: "weights", mountPath: "/models" }
+    ])
+    assert.includeDeepMembers(spec.volumes, [
+      { name: "store", persistentVolumeClaim: { claimName: "weights", readOnly: true } },
+      { name: "weights", persistentVolumeClaim: { claimName: "node-weights" } }
+    ])
+    const mounts = spec.containers[0].volumeMounts
+    assert.deepInclude(mounts, { name: "weights", mountPath: "/models", readOnly: true })
+    assert.notInclude(JSON.stringify(mounts), "store")
+    // The GPUs are the engine's.
+    assert.notProperty(copy.resources.limits, podClass.gpuResource)
+    assert.notStrictEqual(metadata.annotations["seatrial.dev/made-from"], wanted(null).metadata.annotations?.["seatrial.dev/made-from"])
+    assert.notProperty(json(wanted(null)).spec, "initContainers")
+  })
+
+  it("are copied as the restricted Pod Security Standard demands, by the same user for every engine, and on no path of the host", () => {
+    for (const runAsRoot of [false, true]) {
+      const { spec } = json(wanted(onClaim, runAsRoot))
+      assert.deepStrictEqual(spec.initContainers[0].securityContext, {
+        allowPrivilegeEscalation: false,
+        readOnlyRootFilesystem: true,
+        capabilities: { drop: ["ALL"] },
+        runAsNonRoot: true,
+        runAsUser: 2000,
+        runAsGroup: 2000
+      })
+      assert.notInclude(JSON.stringify(spec.volumes), "hostPath")
+    }
+  })
+
+  it("lie on the pod's own volume where the host class names no claim", () => {
+    const cache = { ...onClaim, claimName: null, sizeBytes: 1_000 }
+    assert.deepInclude(json(wanted(cache)).spec.volumes, { name: "weights", emptyDir: { sizeLimit: "1000" } })
+    assert.deepInclude(json(wanted({ ...cache, storageClassName: "fast" })).spec.volumes, {
+      name: "weights",
+      ephemeral: { volumeClaimTemplate: { spec: { accessModes: ["ReadWriteOnce"], storageClassName: "fast", resources: { requests: { storage: "1000" } } } } }
+    })
+  })
+
+  it("stay while a pod that uses the same claim is there: whoever copies is told, which is no other pod", () => {
+    const pods = [podWith({}), decodePod(json(wanted(null))), decodePod(json(wanted({ ...onClaim, claimName: "elsewhere" })))]
+    assert.strictEqual(copiesInUse(pods, "node-weights", 7), `7 ${commit.slice(0, 12)}`)
+    const before = wanted(onClaim)
+    const told = tellCopiesInUse(before, "7 abc")
+    assert.strictEqual(told.metadata.annotations?.["seatrial.dev/weights-in-use"], "7 abc")
+    assert.strictEqual(told.metadata.annotations?.["seatrial.dev/made-from"], before.metadata.annotations?.["seatrial.dev/made-from"])
+    assert.deepInclude(json(told).spec.initContainers[0].env, {
+      name: "SEATRIAL_WEIGHTS_IN_USE",
+      valueFrom: { fieldRef: { fieldPath: "metadata.annotations['seatrial.dev/weights-in-use']" } }
+    })
+  })
+
+  it("are seen on their way, there, or failed and why", () => {
+    assert.isNull(copySeen(decodePod(json(wanted(null)))))
+    const running = copySeen(copyStatus({ running: { startedAt: "2026-01-01T00:00:00Z" } }), "fetched 5 of 10 bytes, 1 bytes/s, 5 s left\n")
+    assert.deepInclude(running, { running: true, done: false, failures: 0, failure: null })
+    assert.strictEqual(running?.progress?.bytes, 5)
+    assert.deepInclude(copySeen(copyStatus(ended(0, "", "Completed"))), { done: true, failure: null })
+    const looped = copyStatus({ waiting: { reason: "CrashLoopBackOff" } }, 1, ended(1, full))
+    assert.deepInclude(copySeen(looped), {
+      failures: 2,
+      final: false,
+      failure: { code: "weights_store_full", text: "The node's copy of the weights needs 10 bytes." }
+    })
+    assert.deepInclude(copySeen(copyStatus(ended(3, "weights_mismatch: Differs."))), { final: true, failure: { code: "weights_mismatch", text: "Differs." } })
+    assert.strictEqual(copySeen(copyStatus(ended(137, "", "OOMKilled")))?.failure?.code, "out_of_memory")
+  })
+
+  it("fail in the words of their container, as the cause in the status; an image that does not come is said as that of any container", () => {
+    const causeOf = (pod: Pod) => rootCause([pod], false)
+    const loop = copyStatus({ waiting: { reason: "CrashLoopBackOff" } }, 1, ended(1, full))
+    assert.deepInclude(causeOf(loop), { reason: "WeightsNotCopied", message: "The node's copy of the weights needs 10 bytes." })
+    assert.deepInclude(causeOf(copyStatus({ waiting: { reason: "ErrImagePull", message: "no such image" } })), {
+      reason: "ErrImagePull",
+      message: "no such image"
+    })
+    assert.isUndefined(causeOf(copyStatus({ running: { startedAt: "2026-01-01T00:00:00Z" } })))
+    assert.strictEqual(podSeen(copyStatus({ waiting: { reason: "ErrImagePull" } }), undefined).blocked, "ErrImagePull")
+    assert.isFalse(podSeen(loop, undefined).started)
+  })
+})

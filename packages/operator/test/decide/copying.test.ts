@@ -1,0 +1,71 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Decision } from "../../src/decide/Decision.ts"
+import { decide } from "../../src/decide/decide.ts"
+import { copyDeadline, fetchLook, provisioningDeadline } from "../../src/decide/limits.ts"
+import type { CopySeen, Observation } from "../../src/decide/Observation.ts"
+import { observed, pod, podClass, revision, run } from "../observations.ts"
+
+const state = { bytes: 2 ** 30, totalBytes: 2 ** 32, bytesPerSecond: 500_000_000, secondsLeft: 6, stalledSeconds: null, waiting: false }
+const copy: CopySeen = { running: true, done: false, failures: 0, failure: null, final: false, progress: state }
+const cache = { claimName: "node-weights", storageClassName: null, sizeBytes: null, verify: "recorded" } as const
+const full = { code: "weights_store_full", text: "It needs 10 bytes." } as const
+
+const failureOf = ({ actions }: Decision) => actions.find((action) => action._tag === "Enter")?.failure ?? null
+
+const seen = (change: Partial<CopySeen>, phase: "provisioning" | "activated" = "provisioning"): Observation => ({
+  ...observed,
+  run: { ...run, phase, revision: { ...revision, status: phase === "activated" ? "active" : "draft" } },
+  podClass: { ...podClass, weightsCache: cache },
+  pod: { ...pod, started: false, ready: false, url: null, copy: { ...copy, ...change } }
+})
+
+describe("while the weights are copied to a node", () => {
+  it("the run says how far that is, and looks again soon", () => {
+    const decision = decide(seen({}), 1_000)
+    assert.strictEqual(decision.message, "Copies the weights to its node: 1.0 GiB of 4.0 GiB (25%), 500 MB/s, about 6 s left.")
+    assert.strictEqual(decision.lookAgainAt, 1_000 + fetchLook)
+    assert.strictEqual(decide(seen({ progress: null }), 1_000).message, "Copies the weights to its node.")
+    assert.match(decide(seen({ progress: { ...state, waiting: true } }), 1_000).message, /^Another pod copies the same weights/)
+    assert.match(decide(seen({ progress: { ...state, bytesPerSecond: 0, secondsLeft: null, stalledSeconds: 90 } }), 1_000).message, /nothing came for 2 min\.$/)
+    assert.match(decide(seen({}, "activated"), 1_000).message, /^The engine is not ready: Copies the weights to its node: 1\.0 GiB/)
+  })
+
+  it("it has hours for it, and the engine's own time begins afterwards", () => {
+    assert.isNull(failureOf(decide(seen({}), provisioningDeadline + 1)))
+    assert.strictEqual(failureOf(decide(seen({}), copyDeadline))?.code, "provisioning_timeout")
+    assert.match(decide(seen({}), copyDeadline).message, /not copied to the node within 6 hours/)
+    assert.isNull(failureOf(decide(seen({ running: false, done: true }), copyDeadline + 1)))
+  })
+
+  it("a failure is told and tried again, and fails the run with its cause and its host class where that does not help", () => {
+    const again = decide(seen({ running: false, failures: 1, failure: full }), 1_000)
+    assert.isNull(failureOf(again))
+    assert.strictEqual(again.message, "The weights could not be copied to the node: It needs 10 bytes. It is tried again.")
+    for (const change of [{ failures: 3 }, { failures: 1, final: true }]) {
+      const decision = decide(seen({ running: false, failure: full, ...change }), 1_000)
+      assert.strictEqual(failureOf(decision)?.code, "weights_store_full")
+      assert.match(failureOf(decision)?.text ?? "", /^It needs 10 bytes\. It was to be copied to a node of host class local \(weightsCache\)\.$/)
+    }
+  })
+
+  it("a store that has lost them is looked at by a download, once", () => {
+    const missing = { running: false, failures: 3, failure: { code: "weights_missing", text: "Gone." } } as const
+    const before = { ...seen(missing), weights: { own: false } }
+    assert.deepStrictEqual(
+      decide(before, 1_000).actions.map(({ _tag }) => _tag),
+      ["ForgetWeights", "EnsureFetch"]
+    )
+    assert.strictEqual(failureOf(decide({ ...before, weights: { own: true } }, 1_000))?.code, "weights_missing")
+  })
+
+  it("no pod is asked for whose own volume is smaller than the model", () => {
+    const small = { ...podClass, weightsCache: { ...cache, claimName: null, sizeBytes: 1_000 } }
+    const decision = decide({ ...seen({}), podClass: small, pod: null }, 1_000)
+    assert.strictEqual(failureOf(decision)?.code, "weights_store_full")
+    assert.match(decision.message, /host class local gives 0\.000 GiB \(1000 bytes\) to the copy on its node \(weightsCache\.sizeBytes\)/)
+    assert.deepStrictEqual(
+      decide({ ...seen({}), pod: null }, 1_000).actions.map(({ _tag }) => _tag),
+      ["EnsurePod"]
+    )
+  })
+})
