@@ -34,6 +34,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   const down = new Set<string>()
   const sick = new Set<string>()
   const placed = new Set<string>()
+  let loadsForEver = false
   const lock = yield* Semaphore.make(1)
   const scope = yield* Effect.scope
   const pods = yield* Effect.provideService(Reflector.make(Pod, { namespace }), KubeClient, kube)
@@ -99,7 +100,7 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     const count = ++addresses
     const address = `${network}.${Math.floor(count / 250) + 1}.${(count % 250) + 1}`
     const server = yield* Effect.promise(() => startEngine(address, 8_000))
-    const started: Engine = { server, address, uid: pod.metadata.uid ?? "", course: "loads" }
+    const started: Engine = { server, address, uid: pod.metadata.uid ?? "", course: loadsForEver ? "is disturbed" : "loads" }
     engines.set(name, started)
     yield* again(tell(pod, running(pod, address, false, 0, {})))
     // It loads its weights; in time for what happens to engines that start.
@@ -145,6 +146,10 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   return {
     /** Uids of all engine pods that ever had a node. */
     placed,
+    /** Whether engines that start from now on load for ever. */
+    holdStarts: (holds: boolean) => {
+      loadsForEver = holds
+    },
     /** Whether the engine still loads, and then is not told of as ready by itself any more: what disturbs it came first. */
     takesLoading: (name: string) => {
       const engine = engines.get(name)

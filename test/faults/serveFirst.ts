@@ -9,9 +9,11 @@ export interface Serving {
   run: string
 }
 
+export const firstServing = { host_class: "sim-small", max_context: 1_000 } as const
+
 /** Deploys the first model of a lane, without faults. */
 export const serveFirst = Effect.fnUntraced(function* ({ caller }: Lane) {
-  const { id, model_id } = yield* caller.deploy({ source, serving: { host_class: "sim-small", max_context: 1_000 } })
+  const { id, model_id } = yield* caller.deploy({ source, serving: firstServing })
   const { failure_detail, model, status } = yield* caller.finished(id)
   assert.deepStrictEqual([status, failure_detail], ["activated", null])
   const serving: Serving = { modelId: String(model_id), model, run: String(id) }

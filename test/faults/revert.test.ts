@@ -1,0 +1,102 @@
+import { assert, it } from "@effect/vitest"
+import { Pod } from "@seatrial/kube"
+import { enginePodName } from "@seatrial/operator"
+import { Effect, Option } from "effect"
+import { eventually } from "../e2e/eventually.ts"
+import { inOrder } from "../e2e/inOrder.ts"
+import { keepAsking } from "../e2e/keepAsking.ts"
+import { alwaysHolds } from "./alwaysHolds.ts"
+import { applyObject, removeObject, runOfObject } from "./appliedObject.ts"
+import { type Lane, namespace, openLane } from "./Lane.ts"
+import { decodeId, settled, shown } from "./rightEnd.ts"
+import { firstServing, serveFirst } from "./serveFirst.ts"
+
+const engineOf = ({ kube }: Lane, run: string) =>
+  Effect.map(Effect.orDie(kube.get(Pod, enginePodName(decodeId(run)), namespace)), (pod) => Option.getOrUndefined(pod)?.metadata.uid)
+
+/** Waits until the engine of a run that cannot become ready has a node, and the run boots. */
+const boots = (lane: Lane, run: string) =>
+  Effect.gen(function* () {
+    yield* lane.caller.until(run, "boots", ({ status }) => status === "booting")
+    assert.isDefined(yield* engineOf(lane, run))
+  })
+
+/** What has to be once `third` went back to what `first` serves, while `second` booted: nothing has happened to what serves, and nothing else is left. */
+const wentBack = Effect.fnUntraced(function* (lane: Lane, [first, second, third]: readonly [string, string, string]) {
+  const runs = yield* Effect.forEach([first, second, third], lane.caller.deployment)
+  for (const run of runs) inOrder(run)
+  assert.deepStrictEqual(
+    runs.map(({ failure_detail, status }) => [status, failure_detail]),
+    [
+      ["activated", null],
+      ["cancelled", null],
+      ["activated", null]
+    ]
+  )
+  assert.strictEqual(runs[2]?.revision_id, runs[0]?.revision_id)
+  // Nothing was fetched, started or tried for it.
+  assert.deepStrictEqual(
+    runs[2]?.phases.map(({ status }) => status),
+    ["screening", "activating", "activated"]
+  )
+  yield* settled(lane, first)
+})
+
+/** An object that was applied is edited, and edited back. With `every`, the operator dies at every so manieth write meanwhile. */
+const edited = (lane: Lane, name: string, every: number) =>
+  Effect.gen(function* () {
+    const { deaths, kubelet } = lane
+    yield* applyObject(lane, name, 300)
+    const first = yield* runOfObject(lane, name, (run, phase) => run !== "" && phase === "activated")
+    const engine = yield* engineOf(lane, first)
+    const stop = yield* keepAsking(lane.caller, `${lane.slug}/${name}`)
+    kubelet.holdStarts(true)
+    const served = first.slice(first.indexOf("_") + 1)
+    deaths.plan({ at: every, made: true, every, concerns: (about) => about !== "" && !about.includes(served) })
+    yield* applyObject(lane, name, 301)
+    const second = yield* runOfObject(lane, name, (run) => run !== "" && run !== first)
+    yield* boots(lane, second)
+    yield* applyObject(lane, name, 300)
+    const third = yield* runOfObject(lane, name, (run, phase) => ![first, second, ""].includes(run) && phase === "activated")
+    kubelet.holdStarts(false)
+    yield* wentBack(lane, [first, second, third])
+    const { killed } = deaths.told()
+    deaths.plan({ at: 0, made: false })
+    if (every > 0) assert.isAbove(killed.length, 1)
+    assert.strictEqual(yield* engineOf(lane, first), engine)
+    yield* alwaysHolds(lane, [first, second, third], yield* stop)
+    yield* removeObject(lane, name)
+    yield* eventually("the engine of what was deleted goes", engineOf(lane, first), (uid) => uid === undefined)
+  }).pipe(Effect.scoped)
+
+/** The same through the API, where the run that is not wanted any more is cancelled by who does not want it. */
+const cancelled = (lane: Lane) =>
+  Effect.gen(function* () {
+    const { caller, kubelet } = lane
+    const { model, modelId, run } = yield* serveFirst(lane)
+    const engine = yield* engineOf(lane, run)
+    const stop = yield* keepAsking(caller, model)
+    kubelet.holdStarts(true)
+    const { id: second } = yield* caller.deploy({ model_id: modelId, serving: { host_class: "sim-small", max_context: 301 } })
+    yield* boots(lane, second)
+    assert.strictEqual((yield* caller.call("POST", `/v1/deployments/${second}/cancel`)).status, 200)
+    const { id: third } = yield* caller.deploy({ model_id: modelId, serving: firstServing })
+    yield* caller.finished(third)
+    kubelet.holdStarts(false)
+    yield* wentBack(lane, [run, second, third])
+    yield* shown(lane, third, "activated", true)
+    assert.strictEqual(yield* engineOf(lane, run), engine)
+    yield* alwaysHolds(lane, [run, second, third], yield* stop)
+  }).pipe(Effect.scoped)
+
+it.live(
+  "what is asked for goes back to what serves while another revision boots: what serves goes on without one failed request, and of the other nothing is left but its record",
+  () =>
+    Effect.gen(function* () {
+      const lane = yield* openLane
+      yield* edited(lane, "back", 0)
+      yield* edited(lane, "back-with-deaths", 7)
+      yield* cancelled(lane)
+    }).pipe(Effect.scoped),
+  1_200_000
+)
