@@ -1,3 +1,4 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, it } from "@effect/vitest"
 import { makeEmptyDatabase } from "@seatrial/store/testing"
 import { Effect, Redacted } from "effect"
@@ -16,6 +17,23 @@ it.live("seatrial migrate brings an empty database up to date, two at once do it
     const said = both.map(({ out }) => out.trim()).sort()
     assert.match(said[0] ?? "", /^Brought the database up to date: 0001_organizations, .+\.$/)
     assert.strictEqual(said[1], "The database is up to date.")
+  }).pipe(Effect.scoped)
+)
+
+it.live("seatrial migrate says which migration failed and why, and leaves the database as it was", () =>
+  Effect.gen(function* () {
+    const url = yield* makeEmptyDatabase(inject("postgres"))
+    const client = PgClient.layer({ url, maxConnections: 1 })
+    yield* Effect.provide(
+      Effect.flatMap(PgClient.PgClient, (sql) => sql`CREATE TABLE audit_events (id int)`),
+      client
+    )
+    const ran = yield* seatrial(["migrate"], { DATABASE_URL: Redacted.value(url) })
+    assert.strictEqual(ran.code, 1)
+    assert.match(ran.err, /cannot be brought up to date, and is as it was\. Migration "2_audit_events" failed: relation "audit_events" already exists\./)
+    noTrace(ran)
+    const tables = Effect.flatMap(PgClient.PgClient, (sql) => sql`SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'public'`)
+    assert.notInclude(JSON.stringify(yield* Effect.provide(tables, client)), "organizations")
   }).pipe(Effect.scoped)
 )
 

@@ -49,6 +49,10 @@ export const startProblem = (cause: Cause.Cause<unknown>, databaseUrl: string | 
       exitCode: 1
     }
   }
+  if ("_tag" in error && error._tag === "MigrationError") {
+    // All of them are one transaction.
+    return { message: `The database cannot be brought up to date, and is as it was. ${error.message}: ${message}.`, exitCode: 1 }
+  }
   if ("_tag" in error && error._tag === "KubeConnectionError") return { message: `The cluster cannot be used: ${message}. ${remedy}`, exitCode: 2 }
   return message.includes("EADDRINUSE") ? { message: `${message}. Stop what listens there, or set another port. ${remedy}`, exitCode: 1 } : undefined
 }

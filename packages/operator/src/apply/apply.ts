@@ -11,8 +11,9 @@ import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 import { customResource } from "./customResource.ts"
 import { disruptionBudget } from "./engineObjects.ts"
-import { fetchJob, fetchOwner, hubSecret } from "./fetchObjects.ts"
+import { fetchJob, hubSecret } from "./fetchObjects.ts"
 import { keepLog } from "./keepLog.ts"
+import { putSecret } from "./putSecret.ts"
 import { tellEvent } from "./tellEvent.ts"
 import { tellTransition } from "./tellTransition.ts"
 import { aboutResource } from "./transitionEvents.ts"
@@ -92,10 +93,8 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
       case "EnsureFetch": {
         const input = { ...(yield* owned), settings, weightsClaim }
         const token = yield* runs.hubToken(orgId, run.startedBy)
-        if (Option.isSome(token)) yield* kube.apply(Secret, hubSecret(input, Redacted.value(token.value)))
-        const job = yield* kube.apply(Job, fetchJob(input, Option.isSome(token)))
-        // It lives as long as the download, whoever removes that.
-        if (Option.isSome(token)) yield* kube.apply(Secret, hubSecret({ ...input, owner: fetchOwner(job) }, Redacted.value(token.value)))
+        if (Option.isSome(token)) yield* putSecret(hubSecret(input, Redacted.value(token.value)))
+        yield* kube.apply(Job, fetchJob(input, Option.isSome(token)))
         break
       }
       case "RemoveFetch":

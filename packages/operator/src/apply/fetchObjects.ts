@@ -1,5 +1,5 @@
 import { manifestSha256 } from "@seatrial/hub"
-import type { Job, KubeObject, OwnerReference } from "@seatrial/kube"
+import type { KubeObject, OwnerReference, Secret } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { fetchJobName, hubSecretName } from "../resources/objectNames.ts"
@@ -16,20 +16,13 @@ interface FetchInput {
 
 const ownedBy = (owner: OwnerReference | null) => (owner === null ? {} : { ownerReferences: [owner] })
 
-/** The download as an owner: what belongs to it goes with it. */
-export const fetchOwner = (job: Job): OwnerReference => ({ apiVersion: "batch/v1", kind: "Job", name: job.metadata.name, uid: job.metadata.uid ?? "" })
-
-/** The Secret through which alone the hub token reaches the download. Its owner is the download, once there is one. */
-export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): KubeObject => {
-  const object = {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: { name: hubSecretName(run.id), namespace: settings.namespace, labels: runLabels(run, "fetch"), ...ownedBy(owner) },
-    type: "Opaque",
-    stringData: { token }
-  }
-  return object
-}
+/** The Secret through which alone the hub token reaches the download, with the same owner. */
+export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): Secret => ({
+  metadata: { name: hubSecretName(run.id), namespace: settings.namespace, labels: runLabels(run, "fetch"), ...ownedBy(owner) },
+  type: "Opaque",
+  immutable: true,
+  stringData: { token }
+})
 
 /** The Job that downloads a pinned commit and verifies every file against it. Exit code 3 means that another try would not help. */
 export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: FetchInput, withToken: boolean): KubeObject => {

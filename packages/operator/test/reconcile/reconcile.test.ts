@@ -206,7 +206,7 @@ describe("a run", () => {
     const stage = makeStage(Option.some("hf_secret_token"))
     return Effect.gen(function* () {
       yield* stage.operate(stage.until(() => stage.mirrored()?.message === "Serves."))
-      assert.isTrue(stage.writes.some((write) => write.startsWith("apply Secret")))
+      assert.isTrue(stage.writes.some((write) => write.startsWith("create Secret")))
       assert.isTrue(stage.writes.some((write) => write.startsWith("remove Secret")))
       for (const kind of ["Pod", "ModelDeployment", "Event"]) {
         for (const name of stage.kube.names(kind)) assert.notInclude(JSON.stringify(Option.getOrNull(stage.kube.find(kind, name))), "hf_secret_token")

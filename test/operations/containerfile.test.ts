@@ -1,0 +1,96 @@
+import { execFileSync } from "node:child_process"
+import { existsSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { parse } from "yaml"
+
+const root = join(import.meta.dirname, "../..")
+const read = (file: string) => readFileSync(join(root, file), "utf8")
+
+const Package = Schema.fromJsonString(
+  Schema.Struct({
+    bin: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+    devDependencies: Schema.optionalKey(Schema.Record(Schema.String, Schema.String))
+  })
+)
+const packageOf = (folder: string) => Schema.decodeUnknownSync(Package)(read(join(folder, "package.json")))
+
+const lines = read("Containerfile")
+  .split("\n")
+  .filter((line) => line !== "" && !line.startsWith("#"))
+  .map((line) => {
+    const [instruction = "", ...words] = line.split(/\s+/u)
+    return { instruction, words, text: words.join(" ") }
+  })
+const starts = lines.flatMap(({ instruction }, at) => (instruction === "FROM" ? [at] : []))
+const [build = [], image = []] = starts.map((start, at) => lines.slice(start, starts[at + 1]))
+const only = (stage: typeof lines, instruction: string) => stage.filter((line) => line.instruction === instruction)
+
+// No container engine is at hand: what can be known of a build without one. test/cluster/image.test.ts does the first stage's lines and runs what they leave.
+describe("the Containerfile", () => {
+  it("has two stages on the Node that everything is tested with, and no instruction that its test does not know", () => {
+    assert.deepStrictEqual(
+      lines.slice(0, starts[0]).map(({ text }) => text),
+      [`NODE=docker.io/library/node:${packageOf(".").devDependencies?.node}-bookworm-slim`]
+    )
+    assert.deepStrictEqual(
+      starts.map((at) => lines[at]?.text),
+      [`\${NODE} AS build`, `\${NODE}`]
+    )
+    assert.deepStrictEqual(
+      [...new Set([...build, ...image].map(({ instruction }) => instruction))].sort(),
+      ["CMD", "COPY", "ENTRYPOINT", "ENV", "FROM", "RUN", "USER", "WORKDIR"].sort()
+    )
+  })
+
+  it("copies only what is there, in the record and let through to the build, and each to its own place", () => {
+    const ignored = read(".containerignore").split("\n")
+    assert.strictEqual(ignored[0], "**")
+    for (const { words } of only(build, "COPY")) {
+      const [target = "", ...sources] = words.toReversed()
+      for (const source of sources) {
+        assert.isAbove(execFileSync("git", ["ls-files", "--", source], { cwd: root, encoding: "utf8" }).length, 0, source)
+        assert.include(ignored, `!${source}`)
+        assert.isTrue(target === "./" ? !source.includes("/") : target === source, `${source} to ${target}`)
+      }
+    }
+  })
+
+  it("removes only what is there, and installs without what tests and builds, and without scripts", () => {
+    const runs = only(build, "RUN").map(({ text }) => text)
+    const removed = runs.flatMap((text) => (text.startsWith("rm -rf ") ? text.split(" ").slice(2) : []))
+    assert.isAbove(removed.length, 0)
+    for (const path of removed) assert.isTrue(existsSync(join(root, path.split("/*")[0] ?? "")), path)
+    const install = runs.at(-1) ?? ""
+    for (const word of ["npm ci", "--omit=dev", "--ignore-scripts"]) assert.include(install, word)
+    // The sources come before, since workspaces are linked by it.
+    assert.strictEqual(build.at(-1)?.text, install)
+  })
+
+  it("takes the first stage's folder and nothing else, and starts the command as the account that the chart names", () => {
+    const [place = ""] = only(build, "WORKDIR").map(({ text }) => text)
+    assert.deepStrictEqual(
+      only(image, "COPY").map(({ text }) => text),
+      [`--from=build ${place} ${place}`]
+    )
+    assert.isTrue(only(image, "ENV").some(({ text }) => text.startsWith(`PATH=${place}/node_modules/.bin:`)))
+    const values = Schema.decodeUnknownSync(Schema.Struct({ podUser: Schema.Int }))(parse(read("charts/seatrial/values.yaml")))
+    assert.deepStrictEqual(
+      only(image, "USER").map(({ text }) => text),
+      [`${values.podUser}:${values.podUser}`]
+    )
+    assert.deepStrictEqual(
+      only(image, "ENTRYPOINT").map(({ text }) => text),
+      ['["seatrial"]']
+    )
+    const commands = ["cli", "engines"].flatMap((name) =>
+      Object.entries(packageOf(`packages/${name}`).bin ?? {}).map(([command, file]) => [command, join("packages", name, file)])
+    )
+    assert.deepStrictEqual(
+      commands.map(([command]) => command),
+      ["seatrial", "seatrial-reference-engine"]
+    )
+    for (const [command, file = ""] of commands) assert.match(read(file), /^#!\/usr\/bin\/env (-S )?node/u, command)
+  })
+})
