@@ -34,7 +34,7 @@ export interface Fit {
 }
 
 /** Where the bytes of a `Fit` go, per GPU. */
-export interface FitComponents extends MemoryOverhead {
+export interface EstimateComponents extends MemoryOverhead {
   /** What weights, overhead and KV cache may take together. */
   readonly budget: number
   /** What engines hold of the weights beyond a plain division: replicas, padding, scales. */
@@ -49,7 +49,7 @@ export interface FitComponents extends MemoryOverhead {
 /** A fit with its components. */
 export interface Estimate {
   readonly fit: Fit
-  readonly components: FitComponents
+  readonly components: EstimateComponents
 }
 
 /** Why there is no `Fit`. */

@@ -4,6 +4,7 @@ import {
   blockOf,
   Commit,
   calibrate,
+  calibrationOf,
   derivePreview,
   divisionProblem,
   type EngineContract,
@@ -311,6 +312,34 @@ describe("earlier starts", () => {
   ])("of another %s say nothing", (_, other) => {
     assert.isNull(calibrate({ low: 1_000, high: 3_000 }, [{ ...start, ...other }], of))
   })
+  it.prop(
+    "halve the interval after one, and it still holds what that one took, also where that lay outside; on simulated GPUs it is the stand-in's",
+    [Sizes, Schema.Finite.check(Schema.isBetween({ minimum: -0.9, maximum: 1.9 })), Schema.Boolean],
+    ([sizes, place, simulated]) => {
+      const host = { ...hostClass("h", 80, 1, 1), simulated }
+      const plain = estimateFit(inputOf(sizes, host))
+      if (!("fit" in plain)) return true
+      const { high, low } = plain.fit.overhead_bytes
+      const took = Math.max(0, low + place * (high - low))
+      const known = calibrationOf(
+        { architecture: "AnyForCausalLM", gpu_pool: host.gpu_pool, gpu_count: 1, engine_version: simulated ? "simulated-test" : "test" },
+        {
+          weightsBytes: plain.fit.weights_bytes,
+          components: plain.components,
+          measured: { kv_cache_bytes: plain.components.budget - plain.fit.weights_bytes - took }
+        }
+      )
+      if (known === null) return false
+      const calibrations = [known]
+      const real = estimateFit({ ...inputOf(sizes, host), hostClass: { ...host, simulated: false }, calibrations })
+      if ("fit" in real && real.fit.calibrated === simulated) return false
+      const next = estimateFit({ ...inputOf(sizes, host), hostClass: host, calibrations })
+      // It takes more than there is.
+      if (!("fit" in next)) return took > low
+      const { high: upper, low: lower } = next.fit.overhead_bytes
+      return next.fit.calibrated && upper - lower <= (high - low) / 2 + 2 && lower <= took + 1 && took <= upper + 1
+    }
+  )
   it("make a fit that says so", () => {
     const sizes = {
       layers: 8,

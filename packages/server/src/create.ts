@@ -108,7 +108,8 @@ export const createOperation = Effect.gen(function* () {
     if (Option.isNone(facts)) return
     const classes = yield* hostClasses.list
     if (classes.length === 0) return
-    const preview = derivePreview({ facts: facts.value, ref, request: serving, hostClasses: classes, engines })
+    const calibrations = yield* deployments.measuredStarts(orgId, facts.value.config.architecture)
+    const preview = derivePreview({ facts: facts.value, ref, request: serving, hostClasses: classes, engines, calibrations })
     if (preview.kind === "derived" || !isRefusedCode(preview.reason.code)) return
     const { reason, remedy } = preview
     return yield* refusedAsPreviewed(

@@ -2,7 +2,7 @@ import { Caller, type PreviewPayload, PreviewPayload as PreviewSchema } from "@s
 import { derivePreview, type Preview, refusedPreview, servingProblem } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { Hub } from "@seatrial/hub"
-import { HostClasses, HubConnections } from "@seatrial/store"
+import { Deployments, HostClasses, HubConnections } from "@seatrial/store"
 import { Effect } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { decodeBody, readJson } from "./jsonBody.ts"
@@ -18,6 +18,7 @@ const hubRetrySeconds = 5
 export const previewOperation = Effect.gen(function* () {
   const connections = yield* HubConnections
   const hostClasses = yield* HostClasses
+  const deployments = yield* Deployments
   const hub = yield* Hub
   const { maxBodyBytes } = yield* ServerSettings
 
@@ -30,7 +31,12 @@ export const previewOperation = Effect.gen(function* () {
     const token = yield* connections.find(orgId, userId)
     const ref = source.ref ?? null
     return yield* hub.inspect({ repo: source.repo, ref: source.ref }, token, "few").pipe(
-      Effect.map((facts): Preview => derivePreview({ facts, ref, request: serving, hostClasses: classes, engines })),
+      Effect.flatMap((facts) =>
+        Effect.map(
+          deployments.measuredStarts(orgId, facts.config.architecture),
+          (calibrations): Preview => derivePreview({ facts, ref, request: serving, hostClasses: classes, engines, calibrations })
+        )
+      ),
       Effect.catchTags({
         HubRefusal: ({ code, commit, message, remedy }) =>
           Effect.succeed<Preview>(refusedPreview({ kind: "model_hub", repo: source.repo, ref, commit }, code, message, remedy)),

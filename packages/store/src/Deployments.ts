@@ -1,6 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
 import {
   AuditEventId,
+  type Calibration,
   type Deployment,
   DeploymentDetail,
   DeploymentId,
@@ -21,6 +22,7 @@ import { IsoFromDate, isoText, MillisFromDate, revisionJson } from "./columns.ts
 import { type FactsOf, knownFacts } from "./deployments/knownFacts.ts"
 import { previousSettings } from "./deployments/previousSettings.ts"
 import { type DeploymentQuery, type DeploymentRow, deploymentOf, joined, listStatement, summary } from "./deployments/statements.ts"
+import { measuredStarts } from "./measuredStarts.ts"
 import { type Page, pageOf } from "./Page.ts"
 
 /** The idempotency key was used with other input. */
@@ -74,6 +76,8 @@ export class Deployments extends Context.Service<
     readonly create: (input: CreateInput) => Effect.Effect<Operation, IdempotencyKeyReused | ModelDeleted | ModelNameTaken | RecordNotFound>
     /** What the organisation's revisions hold of a repository, or of a model's, at a full commit; none where none was made of it. It never changes. */
     readonly knownFacts: (orgId: OrgId, of: FactsOf, commit: string) => Effect.Effect<Option.Option<RepositoryFacts>>
+    /** What the organisation's starts of an architecture took, as far as their engines told. */
+    readonly measuredStarts: (orgId: OrgId, architecture: string) => Effect.Effect<ReadonlyArray<Calibration>>
     /** The operation that an idempotency key stands for, if the input is the same; none where no create has bound the key. Makes nothing. */
     readonly findOperation: (
       orgId: OrgId,
@@ -218,6 +222,7 @@ export class Deployments extends Context.Service<
           return earlier.value
         }),
         findOperation: Effect.fn("Deployments.findOperation")(replayOf),
+        measuredStarts: measuredStarts(sql),
         knownFacts: Effect.fn("Deployments.knownFacts")((orgId, of, commit) => Effect.orDie(findFacts(orgId, of, commit))),
         list: Effect.fn("Deployments.list")(function* (orgId, query) {
           const rows = yield* Effect.orDie(listStatement<DeploymentRow>(sql, orgId, query))

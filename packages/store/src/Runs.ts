@@ -1,6 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
 import {
   type Benchmark,
+  type Calibration,
   type CheckReport,
   DeploymentId,
   type Failure,
@@ -24,6 +25,7 @@ import { SqlSchema } from "effect/sql"
 import { HubConnections } from "./HubConnections.ts"
 import { listen } from "./listen.ts"
 import { listReservations, type Reservation } from "./listReservations.ts"
+import { measuredStarts } from "./measuredStarts.ts"
 import { leads, whileLeading } from "./OperatorTerms.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
@@ -137,6 +139,8 @@ export class Runs extends Context.Service<
     readonly observe: (id: DeploymentId) => Effect.Effect<Option.Option<Run>>
     /** Runs that may need work: unfinished, those whose revision serves or has endpoints, and those that ended in the last day and were not released. */
     readonly live: Effect.Effect<ReadonlyArray<DeploymentId>>
+    /** What the organisation's starts of an architecture took, as far as their engines told. */
+    readonly measuredStarts: (orgId: OrgId, architecture: string) => Effect.Effect<ReadonlyArray<Calibration>>
     /** GPUs that are set aside for organisations. */
     readonly reservations: Effect.Effect<ReadonlyArray<Reservation>>
     /** Ids of runs as they change (created, cancelled, moved, endpoints reached); after a lost connection all live ones again. */
@@ -246,6 +250,7 @@ export class Runs extends Context.Service<
         ping: Effect.orDie(Effect.asVoid(sql`SELECT 1`)),
         observe: observeRun(sql),
         live: live.pipe(Effect.withSpan("Runs.live")),
+        measuredStarts: measuredStarts(sql),
         reservations: listReservations(sql).pipe(Effect.withSpan("Runs.reservations")),
         changes: listen(sql, "deployments").pipe(
           Stream.mapEffect(

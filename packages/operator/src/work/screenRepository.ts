@@ -19,7 +19,8 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
       HubUnavailable: ({ message }) => Effect.fail(new WorkUnavailable({ message }))
     })
   )
-  const { estimate: decided, preview } = decideServing({ facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines })
+  const calibrations = yield* runs.measuredStarts(run.orgId, facts.config.architecture)
+  const { estimate: decided, preview } = decideServing({ facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines, calibrations })
   if (preview.kind === "refused") {
     return yield* new WorkRefused({ failure: { code: preview.reason.code, text: `${preview.reason.message} ${preview.remedy.message}` } })
   }

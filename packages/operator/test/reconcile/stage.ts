@@ -95,6 +95,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
         return Option.fromNullishOr(rows.get(id))
       }),
     live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
+    measuredStarts: () => Effect.succeed([]),
     reservations: Effect.succeed([]),
     changes: Stream.unwrap(
       Effect.map(

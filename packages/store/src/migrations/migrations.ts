@@ -18,6 +18,7 @@ import { engineImage } from "./0019_engine_image.ts"
 import { storedWeights } from "./0020_stored_weights.ts"
 import { engineDigest } from "./0021_engine_digest.ts"
 import { adapters } from "./0022_adapters.ts"
+import { measuredStarts } from "./0023_measured_starts.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -40,5 +41,6 @@ export const migrations = {
   "0019_engine_image": engineImage,
   "0020_stored_weights": storedWeights,
   "0021_engine_digest": engineDigest,
-  "0022_adapters": adapters
+  "0022_adapters": adapters,
+  "0023_measured_starts": measuredStarts
 }

@@ -1,0 +1,70 @@
+import { assert, layer } from "@effect/vitest"
+import type { RepositoryFacts } from "@seatrial/domain"
+import { Effect } from "effect"
+import { Deployments, Runs } from "../src/index.ts"
+import { capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, measured, newModel, settings } from "../src/testing.ts"
+import { layerStore } from "./stage.ts"
+
+const gib = 2 ** 30
+const part = (low: number, high: number) => ({ low: low * gib, high: high * gib })
+const components = {
+  budget: 72 * gib,
+  activation: part(1, 2),
+  runtime: part(0, 1),
+  graphs: part(0, 0.5),
+  weightsBeside: part(0, 0.5),
+  adapters: part(0, 0),
+  afterPool: part(0, 1),
+  pool: part(52, 55),
+  sequence: gib
+}
+const weighed = { ...estimate, gpu_pool: "NVIDIA-H100-80GB-HBM3", weights_bytes: 16 * gib }
+
+layer(layerStore, { excludeTestServices: true })("the starts that were measured", (it) => {
+  it.effect("of an architecture are told to their own organization, as what they took beside the weights", () =>
+    Effect.gen(function* () {
+      const [deployments, runs] = [yield* Deployments, yield* Runs]
+      const owner = yield* makeCaller("measured-own")
+      const stranger = yield* makeCaller("measured-other")
+      const start = Effect.fnUntraced(function* (
+        caller: typeof owner.caller,
+        key: string,
+        told: { readonly kept: typeof weighed; readonly cache: number | null; readonly found?: RepositoryFacts }
+      ) {
+        const { orgId } = caller
+        const { id } = yield* deployments.create(newModel(caller, key, key))
+        const screened = { facts: told.found ?? facts, settings, engineVersion: "vllm-1", engineImage, capabilities }
+        yield* runs.recordScreening({ ...screened, id, orgId, estimate: told.kept })
+        for (const [from, to] of [
+          ["screening", "provisioning"],
+          ["provisioning", "booting"],
+          ["booting", "checking"],
+          ["checking", "measuring"]
+        ] as const) {
+          if (from === "checking") {
+            yield* runs.recordEngineImage(id, orgId, { image: engineImage, digest: engineDigest })
+            yield* runs.recordChecks(id, orgId, checks)
+          }
+          assert.isTrue(yield* runs.enter({ id, orgId, from, to, reason: "Test" }), `${from} to ${to}`)
+        }
+        assert.isTrue(yield* runs.recordMeasured(id, orgId, { ...measured, kv_cache_bytes: told.cache }))
+      })
+      const whole = { ...weighed, components }
+      yield* start(owner.caller, "measured-a", { kept: whole, cache: 53 * gib })
+      // An engine that said nothing, an estimate that says nothing of its parts, a start that something else limited, and another architecture.
+      yield* start(owner.caller, "measured-b", { kept: whole, cache: null })
+      yield* start(owner.caller, "measured-c", { kept: weighed, cache: 53 * gib })
+      yield* start(owner.caller, "measured-d", { kept: whole, cache: gib })
+      const other = { ...facts, config: { ...facts.config, architecture: "OtherForCausalLM" } }
+      yield* start(owner.caller, "measured-e", { kept: whole, cache: 53 * gib, found: other })
+
+      const told = { gpu_pool: "NVIDIA-H100-80GB-HBM3", gpu_count: 1, engine_version: "vllm-1", estimated: part(1, 4), measured: 3 * gib }
+      const { architecture } = facts.config
+      for (const ask of [deployments.measuredStarts, runs.measuredStarts]) {
+        assert.deepStrictEqual(yield* ask(owner.caller.orgId, architecture), [{ ...told, architecture }])
+        assert.deepStrictEqual(yield* ask(owner.caller.orgId, "OtherForCausalLM"), [{ ...told, architecture: "OtherForCausalLM" }])
+        assert.deepStrictEqual(yield* ask(stranger.caller.orgId, architecture), [])
+      }
+    })
+  )
+})
