@@ -96,6 +96,11 @@ describe("a node's copy of the weights", () => {
       assert.isAbove((yield* Effect.promise(() => stat(there(commit, manifestName)))).mtimeMs, Date.now() - hour)
       assert.strictEqual((yield* copy(commit, { verify: "full" })).copied, 0)
       assert.deepStrictEqual(yield* Effect.promise(() => readdir(join(to, repo))), [commit])
+      // Whatever becomes of the store.
+      yield* Effect.promise(() => rm(made.from, { recursive: true }))
+      assert.strictEqual((yield* copy()).copied, 0)
+      yield* Effect.promise(() => rm(there()))
+      assert.strictEqual((yield* Effect.flip(copy()))._tag, "WeightsAbsent")
     }).pipe(Effect.scoped)
   )
 
@@ -150,7 +155,7 @@ describe("a node's copy of the weights", () => {
       const differs = yield* Effect.flip(copy())
       assert.match(
         differs._tag === "WeightsMismatch" ? differs.detail : "",
-        /^model\.safetensors in the weights store differs from commit aaaaaaa: delete \S+ there/
+        /^model\.safetensors in the weights store differs from commit aaaaaaa: delete its directory test\/model\/a{40} there/
       )
       yield* Effect.promise(() => rm(path))
       const lost = yield* Effect.flip(copy())

@@ -1,5 +1,5 @@
 import { rename, rm } from "node:fs/promises"
-import { basename, join } from "node:path"
+import { join } from "node:path"
 import type { Commit, RepositoryFile } from "@seatrial/domain"
 import { Clock, Effect, Fiber, Option, Queue, type Scope } from "effect"
 import { expectedHash } from "../contentHash.ts"
@@ -76,7 +76,14 @@ const wrongFiles = Effect.fnUntraced(function* (
 })
 
 /** Copies these files into a directory, each under its name once it is what the commit lists. */
-const copyFiles = Effect.fnUntraced(function* (source: string, base: string, claim: Claim, files: ReadonlyArray<RepositoryFile>, threads: CopyThreads) {
+const copyFiles = Effect.fnUntraced(function* (
+  { commit, from, repo }: CopyOptions,
+  base: string,
+  claim: Claim,
+  files: ReadonlyArray<RepositoryFile>,
+  threads: CopyThreads
+) {
+  const source = join(from, repo, commit)
   yield* Effect.forEach(
     files,
     Effect.fnUntraced(function* (file) {
@@ -85,7 +92,7 @@ const copyFiles = Effect.fnUntraced(function* (source: string, base: string, cla
       if (digest !== expectedHash(file)) {
         yield* onDisk(() => rm(begun, { force: true }))
         return yield* new WeightsMismatch({
-          detail: `${file.path} in the weights store differs from commit ${basename(source).slice(0, 7)}: delete ${source} there and deploy again, which downloads it.`
+          detail: `${file.path} in the weights store differs from commit ${commit.slice(0, 7)}: delete its directory ${repo}/${commit} there and deploy again, which downloads it.`
         })
       }
       yield* onDisk(() => rename(begun, join(base, file.path)))
@@ -104,7 +111,9 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
   const { commit, from, inUse, onProgress, onRemoved, repo, to, verify } = options
   const source = join(from, repo, commit)
   const directory = join(to, repo, commit)
-  const stored = yield* storedFiles(source, repo, commit, options.manifest)
+  const listed = yield* storedFiles(source, repo, commit, options.manifest)
+  // A copy has its list too, and outlives what becomes of the store.
+  const stored = Option.isSome(listed) ? listed : yield* storedFiles(directory, repo, commit, options.manifest)
   if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no whole copy of ${repo} at ${commit.slice(0, 7)}.` })
   const files = stored.value
   const manifest = manifestOf(repo, commit, files)
@@ -159,7 +168,7 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
     })
   })
   yield* checkRoom
-  yield* copyFiles(source, base, claim, wrong, threads).pipe(
+  yield* copyFiles(options, base, claim, wrong, threads).pipe(
     Effect.raceFirst(claim.beat),
     // Others write there too: whoever comes next finds room, or hears how much is missing.
     Effect.tapError((error) => (error._tag === "StoreFull" ? makeRoom : Effect.void))

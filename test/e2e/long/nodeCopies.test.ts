@@ -1,0 +1,93 @@
+import { open, readdir, readFile, rename } from "node:fs/promises"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { DeploymentId } from "@seatrial/domain"
+import { type KubeClient, Pod } from "@seatrial/kube"
+import { enginePodName, HostClassResource, ModelDeployment } from "@seatrial/operator"
+import { Effect, Option, Schema } from "effect"
+import { makeCaller } from "../Caller.ts"
+import { ask, wholeOf } from "../chat.ts"
+import { openCluster, shortenBenchmark } from "../cluster.ts"
+import { eventually } from "../eventually.ts"
+import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { serving, source } from "../Served.ts"
+
+const namespace = "seatrial"
+const weights = "model.safetensors"
+const decodeId = Schema.decodeUnknownSync(DeploymentId)
+
+/** The folders below this one that hold a commit whole. */
+const commitsIn = async (folder: string) =>
+  (await readdir(folder, { recursive: true })).filter((name) => /\/[0-9a-f]{40}\/\.seatrial-manifest\.json$/.test(name)).map((name) => join(folder, name, ".."))
+
+const isReady = (pod: Option.Option<Pod>) =>
+  Option.isSome(pod) && pod.value.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true
+
+/** Takes the engine's pod away and waits until another one is ready: what the copy of its weights said. */
+const startAgain = Effect.fnUntraced(function* (kube: KubeClient["Service"], name: string) {
+  const before = Option.getOrThrow(yield* kube.get(Pod, name, namespace)).metadata.uid
+  yield* kube.remove(Pod, name, namespace, { gracePeriodSeconds: 1 })
+  yield* eventually("another pod is ready", kube.get(Pod, name, namespace), (pod) => isReady(pod) && Option.getOrThrow(pod).metadata.uid !== before)
+  return yield* kube.podLog(name, namespace, { container: "copy-weights" })
+})
+
+it.live(
+  "an engine reads the verified copy on its node: it is made once, mended where it was spoilt, used where the store is gone, and a node without room for it is said",
+  () =>
+    Effect.gen(function* () {
+      const folder = yield* makeStateFolder
+      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
+      const caller = makeCaller(state.address, state.api_key)
+      const kube = yield* openCluster(state.kubeconfig)
+      yield* shortenBenchmark(kube)
+      const keepCopies = (weightsCache: object) => kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { weightsCache } })
+      yield* keepCopies({ claimName: "node-weights" })
+      yield* eventually(
+        "the operator has told of its host classes",
+        caller.call("POST", "/v1/deployment-previews", { source, serving }),
+        ({ status }) => status === 200
+      )
+
+      const operation = yield* caller.deploy({ source, serving })
+      const ended = yield* caller.finished(operation.id)
+      assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+      const name = enginePodName(decodeId(operation.id))
+      assert.match(
+        yield* kube.podLog(name, namespace, { container: "copy-weights" }),
+        /copied \d+ bytes of seatrial\/tiny-chat at [0-9a-f]{40}: \d+ files verified/
+      )
+      const commits = yield* Effect.promise(() => commitsIn(join(folder)))
+      const copy = commits.find((path) => path.includes("node-weights")) ?? ""
+      const store = commits.find((path) => !path.includes("node-weights")) ?? ""
+      assert.lengthOf(commits, 2)
+      const content = yield* Effect.promise(() => readFile(join(store, weights)))
+      assert.isTrue(content.equals(yield* Effect.promise(() => readFile(join(copy, weights)))))
+      assert.isNotEmpty(wholeOf(yield* ask(caller, ended.model)).text)
+
+      yield* Effect.promise(async () => {
+        const file = await open(join(copy, weights), "r+")
+        await file.write(Buffer.alloc(64, 1), 0, 64, content.length - 64)
+        await file.close()
+      })
+      assert.match(yield* startAgain(kube, name), new RegExp(`copied ${content.length} bytes of seatrial/tiny-chat`))
+      assert.isTrue(content.equals(yield* Effect.promise(() => readFile(join(copy, weights)))))
+
+      yield* Effect.promise(() => rename(store, `${store}-away`))
+      assert.match(yield* startAgain(kube, name), /found \d+ verified files of seatrial\/tiny-chat/)
+      const answered = yield* eventually("an answer", ask(caller, ended.model), ({ status }) => status === 200)
+      assert.isNotEmpty(wholeOf(answered).text)
+
+      yield* keepCopies({ claimName: null, sizeBytes: 1_000 })
+      const tight = yield* caller.deploy({ model_id: operation.model_id, ref: "v1", serving })
+      const failed = yield* caller.finished(tight.id)
+      assert.strictEqual(failed.status, "failed")
+      assert.match(failed.failure_detail ?? "", /host class sim-small gives 0\.000 GiB \(1000 bytes\) to the copy on its node \(weightsCache\.sizeBytes\)/)
+      const shown = yield* eventually(
+        "the status says so",
+        kube.get(ModelDeployment, tight.id.replace("_", "-"), namespace),
+        (found) => Option.isSome(found) && found.value.status?.phase === "failed"
+      )
+      assert.match(Option.getOrThrow(shown).status?.message ?? "", /weights_store_full/)
+    }).pipe(Effect.scoped),
+  600_000
+)
