@@ -2,6 +2,7 @@ import { Lease } from "@seatrial/kube"
 import { Effect, Scope } from "effect"
 import type { Caller } from "../e2e/Caller.ts"
 import type { ChildProgram } from "../e2e/ChildProgram.ts"
+import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { serving, source } from "../e2e/Served.ts"
 import { type AuditEntry, credentialOf, followAudit, isWrite } from "./auditLog.ts"
@@ -43,7 +44,7 @@ export const openFaultStage = Effect.gen(function* () {
     yield* operator.exited
     operator = yield* startOperator(leaseSeconds(seconds))
   })
-  const lease = Effect.map(Effect.orDie(cluster.kube.get(Lease, "seatrial-operator", cluster.namespace)), (found) =>
+  const lease = Effect.map(patiently(cluster.kube.get(Lease, "seatrial-operator", cluster.namespace)), (found) =>
     found._tag === "Some" ? found.value.spec : undefined
   )
   const audit = followAudit(cluster.audit)

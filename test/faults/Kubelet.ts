@@ -42,14 +42,14 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
   const setNode = (name: string, ready: boolean) =>
     Effect.gen(function* () {
       const labels = { "kubernetes.io/hostname": name, "nvidia.com/gpu.product": simulatedProduct }
-      yield* kube.apply(Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels } })
+      yield* again(kube.apply(Node, { apiVersion: "v1", kind: "Node", metadata: { name, labels } }))
       const conditions = [
         { type: "Ready", status: ready ? "True" : "Unknown", reason: ready ? "KubeletReady" : "NodeStatusUnknown", lastTransitionTime: rfc3339() },
         ...(sick.has(name) ? [xid] : [])
       ]
       const status = { capacity: { ...resources, "nvidia.com/gpu": "16" }, allocatable: { ...resources, "nvidia.com/gpu": "16" }, conditions }
       const object = { apiVersion: "v1", kind: "Node", metadata: { name }, status }
-      yield* kube.applyStatus(Node, object)
+      yield* again(kube.applyStatus(Node, object))
     })
   const tell = (pod: Pod, status: object) => {
     const object = {

@@ -1,6 +1,7 @@
 import { assert } from "@effect/vitest"
 import { HostClassResource } from "@seatrial/operator"
 import { Effect, Schema } from "effect"
+import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
@@ -25,7 +26,7 @@ export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving
   const stop = yield* keepAsking(caller, serving.model)
   deaths.plan({ at: 1, made, concerns: (_, write) => write === what })
   const next = String(++price)
-  yield* Effect.orDie(kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { pricePerGpuHour: next } }))
+  yield* patiently(kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { pricePerGpuHour: next } }))
   const { id } = yield* caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: 100 + (price % 880) } })
   const { killed } = yield* eventually(`the operator dies of ${what}`, Effect.sync(deaths.told), (told) => told.killed.length > 0)
   assert.deepStrictEqual(killed, [`${made ? "after" : "before"} ${what}`])

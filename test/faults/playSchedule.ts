@@ -1,11 +1,12 @@
 import { assert } from "@effect/vitest"
 import { ModelDeployment, objectName } from "@seatrial/operator"
 import { Effect } from "effect"
+import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
 import { alwaysHolds } from "./alwaysHolds.ts"
-import { applyObject, objectGone, removeObject, runOfObject } from "./appliedObject.ts"
+import { applyObject, objectGone, removal, removeObject, runOfObject } from "./appliedObject.ts"
 import { type Draw, drawsOf } from "./Draw.ts"
 import { type Disturbed, disturbances, someRates } from "./disturbances.ts"
 import { noFaults } from "./FaultyServer.ts"
@@ -71,7 +72,7 @@ const applied: Action = (lane, _, seed, draw) =>
           ids.add(yield* runOfObject(lane, name, (run) => run !== first))
         }
         yield* Effect.sleep(deletesAfter)
-        if (!waits) yield* Effect.orDie(lane.kube.remove(ModelDeployment, name, namespace))
+        if (!waits) yield* removal(lane, name)
       }),
       over: Effect.gen(function* () {
         if (waits) {
@@ -100,7 +101,7 @@ const deleted: Action = (lane, _, seed, draw) =>
           yield* lane.caller.finished(id)
           yield* remove
         }
-        const object = Effect.orDie(lane.kube.get(ModelDeployment, disturbed.object, namespace))
+        const object = patiently(lane.kube.get(ModelDeployment, disturbed.object, namespace))
         yield* eventually(`the custom resource of ${id} goes`, object, ({ _tag }) => _tag === "None")
         return { ids: [id], kept: false }
       }),

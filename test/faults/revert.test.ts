@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Pod } from "@seatrial/kube"
 import { enginePodName } from "@seatrial/operator"
 import { Effect, Option } from "effect"
+import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
@@ -12,7 +13,7 @@ import { decodeId, settled, shown } from "./rightEnd.ts"
 import { firstServing, serveFirst } from "./serveFirst.ts"
 
 const engineOf = ({ kube }: Lane, run: string) =>
-  Effect.map(Effect.orDie(kube.get(Pod, enginePodName(decodeId(run)), namespace)), (pod) => Option.getOrUndefined(pod)?.metadata.uid)
+  Effect.map(patiently(kube.get(Pod, enginePodName(decodeId(run)), namespace)), (pod) => Option.getOrUndefined(pod)?.metadata.uid)
 
 /** Waits until the engine of a run that cannot become ready has a node, and the run boots. */
 const boots = (lane: Lane, run: string) =>

@@ -2,7 +2,7 @@ import { DeploymentId } from "@seatrial/domain"
 import { PodDisruptionBudget } from "@seatrial/kube"
 import { ModelDeployment, objectName } from "@seatrial/operator"
 import { Effect, Schema } from "effect"
-import { objectsOfRuns } from "../e2e/cluster.ts"
+import { objectsOfRuns, patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { type Lane, namespace } from "./Lane.ts"
 
@@ -20,7 +20,7 @@ export const settled = Effect.fnUntraced(function* (lane: Lane, run: string | nu
   const one = (what: string) => (run === null ? "" : what)
   yield* eventually("the cluster holds the engine that serves and nothing else", objectsOfRuns(kube), (objects) => objects.join() === one(`Pod ${run}`))
   yield* eventually("gateways know that engine and no other", lane.published, (runs) => runs.join() === one(`${run}`))
-  const budgets = Effect.map(Effect.orDie(kube.list(PodDisruptionBudget, { namespace })), (found) => found.map(({ metadata }) => metadata.name))
+  const budgets = Effect.map(patiently(kube.list(PodDisruptionBudget, { namespace })), (found) => found.map(({ metadata }) => metadata.name))
   yield* eventually("it alone is kept from being evicted", budgets, (names) => names.join() === one(run === null ? "" : objectName(decodeId(run))))
   yield* eventually("GPUs are counted once for each engine that had them", lane.select(Schema.Array(Hold), holds), (found) => {
     const open = found.filter(({ released }) => !released)
@@ -35,7 +35,7 @@ export const settled = Effect.fnUntraced(function* (lane: Lane, run: string | nu
 
 /** The custom resource of a run shows its end, or is gone where somebody deleted it after that: the record of a run that is over is not forced back on anybody. */
 export const shown = Effect.fnUntraced(function* ({ kube }: Lane, id: string, status: string, serves: boolean) {
-  const phase = Effect.map(Effect.orDie(kube.get(ModelDeployment, objectName(decodeId(id)), namespace)), (found) =>
+  const phase = Effect.map(patiently(kube.get(ModelDeployment, objectName(decodeId(id)), namespace)), (found) =>
     found._tag === "Some" ? found.value.status?.phase : serves ? undefined : status
   )
   yield* eventually(`the custom resource of ${id} shows its end`, phase, (said) => said === status)

@@ -4,6 +4,7 @@ import { assert, it } from "@effect/vitest"
 import { Lease } from "@seatrial/kube"
 import { Effect, Schema } from "effect"
 import { startProgram } from "../e2e/ChildProgram.ts"
+import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { inOrder } from "../e2e/inOrder.ts"
 import { keepAsking } from "../e2e/keepAsking.ts"
@@ -66,7 +67,7 @@ const termOf = (lane: Lane) =>
   Effect.map(lane.select(Term, "SELECT term, extract(epoch FROM begun_at)::float8 * 1000 AS at FROM operator_terms"), ([term]) => term)
 const Writes = Schema.Array(Schema.Struct({ what: Schema.String, at: Schema.Finite }))
 const holderOf = ({ kube }: Lane) =>
-  Effect.map(Effect.orDie(kube.get(Lease, "seatrial-operator", namespace)), (lease) => (lease._tag === "Some" ? (lease.value.spec?.holderIdentity ?? "") : ""))
+  Effect.map(patiently(kube.get(Lease, "seatrial-operator", namespace)), (lease) => (lease._tag === "Some" ? (lease.value.spec?.holderIdentity ?? "") : ""))
 
 it.live(
   `two operators and ${changes} changes of the leader from seed ${first}: one that was stopped or cut off and comes back writes nothing, and every phase is recorded once`,
