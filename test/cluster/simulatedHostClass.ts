@@ -21,7 +21,7 @@ export const simulatedHostClass = (
     nodeSelector: { "nvidia.com/gpu.product": gpuPool },
     pricePerGpuHour: "100000",
     benchmarkSeconds: 1,
-    bootDeadlineSeconds: 90,
+    bootDeadlineSeconds: 180,
     simulated: true,
     ...more
   }

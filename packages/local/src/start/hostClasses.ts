@@ -23,7 +23,7 @@ const hostClass = (name: string, product: string, gpuCount: number, gpuMemoryByt
     nodeSelector: { "nvidia.com/gpu.product": product },
     pricePerGpuHour,
     benchmarkSeconds: 4,
-    bootDeadlineSeconds: 60,
+    bootDeadlineSeconds: 180,
     simulated: true
   }
 })
