@@ -1,4 +1,5 @@
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http"
+import { Server as NetServer } from "node:net"
 import { Data, Effect, type Scope } from "effect"
 
 /** The address cannot be listened on. */
@@ -10,6 +11,11 @@ export interface ListenOptions {
   readonly port: number
   /** Milliseconds that requests under way have to end when the scope closes. */
   readonly grace: number
+  /**
+   * Milliseconds for which what still comes on open connections is answered then, with `connection: close`: a client that uses an idle one again at that very moment is not
+   * cut off. Absent: 0.
+   */
+  readonly linger?: number
   /** The server to listen with, not listening yet; one of its own where absent. */
   readonly server?: Server
 }
@@ -29,16 +35,17 @@ const lastWords = 2_000
 /** Serves until the scope closes: then no new connection is taken, what is under way may end, then is told to, and the rest is cut. Gives the port. */
 export const listen = (
   handler: RequestListener,
-  { grace, host, port, server = makeServer() }: ListenOptions
+  { grace, host, linger = 0, port, server = makeServer() }: ListenOptions
 ): Effect.Effect<number, ListenError, Scope.Scope> => {
   const underWay = new Set<ServerResponse>()
+  let lingering = false
   server.on("request", (request, response) => {
     underWay.add(response)
     if (!server.listening) response.shouldKeepAlive = false
     response.once("close", () => {
       underWay.delete(response)
       // A connection that becomes idle now is of no more use.
-      if (!server.listening) setImmediate(() => server.closeIdleConnections())
+      if (!server.listening && !lingering) setImmediate(() => server.closeIdleConnections())
     })
     handler(request, response)
   })
@@ -56,12 +63,18 @@ export const listen = (
       for (const response of underWay) response.emit(stopping)
     }, grace)
     const cut = setTimeout(() => server.closeAllConnections(), grace + lastWords)
-    server.close(() => {
-      clearTimeout(tell)
-      clearTimeout(cut)
+    const over = () => {
+      lingering = false
+      server.closeIdleConnections()
+    }
+    lingering = linger > 0
+    const idle = lingering ? setTimeout(over, linger) : undefined
+    // That of `node:http` closes idle connections first.
+    NetServer.prototype.close.call(server, () => {
+      for (const timer of [tell, cut, idle]) clearTimeout(timer)
       resume(Effect.void)
     })
-    server.closeIdleConnections()
+    if (!lingering) over()
   })
   return Effect.acquireRelease(open, () => close)
 }

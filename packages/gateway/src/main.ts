@@ -12,7 +12,7 @@ const layerServer = Layer.effectDiscard(
   Effect.gen(function* () {
     const { handler } = yield* Gateway
     const settings = yield* listenSettings
-    const port = yield* listen((yield* metricsPort) === 0 ? handler : observeRequests(handler), settings)
+    const port = yield* listen((yield* metricsPort) === 0 ? handler : observeRequests(handler), { ...settings, linger: 1_000 })
     yield* Effect.logInfo(`gateway listens on ${settings.host}:${port}`)
   })
 )

@@ -1,5 +1,8 @@
+import type { RequestListener } from "node:http"
+import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
+import { listen } from "../src/listen.ts"
 import { chunk, done, finish, makeEngine, openStream } from "./fakeEngine.ts"
 import { chat, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
@@ -25,6 +28,34 @@ describe("a gateway that is stopped", () => {
       assert.strictEqual(seen.text(), chunk("a") + finish("stop") + done)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
     })
+  )
+
+  it.live("answers who comes once more on a connection that is open, and then takes it away", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const handler: RequestListener = (_, response) => void response.end("here")
+      const port = yield* Scope.provide(listen(handler, { host: "127.0.0.1", port: 0, grace: 60_000, linger: 60_000 }), scope)
+      const socket = connect(port, "127.0.0.1")
+      yield* Effect.addFinalizer(() => Effect.sync(() => socket.destroy()))
+      let said = ""
+      let ended = false
+      socket.on("data", (chunk) => {
+        said += String(chunk)
+      })
+      socket.once("end", () => {
+        ended = true
+      })
+      const asked = () => said.split("here").length - 1
+      const ask = () => socket.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n")
+      ask()
+      yield* soon(() => asked() === 1)
+      assert.notMatch(said, /connection: close/i)
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      ask()
+      yield* soon(() => asked() === 2 && ended)
+      assert.match(said, /connection: close/i)
+      yield* Fiber.join(closing)
+    }).pipe(Effect.scoped)
   )
 
   it.live("ends what is left after its grace with an error frame, and records it", () =>

@@ -7,6 +7,7 @@ import { ApiKeys, AuditEvents, Catalog, Database, Deployments, HostClasses, HubC
 import { Effect, Layer, Logger, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { layerMetrics, metricsPort } from "./layerMetrics.ts"
+import { lingerOnClose } from "./lingerOnClose.ts"
 import { makeNodeServer } from "./nodeServer.ts"
 import { observeRequests } from "./observeRequests.ts"
 import { makeApp } from "./Server.ts"
@@ -30,7 +31,7 @@ const layerNode = Layer.unwrap(
     const { clients, ...options } = yield* listening
     const observed = (yield* metricsPort) > 0
     return NodeHttpServer.layerServer(() => {
-      const server = makeNodeServer(clients)
+      const server = lingerOnClose(makeNodeServer(clients), 1_000)
       if (observed) observeRequests(server)
       return server
     }, options)
