@@ -75,14 +75,14 @@ export const kueueStandIn = Effect.fnUntraced(function* ({ command, kube, namesp
   })
   yield* eventually("pods of queues are held back", tried, (gates) => gates.includes(gate))
 
-  const words = (pod: Held, status: "True" | "False", message: string) =>
+  const words = (pod: Held, status: "True" | "False", message: string, others: ReadonlyArray<unknown> = []) =>
     Effect.gen(function* () {
       const name = `pod-${pod.name}`
       const labels = { "kueue.x-k8s.io/job-uid": pod.uid ?? "" }
       yield* apply([{ apiVersion: "kueue.x-k8s.io/v1beta2", kind: "Workload", metadata: { name, namespace, labels }, spec: { queueName } }])
       const reason = status === "True" ? "QuotaReserved" : "Pending"
       const condition = { type: "QuotaReserved", status, reason, message, lastTransitionTime: new Date().toISOString() }
-      const patch = JSON.stringify({ status: { conditions: [condition] } })
+      const patch = JSON.stringify({ status: { conditions: [condition, ...others] } })
       yield* command("kubectl", ["patch", "workloads.kueue.x-k8s.io", name, `--namespace=${namespace}`, "--subresource=status", "--type=merge", "-p", patch])
     })
   return {
@@ -90,6 +90,12 @@ export const kueueStandIn = Effect.fnUntraced(function* ({ command, kube, namesp
     admits: Effect.fnUntraced(function* (pod: Held) {
       yield* words(pod, "True", "Quota reserved in ClusterQueue gpus")
       yield* kube.mergePatch(Pod, pod.name, namespace, { spec: { schedulingGates: null } })
+    }),
+    /** The Workload loses its quota, and the pod that stands for it is stopped: Kueue deletes it, and makes none itself. */
+    evicts: Effect.fnUntraced(function* (pod: Held, message: string) {
+      const lastTransitionTime = new Date().toISOString()
+      yield* words(pod, "False", message, [{ type: "Evicted", status: "True", reason: "Preempted", message, lastTransitionTime }])
+      yield* kube.remove(Pod, pod.name, namespace, pod.uid === undefined ? {} : { uid: pod.uid })
     })
   }
 })

@@ -12,13 +12,18 @@ import { startProduct } from "./startProduct.ts"
 
 /** Kueue itself cannot be had here: the test stands in for it, by the objects and fields that Kueue uses. Its quota, order and preemption are not tried. */
 it.live(
-  "on a real control plane an engine of a queue is held back, says why in the queue's words, goes on once it is let go, and leaves nothing when its run is cancelled there",
+  "on a real control plane an engine of a queue is held back, says why in the queue's words, goes on once it is let go, queues again when it is evicted, and leaves nothing when its run is cancelled there",
   () =>
     Effect.gen(function* () {
       const cluster = yield* startRealCluster
       const { command, kube, namespace } = cluster
       const kueue = yield* kueueStandIn(cluster, "gpus")
-      yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(simulatedHostClass("queued", { queueName: "gpus" })) })
+      // Engines of the second never start, since their image cannot be had.
+      for (const hostClass of [
+        simulatedHostClass("queued", { queueName: "gpus", drainSeconds: 2 }),
+        simulatedHostClass("unpullable", { queueName: "gpus", image: "nowhere:1" })
+      ])
+        yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(hostClass) })
       const { caller, startOperator } = yield* startProduct(cluster)
       const operator = yield* startOperator()
       const serving = { host_class: "queued", max_context: 512 }
@@ -51,8 +56,30 @@ it.live(
       assert.deepStrictEqual(phases.slice(phases.indexOf("queued")).slice(0, 3), ["queued", "provisioning", "booting"])
       assert.isAbove(wholeOf(yield* ask(caller, ended.model)).usage.completion_tokens, 0)
 
-      const second = yield* caller.deploy({ source, model_name: "second", serving: { ...serving, max_context: 384 } })
+      // What serves is evicted: it says that it does not serve and why, and serves again once its next pod is let go.
+      const served = yield* engineOf(first.id)
+      yield* kueue.evicts(served?.metadata ?? { name: "" }, "Preempted to accommodate a workload of higher priority")
+      const again = yield* eventually("its next pod is held back", engineOf(first.id), (pod) => pod !== undefined && pod.metadata.uid !== served?.metadata.uid)
+      yield* kueue.says(again?.metadata ?? { name: "" }, "couldn't assign flavors to pod set main: its quota went to another")
+      yield* eventually("it says in the queue's words why it does not serve", shown(first.id, "message"), (message) =>
+        message.startsWith("The engine is not ready: It waits in Kueue's queue: couldn't assign flavors")
+      )
+      assert.strictEqual(yield* shown(first.id, "conditions[?(@.type=='Ready')].status"), "False")
+      assert.strictEqual((yield* caller.call("POST", "/v1/chat/completions", { model: ended.model, messages: [{ role: "user", content: "Hi" }] })).status, 503)
+      yield* kueue.admits(again?.metadata ?? { name: "" })
+      const ready = eventually("it is ready again", shown(first.id, "conditions[?(@.type=='Ready')].status"), (status) => status === "True")
+      yield* ready.pipe(Effect.tapCause(() => Effect.logError(operator.said())))
+
+      // One that is evicted before it is ready goes back to the queue.
+      const second = yield* caller.deploy({ source, model_name: "second", serving: { ...serving, host_class: "unpullable" } })
+      const admitted = yield* heldBack(second.id)
+      yield* kueue.admits(admitted)
+      yield* caller.until(second.id, "is provisioned", ({ status }) => status === "provisioning")
+      yield* kueue.evicts(admitted, "Preempted to accommodate a workload of higher priority")
+      const back = yield* caller.until(second.id, "is in the queue again", ({ phases }) => phases.filter(({ status }) => status === "queued").length === 2)
+      assert.strictEqual(back.phases.at(-1)?.status, "queued")
       yield* heldBack(second.id)
+      yield* eventually("it names the queue again", shown(second.id, "message"), (message) => message.includes("Kueue's queue gpus"))
       assert.strictEqual((yield* caller.call("POST", `/v1/deployments/${second.id}/cancel`)).status, 200)
       yield* eventually("only the engine that serves is left", objectsOfRuns(kube), (objects) => objects.join() === `Pod ${first.id}`)
     }).pipe(Effect.scoped),

@@ -79,6 +79,11 @@ it.live(
         input: JSON.stringify(eviction)
       }).pipe(Effect.flip)
       assert.include(refused.message, "disruption budget")
+      const drain = (...flags: ReadonlyArray<string>) =>
+        Effect.flip(command("kubectl", ["drain", "single-0", "--delete-emptydir-data", "--ignore-daemonsets", "--timeout=1s", ...flags]))
+      assert.include((yield* drain()).message, "declare no controller (use --force to override)")
+      assert.include((yield* drain("--force")).message, "disruption budget")
+      yield* command("kubectl", ["uncordon", "single-0"])
 
       // One GPU, and it serves: the new revision waits for another, and says so.
       const second = yield* redeploy(513)
