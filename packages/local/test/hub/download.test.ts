@@ -6,7 +6,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "@effect/vitest"
 import { Hub } from "@seatrial/hub"
-import { ConfigProvider, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { Clock, ConfigProvider, Effect, Fiber, Layer, Option, Redacted, Schema } from "effect"
+import { TestClock } from "effect/testing"
 import { commit, type FileFault, type FileRequest, type FileServer, makeFileServer, repo, token } from "./FileServer.ts"
 
 const chunkBytes = 64 * 1024
@@ -116,6 +117,35 @@ describe("a download", () => {
       }
       yield* made.fetch
       yield* assertWhole(made)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("notices within a minute that nothing comes any more, and goes on", () =>
+    Effect.gen(function* () {
+      // As it is where nobody sets it.
+      const made = yield* makeScene("20 seconds")
+      const { fetch, server } = made
+      const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      let stopped = false
+      server.fault = ({ file, signed }) => {
+        if (!signed || stopped || !file.startsWith("model-00001")) return undefined
+        stopped = true
+        return { stop: 8_192 }
+      }
+      const fiber = yield* Effect.forkChild(fetch)
+      // All else comes first: for that no time passes.
+      while (server.sent() < total - chunkBytes + 8_192) yield* turn
+      const before = server.requests.length
+      while (server.requests.length === before) {
+        yield* TestClock.adjust("10 millis")
+        yield* turn
+      }
+      const noticed = yield* Clock.currentTimeMillis
+      assert.isAtLeast(noticed, 20_000)
+      assert.isAtMost(noticed, 60_000)
+      yield* Fiber.join(fiber)
+      yield* assertWhole(made)
+      assert.isAtMost(server.sent(), total + chunkBytes)
     }).pipe(Effect.scoped)
   )
 
