@@ -82,7 +82,7 @@ const snapshotOf = (rows: ReadonlyArray<typeof RouteRow.Type>, unproven: Readonl
 export class Routes extends Context.Service<
   Routes,
   {
-    /** The route of a callable name, as this organization sees it. From memory, without a query; only a name that is not known is looked for in the database too. */
+    /** The route of a callable name, as this organization sees it. From memory, without a query; only one that is not known, or has no engine, is looked for in the database too. */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<Route>>
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
     /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
@@ -145,8 +145,8 @@ export class Routes extends Context.Service<
         Effect.forkScoped
       )
 
-      // Who was told of an activation may be here before its notification is: a name is unknown only to a reading that began after it was asked for. Those who ask
-      // meanwhile share the next reading, so that there is one at a time at most.
+      // Who was told of an activation may be here before its notification is: a name is unknown, or without an engine, only to a reading that began after it was asked for.
+      // Those who ask meanwhile share the next reading, so that there is one at a time at most.
       let asked = 0
       let answered = 0
       const catchUp = Effect.suspend(() => {
@@ -169,7 +169,7 @@ export class Routes extends Context.Service<
       return Routes.of({
         find: Effect.fnUntraced(function* (orgId, model) {
           const found = known(orgId, model)
-          if (found !== undefined) return Option.some(found)
+          if (found !== undefined && found.endpoints.length > 0) return Option.some(found)
           yield* catchUp
           return Option.fromUndefinedOr(known(orgId, model))
         }),

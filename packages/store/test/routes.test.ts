@@ -49,7 +49,8 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       const second = yield* deployments.create(newModel(caller, "k2", "", { target: { _tag: "Redeploy", modelId, ref: null } }))
       yield* walk(caller, second.id, "activating")
       yield* runs.publishEndpoints(second.id, orgId, [endpoint("c")])
-      yield* reach(orgId, yield* revisionOf(second.id), endpoint("c"))
+      const replacing = yield* revisionOf(second.id)
+      yield* reach(orgId, replacing, endpoint("c"))
       yield* runs.activate({ id: second.id, orgId, from: "activating" })
       yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).revisionId !== first))
       assert.deepStrictEqual(Option.getOrThrow(yield* found).endpoints, [endpoint("c")])
@@ -57,6 +58,12 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
       assert.include(yield* runs.live, id)
       yield* runs.publishEndpoints(id, orgId, [])
       assert.deepStrictEqual(Option.getOrThrow(yield* runs.observe(id)).endpoints, [])
+      // A model without an engine has one at once, for whoever knows of it.
+      yield* runs.publishEndpoints(second.id, orgId, [])
+      yield* soon(Effect.map(found, (now) => Option.getOrThrow(now).endpoints.length === 0))
+      yield* runs.publishEndpoints(second.id, orgId, [endpoint("d")])
+      yield* reach(orgId, replacing, endpoint("d"))
+      assert.deepStrictEqual(Option.getOrThrow(yield* found).endpoints, [endpoint("d")])
     })
   )
 
