@@ -2,6 +2,7 @@ import { assert, it } from "@effect/vitest"
 import { Event } from "@seatrial/kube"
 import { enginePodName, ModelDeployment, objectName } from "@seatrial/operator"
 import { Effect, Option } from "effect"
+import { patiently } from "../e2e/cluster.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { xid } from "./Kubelet.ts"
 import { namespace, openLane } from "./Lane.ts"
@@ -18,14 +19,14 @@ it.live("a card that failed is told of to whoever looks at the deployment, in it
     yield* kubelet.failForGpu(enginePodName(id))
     const told = yield* eventually(
       "an event of the card",
-      Effect.map(kube.list(Event, { namespace }), (events) => events.find(({ reason }) => reason === "GpuFault")),
+      Effect.map(patiently(kube.list(Event, { namespace })), (events) => events.find(({ reason }) => reason === "GpuFault")),
       (event) => event !== undefined
     )
     assert.deepInclude(told, { type: "Warning", message: `Node/${name}: XIDError: ${xid.message}` })
     assert.strictEqual(told?.involvedObject.name, objectName(id))
     const after = yield* eventually(
       "a model that serves again",
-      Effect.map(kube.get(ModelDeployment, objectName(id), namespace), (resource) => Option.getOrThrow(resource).status),
+      Effect.map(patiently(kube.get(ModelDeployment, objectName(id), namespace)), (resource) => Option.getOrThrow(resource).status),
       (shown) => shown?.message === "Serves." && shown.cause === undefined
     )
     assert.strictEqual(after?.phase, "activated")
