@@ -16,6 +16,7 @@ import { simulatedNode } from "./RealCluster.ts"
 import { scratchFolder } from "./scratchFolder.ts"
 import { serviceProxy } from "./serviceProxy.ts"
 import { lateStorage, localVolume, simulatedHostClass } from "./simulatedHostClass.ts"
+import { withMigration } from "./withMigration.ts"
 
 const namespace = "seatrial"
 const image = "ghcr.io/seatrial/seatrial"
@@ -47,6 +48,8 @@ export const hostClass = (name = "sim-small", more: Readonly<Record<string, unkn
 export interface HelmClusterOptions {
   /** Whether the nodes can run the chart's own Postgres; then claims are bound for pods only. */
   readonly embedded?: boolean
+  /** Statements of the migrations that images of these tags have beside those of the product. */
+  readonly migrations?: Readonly<Record<string, ReadonlyArray<string>>>
   /** What the hub has; the sample model where absent. */
   readonly repositories?: ReadonlyArray<SampleRepository>
 }
@@ -57,7 +60,7 @@ const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
  * A real control plane on whose two nodes the chart can be installed: pods run here as processes of the image that the Containerfile makes, listen on addresses of their own,
  * and reach the test's Postgres and a sample hub. There is no cluster network: `server` and `gateway` stand for the chart's Services.
  */
-export const startHelmCluster = Effect.fnUntraced(function* ({ embedded = false, repositories }: HelmClusterOptions = {}) {
+export const startHelmCluster = Effect.fnUntraced(function* ({ embedded = false, migrations = {}, repositories }: HelmClusterOptions = {}) {
   const directory = yield* scratchFolder("helm")
   const audit = yield* prepareAudit(directory)
   const flags = {
@@ -70,6 +73,9 @@ export const startHelmCluster = Effect.fnUntraced(function* ({ embedded = false,
   const host = `${plane.network}.0.1`
   const database = embedded ? `postgres://seatrial:${password}@${host}:5432/seatrial` : Redacted.value(yield* makeEmptyDatabase(inject("postgres")))
   const product = embedded ? yield* withName(programs, join(directory, "names"), "seatrial-postgres", host) : programs
+  const later = yield* Effect.forEach(Object.entries(migrations), ([tag, statements], at) =>
+    Effect.map(withMigration(programs, join(directory, tag), 9_000 + at, statements), (made) => [`${image}:${tag}`, made] as const)
+  )
   const postgres = embedded ? { "docker.io/library/postgres": yield* postgresImage(join(directory, "postgres"), host) } : {}
   // The account of Postgres has to reach the volumes.
   yield* Effect.promise(() => mkdir(join(directory, "nodes/volumes"), { recursive: true, mode: 0o755 }))
@@ -82,7 +88,7 @@ export const startHelmCluster = Effect.fnUntraced(function* ({ embedded = false,
     NodeAgent.layer({
       directory: join(directory, "nodes"),
       nodes: [simulatedNode("sim-0", 4), simulatedNode("sim-1", 4)],
-      images: { [image]: product, ...postgres },
+      images: { [image]: product, ...Object.fromEntries(later), ...postgres },
       network: plane.network,
       tls: plane.tls,
       apiServer: plane.address

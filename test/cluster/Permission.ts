@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { parseAllDocuments } from "yaml"
 
-/** One thing that is allowed or was done, such as `seatrial list pods` (in that namespace) or `cluster watch nodes`. */
+/** One thing that is allowed or was done, such as `seatrial list pods` (in that namespace), `cluster watch nodes` or, of one object, `seatrial get leases.coordination.k8s.io name`. */
 export type Permission = string
 
 const Role = Schema.Struct({
@@ -23,8 +23,8 @@ const resourceOf = (group: string, resource: string) => {
   return `${plural}${group === "" ? "" : `.${group}`}${subresource === undefined ? "" : `/${subresource}`}`
 }
 
-export const permission = (namespace: string | undefined, verb: string, group: string, resource: string): Permission =>
-  `${namespace ?? "cluster"} ${verb} ${resourceOf(group, resource)}`
+export const permission = (namespace: string | undefined, verb: string, group: string, resource: string, name?: string): Permission =>
+  `${namespace ?? "cluster"} ${verb} ${resourceOf(group, resource)}${name === undefined ? "" : ` ${name}`}`
 
 /** What the Roles and ClusterRoles in a text of YAML allow, one by one and in order. */
 export const rulesOf = (text: string): ReadonlyArray<Permission> =>
@@ -32,8 +32,10 @@ export const rulesOf = (text: string): ReadonlyArray<Permission> =>
     .map((document): unknown => document.toJS())
     .filter(Schema.is(Role))
     .flatMap(({ metadata, rules }) =>
-      rules.flatMap(({ apiGroups, resources, verbs }) =>
-        apiGroups.flatMap((group) => resources.flatMap((resource) => verbs.map((verb) => permission(metadata.namespace, verb, group, resource))))
+      rules.flatMap(({ apiGroups, resourceNames = [undefined], resources, verbs }) =>
+        apiGroups.flatMap((group) =>
+          resources.flatMap((resource) => verbs.flatMap((verb) => resourceNames.map((name) => permission(metadata.namespace, verb, group, resource, name))))
+        )
       )
     )
     .sort()

@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { followAudit } from "./auditLog.ts"
 import { type Permission, permission } from "./Permission.ts"
 
-/** What an account did at the API server, by its audit log: the permissions that it used, and the requests that were denied it. */
-export const auditedPermissions = (path: string, username: string) =>
+/** What an account did at the API server, by its audit log: which of the permissions that it was granted it used, or what others, and the requests that were denied it. */
+export const auditedPermissions = (path: string, username: string, granted: ReadonlyArray<Permission>) =>
   Effect.map(followAudit(path), (entries) => {
     const used = new Set<Permission>()
     const denied = new Set<string>()
@@ -15,7 +15,11 @@ export const auditedPermissions = (path: string, username: string) =>
         continue
       }
       const resource = objectRef.subresource === undefined ? objectRef.resource : `${objectRef.resource}/${objectRef.subresource}`
-      const allow = (name: string) => used.add(permission(objectRef.namespace, name, objectRef.apiGroup ?? "", resource))
+      const allow = (did: string) => {
+        const done = (name?: string) => permission(objectRef.namespace, did, objectRef.apiGroup ?? "", resource, name)
+        const named = done(objectRef.name)
+        used.add(granted.includes(named) ? named : done())
+      }
       allow(verb)
       // An apply that makes its object is asked for both.
       if (verb === "patch" && code === 201) allow("create")

@@ -20,7 +20,9 @@ const buildStage = async () => {
 /** What git knows or would take under a path, as the working tree has it. */
 const tracked = async (path: string) => {
   const { stdout } = await run("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", path], { cwd: root, maxBuffer: 2 ** 24 })
-  return stdout.split("\0").filter((file) => file !== "")
+  const files = stdout.split("\0").filter((file) => file !== "")
+  if (files.length === 0) throw new Error(`COPY of ${path}, which is not there`)
+  return files
 }
 
 /**
@@ -65,6 +67,12 @@ const isThere = (path: string) =>
       () => false
     )
   )
+
+/** What the image has in /opt/seatrial, and its path. */
+export interface BuiltImage {
+  readonly folder: string
+  readonly path: ReadonlyArray<string>
+}
 
 /** What the image has in /opt/seatrial, in a folder that the suites of one run share: the first that needs it makes it, and nobody writes into it later. */
 export const builtImage = Effect.gen(function* () {
