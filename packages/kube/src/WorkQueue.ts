@@ -10,6 +10,8 @@ export interface WorkQueue<K extends string = string> {
   readonly addAfter: (key: K, delay: Duration.Input) => Effect.Effect<void>
   /** Keys at work, ready, or waiting for their time. A key that rests is not among them. */
   readonly size: Effect.Effect<number>
+  /** Keys that are ready and wait for a worker. */
+  readonly backlog: () => number
 }
 
 export interface WorkQueueOptions<K extends string, E, R> {
@@ -140,7 +142,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
   })
   if (options.name !== undefined) yield* Effect.forkScoped(Effect.repeat(sample, Schedule.spaced("5 seconds")))
 
-  const queue: WorkQueue<K> = { add, addAfter, size: Effect.sync(() => entries.size) }
+  const queue: WorkQueue<K> = { add, addAfter, size: Effect.sync(() => entries.size), backlog: () => Queue.sizeUnsafe(ready) }
   return queue
 })
 

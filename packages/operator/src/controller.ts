@@ -39,7 +39,8 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     blocked: new Map<DeploymentId, number>(),
     withdrawn: new Map<DeploymentId, number>(),
     shown,
-    tried: new Map<DeploymentId, string>(),
+    madePods: new Map<string, string | undefined>(),
+    madeBudgets: new Map<DeploymentId, number>(),
     followers,
     attendance: yield* attend(runs.ping),
     released: new Set<DeploymentId>(),
@@ -47,7 +48,8 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     phases: yield* makePhaseCounts,
     settings,
     start,
-    look: (id: DeploymentId): Effect.Effect<void> => queue.add(id)
+    look: (id: DeploymentId): Effect.Effect<void> => queue.add(id),
+    backlog: (): number => queue.backlog()
   }
   const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({
     name: "runs",
@@ -106,14 +108,31 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const onChange = <A extends KubeObject, E>(reflector: Reflector<A>, look: (name: string) => Effect.Effect<void, E>) =>
     Stream.runForEach(reflector.changes, (key) => look(fromKey(key).name))
   const byName = (name: string) => lookAt(deploymentOfName(name))
+  const budgets = new Set<string>()
+  /** Only whether there is one matters, not what the cluster says of it. */
+  const onBudget = Effect.fnUntraced(function* (name: string) {
+    const run = deploymentOfName(name)
+    const there = Option.isSome(yield* cluster.budgets.get(name, settings.namespace))
+    const own = Option.isSome(run) && reconciler.madeBudgets.delete(run.value)
+    if (there === budgets.has(name)) return
+    if (there) budgets.add(name)
+    else budgets.delete(name)
+    if (!there || !own) yield* lookAt(run)
+  })
   /** Also who serves with its engine. */
   const lookAtEngine = (id: Option.Option<DeploymentId>) => (Option.isSome(id) ? lookAll([id.value, ...followers.of(id.value)]) : Effect.void)
   const capacity = makeCapacityChanges()
   const lookQueued = Effect.suspend(() => lookAll(pool.queued()))
   const onPod = Effect.fnUntraced(function* (name: string) {
-    yield* lookAtEngine(deploymentOfName(name))
-    yield* lookAtHold(name)
     const pod = Option.getOrUndefined(yield* cluster.pods.get(name, settings.namespace))
+    const { madePods } = reconciler
+    const own = madePods.get(name)
+    // Whoever has made a pod knows what it is like then.
+    if (own === undefined || own !== pod?.metadata.resourceVersion) {
+      madePods.delete(name)
+      yield* lookAtEngine(deploymentOfName(name))
+    }
+    yield* lookAtHold(name)
     yield* lookAtClasses
     if (capacity.ofPod(name, pod)) yield* lookQueued
   })
@@ -131,7 +150,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
       Stream.runForEach(runs.changes, queue.add),
       Stream.runForEach(cluster.deployments.changes, onDeployment),
       onChange(cluster.jobs, byName),
-      onChange(cluster.budgets, byName),
+      onChange(cluster.budgets, onBudget),
       onChange(cluster.pods, onPod),
       onChange(cluster.nodes, onNode),
       onChange(cluster.hostClasses, onClass),

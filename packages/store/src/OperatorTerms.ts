@@ -12,6 +12,11 @@ export const OperatorTerm = Context.Reference<number | null>("seatrial/OperatorT
 export const leads = (sql: PgClient.PgClient) =>
   Effect.map(OperatorTerm, (term) => (term === null ? sql`true` : sql`EXISTS (SELECT FROM operator_terms WHERE term = ${term} FOR SHARE)`))
 
+/**
+ * Whether the operator that leads writes this itself: it goes on by itself then, and whoever comes after it looks at everything that is live, so it leaves itself no word.
+ */
+export const isOwnWrite: Effect.Effect<boolean> = Effect.map(OperatorTerm, (term) => term !== null)
+
 /** The effect in one transaction in which the fibre's term is the newest; without it a defect, for nothing can be answered. */
 export const whileLeading = <A, E, R>(sql: PgClient.PgClient, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError.SqlError, R> =>
   Effect.gen(function* () {

@@ -23,7 +23,7 @@ import {
 import { Cause, Clock, Context, Effect, Layer, Option, type Redacted, Schedule, Schema, Stream } from "effect"
 import { SqlSchema } from "effect/sql"
 import { HubConnections } from "./HubConnections.ts"
-import { listen } from "./listen.ts"
+import { type ListenEvent, listen } from "./listen.ts"
 import { listReservations, type Reservation } from "./listReservations.ts"
 import { measuredStarts } from "./measuredStarts.ts"
 import { leads, whileLeading } from "./OperatorTerms.ts"
@@ -153,6 +153,8 @@ export class Runs extends Context.Service<
       readonly to: Phase
       readonly reason: string
       readonly failure?: Failure
+      /** When, Unix milliseconds; by default now. */
+      readonly at?: number
       /** What the model serves gives its GPUs to the run until that has ended. */
       readonly replaces?: boolean
     }) => Effect.Effect<boolean>
@@ -238,12 +240,18 @@ export class Runs extends Context.Service<
         Effect.retry(Schedule.spaced("1 second")),
         Effect.catch((cause) => Effect.failCause(cause))
       )
-      const heard = Effect.fnUntraced(function* (payload: string) {
-        const id = Schema.decodeOption(DeploymentId)(payload)
-        if (Option.isNone(id)) return []
+      const decodeId = Schema.decodeOption(DeploymentId)
+      /** What was heard together is taken from the outbox together. */
+      const heard = Effect.fnUntraced(function* (payloads: ReadonlyArray<string>) {
+        const found = [...new Set(payloads.flatMap((payload) => Option.toArray(decodeId(payload))))]
         // A row that stays is heard of again.
-        yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND deployment_id = ${id.value}`).pipe(tolerant, Effect.ignore)
-        return [id.value]
+        if (found.length > 0)
+          yield* Effect.orDie(sql`DELETE FROM outbox WHERE ${yield* leads(sql)} AND ${sql.in("deployment_id", found)}`).pipe(tolerant, Effect.ignore)
+        return found
+      })
+      const toldBy = Effect.fnUntraced(function* (events: ReadonlyArray<ListenEvent>) {
+        const anew = events.some(({ _tag }) => _tag === "Listening") ? yield* missed : []
+        return [...anew, ...(yield* heard(events.flatMap((event) => (event._tag === "Notified" ? [event.payload] : []))))]
       })
 
       return Runs.of({
@@ -252,13 +260,7 @@ export class Runs extends Context.Service<
         live: live.pipe(Effect.withSpan("Runs.live")),
         measuredStarts: measuredStarts(sql),
         reservations: listReservations(sql).pipe(Effect.withSpan("Runs.reservations")),
-        changes: listen(sql, "deployments").pipe(
-          Stream.mapEffect(
-            (event): Effect.Effect<ReadonlyArray<DeploymentId>> =>
-              event._tag === "Listening" ? missed : event._tag === "Notified" ? heard(event.payload) : Effect.succeed([])
-          ),
-          Stream.flattenIterable
-        ),
+        changes: listen(sql, "deployments").pipe(Stream.chunks, Stream.mapEffect(toldBy), Stream.flattenIterable),
         enter: enterPhase(sql, ids),
         recordScreening: recordScreening(sql, ids),
         noteWeights: noteWeights(sql),

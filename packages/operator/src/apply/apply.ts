@@ -1,10 +1,10 @@
-import { failureDetail } from "@seatrial/domain"
+import { failureDetail, isFinished, type Phase } from "@seatrial/domain"
 import { manifestSha256 } from "@seatrial/hub"
 import { Job, KubeClient, type KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Effect, Option, Redacted } from "effect"
 import type { Action } from "../decide/Decision.ts"
-import type { Gathered } from "../gather/gather.ts"
+import type { Gathered, GatherFrom } from "../gather/gather.ts"
 import { weightsStore } from "../gather/weightsSeen.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
@@ -13,6 +13,7 @@ import { customResource } from "./customResource.ts"
 import { disruptionBudget } from "./engineObjects.ts"
 import { fetchJob, hubSecret } from "./fetchObjects.ts"
 import { keepLog } from "./keepLog.ts"
+import type { Shown } from "./mirror.ts"
 import { putSecret } from "./putSecret.ts"
 import { tellEvent } from "./tellEvent.ts"
 import { tellTransition } from "./tellTransition.ts"
@@ -29,6 +30,14 @@ const ownerOf = (resource: ModelDeployment): OwnerReference => ({
 })
 
 const missing = (run: Run, what: string) => Effect.die(new Error(`${run.id} in ${run.phase} has no ${what}`))
+
+/** The run after such a transition, as it stands in Postgres then; null where more follows from that. */
+const entered = (run: Run, to: Phase, reason: string, at: number): Run | null => {
+  const falls = to === "queued" && (run.phase === "provisioning" || run.phase === "booting")
+  if (isFinished(to) || falls) return null
+  const phaseSince = Math.max(run.phaseSince, at)
+  return { ...run, phase: to, phaseSince, history: [...run.history, { phase: to, at: phaseSince, reason }] }
+}
 
 interface Owned {
   readonly run: Run
@@ -62,11 +71,27 @@ const ensureResource = Effect.fnUntraced(function* (run: Run, namespace: string)
   )
 })
 
-/** Writes what was decided, in order. Every write can be repeated: names follow from the run, and transitions are compare-and-set. */
-export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathered, actions: ReadonlyArray<Action>, settings: OperatorSettings) {
+/** See `applyActions`. */
+interface Applied {
+  readonly resource: ModelDeployment | null
+  readonly run: Run | null
+}
+
+interface Applying extends Pick<GatherFrom, "madeBudgets" | "madePods"> {
+  readonly settings: OperatorSettings
+  readonly shown: Shown
+}
+
+/**
+ * Writes what was decided, in order. Every write can be repeated: names follow from the run, and transitions are compare-and-set. Gives the custom resource and the run as
+ * they are then; the run null where that has to be read.
+ */
+export const applyActions = Effect.fn("applyActions")(function* (applying: Applying, gathered: Gathered, actions: ReadonlyArray<Action>) {
   const kube = yield* KubeClient
   const runs = yield* Runs
+  const { madeBudgets, madePods, settings, shown } = applying
   const { namespace } = settings
+  let after: Run | null = gathered.run
   const { podClass, run } = gathered
   const { engineRun, id, orgId, phase } = run
   const weightsClaim = podClass?.weightsClaim ?? settings.weightsClaim
@@ -83,6 +108,8 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
     switch (action._tag) {
       case "EnsureResource":
         resource = yield* ensureResource(run, namespace)
+        // That it appears is no news.
+        if (resource !== null) shown.set(id, { at: Number.NEGATIVE_INFINITY, version: resource.metadata.resourceVersion })
         break
       case "RemoveResource":
         if (resource !== null) {
@@ -112,13 +139,16 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
       case "EnsurePod": {
         const pod = wantedPod(run, podClass, settings)
         if (pod === null) return yield* missing(run, "revision, host class or engine")
-        yield* kube.apply(Pod, tellCopiesInUse(pod, gathered.copiesInUse))
+        const made = yield* kube.apply(Pod, tellCopiesInUse(pod, gathered.copiesInUse))
+        madePods.set(made.metadata.name, made.metadata.resourceVersion)
         break
       }
       case "EnsureBudget":
         yield* kube.apply(PodDisruptionBudget, disruptionBudget(run, namespace))
+        madeBudgets.set(id, yield* Clock.currentTimeMillis)
         break
       case "RemoveBudget":
+        madeBudgets.delete(id)
         yield* removed(kube.remove(PodDisruptionBudget, objectName(id), namespace))
         break
       case "KeepLog":
@@ -135,6 +165,7 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         break
       case "RecordEngineImage":
         yield* runs.recordEngineImage(id, orgId, { image: action.image, digest: action.digest })
+        after = null
         break
       case "Tell":
         if (resource !== null) {
@@ -146,24 +177,20 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         break
       case "Publish":
         yield* runs.publishEndpoints(id, orgId, action.endpoints)
+        after = null
         break
-      case "Enter":
-        if (
-          yield* runs.enter({
-            id,
-            orgId,
-            from: phase,
-            to: action.to,
-            reason: action.reason,
-            replaces: action.replaces,
-            ...(action.failure === null ? {} : { failure: action.failure })
-          })
-        ) {
-          yield* tellTransition(run, action.to, action.failure)
-          yield* Effect.logInfo(`${id}: ${phase} -> ${action.to}: ${action.failure === null ? action.reason : failureDetail(action.failure)}`)
-        }
+      case "Enter": {
+        const { failure, reason, replaces, to } = action
+        const at = yield* Clock.currentTimeMillis
+        const moved = yield* runs.enter({ id, orgId, from: phase, to, reason, at, replaces, ...(failure === null ? {} : { failure }) })
+        after = moved && after !== null && !replaces ? entered(after, to, reason, at) : null
+        if (!moved) break
+        yield* tellTransition(run, to, failure)
+        yield* Effect.logInfo(`${id}: ${phase} -> ${to}: ${failure === null ? reason : failureDetail(failure)}`)
         break
+      }
       case "Activate":
+        after = null
         if (yield* runs.activate({ id, orgId, from: phase })) {
           yield* tellTransition(run, "activated", null)
           yield* Effect.logInfo(`${id}: ${phase} -> activated`)
@@ -176,4 +203,6 @@ export const applyActions = Effect.fn("applyActions")(function* (gathered: Gathe
         break
     }
   }
+  const done: Applied = { resource, run: after }
+  return done
 })

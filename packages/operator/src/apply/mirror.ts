@@ -3,7 +3,7 @@ import { KubeClient, type Node, type Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Duration, Effect, Equal, Option } from "effect"
 import { inFieldNames, toldRun } from "../applied/inFieldNames.ts"
-import { statusPause } from "../decide/limits.ts"
+import { manyWait, statusPause, statusPauseEach } from "../decide/limits.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { obstacleEvents } from "./obstacleEvents.ts"
@@ -18,6 +18,8 @@ export type Shown = Map<Run["id"], { readonly at: number; readonly version: stri
 
 interface MirrorInput {
   readonly shown: Shown
+  /** Runs that wait for a pass. */
+  readonly backlog: number
   readonly run: Run
   readonly pod: PodSeen | null
   /** All pods of the run. */
@@ -40,7 +42,7 @@ const soon = Option.some(Duration.seconds(1))
  * Shows the run in its custom resource, where that says something else: an event for each transition, then the status. Gives the time after which to try again: where
  * the copy that was compared with was an old one, and where a run that is at work was shown a moment ago.
  */
-export const mirror = Effect.fn("mirror")(function* ({ classGone, fetch, idle, node, now, pod, pods, resource, shown, ...said }: MirrorInput) {
+export const mirror = Effect.fn("mirror")(function* ({ backlog, classGone, fetch, idle, node, now, pod, pods, resource, shown, ...said }: MirrorInput) {
   const run = toldRun(said.run)
   const inItsWords = (text: string) => (run.applied === null ? text : inFieldNames(text))
   const message = inItsWords(said.message)
@@ -54,11 +56,14 @@ export const mirror = Effect.fn("mirror")(function* ({ classGone, fetch, idle, n
   if (resource.status !== undefined && Equal.equals(resource.status, status)) return Option.none()
   // What changes many times a second is written once: each phase with its time is in the status all the same.
   const written = shown.get(run.id)
-  const pause = written === undefined || isFinished(run.phase) ? 0 : written.at + statusPause - now
+  const first = written === undefined || written.at === Number.NEGATIVE_INFINITY
+  if (first && backlog > manyWait) shown.set(run.id, { at: now, version: written?.version ?? metadata.resourceVersion })
+  const since = first ? (backlog > manyWait ? now : Number.NEGATIVE_INFINITY) : written.at
+  const pause = isFinished(run.phase) ? 0 : since + Math.max(statusPause, backlog * statusPauseEach) - now
   if (pause > 0) return Option.some(Duration.millis(pause))
   for (const event of [
     ...faultEvents(run, resource, cause, now),
-    ...transitionEvents(run, resource, cause),
+    ...transitionEvents(run, resource, cause, backlog > manyWait),
     ...downloadEvents(run, resource, status.download, now),
     ...servingEvents({ run, resource, status, pod, now }),
     ...obstacleEvents(run, resource, fetch, now)

@@ -48,25 +48,42 @@ export const aboutResource = ({ metadata }: ModelDeployment, { again, at, messag
   }
 }
 
-/** The events of the transitions that the custom resource's status does not show yet. `cause`: what the run's pods say is wrong. */
-export const transitionEvents = (run: Run, resource: ModelDeployment, cause: ModelDeploymentStatus["cause"]): ReadonlyArray<Event> => {
+/**
+ * The events of the transitions that the custom resource's status does not show yet. `cause`: what the run's pods say is wrong. `together`: several steps forward are told
+ * by one event, of the last of them, that names each.
+ */
+export const transitionEvents = (run: Run, resource: ModelDeployment, cause: ModelDeploymentStatus["cause"], together = false): ReadonlyArray<Event> => {
   const { status } = resource
   // An object that somebody applied may still show the run before this one.
   const told = status?.deploymentId === undefined || status.deploymentId === run.id ? (status?.phases?.length ?? 0) : 0
-  return run.history.slice(told).map(({ at, phase, reason }, offset) => {
+  const steps = run.history.slice(told).map(({ at, phase, reason }, offset) => {
     const failed = phase === "failed"
     const before = run.history[told + offset - 1]?.phase
     // Back to the queue: its place was lost, and it is the cluster that knows why.
     const lost = phase === "queued" && (before === "provisioning" || before === "booting")
     const why = cause === undefined ? "" : ` (${cause.reason} of ${cause.object}: ${cause.message})`
-    return aboutResource(resource, {
-      name: `${objectName(run.id)}.${told + offset}.${phase}`,
-      type: failed ? "Warning" : "Normal",
-      reason: capitalized(phase),
-      message: failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}${why}` : `${reason ?? capitalized(phase)}${lost ? why : ""}`,
-      at
-    })
+    const message = failed && run.failure !== null ? `${run.failure.code}: ${run.failure.text}${why}` : `${reason ?? capitalized(phase)}${lost ? why : ""}`
+    return { at, failed, message, name: `${objectName(run.id)}.${told + offset}.${phase}`, reason: capitalized(phase) }
   })
+  const forward = together ? steps.filter(({ failed }) => !failed) : []
+  const last = forward.length > 1 ? forward.at(-1) : undefined
+  const alone = last === undefined ? steps : steps.filter(({ failed }) => failed)
+  const all =
+    last === undefined
+      ? []
+      : [
+          aboutResource(resource, {
+            // From the same step on it is told again where more has come since, as after a crash before the status was written.
+            name: `${objectName(run.id)}.from-${told}`,
+            type: "Normal",
+            reason: last.reason,
+            message: forward.map(({ message, reason }) => `${reason}: ${message}`).join(" "),
+            at: last.at,
+            again: last.name
+          })
+        ]
+  const each = alone.map(({ at, failed, message, name, reason }) => aboutResource(resource, { name, type: failed ? "Warning" : "Normal", reason, message, at }))
+  return [...all, ...each]
 }
 
 /** The event of a card that failed, which ends no phase of a model that serves; none where the status shows it already. `at`: Unix milliseconds. */

@@ -1,4 +1,4 @@
-import type { HostClass, Phase } from "@seatrial/domain"
+import type { HostClass } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { KubeClient, type KubeObject, type Node, type Pod } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
@@ -7,7 +7,7 @@ import { resourcePlace } from "../apply/customResource.ts"
 import { wantedPod } from "../apply/wantedPod.ts"
 import { copiesInUse } from "../apply/weightsCopy.ts"
 import { bootRestarts } from "../decide/limits.ts"
-import type { Observation } from "../decide/Observation.ts"
+import type { Observation, PodSeen } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
@@ -56,17 +56,28 @@ export interface GatherFrom {
   readonly blocked: Blocked
   readonly attendance: Attendance
   readonly settings: Pick<OperatorSettings, "fetchImage" | "keepFinishedDays" | "namespace" | "pullSecrets" | "weightsClaim">
+  /** Pods that were made, by name, with the version that this gave them, until the watch tells of them. */
+  readonly madePods: Map<string, string | undefined>
+  /** Whose disruption budgets were made that no watch has told of yet, and when, Unix milliseconds. */
+  readonly madeBudgets: Map<Run["id"], number>
   /** Runs that were released lately. */
   readonly released: Set<Run["id"]>
 }
 
 const logTail = 200
+/** How long a watch is waited for to tell of what was made, milliseconds. */
+const untilTold = 10_000
 const dayMillis = 86_400_000
 
 const isOutdated = (madeFrom: string, wanted: KubeObject | null): boolean => wanted !== null && wanted.metadata.annotations?.[madeFromAnnotation] !== madeFrom
 
-/** Phases whose decisions depend on free GPUs and on who goes first. */
-const placed = new Set<Phase>(["materializing", "waiting", "queued", "provisioning"])
+/** Whether a run's decisions depend on free GPUs and on who goes first: where it is on its way to them, or may have lost them. */
+const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
+  phase === "materializing" ||
+  phase === "waiting" ||
+  phase === "queued" ||
+  (phase === "screening" && revision !== null) ||
+  (phase === "provisioning" && (pod === null || pod.unschedulable !== null))
 
 /** The last words of a download or a copy that works; none where its node does not tell them at once. */
 const readLog = Effect.fnUntraced(function* (pod: string, namespace: string, container?: string) {
@@ -93,7 +104,7 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
 
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  { attendance, background, blocked, cluster, pool, released, settings, withdrawn }: GatherFrom,
+  { attendance, background, blocked, cluster, madeBudgets, pool, released, settings, withdrawn }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
@@ -105,14 +116,14 @@ export const gather = Effect.fnUntraced(function* (
   const engines = run.engineRun === run.id ? own : yield* cluster.pods.listByLabel(deploymentLabel, run.engineRun)
   const enginePod = engines.find((pod: Pod) => pod.metadata.name === enginePodName(run.engineRun))
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
-  const places = placed.has(run.phase) || (run.phase === "screening" && run.revision !== null)
-  const reservations = places ? yield* (yield* Runs).reservations : []
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
   const looked = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
   const copyLog = looked?.copy?.running === true ? yield* readLog(looked.name, namespace, copyContainer) : ""
   const pod = enginePod === undefined || looked === null ? null : { ...looked, copy: copySeen(enginePod, copyLog) }
   const copies = pod === null ? (podClass?.weightsCache?.claimName ?? null) : null
+  const places = isPlaced(run, pod)
+  const reservations = places ? yield* (yield* Runs).reservations : []
   const work = yield* background.seen(run.id)
 
   const fetching = own.filter((candidate: Pod) => candidate.metadata.labels?.[roleLabel] === "fetch")
@@ -136,7 +147,7 @@ export const gather = Effect.fnUntraced(function* (
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     predecessorHolds: Option.isSome(holder),
     outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings)),
-    budget: Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
+    budget: now < (madeBudgets.get(run.id) ?? Number.NEGATIVE_INFINITY) + untilTold || Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
     resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
     shownSince: Math.max(0, ...(resource?.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)),
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,

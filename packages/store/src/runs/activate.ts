@@ -3,7 +3,7 @@ import { CheckReport, type Ids, ModelId, RevisionId, type Verification } from "@
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "../audit.ts"
-import { whileLeading } from "../OperatorTerms.ts"
+import { isOwnWrite, whileLeading } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 
 /** What of the trial goes into receipts: without a card the fingerprints mean nothing, so they stay out. */
@@ -40,6 +40,7 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
   return Effect.fn("Runs.activate")(function* ({ from, id, orgId }) {
     const now = yield* Clock.currentTimeMillis
     const at = new Date(now)
+    const own = yield* isOwnWrite
     return yield* Effect.gen(function* () {
       const found = yield* lockRun({ orgId, id, from })
       if (Option.isNone(found)) return false
@@ -95,7 +96,8 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       yield* sql`
         WITH work AS (
           INSERT INTO outbox (org_id, deployment_id, created_at)
-          SELECT org_id, id, ${at} FROM deployments WHERE org_id = ${orgId} AND (id = ${id} OR revision_id = ${run.revisionId} OR (${run.serve} AND revision_id = ${run.earlier}))
+          SELECT org_id, id, ${at} FROM deployments
+          WHERE org_id = ${orgId} AND (id = ${id} OR revision_id = ${run.revisionId} OR (${run.serve} AND revision_id = ${run.earlier})) AND NOT (${own} AND id = ${id})
           RETURNING deployment_id
         )
         SELECT pg_notify('deployments', deployment_id) FROM work`

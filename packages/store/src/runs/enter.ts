@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { canEnter, type Ids, isFinished, maxRequeues, type Phase } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
-import { leads } from "../OperatorTerms.ts"
+import { isOwnWrite, leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 import { activateRun } from "./activate.ts"
 
@@ -13,11 +13,12 @@ const fallsBack = (from: Phase, to: Phase) => to === "queued" && (from === "prov
 /** One compare-and-set on the phase, with its phase row and the operator's work in the same statement. */
 export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["enter"] => {
   const activate = activateRun(sql, ids)
-  return Effect.fn("Runs.enter")(function* ({ failure, from, id, orgId, reason, replaces = false, to }) {
+  return Effect.fn("Runs.enter")(function* ({ at: given, failure, from, id, orgId, reason, replaces = false, to }) {
     if (isFinished(from)) return false
     if (!canEnter(from, to)) return yield* Effect.die(new Error(`A run cannot go from ${from} to ${to}`))
     if (to === "activated") return yield* activate({ id, orgId, from })
-    const at = new Date(yield* Clock.currentTimeMillis)
+    const at = new Date(given ?? (yield* Clock.currentTimeMillis))
+    const own = yield* isOwnWrite
     const failed = to === "failed"
     const text = (failure?.text ?? reason).slice(0, failureLength)
     const rows = yield* Effect.orDie(sql`
@@ -34,9 +35,9 @@ export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["S
         INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) SELECT org_id, id, phase_count, ${to}, phase_since, ${reason} FROM moved
       ),
       work AS (
-        INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM moved
+        INSERT INTO outbox (org_id, deployment_id, created_at) SELECT org_id, id, ${at} FROM moved WHERE ${!own} RETURNING deployment_id
       )
-      SELECT pg_notify('deployments', id) FROM moved`)
+      SELECT (SELECT count(pg_notify('deployments', deployment_id)) FROM work) FROM moved`)
     return rows.length > 0
   })
 }

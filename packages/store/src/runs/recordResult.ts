@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import type { DeploymentId, OrgId, WorkingPhase } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
-import { leads } from "../OperatorTerms.ts"
+import { isOwnWrite, leads } from "../OperatorTerms.ts"
 
 /** Writes what a phase found into the run's revision, while the run is in that phase: its row is locked, so that no cancel comes between. */
 export const recordResult = (sql: PgClient.PgClient, column: "checks" | "measured" | "benchmark", phase: WorkingPhase) =>
@@ -16,6 +16,6 @@ export const recordResult = (sql: PgClient.PgClient, column: "checks" | "measure
         UPDATE revisions r SET ${sql(column)} = ${sql.json(result)}, updated_at = ${at} FROM run WHERE r.org_id = run.org_id AND r.id = run.revision_id
         RETURNING run.id
       )
-      SELECT pg_notify('deployments', id) FROM written`)
+      SELECT CASE WHEN ${!(yield* isOwnWrite)} THEN pg_notify('deployments', id) END FROM written`)
     return rows.length > 0
   })

@@ -3,7 +3,7 @@ import { type Ids, ModelId, RevisionId } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { writeAudit } from "../audit.ts"
-import { whileLeading } from "../OperatorTerms.ts"
+import { isOwnWrite, whileLeading } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 import { findVerified } from "./findVerified.ts"
 
@@ -25,6 +25,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
     const now = yield* Clock.currentTimeMillis
     const at = new Date(now)
     const revisionId = yield* ids.make(RevisionId, now)
+    const own = yield* isOwnWrite
     return yield* Effect.gen(function* () {
       // The model first, as everybody does who needs both.
       yield* sql`
@@ -37,7 +38,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
       const earlier = yield* verified(input, id, modelId)
       if (Option.isSome(earlier)) {
         yield* sql`UPDATE deployments SET revision_id = ${earlier.value}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
-        yield* sql`SELECT pg_notify('deployments', ${id})`
+        if (!own) yield* sql`SELECT pg_notify('deployments', ${id})`
         return true
       }
       yield* sql`
@@ -58,7 +59,7 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
         after: { model_id: modelId, deployment_id: id, hf_revision: facts.commit, settings, engine_version: engineVersion },
         at: now
       })
-      yield* sql`SELECT pg_notify('deployments', ${id})`
+      if (!own) yield* sql`SELECT pg_notify('deployments', ${id})`
       return true
     }).pipe((record) => whileLeading(sql, record), Effect.orDie)
   })
