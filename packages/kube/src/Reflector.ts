@@ -26,6 +26,8 @@ export interface Reflector<A extends KubeObject> {
 }
 
 export interface ReflectorOptions<A> {
+  /** What is kept of each object, from what the server sent: name, uid and version have to stay. By default all but `managedFields`. */
+  readonly keep?: (object: A) => A
   /** Labels by which `listByLabel` looks up without a scan. */
   readonly indexLabels?: ReadonlyArray<string>
   /** Further indexes for `listBy`, by name: the value that an object is found by; undefined: by none. */
@@ -77,10 +79,11 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     }
   }
 
-  const put = (object: A) => {
-    const key = keyOf(object)
+  const put = (sent: A) => {
+    const key = keyOf(sent)
     const before = objects.get(key)
-    if (before !== undefined && sameObject(before, object)) return
+    if (before !== undefined && sameObject(before, sent)) return
+    const object = options?.keep?.(sent) ?? sent
     if (before !== undefined) unindex(key, before)
     if (before !== undefined && before.metadata.uid !== object.metadata.uid) options?.onGone?.(before)
     objects.set(key, object)

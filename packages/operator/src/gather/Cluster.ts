@@ -3,6 +3,7 @@ import { Effect, type Scope } from "effect"
 import { HostClassResource } from "../resources/HostClassResource.ts"
 import { deploymentLabel } from "../resources/objectNames.ts"
 import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
+import { keptBudget, keptJob, keptPod } from "./kept.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
 
 /** What the operator knows of the cluster, kept by watches: of its own namespace, and of nodes and host classes. */
@@ -45,12 +46,12 @@ export const watchCluster = Effect.fnUntraced(function* (
     pods: yield* Reflector.make(
       Pod,
       { namespace },
-      { indexLabels: [deploymentLabel], indexBy: { [byNode]: (pod) => pod.spec?.nodeName }, onChange: ledger.setPod, onGone }
+      { indexLabels: [deploymentLabel], indexBy: { [byNode]: (pod) => pod.spec?.nodeName }, keep: keptPod, onChange: ledger.setPod, onGone }
     ),
-    jobs: yield* Reflector.make(Job, { namespace }),
+    jobs: yield* Reflector.make(Job, { namespace }, { keep: keptJob }),
     hostClasses: yield* Reflector.make(HostClassResource, {}),
     nodes: yield* Reflector.make(Node, {}, { onChange: ledger.setNode }),
-    budgets: yield* Reflector.make(PodDisruptionBudget, { namespace })
+    budgets: yield* Reflector.make(PodDisruptionBudget, { namespace }, { keep: keptBudget })
   }
   const { budgets, deployments, hostClasses, jobs, nodes, pods } = cluster
   yield* Effect.all(

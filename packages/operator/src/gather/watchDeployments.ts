@@ -1,6 +1,7 @@
 import { type KubeClient, type KubeError, Reflector } from "@seatrial/kube"
-import { Effect, type Option, Queue, Schedule, type Scope, Stream } from "effect"
+import { Effect, Option, Queue, Schedule, type Scope, Stream } from "effect"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
+import { keptDeployment } from "./kept.ts"
 
 /** The `ModelDeployment`s of several namespaces. `changes` gives their keys (`namespace/name`). */
 export interface Deployments {
@@ -16,7 +17,7 @@ export interface Deployments {
 const waiting = 256
 
 const byDeployment = "deployment"
-const options = { indexBy: { [byDeployment]: ({ status }: ModelDeployment) => status?.deploymentId } }
+const options = { keep: keptDeployment, indexBy: { [byDeployment]: ({ status }: ModelDeployment) => status?.deploymentId } }
 
 /** Watches the operator's own namespace, without which nothing goes, and others, of which one that cannot be read is tried again every minute and stops nothing else. */
 export const watchDeployments = Effect.fnUntraced(function* (
@@ -44,7 +45,12 @@ export const watchDeployments = Effect.fnUntraced(function* (
   )
   for (const namespace of others) yield* Effect.forkScoped(watch(namespace))
   return {
-    get: (name, namespace) => (namespace === own ? home : abroad.get(namespace))?.get(name, namespace) ?? Effect.succeedNone,
+    // Its status is read once for whoever asks.
+    get: (name, namespace) =>
+      Effect.map(
+        (namespace === own ? home : abroad.get(namespace))?.get(name, namespace) ?? Effect.succeedNone,
+        Option.map((found) => ({ ...found }))
+      ),
     list: () =>
       Effect.map(
         Effect.forEach([home, ...abroad.values()], (reflector) => reflector.list()),

@@ -275,6 +275,30 @@ describe("events", () => {
     assert.deepInclude(event, { type: "Warning", reason: "Failed", message: "image_unavailable: No image. (ErrImagePull of Pod/p: not found)" })
   })
 
+  it("are one for all steps that came together where many runs wait, told again where more has come, and a failure is told by itself", () => {
+    const history = [
+      ...run.history,
+      { phase: "queued" as const, at: 3, reason: "No GPU." },
+      { phase: "provisioning" as const, at: 4, reason: "A GPU is free." }
+    ]
+    const told = (steps: typeof history, status?: ModelDeployment["status"]) => transitionEvents({ ...run, history: steps }, resource(status), undefined, true)
+    const [event, ...others] = told(history)
+    assert.isEmpty(others)
+    assert.deepInclude(event, { type: "Normal", reason: "Provisioning", message: "Screening: Screening Queued: No GPU. Provisioning: A GPU is free." })
+    const [later] = told([...history, { phase: "booting" as const, at: 5, reason: "It runs." }])
+    assert.strictEqual(later?.metadata.name, event?.metadata.name)
+    assert.notDeepEqual(later?.metadata.annotations, event?.metadata.annotations)
+    const phases = [{ phase: "screening" as const, at: "2026-01-01T00:00:00Z" }]
+    assert.deepStrictEqual(
+      transitionEvents(failed, resource({ deploymentId: run.id, phases: [] }), undefined, true).map(({ reason, type }) => [type, reason]),
+      [
+        ["Normal", "Screening"],
+        ["Warning", "Failed"]
+      ]
+    )
+    assert.strictEqual(told(history.slice(0, 2), { deploymentId: run.id, phases }).length, 1)
+  })
+
   it("tell of a card that failed once, also while the model serves", () => {
     const cause = { reason: "GpuFault", message: "XIDError: 79", object: "Node/node-1" }
     const [told] = faultEvents(run, resource({ deploymentId: run.id }), cause, 0)
