@@ -9,6 +9,15 @@ const present = <K extends string, A>(key: K, value: A | undefined): { readonly 
   return out
 }
 
+type Container = NonNullable<Pod["spec"]>["containers"][number]
+
+const keptContainer = ({ image, name, ports, resources }: Container): Container => ({
+  name,
+  ...present("image", image),
+  ...present("ports", ports),
+  ...present("resources", resources)
+})
+
 /** Of a pod: where it is, what it holds and mounts, and its status; not what its containers are told. */
 export const keptPod = ({ metadata, spec, status }: Pod): Pod => ({
   metadata,
@@ -18,12 +27,11 @@ export const keptPod = ({ metadata, spec, status }: Pod): Pod => ({
         spec: {
           ...present("nodeName", spec.nodeName),
           ...present("schedulingGates", spec.schedulingGates),
-          containers: spec.containers.map(({ image, name, ports, resources }) => ({
-            name,
-            ...present("image", image),
-            ...present("ports", ports),
-            ...present("resources", resources)
-          })),
+          containers: spec.containers.map(keptContainer),
+          ...present(
+            "initContainers",
+            spec.initContainers?.map((container) => ({ ...keptContainer(container), ...present("args", container.args) }))
+          ),
           volumes: (spec.volumes ?? []).flatMap(({ name, persistentVolumeClaim }) =>
             persistentVolumeClaim === undefined ? [] : [{ name, persistentVolumeClaim }]
           )

@@ -13,7 +13,7 @@ describe("what the watches' copies keep", () => {
   it("is all of an engine's pod that is asked of it, and less than half of its text", () => {
     const engine = engineFor("reference")
     assert.isDefined(engine)
-    const settings = { namespace: "seatrial", pullSecrets: [] }
+    const settings = { namespace: "seatrial", fetchImage: "seatrial:1", pullSecrets: [] }
     const made = { ...enginePod({ run, revision, podClass, engine, settings, weightsClaim: "weights" }) }
     const status = {
       phase: "Running",

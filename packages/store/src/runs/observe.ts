@@ -133,7 +133,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           ELSE 0 END AS "inFlight",
         CASE WHEN d.applied_name IS NOT NULL THEN json_build_object('namespace', d.applied_namespace, 'name', d.applied_name, 'current',
           CASE WHEN a.uid IS NOT NULL THEN json_build_object('uid', a.uid, 'generation', a.generation, 'namesModel', a.names_model) END) END AS applied,
-        CASE WHEN d.phase IN ('screening', 'materializing', 'booting') THEN
+        CASE WHEN d.phase IN ('screening', 'materializing', 'provisioning', 'booting') THEN
           coalesce((SELECT json_agg(json_build_object('store', w.store, 'manifest', w.manifest_sha256, 'verifiedBy', w.verified_by,
               'verifiedAt', (extract(epoch FROM w.verified_at) * 1000)::bigint))
             FROM stored_weights w WHERE w.repo = r.hf_repo AND w.commit = r.hf_revision), '[]')
