@@ -40,19 +40,22 @@ it.live(
       const { folder, path } = yield* builtImage
       const command = join(folder, "node_modules/.bin/seatrial")
       const env = { PATH: [...path, "/usr/bin", "/bin"].join(delimiter), HOME: "/tmp", NODE_ENV: "production" }
-      const seatrial = (args: ReadonlyArray<string>, settings: Readonly<Record<string, string>> = {}) =>
+      const seatrial = (args: ReadonlyArray<string>, settings: Readonly<Record<string, string>> = {}, program = command) =>
         Effect.callback<Ran>((resume) => {
-          execFile(command, [...args], { cwd: "/tmp", env: { ...env, ...settings }, ...account }, (error, out, err) =>
+          execFile(program, [...args], { cwd: "/tmp", env: { ...env, ...settings }, ...account }, (error, out, err) =>
             resume(Effect.succeed({ code: error === null ? 0 : Number(error.code ?? 1), out: out + err }))
           )
         })
       const help = yield* seatrial(["--help"])
       assert.strictEqual(help.code, 0, help.out)
-      for (const name of ["server", "operator", "gateway", "fetch", "migrate"]) {
+      for (const name of ["server", "operator", "gateway", "fetch", "migrate", "clean-weights", "admin"]) {
         const ran = yield* seatrial([name, "--help"])
         assert.strictEqual(ran.code, 0, ran.out)
         assert.include(help.out, name)
       }
+
+      const engine = yield* seatrial(["--help"], {}, join(folder, "node_modules/.bin/seatrial-reference-engine"))
+      assert.strictEqual(engine.code, 0, engine.out)
 
       const settings = {
         DATABASE_URL: Redacted.value(yield* makeEmptyDatabase(inject("postgres"))),
@@ -64,6 +67,10 @@ it.live(
       }
       const migrated = yield* seatrial(["migrate"], settings)
       assert.strictEqual(migrated.code, 0, migrated.out)
+      // It needs a cluster, and says so in a sentence.
+      const operator = yield* seatrial(["operator"], { ...settings, KUBECONFIG: "/tmp/nowhere" })
+      assert.strictEqual(operator.code, 2, operator.out)
+      assert.match(operator.out, /The cluster cannot be used: .*\/tmp\/nowhere/)
       for (const [name, port] of [
         ["server", settings.SERVER_PORT],
         ["gateway", settings.GATEWAY_PORT]
