@@ -3,6 +3,7 @@ import {
   type Benchmark,
   type Calibration,
   type CheckReport,
+  type Choices,
   DeploymentId,
   type Failure,
   type Fit,
@@ -48,7 +49,7 @@ export interface RunRevision {
   readonly engineImage: string | null
   /** `sha256:...` of that image, which its name may not stand for any more; null where its node told none, and until its engine runs. */
   readonly engineDigest: string | null
-  readonly estimate: Fit
+  readonly estimate: Fit & { readonly chosen_by?: Choices }
   readonly checks: CheckReport | null
   readonly measured: Measured | null
   readonly benchmark: Benchmark | null

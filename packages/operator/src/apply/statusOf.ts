@@ -100,6 +100,20 @@ const present = <K extends string, A>(key: K, value: A | null | undefined): { re
   return out
 }
 
+/** What a revision is started with and who chose it; null where that was not kept. */
+const settingsShown = ({ estimate: { chosen_by: chosen }, settings }: NonNullable<Run["revision"]>) => {
+  if (chosen === undefined) return null
+  const { engine_flags: flags = {}, ...plain } = settings
+  const values: Readonly<Record<string, unknown>> = {
+    ...plain,
+    ...Object.fromEntries(Object.entries(flags).map(([flag, value]) => [`engine_flags.${flag}`, value])),
+    sampling_defaults: "generation_config.json"
+  }
+  return Object.entries(chosen)
+    .filter(([name]) => Object.hasOwn(values, name))
+    .map(([name, chosenBy]) => ({ name, value: JSON.stringify(values[name]), chosenBy }))
+}
+
 const benchmarkOf = (benchmark: Benchmark) => ({
   suite: `${benchmark.suite} ${benchmark.suite_version}`,
   inputTokens: benchmark.input_tokens,
@@ -153,7 +167,8 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
           engineVersion: revision.engineVersion,
           ...present("engineImage", revision.engineImage),
           ...present("engineDigest", revision.engineDigest),
-          maxContext: revision.settings.max_context
+          maxContext: revision.settings.max_context,
+          ...present("settings", settingsShown(revision))
         }),
     ...present("endpoint", served ? run.model : null),
     ...present("pod", pod?.name),

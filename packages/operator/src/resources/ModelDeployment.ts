@@ -1,4 +1,4 @@
-import { DeploymentId, HostClassName, KvCacheDtype, ModelId, ModelSlug, Phase, RepoName, Runtime, type ServingRequest } from "@seatrial/domain"
+import { ChosenBy, DeploymentId, HostClassName, KvCacheDtype, ModelId, ModelSlug, Phase, RepoName, Runtime, type ServingRequest } from "@seatrial/domain"
 import { defineResource, objectSchema } from "@seatrial/kube"
 import { Schema } from "effect"
 import { Condition } from "./Condition.ts"
@@ -130,6 +130,18 @@ export const ModelDeploymentStatus = Schema.Struct({
     text("Digest of that image: later pods of the revision are given it by that, whatever its name stands for then. Absent where the node tells none.")
   ),
   maxContext: optional(count("Longest context in tokens.")),
+  settings: optional(
+    Schema.Array(
+      Schema.Struct({
+        name: text("Name of the setting as the API has it; those of the engine after engine_flags."),
+        value: text("Its value, as JSON."),
+        chosenBy: ChosenBy.annotate({
+          description:
+            "Who chose it: the request, the host class (its first runtime), the fit (the cheapest that fits, the longest context), the model (its architecture and chat template), a default of Seatrial for that card, or the repository's generation configuration."
+        })
+      }).annotate({ description: "One setting of the revision." })
+    ).annotate({ description: "What the engine is started with, and who chose it. Absent for revisions of versions that did not keep it." })
+  ),
   endpoint: optional(
     text("Name that callers send as `model`. Set while the model is served; where Ready is not True, it is an earlier specification's revision that serves.")
   ),

@@ -1,4 +1,4 @@
-import { decideServing, type HostClass } from "@seatrial/domain"
+import { choicesOf, decideServing, type HostClass } from "@seatrial/domain"
 import { engineFor, engines, versionOn } from "@seatrial/engines"
 import { Hub } from "@seatrial/hub"
 import { type Run, Runs } from "@seatrial/store"
@@ -27,8 +27,9 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
   const engine = engineFor(preview.serving.runtime)
   if (engine === undefined) return yield* Effect.die(new Error(`no engine for the runtime ${preview.serving.runtime}`))
   const { capabilities, fit, serving: settings } = preview
-  // Where its bytes go is kept with the revision, for those who compare it with what the engine reports.
-  const estimate = decided === null ? fit : { ...fit, components: decided.components }
+  // Who chose what, and where the bytes go, is kept with the revision, for those who compare it with what the engine reports.
+  const chosen_by = choicesOf(run.servingRequest, settings, facts)
+  const estimate = decided === null ? { ...fit, chosen_by } : { ...fit, chosen_by, components: decided.components }
   const hostClass = hostClasses.find(({ name }) => name === settings.host_class)
   const engineVersion = versionOn(engine, { simulated: hostClass?.simulated ?? false })
   if (hostClass === undefined) return yield* Effect.die(new Error(`no host class ${settings.host_class}`))

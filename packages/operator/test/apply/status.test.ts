@@ -212,6 +212,23 @@ describe("the status", () => {
     )
   })
 
+  it("says what the engine is started with and who chose it, where that was kept", () => {
+    assert.notProperty(statusOf({ ...input, run: serving }), "settings")
+    const kept = {
+      ...serving.revision,
+      settings: { ...revision.settings, engine_flags: { max_num_seqs: 64 } },
+      estimate: {
+        ...revision.estimate,
+        chosen_by: { max_context: "request", "engine_flags.max_num_seqs": "default", sampling_defaults: "repository" } as const
+      }
+    }
+    assert.deepStrictEqual(statusOf({ ...input, run: { ...serving, revision: kept } }).settings, [
+      { name: "max_context", value: "1024", chosenBy: "request" },
+      { name: "engine_flags.max_num_seqs", value: "64", chosenBy: "default" },
+      { name: "sampling_defaults", value: '"generation_config.json"', chosenBy: "repository" }
+    ])
+  })
+
   it("says of each condition what it is about, with reasons in Kubernetes' own case", () => {
     const of = (status: ReturnType<typeof statusOf>, type: string) => status.conditions?.find((one) => one.type === type)
     const away = statusOf({ ...input, run: serving, pod: { ...pod, ready: false }, message: "The engine is not ready." })

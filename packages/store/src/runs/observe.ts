@@ -2,6 +2,7 @@ import type { PgClient } from "@effect/sql-pg"
 import {
   Benchmark,
   CheckReport,
+  Choices,
   DeploymentId,
   Measured,
   ModelId,
@@ -34,7 +35,9 @@ const Estimate = Schema.Struct({
   headroom_bytes: Interval,
   max_context: Schema.Int,
   concurrent_sequences: Schema.Finite,
-  calibrated: Schema.Boolean
+  calibrated: Schema.Boolean,
+  // None in revisions of earlier versions.
+  chosen_by: Schema.optionalKey(Choices)
 })
 
 const RunRow = Schema.Struct({

@@ -1,0 +1,41 @@
+import { Schema } from "effect"
+import type { RepositoryFacts } from "./repository.ts"
+import type { ServingRequest, ServingSettings } from "./serving.ts"
+
+/**
+ * Who chose a value. `request`: the caller. `host_class`: the first that it offers. `fit`: what fits, cheapest and longest. `model`: its architecture and its chat template.
+ * `default`: Seatrial, for that card. `repository`: its generation configuration, which the engine reads.
+ */
+export const ChosenBy = Schema.Literals(["request", "host_class", "fit", "model", "default", "repository"])
+export type ChosenBy = typeof ChosenBy.Type
+
+/** Who chose each of a revision's settings, by their names. */
+export const Choices = Schema.Record(Schema.String, ChosenBy)
+export type Choices = typeof Choices.Type
+
+/** Flags that follow from the model itself. */
+const ofModel = new Set(["reasoning_parser", "tool_call_parser"])
+
+/** By which flag a caller takes the sampling's defaults from elsewhere. */
+const samplingFlags = ["generation_config", "override_generation_config", "sampling_defaults"]
+
+/** Who chose each value of settings that were worked out for a request. */
+export const choicesOf = (request: ServingRequest, settings: ServingSettings, { files }: Pick<RepositoryFacts, "files">): Choices => {
+  const asked = (name: keyof ServingRequest, otherwise: ChosenBy): ChosenBy => (request[name] === undefined ? otherwise : "request")
+  const given = request.engine_flags ?? {}
+  const flags = Object.keys(settings.engine_flags ?? {}).map((flag): readonly [string, ChosenBy] => [
+    `engine_flags.${flag}`,
+    Object.hasOwn(given, flag) ? "request" : ofModel.has(flag) ? "model" : "default"
+  ])
+  const sampling = !samplingFlags.some((flag) => Object.hasOwn(given, flag)) && files.some(({ path }) => path === "generation_config.json")
+  return {
+    runtime: asked("runtime", "host_class"),
+    host_class: asked("host_class", "fit"),
+    max_context: asked("max_context", "fit"),
+    kv_cache_dtype: asked("kv_cache_dtype", "default"),
+    ...(settings.hold_seconds === undefined ? {} : { hold_seconds: asked("hold_seconds", "default") }),
+    ...(settings.yarn === undefined ? {} : { yarn: asked("yarn", "default") }),
+    ...Object.fromEntries(flags),
+    ...(sampling && settings.runtime !== "reference" ? { sampling_defaults: "repository" } : {})
+  }
+}

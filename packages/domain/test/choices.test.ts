@@ -1,0 +1,34 @@
+import { assert, describe, it } from "@effect/vitest"
+import { choicesOf, type ServingSettings } from "../src/index.ts"
+
+const settings: ServingSettings = {
+  runtime: "vllm",
+  host_class: "h100",
+  max_context: 8_192,
+  kv_cache_dtype: "auto",
+  engine_flags: { max_num_seqs: 64, gpu_memory_utilization: 0.92, tool_call_parser: "hermes" }
+}
+const files = [{ path: "generation_config.json", size: 2, blob_id: "b".repeat(40), sha256: null }]
+
+describe("who chose a revision's settings", () => {
+  it("is told of each, whether the caller, the fit, the host class, the model, a default or the repository", () => {
+    assert.deepStrictEqual(choicesOf({ max_context: 8_192, engine_flags: { max_num_seqs: 64 } }, settings, { files }), {
+      runtime: "host_class",
+      host_class: "fit",
+      max_context: "request",
+      kv_cache_dtype: "default",
+      "engine_flags.max_num_seqs": "request",
+      "engine_flags.gpu_memory_utilization": "default",
+      "engine_flags.tool_call_parser": "model",
+      sampling_defaults: "repository"
+    })
+  })
+  it("is the caller of all that was sent, and the sampling's defaults are the repository's only where they are read", () => {
+    const sent = { ...settings, yarn: { factor: 2 }, hold_seconds: 60 }
+    const { sampling_defaults, ...all } = choicesOf(sent, sent, { files })
+    assert.deepStrictEqual([...new Set(Object.values(all))], ["request"])
+    assert.strictEqual(sampling_defaults, "repository")
+    assert.notProperty(choicesOf({}, settings, { files: [] }), "sampling_defaults")
+    assert.notProperty(choicesOf({ engine_flags: { generation_config: "vllm" } }, settings, { files }), "sampling_defaults")
+  })
+})
