@@ -86,8 +86,11 @@ const bareDeployments = Effect.fnUntraced(function* (cluster: KwokCluster, numbe
   yield* until("the floor's pods run", running, (text) => text.split("\n").length > number, 500)
   const perSecond = number / ((performance.now() - begun) / 1_000)
   const writes = (sum((yield* apiWrites(cluster)).values()) - before) / number
-  for (const kind of ["pods", "modeldeployments", "poddisruptionbudgets", "events", "configmaps"])
-    yield* command("kubectl", ["delete", kind, "--all", `--namespace=${floorSpace}`, "--wait=true"])
+  for (const kind of ["api/v1 configmaps", "api/v1 pods", "apis/policy/v1 poddisruptionbudgets", "apis/seatrial.dev/v1alpha1 modeldeployments"]) {
+    const [group, plural] = kind.split(" ")
+    yield* command("kubectl", ["delete", "--raw", `/${group}/namespaces/${floorSpace}/${plural}`])
+  }
+  yield* until("the floor's pods are gone", running, (text) => text.trim() === "", 500)
   return { perSecond, writes }
 })
 
