@@ -31,6 +31,8 @@ export interface CopySeen {
   readonly running: boolean
   /** Whether it is there. */
   readonly done: boolean
+  /** When it ended last, Unix milliseconds; null where it has not. */
+  readonly endedAt: number | null
   /** How often it has failed, and why it did last. */
   readonly failures: number
   readonly failure: NamedFailure | null

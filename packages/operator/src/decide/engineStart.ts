@@ -1,7 +1,7 @@
 import { type FailureCode, maxRequeues } from "@seatrial/domain"
 import { copying, tooLargeToCopy } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
-import { bootRestarts, copyDeadline, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
+import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
 import { lookForWeights } from "./materializing.ts"
 import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
@@ -64,8 +64,8 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (pod.unschedulable !== null) return unplaced(seen, pod.unschedulable, now)
   const copied = copying(seen, now)
   if (copied !== null) return copied
-  const since = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt)
-  const deadline = since + (pod.copy === null ? provisioningDeadline : copyDeadline + provisioningDeadline)
+  const since = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null)
+  const deadline = since + provisioningDeadline
   if (pod.scheduled && now >= deadline) return fail("provisioning_timeout", "The engine's container was not started within 30 minutes.")
   return (
     blockedFor(pod, countedFrom(seen, since, seen.blockedSince), now) ??

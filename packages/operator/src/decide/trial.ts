@@ -1,3 +1,4 @@
+import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
 import { backoff, gatewayDeadline, trialAttempts } from "./limits.ts"
@@ -23,8 +24,10 @@ const engineFirst = (seen: Observation, now: number): Decision | null => {
   // Its place was lost, and somebody may be at work to give it another: that has not failed.
   if (!pod.scheduled && pod.gated) return wait("Waits in Kueue's queue for another place.")
   if (!pod.scheduled && podClass?.autoscaling === true) return wait("No node takes the engine again yet, and one may be on its way.")
+  const copied = copying(seen, now)
+  if (copied !== null) return copied
   const seconds = podClass?.bootDeadlineSeconds ?? 600
-  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.readyChangedAt) + seconds * 1_000
+  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null, pod.readyChangedAt) + seconds * 1_000
   if (now >= deadline) return fail("engine_lost", `The engine stopped answering during the trial and was not ready again within ${seconds} seconds.`)
   return wait("Waits for the engine to be ready again.", deadline)
 }

@@ -16,6 +16,7 @@ export const copySeen = (pod: Pod, log = ""): CopySeen | null => {
   return {
     running: status?.state?.running !== undefined,
     done: status?.state?.terminated?.exitCode === 0,
+    endedAt: ended === undefined ? null : Date.parse(ended.finishedAt ?? "") || null,
     failures: failed ? (status?.restartCount ?? 0) + (status?.state?.running === undefined ? 1 : 0) : 0,
     failure: failed
       ? (lastWords(ended.message ?? "") ?? {

@@ -101,7 +101,7 @@ describe("weights that a node keeps a copy of", () => {
     const running = copySeen(copyStatus({ running: { startedAt: "2026-01-01T00:00:00Z" } }), "fetched 5 of 10 bytes, 1 bytes/s, 5 s left\n")
     assert.deepInclude(running, { running: true, done: false, failures: 0, failure: null })
     assert.strictEqual(running?.progress?.bytes, 5)
-    assert.deepInclude(copySeen(copyStatus(ended(0, "", "Completed"))), { done: true, failure: null })
+    assert.deepInclude(copySeen(copyStatus(ended(0, "", "Completed"))), { done: true, failure: null, endedAt: Date.parse("2026-01-01T00:00:00Z") })
     const looped = copyStatus({ waiting: { reason: "CrashLoopBackOff" } }, 1, ended(1, full))
     assert.deepInclude(copySeen(looped), {
       failures: 2,

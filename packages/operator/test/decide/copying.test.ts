@@ -6,13 +6,13 @@ import type { CopySeen, Observation } from "../../src/decide/Observation.ts"
 import { observed, pod, podClass, revision, run } from "../observations.ts"
 
 const state = { bytes: 2 ** 30, totalBytes: 2 ** 32, bytesPerSecond: 500_000_000, secondsLeft: 6, stalledSeconds: null, waiting: false }
-const copy: CopySeen = { running: true, done: false, failures: 0, failure: null, final: false, progress: state }
+const copy: CopySeen = { running: true, done: false, endedAt: null, failures: 0, failure: null, final: false, progress: state }
 const cache = { claimName: "node-weights", storageClassName: null, sizeBytes: null, verify: "recorded" } as const
 const full = { code: "weights_store_full", text: "It needs 10 bytes." } as const
 
 const failureOf = ({ actions }: Decision) => actions.find((action) => action._tag === "Enter")?.failure ?? null
 
-const seen = (change: Partial<CopySeen>, phase: "provisioning" | "activated" = "provisioning"): Observation => ({
+const seen = (change: Partial<CopySeen>, phase: "provisioning" | "checking" | "activated" = "provisioning"): Observation => ({
   ...observed,
   run: { ...run, phase, revision: { ...revision, status: phase === "activated" ? "active" : "draft" } },
   podClass: { ...podClass, weightsCache: cache },
@@ -34,7 +34,15 @@ describe("while the weights are copied to a node", () => {
     assert.isNull(failureOf(decide(seen({}), provisioningDeadline + 1)))
     assert.strictEqual(failureOf(decide(seen({}), copyDeadline))?.code, "provisioning_timeout")
     assert.match(decide(seen({}), copyDeadline).message, /not copied to the node within 6 hours/)
-    assert.isNull(failureOf(decide(seen({ running: false, done: true }), copyDeadline + 1)))
+    const done = { running: false, done: true, endedAt: copyDeadline }
+    assert.isNull(failureOf(decide(seen(done), copyDeadline + 1)))
+    assert.strictEqual(failureOf(decide(seen(done), copyDeadline + provisioningDeadline))?.code, "provisioning_timeout")
+    // Also where an engine is lost in its trial and another pod copies.
+    const boot = podClass.bootDeadlineSeconds * 1_000
+    assert.match(decide(seen({}, "checking"), boot + 1).message, /^Copies the weights to its node: /)
+    assert.isNull(failureOf(decide(seen({}, "checking"), boot + 1)))
+    assert.isNull(failureOf(decide(seen({ ...done, endedAt: boot }, "checking"), 2 * boot - 1)))
+    assert.strictEqual(failureOf(decide(seen({ ...done, endedAt: boot }, "checking"), 2 * boot))?.code, "engine_lost")
   })
 
   it("a failure is told and tried again, and fails the run with its cause and its host class where that does not help", () => {
