@@ -85,7 +85,7 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
   )
   hold(4, !JSON.stringify([actions, message]).includes(secret), "says what an engine has printed")
   if (work === "checking" || work === "measuring" || work === "benchmarking") {
-    hold(6, healthy || (answers && own), "tries an engine that is not ready")
+    hold(6, healthy || answers, "tries an engine that is not ready")
     hold(6, seen.pod?.image === null || revision?.engineImage !== null, "tries an engine whose image nobody noted")
     hold(6, !changed, "tries another image than the one that was tried before")
   }
