@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { commandLineOf, quantizationsOf, readWheel, registeredOf, type Wheel } from "./readWheel.ts"
+import { adaptableOf, commandLineOf, quantizationsOf, readWheel, registeredOf, type Wheel } from "./readWheel.ts"
 
 const packages = join(import.meta.dirname, "../../packages/engines/src")
 
@@ -31,6 +31,12 @@ const quantizationsText = (wheel: Wheel): string => `import type { RegisteredQua
 export const registeredQuantizations: RegisteredQuantizations = ${JSON.stringify(quantizationsOf(wheel))}
 `
 
+const adaptableText = (
+  wheel: Wheel
+): string => `/** The architectures that ${wheel.engine} ${wheel.version} applies LoRA adapters to, each with the embeddings that it applies them to as well. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
+export const adaptable: Readonly<Record<string, ReadonlyArray<string>>> = ${JSON.stringify(adaptableOf(wheel))}
+`
+
 /** Writes an engine's generated files from its wheel. */
 const main = (path: string | undefined) => {
   if (path === undefined) {
@@ -42,7 +48,8 @@ const main = (path: string | undefined) => {
   const files = [
     ["architectures.ts", architecturesText(wheel)],
     ["commandLine.ts", commandLineText(wheel)],
-    ["quantizations.ts", quantizationsText(wheel)]
+    ["quantizations.ts", quantizationsText(wheel)],
+    ...(wheel.engine === "vllm" ? ([["adaptable.ts", adaptableText(wheel)]] as const) : [])
   ] as const
   for (const [name, text] of files) {
     const file = join(packages, wheel.engine, name)

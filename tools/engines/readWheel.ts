@@ -16,6 +16,8 @@ const Wheel = Schema.Struct({
   architectures: Schema.Record(Schema.String, Schema.String),
   parsers: Schema.Struct({ reasoning: Schema.Array(Schema.String), tools: Schema.Array(Schema.String) }),
   quantizations: Schema.Record(Schema.String, Schema.NullOr(Schema.Int)),
+  /** Architectures that it applies LoRA adapters to, and the embeddings that it applies them to as well; of vLLM only. */
+  adaptable: Schema.Record(Schema.String, Schema.Array(Schema.String)),
   /** Python packages that come with it. */
   packages: Schema.Array(Schema.String)
 })
@@ -67,3 +69,11 @@ export const registeredOf = ({ architectures }: Wheel): Readonly<Record<string, 
 /** A wheel's methods of quantization as the engines' package keeps them. */
 export const quantizationsOf = ({ quantizations }: Wheel): Readonly<Record<string, number | null>> =>
   Object.fromEntries(Object.entries(quantizations).sort(([one], [other]) => (one < other ? -1 : 1)))
+
+/** A wheel's architectures that take LoRA adapters, of those that generate text, as the engines' package keeps them. */
+export const adaptableOf = (wheel: Wheel): Readonly<Record<string, ReadonlyArray<string>>> =>
+  Object.fromEntries(
+    Object.entries(wheel.adaptable)
+      .filter(([name]) => ["text", "multimodal"].includes(wheel.architectures[name] ?? ""))
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+  )

@@ -495,6 +495,50 @@ def sglang_quantizations(sources):
     return Quantizations(sources).table(file, entries)
 
 
+class Adaptable:
+    """The architectures that vLLM applies LoRA adapters to, and the names of the embeddings that it applies them to as well: classes with `SupportsLoRA` among their ancestors."""
+
+    models = "vllm/model_executor/models"
+
+    def __init__(self, sources):
+        self.sources = sources
+        self.classes = Quantizations(sources)
+
+    def ancestry(self, file, name, depth=0):
+        found = self.classes.of(file, name)
+        if found is None or depth > 10:
+            return []
+        file, cls = found
+        bases = [base.value if isinstance(base, ast.Subscript) else base for base in cls.bases]
+        return [(file, cls)] + [ancestor for base in bases if name_of(base) for ancestor in self.ancestry(file, name_of(base), depth + 1)]
+
+    def embeddings(self, ancestors):
+        for file, cls in ancestors:
+            for node in cls.body:
+                target = node.targets[0] if isinstance(node, ast.Assign) else node.target if isinstance(node, ast.AnnAssign) else None
+                if target is None or name_of(target) != "embedding_modules" or cls.name == "SupportsLoRA" or node.value is None:
+                    continue
+                if isinstance(node.value, ast.Attribute) and name_of(node.value.value):
+                    return self.embeddings(self.ancestry(file, name_of(node.value.value)))
+                return values_of(node.value, {}) or []
+        return []
+
+    def table(self):
+        out = {}
+        for node in self.sources.tree(f"{self.models}/registry.py").body:
+            if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict) and str(name_of(node.targets[0])).endswith("_MODELS")):
+                continue
+            for key, value in zip(node.value.keys, node.value.values):
+                if key is None or not isinstance(value, ast.Tuple):
+                    continue
+                module, name = [element.value for element in value.elts]
+                file = next((of for of in (f"{self.models}/{module.replace('.', '/')}.py", f"{self.models}/{module.replace('.', '/')}/__init__.py") if of in self.sources.names), None)
+                ancestors = self.ancestry(file, name)
+                if any(cls.name == "SupportsLoRA" for _, cls in ancestors):
+                    out[key.value] = sorted(self.embeddings(ancestors))
+        return out
+
+
 def texts_of(tree):
     """All texts of a source, those in an f-string's expressions too."""
     for node in ast.walk(tree):
@@ -540,7 +584,8 @@ def main():
     metadata = next(name for name in sources.zip.namelist() if name.endswith(".dist-info/METADATA"))
     needs = [line[len("Requires-Dist: ") :] for line in sources.zip.read(metadata).decode().split("\n\n")[0].splitlines() if line.startswith("Requires-Dist: ")]
     packages = sorted({re.match("[A-Za-z0-9._-]+", line)[0].lower() for line in needs if "extra ==" not in line})
-    print(json.dumps({"engine": engine, "version": version, "quantizations": quantizations, "packages": packages} | read))
+    adaptable = Adaptable(sources).table() if engine == "vllm" else {}
+    print(json.dumps({"engine": engine, "version": version, "quantizations": quantizations, "packages": packages, "adaptable": adaptable} | read))
 
 
 main()

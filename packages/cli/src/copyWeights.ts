@@ -1,6 +1,6 @@
 import { Commit, RepoName } from "@seatrial/domain"
 import { copyWeights } from "@seatrial/hub"
-import { Config, Console, Effect, Schema } from "effect"
+import { Config, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
 import { makeProgressLog } from "./progressLog.ts"
@@ -26,6 +26,13 @@ export const copyWeightsCommand = Command.make(
       Flag.withDescription("SHA-256 of the list of files that screening saw"),
       Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u)))
     ),
+    adapterRepo: Flag.String("adapter-repo").pipe(Flag.withDescription("owner/name of an adapter for these files"), Flag.withSchema(RepoName), Flag.optional),
+    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Its full commit"), Flag.withSchema(Commit), Flag.optional),
+    adapterManifest: Flag.String("adapter-manifest").pipe(
+      Flag.withDescription("SHA-256 of the list of its files that screening saw"),
+      Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))),
+      Flag.optional
+    ),
     from: Flag.String("from").pipe(Flag.withDescription("Folder of the weights store")),
     to: Flag.String("to").pipe(Flag.withDescription("Folder of the node's copies")),
     verify: Flag.Literals("verify", ["recorded", "full"]).pipe(
@@ -34,24 +41,27 @@ export const copyWeightsCommand = Command.make(
     )
   },
   Effect.fn(
-    function* ({ commit, from, manifest, repo, to, verify }) {
-      const inUse = inUseOf(yield* Config.String("SEATRIAL_WEIGHTS_IN_USE").pipe(Config.withDefault("")))
+    function* ({ adapterCommit, adapterManifest, adapterRepo, commit, from, manifest, repo, to, verify }) {
+      const others = inUseOf(yield* Config.String("SEATRIAL_WEIGHTS_IN_USE").pipe(Config.withDefault("")))
       const { onProgress, report } = yield* makeProgressLog
-      const { copied, files } = yield* copyWeights({
-        repo,
-        commit,
-        manifest,
-        from,
-        to,
-        verify,
-        inUse,
-        onProgress,
-        onRemoved: (removed) => Console.log(`removed ${removed.repo} at ${removed.commit}, unused since ${new Date(removed.unusedSince).toISOString()}`)
-      })
-      yield* report
-      yield* Console.log(
-        copied === 0 ? `found ${files} verified files of ${repo} at ${commit}` : `copied ${copied} bytes of ${repo} at ${commit}: ${files} files verified`
-      )
+      const adapter = Option.getOrNull(Option.all({ repo: adapterRepo, commit: adapterCommit, manifest: adapterManifest }))
+      const wanted = [{ repo, commit, manifest }, ...(adapter === null ? [] : [adapter])]
+      // Neither makes room for itself by the other.
+      const inUse = { ...others, commits: [...others.commits, ...wanted.map((each) => each.commit)] }
+      for (const each of wanted) {
+        const { copied, files } = yield* copyWeights({
+          ...each,
+          from,
+          to,
+          verify,
+          inUse,
+          onProgress,
+          onRemoved: (removed) => Console.log(`removed ${removed.repo} at ${removed.commit}, unused since ${new Date(removed.unusedSince).toISOString()}`)
+        })
+        yield* report
+        const what = `${each.repo} at ${each.commit}`
+        yield* Console.log(copied === 0 ? `found ${files} verified files of ${what}` : `copied ${copied} bytes of ${what}: ${files} files verified`)
+      }
     },
     Effect.scoped,
     Effect.catchTags({

@@ -1,5 +1,5 @@
 import { Commit, RepoName } from "@seatrial/domain"
-import { Hub, manifestSha256, storedFiles } from "@seatrial/hub"
+import { adapterContentHash, Hub, manifestSha256, storedFiles } from "@seatrial/hub"
 import { Config, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
@@ -7,7 +7,17 @@ import { makeProgressLog } from "./progressLog.ts"
 
 const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
+const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
+
 const distrust = "Deploy it again; if that fails too, distrust the hub, or a proxy before it."
+
+/** A commit whose files are to appear in a folder. */
+interface Wanted {
+  readonly repo: string
+  readonly commit: Commit
+  readonly directory: string
+  readonly manifest: string
+}
 
 /**
  * What the download Job runs: brings the files of a pinned commit into a folder and verifies each. Its last line says why it failed, as `<code>: <text>`; exit code 3
@@ -19,29 +29,51 @@ export const fetchCommand = Command.make(
     repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
     commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
     directory: Flag.String("directory").pipe(Flag.withDescription("Folder that the files appear in, whole or not at all")),
-    manifest: Flag.String("manifest").pipe(
-      Flag.withDescription("SHA-256 of the list of files that screening saw"),
-      Flag.withSchema(Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u)))
+    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the list of files that screening saw"), Flag.withSchema(Sha256)),
+    adapterRepo: Flag.String("adapter-repo").pipe(Flag.withDescription("owner/name of an adapter for these files"), Flag.withSchema(RepoName), Flag.optional),
+    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Its full commit"), Flag.withSchema(Commit), Flag.optional),
+    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder that its files appear in"), Flag.optional),
+    adapterManifest: Flag.String("adapter-manifest").pipe(
+      Flag.withDescription("SHA-256 of the list of its files that screening saw"),
+      Flag.withSchema(Sha256),
+      Flag.optional
+    ),
+    adapterHash: Flag.String("adapter-hash").pipe(
+      Flag.withDescription("Hash of its tensors and scales that screening saw"),
+      Flag.withSchema(Sha256),
+      Flag.optional
     )
   },
   Effect.fn(
-    function* ({ commit, directory, manifest, repo }) {
+    function* ({ adapterCommit, adapterDirectory, adapterHash, adapterManifest, adapterRepo, commit, directory, manifest, repo }) {
       const hub = yield* Hub
       const token = yield* Config.Redacted("HF_TOKEN").pipe(Config.option)
-      const stored = yield* storedFiles(directory, repo, commit, manifest)
-      const files = Option.isSome(stored) ? stored.value : (yield* hub.inspect({ repo, ref: commit }, token)).files
-      if (manifestSha256(files) !== manifest)
-        return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first. ${distrust}`, 3)
       const { onProgress, report } = yield* makeProgressLog
-      yield* hub.fetch({ repo, commit, files, directory, token, onProgress })
-      yield* report
-      yield* Console.log(`verified ${files.length} files of ${repo} at ${commit}`)
+      const bring = Effect.fnUntraced(function* (wanted: Wanted, base?: Commit) {
+        const { commit, directory, manifest, repo } = wanted
+        const stored = yield* storedFiles(directory, repo, commit, manifest)
+        // An adapter's base was pinned when it was screened: its files are brought already, and it is not looked up again.
+        const listed = hub.inspect({ repo, ref: commit, base }, token, base === undefined ? "all" : "few")
+        const files = Option.isSome(stored) ? stored.value : (yield* listed).files
+        if (manifestSha256(files) !== manifest)
+          return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first. ${distrust}`, 3)
+        yield* hub.fetch({ repo, commit, files, directory, token, onProgress })
+        yield* report
+        yield* Console.log(`verified ${files.length} files of ${repo} at ${commit}`)
+      })
+      yield* bring({ repo, commit, directory, manifest })
+      const adapter = Option.all({ repo: adapterRepo, commit: adapterCommit, directory: adapterDirectory, manifest: adapterManifest })
+      if (Option.isNone(adapter)) return
+      yield* bring(adapter.value, commit)
+      if (Option.isSome(adapterHash) && (yield* adapterContentHash(adapter.value.directory)) !== adapterHash.value)
+        return yield* failed("weights_mismatch", `The adapter's tensors at commit ${adapter.value.commit.slice(0, 7)} are others than at first. ${distrust}`, 3)
     },
     Effect.scoped,
     Effect.catchTags({
       HubRefusal: ({ code, message }) => failed(code, message),
       HubUnavailable: ({ message }) => failed("hub_unavailable", message),
       StoreFull: ({ message }) => failed("weights_store_full", message),
+      Unreadable: ({ reason }) => failed("weights_mismatch", reason, 3),
       WeightsMismatch: ({ detail }) => failed("weights_mismatch", `${detail} ${distrust}`, 3)
     })
   )

@@ -1,12 +1,15 @@
 import type { EngineContract, HostClass, Measured, ModelConfig, NamedFailure, ServingSettings } from "@seatrial/domain"
+import type { AdapterFiles } from "./adapterFiles.ts"
 
 export interface EngineStart {
   readonly settings: ServingSettings
   readonly config: ModelConfig
   /** The names that the model is or may come to be called by, the callable one first: an engine serves on where its model is published or withdrawn. */
   readonly servedNames: ReadonlyArray<string>
-  /** The weights' folder inside the container. */
+  /** The weights' folder inside the container; an adapter's base's. */
   readonly modelPath: string
+  /** Absent: the model has none. */
+  readonly adapter?: AdapterFiles | undefined
   readonly hostClass: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes">
   /** Seconds from the container's start until it has to be ready. */
   readonly bootSeconds: number

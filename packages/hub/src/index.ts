@@ -1,3 +1,4 @@
+export { adapterContentHash } from "./adapterContentHash.ts"
 export { copyWeights } from "./copy/copyWeights.ts"
 export { HubRefusal, HubUnavailable, StoreFull, WeightsAbsent, WeightsMismatch } from "./failures.ts"
 export { cleanStore, leastAge } from "./fetch/cleanStore.ts"

@@ -3,7 +3,8 @@ import { Effect, Predicate } from "effect"
 import { BaseModules } from "./BaseModules.ts"
 import { parseJsonObject } from "./boundedJson.ts"
 import { collect, verified } from "./contentHash.ts"
-import { Unreadable } from "./failures.ts"
+import { draftHead } from "./draftHead.ts"
+import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
 import { asksForCode, chatTemplateOf, parseModelConfig } from "./modelConfig.ts"
 import { countParameters, dominantType } from "./parameters.ts"
@@ -68,7 +69,13 @@ export const readCommit = Effect.fnUntraced(function* (
   const { commit, repo } = resolved
   const json = (path: string) => readJson(connection, resolved, root, path)
   const weights = chooseWeights(root)
-  if (weights.index === null && weights.single.length === 0) {
+  const lacksWeights = weights.index === null && weights.single.length === 0
+  // Heads that draft for another model come without its tokenizer, and many of them pickled: what is missing is not what is wrong.
+  if (root.has("config.json") && (lacksWeights || !hasTokenizer(root))) {
+    const what = draftHead(yield* json("config.json"))
+    if (what !== null) return yield* new UnsupportedArchitecture({ reason: `${repo} is ${what}.` })
+  }
+  if (lacksWeights) {
     return yield* new Unreadable({ reason: `The repository has no safetensors weights: it has ${otherFormats([...root.keys()])}.` })
   }
   if (weights.index === null && weights.single.length > maxWithoutIndex) {
@@ -104,6 +111,8 @@ export const readCommit = Effect.fnUntraced(function* (
   const optional = ["preprocessor_config.json", "processor_config.json", "generation_config.json"].filter((path) => root.has(path))
   const further = [...quantization, ...optional.slice(0, Math.max(0, Math.floor(left() / each) - Math.max(1, weights.single.length) - quantization.length))]
   const more = yield* Effect.forEach(further, (path) => Effect.map(json(path), (value) => [path, value] as const), { concurrency: parallelReads })
+  const what = draftHead(small.config)
+  if (what !== null) return yield* new UnsupportedArchitecture({ reason: `${repo} is ${what}.` })
   for (const [file, value] of [["config.json", small.config] as const, ["tokenizer_config.json", small.tokenizer] as const, ...more])
     if (asksForCode(value)) return yield* remoteCodeRequired(file, commit)
   const config = withQuantization(small.config, new Map(more).get("hf_quant_config.json") ?? {})

@@ -24,6 +24,9 @@ export const indexPattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\.safetensors\.ind
 export const isServingFile = (path: string): boolean =>
   !neverKept.test(path) && (weightsPattern.test(path) || indexPattern.test(path) || kept.some((pattern) => pattern.test(path)))
 
+/** Whether a file may be downloaded: an adapter's configuration too, which never lies beside a model, where engines would apply what it describes. */
+export const isDownloaded = (path: string): boolean => path === "adapter_config.json" || isServingFile(path)
+
 /** Whether a listed path stays within the repository and has a form that every file system takes. */
 export const isPlainPath = (path: string): boolean =>
   path.length <= 1_000 && /^[^\p{Cc}\\]+$/u.test(path) && path.split("/").every((part) => part !== "" && part !== "." && part !== ".." && part !== ".git")

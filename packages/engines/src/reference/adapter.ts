@@ -1,4 +1,5 @@
 import { type FailureCode, type Measured, type NamedFailure, nothingServed, requestVocabulary } from "@seatrial/domain"
+import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { referenceMemory } from "./memory.ts"
 
@@ -46,6 +47,10 @@ export const reference: EngineAdapter = {
   quantizations: new Set(["none"]),
   kvCacheDtypes: new Set(["auto"]),
   memory: referenceMemory,
+  adapters: {
+    issue: ({ experts }) => (experts ? "reference-0.1.0 knows no mixtures of experts." : null),
+    buffers: ({ rank, targets }) => ({ slots: 1, rank, modules: targets, embeddings: targets.includes("lm_head"), graphs: 0 })
+  },
   served: {
     ...nothingServed,
     paths: {
@@ -62,7 +67,7 @@ export const reference: EngineAdapter = {
     }
     return null
   },
-  container: ({ hostClass, modelPath, servedNames, settings }): EngineContainer => ({
+  container: ({ adapter, hostClass, modelPath, servedNames, settings }): EngineContainer => ({
     command: ["seatrial-reference-engine"],
     args: [
       `--model=${modelPath}`,
@@ -71,6 +76,9 @@ export const reference: EngineAdapter = {
       `--gpu-memory-bytes=${hostClass.gpu_memory_bytes * hostClass.gpu_count}`,
       "--host=$(POD_IP)",
       "--port=8000",
+      ...(adapter === undefined
+        ? []
+        : ["--enable-lora", `--max-lora-rank=${adapter.facts.rank}`, `--lora-modules=${namedFolder(adapter)}`, ...templateArgument(adapter)]),
       ...render(settings.engine_flags ?? {})
     ],
     env: {},

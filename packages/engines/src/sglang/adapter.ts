@@ -1,4 +1,5 @@
 import type { EngineLoad, FlagIssue, KvCacheDtype, Measured } from "@seatrial/domain"
+import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricValue, numberOf, startFailureOf } from "../engineLog.ts"
@@ -8,6 +9,7 @@ import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { yarnOverrides } from "../yarn.ts"
+import { sglangAdapters } from "./adapters.ts"
 import { registered } from "./architectures.ts"
 import { commandLine } from "./commandLine.ts"
 import { sglangFlags } from "./flags.ts"
@@ -65,6 +67,7 @@ export const sglang: EngineAdapter = {
     ["deepseek_v3", "glm45", "gpt_oss", "hermes", "kimi_k2", "lfm2", "llama3_json", "minimax_m2", "mistral", "qwen3_coder"],
     ["gpt_oss", "mistral", "think"]
   ),
+  adapters: sglangAdapters,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
   chosenFlags: (load, chatTemplate) => {
@@ -79,7 +82,7 @@ export const sglang: EngineAdapter = {
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls })
     }
   },
-  container: ({ bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
+  container: ({ adapter, bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
     const given = settings.engine_flags ?? {}
     const { chunk, fraction, graphSequences, sequences } = sglangLimits({ card: hostClass, flags: given })
     const overrides = yarnOverrides(config, settings)
@@ -103,6 +106,18 @@ export const sglang: EngineAdapter = {
         `--kv-cache-dtype=${cacheDtypes[settings.kv_cache_dtype]}`,
         ...(overrides === null ? [] : [`--json-model-override-args=${overrides}`]),
         "--load-format=safetensors",
+        ...(adapter === undefined
+          ? []
+          : [
+              "--enable-lora",
+              // One more than it serves: requests without an adapter, as those for its health, count as one.
+              "--max-loras-per-batch=2",
+              `--max-lora-rank=${adapter.facts.rank}`,
+              `--lora-paths=${namedFolder(adapter)}`,
+              // Else weights that it does not know are passed over with a warning.
+              "--lora-strict-loading",
+              ...templateArgument(adapter)
+            ]),
         "--log-level-http=warning",
         "--enable-metrics",
         "--enable-cache-report",

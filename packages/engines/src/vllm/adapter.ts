@@ -1,4 +1,5 @@
 import type { EngineLoad, FlagIssue, Measured } from "@seatrial/domain"
+import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricLabel, numberOf, startFailureOf } from "../engineLog.ts"
@@ -8,6 +9,7 @@ import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { yarnOverrides } from "../yarn.ts"
+import { vllmAdapters, vllmRank } from "./adapters.ts"
 import { registered } from "./architectures.ts"
 import { commandLine } from "./commandLine.ts"
 import { vllmFlags } from "./flags.ts"
@@ -72,6 +74,7 @@ export const vllm: EngineAdapter = {
     ["deepseek_v3", "functiongemma", "glm45", "gpt_oss", "granite", "hermes", "kimi_k2", "lfm2", "llama3_json", "minimax_m2", "mistral", "qwen3_coder"],
     ["gpt_oss", "mistral", "think"]
   ),
+  adapters: vllmAdapters,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
   chosenFlags: (load, chatTemplate) => {
@@ -89,7 +92,7 @@ export const vllm: EngineAdapter = {
       ...((config.shape?.vision ?? null) === null || flags.limit_mm_per_prompt !== undefined ? {} : { language_model_only: true })
     }
   },
-  container: ({ bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
+  container: ({ adapter, bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
     const given = settings.engine_flags ?? {}
     const { sequences, stepTokens, utilization } = vllmLimits(release, { card: hostClass, flags: given, maxContext: settings.max_context })
     const overrides = yarnOverrides(config, settings)
@@ -112,6 +115,15 @@ export const vllm: EngineAdapter = {
         `--kv-cache-dtype=${settings.kv_cache_dtype}`,
         ...(overrides === null ? [] : [`--hf-overrides=${overrides}`]),
         "--load-format=safetensors",
+        ...(adapter === undefined
+          ? []
+          : [
+              "--enable-lora",
+              "--max-loras=1",
+              `--max-lora-rank=${vllmRank(adapter.facts.rank) ?? adapter.facts.rank}`,
+              `--lora-modules=${namedFolder(adapter)}`,
+              ...templateArgument(adapter)
+            ]),
         // Below what is left of the pod's grace once its endpoint has been away for the drain.
         "--shutdown-timeout=8",
         "--disable-uvicorn-access-log",

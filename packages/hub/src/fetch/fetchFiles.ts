@@ -6,7 +6,7 @@ import { HubUnavailable, StoreFull, WeightsMismatch } from "../failures.ts"
 import { connect } from "../HubConnection.ts"
 import type { HubSettings } from "../HubSettings.ts"
 import { isRepoName, refusalOf, unknownRepository, unsupportedFormat } from "../screening.ts"
-import { isServingFile } from "../servingFiles.ts"
+import { isDownloaded } from "../servingFiles.ts"
 import { downloadFiles } from "./downloadFiles.ts"
 import type { FetchProgress } from "./FetchProgress.ts"
 import { isComplete, isFresh, manifestOf, noteUse } from "./Manifest.ts"
@@ -41,7 +41,7 @@ const checkSpace = Effect.fnUntraced(function* (partial: string, files: Readonly
 /** The service's `fetch`. */
 export const fetchFiles = (settings: HubSettings) =>
   Effect.fn("Hub.fetch")(function* ({ commit, directory, files, onProgress, repo, token }: FetchOptions) {
-    const foreign = files.find(({ path }) => !isServingFile(path))
+    const foreign = files.find(({ path }) => !isDownloaded(path))
     if (foreign !== undefined) return yield* unsupportedFormat("The list of files to download names one that serving does not need.", commit)
     if (!isRepoName(repo)) return yield* unknownRepository({ repo, commit, hasToken: Option.isSome(token) })
     const manifest = manifestOf(repo, commit, files)

@@ -1,4 +1,4 @@
-import { makeTinyChat } from "@seatrial/engines/sample"
+import { makeTinyAdapter, makeTinyChat } from "@seatrial/engines/sample"
 import { Schema } from "effect"
 import { giantConfig, giantWeights } from "./giant.ts"
 import { makeRepository, type SampleRepository } from "./SampleRepository.ts"
@@ -22,8 +22,8 @@ const seed = 7
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 /**
- * The samples: a small chat model at two commits (`v1` is the first), the same behind a gate, one that asks for its own Python, one with pickled weights only,
- * and one that is far too large, of which only the headers exist.
+ * The samples: a small chat model at two commits (`v1` is the first), the same behind a gate, one that asks for its own Python, one with pickled weights only, a LoRA
+ * adapter for the first, and one that is far too large, of which only the headers exist.
  */
 export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {
   const first: Files = Object.fromEntries(makeTinyChat({ seed, variant: "first" }))
@@ -59,6 +59,10 @@ export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {
           files: { ...pick(second, /^(?!.*\.safetensors)/), "pytorch_model.bin": Buffer.from("PK\u0003\u0004 no weights: nothing may load this file\n") }
         }
       ]
+    }),
+    makeRepository({
+      name: "seatrial/tiny-chat-adapter",
+      commits: [{ title: "An adapter of rank 8", files: Object.fromEntries(makeTinyAdapter({ seed, base: "seatrial/tiny-chat" })) }]
     }),
     makeRepository({
       name: "seatrial/giant-70b",

@@ -11,7 +11,7 @@ const within = (word: string, mount: LocalMount) => {
 
 /**
  * The word as a local process must read it. There are no mount namespaces here: a word that begins with a mount path, or whose part behind the first `=`
- * does (`--model=/models/x`), gets the local folder in its place; the longest mount path wins. Paths in the middle of a word stay as they are.
+ * does (`--model=/models/x`), or behind a name and another one (`--lora-modules=name=/models/x`), gets the local folder in its place; the longest mount path wins. Paths in the middle of a word stay as they are.
  */
 export const localWord = (word: string, mounts: ReadonlyArray<LocalMount>): string => {
   const longestFirst = [...mounts].sort((left, right) => right.mountPath.length - left.mountPath.length)
@@ -24,9 +24,12 @@ export const localWord = (word: string, mounts: ReadonlyArray<LocalMount>): stri
   }
   const whole = rewrite(word)
   if (whole !== undefined) return whole
-  const equals = word.indexOf("=")
-  const value = equals < 0 ? undefined : rewrite(word.slice(equals + 1))
-  return value === undefined ? word : word.slice(0, equals + 1) + value
+  for (const named of [/^[^=]*=/, /^[^=]*=[\w.-]+=/]) {
+    const before = named.exec(word)?.[0]
+    const value = before === undefined ? undefined : rewrite(word.slice(before.length))
+    if (before !== undefined && value !== undefined) return before + value
+  }
+  return word
 }
 
 /** Kubernetes' expansion: `$(NAME)` where the name is known, `$$` is a dollar sign, and an unknown name stays as written. */

@@ -16,6 +16,8 @@ describe("localWord", () => {
     ["the longest mount path wins", "/models/cache/y", "/state/pods/b/y"],
     ["a folder that only begins alike is left alone", "/models-old/x", "/models-old/x"],
     ["the value of a flag is rewritten", "--model=/models/x", "--model=/state/volumes/a/x"],
+    ["what a flag's value names is rewritten", "--lora-modules=adapter=/models/x", "--lora-modules=adapter=/state/volumes/a/x"],
+    ["a path behind anything but a name stays", "--chat-template={{ a }}=/models/x", "--chat-template={{ a }}=/models/x"],
     ["a closing slash of the mount path changes nothing", "/state/x", "/elsewhere/x"],
     ["a path in the middle of a word stays", "sh -c 'cat /models/x'", "sh -c 'cat /models/x'"]
   ]

@@ -1,5 +1,4 @@
 import { failureDetail, isFinished, type Phase } from "@seatrial/domain"
-import { manifestSha256 } from "@seatrial/hub"
 import { Job, KubeClient, type KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Effect, Option, Redacted } from "effect"
@@ -9,6 +8,7 @@ import { weightsStore } from "../gather/weightsSeen.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
+import { weightsManifest } from "../resources/weightFiles.ts"
 import { customResource } from "./customResource.ts"
 import { disruptionBudget } from "./engineObjects.ts"
 import { fetchJob, hubSecret } from "./fetchObjects.ts"
@@ -130,7 +130,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         break
       case "NoteWeights": {
         const { revision } = yield* owned
-        yield* runs.noteWeights(id, orgId, { store: weightsStore(podClass, settings), manifest: manifestSha256(revision.facts.files) })
+        yield* runs.noteWeights(id, orgId, { store: weightsStore(podClass, settings), manifest: weightsManifest(revision) })
         break
       }
       case "ForgetWeights":

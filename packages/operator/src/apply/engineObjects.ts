@@ -18,6 +18,7 @@ import {
   roleLabel,
   traceparentAnnotation
 } from "../resources/objectNames.ts"
+import { adapterPath, weightsPath } from "../resources/weightFiles.ts"
 import { weightsFrom } from "./weightsCopy.ts"
 
 /** Labels that every object of a run carries. */
@@ -27,9 +28,6 @@ export const runLabels = (run: Run, role: "engine" | "fetch" | "deployment"): Re
   [deploymentLabel]: run.id,
   ...(role === "deployment" ? {} : { [roleLabel]: role })
 })
-
-/** Where a commit's files lie, under the place where the claim is mounted. */
-export const weightsPath = (mount: string, { facts }: RunRevision): string => `${mount}/${facts.repo}/${facts.commit}`
 
 /** What Pod Security calls `restricted`. */
 export const restrictedPod = { runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000, fsGroup: 2000, seccompProfile: { type: "RuntimeDefault" } }
@@ -129,6 +127,10 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
     config: revision.facts.config,
     servedNames: servedNames(run),
     modelPath: weightsPath("/models", revision),
+    adapter:
+      revision.facts.adapter === undefined
+        ? undefined
+        : { facts: revision.facts.adapter, path: adapterPath("/models", revision), chatTemplate: revision.facts.chat_template },
     hostClass,
     bootSeconds: podClass.bootDeadlineSeconds,
     cachePath

@@ -1,9 +1,9 @@
-import { manifestSha256 } from "@seatrial/hub"
 import type { KubeObject, OwnerReference, Secret } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { fetchJobName, hubSecretName } from "../resources/objectNames.ts"
-import { pullSecrets, restrictedContainer, restrictedPod, runLabels, weightsPath } from "./engineObjects.ts"
+import { weightsWords } from "../resources/weightFiles.ts"
+import { pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
 
 interface FetchInput {
   readonly run: Run
@@ -27,7 +27,7 @@ export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): 
 /** The Job that downloads a pinned commit and verifies every file against it. Exit code 3 means that another try would not help. */
 export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: FetchInput, withToken: boolean): KubeObject => {
   const labels = runLabels(run, "fetch")
-  const { commit, files, repo } = revision.facts
+  const hash = revision.facts.adapter?.content_hash
   const object = {
     apiVersion: "batch/v1",
     kind: "Job",
@@ -56,7 +56,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
               name: "fetch",
               image: settings.fetchImage,
               command: ["seatrial", "fetch"],
-              args: [`--repo=${repo}`, `--commit=${commit}`, `--directory=${weightsPath("/weights", revision)}`, `--manifest=${manifestSha256(files)}`],
+              args: [...weightsWords(revision, "/weights"), ...(hash === undefined || hash === null ? [] : [`--adapter-hash=${hash}`])],
               env: [
                 { name: "HF_ENDPOINT", value: settings.hubEndpoint },
                 ...settings.downloadEnvironment,

@@ -1,9 +1,9 @@
-import { manifestSha256 } from "@seatrial/hub"
 import type { KubeObject, Pod } from "@seatrial/kube"
 import type { RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { WeightsCache } from "../resources/HostClassResource.ts"
 import { copyContainer, weightsInUseAnnotation } from "../resources/objectNames.ts"
+import { weightsWords } from "../resources/weightFiles.ts"
 
 /** The volume that holds a node's copies, as its host class says. A claim is that of a local volume, the same for all nodes of the class; else the copy is the pod's own. */
 const copiesVolume = ({ claimName, sizeBytes, storageClassName }: WeightsCache) => {
@@ -16,7 +16,7 @@ const copiesVolume = ({ claimName, sizeBytes, storageClassName }: WeightsCache) 
 /** Where the engine's weights come from: volumes, and the container that runs first. */
 export const weightsFrom = (
   cache: WeightsCache | null,
-  { facts }: RunRevision,
+  revision: RunRevision,
   { fetchImage }: Pick<OperatorSettings, "fetchImage">,
   weightsClaim: string,
   security: object
@@ -26,14 +26,7 @@ export const weightsFrom = (
     name: copyContainer,
     image: fetchImage,
     command: ["seatrial", "copy-weights"],
-    args: [
-      `--repo=${facts.repo}`,
-      `--commit=${facts.commit}`,
-      `--manifest=${manifestSha256(facts.files)}`,
-      "--from=/weights",
-      "--to=/models",
-      `--verify=${cache.verify}`
-    ],
+    args: [...weightsWords(revision, null), "--from=/weights", "--to=/models", `--verify=${cache.verify}`],
     env: [
       { name: "SEATRIAL_WEIGHTS_IN_USE", valueFrom: { fieldRef: { fieldPath: `metadata.annotations['${weightsInUseAnnotation}']` } } },
       { name: "HOME", value: "/tmp" },
@@ -58,21 +51,18 @@ export const weightsFrom = (
   }
 }
 
-/** The commit of which the pod has, or makes, a copy on that claim. */
-const copyOf = ({ spec }: Pod, claim: string): string | undefined =>
+/** The commits of which the pod has, or makes, a copy on that claim. */
+const copiesOf = ({ spec }: Pod, claim: string): ReadonlyArray<string> =>
   spec?.volumes?.some(({ name, persistentVolumeClaim }) => name === "weights" && persistentVolumeClaim?.claimName === claim)
-    ? spec.initContainers
-        ?.find(({ name }) => name === copyContainer)
-        ?.args?.find((word) => word.startsWith("--commit="))
-        ?.slice("--commit=".length)
-    : undefined
+    ? (spec.initContainers?.find(({ name }) => name === copyContainer)?.args ?? []).flatMap((word) => /^--(?:adapter-)?commit=(.*)$/.exec(word)?.[1] ?? [])
+    : []
 
 /** Characters of a commit that tell it from others. */
 const enough = 12
 
 /** What the pods that there are now use of the copies on a claim, for `seatrial copy-weights`: when they were looked at, then commits. */
 export const copiesInUse = (pods: ReadonlyArray<Pod>, claim: string, now: number): string => {
-  const commits = new Set(pods.flatMap((pod) => copyOf(pod, claim)?.slice(0, enough) ?? []))
+  const commits = new Set(pods.flatMap((pod) => copiesOf(pod, claim).map((commit) => commit.slice(0, enough))))
   return [now, ...[...commits].sort()].join(" ")
 }
 

@@ -1,3 +1,4 @@
+import { weightsSize } from "../resources/weightFiles.ts"
 import { type Decision, fail, wait } from "./Decision.ts"
 import { bootRestarts, copyDeadline, fetchLook } from "./limits.ts"
 import { lookForWeights } from "./materializing.ts"
@@ -17,7 +18,7 @@ export const copyTold = (copy: CopySeen | null): string | null => {
 /** Why the weights can never be on a node of the class, before a pod is asked for; null where they can, for all that is known. */
 export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null => {
   const cache = podClass?.weightsCache ?? null
-  const bytes = (run.revision?.facts.files ?? []).reduce((sum, { size }) => sum + size, 0)
+  const bytes = run.revision === null ? 0 : weightsSize(run.revision)
   if (cache === null || cache.claimName !== null || cache.sizeBytes === null || bytes <= cache.sizeBytes) return null
   const allowed = `host class ${podClass?.hostClass.name} gives ${gib(cache.sizeBytes)} (${cache.sizeBytes} bytes) to the copy on its node (weightsCache.sizeBytes)`
   return fail(

@@ -1,4 +1,5 @@
 import type { DownloadState } from "@seatrial/hub"
+import { weightsSize } from "../resources/weightFiles.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
 import { forItsReader } from "./forItsReader.ts"
 import { fetchLook } from "./limits.ts"
@@ -15,7 +16,7 @@ const told = (size: string, progress: DownloadState | null): string => {
   return `Downloads and verifies: ${progressTold(progress)}`
 }
 
-const sizeOf = ({ run }: Observation): string => gib((run.revision?.facts.files ?? []).reduce((sum, file) => sum + file.size, 0))
+const sizeOf = ({ run }: Observation): string => gib(run.revision === null ? 0 : weightsSize(run.revision))
 
 /** Why the download does not run, once that is no longer what every start takes; null where it does or may still. */
 export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {

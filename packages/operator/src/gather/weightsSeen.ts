@@ -1,8 +1,8 @@
-import { manifestSha256 } from "@seatrial/hub"
 import type { Run } from "@seatrial/store"
 import type { Observation } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
+import { weightsManifest } from "../resources/weightFiles.ts"
 
 /** How the store is called in which the run's weights are kept: its claim and its namespace. */
 export const weightsStore = (podClass: PodClass | null, { namespace, weightsClaim }: Pick<OperatorSettings, "namespace" | "weightsClaim">): string =>
@@ -14,6 +14,6 @@ export const weightsSeen = (run: Run, podClass: PodClass | null, settings: Pick<
   if (revision === null || podClass === null || storedWeights.length === 0) return null
   const store = weightsStore(podClass, settings)
   const stored = storedWeights.find((each) => each.store === store)
-  if (stored === undefined || stored.manifest !== manifestSha256(revision.facts.files)) return null
+  if (stored === undefined || stored.manifest !== weightsManifest(revision)) return null
   return { own: stored.verifiedBy === id || stored.verifiedAt > createdAt }
 }

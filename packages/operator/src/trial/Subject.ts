@@ -6,6 +6,8 @@ export interface Subject {
   readonly client: EngineClient
   /** The name that it must serve the model under. */
   readonly servedName: string
+  /** The name that its list of models shows where that is another; an adapter may be asked for by more than its name. */
+  readonly listedName?: string
   /** Whether it answers by any other name too, of its own nature; absent: it refuses them. */
   readonly takesAnyName?: boolean
   /** Tokens of its longest context. */

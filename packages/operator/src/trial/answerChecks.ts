@@ -15,11 +15,11 @@ const unexpected = (detail: string) => Effect.fail(new Unexpected({ detail }))
 /** The engine is the one that was asked for: name, longest context, version. */
 export const engineIdentity: TrialCheck = {
   name: "engine_identity",
-  run: Effect.fnUntraced(function* ({ client, engineVersion, maxContext, servedName }) {
+  run: Effect.fnUntraced(function* ({ client, engineVersion, listedName, maxContext, servedName }) {
     const listed = yield* client.get("/v1/models")
     const models = decodeModels(listed.text)
     if (listed.status !== 200 || Option.isNone(models)) return yield* unexpected(`HTTP ${listed.status} for the list of models`)
-    const model = models.value.data.find(({ id }) => id === servedName)
+    const model = models.value.data.find(({ id }) => id === (listedName ?? servedName))
     if (model === undefined) return yield* unexpected("it serves the model under another name")
     if (model.max_model_len != null && model.max_model_len !== maxContext) return yield* unexpected(`longest context ${model.max_model_len}, not ${maxContext}`)
     const told = yield* client.get("/version")

@@ -1,3 +1,4 @@
+import { adapterModel, adapterName } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
 import { KubeClient } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
@@ -24,9 +25,11 @@ export interface EngineUnderTrial {
 
 const subjectOf = Effect.fnUntraced(function* ({ engine, podClass, revision, run, url }: EngineUnderTrial, timeout: Duration.Input) {
   const { gpu_count, gpu_pool } = podClass.hostClass
+  const adapted = revision.facts.adapter !== undefined
   const subject: Subject = {
     client: yield* makeEngineClient(url, timeout),
-    servedName: run.model,
+    servedName: adapted ? adapterModel(engine.runtime) : run.model,
+    listedName: adapted ? adapterName : run.model,
     takesAnyName: engine.names === "any",
     maxContext: revision.settings.max_context,
     engineVersion: revision.engineVersion,

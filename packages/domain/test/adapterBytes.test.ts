@@ -1,0 +1,62 @@
+import { assert, describe, it } from "@effect/vitest"
+import { adapterBytes } from "../src/adapterBytes.ts"
+import type { AdapterBuffers } from "../src/engineContract.ts"
+import type { ModelConfig, ModelShape } from "../src/repository.ts"
+
+const shape: ModelShape = {
+  layers: [{ kind: "full", layers: 32, kv_heads: 8, head_size: 128, head_size_v: 128 }],
+  intermediate_size: 14_336,
+  experts: null,
+  vision: null,
+  tied_embeddings: false,
+  softcapped_logits: false
+}
+/** Llama 3.1 8B. */
+const config: ModelConfig = {
+  architecture: "LlamaForCausalLM",
+  model_type: "llama",
+  num_layers: 32,
+  hidden_size: 4_096,
+  num_attention_heads: 32,
+  num_kv_heads: 8,
+  head_dim: 128,
+  vocab_size: 128_256,
+  native_context: 131_072,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none",
+  shape
+}
+const all: AdapterBuffers = { slots: 1, rank: 16, modules: "all", embeddings: false, graphs: 0 }
+const bytesOf = (buffers: AdapterBuffers | undefined, gpus = 1, model: ModelConfig = config) =>
+  adapterBytes({ config: model, buffers, gpus, stepTokens: 8_192, graphs: { low: 0, high: 1_000_000 } })
+
+describe("the memory of LoRA adapters", () => {
+  it("is nothing without any", () => assert.deepStrictEqual(bytesOf(undefined), { low: 0, high: 0 }))
+
+  it("is that of each module's pair in 16 bits, whose halves are divided as the engine divides the module", () => {
+    // Of a layer: q, k and v with an A each; o; gate and up with an A each; down.
+    const whole = 3 * 4_096 + 4_096 + 2 * 4_096 + 4_096
+    const divided = 4_096 + 2 * 1_024 + 4_096 + 2 * 14_336 + 14_336
+    for (const gpus of [1, 2, 8]) assert.strictEqual(bytesOf(all, gpus).low, 2 * 16 * 32 * (whole + divided / gpus))
+    // Fewer key-value heads than GPUs are held several times.
+    assert.strictEqual(bytesOf(all, 16).low, 2 * 16 * 32 * (whole + (divided + 2 * 1_024) / 16))
+    assert.strictEqual(bytesOf({ ...all, slots: 2, rank: 64 }).low, 8 * bytesOf(all).low)
+  })
+
+  it("is that of the modules that have room alone, where not all have", () => {
+    assert.strictEqual(bytesOf({ ...all, modules: ["o_proj"] }).low, 2 * 16 * 32 * (4_096 + 4_096))
+    assert.strictEqual(bytesOf({ ...all, modules: ["q_proj", "v_proj"] }).low, 2 * 16 * 32 * (3 * 4_096 + 4_096 + 2 * 1_024))
+  })
+
+  it("has room for every expert of a mixture, and may have it for embeddings, kernels and graphs", () => {
+    const experts = { count: 64, active: 6, intermediate_size: 1_408 }
+    const mixture = { ...config, shape: { ...shape, experts } }
+    const each = 2 * 4_096 + 2 * 1_408 + 1_408 + 4_096
+    assert.strictEqual(bytesOf(all, 1, mixture).low - bytesOf({ ...all, modules: ["q_proj", "o_proj"] }, 1, mixture).low, 2 * 16 * 32 * 64 * each)
+    const [plain, more] = [bytesOf(all), bytesOf({ ...all, embeddings: true, graphs: 1 })]
+    assert.strictEqual(more.low, plain.low)
+    assert.approximately(more.high - plain.high, 1.05 * 2 * 16 * 2 * (128_256 + 4_096) + 1_000_000, 2)
+    assert.isAbove(plain.high, plain.low + 64 * 2 ** 20)
+  })
+})

@@ -1,0 +1,37 @@
+import { type AdapterSupport, shapeOf } from "@seatrial/domain"
+
+/** Linear modules of which it knows the sizes in every model with one kind of attention (`get_default_hidden_dim` in `sglang/srt/lora/utils.py`). */
+const known = new Set(["q_proj", "k_proj", "v_proj", "qkv_proj", "o_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj"])
+const feedForward = new Set(["gate_proj", "up_proj", "gate_up_proj", "down_proj"])
+
+const lastPart = (name: string) => name.slice(name.lastIndexOf(".") + 1)
+
+/** How SGLang 0.5.23 applies LoRA adapters (`sglang/srt/lora`): two slots, of which one is for requests without, each with room for the adapter's own modules. */
+export const sglangAdapters: AdapterSupport = {
+  issue: (adapter, config) => {
+    const shape = shapeOf(config)
+    const [first, ...others] = shape.layers
+    const attention = first !== undefined && first.kind !== "latent" && first.kind !== "state"
+    const alike = others.every(
+      (group) => attention && group.kind !== "latent" && group.kind !== "state" && group.kv_heads === first.kv_heads && group.head_size === first.head_size
+    )
+    if (adapter.rslora) return "sglang-0.5.23 scales every adapter by alpha / rank; this one is rank-stabilized (use_rslora)."
+    if (!adapter.uniform) return "sglang-0.5.23 knows one rank and one alpha for all modules; this adapter has several (rank_pattern, alpha_pattern)."
+    if (adapter.named_by === "pattern") return "sglang-0.5.23 reads target_modules as a list of names only; this adapter has an expression."
+    const strange = [...adapter.listed.map(lastPart), ...adapter.targets].find((name) => !known.has(name))
+    if (strange !== undefined) return `sglang-0.5.23 is not known to apply adapters to ${strange}.`
+    if (adapter.unpaired.length > 0) return `sglang-0.5.23 computes some projections together and does not take ${adapter.unpaired.join(", ")}.`
+    if (!attention || !alike) return `sglang-0.5.23 is not known to apply adapters to ${config.architecture}, whose layers differ in their attention.`
+    if (shape.vision !== null) return `sglang-0.5.23 is not known to apply adapters to ${config.architecture}, which reads images.`
+    if (shape.experts !== null && adapter.targets.some((name) => feedForward.has(name)))
+      return `sglang-0.5.23 is not known to apply adapters to the experts of ${config.architecture}.`
+    return adapter.template === "embedded" ? "sglang-0.5.23 reads a chat template of an adapter's own from chat_template.jinja only." : null
+  },
+  buffers: (adapter) => ({
+    slots: 2,
+    rank: adapter.rank,
+    modules: [...new Set([...adapter.targets, ...adapter.listed.map(lastPart)])],
+    embeddings: false,
+    graphs: 0
+  })
+}

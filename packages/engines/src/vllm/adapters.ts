@@ -1,0 +1,32 @@
+import type { AdapterSupport } from "@seatrial/domain"
+import { adaptable } from "./adaptable.ts"
+
+/** What `--max-lora-rank` may be (`vllm/config/lora.py`). */
+const ranks = [1, 8, 16, 32, 64, 128, 256, 320, 512]
+/** Largest vocabulary whose output head it wraps (`vllm/lora/layers/logits_processor.py`). */
+const largestVocabulary = 258_048
+
+/** The least that `--max-lora-rank` can be for an adapter of that rank; null where none is enough. */
+export const vllmRank = (rank: number): number | null => ranks.find((each) => each >= rank) ?? null
+
+/** How vLLM 0.33.0 applies LoRA adapters (`vllm/lora`): one slot, in which every linear module of the model has room. */
+export const vllmAdapters: AdapterSupport = {
+  issue: (adapter, { architecture, vocab_size }) => {
+    const embeddings = adaptable[architecture]
+    if (embeddings === undefined) return `vllm-0.33.0 applies no adapters to ${architecture}.`
+    if (vllmRank(adapter.rank) === null) return `vllm-0.33.0 takes ranks up to ${ranks.at(-1)}; the adapter's is ${adapter.rank}.`
+    if (adapter.experts) return "Adapters of a mixture's single experts are not served by vllm-0.33.0 here: how it lays them out differs between architectures."
+    const head = embeddings.includes("lm_head")
+    if (adapter.targets.includes("lm_head") && !head) return `vllm-0.33.0 applies no adapters to the output head of ${architecture}.`
+    if (head && vocab_size > largestVocabulary)
+      return `vllm-0.33.0 serves adapters of ${architecture} with at most ${largestVocabulary} tokens in the vocabulary; it has ${vocab_size}.`
+    return null
+  },
+  buffers: (adapter, { architecture }) => ({
+    slots: 1,
+    rank: vllmRank(adapter.rank) ?? adapter.rank,
+    modules: "all",
+    embeddings: (adaptable[architecture] ?? []).length > 0,
+    graphs: 1
+  })
+}

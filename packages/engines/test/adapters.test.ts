@@ -1,0 +1,173 @@
+import { type AdapterFacts, Commit, type ModelConfig, type ModelShape, type Runtime } from "@seatrial/domain"
+import { describe, expect, it } from "vitest"
+import { argumentProblem, commandLines, engineFor } from "../src/index.ts"
+
+const shape: ModelShape = {
+  layers: [{ kind: "full", layers: 32, kv_heads: 8, head_size: 128, head_size_v: 128 }],
+  intermediate_size: 14_336,
+  experts: null,
+  vision: null,
+  tied_embeddings: false,
+  softcapped_logits: false
+}
+const config: ModelConfig = {
+  architecture: "LlamaForCausalLM",
+  model_type: "llama",
+  num_layers: 32,
+  hidden_size: 4_096,
+  num_attention_heads: 32,
+  num_kv_heads: 8,
+  head_dim: 128,
+  vocab_size: 128_256,
+  native_context: 8_192,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none",
+  shape
+}
+const targets = ["k_proj", "o_proj", "q_proj", "v_proj"]
+const adapter: AdapterFacts = {
+  base: { repo: "meta/base", commit: Commit.make("b".repeat(40)), files: [] },
+  rank: 16,
+  uniform: true,
+  alpha: 32,
+  rslora: false,
+  named_by: "list",
+  listed: targets,
+  targets,
+  unpaired: [],
+  experts: false,
+  bytes: 1,
+  template: "base",
+  content_hash: null
+}
+
+const engineOf = (runtime: Runtime) => {
+  const engine = engineFor(runtime)
+  if (engine?.adapters === undefined) throw new Error(`${runtime} serves no adapters`)
+  return { engine, adapters: engine.adapters }
+}
+
+const mixture = { count: 8, active: 2, intermediate_size: 14_336 }
+const cases: ReadonlyArray<readonly [name: string, adapter: Partial<AdapterFacts>, config: Partial<ModelConfig>, vllm: RegExp | null, sglang: RegExp | null]> =
+  [
+    ["attention of a dense model", {}, {}, null, null],
+    ["every linear module by a list", { targets: [...targets, "down_proj", "gate_proj", "up_proj"] }, {}, null, null],
+    ["every linear module by its short name", { named_by: "all", listed: [] }, {}, null, null],
+    ["the largest rank", { rank: 512 }, {}, null, null],
+    ["a rank that none of the limits has", { rank: 20 }, {}, null, null],
+    ["a rank above the largest limit", { rank: 513 }, {}, /ranks up to 512; the adapter's is 513/, null],
+    ["a scale by the rank's root", { rslora: true }, {}, null, /alpha \/ rank.*use_rslora/],
+    ["several ranks", { uniform: false }, {}, null, /rank_pattern/],
+    ["modules by an expression", { named_by: "pattern", listed: [] }, {}, null, /an expression/],
+    [
+      "values without queries",
+      { targets: ["v_proj"], listed: ["v_proj"], unpaired: ["v_proj without q_proj"] },
+      {},
+      null,
+      /does not take v_proj without q_proj/
+    ],
+    ["the output head", { targets: ["lm_head"], listed: ["lm_head"] }, {}, null, /to lm_head/],
+    [
+      "the output head of one that has no room for it",
+      { targets: ["lm_head"] },
+      { architecture: "Qwen2ForCausalLM" },
+      /output head of Qwen2ForCausalLM/,
+      /lm_head/
+    ],
+    ["a vocabulary beyond the wrapped head's", {}, { vocab_size: 262_144 }, /at most 258048 tokens/, null],
+    ["as large a vocabulary without that head", {}, { architecture: "Gemma3ForCausalLM", vocab_size: 262_144 }, null, null],
+    ["an architecture that takes none", {}, { architecture: "MambaForCausalLM" }, /applies no adapters to MambaForCausalLM/, null],
+    ["single experts", { experts: true }, { architecture: "MixtralForCausalLM", shape: { ...shape, experts: mixture } }, /single experts/, null],
+    ["attention of a mixture", {}, { architecture: "MixtralForCausalLM", shape: { ...shape, experts: mixture } }, null, null],
+    [
+      "the ways up of a mixture",
+      { targets: ["gate_proj", "up_proj"], listed: [] },
+      { architecture: "MixtralForCausalLM", shape: { ...shape, experts: mixture } },
+      null,
+      /experts of MixtralForCausalLM/
+    ],
+    [
+      "MLA",
+      { targets: ["o_proj"], listed: [] },
+      {
+        architecture: "DeepseekV3ForCausalLM",
+        shape: { ...shape, layers: [{ kind: "latent", layers: 61, latent_size: 576, index_bytes: 0, absorbed_values: 1 }] }
+      },
+      null,
+      /differ in their attention/
+    ],
+    ["a template of its own as text", { template: "embedded" }, {}, null, /chat_template\.jinja/],
+    ["a template of its own in a file", { template: "file" }, {}, null, null]
+  ]
+
+describe("which LoRA adapters an engine applies", () => {
+  it.each(cases)("%s", (_, ofAdapter, ofConfig, vllm, sglang) => {
+    const facts = { ...adapter, ...ofAdapter }
+    const model = { ...config, ...ofConfig }
+    for (const [runtime, expected] of [
+      ["vllm", vllm],
+      ["sglang", sglang]
+    ] as const) {
+      const issue = engineOf(runtime).adapters.issue(facts, model)
+      if (expected === null) expect(runtime === "sglang" && ofAdapter.experts === true ? null : issue).toBeNull()
+      else expect(issue).toMatch(expected)
+    }
+    expect(engineOf("reference").adapters.issue({ ...adapter, ...ofAdapter, experts: false }, config)).toBeNull()
+  })
+
+  it("vLLM has room for the least of its own limits that is enough, SGLang for the rank and for requests without an adapter", () => {
+    const roomFor = (runtime: Runtime, rank: number) => engineOf(runtime).adapters.buffers({ ...adapter, rank }, config)
+    expect([1, 2, 8, 9, 20, 64, 65, 300, 512].map((rank) => roomFor("vllm", rank).rank)).toEqual([1, 8, 8, 16, 32, 64, 128, 320, 512])
+    expect(roomFor("vllm", 8)).toMatchObject({ slots: 1, modules: "all", embeddings: true })
+    expect(roomFor("sglang", 20)).toMatchObject({ slots: 2, rank: 20, modules: targets, embeddings: false })
+  })
+})
+
+describe("an engine that is started with an adapter", () => {
+  const argsOf = (runtime: Runtime, changed: Partial<AdapterFacts> = {}) => {
+    const { engine } = engineOf(runtime)
+    return engine.container({
+      settings: { runtime, host_class: "h", max_context: 4_096, kv_cache_dtype: "auto" },
+      config,
+      servedNames: ["acme/tuned", "tuned"],
+      modelPath: "/models/meta/base/b",
+      adapter: { facts: { ...adapter, rank: 20, ...changed }, path: "/models/acme/adapter/a", chatTemplate: "{{ '$(x)' }}" },
+      hostClass: { gpu_pool: "NVIDIA-H100-80GB-HBM3", gpu_count: 2, gpu_memory_bytes: 85_520_809_984 },
+      bootSeconds: 600,
+      cachePath: "/cache"
+    }).args
+  }
+
+  it("is told of it in words that its own parser takes", () => {
+    expect(argsOf("vllm")).toEqual(
+      expect.arrayContaining([
+        "--enable-lora",
+        "--max-loras=1",
+        "--max-lora-rank=32",
+        "--lora-modules=adapter=/models/acme/adapter/a",
+        "--model=/models/meta/base/b"
+      ])
+    )
+    expect(argsOf("sglang")).toEqual(
+      expect.arrayContaining([
+        "--enable-lora",
+        "--max-loras-per-batch=2",
+        "--max-lora-rank=20",
+        "--lora-paths=adapter=/models/acme/adapter/a",
+        "--lora-strict-loading"
+      ])
+    )
+    expect(argsOf("reference")).toEqual(expect.arrayContaining(["--enable-lora", "--max-lora-rank=20", "--lora-modules=adapter=/models/acme/adapter/a"]))
+    for (const runtime of ["vllm", "sglang"] as const)
+      for (const template of ["base", "file", "embedded"] as const)
+        for (const word of argsOf(runtime, { template })) expect(argumentProblem(commandLines[runtime], word), word).toBeNull()
+  })
+
+  it("reads the adapter's own chat template from its file, or as text in which Kubernetes finds no variable", () => {
+    expect(argsOf("vllm").filter((word) => word.startsWith("--chat-template"))).toEqual([])
+    expect(argsOf("vllm", { template: "file" })).toContain("--chat-template=/models/acme/adapter/a/chat_template.jinja")
+    expect(argsOf("sglang", { template: "file" })).toContain("--chat-template=/models/acme/adapter/a/chat_template.jinja")
+    expect(argsOf("vllm", { template: "embedded" })).toContain("--chat-template={{ '$$(x)' }}")
+  })
+})
