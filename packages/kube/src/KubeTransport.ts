@@ -92,7 +92,7 @@ export const makeTransport = Effect.fnUntraced(function* (settings: KubeSettings
     Effect.acquireRelease(
       Effect.sync(() => {
         // `timeout` ends idle kept sockets before a server does, which would lose the request then sent on one.
-        const options = { keepAlive: true, keepAliveMsecs: 15_000, maxSockets, maxFreeSockets: 8, timeout: 45_000, scheduling: "lifo" as const }
+        const options = { keepAlive: true, keepAliveMsecs: 15_000, maxSockets, maxFreeSockets: maxSockets, timeout: 45_000, scheduling: "lifo" as const }
         return secure ? new https.Agent(options) : new http.Agent(options)
       }),
       (agent) => Effect.sync(() => agent.destroy())
