@@ -83,7 +83,10 @@ export interface FitInput {
 
 /** Why the attention heads cannot be split over `gpus`, or null. Engines divide the heads, and either divide the key-value heads or hold copies of each. */
 export const divisionProblem = (config: ModelConfig, gpus: number): string | null => {
-  if (config.num_attention_heads % gpus !== 0) return `${config.num_attention_heads} attention heads cannot be divided by ${gpus} GPUs`
+  if (config.num_attention_heads % gpus !== 0) {
+    const what = shapeOf(config).layers.every(({ kind }) => kind === "state") ? "recurrent channels" : "attention heads"
+    return `${config.num_attention_heads} ${what} cannot be divided by ${gpus} GPUs`
+  }
   for (const group of shapeOf(config).layers) {
     if (group.kind === "latent" || group.kind === "state") continue
     const heads = group.kv_heads

@@ -177,9 +177,16 @@ describe("checkpoints that are quantized", () => {
         shape: { ...wide.shape, intermediate_size: null, experts: { count: 160, active: 8, intermediate_size: 2_560 } }
       }
     )
-    const h100 = [classOf("h100", only("vllm"), 8)]
-    assert.strictEqual(decide(blocks, h100).kind, "refused")
-    assert.strictEqual(decide(blocks, h100, { engine_flags: { enable_expert_parallel: true } }).kind, "derived")
+    for (const [runtime, whole, cut] of [
+      ["vllm", { enable_expert_parallel: true }, { enable_expert_parallel: false }],
+      ["sglang", { ep_size: 8 }, { ep_size: 1 }]
+    ] as const) {
+      const h100 = [classOf("h100", only(runtime), 8)]
+      const chosen = decide(blocks, h100)
+      assert.deepInclude(chosen.kind === "derived" ? chosen.serving.engine_flags : {}, whole)
+      assert.strictEqual(decide(blocks, h100, { engine_flags: whole }).kind, "derived")
+      assert.strictEqual(decide(blocks, h100, { engine_flags: cut }).kind, "refused")
+    }
   })
 
   it("an 8-bit KV cache is for cards that read it, and the remedy leaves it out", () => {

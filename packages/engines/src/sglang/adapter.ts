@@ -8,6 +8,7 @@ import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
+import { splitIssue } from "../splitIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { sglangAdapters } from "./adapters.ts"
 import { registered } from "./architectures.ts"
@@ -78,6 +79,8 @@ export const sglang: EngineAdapter = {
       chunked_prefill_size: chunk,
       mem_fraction_static: Math.min(0.95, Math.max(0.5, fraction)),
       cuda_graph_max_bs_decode: graphSequences,
+      // Experts whose groups of quantized values a split would cut are spread whole.
+      ...(load.flags.ep_size === undefined && splitIssue(load, false) !== null && splitIssue(load, true) === null ? { ep_size: load.card.gpu_count } : {}),
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls })
     }

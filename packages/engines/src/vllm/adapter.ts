@@ -8,6 +8,7 @@ import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
+import { splitIssue } from "../splitIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { vllmAdapters, vllmRank } from "./adapters.ts"
 import { registered } from "./architectures.ts"
@@ -86,6 +87,10 @@ export const vllm: EngineAdapter = {
       // Without chunks a step holds the longest prompt whole.
       max_num_batched_tokens: flags.enable_chunked_prefill === false ? Math.max(stepTokens, Math.min(load.maxContext, 65_536)) : stepTokens,
       gpu_memory_utilization: utilization,
+      // Experts whose groups of quantized values a split would cut are spread whole.
+      ...(flags.enable_expert_parallel === undefined && splitIssue(load, false) !== null && splitIssue(load, true) === null
+        ? { enable_expert_parallel: true }
+        : {}),
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
       // No request brings an image, so none is made room for.
