@@ -180,13 +180,15 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
         Schema.Array(Table),
         "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r'"
       )
+      const kept: Array<string> = []
       for (const { name } of tables) {
         const holds = secrets.map((secret) => `row::text LIKE '%${secret}%'`).join(" OR ")
         const found = yield* select(sql, Schema.Array(Schema.Unknown), `SELECT 1 FROM ${name} AS row WHERE ${holds} LIMIT 1`)
-        if (found.length > 0) leaks.push(`the table ${name}`)
+        if (found.length > 0) kept.push(`the table ${name}`)
       }
       return [
         ...leaks,
+        ...kept,
         ...program
           .said()
           .split("\n")

@@ -1,0 +1,46 @@
+import { assert, it } from "@effect/vitest"
+import { Effect, Exit, Schema } from "effect"
+import { ask, requestIdOf } from "../e2e/chat.ts"
+import { alwaysHolds } from "./alwaysHolds.ts"
+import { openLane } from "./Lane.ts"
+import { serveFirst } from "./serveFirst.ts"
+
+it.live("what must always hold is found out where it does not, whichever of it that is", () =>
+  Effect.gen(function* () {
+    const lane = yield* openLane
+    const { model, run } = yield* serveFirst(lane)
+    const asked = requestIdOf(yield* ask(lane.caller, model))
+    const answers = [{ id: asked }]
+    const change = (statement: string) => lane.select(Schema.Array(Schema.Unknown), statement)
+    const holds = (seen = lane, given: ReadonlyArray<{ readonly id: string }> = answers) =>
+      Effect.map(Effect.exit(alwaysHolds(seen, [run], given)), Exit.isSuccess)
+    /** Whether it holds before, while the records are as one statement leaves them, and after another. */
+    const meanwhile = Effect.fnUntraced(function* (what: string, statement: string, back: string) {
+      assert.isTrue(yield* holds(), `before: ${what}`)
+      yield* change(statement)
+      assert.isFalse(yield* holds(), what)
+      yield* change(back)
+    })
+    const end = (state: string) => `UPDATE requests SET state = '${state}' WHERE id = '${asked}'`
+
+    yield* meanwhile(
+      "a finished run has changed",
+      `UPDATE deployment_phases SET reason = 'Another.' || reason WHERE deployment_id = '${run}' AND seq = 2`,
+      `UPDATE deployment_phases SET reason = substr(reason, 9) WHERE deployment_id = '${run}' AND seq = 2`
+    )
+    yield* meanwhile(
+      "a prompt is kept",
+      "UPDATE organizations SET name = 'What does a sea trial show?' WHERE slug = 'strangers'",
+      "UPDATE organizations SET name = 'Strangers' WHERE slug = 'strangers'"
+    )
+    yield* meanwhile("an answered request was refused", end("refused"), end("completed"))
+    yield* meanwhile(
+      "what serves was not tried",
+      "UPDATE revisions SET engine_version = 'another' WHERE status = 'active'",
+      "UPDATE revisions SET engine_version = (SELECT min(engine_version) FROM receipts) WHERE status = 'active'"
+    )
+    assert.isTrue(yield* holds(), "after all")
+    assert.isFalse(yield* holds({ ...lane, stranger: lane.caller }), "another organization sees a run")
+    assert.isFalse(yield* holds(lane, [{ id: "req_never" }]), "an answer has no record")
+  }).pipe(Effect.scoped)
+)
