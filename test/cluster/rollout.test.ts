@@ -4,7 +4,7 @@ import { type Caller, codeOf } from "../e2e/Caller.ts"
 import { ask, streamOf } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { source } from "../e2e/Served.ts"
-import { startRealCluster } from "./RealCluster.ts"
+import { engineDigest, startRealCluster } from "./RealCluster.ts"
 import { simulatedHostClass } from "./simulatedHostClass.ts"
 import { startProduct } from "./startProduct.ts"
 
@@ -110,6 +110,10 @@ it.live(
         (node) => node === "single-0"
       )
       assert.strictEqual((yield* caller.deployment(second.id)).status, "activated")
+      // It is the image that was tried, whatever its name stands for by now.
+      const imagesOf = (path: string) => kubectl("get", "pods", "-l", `seatrial.dev/deployment=${second.id}`, "-o", `jsonpath={.items[*]${path}}`)
+      assert.strictEqual(yield* imagesOf(".spec.containers[0].image"), `ghcr.io/seatrial/reference-engine@${engineDigest}`)
+      assert.strictEqual(yield* kubectl("get", "mdep", objectOf(second.id), "-o", "jsonpath={.status.engineDigest}"), engineDigest)
 
       // No spare GPU again; the class now says that what serves gives its own up. A cancel brings it back.
       yield* command("kubectl", ["patch", "hostclass", "single", "--type=merge", "-p", '{"spec":{"rollout":"replace"}}'])

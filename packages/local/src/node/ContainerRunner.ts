@@ -17,6 +17,8 @@ import { runProbes } from "./runProbes.ts"
 
 /** What stands for a container image here. */
 export interface LocalImage {
+  /** `sha256:...` of what a registry would have; told in the pod's status, and then the image may be asked for by it. Absent: the image is as one that was never pulled. */
+  readonly digest?: string
   /** Variables that the image sets. */
   readonly environment?: Readonly<Record<string, string>>
   /** Folders put first in `PATH`. */
@@ -52,8 +54,13 @@ const imageOf = (images: Readonly<Record<string, LocalImage>>, image: string): L
   const prefix = Object.keys(images)
     .filter((name) => image === name || (image.startsWith(name) && /^[:@/]/.test(image.slice(name.length))))
     .sort((left, right) => right.length - left.length)[0]
-  return prefix === undefined ? undefined : images[prefix]
+  const found = prefix === undefined ? undefined : images[prefix]
+  const [, asked] = image.split("@")
+  return asked === undefined || found?.digest === undefined || asked === found.digest ? found : undefined
 }
+
+/** As a node's runtime tells it in a container's status. */
+const imageIdOf = (image: string, { digest }: LocalImage): string => (digest === undefined ? "" : `${image.replace(/(?:@[^@]*|:[^/:@]*)$/u, "")}@${digest}`)
 
 const asksForGpus = ({ resources }: Container) => Object.keys(resources?.limits ?? {}).some((name) => name.endsWith("/gpu"))
 
@@ -91,7 +98,7 @@ const resolve = Effect.fnUntraced(function* (host: ContainerHost, container: Con
   }
   const folders = mounts.slice(0, -1).map((mount) => mount.local)
   yield* Effect.promise(() => Promise.all(folders.map((path) => mkdir(path, { recursive: true }).catch(() => {}))))
-  return { target, words: [...command, ...(container.args ?? [])].map((word) => local(expand(word, asked))) }
+  return { imageId: imageIdOf(container.image ?? "", image), target, words: [...command, ...(container.args ?? [])].map((word) => local(expand(word, asked))) }
 })
 
 const messageOf = Effect.fnUntraced(function* (host: ContainerHost, container: Container, exitCode: number) {
@@ -128,11 +135,11 @@ const end = Effect.fnUntraced(function* (target: ProbeTarget, process: Container
 
 /** One run, from the process's start to its end. */
 const runOnce = Effect.fnUntraced(function* (host: ContainerHost, container: Container) {
-  const { target, words } = yield* resolve(host, container)
+  const { imageId, target, words } = yield* resolve(host, container)
   const name = container.name
   const process = yield* start({ container: name, words, environment: target.environment, workingDirectory: target.workingDirectory }, host.folder)
   const startedAt = yield* Clock.currentTimeMillis
-  yield* host.update(name, { phase: { _tag: "Running", startedAt: seconds(startedAt) }, started: false, ready: false })
+  yield* host.update(name, { phase: { _tag: "Running", startedAt: seconds(startedAt) }, imageId, started: false, ready: false })
   let told = ""
   const probing = runProbes(target, {
     started: host.update(name, { started: true }),

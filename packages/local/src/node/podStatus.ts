@@ -11,6 +11,8 @@ export interface ContainerRecord {
   readonly phase: ContainerPhase
   readonly last?: Terminated
   readonly restartCount: number
+  /** Which image it runs, once it does. */
+  readonly imageId?: string
   /** The startup probe, where there is one, has passed. */
   readonly started: boolean
   readonly ready: boolean
@@ -49,7 +51,7 @@ const state = (phase: ContainerPhase) => {
 const containerStatus = (uid: string, container: Container, record: ContainerRecord) => ({
   name: container.name,
   image: container.image ?? "",
-  imageID: "",
+  imageID: record.imageId ?? "",
   containerID: record.phase._tag === "Waiting" && record.last === undefined ? "" : `process://${uid}/${container.name}/${record.restartCount}`,
   restartCount: record.restartCount,
   ready: record.ready,
