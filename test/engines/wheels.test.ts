@@ -7,11 +7,12 @@ import { argumentProblem, commandLines, engineFor, engineReadings } from "@seatr
 import { registered as sglangRegistered } from "../../packages/engines/src/sglang/architectures.ts"
 import { reasoningParsers as sglangReasoning, toolCallParsers as sglangTools } from "../../packages/engines/src/sglang/commandLine.ts"
 import { registeredQuantizations as sglangQuantizations } from "../../packages/engines/src/sglang/quantizations.ts"
+import { adaptable } from "../../packages/engines/src/vllm/adaptable.ts"
 import { registered as vllmRegistered } from "../../packages/engines/src/vllm/architectures.ts"
 import { reasoningParsers as vllmReasoning, toolCallParsers as vllmTools } from "../../packages/engines/src/vllm/commandLine.ts"
 import { registeredQuantizations as vllmQuantizations } from "../../packages/engines/src/vllm/quantizations.ts"
 import { values } from "../../packages/engines/test/flagTables.ts"
-import { commandLineOf, missingIn, quantizationsOf, readWheel, registeredOf } from "../../tools/engines/readWheel.ts"
+import { adaptableOf, commandLineOf, missingIn, quantizationsOf, readWheel, registeredOf } from "../../tools/engines/readWheel.ts"
 
 /** Where the wheels are, or come to: 400 MB that outlive a checkout. */
 const folder = process.env.ENGINE_WHEELS ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "seatrial/engines")
@@ -84,6 +85,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
 
     it("registers the methods of quantization with their cards, and does not bring the package of the one that is refused for it", () => {
       assert.deepStrictEqual({ ...tables[runtime].quantizations }, quantizationsOf(read))
+      if (runtime === "vllm") assert.deepStrictEqual({ ...adaptable }, adaptableOf(read))
       assert.isAbove(Object.keys(read.quantizations).length, 20)
       assert.notInclude(read.packages, tables[runtime].foreign)
       assert.include(read.packages, "compressed-tensors")

@@ -125,15 +125,6 @@ const contextRefusal = (asked: Asked, able: ReadonlyArray<Parameters<typeof atte
   )
 }
 
-/** What to do about an adapter that the runtimes which were asked do not apply: another runtime, where one does. */
-const adapterRemedy = (facts: RepositoryFacts, hostClasses: ReadonlyArray<HostClass>, { engines }: PreviewInput): string => {
-  const merged = "name a repository with the adapter merged into its base."
-  const other = hostClasses
-    .flatMap((hostClass) => hostClass.runtimes.flatMap(({ runtime }) => candidatesOf([hostClass], engines, runtime)))
-    .find((candidate) => servesModel(facts, candidate))
-  return other === undefined ? `N${merged.slice(1)}` : `Ask for the runtime ${other.engine.runtime} on ${other.hostClass.name}, or ${merged}`
-}
-
 /** Where else the model is served, on any host class by any of its runtimes, with the settings for it; null where nowhere is. */
 const servedElsewhere = (
   asked: Asked,
@@ -187,7 +178,11 @@ export const decideServing = (input: PreviewInput): Decision => {
   const known = registering.filter((candidate) => adapterIssue(facts, candidate) === null)
   if (known.length === 0) {
     const issues = new Set(registering.flatMap((candidate) => adapterIssue(facts, candidate) ?? []))
-    return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, adapterRemedy(facts, sorted, input))
+    const merged = "name a repository with the adapter merged into its base."
+    const other = servedElsewhere(asked, sorted, engines)
+    const instead =
+      other === null ? `N${merged.slice(1)}` : `Choose ${other.serving.runtime} on the host class ${other.serving.host_class}, which applies it, or ${merged}`
+    return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
   }
   const taking = known.filter((candidate) => takesSettings(facts, request, candidate))
   const able = taking.length === 0 ? known : taking

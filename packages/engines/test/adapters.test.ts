@@ -1,6 +1,16 @@
-import { type AdapterFacts, Commit, type ModelConfig, type ModelShape, type Runtime } from "@seatrial/domain"
+import {
+  type AdapterFacts,
+  Commit,
+  decideServing,
+  type HostClass,
+  type ModelConfig,
+  type ModelShape,
+  type RepositoryFacts,
+  type Runtime,
+  type ServingRequest
+} from "@seatrial/domain"
 import { describe, expect, it } from "vitest"
-import { argumentProblem, commandLines, engineFor } from "../src/index.ts"
+import { argumentProblem, commandLines, engineFor, engines } from "../src/index.ts"
 
 const shape: ModelShape = {
   layers: [{ kind: "full", layers: 32, kv_heads: 8, head_size: 128, head_size_v: 128 }],
@@ -169,5 +179,54 @@ describe("an engine that is started with an adapter", () => {
     expect(argsOf("vllm", { template: "file" })).toContain("--chat-template=/models/acme/adapter/a/chat_template.jinja")
     expect(argsOf("sglang", { template: "file" })).toContain("--chat-template=/models/acme/adapter/a/chat_template.jinja")
     expect(argsOf("vllm", { template: "embedded" })).toContain("--chat-template={{ '$$(x)' }}")
+  })
+})
+
+describe("a preview of an adapter", () => {
+  const hostClass: HostClass = {
+    name: "h100",
+    runtimes: [
+      { runtime: "sglang", image: "s" },
+      { runtime: "vllm", image: "v" }
+    ],
+    gpu_pool: "NVIDIA-H100-80GB-HBM3",
+    gpu_count: 1,
+    gpu_memory_bytes: 85_520_809_984,
+    price_per_gpu_hour_micros: "1",
+    simulated: false
+  }
+  const decide = (changed: Partial<AdapterFacts> | null, request: ServingRequest = {}) => {
+    const facts: RepositoryFacts = {
+      repo: "acme/adapter",
+      ref: "main",
+      commit: Commit.make("a".repeat(40)),
+      license: null,
+      gated: false,
+      files: [],
+      config,
+      weights_bytes: 16_060_522_496,
+      parameters: 8_030_261_248,
+      chat_template: null,
+      ...(changed === null ? {} : { adapter: { ...adapter, ...changed } })
+    }
+    return decideServing({ facts, ref: null, request, hostClasses: [hostClass], engines })
+  }
+
+  it("that the runtime does not apply is refused by the rule, with settings of the one that does", () => {
+    const { preview } = decide({ rslora: true })
+    expect(preview).toMatchObject({ kind: "refused", reason: { code: "unsupported_format" }, remedy: { serving: { runtime: "vllm", host_class: "h100" } } })
+    expect(decide({ rslora: true }, preview.kind === "refused" ? (preview.remedy.serving ?? {}) : {}).preview.kind).toBe("derived")
+    expect(decide({ rslora: true, rank: 1_024 }).preview).toMatchObject({ kind: "refused", remedy: { serving: null } })
+  })
+
+  it("counts the adapter's room among its components, and leaves the KV cache less by it", () => {
+    for (const runtime of ["vllm", "sglang"] as const) {
+      const [plain, tuned] = [decide(null, { runtime }), decide({}, { runtime })]
+      expect(plain.estimate?.components.adapters).toEqual({ low: 0, high: 0 })
+      const room = tuned.estimate?.components.adapters ?? { low: 0, high: 0 }
+      expect(room.low).toBeGreaterThan(10_000_000)
+      expect((plain.estimate?.components.pool.high ?? 0) - (tuned.estimate?.components.pool.high ?? 0)).toBe(room.low)
+      expect(tuned.preview).toMatchObject({ kind: "derived", source: { repo: "acme/adapter" }, weights_bytes: 16_060_522_496 })
+    }
   })
 })
