@@ -58,6 +58,20 @@ const blocks = [
   ["{{", "}}"]
 ] as const
 
+/** Code without the texts in it. A text without an end goes to the end of the code: an expression that tried another beginning would take hours for some templates. */
+const withoutTexts = (code: string): string => {
+  let kept = ""
+  let from = 0
+  for (let at = 0; at < code.length; at++) {
+    const mark = code[at]
+    if (mark !== "'" && mark !== '"') continue
+    kept += `${code.slice(from, at)}''`
+    for (at++; at < code.length && code[at] !== mark; at++) if (code[at] === "\\") at++
+    from = at + 1
+  }
+  return kept + code.slice(from)
+}
+
 /**
  * A Jinja template without its remarks, and the code of its blocks without the texts in it. One look at each character, since anybody may write a template; what
  * follows a block without an end is left out.
@@ -77,7 +91,7 @@ const readJinja = (template: string): { readonly written: string; readonly code:
     if (open === "{#") written.push(template.slice(from, start))
     else {
       written.push(template.slice(from, end + 2))
-      code.push(template.slice(start + 2, end).replace(/'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/gs, "''"))
+      code.push(withoutTexts(template.slice(start + 2, end)))
     }
     from = end + 2
   }
@@ -85,9 +99,8 @@ const readJinja = (template: string): { readonly written: string; readonly code:
   return { written: written.join(""), code: code.join("\n") }
 }
 
-/** Reads what a pinned chat template names. A repository without one names nothing. */
-export const readTemplate = (template: string | null): TemplateFacts => {
-  const { code, written } = readJinja(template ?? "")
+const read = (template: string): TemplateFacts => {
+  const { code, written } = readJinja(template)
   // A template that is not given the tools cannot tell the model of them, whatever marks it knows from past turns.
   const takesTools = /(?<![.\w])tools\b/.test(code)
   return {
@@ -98,4 +111,13 @@ export const readTemplate = (template: string | null): TemplateFacts => {
     effort: /(?<![.\w])reasoning_effort\b/.test(code),
     images: /<\|image_pad\|>|<image>|<\|image\|>|\[IMG\]|<start_of_image>|<\|vision_start\|>|["']image(?:_url)?["']/.test(written)
   }
+}
+
+let last: { readonly template: string; readonly facts: TemplateFacts } = { template: "", facts: read("") }
+
+/** Reads what a pinned chat template names. A repository without one names nothing. */
+export const readTemplate = (template: string | null): TemplateFacts => {
+  // A model is tried on one host class after the other, and its template is the same for all.
+  if (last.template !== (template ?? "")) last = { template: template ?? "", facts: read(template ?? "") }
+  return last.facts
 }

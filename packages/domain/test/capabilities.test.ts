@@ -77,6 +77,8 @@ describe("what a chat template names", () => {
 
   it("in time that grows with its length, whatever is written", () => {
     for (const part of ["{#", "{%", "{{", "{{'", '{%"\\', "{#{%{{", "'\"", "{%'%}"]) readTemplate(part.repeat(500_000))
+    // Each of these marks could begin a text that never ends.
+    readTemplate(`{{ '${"\\'".repeat(40_000)} }}`)
   })
 })
 
