@@ -48,7 +48,8 @@ export class BaseModules {
     const kind = kindOf(module)
     const short = fromLayers.exec(kind)?.[1]
     const variants = this.#kinds.get(kind) ?? (short === undefined ? undefined : this.#kinds.get(this.#short.get(short) ?? ""))
-    const there = variants?.filter(({ layers }) => layers.has(layerOf(module))) ?? []
+    const layer = layerOf(module)
+    const there = variants?.filter(({ layers }) => layers.has(layer)) ?? []
     return there.length === 0 ? undefined : (there.find(({ shape }) => shape !== null)?.shape ?? null)
   }
 

@@ -41,18 +41,20 @@ const indifferent = new Set([
 ])
 
 /** What vLLM (`vllm/lora/peft_helper.py`) or SGLang (`sglang/srt/lora/lora_config.py`) refuses, or passes over as if it were not there. */
-const unapplied: Readonly<Record<string, string>> = {
-  use_dora: "DoRA (use_dora)",
-  modules_to_save: "whole modules beside its low-rank pairs (modules_to_save)",
-  lora_bias: "biases (lora_bias)",
-  trainable_token_indices: "tokens of its own (trainable_token_indices)",
-  target_parameters: "parameters that are no linear modules (target_parameters)",
-  alora_invocation_tokens: "aLoRA (alora_invocation_tokens)",
-  layer_replication: "repeated layers (layer_replication)",
-  fan_in_fan_out: "transposed weights (fan_in_fan_out)",
-  use_qalora: "QALoRA (use_qalora)",
-  use_bdlora: "BD-LoRA (use_bdlora)"
-}
+const unapplied: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    use_dora: "DoRA (use_dora)",
+    modules_to_save: "whole modules beside its low-rank pairs (modules_to_save)",
+    lora_bias: "biases (lora_bias)",
+    trainable_token_indices: "tokens of its own (trainable_token_indices)",
+    target_parameters: "parameters that are no linear modules (target_parameters)",
+    alora_invocation_tokens: "aLoRA (alora_invocation_tokens)",
+    layer_replication: "repeated layers (layer_replication)",
+    fan_in_fan_out: "transposed weights (fan_in_fan_out)",
+    use_qalora: "QALoRA (use_qalora)",
+    use_bdlora: "BD-LoRA (use_bdlora)"
+  })
+)
 
 /** Beginnings that only set an adapter's first weights; all others that have a name change the base's too. */
 const plainBeginnings = new Set(["gaussian", "eva", "orthogonal", "mica", "lora_ga"])
@@ -84,9 +86,11 @@ export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>
     return fail(`It is an adapter of the kind ${typeof kind === "string" ? kind.slice(0, 40) : "unknown"}; only LoRA is served.`)
   const task = config.task_type
   if (!isEmpty(task) && task !== "CAUSAL_LM")
-    return fail(`It is made for the task ${String(task).slice(0, 40)}; only adapters of models that write text (CAUSAL_LM) are served.`)
+    return fail(
+      `It is made for the task ${typeof task === "string" ? task.slice(0, 40) : "unknown"}; only adapters of models that write text (CAUSAL_LM) are served.`
+    )
   for (const [name, value] of Object.entries(config)) {
-    const what = unapplied[name]
+    const what = unapplied.get(name)
     if (what !== undefined && !isEmpty(value)) return fail(`It has ${what}, which no engine applies.`)
     if (what === undefined && name !== "bias" && name !== "init_lora_weights" && !indifferent.has(name) && !isEmpty(value) && !/_config$/.test(name))
       return fail(`Its adapter_config.json sets ${name.slice(0, 60)}, of which it is not known whether an engine applies it.`)
