@@ -45,6 +45,13 @@ export class ConfigReader {
     return this.count(most, ...there)
   }
 
+  /** Like `countOrNone`; of a list, one for each layer or kind of input, the largest. */
+  largestOrNone(most: number, ...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> {
+    const key = keys.find((key) => this.has(key) && this.value(key) !== 0 && this.value(key) !== -1)
+    if (key === undefined || !Array.isArray(this.value(key))) return this.countOrNone(most, ...keys)
+    return Result.map(this.counts(most, key), (listed) => listed?.reduce<number | null>((largest, one) => (one > (largest ?? 0) ? one : largest), null) ?? null)
+  }
+
   /** The first of the names that is a whole number from 1 to `most`; null where none is. For what families describe each in its own way and nothing is refused for. */
   size(most: number, ...keys: ReadonlyArray<string>): number | null {
     for (const key of keys) {

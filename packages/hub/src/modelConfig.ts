@@ -21,6 +21,14 @@ const unwrap = (config: Json): Json => {
   return inner
 }
 
+/** A configuration whose parts have dictionaries of their own, with what these say by the names that other families give it. */
+const flattened = (config: Json): Json => {
+  const { attn_config: attention, ffn_config: feedForward } = config
+  if (config.model_type !== "dbrx" || !Predicate.isObject(attention) || !Predicate.isObject(feedForward)) return config
+  const { ffn_hidden_size, moe_num_experts, moe_top_k } = feedForward
+  return { ...config, num_key_value_heads: attention.kv_n_heads, ffn_hidden_size, moe_num_experts, moe_top_k }
+}
+
 /** What a family's class decides rather than its sizes. */
 const rules = ["sliding_window", "attention_chunk_size", "final_logit_softcapping"]
 
@@ -35,7 +43,9 @@ const engineNames: Readonly<Record<string, string>> = { F64: "float64", F32: "fl
  */
 export const parseModelConfig = (config: Json, storedType: string): Result.Result<ModelConfig, Unreadable | UnsupportedArchitecture> =>
   Result.gen(function* () {
-    const text = unwrap(config)
+    const inner = unwrap(config)
+    const nested = inner !== config
+    const text = flattened(inner)
     const missing = (what: string) => Result.fail(new UnsupportedArchitecture({ reason: `config.json does not state ${what}.` }))
     const whole = new ConfigReader(config)
     const own = new ConfigReader(text)
@@ -43,7 +53,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const textType = (yield* own.name("model_type")) ?? model_type
     // A configuration of its own states its sizes; one that is nested often leaves them to its class.
     const defaults = familyDefaults.get(textType) ?? {}
-    const reader = new ConfigReader(text, text === config ? Struct.pick(defaults, rules) : defaults)
+    const reader = new ConfigReader(text, nested ? defaults : Struct.pick(defaults, rules))
 
     const architectures = decodeNames(config.architectures ?? text.architectures)
     if (Option.isNone(architectures)) return yield* missing("its architecture")
@@ -81,7 +91,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const num_kv_heads = kvHeads ?? (reader.value("multi_query") === true ? 1 : num_attention_heads)
     const heads = { model_type: textType, num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim }
     const shape = yield* parseShape(reader, whole, heads)
-    const rope = ropeFacts(reader, text !== config)
+    const rope = ropeFacts(reader, nested)
     const quantization = yield* quantizationOf(config, text)
     const dtype = (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* whole.name("dtype")) ?? (yield* whole.name("torch_dtype"))
     return {

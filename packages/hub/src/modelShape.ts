@@ -1,7 +1,7 @@
 import type { LayerGroup, ModelShape } from "@seatrial/domain"
 import { Predicate, Result } from "effect"
 import { type ConfigReader, limits } from "./ConfigReader.ts"
-import { type Unreadable, UnsupportedArchitecture } from "./failures.ts"
+import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import { tiedFamilies } from "./familyDefaults.ts"
 import { type LayerKind, layerKinds } from "./layerKinds.ts"
 import { recurrentState } from "./recurrentState.ts"
@@ -83,13 +83,14 @@ const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "b
     return { kind, ...attention, window }
   })
 
-const sameLayer = (a: LayerGroup, b: LayerGroup) => JSON.stringify({ ...a, layers: 0 }) === JSON.stringify({ ...b, layers: 0 })
+/** Far beyond every real model, whose layers are of a few kinds and sizes: each is gone through for each host class. */
+const maxGroups = 200
 
 const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<LayerGroup>> =>
   Result.gen(function* () {
     const kinds = yield* layerKinds(reader, heads.model_type, heads.num_layers)
     const byLayer = yield* headsByLayer(reader, heads)
-    const groups: Array<LayerGroup> = []
+    const groups = new Map<string, LayerGroup>()
     const known = new Map<string, LayerGroup>()
     for (const [index, kind] of kinds.entries()) {
       const kvHeads = byLayer === null ? heads.num_kv_heads : (byLayer[index] ?? heads.num_kv_heads)
@@ -99,13 +100,14 @@ const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<Lay
         const key = `${part} ${kvHeads}`
         const layer = known.get(key) ?? (yield* layerOf(reader, heads, part, kvHeads))
         known.set(key, layer)
-        const group = groups.findIndex((other) => sameLayer(other, layer))
-        const found = groups[group]
-        if (found === undefined) groups.push(layer)
-        else groups[group] = { ...found, layers: found.layers + 1 }
+        const alike = JSON.stringify(layer)
+        const found = groups.get(alike)
+        if (found === undefined && groups.size === maxGroups)
+          return yield* Result.fail(new Unreadable({ reason: `config.json describes layers of more than ${maxGroups} kinds and sizes.` }))
+        groups.set(alike, found === undefined ? layer : { ...found, layers: found.layers + 1 })
       }
     }
-    return groups
+    return [...groups.values()]
   })
 
 /** Patches of an image of any size: what families that read images at their own size allow. */
@@ -131,9 +133,9 @@ const visionOf = (config: ConfigReader): ModelShape["vision"] => {
 export const parseShape = (reader: ConfigReader, whole: ConfigReader, heads: Heads): Read<ModelShape> =>
   Result.gen(function* () {
     const layers = yield* layerGroups(reader, heads)
-    const dense = yield* reader.countOrNone(limits.width, "intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "inner_hidden_size")
-    const count = yield* reader.countOrNone(limits.heads, "num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
-    const active = yield* reader.countOrNone(
+    const dense = yield* reader.largestOrNone(limits.width, "intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size", "inner_hidden_size")
+    const count = yield* reader.largestOrNone(limits.heads, "num_experts", "moe_num_experts", "n_routed_experts", "num_local_experts")
+    const active = yield* reader.largestOrNone(
       limits.heads,
       "num_experts_per_tok",
       "num_experts_per_token",
@@ -143,7 +145,7 @@ export const parseShape = (reader: ConfigReader, whole: ConfigReader, heads: Hea
       "moe_k",
       "top_k"
     )
-    const inner = yield* reader.countOrNone(limits.width, "moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size", "ffn_hidden_size")
+    const inner = yield* reader.largestOrNone(limits.width, "moe_intermediate_size", "expert_ffn_hidden_size", "intermediate_size", "ffn_hidden_size")
     const tied = reader.value("tie_word_embeddings") ?? whole.value("tie_word_embeddings")
     return {
       layers,

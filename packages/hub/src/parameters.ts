@@ -1,5 +1,6 @@
 import { computeNumOfParamsByDtypeSingleFile } from "@huggingface/hub"
-import { Option, Predicate, Schema } from "effect"
+import { Option, Predicate, Result, Schema } from "effect"
+import { Unreadable } from "./failures.ts"
 import { type TensorType, tensorTypes } from "./safetensors.ts"
 import type { TensorGroup } from "./TensorGroups.ts"
 
@@ -35,14 +36,27 @@ const plain = (given: unknown): unknown => {
 const decodeQuantization = Schema.decodeUnknownOption(Quantization)
 const isTensorType = Schema.is(Schema.Literals(tensorTypes))
 
-/** Parameters, with the values that quantized formats pack into one element counted apart. */
-export const countParameters = (groups: ReadonlyArray<TensorGroup>, config: Readonly<Record<PropertyKey, unknown>>): number => {
+/** Work that the comparison of all tensors with all modules that a quantization names may be: some times that of the longest real lists, and about a second. */
+const maxComparing = 40_000_000
+
+/** The work of comparing one tensor: names are equal or not, patterns are taken apart each time. */
+const comparing = ({ config_groups = {}, ignore = [], modules_to_not_convert = [] }: typeof Quantization.Type): number =>
+  [...ignore, ...modules_to_not_convert, ...Object.values(config_groups).flatMap(({ targets = [] }) => targets)].reduce(
+    (sum, target) => sum + (target.startsWith("re:") || target.includes("*") ? 20 + target.length : 1),
+    0
+  )
+
+/** Parameters, with the values that quantized formats pack into one element counted apart. Fails where the configuration names modules beyond every real model. */
+export const countParameters = (groups: ReadonlyArray<TensorGroup>, config: Readonly<Record<PropertyKey, unknown>>): Result.Result<number, Unreadable> => {
+  const quantization = Option.getOrUndefined(decodeQuantization(plain(config.quantization_config)))
+  if (quantization !== undefined && groups.length * comparing(quantization) > maxComparing)
+    return Result.fail(new Unreadable({ reason: "config.json names more modules in its quantization_config than any model has." }))
   const header: Record<string, { dtype: TensorType; shape: Array<number>; data_offsets: [number, number] }> = {}
   // A group counts as one tensor that is as much larger; a number alone is a scale, and none of the parameters.
   for (const { count, dtype, name, shape } of groups)
     if (isTensorType(dtype) && shape.length > 0) header[name] = { dtype, shape: [count, ...shape], data_offsets: [0, 0] }
-  const counts = computeNumOfParamsByDtypeSingleFile(header, Option.getOrUndefined(decodeQuantization(plain(config.quantization_config))))
-  return Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const counts = computeNumOfParamsByDtypeSingleFile(header, quantization)
+  return Result.succeed(Object.values(counts).reduce((sum, count) => sum + count, 0))
 }
 
 /** The type that holds most bytes. */

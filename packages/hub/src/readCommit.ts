@@ -129,6 +129,7 @@ export const readCommit = Effect.fnUntraced(function* (
   })
 
   const modelConfig = yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups)))
+  const parameters = yield* Effect.fromResult(countParameters(read.groups, config))
   const loaded = new Set(shards.map(({ path }) => path))
   const facts: RepositoryFacts = {
     repo,
@@ -142,7 +143,7 @@ export const readCommit = Effect.fnUntraced(function* (
     config: modelConfig,
     weights_bytes: read.bytes,
     weight_parts: weightParts(read.groups, modelConfig),
-    parameters: countParameters(read.groups, config),
+    parameters,
     chat_template: small.template === null ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer)) : new TextDecoder().decode(small.template)
   }
   return { facts, whole: read.whole && !spare, modules: new BaseModules(read.groups) }

@@ -37,6 +37,21 @@ describe("config.json", () => {
       "the names of GPT-2",
       { architectures: ["GPT2LMHeadModel"], model_type: "gpt2", n_layer: 12, n_embd: 768, n_head: 12, n_positions: 1024, vocab_size: 50_257 },
       { num_layers: 12, hidden_size: 768, num_attention_heads: 12, num_kv_heads: 12, head_dim: 64, native_context: 1024 }
+    ],
+    [
+      "the dictionaries of DBRX",
+      {
+        architectures: ["DbrxForCausalLM"],
+        model_type: "dbrx",
+        d_model: 6144,
+        n_heads: 48,
+        n_layers: 40,
+        max_seq_len: 32_768,
+        vocab_size: 100_352,
+        attn_config: { clip_qkv: 8, kv_n_heads: 8, rope_theta: 500_000 },
+        ffn_config: { ffn_hidden_size: 10_752, moe_num_experts: 16, moe_top_k: 4 }
+      },
+      { num_layers: 40, num_attention_heads: 48, num_kv_heads: 8, head_dim: 128, native_context: 32_768 }
     ]
   ] as const)("gives %s", (_, config, expected) => {
     assert.deepInclude(parse(config), expected)

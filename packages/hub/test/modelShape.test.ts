@@ -167,6 +167,21 @@ describe("the layers of a model", () => {
     assert.strictEqual(kvBytesPerToken(sparse, layout), 61 * (576 * 2 + 132))
   })
 
+  it("may list a size for each layer, of which the largest counts", () => {
+    const experts = { num_experts: 64, moe_topk: [8, 8, 6], moe_intermediate_size: [3_072, 3_072, 1_536] }
+    const { shape } = parse({ ...base, model_type: "hunyuan_v1_moe", intermediate_size: [8_192, 16_384, 8_192], ...experts })
+    assert.deepStrictEqual([shape?.intermediate_size, shape?.experts], [16_384, { count: 64, active: 8, intermediate_size: 3_072 }])
+    // As Ernie 4.5 VL has experts for texts and for images.
+    const two = parse({ ...base, model_type: "ernie4_5_moe_vl", moe_num_experts: [64, 64], moe_k: 6, moe_intermediate_size: [1_536, 512] })
+    assert.deepStrictEqual(two.shape?.experts, { count: 64, active: 6, intermediate_size: 1_536 })
+  })
+
+  it("are refused where each is of another size, however many there are", () => {
+    const heads = Array.from({ length: 10_000 }, (_, layer) => layer + 1)
+    const refused = parseModelConfig({ ...base, num_attention_heads: 1_000, num_hidden_layers: 10_000, num_key_value_heads: heads }, "BF16")
+    assert.match(Result.isFailure(refused) ? refused.failure.reason : "", /more than 200 kinds and sizes/)
+  })
+
   const Hostile = Schema.Union([
     Schema.Int,
     Schema.Finite,

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { parseModelConfig } from "../src/modelConfig.ts"
+import { countParameters } from "../src/parameters.ts"
 
 const base = {
   architectures: ["LlamaForCausalLM"],
@@ -78,5 +79,27 @@ describe("what a checkpoint says of its quantization", () => {
     })
     const nested = { architectures: ["AnyForConditionalGeneration"], text_config: { ...base, quantization_config: { quant_method: "awq", bits: 4 } } }
     assert.deepInclude(Result.getOrThrow(parseModelConfig(nested, "F16")), { quantization: "awq", quantization_scheme: { bits: 4 } })
+  })
+
+  it("is refused where it names so many modules that to look for each among the tensors would take minutes, and no sooner", () => {
+    const tensors = (count: number) =>
+      Array.from({ length: count }, (_, at) => ({ name: `model.layers.${at}.mlp.weight`, dtype: "I32", shape: [4, 8], count: 1, bytes: 128 }))
+    const counted = (count: number, ignore: ReadonlyArray<string>) =>
+      countParameters(tensors(count), { quantization_config: groups({ num_bits: 4 }, null, { ignore }) })
+    const names = (count: number, name: (at: number) => string) => Array.from({ length: count }, (_, at) => name(at))
+    for (const ignore of [names(50_000, (at) => `re:.*x${at}`), names(50_000, (at) => `model.x${at}`), [`re:${".*x".repeat(100_000)}`]]) {
+      const refused = counted(2_000, ignore)
+      assert.match(Result.isFailure(refused) ? refused.failure.reason : "", /more modules in its quantization_config/)
+    }
+    // Of the longest real lists.
+    assert.strictEqual(
+      Result.getOrThrow(
+        counted(
+          100,
+          names(2_000, (at) => `model.layers.${at + 50}.mlp`)
+        )
+      ),
+      100 * 4 * 8
+    )
   })
 })
