@@ -66,15 +66,34 @@ export const adapterIssue = ({ adapter, config }: RepositoryFacts, { engine }: C
 export const servesModel = (facts: RepositoryFacts, candidate: Candidate): boolean => knowsModel(facts, candidate) && adapterIssue(facts, candidate) === null
 
 /** Why a candidate's card does not read the KV cache that was asked for, or null. */
-export const cacheIssue = ({ config }: RepositoryFacts, { kv_cache_dtype = "auto" }: ServingRequest, { engine, hostClass }: Candidate): string | null =>
+const cacheIssue = ({ config }: RepositoryFacts, { kv_cache_dtype = "auto" }: ServingRequest, { engine, hostClass }: Candidate): string | null =>
   engine.cacheIssue?.(config, kv_cache_dtype, hostClass) ?? null
 
-/** Whether a candidate's engine takes the flags and the KV cache's type that were asked for. */
-export const takesSettings = (facts: RepositoryFacts, request: ServingRequest, candidate: Candidate): boolean => {
+/** A setting that a candidate does not take, as callers name it, and why, as a sentence. */
+interface SettingIssue {
+  /** The flag, or null for the KV cache's type. */
+  readonly flag: string | null
+  readonly message: string
+  readonly remedy: string
+}
+
+/** What of the flags and the KV cache's type that were asked for a candidate does not take; null where it takes them. */
+export const settingIssue = (facts: RepositoryFacts, request: ServingRequest, candidate: Candidate): SettingIssue | null => {
   const { engine_flags = {}, kv_cache_dtype = "auto" } = request
   const { engine } = candidate
-  return engine.kvCacheDtypes.has(kv_cache_dtype) && engine.flagIssue(engine_flags) === null && cacheIssue(facts, request, candidate) === null
+  if (!engine.kvCacheDtypes.has(kv_cache_dtype)) {
+    const message = `${engine.version} does not take the KV cache type ${kv_cache_dtype}; it takes ${[...engine.kvCacheDtypes].join(", ")}.`
+    return { flag: null, message, remedy: "Leave kv_cache_dtype out, or set it to one of these." }
+  }
+  const unread = cacheIssue(facts, request, candidate)
+  if (unread !== null) return { flag: null, message: unread, remedy: "Leave kv_cache_dtype out, or choose a host class with a newer card." }
+  const issue = engine.flagIssue(engine_flags)
+  return issue === null ? null : { ...issue, remedy: `Leave the engine flag ${issue.flag} out, or set it otherwise.` }
 }
+
+/** Whether a candidate takes the flags and the KV cache's type that were asked for. */
+export const takesSettings = (facts: RepositoryFacts, request: ServingRequest, candidate: Candidate): boolean =>
+  settingIssue(facts, request, candidate) === null
 
 /** Tokens that the model was trained for before any scaling, which YaRN's factor multiplies. */
 export const trainedContext = ({ config }: RepositoryFacts): number => Math.min(config.native_context, config.rope?.max_positions ?? config.native_context)

@@ -5,12 +5,13 @@ import {
   attempt,
   bestOf,
   byPrice,
-  cacheIssue,
+  type Candidate,
   candidatesOf,
   contextLimit,
   isSuccess,
   knowsModel,
   servesModel,
+  settingIssue,
   settingsOf,
   takesSettings,
   trainedContext
@@ -83,8 +84,21 @@ export type Decision = { readonly preview: DerivedPreview; readonly estimate: Es
 
 const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
 
+/** Which setting none of the candidates takes that know the model, though others may that do not; and settings without it. */
+const settingRefusal = (asked: Asked, known: ReadonlyArray<Candidate>) => {
+  const { facts, request } = asked
+  const issues = known.flatMap((candidate) => settingIssue(facts, request, candidate) ?? [])
+  const issue = issues.find(({ flag }) => flag === null) ?? issues[0]
+  if (issue === undefined) return null
+  const { engine_flags: flags = {}, kv_cache_dtype: _, ...open } = request
+  const rest = Object.fromEntries(Object.entries(flags).filter(([flag]) => flag !== issue.flag))
+  const plain: ServingRequest = { ...(issue.flag === null ? open : request), ...(request.engine_flags === undefined ? {} : { engine_flags: rest }) }
+  const other = bestOf(known.filter((candidate) => takesSettings(facts, plain, candidate)).map((candidate) => attempt({ ...asked, request: plain }, candidate)))
+  return { ...issue, serving: other === undefined ? null : settingsOf({ ...asked, request: plain }, other, other.result.fit.max_context) }
+}
+
 /** Why the context that was asked for is none that the model can have, or null. */
-const contextRefusal = (asked: Asked, able: ReadonlyArray<Parameters<typeof attempt>[1]>): Pick<RefusedPreview, "reason" | "remedy"> | null => {
+const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Pick<RefusedPreview, "reason" | "remedy"> | null => {
   const { facts, request } = asked
   const refusal = (message: string, remedy: string, serving: ServingSettings | null) => ({
     reason: { code: "context_too_long" as const, message },
@@ -185,18 +199,12 @@ export const decideServing = (input: PreviewInput): Decision => {
     return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
   }
   const taking = known.filter((candidate) => takesSettings(facts, request, candidate))
-  const able = taking.length === 0 ? known : taking
-  const unread = known.map((candidate) => cacheIssue(facts, request, candidate)).find((issue) => issue !== null)
-  if (taking.length === 0 && unread !== undefined && unread !== null) {
-    const { kv_cache_dtype: _, ...plain } = request
-    const other = bestOf(known.map((candidate) => attempt({ ...asked, request: plain }, candidate)))
-    const serving = other === undefined ? null : settingsOf({ ...asked, request: plain }, other, other.result.fit.max_context)
-    return refuse("unsupported_format", unread, "Leave kv_cache_dtype out, or choose a host class with a newer card.", serving)
-  }
-  const context = contextRefusal(asked, able)
+  const setting = taking.length === 0 ? settingRefusal(asked, known) : null
+  if (setting !== null) return refuse("unsupported_format", setting.message, setting.remedy, setting.serving)
+  const context = contextRefusal(asked, taking)
   if (context !== null) return refuse(context.reason.code, context.reason.message, context.remedy.message, context.remedy.serving)
 
-  const attempts = able.map((candidate) => attempt(asked, candidate))
+  const attempts = taking.map((candidate) => attempt(asked, candidate))
   const issue = attempts.find((found) => found.issue !== null)?.issue
   if (issue !== undefined && issue !== null && attempts.every((found) => found.issue !== null)) {
     return refuse("unsupported_format", issue.message, `Leave the engine flag ${issue.flag} out, or set it otherwise.`)
@@ -208,7 +216,7 @@ export const decideServing = (input: PreviewInput): Decision => {
       engines,
       request.runtime
     )
-    const remedy = fitRemedy(asked, able, others)
+    const remedy = fitRemedy(asked, taking, others)
     const largest = Math.max(...named.map((hostClass) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
     const where = request.host_class === undefined ? `any host class (the largest has ${gib(largest)})` : `${request.host_class} (${gib(largest)})`
     const indivisible = attempts.map(({ result }) => ("fit" in result ? null : result.indivisible))

@@ -15,7 +15,7 @@ const flags: Readonly<Record<string, (value: unknown) => string | null>> = {
 
 const render = (engineFlags: Readonly<Record<string, unknown>>) =>
   Object.entries(engineFlags)
-    .filter(([flag]) => flag in flags)
+    .filter(([flag]) => Object.hasOwn(flags, flag))
     .map(([flag, value]) => `--${flag.replaceAll("_", "-")}=${value}`)
 
 const gib = (text: string | undefined) => (text === undefined ? null : Math.round(Number(text) * 2 ** 30))
@@ -60,7 +60,7 @@ export const reference: EngineAdapter = {
   },
   flagIssue: (given) => {
     for (const [flag, value] of Object.entries(given)) {
-      const check = flags[flag]
+      const check = Object.hasOwn(flags, flag) ? flags[flag] : undefined
       if (check === undefined) return { flag, message: `The runtime reference has no flag ${flag}; it takes ${Object.keys(flags).join(", ")}.` }
       const problem = check(value)
       if (problem !== null) return { flag, message: `${flag} ${problem}.` }

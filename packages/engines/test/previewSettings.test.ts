@@ -1,0 +1,74 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Commit, derivePreview, type HostClass, type RepositoryFacts, type Runtime, type ServingRequest } from "@seatrial/domain"
+import { Schema } from "effect"
+import { engineFor, engines } from "../src/index.ts"
+
+const hostClass = (name: string, runtime: Runtime, price: string): HostClass => ({
+  name,
+  runtimes: [{ runtime, image: "i" }],
+  gpu_pool: "NVIDIA-H100-80GB-HBM3",
+  gpu_count: 1,
+  gpu_memory_bytes: 85_000_000_000,
+  price_per_gpu_hour_micros: price,
+  simulated: false
+})
+const hostClasses = [hostClass("cheap", "vllm", "1"), hostClass("other", "sglang", "2")]
+
+const facts = (architecture: string): RepositoryFacts => ({
+  repo: "any/model",
+  ref: "main",
+  commit: Schema.decodeSync(Commit)("a".repeat(40)),
+  license: null,
+  gated: false,
+  files: [],
+  config: {
+    architecture,
+    model_type: "any",
+    num_layers: 32,
+    hidden_size: 4096,
+    num_attention_heads: 32,
+    num_kv_heads: 8,
+    head_dim: 128,
+    vocab_size: 128_256,
+    native_context: 131_072,
+    sliding_window: null,
+    dtype: "bfloat16",
+    quantization: "none"
+  },
+  weights_bytes: 16_060_522_496,
+  parameters: 8_030_261_248,
+  chat_template: null
+})
+const preview = (architecture: string, request: ServingRequest) => derivePreview({ facts: facts(architecture), ref: null, request, hostClasses, engines })
+
+/** An architecture that one of the two registers alone. */
+const ofOne = (runtime: Runtime, other: Runtime): string => {
+  const found = [...(engineFor(runtime)?.architectures ?? [])].find((name) => engineFor(other)?.architectures.has(name) === false)
+  return found ?? assert.fail(`no architecture of ${runtime} alone`)
+}
+
+describe("settings that only an engine takes which does not know the model", () => {
+  it.each([
+    ["a flag of SGLang's", ofOne("vllm", "sglang"), { engine_flags: { mem_fraction_static: 0.8, seed: 1 } }, /mem_fraction_static is refused: vllm-/],
+    ["a flag of vLLM's", ofOne("sglang", "vllm"), { engine_flags: { max_num_seqs: 8 } }, /max_num_seqs is refused: sglang-/],
+    ["a KV cache's type", ofOne("vllm", "sglang"), { kv_cache_dtype: "fp8_e5m2" }, /vllm-\S+ does not take the KV cache type fp8_e5m2/]
+  ] as const)("%s: are refused by their name, with settings that are taken", (_, architecture, request, message) => {
+    const answer = preview(architecture, request)
+    assert.strictEqual(answer.kind, "refused")
+    if (answer.kind !== "refused") return
+    assert.match(answer.reason.message, message)
+    const { serving } = answer.remedy
+    const again = serving === null ? assert.fail("no remedy") : preview(architecture, serving)
+    assert.deepStrictEqual(again.kind === "derived" ? again.serving : null, serving)
+  })
+
+  it("lead a model that both know to the engine that takes them", () => {
+    const answer = preview("LlamaForCausalLM", { kv_cache_dtype: "fp8_e5m2" })
+    assert.strictEqual(answer.kind === "derived" ? answer.serving.runtime : answer.reason.message, "sglang")
+  })
+
+  it("are refused by each engine in words, whatever they are called", () => {
+    for (const flag of ["__proto__", "constructor", "toString", "valueOf", "hasOwnProperty", "toLocaleString", ""])
+      for (const engine of engines) assert.strictEqual(engine.flagIssue(JSON.parse(`{${JSON.stringify(flag)}:1}`))?.flag, flag)
+  })
+})
