@@ -197,6 +197,8 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     }),
     /** What Postgres holds. */
     select: <A>(rows: Schema.Codec<A, unknown>, statement: string) => select(sql, rows, statement),
+    /** Nobody knows any more which weights are there: the next run has a download, which finds them. */
+    forgetWeights: Effect.asVoid(select(sql, Schema.Array(Schema.Unknown), "DELETE FROM stored_weights")),
     /** All runs so far. */
     runs: Effect.map(select(sql, Schema.Array(Schema.Struct({ id: Schema.String })), "SELECT id FROM deployments"), (rows) => rows.map(({ id }) => id)),
     /** Runs whose engines the gateways know. */

@@ -123,6 +123,8 @@ const actions = [
  * for the model that serves throughout. Gives what was done, for a report.
  */
 export const playSchedule = Effect.fnUntraced(function* (lane: Lane, serving: Serving, seed: number) {
+  // Else no later run than the lane's first would have a download.
+  if (seed % 2 === 0) yield* lane.forgetWeights
   const draw = drawsOf(seed)
   const { caller, faults } = lane
   const story: Array<string> = []
