@@ -85,6 +85,7 @@ describe("screening", () => {
         Layer.mock(Hub)({ inspect }),
         Layer.mock(Runs)({
           hubToken: () => Effect.succeed(Option.none()),
+          measuredStarts: () => Effect.succeed([]),
           recordScreening: (input) =>
             Effect.suspend(() => (left-- > 0 ? Effect.die("the database is away") : Effect.as(Ref.set(recorded, Option.some(input)), true)))
         })
