@@ -34,6 +34,16 @@ export const nodeDownSince = (pod: Pod, node: Node | undefined, createdAt: numbe
 /** Whether somebody (Kueue) holds the pod back from the scheduler: it takes nothing from anybody. */
 export const isGated = (pod: Pod): boolean => (pod.spec?.schedulingGates ?? []).length > 0
 
+/**
+ * Whether its kubelet says that the pod is ready. Of pods on a node that has fallen silent Kubernetes itself takes their readiness back and leaves that of their containers as it
+ * was: nobody has asked them, and they may well answer. How long such a node is believed is for the decision, which knows of the silence.
+ */
+const isReady = (pod: Pod): boolean => {
+  const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
+  const said = condition("Ready")
+  return said?.status === "True" || (said?.status === "False" && said.reason !== "ReadinessGatesNotReady" && condition("ContainersReady")?.status === "True")
+}
+
 /** An engine's pod in the words of the decisions. `node`: the one that it is bound to, where known. */
 export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
   const createdAt = millis(pod.metadata.creationTimestamp, 0)
@@ -70,7 +80,7 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
     copy,
     started: container?.state?.running !== undefined || exit !== undefined || restarts > 0,
     startedAt: millisOrNull(startedAt),
-    ready: readiness?.status === "True",
+    ready: isReady(pod),
     readyChangedAt: millisOrNull(readiness?.lastTransitionTime),
     restarts,
     lastExit: exit === undefined ? null : { code: exit.exitCode, reason: exit.reason ?? "" },

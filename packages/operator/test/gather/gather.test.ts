@@ -14,6 +14,7 @@ const at = "2026-11-21T10:00:00Z"
 const millis = Date.parse(at)
 const made = { name: "engine", creationTimestamp: at, uid: "u" }
 const spec = { nodeName: "n", containers: [{ name: "engine", ports: [{ containerPort: 8000 }] }] }
+const unready = { type: "Ready", status: "False", lastTransitionTime: at }
 const scheduled = { type: "PodScheduled", status: "True", lastTransitionTime: at }
 const node: Node = { metadata: { name: "n" }, status: { allocatable: { "nvidia.com/gpu": "2" }, conditions: [{ type: "Ready", status: "True" }] } }
 const silent: Node = { metadata: { name: "n" }, status: { conditions: [{ type: "Ready", status: "Unknown", lastTransitionTime: "2026-11-21T11:00:00Z" }] } }
@@ -151,6 +152,28 @@ describe("a pod", () => {
     ],
     ["that was evicted is lost", { metadata: made, spec, status: { phase: "Failed", reason: "Evicted" } }, node, { lost: "Evicted" }],
     ["on a silent node counts from the silence", { metadata: made, spec, status: status({}) }, silent, { nodeDownSince: Date.parse("2026-11-21T11:00:00Z") }],
+    [
+      "on a silent node, of which Kubernetes alone says that it is not ready, is as its kubelet said last",
+      { metadata: made, spec, status: { ...status({}), conditions: [scheduled, unready, { type: "ContainersReady", status: "True" }] } },
+      silent,
+      { ready: true, nodeDownSince: Date.parse("2026-11-21T11:00:00Z") }
+    ],
+    [
+      "whose containers are not ready is not",
+      { metadata: made, spec, status: { ...status({}), conditions: [scheduled, unready, { type: "ContainersReady", status: "False" }] } },
+      node,
+      { ready: false }
+    ],
+    [
+      "that somebody's gate holds is not ready",
+      {
+        metadata: made,
+        spec,
+        status: { ...status({}), conditions: [scheduled, { ...unready, reason: "ReadinessGatesNotReady" }, { type: "ContainersReady", status: "True" }] }
+      },
+      node,
+      { ready: false }
+    ],
     ["on a node that is not known counts from its binding", { metadata: made, spec, status: status({}) }, undefined, { nodeDownSince: millis }],
     ["on a node that is well is not silent", { metadata: made, spec, status: status({}) }, node, { nodeDownSince: null }],
     ["that is being deleted says so", { metadata: { ...made, deletionTimestamp: at }, spec, status: status({}) }, node, { deleting: true }]
