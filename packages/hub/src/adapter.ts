@@ -99,8 +99,10 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
   readonly own: OwnAdapter
   readonly base: { readonly facts: RepositoryFacts; readonly modules: BaseModules }
   readonly depth: Depth
+  /** Whether its tensors are read and hashed. */
+  readonly hashed: boolean
 }) {
-  const { base, connection, depth, own, ref, resolved, root } = options
+  const { base, connection, depth, hashed, own, ref, resolved, root } = options
   const { commit, repo } = resolved
   const { config, dataStart, tensors, weights } = own
   const modules = yield* Effect.fromResult(checkAdapter(config, tensors, { repo: base.facts.repo, config: base.facts.config, modules: base.modules })).pipe(
@@ -130,7 +132,7 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
 
   const url = connection.fileUrl(repo, commit, weights.path)
   const read = (from: number, to: number) => connection.readInto(url, dataStart + from, dataStart + to - 1, () => collect(to - from))
-  const content_hash = depth === "all" ? yield* hashAdapter(config, tensors, read) : null
+  const content_hash = hashed ? yield* hashAdapter(config, tensors, read) : null
 
   const { target } = config
   const adapter: AdapterFacts = {
@@ -148,7 +150,8 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
     template,
     content_hash
   }
-  const kept = new Set(["adapter_config.json", weightsFile, ...(template === "file" ? ["chat_template.jinja"] : [])])
+  // What is listed does not depend on how much was read: the list is pinned by its hash.
+  const kept = new Set(["adapter_config.json", weightsFile, ...(file !== undefined && differs(file.path) ? [file.path] : [])])
   const facts: RepositoryFacts = {
     ...base.facts,
     repo,

@@ -20,6 +20,8 @@ export interface InspectSource {
   readonly ref?: string | undefined
   /** The commit of an adapter's base where it was pinned before; else it is found by what the adapter names. */
   readonly base?: Commit | undefined
+  /** Whether an adapter's tensors are hashed where everything is read. Default true. */
+  readonly hash?: boolean
 }
 
 const nestedAdapter = (repo: string, commit: Commit) =>
@@ -113,7 +115,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, reading: Semap
         const read = yield* told(pinned, readModel(pinned, baseRef ?? "main", perFile))
         return read.model ?? (yield* nestedAdapter(pinned.repo, pinned.commit))
       }).pipe(Effect.catchTag("HubRefusal", (refusal) => ofBase({ repo, commit, own }, refusal)))
-      return yield* told(resolved, adapterFacts({ connection, resolved, root, ref, own, base, depth }))
+      return yield* told(resolved, adapterFacts({ connection, resolved, root, ref, own, base, depth, hashed: depth === "all" && source.hash !== false }))
     }).pipe(reading.withPermit)
 
     if (depth === "all") return yield* read

@@ -143,6 +143,24 @@ describe("a LoRA adapter", () => {
     )
   })
 
+  it.live("lists the same files however much of it was read, and is hashed only where that is asked for", () => {
+    const named = makeRepository({ name: "odd/base", commits: [{ title: "Template", files: { ...files("second"), "chat_template.jinja": "{{ messages }}" } }] })
+    return withHub(
+      (hub) =>
+        Effect.gen(function* () {
+          const few = yield* hub.inspect({ repo: "odd/adapter" }, none, "few")
+          const all = yield* hub.inspect({ repo: "odd/adapter", hash: false }, none)
+          assert.deepStrictEqual(few.files, all.files)
+          assert.include(
+            all.files.map(({ path }) => path),
+            "chat_template.jinja"
+          )
+          assert.deepStrictEqual([few.adapter?.template, all.adapter?.template, all.adapter?.content_hash], ["base", "file", null])
+        }),
+      { repositories: [named, adapterOf({}, { "chat_template.jinja": "{{ messages[0].content }}" })], faults: elsewhere }
+    )
+  })
+
   it.live("is refused with the base's own reason, which names both", () =>
     Effect.gen(function* () {
       const gated = makeRepository({ name: "odd/base", gated: true, commits: [{ title: "Gated", files: files("second") }] })
