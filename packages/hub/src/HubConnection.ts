@@ -25,7 +25,7 @@ export interface HubConnection {
   /** Hands the bytes `from` to `to` (inclusive) of a file to a sink as they come, to a new one at each try. */
   readonly readInto: <A>(url: string, from: number, to: number, start: () => Sink<A>) => Effect.Effect<A, HubAnswer | HubUnavailable | Unreadable>
   readonly fileUrl: (repo: string, commit: string, path: string) => string
-  /** Requests that the hub's own origin answered so far for `getJson` and `readInto`: redirects within it are counted, tries that failed are not. */
+  /** Requests that the hub's own origin answered so far for `getJson` and `readInto`: redirects within it and what it refused are counted, tries that failed in passing are not. */
   readonly sent: () => number
 }
 
@@ -46,9 +46,9 @@ export const failedAnswer = (status: number, headers: Headers): HubAnswer | HubU
   return new HubAnswer({ status, code: disabled ? "DisabledRepo" : headers.get("x-error-code") })
 }
 
-const refuse = async (response: Response): Promise<never> => {
+const failureOf = async (response: Response): Promise<HubAnswer | HubUnavailable> => {
   await response.body?.cancel()
-  throw failedAnswer(response.status, response.headers)
+  return failedAnswer(response.status, response.headers)
 }
 
 /** What went wrong in a call to the hub. */
@@ -123,7 +123,11 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
       const response = await once(url, accept, signal)
       if (response.ok) return { response, requests }
       const location = response.headers.get("location")
-      if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return refuse(response)
+      if (![301, 302, 303, 307, 308].includes(response.status) || location === null) {
+        const failure = await failureOf(response)
+        if (failure instanceof HubAnswer) sent += requests
+        throw failure
+      }
       await response.body?.cancel()
       if (redirects === maxRedirects || !URL.canParse(location, url.href)) throw unavailable("The model hub redirects without end.")
       const next = new URL(location, url.href)

@@ -60,6 +60,7 @@ const decodeEntry = Schema.decodeUnknownOption(Entry)
 const decodeNamed = Schema.decodeUnknownOption(Schema.Struct({ path: Schema.String, type: Schema.String }))
 const decodeCommits = Schema.decodeUnknownOption(Schema.Array(Schema.Struct({ id: Commit })))
 const isRepoName = Schema.is(RepoName)
+const isCommit = Schema.is(Commit)
 
 const notUnderstood = new HubUnavailable({ message: "The model hub describes the repository in a way that is not understood." })
 
@@ -88,6 +89,8 @@ const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: s
   const info = decodeInfo(value)
   if (Option.isNone(info)) return yield* notUnderstood
   const { id, siblings, ...facts } = info.value
+  // A commit is what it is called: whoever answers with another one is no hub to pin by.
+  if (isCommit(ref) && facts.sha !== ref) return yield* notUnderstood
   const listed = decodeSiblings(siblings)
   const files = Option.map(listed, (known) =>
     known.map(({ blobId, lfs, rfilename, size }) => ({ path: rfilename, size: lfs?.size ?? size, blob_id: blobId, sha256: lfs?.sha256 ?? null }))

@@ -181,6 +181,35 @@ describe("a ref", () => {
     )
   })
 
+  it.live("that is the beginning of a commit costs no more than 12 requests either, though the hub refuses it first", () =>
+    withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          const { weights_bytes } = yield* hub.inspect({ repo: "odd/large", ref: large.commits[0].id.slice(0, 10) }, none, "few")
+          assert.strictEqual(weights_bytes, sharded.bytes)
+          assert.isAtMost(asked.length, 12)
+        }),
+      {
+        repositories: [large],
+        faults: ({ path }) => (/\/revision\/[0-9a-f]{7,39}$/.test(path) ? status(404, { "x-error-code": "RevisionNotFound" }) : undefined)
+      }
+    )
+  )
+
+  it.live("that is a commit is never answered by another one", () =>
+    withHub(
+      (hub) =>
+        Effect.map(unavailableOf(hub.inspect({ repo: "odd/small", ref: "0".repeat(40) }, none, "few")), ({ message }) =>
+          assert.match(message, /not understood/)
+        ),
+      {
+        repositories: [small],
+        faults: ({ path }) =>
+          path.endsWith("0".repeat(40)) ? { kind: "body", body: Buffer.from(JSON.stringify({ sha: small.commits[0].id, siblings: [] })) } : undefined
+      }
+    )
+  )
+
   it.live("of a renamed repository leads to its present name, in which everything else is asked for", () =>
     withHub(
       (hub, asked) =>
