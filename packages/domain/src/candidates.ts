@@ -4,6 +4,7 @@ import { type Estimate, estimateFit, type Misfit } from "./fit.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { RepositoryFacts } from "./repository.ts"
 import type { Runtime, ServingRequest, ServingSettings } from "./serving.ts"
+import { weightCommits } from "./weightCommits.ts"
 
 /** A host class, and the engine that would serve on it. */
 export interface Candidate {
@@ -23,6 +24,8 @@ export interface Attempt extends Candidate {
   readonly request: ServingRequest
   readonly result: Estimate | Misfit
   readonly issue: FlagIssue | null
+  /** Why the model's files have no room on a node of the host class, as a sentence, or null. */
+  readonly oversize: string | null
 }
 
 /** One that fits. */
@@ -30,7 +33,7 @@ export interface Success extends Attempt {
   readonly result: Estimate
 }
 
-export const isSuccess = (attempt: Attempt): attempt is Success => "fit" in attempt.result && attempt.issue === null
+export const isSuccess = (attempt: Attempt): attempt is Success => "fit" in attempt.result && attempt.issue === null && attempt.oversize === null
 
 /** Micro-dollars an hour of all GPUs of a host class. */
 export const hourlyPrice = (hostClass: HostClass): bigint => BigInt(hostClass.price_per_gpu_hour_micros) * BigInt(hostClass.gpu_count)
@@ -125,6 +128,16 @@ export const settingsOf = (asked: Asked, candidate: Candidate, maxContext: numbe
   }
 }
 
+/** Bytes in GiB, for a message. */
+export const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
+
+const oversizeOf = (facts: RepositoryFacts, { name, weights_limit_bytes: limit }: HostClass): string | null => {
+  const bytes = weightCommits(facts).reduce((sum, { files }) => files.reduce((total, { size }) => total + size, sum), 0)
+  return limit === undefined || bytes <= limit
+    ? null
+    : `The files of ${facts.repo} are ${gib(bytes)} (${bytes} bytes), and a node of ${name} has room for a copy of ${gib(limit)} (${limit} bytes).`
+}
+
 /** Works out whether a candidate serves what was asked. */
 export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt => {
   const { facts, request } = asked
@@ -145,7 +158,7 @@ export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt
   })
   const maxContext = "fit" in result ? result.fit.max_context : (request.max_context ?? limit)
   const issue = engine.loadIssue?.({ config: facts.config, flags: engineFlags ?? {}, card: hostClass, maxContext }) ?? null
-  return { engine, hostClass, request, result, issue }
+  return { engine, hostClass, request, result, issue, oversize: oversizeOf(facts, hostClass) }
 }
 
 /** The first that fits, one that fits surely before one that is tight. */

@@ -11,6 +11,8 @@ export const HostClass = Schema.Struct({
   gpu_count: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
   /** Bytes of one GPU. */
   gpu_memory_bytes: Schema.Int,
+  /** Bytes that all files of a model may have, where each engine reads a copy of its own on its node; absent where nothing limits them. */
+  weights_limit_bytes: Schema.optionalKey(Schema.Int),
   /** Micro-dollars per GPU and hour. */
   price_per_gpu_hour_micros: Micros,
   /** Whether its GPUs are simulated; then every figure measured on it is a figure of the reference engine. */

@@ -8,6 +8,7 @@ import {
   type Candidate,
   candidatesOf,
   contextLimit,
+  gib,
   isSuccess,
   knowsModel,
   servesModel,
@@ -81,8 +82,6 @@ export interface PreviewInput {
 
 /** A preview, and where the bytes of its fit go. */
 export type Decision = { readonly preview: DerivedPreview; readonly estimate: Estimate } | { readonly preview: RefusedPreview; readonly estimate: null }
-
-const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
 
 /** Which setting none of the candidates takes that know the model, though others may that do not; and settings without it. */
 const settingRefusal = (asked: Asked, known: ReadonlyArray<Candidate>) => {
@@ -217,6 +216,9 @@ export const decideServing = (input: PreviewInput): Decision => {
       request.runtime
     )
     const remedy = fitRemedy(asked, taking, others)
+    const oversize = attempts.map((found) => found.oversize)
+    if (oversize[0] !== undefined && oversize[0] !== null && oversize.every((problem) => problem !== null))
+      return refuse("does_not_fit", oversize[0], remedy.message, remedy.serving)
     const largest = Math.max(...named.map((hostClass) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
     const where = request.host_class === undefined ? `any host class (the largest has ${gib(largest)})` : `${request.host_class} (${gib(largest)})`
     const indivisible = attempts.map(({ result }) => ("fit" in result ? null : result.indivisible))

@@ -268,6 +268,40 @@ describe("the fit of any model", () => {
     assert.include(answer.remedy.message, "with an 8-bit KV cache (kv_cache_dtype fp8) on c, or the host class d")
   })
 
+  it("files that have no room on a node are refused before any is asked for, with a host class that has room as remedy", () => {
+    const sizes = {
+      layers: 2,
+      kinds: ["full"],
+      heads: 3,
+      kvHeads: 3,
+      head: 6,
+      window: 1,
+      vocabulary: 1_000,
+      context: 512,
+      experts: false,
+      weightsGib: 1
+    } as const
+    const files = [1, 2].map((part) => ({ path: `${part}.safetensors`, size: gib, blob_id: "0".repeat(40), sha256: null }))
+    const ask = (room: number, others: ReadonlyArray<HostClass> = []) =>
+      derivePreview({
+        facts: { ...factsOf(sizes), files },
+        ref: null,
+        request: {},
+        hostClasses: [{ ...hostClass("copies", 80, 1, 1), weights_limit_bytes: room }, ...others],
+        engines: [engine]
+      })
+    assert.strictEqual(ask(2 * gib).kind, "derived")
+    const refused = ask(2 * gib - 1)
+    assert.strictEqual(refused.kind === "refused" ? refused.reason.code : "", "does_not_fit")
+    assert.match(
+      refused.kind === "refused" ? refused.reason.message : "",
+      /2\.0 GiB \(2147483648 bytes\), and a node of copies has room for a copy of 2\.0 GiB/
+    )
+    const elsewhere = ask(gib, [hostClass("store", 80, 1, 2)])
+    assert.strictEqual(elsewhere.kind === "derived" ? elsewhere.serving.host_class : "", "store")
+    assert.deepStrictEqual(elsewhere.kind === "derived" ? elsewhere.alternatives : null, [])
+  })
+
   it("an original context for YaRN beyond the one that the model was trained for is refused, with settings without it", () => {
     const sizes = {
       layers: 10,

@@ -254,6 +254,10 @@ const cacheOf = (cache: typeof WeightsCache.Type | undefined): WeightsCache | nu
         verify: cache.verify ?? "recorded"
       }
 
+/** A copy of the pod's own has a size, a claim's is not known. */
+const weightsLimit = ({ weightsCache }: HostClassSpec) =>
+  weightsCache?.sizeBytes === undefined || weightsCache.claimName !== undefined ? {} : { weights_limit_bytes: weightsCache.sizeBytes }
+
 const volumeOf = (volume: typeof Volume.Type | undefined): VolumeOf => ({ claimName: volume?.claimName ?? null, sizeBytes: volume?.sizeBytes ?? null })
 
 const decodeName = Schema.decodeUnknownOption(HostClassName)
@@ -266,6 +270,7 @@ const read = (object: HostClassResource): Option.Option<PodClass> =>
       gpu_pool: object.spec.gpuPool,
       gpu_count: object.spec.gpuCount,
       gpu_memory_bytes: object.spec.gpuMemoryBytes,
+      ...weightsLimit(object.spec),
       price_per_gpu_hour_micros: object.spec.pricePerGpuHour,
       simulated: object.spec.simulated ?? false
     },

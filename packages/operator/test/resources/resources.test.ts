@@ -93,6 +93,13 @@ describe("the samples", () => {
       assert.isTrue(Option.isSome(toPodClass(object)))
     }
   })
+
+  it("tell previews how large a copy on a node may be, where that is the pod's own", async () => {
+    const object = Schema.decodeUnknownSync(HostClassResource.schema)((await documents("samples/hostclass-h100.yaml"))[0])
+    const limitOf = (weightsCache: NonNullable<HostClassSpec["weightsCache"]>) =>
+      Option.getOrThrow(toPodClass({ ...object, spec: { ...object.spec, weightsCache } })).hostClass.weights_limit_bytes
+    assert.deepStrictEqual([limitOf({ sizeBytes: 7 }), limitOf({}), limitOf({ claimName: "node-weights" })], [7, undefined, undefined])
+  })
 })
 
 describe("the objects of a run", () => {
