@@ -15,8 +15,14 @@ interface Engine {
   readonly server: Server
   readonly address: string
   readonly uid: string
+  readonly pod: Pod
+  readonly node: string
   /** Of its start: it is ready once it has loaded, or something happens to it before, but never both. */
   course: "loads" | "is ready" | "is disturbed"
+  /** What its container is at; null once its pod has failed. */
+  at: { readonly ready: boolean; readonly restarts: number; readonly last: object } | null
+  /** One status at a time, so that a later one is not overwritten. */
+  readonly turn: Semaphore.Semaphore
 }
 
 /** A busy API server is asked again. */
@@ -61,19 +67,33 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     return kube.applyStatus(Pod, object)
   }
   const container = (pod: Pod) => pod.spec?.containers?.[0]?.name ?? "engine"
-  const running = (pod: Pod, address: string, ready: boolean, restartCount: number, lastState: object) => ({
+  const running = ({ address, node, pod }: Engine, { last, ready, restarts }: NonNullable<Engine["at"]>) => ({
     phase: "Running",
     podIP: address,
     podIPs: [{ ip: address }],
     startTime: rfc3339(),
     conditions: [
       { type: "PodScheduled", status: "True", lastTransitionTime: rfc3339() },
-      { type: "Ready", status: ready ? "True" : "False", lastTransitionTime: rfc3339() }
+      // Of a node that is silent Kubernetes takes the readiness of its pods back, and leaves that of their containers as it was.
+      { type: "Ready", status: ready && !down.has(node) ? "True" : "False", lastTransitionTime: rfc3339() },
+      { type: "ContainersReady", status: ready ? "True" : "False", lastTransitionTime: rfc3339() }
     ],
     containerStatuses: [
-      { name: container(pod), image: "x", imageID: "x", ready, started: true, restartCount, state: { running: { startedAt: rfc3339() } }, lastState }
+      {
+        name: container(pod),
+        image: "x",
+        imageID: "x",
+        ready,
+        started: true,
+        restartCount: restarts,
+        state: { running: { startedAt: rfc3339() } },
+        lastState: last
+      }
     ]
   })
+  /** Tells of an engine as it is by now. */
+  const tellOf = (engine: Engine) =>
+    engine.turn.withPermits(1)(Effect.suspend(() => (engine.at === null ? Effect.void : Effect.asVoid(again(tell(engine.pod, running(engine, engine.at)))))))
 
   const tend = Effect.fnUntraced(function* (name: string) {
     const pod = Option.getOrUndefined(yield* pods.get(name, namespace))
@@ -100,16 +120,26 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     const count = ++addresses
     const address = `${network}.${Math.floor(count / 250) + 1}.${(count % 250) + 1}`
     const server = yield* Effect.promise(() => startEngine(address, 8_000))
-    const started: Engine = { server, address, uid: pod.metadata.uid ?? "", course: loadsForEver ? "is disturbed" : "loads" }
+    const started: Engine = {
+      server,
+      address,
+      uid: pod.metadata.uid ?? "",
+      pod,
+      node,
+      course: loadsForEver ? "is disturbed" : "loads",
+      at: { ready: false, restarts: 0, last: {} },
+      turn: yield* Semaphore.make(1)
+    }
     engines.set(name, started)
-    yield* again(tell(pod, running(pod, address, false, 0, {})))
+    yield* tellOf(started)
     // It loads its weights; in time for what happens to engines that start.
     yield* Effect.sleep("400 millis").pipe(
       Effect.andThen(
         Effect.suspend(() => {
           if (started.course !== "loads") return Effect.void
           started.course = "is ready"
-          return Effect.asVoid(again(tell(pod, running(pod, address, true, 0, {}))))
+          started.at = { ready: true, restarts: 0, last: {} }
+          return tellOf(started)
         })
       ),
       Effect.ignore,
@@ -134,14 +164,12 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     Effect.promise(() => Promise.all([...engines.values()].map(({ server }) => server.closeAllConnections() ?? stopEngine(server))))
   )
 
-  const edit = (name: string, change: (pod: Pod, address: string) => object) =>
-    Effect.gen(function* () {
-      const pod = Option.getOrUndefined(yield* pods.get(name, namespace))
-      const engine = engines.get(name)
-      if (pod === undefined || engine === undefined || pod.metadata.deletionTimestamp !== undefined) return false
-      yield* again(tell(pod, change(pod, engine.address)))
-      return true
-    }).pipe(Effect.catch(() => Effect.succeed(false)))
+  const tellOfAll = (node: string) =>
+    Effect.forEach(
+      [...engines.values()].filter((engine) => engine.node === node),
+      (engine) => Effect.ignore(tellOf(engine)),
+      { discard: true }
+    )
 
   return {
     /** Uids of all engine pods that ever had a node. */
@@ -161,11 +189,15 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
     killForMemory: (name: string) =>
       Effect.gen(function* () {
         const terminated = { exitCode: 137, reason: "OOMKilled", finishedAt: rfc3339(), startedAt: rfc3339() }
-        const after = (pod: Pod) => (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) + 1
-        if (!(yield* edit(name, (pod, address) => running(pod, address, false, after(pod), { terminated })))) return
+        const engine = engines.get(name)
+        if (engine === undefined || engine.at === null) return
+        const restarts = engine.at.restarts + 1
+        engine.at = { ready: false, restarts, last: { terminated } }
+        yield* tellOf(engine)
         yield* Effect.sleep("300 millis")
-        yield* edit(name, (pod, address) => running(pod, address, true, after(pod), { terminated }))
-      }),
+        if (engine.at !== null) engine.at = { ready: true, restarts, last: { terminated } }
+        yield* tellOf(engine)
+      }).pipe(Effect.ignore),
     /** A card of the engine's node fails, which is the node's condition from then on, and its plugin fails the pod. Gives what mends the card. */
     failForGpu: (name: string) =>
       Effect.gen(function* () {
@@ -173,22 +205,25 @@ export const makeKubelet = Effect.fnUntraced(function* (kube: KubeClient["Servic
         if (node === undefined) return Effect.void
         sick.add(node)
         yield* setNode(node, !down.has(node))
-        yield* edit(name, (pod, address) => ({
-          ...running(pod, address, false, 0, {}),
-          phase: "Failed",
-          reason: "UnexpectedAdmissionError",
-          message: "Allocate failed due to no healthy devices present"
-        }))
+        const engine = engines.get(name)
+        if (engine !== undefined) {
+          engine.at = null
+          const failed = { phase: "Failed", reason: "UnexpectedAdmissionError", message: "Allocate failed due to no healthy devices present" }
+          const status = { ...running(engine, { ready: false, restarts: 0, last: {} }), ...failed }
+          yield* Effect.ignore(engine.turn.withPermits(1)(again(tell(engine.pod, status))))
+        }
         return Effect.orDie(Effect.suspend(() => (sick.delete(node) ? setNode(node, !down.has(node)) : Effect.void)))
       }).pipe(Effect.orDie),
-    /** The node falls silent with its pods, and comes back after what happens meanwhile. */
+    /** The node falls silent with its pods, of which Kubernetes takes their readiness back, and comes back after what happens meanwhile. */
     loseNode: (name: string, meanwhile: Effect.Effect<unknown>) =>
       Effect.gen(function* () {
         down.add(name)
         yield* setNode(name, false)
+        yield* tellOfAll(name)
         yield* meanwhile
         down.delete(name)
         yield* setNode(name, true)
+        yield* tellOfAll(name)
         for (const pod of yield* pods.list()) yield* tended(pod.metadata.name)
       }).pipe(Effect.orDie),
     nodeOf: (name: string) => Effect.map(pods.get(name, namespace), (pod) => Option.getOrUndefined(pod)?.spec?.nodeName)
