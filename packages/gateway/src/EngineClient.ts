@@ -76,7 +76,8 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
           outgoing.once("socket", (socket) => {
             connected = !socket.connecting
             if (connected) return
-            connecting = setTimeout(hangUp, connectTimeout)
+            // A process that was busy for so long hears of the connection only after its timers.
+            connecting = setTimeout(() => setImmediate(() => (connected ? undefined : hangUp())), connectTimeout)
             socket.once("connect", () => {
               connected = true
               clearTimeout(connecting)
