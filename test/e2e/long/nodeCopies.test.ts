@@ -81,13 +81,16 @@ it.live(
       const tight = yield* caller.deploy({ model_id: operation.model_id, ref: "v1", serving })
       const failed = yield* caller.finished(tight.id)
       assert.strictEqual(failed.status, "failed")
-      assert.match(failed.failure_detail ?? "", /host class sim-small gives 0\.000 GiB \(1000 bytes\) to the copy on its node \(weightsCache\.sizeBytes\)/)
+      assert.match(
+        failed.failure_detail ?? "",
+        /^does_not_fit: The files of seatrial\/tiny-chat are .*, and a node of sim-small has room for a copy of 0\.000 GiB \(1000 bytes\)\./
+      )
       const shown = yield* eventually(
         "the status says so",
         kube.get(ModelDeployment, tight.id.replace("_", "-"), namespace),
         (found) => Option.isSome(found) && found.value.status?.phase === "failed"
       )
-      assert.match(Option.getOrThrow(shown).status?.message ?? "", /weights_store_full/)
+      assert.match(Option.getOrThrow(shown).status?.message ?? "", /does_not_fit/)
     }).pipe(Effect.scoped),
   600_000
 )
