@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { ask } from "../e2e/chat.ts"
 import { eventually } from "../e2e/eventually.ts"
 import { source } from "../e2e/Served.ts"
-import { startRealCluster } from "./RealCluster.ts"
+import { engineDigest, startRealCluster } from "./RealCluster.ts"
 import { simulatedHostClass } from "./simulatedHostClass.ts"
 import { startProduct } from "./startProduct.ts"
 
@@ -47,7 +47,10 @@ it.live(
         Effect.orElseSucceed(uid, () => before),
         (now) => now !== before && now !== ""
       )
-      assert.strictEqual(yield* kubectl("get", "pod", engineOf(first.id), "-o", "jsonpath={.spec.containers[0].image}"), image)
+      assert.strictEqual(
+        yield* kubectl("get", "pod", engineOf(first.id), "-o", "jsonpath={.spec.containers[0].image}"),
+        `ghcr.io/seatrial/reference-engine@${engineDigest}`
+      )
       yield* eventually("it answers", ask(caller, model), ({ status }) => status === 200)
       const told = kubectl("get", "events", "-o", 'jsonpath={range .items[?(@.involvedObject.kind=="ModelDeployment")]}{.type} {.reason}{"\\n"}{end}')
       yield* eventually("the outage is told of, and its end", told, (events) => events.includes("Warning EngineNotReady") && events.includes("Normal Serving"))
