@@ -69,6 +69,8 @@ const parseHead = (text: string): ResponseHead => {
   return { status: Number(status), headers }
 }
 
+const isHeader = (name: string, value: string): boolean => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
+
 const lengthOf = (head: ResponseHead): number | null => {
   const text = head.headers.get("content-length")
   return text !== null && /^\d{1,15}$/.test(text) && !head.headers.has("transfer-encoding") ? Number(text) : null
@@ -264,6 +266,9 @@ export const makeRangeConnection = (): RangeConnection => {
   return {
     get: (transfer) =>
       new Promise((resolve, reject) => {
+        // Raw in the request, a line break would begin another header, or another request.
+        if (Object.entries(transfer.headers).some(([name, value]) => !isHeader(name, value)))
+          return reject(new HubUnavailable({ message: "A header for the model hub, such as its token, holds a character that no header may." }))
         const job: Running = {
           transfer,
           stale: socket !== null && origin === transfer.url.origin,

@@ -2,15 +2,13 @@ import { Duration, Effect, Option, Redacted } from "effect"
 import { HubAnswer, HubUnavailable, type StoreFull } from "../failures.ts"
 import { failedAnswer } from "../HubConnection.ts"
 import type { HubSettings } from "../HubSettings.ts"
+import { pauseBefore } from "../pauseBefore.ts"
 import { diskFailure } from "./onDisk.ts"
 import type { PartFile } from "./PartFile.ts"
 import type { RangeConnection, ResponseHead } from "./RangeConnection.ts"
 
 /** Progress that counts as such: an attempt that brought less uses up one of the retries. */
 const progressBytes = 1024 * 1024
-/** Longest pause between two requests, in milliseconds, of our own and where the hub names one. */
-const longestPause = 30_000
-const longestAsked = 300_000
 const maxHops = 6
 /** Slower than this, in bytes per second, a connection counts as stalled. */
 const slowest = 1024
@@ -178,8 +176,7 @@ export const fetchChunk = Effect.fnUntraced(function* (options: ChunkOptions): E
       Effect.catchTag("HubUnavailable", (error) => {
         failures = state.at - before >= progressBytes ? 0 : failures + 1
         if (failures > downloadRetries) return Effect.fail(error)
-        const own = Duration.toMillis(retryDelay) * 2 ** Math.min(20, Math.max(0, failures - 1))
-        return Effect.sleep(error.retryAfter === undefined ? Math.min(own, longestPause) : Math.min(error.retryAfter, longestAsked))
+        return Effect.sleep(pauseBefore(retryDelay, Math.max(1, failures), error))
       })
     )
   }

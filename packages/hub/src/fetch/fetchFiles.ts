@@ -38,6 +38,14 @@ const checkSpace = Effect.fnUntraced(function* (partial: string, files: Readonly
   if (missing > free) return yield* new StoreFull({ message: `The files of the model need ${missing} bytes more, and ${free} bytes are free.` })
 })
 
+/** Most files that a message names. */
+const named = 3
+
+const namesOf = (files: ReadonlyArray<RepositoryFile>): string => {
+  const names = files.slice(0, named).map(({ path }) => path)
+  return `${names.join(", ")}${files.length > named ? ` and ${files.length - named} more` : ""}`
+}
+
 /** The service's `fetch`. */
 export const fetchFiles = (settings: HubSettings) =>
   Effect.fn("Hub.fetch")(function* ({ commit, directory, files, onProgress, repo, token }: FetchOptions) {
@@ -78,8 +86,9 @@ export const fetchFiles = (settings: HubSettings) =>
       Effect.catchTag("StoreFull", (full) => Effect.andThen(checkSpace(claim.path, files, settings.chunkBytes), () => Effect.fail(full))),
       Effect.catchTag("HubAnswer", (answer) => refusalOf(answer, { repo, ref: commit, commit, hasToken: Option.isSome(token) }))
     )
-    if (differing > 0) {
-      const detail = `${differing} of ${files.length} files ${differing === 1 ? "differs" : "differ"} from commit ${commit.slice(0, 7)} after two downloads.`
+    if (differing.length > 0) {
+      const of = `${differing.length} of ${files.length} files ${differing.length === 1 ? "differs" : "differ"} from commit ${commit.slice(0, 7)}`
+      const detail = `${of} after two downloads: ${namesOf(differing)}.`
       return yield* new WeightsMismatch({ detail })
     }
     if (!(yield* onDisk(claim.isHeld))) return yield* new HubUnavailable({ message: "Another download took over the directory of the model." })

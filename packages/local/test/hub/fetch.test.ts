@@ -114,7 +114,7 @@ describe("fetch", () => {
           if (error._tag === "WeightsMismatch") {
             assert.strictEqual(
               error.detail,
-              `1 of ${scene.facts.files.length} files differs from commit ${scene.facts.commit.slice(0, 7)} after two downloads.`
+              `1 of ${scene.facts.files.length} files differs from commit ${scene.facts.commit.slice(0, 7)} after two downloads: ${weights}.`
             )
           }
           assert.strictEqual(scene.asked.slice(before).filter(({ file }) => file === weights).length, 2)

@@ -175,7 +175,12 @@ describe("a ref", () => {
         Effect.gen(function* () {
           assert.strictEqual((yield* hub.inspect({ repo: "odd/small", ref: commit.slice(0, 10) }, none, "few")).commit as string, commit)
           assert.isAtMost(asked.length, 12)
+          assert.strictEqual((yield* hub.inspect({ repo: "odd/small", ref: commit.slice(0, 7).toUpperCase() }, none, "few")).commit as string, commit)
+          assert.strictEqual((yield* hub.inspect({ repo: "odd/small", ref: commit.toUpperCase() }, none, "few")).commit as string, commit)
           assert.strictEqual((yield* refusalOf(hub.inspect({ repo: "odd/small", ref: "0123456" }, none, "few"))).code, "revision_not_found")
+          const short = yield* refusalOf(hub.inspect({ repo: "odd/small", ref: commit.slice(0, 6) }, none, "few"))
+          assert.strictEqual(short.code, "revision_not_found")
+          assert.include(short.remedy, "first seven digits")
         }),
       options
     )
@@ -250,7 +255,7 @@ describe("the hub's answer", () => {
 
   it.live.each([
     ["a disabled repository", status(403, { "x-error-message": "Access to this resource is disabled." }), "access_required", /disabled/],
-    ["a repository that the law closed", status(451), "access_required", /disabled/],
+    ["a repository that the law closed", status(451), "access_required", /legal reasons/],
     ["a token that was revoked", status(401), "access_required", /revoked/],
     ["a token that may not read it", status(403), "access_required", /may not read/]
   ] as const)("for %s is a refusal of its own", ([, fault, code, words]) =>
