@@ -9,11 +9,13 @@ import { isRepoName, refusalOf, unknownRepository, unsupportedFormat } from "../
 import { isDownloaded } from "../servingFiles.ts"
 import { downloadFiles } from "./downloadFiles.ts"
 import type { FetchProgress } from "./FetchProgress.ts"
-import { isComplete, isFresh, manifestOf, noteUse } from "./Manifest.ts"
+import { hasManifest, isComplete, isFresh, manifestOf, noteUse } from "./Manifest.ts"
 import { onDisk } from "./onDisk.ts"
 import { bytesThere, journalOf, readJournal } from "./PartFile.ts"
 import { claimPartial, removeAbandoned } from "./PartialDirectory.ts"
 import { placeDirectory, prepareDirectory } from "./placeDirectory.ts"
+import { repairFiles } from "./repairFiles.ts"
+import { writeRecord } from "./VerifiedRecord.ts"
 
 interface FetchOptions {
   readonly repo: string
@@ -68,6 +70,15 @@ export const fetchFiles = (settings: HubSettings) =>
       return
     }
     yield* prepareDirectory(claim.path, manifest)
+    if (yield* hasManifest(directory, manifest)) {
+      yield* Effect.logInfo(`${repo} at ${commit.slice(0, 7)} is not as it was when it was verified: its changed files are verified again.`)
+      const repaired = repairFiles(directory, claim.path, files, () => undefined)
+      if (yield* Effect.raceFirst(repaired, claim.beat)) {
+        yield* noteUse(directory)
+        yield* onDisk(() => rm(claim.path, { recursive: true, force: true }))
+        return
+      }
+    }
     yield* checkSpace(claim.path, files, settings.chunkBytes)
 
     let bytes = 0
@@ -92,6 +103,7 @@ export const fetchFiles = (settings: HubSettings) =>
       return yield* new WeightsMismatch({ detail })
     }
     if (!(yield* onDisk(claim.isHeld))) return yield* new HubUnavailable({ message: "Another download took over the directory of the model." })
+    yield* writeRecord(claim.path, files)
     yield* placeDirectory(claim.path, directory, isThere)
     yield* noteUse(directory)
     yield* Fiber.interrupt(telling)

@@ -1,9 +1,9 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, utimes, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import type { RepositoryFacts } from "@seatrial/domain"
-import type { FetchProgress, Hub } from "@seatrial/hub"
+import { checkWeights, type FetchProgress, type Hub, manifestSha256 } from "@seatrial/hub"
 import { Deferred, Effect, Fiber, Option, Redacted, Schema } from "effect"
 import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { sampleHubToken } from "../../src/hub/SampleHub.ts"
@@ -69,7 +69,7 @@ const assertWhole = ({ directory, facts, parent }: Scene) =>
   Effect.promise(async () => {
     assert.deepStrictEqual(await readdir(parent), [facts.commit])
     const names = facts.files.map(({ path }) => path)
-    assert.deepStrictEqual((await readdir(directory)).sort(), [".seatrial-manifest.json", ...names])
+    assert.deepStrictEqual((await readdir(directory)).sort(), [".seatrial-manifest.json", ".seatrial-verified.json", ...names])
     for (const [name, content] of Object.entries(files)) {
       if (names.includes(name)) assert.isTrue(Buffer.from(content).equals(await readFile(join(directory, name))), name)
     }
@@ -217,6 +217,48 @@ describe("fetch", () => {
         })
         yield* scene.fetch()
         yield* assertWhole(scene)
+      })
+    )
+  )
+
+  it.live("notices a byte that somebody changed in a whole directory, and brings that file alone again", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        yield* scene.fetch()
+        const { directory, facts, hub } = scene
+        const { commit, files, repo } = facts
+        const path = join(directory, weights)
+        const manifest = manifestSha256(files)
+        const check = (verify: "recorded" | "full" = "recorded") => checkWeights({ repo, commit, manifest, directory, verify })
+        const changeByte = Effect.promise(async () => {
+          const before = await stat(path)
+          const file = await open(path, "r+")
+          await file.write(new Uint8Array([7]), 0, 1, 1_000_000)
+          await file.close()
+          // As who covers it up would.
+          await utimes(path, before.atime, before.mtime)
+        })
+        assert.strictEqual(yield* check(), files.length)
+        yield* changeByte
+        const changed = yield* Effect.flip(check())
+        assert.strictEqual(changed._tag, "WeightsMismatch")
+        assert.include(changed._tag === "WeightsMismatch" ? changed.detail : "", weights)
+        const before = scene.asked.length
+        yield* scene.fetch()
+        yield* assertWhole(scene)
+        assert.deepStrictEqual([...new Set(scene.asked.slice(before).map(({ file }) => file))], [weights])
+        assert.strictEqual(yield* check("full"), files.length)
+
+        // What is only as if it had changed is verified again, and nothing is asked for.
+        yield* Effect.promise(() => utimes(path, new Date(0), new Date(0)))
+        const asked = scene.asked.length
+        assert.strictEqual(yield* check(), files.length)
+        yield* hub.fetch({ repo, commit, files, directory, token: none })
+        assert.strictEqual(scene.asked.length, asked)
+        yield* Effect.promise(() => rm(join(directory, ".seatrial-verified.json")))
+        yield* scene.fetch()
+        yield* assertWhole(scene)
+        assert.strictEqual(scene.asked.length, asked)
       })
     )
   )
