@@ -3,6 +3,9 @@ import { parseJson } from "./boundedJson.ts"
 import { HubAnswer, HubUnavailable, Unreadable } from "./failures.ts"
 import type { HubSettings } from "./HubSettings.ts"
 import { pauseBefore } from "./pauseBefore.ts"
+import { proxyFor } from "./proxy.ts"
+import { type Passage, passageTo } from "./redirects.ts"
+import { requestOnce } from "./requestOnce.ts"
 import { retryAfter } from "./retryAfter.ts"
 import type { Sink } from "./safetensors.ts"
 
@@ -113,21 +116,25 @@ export type Patience = "brief" | "long"
 /** Speaks to the hub for the holder of `token`, which goes to the hub's own origin and to no other. */
 export const connect = (settings: HubSettings, token: Option.Option<Redacted.Redacted<string>>, patience: Patience = "brief"): HubConnection => {
   const { endpoint } = settings
-  const { origin, protocol } = new URL(endpoint)
+  const hub = new URL(endpoint)
+  const { origin } = hub
   let sent = 0
 
-  const once = (url: URL, accept: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> => {
+  const once = (url: URL, accept: Readonly<Record<string, string>>, signal: AbortSignal, { lookup }: Passage): Promise<Response> => {
     const headers = new Headers({ ...accept, "user-agent": "seatrial" })
     if (url.origin === origin && Option.isSome(token)) headers.set("authorization", `Bearer ${Redacted.value(token.value)}`)
+    // By a proxy it is the proxy that finds the host.
+    if (lookup !== undefined && proxyFor(url) === null) return requestOnce(url, headers, signal, lookup)
     return fetch(url, { headers, signal, redirect: "manual" })
   }
 
   const send = async (input: string, accept: Readonly<Record<string, string>>, signal: AbortSignal) => {
     let url = new URL(input)
+    let passage: Passage = {}
     let requests = 0
     for (let redirects = 0; ; redirects++) {
       if (url.origin === origin) requests++
-      const response = await once(url, accept, signal)
+      const response = await once(url, accept, signal, passage)
       if (response.ok) return { response, requests }
       const location = response.headers.get("location")
       if (![301, 302, 303, 307, 308].includes(response.status) || location === null) {
@@ -138,8 +145,7 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
       await response.body?.cancel()
       if (redirects === maxRedirects || !URL.canParse(location, url.href)) throw unavailable("The model hub redirects without end.")
       const next = new URL(location, url.href)
-      // What was asked for under TLS is not taken from elsewhere without.
-      if (next.protocol !== "https:" && (next.protocol !== "http:" || protocol === "https:")) throw unavailable("The model hub redirects to an unsafe address.")
+      passage = passageTo(hub, next, settings.redirectHosts)
       url = next
     }
   }

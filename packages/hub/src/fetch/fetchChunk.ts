@@ -3,6 +3,7 @@ import { HubAnswer, HubUnavailable, type StoreFull } from "../failures.ts"
 import { failedAnswer } from "../HubConnection.ts"
 import type { HubSettings } from "../HubSettings.ts"
 import { pauseBefore } from "../pauseBefore.ts"
+import { passageTo } from "../redirects.ts"
 import { diskFailure } from "./onDisk.ts"
 import type { PartFile } from "./PartFile.ts"
 import type { RangeConnection, ResponseHead } from "./RangeConnection.ts"
@@ -75,6 +76,7 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
     let refused: Error | null = null
     await connection.get({
       url,
+      ...passageTo(hub, url, source.settings.redirectHosts),
       headers: {
         "user-agent": "seatrial",
         accept: "*/*",
@@ -93,8 +95,7 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
         const place = headers.get("location")
         if (status >= 300 && status < 400 && place !== null && URL.canParse(place, asked.href)) {
           const next = new URL(place, asked.href)
-          if (!/^https?:$/.test(next.protocol) || (hub.protocol === "https:" && next.protocol !== "https:"))
-            throw unavailable("The model hub redirects to an address that is not safe.")
+          passageTo(hub, next, source.settings.redirectHosts)
           redirect = next
         } else if (status === 416) throw new Differs()
         else refused = failedAnswer(status, headers)

@@ -1,4 +1,6 @@
 import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, utimes, writeFile } from "node:fs/promises"
+import { createServer, type IncomingMessage } from "node:http"
+import { connect as connectTcp, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -260,6 +262,47 @@ describe("fetch", () => {
         yield* assertWhole(scene)
         assert.strictEqual(scene.asked.length, asked)
       })
+    )
+  )
+
+  it.live("goes by the proxy that the environment names", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        const asked: Array<string> = []
+        const proxy = createServer()
+        proxy.on("connect", (request: IncomingMessage, client: Socket, head: Buffer) => {
+          asked.push(`${request.url} ${request.headers["proxy-authorization"]}`)
+          const { hostname, port } = new URL(`http://${request.url}`)
+          const hub = connectTcp(Number(port), hostname, () => {
+            client.write("HTTP/1.1 200 Connection established\r\n\r\n")
+            hub.write(head)
+            hub.pipe(client).pipe(hub)
+          })
+          hub.on("error", () => client.destroy())
+          client.on("error", () => hub.destroy())
+        })
+        const port = yield* Effect.acquireRelease(
+          Effect.callback<number>((resume) => {
+            proxy.listen(0, "127.0.0.1", () => {
+              const address = proxy.address()
+              resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
+            })
+          }),
+          () => Effect.sync(() => void proxy.close())
+        )
+        yield* Effect.acquireRelease(
+          Effect.sync(() => Object.assign(process.env, { NODE_USE_ENV_PROXY: "1", HTTP_PROXY: `http://user:pass@127.0.0.1:${port}` })),
+          () =>
+            Effect.sync(() => {
+              delete process.env.NODE_USE_ENV_PROXY
+              delete process.env.HTTP_PROXY
+            })
+        )
+        yield* scene.fetch()
+        yield* assertWhole(scene)
+        assert.isAtLeast(asked.length, 1)
+        assert.deepStrictEqual([...new Set(asked)], [`${new URL(scene.address).host} Basic ${Buffer.from("user:pass").toString("base64")}`])
+      }).pipe(Effect.scoped)
     )
   )
 

@@ -256,6 +256,29 @@ describe("inspect", () => {
     })
   )
 
+  it.live("is led by the hub to no name of a private address, unless the installation names it", () =>
+    Effect.gen(function* () {
+      let port = ""
+      const inspect = (settings: Readonly<Record<string, string>>) =>
+        withHub(
+          (hub, _, address) => {
+            port = new URL(address).port
+            return hub.inspect({ repo: "odd/small" }, none)
+          },
+          {
+            repositories: [small],
+            // Once elsewhere, the same hub answers.
+            faults: ({ count, path }) =>
+              count === 1 && path.includes("/resolve/") ? { kind: "status", status: 302, headers: { location: `http://localhost:${port}${path}` } } : undefined,
+            settings: { HUB_RETRIES: "0", ...settings }
+          }
+        )
+      const error = yield* Effect.flip(inspect({}))
+      assert.strictEqual(error._tag, "HubUnavailable")
+      assert.strictEqual((yield* inspect({ HUB_REDIRECT_HOSTS: "localhost" })).weights_bytes, tinyWeightsBytes)
+    })
+  )
+
   it.live("asks a download's questions again for as long as a download does, and as late as the hub asks for", () =>
     Effect.gen(function* () {
       const inspect = (faults: (request: HubRequest) => HubFault | undefined) =>
