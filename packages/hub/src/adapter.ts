@@ -81,7 +81,9 @@ export const readAdapter = Effect.fnUntraced(function* (connection: HubConnectio
   if (weights.size > maxBytes) return yield* new Unreadable({ reason: `${weights.path} is larger than ${maxBytes} bytes.` })
   if (config.base === null || !isOnHub(config.base)) {
     const what =
-      config.base === null || config.base === "" ? "names no base model" : `names its base by a path of the machine that made it (${config.base.slice(0, 80)})`
+      config.base === null || config.base === ""
+        ? "names no base model"
+        : `names its base by a path of the machine that made it (${config.base.slice(0, 80).replace(/\p{Cc}/gu, " ")})`
     return yield* new Unreadable({
       reason: `${repo} is a LoRA adapter of rank ${config.rank} (${mib(weights.size)}) that ${what}, not a repository of the hub.`
     })
