@@ -8,6 +8,7 @@ import { connect, type Patience } from "./HubConnection.ts"
 import type { HubSettings } from "./HubSettings.ts"
 import { licenseRefusal } from "./license.ts"
 import { type Depth, readCommit, readFile } from "./readCommit.ts"
+import { type ReadMemory, remembering } from "./remembering.ts"
 import { listRoot, type Resolved, resolve } from "./resolve.ts"
 import { disabled, isRepoName, noHubConnection, refusalOf, unknownRepository, unsupportedFormat } from "./screening.ts"
 
@@ -47,9 +48,12 @@ const withHash = (facts: RepositoryFacts, content_hash: string): RepositoryFacts
   facts.adapter === undefined ? facts : { ...facts, adapter: { ...facts.adapter, content_hash } }
 
 /** The service's `inspect`, as many at once as `reading` permits: one request for the commit and its files, then the small files and the weight files' headers, some at a time. */
-export const inspect = (settings: HubSettings, cache: FactsCache, reading: Semaphore.Semaphore) =>
+export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMemory, reading: Semaphore.Semaphore) =>
   Effect.fn("Hub.inspect")(function* (source: InspectSource, token: Option.Option<Redacted.Redacted<string>>, depth: Depth = "all") {
     const connection = connect(settings, token, source.patience)
+    const kept = remembering(connection, memory)
+    // Who may read the rest is for the hub to say each time.
+    const readerOf = (resolved: Resolved) => (resolved.gated || resolved.private || depth === "all" ? connection : kept)
     const askedOf = (repo: string, ref: string | undefined) => ({ repo, ref: ref ?? "main", hasToken: Option.isSome(token), commit: null })
 
     /** The commit that a ref means, of a repository that may be served to the caller as far as its description tells. */
@@ -99,7 +103,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, reading: Semap
       }
       const root = yield* listRoot(connection, resolved)
       if (isAdapter(root)) return { root, model: null }
-      const { facts, modules, whole } = yield* readCommit(connection, resolved, root, { ref, depth, perFile })
+      const { facts, modules, whole } = yield* readCommit(readerOf(resolved), resolved, root, { ref, depth, perFile })
       yield* cache.keep({ facts, modules }, whole)
       return { root, model: { facts, modules } }
     })
@@ -111,16 +115,16 @@ export const inspect = (settings: HubSettings, cache: FactsCache, reading: Semap
       const { model, root } = yield* told(resolved, readModel(resolved, ref, 1))
       if (model !== null) return { facts: model.facts, hash: null }
 
-      const before = connection.sent()
-      const own = yield* told(resolved, readAdapter(connection, resolved, root))
-      const perFile = Math.max(1, Math.ceil((connection.sent() - before) / 2))
+      const before = kept.sent()
+      const own = yield* told(resolved, readAdapter(readerOf(resolved), resolved, root))
+      const perFile = Math.max(1, Math.ceil((kept.sent() - before) / 2))
       const baseRef = source.base ?? own.config.revision ?? undefined
       const base = yield* Effect.gen(function* () {
         const pinned = yield* pin(own.base, baseRef)
         const read = yield* told(pinned, readModel(pinned, baseRef ?? "main", perFile))
         return read.model ?? (yield* nestedAdapter(pinned.repo, pinned.commit))
       }).pipe(Effect.catchTag("HubRefusal", (refusal) => ofBase({ repo, commit, own }, refusal)))
-      const facts = yield* told(resolved, adapterFacts({ connection, resolved, root, ref, own, base, depth }))
+      const facts = yield* told(resolved, adapterFacts({ connection: readerOf(resolved), resolved, root, ref, own, base, depth }))
       return { facts, hash: depth === "all" && source.hash !== false ? told(resolved, hashOnHub(connection, resolved, own)) : null }
     }).pipe(
       reading.withPermit,

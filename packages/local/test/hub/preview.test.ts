@@ -201,6 +201,27 @@ describe("a ref", () => {
     )
   )
 
+  it.live("goes on where it was once a preview ran out of time: what came of the commit is not asked for again", () => {
+    let slow = true
+    return withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          yield* unavailableOf(hub.inspect({ repo: "odd/small" }, none, "few"))
+          const first = asked.flatMap(({ file }) => (file === null || file === "model.safetensors" ? [] : [file]))
+          assert.include(first, "config.json")
+          slow = false
+          const before = asked.length
+          yield* hub.inspect({ repo: "odd/small" }, none, "few")
+          for (const { file } of asked.slice(before)) assert.notInclude(first, file)
+        }),
+      {
+        repositories: [small],
+        faults: ({ file }) => (slow && file === "model.safetensors" ? { kind: "stall", after: 1 } : undefined),
+        settings: { HUB_PREVIEW_TIMEOUT: "1 second" }
+      }
+    )
+  })
+
   it.live("that is a commit is never answered by another one", () =>
     withHub(
       (hub) =>
