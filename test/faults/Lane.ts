@@ -115,6 +115,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     pullSecrets: [],
     fetchSeconds: 60,
     keepFinishedDays: 30,
+    caConfigMap: null,
     downloadEnvironment: [],
     weightsClaim: "seatrial-weights",
     hubEndpoint: state.hub

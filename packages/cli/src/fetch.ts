@@ -53,7 +53,7 @@ export const fetchCommand = Command.make(
         const { commit, directory, manifest, repo } = wanted
         const stored = yield* storedFiles(directory, repo, commit, manifest)
         // An adapter's base was pinned when it was screened: its files are brought already, and it is not looked up again.
-        const listed = hub.inspect({ repo, ref: commit, base, hash: false }, token)
+        const listed = hub.inspect({ repo, ref: commit, base, hash: false, patience: "long" }, token)
         const files = Option.isSome(stored) ? stored.value : (yield* listed).files
         if (manifestSha256(files) !== manifest)
           return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first. ${distrust}`, 3)

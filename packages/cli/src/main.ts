@@ -94,6 +94,9 @@ Command.make("seatrial").pipe(
     await lazily("copy-weights", "Copies a model's files from the weights store to a node and verifies them.", () =>
       import("./copyWeights.ts").then(({ copyWeightsCommand }) => copyWeightsCommand)
     ),
+    await lazily("check-weights", "Makes sure that a model's files in the weights store are what was downloaded.", () =>
+      import("./checkWeights.ts").then(({ checkWeightsCommand }) => checkWeightsCommand)
+    ),
     await lazily("clean-weights", "Removes downloaded weights that no model has needed for some time.", cleanWeights),
     await lazily("migrate", "Brings the database up to date.", migrate)
   ]),

@@ -101,13 +101,20 @@ layer(Env.layer)("seatrial admin", (it) => {
     () =>
       Effect.gen(function* () {
         const { DATABASE_URL = "" } = yield* Env
-        const [nobody, hub] = yield* Effect.all(
+        const [nobody, hub, broken] = yield* Effect.all(
           [
             seatrial(["admin", "keys", "list", "--org", "nobody", "--json"], { DATABASE_URL }),
-            seatrial(["admin", "hub-connections", "list", "--org", "acme"], { DATABASE_URL })
+            seatrial(["admin", "hub-connections", "list", "--org", "acme"], { DATABASE_URL }),
+            seatrial(["admin", "hub-connections", "set", "--org", "acme", "--email", "a@example.com"], {
+              DATABASE_URL,
+              HF_TOKEN: "hf_x\r\nx-evil: 1",
+              SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64")
+            })
           ],
           { concurrency: 2 }
         )
+        assert.strictEqual(broken.code, 2, broken.err)
+        assert.match(broken.err, /line break/)
         assert.strictEqual(nobody.code, 1)
         assert.match(nobody.err, /no organization nobody/)
         noTrace(nobody)

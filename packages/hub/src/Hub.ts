@@ -7,6 +7,7 @@ import { fetchFiles } from "./fetch/fetchFiles.ts"
 import { HubSettings } from "./HubSettings.ts"
 import { type InspectSource, inspect } from "./inspect.ts"
 import type { Depth } from "./readCommit.ts"
+import { makeReadMemory } from "./remembering.ts"
 
 /** Repositories that a process reads at once: what each may cost in memory is bounded, and so is their sum. */
 const readAtOnce = 8
@@ -44,7 +45,10 @@ export class Hub extends Context.Service<
     Hub,
     Effect.gen(function* () {
       const settings = yield* HubSettings
-      return Hub.of({ inspect: inspect(settings, makeFactsCache(settings.remember), yield* Semaphore.make(readAtOnce)), fetch: fetchFiles(settings) })
+      return Hub.of({
+        inspect: inspect(settings, makeFactsCache(settings.remember), makeReadMemory(settings.remember), yield* Semaphore.make(readAtOnce)),
+        fetch: fetchFiles(settings)
+      })
     })
   )
 }

@@ -2,6 +2,10 @@ import { Duration, Effect, Option, Redacted, Schedule } from "effect"
 import { parseJson } from "./boundedJson.ts"
 import { HubAnswer, HubUnavailable, Unreadable } from "./failures.ts"
 import type { HubSettings } from "./HubSettings.ts"
+import { pauseBefore } from "./pauseBefore.ts"
+import { proxyFor } from "./proxy.ts"
+import { type Passage, passageTo } from "./redirects.ts"
+import { requestOnce } from "./requestOnce.ts"
 import { retryAfter } from "./retryAfter.ts"
 import type { Sink } from "./safetensors.ts"
 
@@ -31,6 +35,8 @@ export interface HubConnection {
 
 /** Largest answer that is taken from the hub's JSON interface, in bytes. */
 export const maxAnswerBytes = 4 * 1024 * 1024
+/** Statuses with which a hub tells of a repository, a revision or a file: 416 is an empty file's. */
+const aboutRepository = new Set([400, 401, 403, 404, 410, 416, 451])
 /** Redirects that one request may take: a renamed repository, its file's place, and the storage behind it. */
 const maxRedirects = 5
 
@@ -41,7 +47,8 @@ export const failedAnswer = (status: number, headers: Headers): HubAnswer | HubU
   const wait = retryAfter(headers)
   const pause = wait === null ? {} : { retryAfter: wait }
   if (status === 429) return new HubUnavailable({ message: "The model hub allows no more requests for now.", ...pause })
-  if (status >= 500 || status === 408 || status === 425) return new HubUnavailable({ message: `The model hub answers with status ${status}.`, ...pause })
+  // Only what hubs answer about a repository is believed to be about it: any other status is that of a proxy, or of something that is no hub.
+  if (!aboutRepository.has(status)) return new HubUnavailable({ message: `The model hub answers with status ${status}.`, ...pause })
   const disabled = headers.get("x-error-code") === "DisabledRepo" || headers.get("x-error-message") === "Access to this resource is disabled."
   return new HubAnswer({ status, code: disabled ? "DisabledRepo" : headers.get("x-error-code") })
 }
@@ -103,24 +110,31 @@ const nextPage = (header: string | null, base: string, origin: string): string |
   return url.origin === origin ? url.href.slice(base.length) : null
 }
 
+/** How long a request that fails in passing is sent again: a few times within seconds, or as a download does, for minutes and as late as the hub asks for. */
+export type Patience = "brief" | "long"
+
 /** Speaks to the hub for the holder of `token`, which goes to the hub's own origin and to no other. */
-export const connect = (settings: HubSettings, token: Option.Option<Redacted.Redacted<string>>): HubConnection => {
+export const connect = (settings: HubSettings, token: Option.Option<Redacted.Redacted<string>>, patience: Patience = "brief"): HubConnection => {
   const { endpoint } = settings
-  const { origin, protocol } = new URL(endpoint)
+  const hub = new URL(endpoint)
+  const { origin } = hub
   let sent = 0
 
-  const once = (url: URL, accept: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Response> => {
+  const once = (url: URL, accept: Readonly<Record<string, string>>, signal: AbortSignal, { lookup }: Passage): Promise<Response> => {
     const headers = new Headers({ ...accept, "user-agent": "seatrial" })
     if (url.origin === origin && Option.isSome(token)) headers.set("authorization", `Bearer ${Redacted.value(token.value)}`)
+    // By a proxy it is the proxy that finds the host.
+    if (lookup !== undefined && proxyFor(url) === null) return requestOnce(url, headers, signal, lookup)
     return fetch(url, { headers, signal, redirect: "manual" })
   }
 
   const send = async (input: string, accept: Readonly<Record<string, string>>, signal: AbortSignal) => {
     let url = new URL(input)
+    let passage: Passage = {}
     let requests = 0
     for (let redirects = 0; ; redirects++) {
       if (url.origin === origin) requests++
-      const response = await once(url, accept, signal)
+      const response = await once(url, accept, signal, passage)
       if (response.ok) return { response, requests }
       const location = response.headers.get("location")
       if (![301, 302, 303, 307, 308].includes(response.status) || location === null) {
@@ -131,8 +145,7 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
       await response.body?.cancel()
       if (redirects === maxRedirects || !URL.canParse(location, url.href)) throw unavailable("The model hub redirects without end.")
       const next = new URL(location, url.href)
-      // What was asked for under TLS is not taken from elsewhere without.
-      if (next.protocol !== "https:" && (next.protocol !== "http:" || protocol === "https:")) throw unavailable("The model hub redirects to an unsafe address.")
+      passage = passageTo(hub, next, settings.redirectHosts)
       url = next
     }
   }
@@ -140,13 +153,27 @@ export const connect = (settings: HubSettings, token: Option.Option<Redacted.Red
   const limited = <A, E>(effect: Effect.Effect<A, E>) =>
     Effect.timeoutOrElse(effect, { duration: settings.timeout, orElse: () => Effect.fail(unavailable("The model hub does not answer in time.")) })
 
-  const retried = <A, E extends HubAnswer | HubUnavailable | Unreadable>(effect: Effect.Effect<A, E>) =>
+  const patient = <A, E extends HubAnswer | HubUnavailable | Unreadable>(effect: Effect.Effect<A, E>) =>
+    Effect.suspend(() => {
+      let failures = 0
+      return Effect.retry(
+        Effect.tapError(effect, (error) => {
+          if (error._tag !== "HubUnavailable" || ++failures > settings.downloadRetries) return Effect.void
+          return Effect.sleep(pauseBefore(settings.retryDelay, failures, error))
+        }),
+        { times: settings.downloadRetries, while: (error) => error._tag === "HubUnavailable" }
+      )
+    })
+
+  const brief = <A, E extends HubAnswer | HubUnavailable | Unreadable>(effect: Effect.Effect<A, E>) =>
     Effect.retry(effect, {
       times: settings.retries,
       schedule: Schedule.exponential(settings.retryDelay),
       // A hub that names a longer pause is believed, and left to whoever can wait.
       while: (error) => error._tag === "HubUnavailable" && (error.retryAfter ?? 0) <= Duration.toMillis(settings.retryDelay)
     })
+
+  const retried = patience === "long" ? patient : brief
 
   const openCounted = async (url: string, from: number, to: number | null, signal: AbortSignal) => {
     const { requests, response } = await send(url, { "accept-encoding": "identity", ...(to === null ? {} : { range: `bytes=${from}-${to}` }) }, signal)

@@ -22,6 +22,11 @@ export const hubSettings = [
     default: 16_777_216
   },
   { name: "HUB_DOWNLOAD_RETRIES", description: "How often a download asks again where nothing comes, up to 30 seconds apart", default: 10 },
+  {
+    name: "HUB_REDIRECT_HOSTS",
+    description: "Hosts at private addresses, besides its own, that the hub may redirect to, separated by commas; .name for all below a name",
+    default: "none"
+  },
   { name: "HUB_REMEMBER", description: "How long what was read of a commit is remembered", default: "10 minutes" },
   { name: "HUB_ALLOWED_LICENSES", description: "Licenses that are served, separated by commas; none stands for no license", default: "all" },
   { name: "HUB_DENIED_LICENSES", description: "Licenses that are refused, separated by commas", default: "none" },
@@ -47,6 +52,7 @@ export const HubSettings = Config.all({
     Config.map((bytes) => Math.max(64 * 1024, bytes))
   ),
   downloadRetries: Config.Int("HUB_DOWNLOAD_RETRIES").pipe(Config.withDefault(10)),
+  redirectHosts: names("HUB_REDIRECT_HOSTS"),
   remember: Config.Duration("HUB_REMEMBER").pipe(Config.withDefault(Duration.minutes(10))),
   allowedLicenses: names("HUB_ALLOWED_LICENSES"),
   deniedLicenses: names("HUB_DENIED_LICENSES"),

@@ -81,7 +81,9 @@ export const readAdapter = Effect.fnUntraced(function* (connection: HubConnectio
   if (weights.size > maxBytes) return yield* new Unreadable({ reason: `${weights.path} is larger than ${maxBytes} bytes.` })
   if (config.base === null || !isOnHub(config.base)) {
     const what =
-      config.base === null || config.base === "" ? "names no base model" : `names its base by a path of the machine that made it (${config.base.slice(0, 80)})`
+      config.base === null || config.base === ""
+        ? "names no base model"
+        : `names its base by a path of the machine that made it (${config.base.slice(0, 80).replace(/\p{Cc}/gu, " ")})`
     return yield* new Unreadable({
       reason: `${repo} is a LoRA adapter of rank ${config.rank} (${mib(weights.size)}) that ${what}, not a repository of the hub.`
     })
@@ -90,7 +92,14 @@ export const readAdapter = Effect.fnUntraced(function* (connection: HubConnectio
   return own
 })
 
-/** What is known of an adapter with its base: the base's facts where they are about the model, and what the adapter adds. */
+/** Reads and hashes an adapter's tensors, which are gigabytes of some: what of them is in memory at once is a few megabytes. */
+export const hashOnHub = (connection: HubConnection, { commit, repo }: Resolved, { config, dataStart, tensors, weights }: OwnAdapter) => {
+  const url = connection.fileUrl(repo, commit, weights.path)
+  const read = (from: number, to: number) => connection.readInto(url, dataStart + from, dataStart + to - 1, () => collect(to - from))
+  return hashAdapter(config, tensors, read)
+}
+
+/** What is known of an adapter with its base, but for the hash of its tensors: the base's facts where they are about the model, and what the adapter adds. */
 export const adapterFacts = Effect.fnUntraced(function* (options: {
   readonly connection: HubConnection
   readonly resolved: Resolved
@@ -99,12 +108,10 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
   readonly own: OwnAdapter
   readonly base: { readonly facts: RepositoryFacts; readonly modules: BaseModules }
   readonly depth: Depth
-  /** Whether its tensors are read and hashed. */
-  readonly hashed: boolean
 }) {
-  const { base, connection, depth, hashed, own, ref, resolved, root } = options
+  const { base, connection, depth, own, ref, resolved, root } = options
   const { commit, repo } = resolved
-  const { config, dataStart, tensors, weights } = own
+  const { config, tensors } = own
   const modules = yield* Effect.fromResult(checkAdapter(config, tensors, { repo: base.facts.repo, config: base.facts.config, modules: base.modules })).pipe(
     Effect.mapError(({ reason }) => new Unreadable({ reason: `${describeAdapter(repo, own)} at commit ${base.facts.commit}. ${reason}` }))
   )
@@ -116,6 +123,8 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
   let template: AdapterFacts["template"] = "base"
   let chat_template = base.facts.chat_template
   const file = root.get("chat_template.jinja")
+  // It is downloaded also where there is no request left to read it.
+  if (file !== undefined && file.size > maxTemplateBytes) return yield* new Unreadable({ reason: `${file.path} is larger than ${maxTemplateBytes} bytes.` })
   if (file !== undefined && differs(file.path) && mayRead()) {
     const text = new TextDecoder().decode(yield* readFile(connection, resolved, file, maxTemplateBytes, () => collect(file.size)))
     if (text !== chat_template) {
@@ -129,10 +138,6 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
       chat_template = embedded
     }
   }
-
-  const url = connection.fileUrl(repo, commit, weights.path)
-  const read = (from: number, to: number) => connection.readInto(url, dataStart + from, dataStart + to - 1, () => collect(to - from))
-  const content_hash = hashed ? yield* hashAdapter(config, tensors, read) : null
 
   const { target } = config
   const adapter: AdapterFacts = {
@@ -148,7 +153,7 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
     experts: modules.experts,
     bytes: modules.bytes,
     template,
-    content_hash
+    content_hash: null
   }
   // What is listed does not depend on how much was read: the list is pinned by its hash.
   const kept = new Set(["adapter_config.json", weightsFile, ...(file !== undefined && differs(file.path) ? [file.path] : [])])

@@ -80,7 +80,8 @@ export interface AdapterConfig {
 
 /** Reads the configuration of an adapter; fails with what no engine would apply. */
 export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>>): Result.Result<AdapterConfig, Unreadable> => {
-  const fail = (reason: string) => Result.fail(new Unreadable({ reason }))
+  // What the repository says is part of it.
+  const fail = (reason: string) => Result.fail(new Unreadable({ reason: reason.replace(/\p{Cc}/gu, " ") }))
   const kind = config.peft_type
   if (typeof kind !== "string" || kind.toUpperCase() !== "LORA")
     return fail(`It is an adapter of the kind ${typeof kind === "string" ? kind.slice(0, 40) : "unknown"}; only LoRA is served.`)

@@ -1,4 +1,5 @@
 export { adapterContentHash } from "./adapterContentHash.ts"
+export { checkWeights } from "./checkWeights.ts"
 export { copyWeights } from "./copy/copyWeights.ts"
 export { HubRefusal, HubUnavailable, StoreFull, WeightsAbsent, WeightsMismatch } from "./failures.ts"
 export { cleanStore, leastAge } from "./fetch/cleanStore.ts"

@@ -1,13 +1,14 @@
 import type { Commit, RepositoryFacts } from "@seatrial/domain"
 import { Effect, Option, type Redacted, type Semaphore } from "effect"
-import { adapterFacts, describeAdapter, isAdapter, type OwnAdapter, readAdapter } from "./adapter.ts"
+import { adapterFacts, describeAdapter, hashOnHub, isAdapter, type OwnAdapter, readAdapter } from "./adapter.ts"
 import { collect } from "./contentHash.ts"
 import type { FactsCache } from "./FactsCache.ts"
 import { type HubAnswer, HubRefusal, HubUnavailable, type Unreadable, type UnsupportedArchitecture } from "./failures.ts"
-import { connect } from "./HubConnection.ts"
+import { connect, type Patience } from "./HubConnection.ts"
 import type { HubSettings } from "./HubSettings.ts"
 import { licenseRefusal } from "./license.ts"
 import { type Depth, readCommit, readFile } from "./readCommit.ts"
+import { type ReadMemory, remembering } from "./remembering.ts"
 import { listRoot, type Resolved, resolve } from "./resolve.ts"
 import { disabled, isRepoName, noHubConnection, refusalOf, unknownRepository, unsupportedFormat } from "./screening.ts"
 
@@ -22,6 +23,8 @@ export interface InspectSource {
   readonly base?: Commit | undefined
   /** Whether an adapter's tensors are hashed where everything is read. Default true. */
   readonly hash?: boolean
+  /** How long requests that fail in passing are sent again; see `connect`. Default `brief`. */
+  readonly patience?: Patience
 }
 
 const nestedAdapter = (repo: string, commit: Commit) =>
@@ -41,10 +44,16 @@ const ofBase = (adapter: { readonly repo: string; readonly commit: Commit; reado
     commit: adapter.commit
   })
 
+const withHash = (facts: RepositoryFacts, content_hash: string): RepositoryFacts =>
+  facts.adapter === undefined ? facts : { ...facts, adapter: { ...facts.adapter, content_hash } }
+
 /** The service's `inspect`, as many at once as `reading` permits: one request for the commit and its files, then the small files and the weight files' headers, some at a time. */
-export const inspect = (settings: HubSettings, cache: FactsCache, reading: Semaphore.Semaphore) =>
+export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMemory, reading: Semaphore.Semaphore) =>
   Effect.fn("Hub.inspect")(function* (source: InspectSource, token: Option.Option<Redacted.Redacted<string>>, depth: Depth = "all") {
-    const connection = connect(settings, token)
+    const connection = connect(settings, token, source.patience)
+    const kept = remembering(connection, memory)
+    // Who may read the rest is for the hub to say each time.
+    const readerOf = (resolved: Resolved) => (resolved.gated || resolved.private || depth === "all" ? connection : kept)
     const askedOf = (repo: string, ref: string | undefined) => ({ repo, ref: ref ?? "main", hasToken: Option.isSome(token), commit: null })
 
     /** The commit that a ref means, of a repository that may be served to the caller as far as its description tells. */
@@ -94,7 +103,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, reading: Semap
       }
       const root = yield* listRoot(connection, resolved)
       if (isAdapter(root)) return { root, model: null }
-      const { facts, modules, whole } = yield* readCommit(connection, resolved, root, { ref, depth, perFile })
+      const { facts, modules, whole } = yield* readCommit(readerOf(resolved), resolved, root, { ref, depth, perFile })
       yield* cache.keep({ facts, modules }, whole)
       return { root, model: { facts, modules } }
     })
@@ -104,19 +113,24 @@ export const inspect = (settings: HubSettings, cache: FactsCache, reading: Semap
       const resolved = yield* pin(source.repo, source.ref)
       const { commit, repo } = resolved
       const { model, root } = yield* told(resolved, readModel(resolved, ref, 1))
-      if (model !== null) return model.facts
+      if (model !== null) return { facts: model.facts, hash: null }
 
-      const before = connection.sent()
-      const own = yield* told(resolved, readAdapter(connection, resolved, root))
-      const perFile = Math.max(1, Math.ceil((connection.sent() - before) / 2))
+      const before = kept.sent()
+      const own = yield* told(resolved, readAdapter(readerOf(resolved), resolved, root))
+      const perFile = Math.max(1, Math.ceil((kept.sent() - before) / 2))
       const baseRef = source.base ?? own.config.revision ?? undefined
       const base = yield* Effect.gen(function* () {
         const pinned = yield* pin(own.base, baseRef)
         const read = yield* told(pinned, readModel(pinned, baseRef ?? "main", perFile))
         return read.model ?? (yield* nestedAdapter(pinned.repo, pinned.commit))
       }).pipe(Effect.catchTag("HubRefusal", (refusal) => ofBase({ repo, commit, own }, refusal)))
-      return yield* told(resolved, adapterFacts({ connection, resolved, root, ref, own, base, depth, hashed: depth === "all" && source.hash !== false }))
-    }).pipe(reading.withPermit)
+      const facts = yield* told(resolved, adapterFacts({ connection: readerOf(resolved), resolved, root, ref, own, base, depth }))
+      return { facts, hash: depth === "all" && source.hash !== false ? told(resolved, hashOnHub(connection, resolved, own)) : null }
+    }).pipe(
+      reading.withPermit,
+      // Without the permit: of a large adapter that takes minutes, in which others are to be read.
+      Effect.flatMap(({ facts, hash }) => (hash === null ? Effect.succeed(facts) : Effect.map(hash, (content_hash) => withHash(facts, content_hash))))
+    )
 
     if (depth === "all") return yield* read
     return yield* Effect.timeoutOrElse(read, {

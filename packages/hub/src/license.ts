@@ -45,6 +45,12 @@ export const licenseOf = (info: { readonly cardData?: unknown; readonly tags?: u
 
 const repository = Schema.is(RepoName)
 
+/** Most of a repository's licenses that a message names: a card may state thousands. */
+const named = 5
+
+const calledIn = (names: ReadonlyArray<string>): string =>
+  `${names.slice(0, named).join(", ")}${names.length > named ? ` and ${names.length - named} more` : ""}`
+
 /**
  * Why an installation does not serve a license, or null. A denied name refuses; where there is a list of allowed ones, each name has to be on it or on the list of
  * those to ask about; what is to be asked about needs an administrator's acceptance of that repository, or of the license for every repository.
@@ -56,7 +62,7 @@ export const licenseRefusal = (
 ): HubRefusal | null => {
   const { acceptedLicenses, allowedLicenses, askedLicenses, deniedLicenses } = settings
   const names = license.names.length === 0 ? [unstated] : license.names
-  const called = license.names.length === 0 ? "The repository states no license, which" : `The license ${license.names.join(", ")}`
+  const called = license.names.length === 0 ? "The repository states no license, which" : `The license ${calledIn(license.names)}`
   const refuse = (message: string, remedy: string) => new HubRefusal({ code: "license_refused", message, remedy, commit: asked.commit })
 
   if (names.some((name) => deniedLicenses.includes(name)))

@@ -12,7 +12,7 @@ import { parallelReads, readWeights } from "./readWeights.ts"
 import type { Resolved } from "./resolve.ts"
 import type { Sink } from "./safetensors.ts"
 import { remoteCodeRequired } from "./screening.ts"
-import { chooseWeights, indexPattern, isServingFile, otherFormats, weightsPattern } from "./servingFiles.ts"
+import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBeside, weightsPattern } from "./servingFiles.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
 import { weightParts } from "./weightParts.ts"
 
@@ -83,6 +83,9 @@ export const readCommit = Effect.fnUntraced(function* (
   }
   if (!root.has("config.json")) return yield* new Unreadable({ reason: "The repository has no config.json." })
   if (!hasTokenizer(root)) return yield* new Unreadable({ reason: "The repository has no tokenizer." })
+
+  const tooLarge = tooLargeBeside([...root.values()].filter(({ path }) => isServingFile(path)))
+  if (tooLarge !== null) return yield* new Unreadable({ reason: tooLarge })
 
   const listed = new Set([...root.keys()].filter((path) => weightsPattern.test(path)))
   const { index: indexFile } = weights

@@ -124,11 +124,13 @@ const findCommit = Effect.fnUntraced(function* (connection: HubConnection, repo:
 /** Finds the commit that a branch, a tag, a commit or the beginning of one means, in one request but for the last. Without a ref it is the default branch. */
 export const resolve = Effect.fnUntraced(function* (connection: HubConnection, repo: string, ref: string | undefined) {
   return yield* describe(connection, repo, ref).pipe(
-    Effect.catchTag("HubAnswer", (answer) =>
-      ref !== undefined && /^[0-9a-f]{7,39}$/.test(ref) && (answer.code === "RevisionNotFound" || answer.status === 400)
-        ? findCommit(connection, repo, ref, answer).pipe(Effect.flatMap((commit) => describe(connection, repo, commit)))
-        : Effect.fail(answer)
-    )
+    Effect.catchTag("HubAnswer", (answer) => {
+      // Commits are written in lower case; a branch may be called as one in upper case, and was asked for first.
+      const digits = ref?.toLowerCase() ?? ""
+      if (!/^[0-9a-f]{7,40}$/.test(digits) || (answer.code !== "RevisionNotFound" && answer.status !== 400)) return Effect.fail(answer)
+      if (isCommit(digits)) return digits === ref ? Effect.fail(answer) : describe(connection, repo, digits)
+      return findCommit(connection, repo, digits, answer).pipe(Effect.flatMap((commit) => describe(connection, repo, commit)))
+    })
   )
 })
 

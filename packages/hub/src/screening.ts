@@ -42,10 +42,22 @@ export const disabled = (repo: string, commit: Commit | null): HubRefusal =>
     commit
   })
 
+const closedByLaw = (repo: string, commit: Commit | null): HubRefusal =>
+  new HubRefusal({
+    code: "access_required",
+    message: `The hub may not show the repository ${repo} for legal reasons (status 451): nobody can read it there.`,
+    remedy: "Name another repository with this model.",
+    commit
+  })
+
+/** What looks like the beginning of a commit, and is too short to be looked for. */
+const shortCommit = /^[0-9a-f]{4,6}$/i
+
 /** A hub's 4xx answer in the words of a refusal. The hub answers 401 for repositories that do not exist where the caller has no token. */
 export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   const { commit, hasToken, ref, repo } = asked
-  if (answer.code === "DisabledRepo" || answer.status === 451) return disabled(repo, commit)
+  if (answer.status === 451) return closedByLaw(repo, commit)
+  if (answer.code === "DisabledRepo") return disabled(repo, commit)
   if (hasToken && answer.status === 401 && answer.code === null) {
     return new HubRefusal({
       code: "access_required",
@@ -67,7 +79,9 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
     return new HubRefusal({
       code: "revision_not_found",
       message: `The repository ${repo} has no branch, tag or commit ${commit ?? ref}.`,
-      remedy: "Name a branch, tag or commit that the repository has, or leave ref out for its default branch.",
+      remedy: shortCommit.test(ref)
+        ? "Name a branch or tag that the repository has, or a commit by at least its first seven digits."
+        : "Name a branch, tag or commit that the repository has, or leave ref out for its default branch.",
       commit: null
     })
   }

@@ -31,6 +31,22 @@ export const isDownloaded = (path: string): boolean => path === "adapter_config.
 export const isPlainPath = (path: string): boolean =>
   path.length <= 1_000 && /^[^\p{Cc}\\]+$/u.test(path) && path.split("/").every((part) => part !== "" && part !== "." && part !== ".." && part !== ".git")
 
+/** Longest that a file beside the weights may be, and all of them together, in bytes: several times the largest of today. */
+const maxBeside = 128 * 1024 * 1024
+const maxBesideTogether = 512 * 1024 * 1024
+
+/** What is too large of the files that would be downloaded beside the weights, in a sentence; null where nothing is. Indexes have a limit of their own. */
+export const tooLargeBeside = (files: ReadonlyArray<RepositoryFile>): string | null => {
+  let together = 0
+  for (const { path, size } of files) {
+    if (weightsPattern.test(path) || indexPattern.test(path)) continue
+    if (size > maxBeside) return `${path} is larger than ${maxBeside} bytes.`
+    together += size
+    if (together > maxBesideTogether) return `The files beside the weights are larger than ${maxBesideTogether} bytes together.`
+  }
+  return null
+}
+
 /** The weight files that engines load: those of the index where there is one, else `model.safetensors`, else every file beside the configuration. */
 export const chooseWeights = (
   files: ReadonlyMap<string, RepositoryFile>

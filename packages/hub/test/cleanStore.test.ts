@@ -1,4 +1,5 @@
-import { access, mkdtemp, rm, utimes } from "node:fs/promises"
+import { createHash } from "node:crypto"
+import { access, mkdir, mkdtemp, rm, utimes, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -7,7 +8,8 @@ import { Clock, ConfigProvider, Effect, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { cleanStore, leastAge } from "../src/fetch/cleanStore.ts"
 import { fetchFiles } from "../src/fetch/fetchFiles.ts"
-import { manifestName } from "../src/fetch/Manifest.ts"
+import { manifestName, manifestOf } from "../src/fetch/Manifest.ts"
+import { areAsRecorded, recordName } from "../src/fetch/VerifiedRecord.ts"
 import { HubSettings } from "../src/HubSettings.ts"
 
 const repo = "test/model"
@@ -47,6 +49,8 @@ const scene = Effect.gen(function* () {
         age,
         dryRun: false,
         forget: ({ commit }) => Effect.sync(() => void known.delete(commit)),
+        verifyAge: null,
+        onVerified: () => Effect.void,
         onRemoved: () => Effect.void
       }),
     isThere: (commit: Commit) =>
@@ -120,6 +124,50 @@ describe("clean-up of the weights store", () => {
       yield* Effect.promise(() => utimes(join(directory(commit), manifestName), old, old))
       yield* clean(leastAge)
       assert.isFalse(yield* isThere(commit))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("verifies what stays once more byte for byte when that is due, and has what is damaged looked at before it is used", () =>
+    Effect.gen(function* () {
+      const { directory } = yield* scene
+      const [commit = Commit.make("f".repeat(40))] = commits
+      const folder = directory(commit)
+      const bytes = Buffer.from("weights")
+      const file = { path: "model.safetensors", size: bytes.length, blob_id: "0".repeat(40), sha256: createHash("sha256").update(bytes).digest("hex") }
+      yield* Effect.promise(async () => {
+        await mkdir(folder, { recursive: true })
+        await writeFile(join(folder, file.path), bytes)
+        await writeFile(join(folder, manifestName), manifestOf(repo, commit, [file]))
+      })
+      const forgotten: Array<string> = []
+      const told: Array<string | null> = []
+      const clean = (verifyAge: number | null) =>
+        cleanStore({
+          root: join(folder, "../../.."),
+          needed: Effect.succeed([{ repo, commit }]),
+          age: leastAge,
+          dryRun: false,
+          forget: (stored) => Effect.sync(() => forgotten.push(stored.commit)),
+          verifyAge,
+          onVerified: ({ wrong }) => Effect.sync(() => told.push(wrong)),
+          onRemoved: () => Effect.void
+        })
+      yield* clean(null)
+      assert.deepStrictEqual(told, [])
+      // Never verified as far as anybody knows, then lately.
+      yield* clean(day)
+      yield* clean(day)
+      assert.deepStrictEqual(told, [null])
+      assert.isTrue(yield* areAsRecorded(folder, [file]))
+      const record = join(folder, recordName)
+      yield* Effect.promise(async () => {
+        await writeFile(join(folder, file.path), "Weights")
+        const old = (Date.now() - 2 * day) / 1_000
+        await utimes(record, old, old)
+      })
+      yield* clean(day)
+      assert.deepStrictEqual([told, forgotten], [[null, file.path], [commit]])
+      assert.isFalse(yield* areAsRecorded(folder, [file]))
     }).pipe(Effect.scoped)
   )
 })

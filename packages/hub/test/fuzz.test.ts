@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { ModelConfig } from "@seatrial/domain"
+import { ModelConfig, readTemplate } from "@seatrial/domain"
 import { Result, Schema } from "effect"
+import { parseAdapterConfig } from "../src/adapterConfig.ts"
 import { parseJsonObject } from "../src/boundedJson.ts"
 import { asksForCode, chatTemplateOf, parseModelConfig } from "../src/modelConfig.ts"
 import { headerLength, scanHeader } from "../src/safetensors.ts"
@@ -86,6 +87,28 @@ const configs = [
   }
 ].map(encode)
 
+const adapters = [
+  { peft_type: "LORA", task_type: "CAUSAL_LM", r: 8, lora_alpha: 16, target_modules: ["q_proj", "v_proj"], base_model_name_or_path: "odd/base" },
+  {
+    peft_type: "LORA",
+    r: 64,
+    lora_alpha: 32.5,
+    target_modules: "all-linear",
+    use_rslora: true,
+    rank_pattern: { "layers.0": 16 },
+    alpha_pattern: { "layers.0": 8 },
+    init_lora_weights: "gaussian",
+    bias: "none",
+    modules_to_save: null,
+    revision: "main"
+  }
+].map(encode)
+
+const templates = [
+  "{% for m in messages %}{{ '<|im_start|>' + m.role }}{{ m['content'] }}{% endfor %}{# no {{ more }} #}",
+  '{%- if tools is defined %}{{ "<tool_call>" }}<think>{% endif %}{% if enable_thinking %}{{ reasoning_effort }}{% endif %}'
+].map((text) => new TextEncoder().encode(text))
+
 const isModelConfig = Schema.is(ModelConfig)
 /** What a caller is told: a sentence of ours, in which nothing of the repository could end a line. */
 const isSentence = (reason: string) => assert.match(reason, /^\P{Cc}{10,600}\.$/u)
@@ -143,6 +166,71 @@ describe("hostile metadata", () => {
       else assert.deepStrictEqual(new Map([...result.success.files].map(([path, { tensors }]) => [path, tensors])), expected)
       return Result.isSuccess(result)
     })
+  })
+
+  it("in an adapter's configuration is refused by name, or is one whose every value is in its range", { timeout: 1_200_000 }, () => {
+    play(0.2, adapters, (input) => {
+      const result = Result.flatMap(parseJsonObject(input, "adapter_config.json"), parseAdapterConfig)
+      if (Result.isFailure(result)) isSentence(result.failure.reason)
+      else {
+        const { alpha, alphaPattern, rank, rankPattern, target } = result.success
+        for (const each of [rank, ...Object.values(rankPattern)]) assert.isTrue(Number.isInteger(each) && each >= 1 && each <= 8_192)
+        for (const each of [alpha, ...Object.values(alphaPattern)]) assert.isTrue(Number.isFinite(each) && each > 0)
+        assert.isAbove(target.length, 0)
+      }
+      return Result.isSuccess(result)
+    })
+  })
+
+  it("in a chat template names the same whatever is remarked beside it", { timeout: 1_200_000 }, () => {
+    play(0.2, templates, (input) => {
+      const text = new TextDecoder().decode(input)
+      const facts = readTemplate(text)
+      assert.deepStrictEqual(readTemplate(`{# <tool_call> enable_thinking #}${text}`), facts)
+      return facts.toolCallFormat !== null
+    })
+  })
+
+  // Each takes milliseconds to seconds; what grows with the square of its length would take hours.
+  it("as long as it may be is read in time that grows with its length", { timeout: 120_000 }, () => {
+    const mib = 2 ** 20
+    const filled = (piece: string, bytes = mib) => piece.repeat(Math.floor(bytes / piece.length))
+    for (const piece of [
+      "{",
+      "{{",
+      "{%",
+      "{#",
+      "{{'",
+      '{% "\\',
+      "{{ }}",
+      "{# #}",
+      "{%'%}",
+      "'",
+      " ",
+      "tools",
+      "thinking is ",
+      "thinking ",
+      "<think",
+      "{{ enable_thinking",
+      "\n"
+    ])
+      for (const end of ["", "}}", "%}", "'", "#}"]) readTemplate(filled(piece) + end)
+    for (const piece of ["[", '{"a":', '"', "\\", '\\"', ",", "1", "1e", '"a":1,', '"a":"', "\u0000", "é", "[],", '{"auto_map":'])
+      for (const [open, close] of [
+        ["", ""],
+        ["{", "}"],
+        ['{"a":"', '"}'],
+        ['{"architectures":["X"],"target_modules":"', '"}']
+      ]) {
+        const bytes = new TextEncoder().encode(`${open}${filled(piece)}${close}`)
+        const parsed = parseJsonObject(bytes, "config.json")
+        if (Result.isFailure(parsed)) isSentence(parsed.failure.reason)
+        else {
+          asksForCode(parsed.success)
+          parseModelConfig(parsed.success, "BF16")
+          parseAdapterConfig(parsed.success)
+        }
+      }
   })
 
   it("in a configuration is refused by name, or makes a configuration whose every value is in its range", { timeout: 1_200_000 }, () => {

@@ -187,7 +187,8 @@ const start = Effect.gen(function* () {
         "",
         ...missing.flatMap((line, index) => (index === 0 ? [line] : [line, ""])),
         "Try next, in another terminal:",
-        "  npx seatrial deploy seatrial/tiny-chat --wait",
+        // Another hub than the sample one has none of its models.
+        options.hub === "" ? "  npx seatrial deploy seatrial/tiny-chat --wait" : "  npx seatrial preview owner/name",
         `  kubectl --kubeconfig ${kubeconfig} get mdep -A`,
         "",
         "Ctrl-C ends it; npm start goes on where it was."

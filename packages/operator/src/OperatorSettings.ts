@@ -31,6 +31,10 @@ export const operatorSettings = [
   },
   { name: "OPERATOR_FETCH_SECONDS", description: "Longest time of a download in seconds", default: 21_600 },
   { name: "OPERATOR_WEIGHTS_CLAIM", description: "PersistentVolumeClaim for weights, where a HostClass names none", default: "seatrial-weights" },
+  {
+    name: "OPERATOR_CA_CONFIG_MAP",
+    description: "ConfigMap whose ca.crt holds certificates that download Jobs trust besides the usual ones; none by default"
+  },
   { name: "OPERATOR_HOST", description: "Address that /healthz, /readyz and /metrics listen on", default: "0.0.0.0" },
   { name: "OPERATOR_PORT", description: "Port of /healthz, /readyz and /metrics; 0 for none", default: 9090 },
   { name: "KUBECONFIG", description: "Kubeconfig of the cluster; absent: the pod's own service account, then ~/.kube/config" },
@@ -60,7 +64,22 @@ const namesOf = (text: string): ReadonlyArray<string> =>
     .filter((name) => name !== "")
 
 /** Settings of the hub that a download takes from the operator where it has them. */
-const ofDownloads = ["HUB_TIMEOUT", "HUB_RETRIES", "HUB_RETRY_DELAY", "HUB_CONCURRENCY", "HUB_CHUNK_BYTES", "HUB_DOWNLOAD_RETRIES"] as const
+const ofDownloads = [
+  "HUB_TIMEOUT",
+  "HUB_RETRIES",
+  "HUB_RETRY_DELAY",
+  "HUB_CONCURRENCY",
+  "HUB_CHUNK_BYTES",
+  "HUB_DOWNLOAD_RETRIES",
+  "HUB_REDIRECT_HOSTS",
+  "NODE_USE_ENV_PROXY",
+  "HTTP_PROXY",
+  "HTTPS_PROXY",
+  "NO_PROXY",
+  "http_proxy",
+  "https_proxy",
+  "no_proxy"
+] as const
 
 const given = (name: string) =>
   Config.String(name).pipe(
@@ -87,6 +106,10 @@ export const OperatorSettings = Config.all({
   pullSecrets: Config.String("OPERATOR_PULL_SECRETS").pipe(Config.withDefault(""), Config.map(namesOf)),
   fetchSeconds: count("OPERATOR_FETCH_SECONDS", 21_600),
   weightsClaim: text("OPERATOR_WEIGHTS_CLAIM", "seatrial-weights"),
+  caConfigMap: Config.String("OPERATOR_CA_CONFIG_MAP").pipe(
+    Config.withDefault(""),
+    Config.map((name) => (name === "" ? null : name))
+  ),
   downloadEnvironment: Config.all(ofDownloads.map(given)).pipe(Config.map((each) => each.flat())),
   hubEndpoint: text("HF_ENDPOINT", "https://huggingface.co")
 })

@@ -1,5 +1,5 @@
 import { HubConnections } from "@seatrial/store"
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { Command } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
 import { printRecord, printRows } from "../print.ts"
@@ -22,6 +22,11 @@ export const hubConnectionsCommand = Command.make("hub-connections").pipe(
       },
       Effect.fn(function* ({ email, json, org, token: given }) {
         const token = yield* tokenOf(given, "The hub's access token", "HF_TOKEN")
+        if (!/^[\x21-\x7e]+$/.test(Redacted.value(token)))
+          return yield* new CommandError({
+            message: "The hub's access token holds a space, a line break or another character that no token has. Was it copied whole, and nothing else?",
+            exitCode: 2
+          })
         const connections = yield* HubConnections
         const owner = yield* organization(org)
         yield* connections.set(owner.id, (yield* user(owner, email)).id, token)

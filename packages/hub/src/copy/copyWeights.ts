@@ -9,9 +9,10 @@ import { hasManifest, lastUsed, manifestOf, noteUse, storedFiles } from "../fetc
 import { onDisk } from "../fetch/onDisk.ts"
 import { type Claim, claimPartial, removeAbandoned } from "../fetch/PartialDirectory.ts"
 import { placeDirectory, prepareDirectory } from "../fetch/placeDirectory.ts"
-import { isAsRecorded, isThereWhole, readRecord, writeRecord } from "./CopyRecord.ts"
+import { areAsRecorded, isThereWhole, writeRecord } from "../fetch/VerifiedRecord.ts"
 import { type CopyThreads, makeCopyThreads } from "./CopyThreads.ts"
 import { type CopiesInUse, freeBytes, freeSpace, type RemovedCopy } from "./freeSpace.ts"
+import { taskOf, type Verify, wrongFiles } from "./wrongFiles.ts"
 
 export interface CopyOptions {
   readonly repo: string
@@ -22,7 +23,7 @@ export interface CopyOptions {
   readonly from: string
   readonly to: string
   /** How a copy that is there is looked at: whether its files are what they were when they were verified, or byte for byte. */
-  readonly verify: "recorded" | "full"
+  readonly verify: Verify
   readonly inUse: CopiesInUse
   readonly onProgress: (progress: FetchProgress) => Effect.Effect<void>
   readonly onRemoved: (removed: RemovedCopy) => Effect.Effect<void>
@@ -37,43 +38,18 @@ export interface CopyResult {
 /** Milliseconds after its last use in which nobody can be about to remove a copy. */
 const freshFor = 120_000
 
-const taskOf = (source: string, target: string | null, file: RepositoryFile) => {
-  const lfs = file.sha256 !== null
-  return { source, target, size: file.size, algorithm: lfs ? "sha256" : "sha1", prefix: lfs ? "" : `blob ${file.size}\0` } as const
-}
-
 const sizeOf = (files: ReadonlyArray<RepositoryFile>) => files.reduce((sum, { size }) => sum + size, 0)
 
 const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
 
 /** Whether a copy of this list is there and each of its files is as it was when it was verified. */
 const isCopied = Effect.fnUntraced(function* (directory: string, manifest: string, files: ReadonlyArray<RepositoryFile>) {
-  if (!(yield* hasManifest(directory, manifest))) return false
-  const record = yield* readRecord(directory)
-  for (const file of files) if (!(yield* isAsRecorded(directory, record, file))) return false
-  return true
+  return (yield* hasManifest(directory, manifest)) && (yield* areAsRecorded(directory, files))
 })
 
-/** Of these files the ones that are not there as they are to be. In a directory that is being made a file has its name once it was verified. */
-const wrongFiles = Effect.fnUntraced(function* (
-  base: string,
-  repairs: boolean,
-  files: ReadonlyArray<RepositoryFile>,
-  verify: CopyOptions["verify"],
-  threads: CopyThreads
-) {
-  const record = yield* readRecord(base)
-  const good = yield* Effect.forEach(
-    files,
-    Effect.fnUntraced(function* (file) {
-      if (!(yield* isThereWhole(base, file))) return false
-      if (!repairs || (verify === "recorded" && (yield* isAsRecorded(base, record, file)))) return true
-      return (yield* threads.copy(taskOf(join(base, file.path), null, file))) === expectedHash(file)
-    }),
-    { concurrency: threads.atOnce }
-  )
-  return files.filter((_, index) => good[index] !== true)
-})
+/** The files that a directory which is being made has yet to get: there a file has its name once it was verified. */
+const missingFiles = (directory: string, files: ReadonlyArray<RepositoryFile>) =>
+  Effect.filter(files, (file) => Effect.map(isThereWhole(directory, file), (is) => !is))
 
 /** Copies these files into a directory, each under its name once it is what the commit lists. */
 const copyFiles = Effect.fnUntraced(function* (
@@ -149,7 +125,7 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
     Queue.offerUnsafe(told, undefined)
   })
   const telling = yield* Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(told), () => onProgress({ bytes, totalBytes, waiting: false }))))
-  const wrong = yield* Effect.raceFirst(wrongFiles(base, repairs, files, verify, threads), claim.beat)
+  const wrong = yield* Effect.raceFirst(repairs ? wrongFiles(base, files, verify, threads) : missingFiles(base, files), claim.beat)
   const needed = sizeOf(wrong)
   bytes = totalBytes - needed
   yield* onProgress({ bytes, totalBytes, waiting: false })

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { type Commit, RepositoryFile } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { manifestSha256 } from "../manifestSha256.ts"
+import { areAsRecorded } from "./VerifiedRecord.ts"
 
 export const manifestName = ".seatrial-manifest.json"
 
@@ -17,13 +18,19 @@ const decode = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ repo: Schema.String, commit: Schema.String, files: Schema.Array(RepositoryFile) }))
 )
 
-/** The files that a directory of this commit says it holds, where they are those whose list has that hash: then nobody has to ask the hub for them. */
-export const storedFiles = Effect.fnUntraced(function* (directory: string, repo: string, commit: Commit, sha256: string) {
-  const text = yield* Effect.promise(() => readFile(join(directory, manifestName), "utf8").catch(() => ""))
-  return Option.filter(decode(text), (stored) => stored.repo === repo && stored.commit === commit && manifestSha256(stored.files) === sha256).pipe(
-    Option.map(({ files }) => files)
+/** The files that a directory says it holds of a commit; none where it does not. */
+export const listedFiles = (directory: string, repo: string, commit: string) =>
+  Effect.map(
+    Effect.promise(() => readFile(join(directory, manifestName), "utf8").catch(() => "")),
+    (text) => Option.filter(decode(text), (stored) => stored.repo === repo && stored.commit === commit).pipe(Option.map(({ files }) => files))
   )
-})
+
+/** The files that a directory of this commit says it holds, where they are those whose list has that hash: then nobody has to ask the hub for them. */
+export const storedFiles = (directory: string, repo: string, commit: Commit, sha256: string) =>
+  Effect.map(
+    listedFiles(directory, repo, commit),
+    Option.filter((files) => manifestSha256(files) === sha256)
+  )
 
 export const hasManifest = (directory: string, manifest: string): Effect.Effect<boolean> =>
   Effect.promise(() =>
@@ -33,16 +40,9 @@ export const hasManifest = (directory: string, manifest: string): Effect.Effect<
     )
   )
 
-/** Whether a directory holds this manifest and each of its files at its size. It only comes to be by the rename of a verified download, so hashes are not read again. */
+/** Whether a directory holds this manifest, and each of its files is what it was when it was verified: hashes are not read again. */
 export const isComplete = Effect.fnUntraced(function* (directory: string, manifest: string, files: ReadonlyArray<RepositoryFile>) {
-  if (!(yield* hasManifest(directory, manifest))) return false
-  return yield* Effect.promise(async () => {
-    for (const { path, size } of files) {
-      const found = await stat(join(directory, path)).catch(() => null)
-      if (found === null || !found.isFile() || found.size !== size) return false
-    }
-    return true
-  })
+  return (yield* hasManifest(directory, manifest)) && (yield* areAsRecorded(directory, files))
 })
 
 /** Milliseconds after its last use in which a commit counts as fresh: clean-up removes nothing of less than a day. */

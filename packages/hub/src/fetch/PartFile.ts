@@ -1,11 +1,11 @@
-import { constants, type FileHandle, mkdir, open, readFile, rename, rm } from "node:fs/promises"
-import { dirname } from "node:path"
+import { constants, type FileHandle, open, readFile, rename, rm, stat } from "node:fs/promises"
 import type { RepositoryFile } from "@seatrial/domain"
 import { Effect, type Scope } from "effect"
 import { expectedHash } from "../contentHash.ts"
-import type { StoreFull } from "../failures.ts"
+import type { HubUnavailable, StoreFull } from "../failures.ts"
 import type { Hashing, HashThread } from "./HashThread.ts"
-import { isMissing, onDisk } from "./onDisk.ts"
+import { isMissing } from "./onDisk.ts"
+import { inClaim } from "./PartialDirectory.ts"
 
 /** A file that is not whole or not verified yet: `NAME.part`, and in `NAME.chunks` which of its chunks are there. */
 export interface PartFile {
@@ -18,9 +18,9 @@ export interface PartFile {
   differs: boolean
   readonly write: (bytes: Uint8Array, at: number) => Promise<void>
   /** Notes that a chunk is there. True: it was the last. */
-  readonly record: (chunk: number) => Effect.Effect<boolean, StoreFull>
+  readonly record: (chunk: number) => Effect.Effect<boolean, HubUnavailable | StoreFull>
   /** Whether it is the commit's: then it has its name. Else nothing of it is left. */
-  readonly finish: Effect.Effect<boolean, StoreFull>
+  readonly finish: Effect.Effect<boolean, HubUnavailable | StoreFull>
 }
 
 /** Bytes that are there of a file whose download was begun with chunks of that size. */
@@ -60,25 +60,29 @@ interface PartOptions {
 export const journalOf = (target: string): string => `${target}.chunks`
 
 /** Goes on with what an earlier download left of a file, or begins it. */
-export const openPart = Effect.fnUntraced(function* ({ chunkBytes, file, hash, target }: PartOptions): Effect.fn.Return<PartFile, StoreFull, Scope.Scope> {
+export const openPart = Effect.fnUntraced(function* ({
+  chunkBytes,
+  file,
+  hash,
+  target
+}: PartOptions): Effect.fn.Return<PartFile, HubUnavailable | StoreFull, Scope.Scope> {
   const part = `${target}.part`
   const journalPath = journalOf(target)
   const count = Math.ceil(file.size / chunkBytes)
-  yield* onDisk(() => mkdir(dirname(target), { recursive: true }))
   const opened = (path: string, flags: number) =>
     Effect.acquireRelease(
-      onDisk(() => open(path, flags, 0o644)),
+      inClaim(() => open(path, flags, 0o644)),
       (handle) => Effect.promise(() => handle.close().catch(() => undefined))
     )
   const handle = yield* opened(part, constants.O_RDWR | constants.O_CREAT)
-  const { size } = yield* onDisk(() => handle.stat())
-  const there = yield* onDisk(() => readJournal(journalPath, chunkBytes, file.size))
+  const { size } = yield* inClaim(() => handle.stat())
+  const there = yield* inClaim(() => readJournal(journalPath, chunkBytes, file.size))
   // Somebody else cut the file off, or made it longer than it can be.
   const whole = size <= file.size && [...there].every((chunk) => Math.min((chunk + 1) * chunkBytes, file.size) <= size)
   const done = whole ? new Set(there) : new Set<number>()
-  if (!whole) yield* onDisk(() => handle.truncate(0))
+  if (!whole) yield* inClaim(() => handle.truncate(0))
   // Written whole, so that a line which was cut off does not swallow the next one.
-  yield* onDisk(async () => {
+  yield* inClaim(async () => {
     const fresh = await open(journalPath, "w", 0o644)
     try {
       await fresh.write(`${[chunkBytes, ...done].join("\n")}\n`)
@@ -104,15 +108,24 @@ export const openPart = Effect.fnUntraced(function* ({ chunkBytes, file, hash, t
     differs: false,
     write: (bytes, at) => writeAll(handle, bytes, at),
     record: Effect.fnUntraced(function* (chunk) {
-      yield* onDisk(() => journal.write(`${chunk}\n`))
+      yield* inClaim(() => journal.write(`${chunk}\n`))
       done.add(chunk)
       advance()
       return done.size === count
     }),
     finish: Effect.gen(function* () {
-      const matches = !state.differs && (yield* Effect.promise(() => hashing.digest)) === expectedHash(file)
+      // Its reader has a name of the file only: where that is gone, so is the claim.
+      const digest = Effect.tryPromise({ try: () => hashing.digest, catch: (error) => error }).pipe(
+        Effect.catch((error) =>
+          Effect.andThen(
+            inClaim(() => stat(part)),
+            Effect.die(error)
+          )
+        )
+      )
+      const matches = !state.differs && (yield* digest) === expectedHash(file)
       if (!matches) hashing.drop()
-      yield* onDisk(async () => {
+      yield* inClaim(async () => {
         if (matches) await handle.sync()
         await handle.close()
         await journal.close()

@@ -3,7 +3,7 @@ import { hostname } from "node:os"
 import { basename, dirname, join } from "node:path"
 import { Clock, Effect, Option, Random, type Scope } from "effect"
 import { HubUnavailable, type StoreFull } from "../failures.ts"
-import { isMissing, onDisk } from "./onDisk.ts"
+import { diskFailure, isMissing, onDisk } from "./onDisk.ts"
 
 /** Tells this process from an earlier one that had its number. */
 const session = crypto.randomUUID().slice(0, 8)
@@ -104,7 +104,14 @@ export interface Claim {
   readonly beat: Effect.Effect<never, HubUnavailable>
 }
 
-const lostClaim = new HubUnavailable({ message: "Another download took over the directory of the model." })
+/** Somebody else has the directory, and what was done in it. */
+export const lostClaim = new HubUnavailable({ message: "Another download took over the directory of the model." })
+
+/** Work in a claimed directory: where that is not there any more, somebody else has taken it over. */
+export const inClaim = <A>(work: () => Promise<A>): Effect.Effect<A, HubUnavailable | StoreFull> =>
+  Effect.tryPromise({ try: work, catch: (error) => error }).pipe(
+    Effect.catch((error): Effect.Effect<never, HubUnavailable | StoreFull> => (isMissing(error) ? Effect.fail(lostClaim) : diskFailure(error)))
+  )
 
 const hold = Effect.fnUntraced(function* (path: string): Effect.fn.Return<Claim, StoreFull> {
   const clock = yield* Clock.Clock

@@ -1,6 +1,7 @@
-import { connect as connectTcp, isIP, type Socket } from "node:net"
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net"
 import { connect as connectTls } from "node:tls"
 import { HubUnavailable } from "../failures.ts"
+import { openTunnel, proxyFor } from "../proxy.ts"
 
 export interface ResponseHead {
   readonly status: number
@@ -10,6 +11,8 @@ export interface ResponseHead {
 export interface Transfer {
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
+  /** Finds the addresses of its host, where not every one may be connected to. */
+  readonly lookup?: LookupFunction
   /** How many bytes of the body are wanted, at most what the head states; null: none. What it throws, `get` rejects with. */
   readonly onHead: (head: ResponseHead) => number | null
   /** Called with the body's bytes in order, one call after the other; they are its own until it resolves. */
@@ -68,6 +71,8 @@ const parseHead = (text: string): ResponseHead => {
   }
   return { status: Number(status), headers }
 }
+
+const isHeader = (name: string, value: string): boolean => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
 
 const lengthOf = (head: ResponseHead): number | null => {
   const text = head.headers.get("content-length")
@@ -213,11 +218,12 @@ export const makeRangeConnection = (): RangeConnection => {
     return free.length > 1
   }
 
-  const open = (url: URL): Socket => {
+  const open = ({ lookup, url }: Transfer): Socket => {
     const secure = url.protocol === "https:"
     const host = url.hostname.replace(/^\[|\]$/g, "")
     const options = {
       host,
+      ...(lookup === undefined ? {} : { lookup }),
       port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
       // Where it is empty, nothing is read until a write has made room again.
       onread: {
@@ -231,6 +237,11 @@ export const makeRangeConnection = (): RangeConnection => {
     const opened = secure
       ? connectTls({ ...options, ALPNProtocols: ["http/1.1"], ...(isIP(host) === 0 ? { servername: host } : {}) })
       : connectTcp({ ...options, noDelay: true })
+    watch(opened)
+    return opened
+  }
+
+  const watch = (opened: Socket) => {
     const lost = (error: Error) => {
       if (socket !== opened) return
       socket = null
@@ -246,24 +257,67 @@ export const makeRangeConnection = (): RangeConnection => {
     opened.on("error", lost)
     opened.on("end", () => lost(new HubUnavailable({ message: "The model hub ended a file early." })))
     opened.on("close", () => lost(new HubUnavailable({ message: "The model hub ended a file early." })))
-    return opened
+  }
+
+  /** Takes what comes through a tunnel, which cannot be read straight into our buffers. */
+  const feed = (opened: Socket) =>
+    opened.on("data", (chunk: Buffer) => {
+      for (let at = 0; at < chunk.length && socket === opened; ) {
+        const block = room()
+        const bytes = chunk.copy(block.bytes, block.end, at)
+        at += bytes
+        if (take(bytes)) continue
+        if (socket !== opened) return
+        opened.pause()
+        if (at < chunk.length) opened.unshift(chunk.subarray(at))
+        return
+      }
+    })
+
+  /** Goes by a proxy: the request is sent once that has made the way. */
+  const goBy = (proxy: URL, job: Running) => {
+    const { opened, raw } = openTunnel(proxy, job.transfer.url)
+    socket = raw
+    opened.then(
+      (ready) => {
+        if (socket !== raw) return ready.destroy()
+        socket = ready
+        watch(ready)
+        feed(ready)
+        write(ready, job)
+      },
+      (error: unknown) => {
+        if (socket !== raw) return
+        socket = null
+        end(job, error instanceof Error ? error : new Error(String(error)))
+      }
+    )
+  }
+
+  const write = (to: Socket, { transfer: { headers, url } }: Running) => {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+    to.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\n${lines.join("")}\r\n`)
+    to.resume()
   }
 
   const send = (job: Running) => {
-    const { headers, url } = job.transfer
+    const { url } = job.transfer
     if (socket === null || origin !== url.origin) {
       drop()
       origin = url.origin
-      socket = open(url)
+      const proxy = proxyFor(url)
+      if (proxy !== null) return goBy(proxy, job)
+      socket = open(job.transfer)
     }
-    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-    socket.write(`GET ${url.pathname}${url.search} HTTP/1.1\r\nhost: ${url.host}\r\n${lines.join("")}\r\n`)
-    socket.resume()
+    write(socket, job)
   }
 
   return {
     get: (transfer) =>
       new Promise((resolve, reject) => {
+        // Raw in the request, a line break would begin another header, or another request.
+        if (Object.entries(transfer.headers).some(([name, value]) => !isHeader(name, value)))
+          return reject(new HubUnavailable({ message: "A header for the model hub, such as its token, holds a character that no header may." }))
         const job: Running = {
           transfer,
           stale: socket !== null && origin === transfer.url.origin,

@@ -1,10 +1,13 @@
 import { readdir, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Clock, Effect, Option } from "effect"
+import { makeCopyThreads } from "../copy/CopyThreads.ts"
+import { wrongFiles } from "../copy/wrongFiles.ts"
 import type { StoreFull } from "../failures.ts"
-import { lastUsed, noteUse } from "./Manifest.ts"
+import { lastUsed, listedFiles, noteUse } from "./Manifest.ts"
 import { onDisk } from "./onDisk.ts"
 import { beatName, claimAtOnce } from "./PartialDirectory.ts"
+import { recordName, verifiedAt, writeRecord } from "./VerifiedRecord.ts"
 
 /** A commit's files in the store, `<root>/<owner>/<name>/<commit>`. */
 export interface StoredCommit {
@@ -22,6 +25,10 @@ interface CleanOptions<E> {
   readonly age: number
   /** Only tells. */
   readonly dryRun: boolean
+  /** Milliseconds after which what stays is verified again byte for byte; null: never. */
+  readonly verifyAge: number | null
+  /** Told of what was verified again, with the first file that is no longer the commit's, and how many are not. */
+  readonly onVerified: (verified: StoredCommit & { readonly wrong: string | null; readonly count: number }) => Effect.Effect<void>
   readonly onRemoved: (removed: StoredCommit & { readonly partial: boolean; readonly unusedSince: number }) => Effect.Effect<void>
 }
 
@@ -59,7 +66,9 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
   forget,
   needed,
   onRemoved,
-  root
+  onVerified,
+  root,
+  verifyAge
 }: CleanOptions<E>): Effect.fn.Return<void, E | StoreFull> {
   const now = yield* Clock.currentTimeMillis
   const oldest = now - Math.max(age, leastAge)
@@ -74,6 +83,7 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
           const stored = { repo, commit: entry }
           if (wanted.has(keyOf(stored))) yield* noteUse(path)
           else yield* removeCommit(path, stored)
+          yield* verifyCommit(path, stored)
           continue
         }
         const commit = partialName.exec(entry)?.[1]
@@ -88,6 +98,25 @@ export const cleanStore = Effect.fn("cleanStore")(function* <E>({
         yield* onDisk(() => rm(aside, { recursive: true, force: true }))
       }
     }
+  }
+
+  function verifyCommit(path: string, stored: StoredCommit): Effect.Effect<void, E | StoreFull> {
+    return Effect.gen(function* () {
+      const files = yield* listedFiles(path, stored.repo, stored.commit)
+      if (verifyAge === null || dryRun || Option.isNone(files)) return
+      const before = yield* verifiedAt(path)
+      if (before !== null && before > now - verifyAge) return
+      const bytes = files.value.reduce((sum, { size }) => sum + size, 0)
+      const threads = yield* makeCopyThreads(files.value.length, bytes, () => undefined)
+      const wrong = yield* wrongFiles(path, files.value, "full", threads)
+      if (wrong.length === 0) yield* writeRecord(path, files.value)
+      else {
+        // Whoever needs them next looks first, and finds nothing written down.
+        yield* forget(stored)
+        yield* onDisk(() => rm(join(path, recordName), { force: true }))
+      }
+      yield* onVerified({ ...stored, wrong: wrong[0]?.path ?? null, count: wrong.length })
+    }).pipe(Effect.scoped)
   }
 
   function removeCommit(path: string, stored: StoredCommit): Effect.Effect<void, E | StoreFull> {

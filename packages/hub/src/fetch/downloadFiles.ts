@@ -38,7 +38,7 @@ const pass = Effect.fnUntraced(function* ({ claim, onBytes, source }: DownloadOp
     onBytes(file.size - missing)
   }
   const scope = yield* Effect.scope
-  const finishing: Array<Fiber.Fiber<RepositoryFile | null, StoreFull>> = []
+  const finishing: Array<Fiber.Fiber<RepositoryFile | null, HubUnavailable | StoreFull>> = []
   // Of a file that is the hub's own no more chunk comes: it is given up when the others are there.
   const finish = (part: PartFile) =>
     Effect.map(
@@ -73,18 +73,18 @@ const pass = Effect.fnUntraced(function* ({ claim, onBytes, source }: DownloadOp
   return differing
 }, Effect.scoped)
 
-/** Brings and verifies the files; how many differ from the commit after two downloads. */
+/** Brings and verifies the files; those that differ from the commit after two downloads. */
 export const downloadFiles = Effect.fnUntraced(function* (
   options: DownloadOptions
-): Effect.fn.Return<number, HubAnswer | HubUnavailable | StoreFull, Scope.Scope> {
+): Effect.fn.Return<ReadonlyArray<RepositoryFile>, HubAnswer | HubUnavailable | StoreFull, Scope.Scope> {
   const { claim, files, onBytes } = options
   const missing: Array<RepositoryFile> = []
   for (const file of files) {
     if (yield* isVerified(join(claim.path, file.path), file)) onBytes(file.size)
     else missing.push(file)
   }
-  if (missing.length === 0) return 0
+  if (missing.length === 0) return []
   const hash = yield* makeHashThread(missing.reduce((sum, { size }) => sum + size, 0))
   const differing = yield* pass(options, missing, hash)
-  return differing.length === 0 ? 0 : (yield* pass(options, differing, hash)).length
+  return differing.length === 0 ? [] : yield* pass(options, differing, hash)
 })

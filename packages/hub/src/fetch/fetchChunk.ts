@@ -2,15 +2,14 @@ import { Duration, Effect, Option, Redacted } from "effect"
 import { HubAnswer, HubUnavailable, type StoreFull } from "../failures.ts"
 import { failedAnswer } from "../HubConnection.ts"
 import type { HubSettings } from "../HubSettings.ts"
+import { pauseBefore } from "../pauseBefore.ts"
+import { passageTo } from "../redirects.ts"
 import { diskFailure } from "./onDisk.ts"
 import type { PartFile } from "./PartFile.ts"
 import type { RangeConnection, ResponseHead } from "./RangeConnection.ts"
 
 /** Progress that counts as such: an attempt that brought less uses up one of the retries. */
 const progressBytes = 1024 * 1024
-/** Longest pause between two requests, in milliseconds, of our own and where the hub names one. */
-const longestPause = 30_000
-const longestAsked = 300_000
 const maxHops = 6
 /** Slower than this, in bytes per second, a connection counts as stalled. */
 const slowest = 1024
@@ -77,6 +76,7 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
     let refused: Error | null = null
     await connection.get({
       url,
+      ...passageTo(hub, url, source.settings.redirectHosts),
       headers: {
         "user-agent": "seatrial",
         accept: "*/*",
@@ -95,8 +95,7 @@ const receive = async (options: ChunkOptions, state: State): Promise<void> => {
         const place = headers.get("location")
         if (status >= 300 && status < 400 && place !== null && URL.canParse(place, asked.href)) {
           const next = new URL(place, asked.href)
-          if (!/^https?:$/.test(next.protocol) || (hub.protocol === "https:" && next.protocol !== "https:"))
-            throw unavailable("The model hub redirects to an address that is not safe.")
+          passageTo(hub, next, source.settings.redirectHosts)
           redirect = next
         } else if (status === 416) throw new Differs()
         else refused = failedAnswer(status, headers)
@@ -178,8 +177,7 @@ export const fetchChunk = Effect.fnUntraced(function* (options: ChunkOptions): E
       Effect.catchTag("HubUnavailable", (error) => {
         failures = state.at - before >= progressBytes ? 0 : failures + 1
         if (failures > downloadRetries) return Effect.fail(error)
-        const own = Duration.toMillis(retryDelay) * 2 ** Math.min(20, Math.max(0, failures - 1))
-        return Effect.sleep(error.retryAfter === undefined ? Math.min(own, longestPause) : Math.min(error.retryAfter, longestAsked))
+        return Effect.sleep(pauseBefore(retryDelay, Math.max(1, failures), error))
       })
     )
   }

@@ -9,11 +9,13 @@ import { isRepoName, refusalOf, unknownRepository, unsupportedFormat } from "../
 import { isDownloaded } from "../servingFiles.ts"
 import { downloadFiles } from "./downloadFiles.ts"
 import type { FetchProgress } from "./FetchProgress.ts"
-import { isComplete, isFresh, manifestOf, noteUse } from "./Manifest.ts"
+import { hasManifest, isComplete, isFresh, manifestOf, noteUse } from "./Manifest.ts"
 import { onDisk } from "./onDisk.ts"
 import { bytesThere, journalOf, readJournal } from "./PartFile.ts"
 import { claimPartial, removeAbandoned } from "./PartialDirectory.ts"
 import { placeDirectory, prepareDirectory } from "./placeDirectory.ts"
+import { repairFiles } from "./repairFiles.ts"
+import { writeRecord } from "./VerifiedRecord.ts"
 
 interface FetchOptions {
   readonly repo: string
@@ -38,6 +40,14 @@ const checkSpace = Effect.fnUntraced(function* (partial: string, files: Readonly
   if (missing > free) return yield* new StoreFull({ message: `The files of the model need ${missing} bytes more, and ${free} bytes are free.` })
 })
 
+/** Most files that a message names. */
+const named = 3
+
+const namesOf = (files: ReadonlyArray<RepositoryFile>): string => {
+  const names = files.slice(0, named).map(({ path }) => path)
+  return `${names.join(", ")}${files.length > named ? ` and ${files.length - named} more` : ""}`
+}
+
 /** The service's `fetch`. */
 export const fetchFiles = (settings: HubSettings) =>
   Effect.fn("Hub.fetch")(function* ({ commit, directory, files, onProgress, repo, token }: FetchOptions) {
@@ -60,6 +70,15 @@ export const fetchFiles = (settings: HubSettings) =>
       return
     }
     yield* prepareDirectory(claim.path, manifest)
+    if (yield* hasManifest(directory, manifest)) {
+      yield* Effect.logInfo(`${repo} at ${commit.slice(0, 7)} is not as it was when it was verified: its changed files are verified again.`)
+      const repaired = repairFiles(directory, claim.path, files, () => undefined)
+      if (yield* Effect.raceFirst(repaired, claim.beat)) {
+        yield* noteUse(directory)
+        yield* onDisk(() => rm(claim.path, { recursive: true, force: true }))
+        return
+      }
+    }
     yield* checkSpace(claim.path, files, settings.chunkBytes)
 
     let bytes = 0
@@ -78,11 +97,13 @@ export const fetchFiles = (settings: HubSettings) =>
       Effect.catchTag("StoreFull", (full) => Effect.andThen(checkSpace(claim.path, files, settings.chunkBytes), () => Effect.fail(full))),
       Effect.catchTag("HubAnswer", (answer) => refusalOf(answer, { repo, ref: commit, commit, hasToken: Option.isSome(token) }))
     )
-    if (differing > 0) {
-      const detail = `${differing} of ${files.length} files ${differing === 1 ? "differs" : "differ"} from commit ${commit.slice(0, 7)} after two downloads.`
+    if (differing.length > 0) {
+      const of = `${differing.length} of ${files.length} files ${differing.length === 1 ? "differs" : "differ"} from commit ${commit.slice(0, 7)}`
+      const detail = `${of} after two downloads: ${namesOf(differing)}.`
       return yield* new WeightsMismatch({ detail })
     }
     if (!(yield* onDisk(claim.isHeld))) return yield* new HubUnavailable({ message: "Another download took over the directory of the model." })
+    yield* writeRecord(claim.path, files)
     yield* placeDirectory(claim.path, directory, isThere)
     yield* noteUse(directory)
     yield* Fiber.interrupt(telling)

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { encodeSafetensors, makeTinyAdapter, makeTinyChat, type NamedTensor, type TinyAdapterOptions, tinyAdapterTensors } from "@seatrial/engines/sample"
 import type { HubRefusal, HubUnavailable } from "@seatrial/hub"
-import { Effect, Option, Redacted } from "effect"
+import { Deferred, Effect, Option, Redacted } from "effect"
 import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { sampleHubToken } from "../../src/hub/SampleHub.ts"
 import { makeRepository, type SampleRepository } from "../../src/hub/SampleRepository.ts"
@@ -140,6 +140,29 @@ describe("a LoRA adapter", () => {
           assert.isAtMost(asked.length, 12)
         }),
       { repositories: [named, adapterOf()], faults: elsewhere }
+    )
+  })
+
+  it.live("keeps nobody from reading the hub while its tensors are hashed", () => {
+    const large = adapterOf({ rank: 64 })
+    const many = 8
+    let hashing = 0
+    const all = Deferred.makeUnsafe<void>()
+    return withHub(
+      (hub) =>
+        Effect.gen(function* () {
+          for (let at = 0; at < many; at++) yield* Effect.forkChild(hub.inspect({ repo: "odd/adapter" }, none))
+          yield* Deferred.await(all)
+          assert.strictEqual((yield* hub.inspect({ repo: "odd/base", ref: second.id }, none)).commit as string, second.id)
+        }),
+      {
+        repositories: [base, large],
+        faults: ({ file, range }) => {
+          if (file !== "adapter_model.safetensors" || range?.startsWith("bytes=0-") !== false) return undefined
+          if (++hashing === many) Deferred.doneUnsafe(all, Effect.void)
+          return { kind: "stall", after: 1 }
+        }
+      }
     )
   })
 

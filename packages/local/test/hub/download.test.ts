@@ -42,7 +42,7 @@ const scene = makeScene("1 minute")
 const assertWhole = ({ directory, parent, server }: Scene) =>
   Effect.promise(async () => {
     assert.deepStrictEqual(await readdir(parent), [commit])
-    assert.deepStrictEqual((await readdir(directory)).sort(), [".seatrial-manifest.json", ...server.files.map(({ path }) => path)])
+    assert.deepStrictEqual((await readdir(directory)).sort(), [".seatrial-manifest.json", ".seatrial-verified.json", ...server.files.map(({ path }) => path)])
     for (const { path } of server.files) assert.isTrue(server.content(path).equals(await readFile(join(directory, path))), path)
   })
 

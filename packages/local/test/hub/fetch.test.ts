@@ -1,9 +1,11 @@
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises"
+import { mkdir, mkdtemp, open, readdir, readFile, rm, stat, symlink, utimes, writeFile } from "node:fs/promises"
+import { createServer, type IncomingMessage } from "node:http"
+import { connect as connectTcp, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import type { RepositoryFacts } from "@seatrial/domain"
-import type { FetchProgress, Hub } from "@seatrial/hub"
+import { checkWeights, type FetchProgress, type Hub, manifestSha256 } from "@seatrial/hub"
 import { Deferred, Effect, Fiber, Option, Redacted, Schema } from "effect"
 import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { sampleHubToken } from "../../src/hub/SampleHub.ts"
@@ -69,7 +71,7 @@ const assertWhole = ({ directory, facts, parent }: Scene) =>
   Effect.promise(async () => {
     assert.deepStrictEqual(await readdir(parent), [facts.commit])
     const names = facts.files.map(({ path }) => path)
-    assert.deepStrictEqual((await readdir(directory)).sort(), [".seatrial-manifest.json", ...names])
+    assert.deepStrictEqual((await readdir(directory)).sort(), [".seatrial-manifest.json", ".seatrial-verified.json", ...names])
     for (const [name, content] of Object.entries(files)) {
       if (names.includes(name)) assert.isTrue(Buffer.from(content).equals(await readFile(join(directory, name))), name)
     }
@@ -114,7 +116,7 @@ describe("fetch", () => {
           if (error._tag === "WeightsMismatch") {
             assert.strictEqual(
               error.detail,
-              `1 of ${scene.facts.files.length} files differs from commit ${scene.facts.commit.slice(0, 7)} after two downloads.`
+              `1 of ${scene.facts.files.length} files differs from commit ${scene.facts.commit.slice(0, 7)} after two downloads: ${weights}.`
             )
           }
           assert.strictEqual(scene.asked.slice(before).filter(({ file }) => file === weights).length, 2)
@@ -218,6 +220,89 @@ describe("fetch", () => {
         yield* scene.fetch()
         yield* assertWhole(scene)
       })
+    )
+  )
+
+  it.live("notices a byte that somebody changed in a whole directory, and brings that file alone again", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        yield* scene.fetch()
+        const { directory, facts, hub } = scene
+        const { commit, files, repo } = facts
+        const path = join(directory, weights)
+        const manifest = manifestSha256(files)
+        const check = (verify: "recorded" | "full" = "recorded") => checkWeights({ repo, commit, manifest, directory, verify })
+        const changeByte = Effect.promise(async () => {
+          const before = await stat(path)
+          const file = await open(path, "r+")
+          await file.write(new Uint8Array([7]), 0, 1, 1_000_000)
+          await file.close()
+          // As who covers it up would.
+          await utimes(path, before.atime, before.mtime)
+        })
+        assert.strictEqual(yield* check(), files.length)
+        yield* changeByte
+        const changed = yield* Effect.flip(check())
+        assert.strictEqual(changed._tag, "WeightsMismatch")
+        assert.include(changed._tag === "WeightsMismatch" ? changed.detail : "", weights)
+        const before = scene.asked.length
+        yield* scene.fetch()
+        yield* assertWhole(scene)
+        assert.deepStrictEqual([...new Set(scene.asked.slice(before).map(({ file }) => file))], [weights])
+        assert.strictEqual(yield* check("full"), files.length)
+
+        // What is only as if it had changed is verified again, and nothing is asked for.
+        yield* Effect.promise(() => utimes(path, new Date(0), new Date(0)))
+        const asked = scene.asked.length
+        assert.strictEqual(yield* check(), files.length)
+        yield* hub.fetch({ repo, commit, files, directory, token: none })
+        assert.strictEqual(scene.asked.length, asked)
+        yield* Effect.promise(() => rm(join(directory, ".seatrial-verified.json")))
+        yield* scene.fetch()
+        yield* assertWhole(scene)
+        assert.strictEqual(scene.asked.length, asked)
+      })
+    )
+  )
+
+  it.live("goes by the proxy that the environment names", () =>
+    scene((scene) =>
+      Effect.gen(function* () {
+        const asked: Array<string> = []
+        const proxy = createServer()
+        proxy.on("connect", (request: IncomingMessage, client: Socket, head: Buffer) => {
+          asked.push(`${request.url} ${request.headers["proxy-authorization"]}`)
+          const { hostname, port } = new URL(`http://${request.url}`)
+          const hub = connectTcp(Number(port), hostname, () => {
+            client.write("HTTP/1.1 200 Connection established\r\n\r\n")
+            hub.write(head)
+            hub.pipe(client).pipe(hub)
+          })
+          hub.on("error", () => client.destroy())
+          client.on("error", () => hub.destroy())
+        })
+        const port = yield* Effect.acquireRelease(
+          Effect.callback<number>((resume) => {
+            proxy.listen(0, "127.0.0.1", () => {
+              const address = proxy.address()
+              resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
+            })
+          }),
+          () => Effect.sync(() => void proxy.close())
+        )
+        yield* Effect.acquireRelease(
+          Effect.sync(() => Object.assign(process.env, { NODE_USE_ENV_PROXY: "1", HTTP_PROXY: `http://user:pass@127.0.0.1:${port}` })),
+          () =>
+            Effect.sync(() => {
+              delete process.env.NODE_USE_ENV_PROXY
+              delete process.env.HTTP_PROXY
+            })
+        )
+        yield* scene.fetch()
+        yield* assertWhole(scene)
+        assert.isAtLeast(asked.length, 1)
+        assert.deepStrictEqual([...new Set(asked)], [`${new URL(scene.address).host} Basic ${Buffer.from("user:pass").toString("base64")}`])
+      }).pipe(Effect.scoped)
     )
   )
 

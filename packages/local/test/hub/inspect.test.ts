@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { HubRefusal, HubUnavailable } from "@seatrial/hub"
 import { Effect, Option, Redacted } from "effect"
 import { giantWeightsBytes } from "../../src/hub/giant.ts"
-import type { HubFault } from "../../src/hub/HubFault.ts"
+import type { HubFault, HubRequest } from "../../src/hub/HubFault.ts"
 import { SampleHub, sampleHubToken } from "../../src/hub/SampleHub.ts"
 import { type CommitContent, makeRepository } from "../../src/hub/SampleRepository.ts"
 import { sampleRepositories } from "../../src/hub/sampleRepositories.ts"
@@ -253,6 +253,46 @@ describe("inspect", () => {
       const error = yield* limited
       assert.strictEqual(error._tag, "HubUnavailable")
       if (error._tag === "HubUnavailable") assert.strictEqual(error.retryAfter, 7000)
+    })
+  )
+
+  it.live("is led by the hub to no name of a private address, unless the installation names it", () =>
+    Effect.gen(function* () {
+      let port = ""
+      const inspect = (settings: Readonly<Record<string, string>>) =>
+        withHub(
+          (hub, _, address) => {
+            port = new URL(address).port
+            return hub.inspect({ repo: "odd/small" }, none)
+          },
+          {
+            repositories: [small],
+            // Once elsewhere, the same hub answers.
+            faults: ({ count, path }) =>
+              count === 1 && path.includes("/resolve/") ? { kind: "status", status: 302, headers: { location: `http://localhost:${port}${path}` } } : undefined,
+            settings: { HUB_RETRIES: "0", ...settings }
+          }
+        )
+      const error = yield* Effect.flip(inspect({}))
+      assert.strictEqual(error._tag, "HubUnavailable")
+      assert.strictEqual((yield* inspect({ HUB_REDIRECT_HOSTS: "localhost" })).weights_bytes, tinyWeightsBytes)
+    })
+  )
+
+  it.live("asks a download's questions again for as long as a download does, and as late as the hub asks for", () =>
+    Effect.gen(function* () {
+      const inspect = (faults: (request: HubRequest) => HubFault | undefined) =>
+        withHub((hub) => hub.inspect({ repo: "odd/small", patience: "long" }, none), {
+          repositories: [small],
+          faults,
+          settings: { HUB_RETRY_DELAY: "1 millis" }
+        })
+      const { weights_bytes } = yield* inspect(({ count }) => (count <= 8 ? { kind: "reset" } : undefined))
+      assert.strictEqual(weights_bytes, tinyWeightsBytes)
+      // Longer than any pause of ours would be.
+      yield* inspect(({ count }) => (count === 1 ? { kind: "status", status: 429, headers: { "retry-after": "0.05" } } : undefined))
+      const never = yield* Effect.flip(inspect(() => ({ kind: "status", status: 503, headers: { "retry-after": "0" } })))
+      assert.strictEqual(never._tag, "HubUnavailable")
     })
   )
 

@@ -175,7 +175,12 @@ describe("a ref", () => {
         Effect.gen(function* () {
           assert.strictEqual((yield* hub.inspect({ repo: "odd/small", ref: commit.slice(0, 10) }, none, "few")).commit as string, commit)
           assert.isAtMost(asked.length, 12)
+          assert.strictEqual((yield* hub.inspect({ repo: "odd/small", ref: commit.slice(0, 7).toUpperCase() }, none, "few")).commit as string, commit)
+          assert.strictEqual((yield* hub.inspect({ repo: "odd/small", ref: commit.toUpperCase() }, none, "few")).commit as string, commit)
           assert.strictEqual((yield* refusalOf(hub.inspect({ repo: "odd/small", ref: "0123456" }, none, "few"))).code, "revision_not_found")
+          const short = yield* refusalOf(hub.inspect({ repo: "odd/small", ref: commit.slice(0, 6) }, none, "few"))
+          assert.strictEqual(short.code, "revision_not_found")
+          assert.include(short.remedy, "first seven digits")
         }),
       options
     )
@@ -195,6 +200,27 @@ describe("a ref", () => {
       }
     )
   )
+
+  it.live("goes on where it was once a preview ran out of time: what came of the commit is not asked for again", () => {
+    let slow = true
+    return withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          yield* unavailableOf(hub.inspect({ repo: "odd/small" }, none, "few"))
+          const first = asked.flatMap(({ file }) => (file === null || file === "model.safetensors" ? [] : [file]))
+          assert.include(first, "config.json")
+          slow = false
+          const before = asked.length
+          yield* hub.inspect({ repo: "odd/small" }, none, "few")
+          for (const { file } of asked.slice(before)) assert.notInclude(first, file)
+        }),
+      {
+        repositories: [small],
+        faults: ({ file }) => (slow && file === "model.safetensors" ? { kind: "stall", after: 1 } : undefined),
+        settings: { HUB_PREVIEW_TIMEOUT: "1 second" }
+      }
+    )
+  })
 
   it.live("that is a commit is never answered by another one", () =>
     withHub(
@@ -250,7 +276,7 @@ describe("the hub's answer", () => {
 
   it.live.each([
     ["a disabled repository", status(403, { "x-error-message": "Access to this resource is disabled." }), "access_required", /disabled/],
-    ["a repository that the law closed", status(451), "access_required", /disabled/],
+    ["a repository that the law closed", status(451), "access_required", /legal reasons/],
     ["a token that was revoked", status(401), "access_required", /revoked/],
     ["a token that may not read it", status(403), "access_required", /may not read/]
   ] as const)("for %s is a refusal of its own", ([, fault, code, words]) =>

@@ -24,6 +24,9 @@ export const hubSecret = ({ owner, run, settings }: FetchInput, token: string): 
   stringData: { token }
 })
 
+/** Where a download finds the certificates of the installation's own authority. */
+const certificates = "/etc/seatrial/certificates"
+
 /** The Job that downloads a pinned commit and verifies every file against it. Exit code 3 means that another try would not help. */
 export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: FetchInput, withToken: boolean): KubeObject => {
   const labels = runLabels(run, "fetch")
@@ -60,6 +63,7 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
               env: [
                 { name: "HF_ENDPOINT", value: settings.hubEndpoint },
                 ...settings.downloadEnvironment,
+                ...(settings.caConfigMap === null ? [] : [{ name: "NODE_EXTRA_CA_CERTS", value: `${certificates}/ca.crt` }]),
                 { name: "HOME", value: "/tmp" },
                 // The files never pass through V8's heap; left to itself it grows with what is free.
                 { name: "NODE_OPTIONS", value: "--max-old-space-size=128 --max-semi-space-size=2" },
@@ -70,13 +74,15 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
               terminationMessagePolicy: "FallbackToLogsOnError",
               volumeMounts: [
                 { name: "weights", mountPath: "/weights" },
-                { name: "scratch", mountPath: "/tmp" }
+                { name: "scratch", mountPath: "/tmp" },
+                ...(settings.caConfigMap === null ? [] : [{ name: "certificates", mountPath: certificates, readOnly: true }])
               ]
             }
           ],
           volumes: [
             { name: "weights", persistentVolumeClaim: { claimName: weightsClaim } },
-            { name: "scratch", emptyDir: {} }
+            { name: "scratch", emptyDir: {} },
+            ...(settings.caConfigMap === null ? [] : [{ name: "certificates", configMap: { name: settings.caConfigMap } }])
           ]
         }
       }

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { Gathered } from "../gather/gather.ts"
 
 const lines = 60
-/** Characters of one container that are kept. */
+/** Characters of each of its ends that are kept. */
 const length = 8_000
 
 /** Tokens of the hub and of ourselves; neither a download nor an engine writes them, so this only guards against what a library might do. */
@@ -16,16 +16,28 @@ const saidByNode = (pod: Pod): string => {
   return [reason, message].filter((part) => part !== "").join(": ")
 }
 
+/** What the container that ended last left as its message. */
+const saidAtEnd = (pod: Pod): string => {
+  const container = pod.status?.containerStatuses?.[0]
+  return (container?.lastState?.terminated ?? container?.state?.terminated)?.message ?? ""
+}
+
 /** Writes the end of what the containers of a failed run said into our own log: their pods go, and their logs with them. Never fails and never waits for long. */
-export const keepLog = Effect.fnUntraced(function* ({ pods, run }: Gathered, code: string, namespace: string) {
+export const keepLog = Effect.fnUntraced(function* ({ pods, run }: Pick<Gathered, "pods" | "run">, code: string, namespace: string) {
   const kube = yield* KubeClient
   for (const pod of pods) {
     const { name } = pod.metadata
-    const log = yield* kube.podLog(name, namespace, { tailLines: lines }).pipe(
-      Effect.timeout("5 seconds"),
-      Effect.catch(() => Effect.succeed(""))
-    )
-    const text = withoutSecrets([saidByNode(pod), log].filter((part) => part !== "").join("\n")).slice(-length)
+    const read = (previous: boolean) =>
+      kube.podLog(name, namespace, { tailLines: lines, ...(previous ? { previous } : {}) }).pipe(
+        Effect.timeout("5 seconds"),
+        Effect.catch(() => Effect.succeed(""))
+      )
+    // A container that was started again may have said nothing yet: why the one before ended is in its own log, or in the message that it left.
+    const restarted = (pod.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0
+    const before = restarted ? (yield* read(true)) || saidAtEnd(pod) : ""
+    const log = yield* read(false)
+    const parts = [before.slice(-length), saidByNode(pod), log.slice(-length)]
+    const text = withoutSecrets(parts.filter((part) => part.trim() !== "").join("\n"))
     if (text === "") continue
     yield* Effect.logWarning(`${run.id} fails with ${code}; the end of what ${name} said:\n${text}`)
   }

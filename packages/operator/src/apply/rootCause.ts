@@ -1,7 +1,8 @@
 import type { Node, Pod } from "@seatrial/kube"
+import { firstContainer } from "../gather/copySeen.ts"
 import { lastWords } from "../gather/lastWords.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
-import { copyContainer, roleLabel } from "../resources/objectNames.ts"
+import { checkContainer, roleLabel } from "../resources/objectNames.ts"
 
 export type Cause = NonNullable<ModelDeploymentStatus["cause"]>
 
@@ -84,9 +85,19 @@ export const hasGpuFault = (pod: Pod, node: Node | undefined): boolean => {
   )
 }
 
-/** Why the container that copies the weights to the node, before the engine starts, does not run or has ended. */
+type ContainerSeen = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]
+
+/** How the container of a pod that is being deleted came to its own end before: that it is killed now says nothing of why. */
+const ownEnd = (container: ContainerSeen | undefined) => {
+  const now = container?.state?.terminated
+  const killed = now !== undefined && (now.exitCode === 137 || now.exitCode === 143) && now.reason !== "OOMKilled"
+  return killed ? container?.lastState?.terminated : (now ?? container?.lastState?.terminated)
+}
+
+/** Why the container that copies the weights to the node or looks at them, before the engine starts, does not run or has ended. */
 const copyTrouble = (pod: Pod): Said | null => {
-  const status = pod.status?.initContainerStatuses?.find(({ name }) => name === copyContainer)
+  const first = firstContainer(pod)
+  const status = pod.status?.initContainerStatuses?.find(({ name }) => name === first)
   if (status === undefined || status.state?.running !== undefined || status.state?.terminated?.exitCode === 0) return null
   const ended = status.state?.terminated ?? status.lastState?.terminated
   if (ended === undefined || ended.exitCode === 0) {
@@ -94,7 +105,8 @@ const copyTrouble = (pod: Pod): Said | null => {
     return reason === undefined || patience.has(reason) ? null : { reason, message: cut(message ?? "The container cannot be started.") }
   }
   if (ended.reason === "OOMKilled") return exitOf(ended)
-  return { reason: "WeightsNotCopied", message: cut(lastWords(ended.message ?? "")?.text ?? `The copy of the weights ended with exit code ${ended.exitCode}.`) }
+  const [reason, what] = first === checkContainer ? ["WeightsNotVerified", "look at"] : ["WeightsNotCopied", "copy of"]
+  return { reason, message: cut(lastWords(ended.message ?? "")?.text ?? `The ${what} the weights ended with exit code ${ended.exitCode}.`) }
 }
 
 /**
@@ -115,7 +127,7 @@ const saidOf = (pod: Pod, fault: Said | null): Said | null => {
   if (copy !== null) return copy
   const container = pod.status?.containerStatuses?.[0]
   const waiting = container?.state?.waiting
-  const ended = container?.state?.terminated ?? container?.lastState?.terminated
+  const ended = pod.metadata.deletionTimestamp === undefined ? (container?.state?.terminated ?? container?.lastState?.terminated) : ownEnd(container)
   const starting = waiting === undefined || waiting.reason === undefined || patience.has(waiting.reason)
   if (!starting && waiting.reason !== "CrashLoopBackOff") return { reason: waiting.reason, message: cut(waiting.message ?? "The container cannot be started.") }
   if (ended !== undefined && ended.exitCode !== 0 && container?.ready !== true) return withFault(exitOf(ended), fault)

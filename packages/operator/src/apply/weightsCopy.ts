@@ -2,7 +2,7 @@ import type { KubeObject, Pod } from "@seatrial/kube"
 import type { RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { WeightsCache } from "../resources/HostClassResource.ts"
-import { copyContainer, weightsInUseAnnotation } from "../resources/objectNames.ts"
+import { checkContainer, copyContainer, weightsInUseAnnotation } from "../resources/objectNames.ts"
 import { weightsWords } from "../resources/weightFiles.ts"
 
 /** The volume that holds a node's copies, as its host class says. A claim is that of a local volume, the same for all nodes of the class; else the copy is the pod's own. */
@@ -21,22 +21,36 @@ export const weightsFrom = (
   weightsClaim: string,
   security: object
 ) => {
-  if (cache === null) return { volumes: [{ name: "weights", persistentVolumeClaim: { claimName: weightsClaim, readOnly: true } }], containers: {} }
-  const container = {
-    name: copyContainer,
+  const first = {
     image: fetchImage,
-    command: ["seatrial", "copy-weights"],
-    args: [...weightsWords(revision, null), "--from=/weights", "--to=/models", `--verify=${cache.verify}`],
-    env: [
-      { name: "SEATRIAL_WEIGHTS_IN_USE", valueFrom: { fieldRef: { fieldPath: `metadata.annotations['${weightsInUseAnnotation}']` } } },
-      { name: "HOME", value: "/tmp" },
-      // The files never pass through V8's heap.
-      { name: "NODE_OPTIONS", value: "--max-old-space-size=128 --max-semi-space-size=2" }
-    ],
-    resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
     // Whoever the engine is: what one pod has copied, another one may have to mend or remove.
     securityContext: { ...security, runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000 },
-    terminationMessagePolicy: "FallbackToLogsOnError",
+    terminationMessagePolicy: "FallbackToLogsOnError"
+  }
+  // The files never pass through V8's heap.
+  const node = [
+    { name: "HOME", value: "/tmp" },
+    { name: "NODE_OPTIONS", value: "--max-old-space-size=128 --max-semi-space-size=2" }
+  ]
+  if (cache === null) {
+    const check = {
+      ...first,
+      name: checkContainer,
+      command: ["seatrial", "check-weights"],
+      args: weightsWords(revision, "/models"),
+      env: node,
+      resources: { requests: { cpu: "100m", memory: "128Mi" }, limits: { memory: "1Gi" } },
+      volumeMounts: [{ name: "weights", mountPath: "/models", readOnly: true }]
+    }
+    return { volumes: [{ name: "weights", persistentVolumeClaim: { claimName: weightsClaim, readOnly: true } }], containers: { initContainers: [check] } }
+  }
+  const container = {
+    ...first,
+    name: copyContainer,
+    command: ["seatrial", "copy-weights"],
+    args: [...weightsWords(revision, null), "--from=/weights", "--to=/models", `--verify=${cache.verify}`],
+    env: [{ name: "SEATRIAL_WEIGHTS_IN_USE", valueFrom: { fieldRef: { fieldPath: `metadata.annotations['${weightsInUseAnnotation}']` } } }, ...node],
+    resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
     volumeMounts: [
       { name: "store", mountPath: "/weights", readOnly: true },
       { name: "weights", mountPath: "/models" }

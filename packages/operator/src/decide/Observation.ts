@@ -26,8 +26,10 @@ export type FetchSeen = Data.TaggedEnum<{
 }>
 export const FetchSeen = Data.taggedEnum<FetchSeen>()
 
-/** The copy of the weights to the pod's node, which is made before the engine starts. */
+/** The copy of the weights to the pod's node, which is made before the engine starts, or the look at those in the store. */
 export interface CopySeen {
+  /** Whether it is but a look at the weights in the store. */
+  readonly checks?: boolean
   readonly running: boolean
   /** Whether it is there. */
   readonly done: boolean

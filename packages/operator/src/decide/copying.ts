@@ -8,6 +8,10 @@ import { gib, progressTold } from "./progressTold.ts"
 /** How the copy goes on, or why it does not, in a sentence; null where it is done, or has not begun. */
 export const copyTold = (copy: CopySeen | null): string | null => {
   if (copy === null || copy.done) return null
+  if (copy.checks === true) {
+    if (copy.running) return "Looks whether the weights are what was downloaded; what has changed is verified again."
+    return copy.failure === null ? null : `The weights are not served: ${copy.failure.text}`
+  }
   if (copy.failure !== null && !copy.running) return `The weights could not be copied to the node: ${copy.failure.text} It is tried again.`
   if (!copy.running) return null
   if (copy.progress === null) return "Copies the weights to its node."
@@ -34,7 +38,9 @@ export const copying = (seen: Observation, now: number): Decision | null => {
   if (pod === null || copy === null || copy.done) return null
   if (copy.failure !== null && (copy.final || copy.failures > bootRestarts)) {
     const { code, text } = copy.failure
-    const looked = code === "weights_missing" ? lookForWeights(seen, now) : null
+    const looked = code === "weights_missing" || (copy.checks === true && code === "weights_mismatch") ? lookForWeights(seen, now) : null
+    if (copy.checks === true)
+      return looked ?? fail(code, `${text} Deploy it again, which downloads what has changed, and find out who writes to the weights store.`)
     return looked ?? fail(code, `${text} It was to be copied to a node of host class ${podClass?.hostClass.name} (weightsCache).`)
   }
   const told = copyTold(copy)

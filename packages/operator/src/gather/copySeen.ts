@@ -1,19 +1,26 @@
 import { readProgress } from "@seatrial/hub"
 import type { Pod } from "@seatrial/kube"
 import type { CopySeen } from "../decide/Observation.ts"
-import { copyContainer } from "../resources/objectNames.ts"
+import { checkContainer, copyContainer } from "../resources/objectNames.ts"
 import { lastWords } from "./lastWords.ts"
 
 /** Exit code of a copy for which another try would be no better. */
 const final = 3
 
-/** How the copy of the weights to the pod's node goes on; null where the pod has none to make. `log`: the end of what it says. */
+/** The container that comes before the engine, by its name; null where the pod has none. */
+export const firstContainer = ({ spec }: Pod): string | null =>
+  (spec?.initContainers ?? []).find(({ name }) => name === copyContainer || name === checkContainer)?.name ?? null
+
+/** How the copy of the weights to the pod's node goes on, or the look at those in the store; null where the pod has neither to make. `log`: the end of what it says. */
 export const copySeen = (pod: Pod, log = ""): CopySeen | null => {
-  if (!(pod.spec?.initContainers ?? []).some(({ name }) => name === copyContainer)) return null
-  const status = pod.status?.initContainerStatuses?.find(({ name }) => name === copyContainer)
+  const first = firstContainer(pod)
+  if (first === null) return null
+  const status = pod.status?.initContainerStatuses?.find(({ name }) => name === first)
   const ended = status?.state?.terminated ?? status?.lastState?.terminated
   const failed = ended !== undefined && ended.exitCode !== 0
+  const checks = first === checkContainer
   return {
+    ...(checks ? { checks } : {}),
     running: status?.state?.running !== undefined,
     done: status?.state?.terminated?.exitCode === 0,
     endedAt: ended === undefined ? null : Date.parse(ended.finishedAt ?? "") || null,
@@ -21,7 +28,7 @@ export const copySeen = (pod: Pod, log = ""): CopySeen | null => {
     failure: failed
       ? (lastWords(ended.message ?? "") ?? {
           code: ended.reason === "OOMKilled" ? "out_of_memory" : "download_failed",
-          text: `The copy of the weights to the node ended with exit code ${ended.exitCode} and named no cause.`
+          text: `The ${first === checkContainer ? "look at the weights" : "copy of the weights to the node"} ended with exit code ${ended.exitCode} and named no cause.`
         })
       : null,
     final: failed && ended.exitCode === final,

@@ -11,12 +11,12 @@ import type { Observation, PodSeen } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
-import { copyContainer, deploymentLabel, enginePodName, fetchJobName, madeFromAnnotation, objectName, roleLabel } from "../resources/objectNames.ts"
+import { deploymentLabel, enginePodName, fetchJobName, madeFromAnnotation, objectName, roleLabel } from "../resources/objectNames.ts"
 import type { Background } from "../work/Background.ts"
 import type { Attendance } from "./Attendance.ts"
 import { admissionOf } from "./admission.ts"
 import type { Cluster } from "./Cluster.ts"
-import { copySeen } from "./copySeen.ts"
+import { copySeen, firstContainer } from "./copySeen.ts"
 import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
 import { noView, type Pool } from "./Pool.ts"
 import { podSeen } from "./podSeen.ts"
@@ -119,7 +119,8 @@ export const gather = Effect.fnUntraced(function* (
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
   const looked = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
-  const copyLog = looked?.copy?.running === true ? yield* readLog(looked.name, namespace, copyContainer) : ""
+  const copyLog =
+    looked?.copy?.running === true ? yield* readLog(looked.name, namespace, (enginePod === undefined ? null : firstContainer(enginePod)) ?? undefined) : ""
   const pod = enginePod === undefined || looked === null ? null : { ...looked, copy: copySeen(enginePod, copyLog) }
   const copies = pod === null ? (podClass?.weightsCache?.claimName ?? null) : null
   const places = isPlaced(run, pod)

@@ -21,6 +21,8 @@ export const weightsInUseAnnotation = "seatrial.dev/weights-in-use"
 
 /** Container of an engine's pod that copies the weights to its node. */
 export const copyContainer = "copy-weights"
+/** Container of an engine's pod that looks whether the weights in the store are what was downloaded, where the engine reads them there. */
+export const checkContainer = "check-weights"
 
 /** Annotation of an engine's pod: what it was made from, so that one that has not started yet is known to be an old one. */
 export const madeFromAnnotation = "seatrial.dev/made-from"

@@ -56,7 +56,29 @@ describe("weights that a node keeps a copy of", () => {
     // The GPUs are the engine's.
     assert.notProperty(copy.resources.limits, podClass.gpuResource)
     assert.notStrictEqual(metadata.annotations["seatrial.dev/made-from"], wanted(null).metadata.annotations?.["seatrial.dev/made-from"])
-    assert.notProperty(json(wanted(null)).spec, "initContainers")
+  })
+
+  it("are looked at in the store before the engine starts, where the node keeps no copy", () => {
+    const { spec } = json(wanted(null))
+    const [check] = spec.initContainers
+    assert.deepStrictEqual([spec.initContainers.length, check.name, check.command], [1, "check-weights", ["seatrial", "check-weights"]])
+    assert.includeMembers(check.args, ["--repo=seatrial/tiny-chat", `--commit=${commit}`, `--directory=/models/seatrial/tiny-chat/${commit}`])
+    assert.deepStrictEqual(check.volumeMounts, [{ name: "weights", mountPath: "/models", readOnly: true }])
+    assert.notProperty(check.resources.limits, podClass.gpuResource)
+    const said = "weights_mismatch: In the weights store model.safetensors is no longer what was downloaded."
+    const failed = decodePod({
+      ...json(wanted(null)),
+      status: {
+        initContainerStatuses: [{ name: "check-weights", ready: false, restartCount: 0, state: ended(3, said), lastState: {} }],
+        containerStatuses: [waiting]
+      }
+    })
+    assert.deepInclude(copySeen(failed), { checks: true, final: true, done: false })
+    assert.deepInclude(rootCause([failed], false), {
+      reason: "WeightsNotVerified",
+      message: "In the weights store model.safetensors is no longer what was downloaded."
+    })
+    assert.isFalse(podSeen(failed, undefined).started)
   })
 
   it("are copied as the restricted Pod Security Standard demands, by the same user for every engine, and on no path of the host", () => {
@@ -97,7 +119,7 @@ describe("weights that a node keeps a copy of", () => {
   })
 
   it("are seen on their way, there, or failed and why", () => {
-    assert.isNull(copySeen(decodePod(json(wanted(null)))))
+    assert.deepInclude(copySeen(decodePod(json(wanted(null)))), { checks: true, running: false, done: false, failure: null })
     const running = copySeen(copyStatus({ running: { startedAt: "2026-01-01T00:00:00Z" } }), "fetched 5 of 10 bytes, 1 bytes/s, 5 s left\n")
     assert.deepInclude(running, { running: true, done: false, failures: 0, failure: null })
     assert.strictEqual(running?.progress?.bytes, 5)

@@ -56,6 +56,20 @@ describe("while the weights are copied to a node", () => {
     }
   })
 
+  it("what was changed in the store is brought again by a download, once, and never served", () => {
+    const changed = { checks: true, running: false, failures: 1, final: true, failure: { code: "weights_mismatch", text: "Changed." } } as const
+    const known = seen({ ...changed })
+    const look = decide({ ...known, podClass: { ...podClass, weightsCache: null }, weights: { own: false } }, 1_000)
+    assert.deepStrictEqual(
+      look.actions.map(({ _tag }) => _tag),
+      ["ForgetWeights", "EnsureFetch"]
+    )
+    const own = decide({ ...known, podClass: { ...podClass, weightsCache: null }, weights: { own: true } }, 1_000)
+    assert.strictEqual(failureOf(own)?.code, "weights_mismatch")
+    assert.match(decide(seen(changed, "activated"), 1_000).message, /The weights are not served: Changed\./)
+    assert.match(decide(seen({ checks: true, progress: null }), 1_000).message, /^Looks whether the weights/)
+  })
+
   it("a store that has lost them is looked at by a download, once", () => {
     const missing = { running: false, failures: 3, failure: { code: "weights_missing", text: "Gone." } } as const
     const before = { ...seen(missing), weights: { own: false } }

@@ -20,6 +20,7 @@ const settings = {
   fetchImage: "seatrial:1",
   pullSecrets: [],
   fetchSeconds: 60,
+  caConfigMap: null,
   downloadEnvironment: [],
   keepFinishedDays: 30,
   weightsClaim: "weights",

@@ -1,11 +1,12 @@
 import { readdir, readFile } from "node:fs/promises"
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
-import { Option, Predicate, Schema } from "effect"
+import { ConfigProvider, Effect, Option, Predicate, Schema } from "effect"
 import { parseAllDocuments } from "yaml"
 import { customResource } from "../../src/apply/customResource.ts"
 import { enginePod } from "../../src/apply/engineObjects.ts"
 import { fetchJob } from "../../src/apply/fetchObjects.ts"
+import { OperatorSettings } from "../../src/OperatorSettings.ts"
 import { customResourceDefinitions } from "../../src/resources/customResourceDefinitions.ts"
 import { HostClassResource, HostClassSpec, toPodClass } from "../../src/resources/HostClassResource.ts"
 import { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
@@ -159,6 +160,7 @@ describe("the objects of a run", () => {
             keepFinishedDays: 30,
             pullSecrets: ["registry"],
             fetchSeconds: 60,
+            caConfigMap: "corp-ca",
             downloadEnvironment: [],
             weightsClaim: "weights",
             hubEndpoint: "http://hub"
@@ -179,6 +181,23 @@ describe("the objects of a run", () => {
     assert.include(container.args, `--model=/models/seatrial/tiny-chat/${revision.facts.commit}`)
     assert.notInclude(JSON.stringify(pod), "HF_TOKEN")
   })
+
+  it("download with the certificates that the installation trusts", () => {
+    const { containers, volumes } = job.spec.template.spec
+    assert.deepInclude(containers[0].env, { name: "NODE_EXTRA_CA_CERTS", value: "/etc/seatrial/certificates/ca.crt" })
+    assert.deepInclude(containers[0].volumeMounts, { name: "certificates", mountPath: "/etc/seatrial/certificates", readOnly: true })
+    assert.deepInclude(volumes, { name: "certificates", configMap: { name: "corp-ca" } })
+  })
+
+  it("take what a proxy needs from the operator", () =>
+    Effect.runPromise(
+      Effect.map(OperatorSettings.parse(ConfigProvider.fromUnknown({ NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: "http://proxy:3128" })), (settings) =>
+        assert.deepStrictEqual(settings.downloadEnvironment, [
+          { name: "NODE_USE_ENV_PROXY", value: "1" },
+          { name: "HTTPS_PROXY", value: "http://proxy:3128" }
+        ])
+      )
+    ))
 
   it("go with their custom resource where they only prepare, and not where they serve", () => {
     assert.deepStrictEqual([pod.metadata.ownerReferences, job.metadata.ownerReferences], [undefined, [owner]])

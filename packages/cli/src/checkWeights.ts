@@ -1,0 +1,54 @@
+import { Commit, RepoName } from "@seatrial/domain"
+import { checkWeights } from "@seatrial/hub"
+import { Console, Effect, Option, Schema } from "effect"
+import { Command, Flag } from "effect/cli"
+import { CommandError } from "./CommandError.ts"
+
+const failed = (code: string, text: string, exitCode = 3) => new CommandError({ message: `${code}: ${text}`, exitCode })
+
+const Sha256 = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/u))
+
+/**
+ * What an engine's pod runs first where it reads the weights store itself: makes sure that the files are what was downloaded and verified. Its last line says what is
+ * wrong, as `<code>: <text>`; exit code 3 means that trying again does not help.
+ */
+export const checkWeightsCommand = Command.make(
+  "check-weights",
+  {
+    repo: Flag.String("repo").pipe(Flag.withDescription("owner/name"), Flag.withSchema(RepoName)),
+    commit: Flag.String("commit").pipe(Flag.withDescription("Full commit"), Flag.withSchema(Commit)),
+    directory: Flag.String("directory").pipe(Flag.withDescription("Folder that its files lie in")),
+    manifest: Flag.String("manifest").pipe(Flag.withDescription("SHA-256 of the list of files that screening saw"), Flag.withSchema(Sha256)),
+    adapterRepo: Flag.String("adapter-repo").pipe(Flag.withDescription("owner/name of an adapter for these files"), Flag.withSchema(RepoName), Flag.optional),
+    adapterCommit: Flag.String("adapter-commit").pipe(Flag.withDescription("Its full commit"), Flag.withSchema(Commit), Flag.optional),
+    adapterDirectory: Flag.String("adapter-directory").pipe(Flag.withDescription("Folder that its files lie in"), Flag.optional),
+    adapterManifest: Flag.String("adapter-manifest").pipe(
+      Flag.withDescription("SHA-256 of the list of its files that screening saw"),
+      Flag.withSchema(Sha256),
+      Flag.optional
+    ),
+    verify: Flag.Literals("verify", ["recorded", "full"]).pipe(
+      Flag.withDescription("How the files are looked at: whether they have changed since they were verified, or byte for byte"),
+      Flag.withDefault("recorded")
+    )
+  },
+  Effect.fn(
+    function* ({ adapterCommit, adapterDirectory, adapterManifest, adapterRepo, commit, directory, manifest, repo, verify }) {
+      const adapter = Option.all({ repo: adapterRepo, commit: adapterCommit, directory: adapterDirectory, manifest: adapterManifest })
+      for (const each of [{ repo, commit, directory, manifest }, ...Option.toArray(adapter)]) {
+        const files = yield* checkWeights({ ...each, verify })
+        yield* Console.log(`${files} files of ${each.repo} at ${each.commit} are what was downloaded`)
+      }
+    },
+    Effect.catchTags({
+      StoreFull: ({ message }) => failed("weights_store_full", message, 1),
+      WeightsAbsent: ({ message }) => failed("weights_missing", message),
+      WeightsMismatch: ({ detail }) => failed("weights_mismatch", detail)
+    })
+  )
+).pipe(
+  Command.withShortDescription("Makes sure that a model's files in the weights store are what was downloaded."),
+  Command.withDescription(
+    "Makes sure that a model's files in the weights store are what was downloaded and verified; what engine pods run first where their host class has no weightsCache. Only reads."
+  )
+)

@@ -1,0 +1,37 @@
+import type { Commit } from "@seatrial/domain"
+import { Effect, Option } from "effect"
+import { makeCopyThreads } from "./copy/CopyThreads.ts"
+import { type Verify, wrongFiles } from "./copy/wrongFiles.ts"
+import { WeightsAbsent, WeightsMismatch } from "./failures.ts"
+import { storedFiles } from "./fetch/Manifest.ts"
+
+export interface CheckOptions {
+  readonly repo: string
+  readonly commit: Commit
+  /** SHA-256 of the list of its files. */
+  readonly manifest: string
+  /** Folder that its files lie in. */
+  readonly directory: string
+  readonly verify: Verify
+}
+
+/**
+ * Makes sure that a commit's files in the weights store are what was verified, and gives how many they are: a look at each one's size, inode and times, and its bytes
+ * where these are not those that were written down. Only reads.
+ */
+export const checkWeights = Effect.fn("checkWeights")(function* ({ commit, directory, manifest, repo, verify }: CheckOptions) {
+  const stored = yield* storedFiles(directory, repo, commit, manifest)
+  if (Option.isNone(stored)) return yield* new WeightsAbsent({ message: `The weights store has no whole copy of ${repo} at ${commit.slice(0, 7)}.` })
+  const files = stored.value
+  const threads = yield* makeCopyThreads(
+    files.length,
+    files.reduce((sum, { size }) => sum + size, 0),
+    () => undefined
+  )
+  const [wrong, ...others] = yield* wrongFiles(directory, files, verify, threads)
+  if (wrong === undefined) return files.length
+  const which = others.length === 0 ? `${wrong.path} of` : `${wrong.path} and ${others.length} more files of`
+  return yield* new WeightsMismatch({
+    detail: `In the weights store ${which} ${repo} at ${commit.slice(0, 7)} ${others.length === 0 ? "is" : "are"} no longer what was downloaded.`
+  })
+}, Effect.scoped)

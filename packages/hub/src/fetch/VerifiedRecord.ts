@@ -1,0 +1,73 @@
+import { lstat, readFile, rename, stat, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import type { RepositoryFile } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import { onDisk } from "./onDisk.ts"
+
+export const recordName = ".seatrial-verified.json"
+/** What nodes' copies called it at first. */
+const earlierName = ".seatrial-copy.json"
+
+/**
+ * What the files of a commit were when their bytes were verified: inode and the times of the last change to the content and to the file itself, in nanoseconds, by path.
+ * Whoever writes to a file changes them; the last one cannot be set back. What a disk alters beneath the file system changes none.
+ */
+const VerifiedRecord = Schema.Record(Schema.String, Schema.Struct({ inode: Schema.String, changed: Schema.String, status: Schema.optionalKey(Schema.String) }))
+export type VerifiedRecord = typeof VerifiedRecord.Type
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(VerifiedRecord))
+
+const look = async (path: string, size: number) => {
+  const found = await lstat(path, { bigint: true }).catch(() => null)
+  if (found === null || !found.isFile() || found.size !== BigInt(size)) return null
+  return { inode: String(found.ino), changed: String(found.mtimeNs), status: String(found.ctimeNs) }
+}
+
+/** What was written down of a commit's files; nothing where that cannot be read. */
+export const readRecord = (directory: string): Effect.Effect<VerifiedRecord> =>
+  Effect.promise(async () => {
+    const read = (name: string) => readFile(join(directory, name), "utf8")
+    const text = await read(recordName).catch(() => read(earlierName).catch(() => ""))
+    return Option.getOrElse(decode(text), () => ({}))
+  })
+
+/** When all files were last verified byte for byte, Unix milliseconds; null where that was never written down. */
+export const verifiedAt = (directory: string): Effect.Effect<number | null> =>
+  Effect.promise(() =>
+    stat(join(directory, recordName)).then(
+      ({ mtimeMs }) => mtimeMs,
+      () => null
+    )
+  )
+
+/** Whether a file is what it was when it was verified. */
+export const isAsRecorded = (directory: string, record: VerifiedRecord, { path, size }: RepositoryFile): Effect.Effect<boolean> =>
+  Effect.promise(async () => {
+    const now = await look(join(directory, path), size)
+    const then = record[path]
+    if (now === null || then === undefined) return false
+    return now.inode === then.inode && now.changed === then.changed && (then.status === undefined || now.status === then.status)
+  })
+
+/** Whether all of these files are what they were when they were verified. */
+export const areAsRecorded = Effect.fnUntraced(function* (directory: string, files: ReadonlyArray<RepositoryFile>) {
+  const record = yield* readRecord(directory)
+  for (const file of files) if (!(yield* isAsRecorded(directory, record, file))) return false
+  return true
+})
+
+/** Whether a file is there at its size. */
+export const isThereWhole = (directory: string, { path, size }: RepositoryFile): Effect.Effect<boolean> =>
+  Effect.promise(async () => (await look(join(directory, path), size)) !== null)
+
+/** Writes down what the files of a commit are now that all of them were verified. */
+export const writeRecord = (directory: string, files: ReadonlyArray<RepositoryFile>) =>
+  onDisk(async () => {
+    const record: Record<string, VerifiedRecord[string]> = {}
+    for (const { path, size } of files) {
+      const seen = await look(join(directory, path), size)
+      if (seen !== null) record[path] = seen
+    }
+    await writeFile(join(directory, `${recordName}.new`), JSON.stringify(record), { flush: true })
+    await rename(join(directory, `${recordName}.new`), join(directory, recordName))
+  })

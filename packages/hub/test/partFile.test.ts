@@ -1,0 +1,61 @@
+import { createHash } from "node:crypto"
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { makeHashThread } from "../src/fetch/HashThread.ts"
+import { openPart } from "../src/fetch/PartFile.ts"
+import { makeRangeConnection } from "../src/fetch/RangeConnection.ts"
+
+const file = { path: "a.json", size: 4, blob_id: "0".repeat(40), sha256: createHash("sha256").update(new Uint8Array(4)).digest("hex") }
+
+const temporary = Effect.acquireRelease(
+  Effect.promise(() => mkdtemp(join(tmpdir(), "seatrial-part-"))),
+  (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+)
+
+describe("a download whose directory somebody else has taken over", () => {
+  it.live("says so before a file is begun, and makes nothing in its place", () =>
+    Effect.gen(function* () {
+      const hash = yield* makeHashThread(file.size)
+      const target = join(yield* temporary, "gone", file.path)
+      const error = yield* Effect.flip(openPart({ file, target, chunkBytes: 4, hash }))
+      assert.strictEqual(error._tag, "HubUnavailable")
+      assert.match(error.message, /took over/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("says so when a file is to get its name", () =>
+    Effect.gen(function* () {
+      const hash = yield* makeHashThread(file.size)
+      const folder = join(yield* temporary, "claim")
+      yield* Effect.promise(() => mkdir(folder))
+      const part = yield* openPart({ file, target: join(folder, file.path), chunkBytes: 4, hash })
+      yield* Effect.promise(() => part.write(new Uint8Array(4), 0))
+      yield* Effect.promise(() => rename(folder, `${folder}-of-another`))
+      yield* part.record(0)
+      const error = yield* Effect.flip(part.finish)
+      assert.strictEqual(error._tag, "HubUnavailable")
+      assert.match(error.message, /took over/)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a request of a download", () => {
+  it("is not sent with a token that holds a line break", async () => {
+    const connection = makeRangeConnection()
+    const sent = connection.get({
+      url: new URL("http://127.0.0.1:9/"),
+      headers: { authorization: "Bearer hf_x\r\nx-evil: 1" },
+      onHead: () => null,
+      write: async () => undefined,
+      onReceived: () => undefined
+    })
+    const problem = await sent.then(
+      () => null,
+      (error: unknown) => error
+    )
+    assert.match(String(problem), /no header may/)
+  })
+})
