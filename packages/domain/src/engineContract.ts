@@ -101,6 +101,8 @@ export interface EngineContract {
   readonly flagIssue: (flags: Readonly<Record<string, unknown>>) => FlagIssue | null
   /** The first flag that does not go with the model, its host or the other flags, or null. */
   readonly loadIssue?: (load: EngineLoad) => FlagIssue | null
+  /** Most tokens of a context that the flags allow; absent: they never limit it. */
+  readonly longestContext?: (load: EngineLoad) => number
   /** What a good operator would set where the caller set nothing: those of the load that stand count, and no default of the engine's is left to decide. */
   readonly chosenFlags?: (load: EngineLoad, chatTemplate: string | null) => NonNullable<ServingSettings["engine_flags"]>
   /** Whether YaRN can extend the model's context; absent where that is not known. */

@@ -39,7 +39,8 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
     )
   }
   if (flags.enable_chunked_prefill === false && stepTokens < load.maxContext) {
-    return issue("max_num_batched_tokens", `Without chunked prefill max_num_batched_tokens (${stepTokens}) must be at least max_context (${load.maxContext}).`)
+    const message = `Without chunked prefill a step holds the longest prompt whole: max_num_batched_tokens (${stepTokens}) must be at least max_context (${load.maxContext}).`
+    return issue("enable_chunked_prefill", message)
   }
   if (flags.quantization !== undefined && !plain(config.quantization)) {
     return issue("quantization", `quantization goes with a 16-bit checkpoint only; this one is ${config.quantization} already.`)
@@ -78,6 +79,7 @@ export const vllm: EngineAdapter = {
   adapters: vllmAdapters,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
+  longestContext: (load) => (load.flags.enable_chunked_prefill === false ? vllmLimits(release, load).stepTokens : Number.POSITIVE_INFINITY),
   chosenFlags: (load, chatTemplate) => {
     const { sequences, stepTokens, utilization } = vllmLimits(release, load)
     const { reasoning, toolCalls } = parsersFor("vllm", load.config.architecture, chatTemplate)
