@@ -35,7 +35,11 @@ const llama: ModelConfig = {
   sliding_window: null,
   dtype: "bfloat16",
   quantization: "none",
-  rope: { parameters: { rope_type: "llama3", factor: 8, rope_theta: 500_000 }, nested: false, max_positions: 8_192 }
+  rope: {
+    parameters: { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8_192, rope_theta: 500_000 },
+    nested: false,
+    max_positions: 8_192
+  }
 }
 const facts = (config: Partial<ModelConfig> = {}): RepositoryFacts => ({
   repo: "any/model",
@@ -125,6 +129,22 @@ describe("what a preview says comes true", () => {
     const answer = preview({ runtime: "reference" }, [small, h100])
     assert.include(refused(answer).reason.message, "with the runtime reference (the largest has 4.0 GiB)")
     assert.deepInclude(taken(answer, [small, h100]), { runtime: "vllm", host_class: "h100" })
+  })
+
+  it.each([
+    ["another activation", { activation: "relu2", attention_bias: false, mlp_bias: false, rope: "default" }, /hidden_act 'relu2'; only silu/],
+    ["biases of attention", { activation: "silu", attention_bias: true, mlp_bias: false, rope: "default" }, /attention_bias/],
+    ["biases of the feed-forward layers", { activation: "silu", attention_bias: false, mlp_bias: true, rope: "default" }, /mlp_bias/],
+    ["dynamic positions", { activation: "silu", attention_bias: false, mlp_bias: false, rope: "dynamic" }, /rope scaling 'dynamic'/]
+  ])("%s: the reference engine says before what its loader would say", (_, computation, message) => {
+    const { rope: __, ...plain } = llama
+    const of = { ...facts(), config: { ...plain, computation }, weights_bytes: 2 ** 20 }
+    const answer = refused(preview({ runtime: "reference" }, [small, h100], of))
+    assert.match(answer.reason.message, message)
+    // vLLM computes it.
+    assert.strictEqual(answer.remedy.serving?.runtime, "vllm")
+    const silu = { ...of, config: { ...of.config, computation: { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default" } } }
+    assert.strictEqual(preview({ runtime: "reference", max_context: 128 }, [small], silu).kind, "derived")
   })
 
   it("host classes are listed in one order, whoever lists them", () => {
