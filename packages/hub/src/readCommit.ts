@@ -15,6 +15,7 @@ import { remoteCodeRequired } from "./screening.ts"
 import { chooseWeights, indexPattern, isServingFile, otherFormats, weightsPattern } from "./servingFiles.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
 import { weightParts } from "./weightParts.ts"
+import { weightsAgree } from "./weightsAgree.ts"
 
 /** Largest configuration file that is read, in bytes. */
 const maxConfigBytes = 4 * 1024 * 1024
@@ -129,6 +130,7 @@ export const readCommit = Effect.fnUntraced(function* (
   })
 
   const modelConfig = yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups)))
+  yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
   const parameters = yield* Effect.fromResult(countParameters(read.groups, config))
   const loaded = new Set(shards.map(({ path }) => path))
   const facts: RepositoryFacts = {

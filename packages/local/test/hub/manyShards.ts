@@ -51,7 +51,7 @@ export const manyShards = (options: { readonly shards: number; readonly layers: 
     bytes,
     shards: parts.length,
     files: {
-      "config.json": JSON.stringify({ ...tinyConfig, hidden_size: hidden, num_hidden_layers: options.layers }),
+      "config.json": JSON.stringify({ ...tinyConfig, architectures: ["MixtureForCausalLM"], hidden_size: hidden, num_hidden_layers: options.layers }),
       "generation_config.json": "{}",
       "preprocessor_config.json": "{}",
       "processor_config.json": "{}",
