@@ -150,6 +150,14 @@ export const decideServing = (input: PreviewInput): Decision => {
       other === null ? `N${merged.slice(1)}` : `Choose ${other.serving.runtime} on the host class ${other.serving.host_class}, which applies it, or ${merged}`
     return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
   }
+  const template = facts.chat_template
+  if (template !== null) {
+    const issues = known.map(({ engine, hostClass }) => engine.templateIssue?.(template, hostClass.simulated) ?? null)
+    if (issues[0] !== undefined && issues[0] !== null && !issues.includes(null)) {
+      const message = `The chat template of ${facts.repo} cannot be used: ${issues[0]}.`
+      return refuse("unsupported_format", message, "Name a repository or a revision with a chat template that is whole.")
+    }
+  }
   const taking = known.filter((candidate) => takesSettings(facts, request, candidate))
   const setting = taking.length === 0 ? settingRefusal(asked, known) : null
   if (setting !== null) return refuse("unsupported_format", setting.message, setting.remedy, setting.serving)

@@ -147,6 +147,28 @@ describe("what a preview says comes true", () => {
     assert.strictEqual(preview({ runtime: "reference", max_context: 128 }, [small], silu).kind, "derived")
   })
 
+  it.each([
+    ["{% if messages %}a", true],
+    ["{% if %}", true],
+    ["{{ messages", true],
+    ["{{ messages | nofilter }}", true],
+    ["{{ messages | map(attribute='content') | join(', ') | nofilter(1) }}", true],
+    ["{# no end", true],
+    ["{% for m in messages %}{{ m.content | trim | tojson(indent=2) }}{% endfor %}", false],
+    ["{% generation %}{{ 7 // 2 }}{% endgeneration %}", false]
+  ] as const)("a chat template that no engine compiles is refused by name: %s", (chat_template, broken) => {
+    const real = preview({}, [h100], { ...facts(), chat_template })
+    assert.strictEqual(real.kind, broken ? "refused" : "derived")
+    if (broken) assert.match(refused(real).reason.message, /^The chat template of any\/model cannot be used: /)
+  })
+
+  it("a chat template in words that the engines' own parser has beyond ours is refused where ours reads it alone", () => {
+    for (const chat_template of ["{% raw %}{{ {% endraw %}", "{% include 'a' %}"]) {
+      assert.strictEqual(preview({}, [h100], { ...facts(), chat_template }).kind, "derived")
+      assert.strictEqual(preview({}, [{ ...h100, simulated: true }], { ...facts(), chat_template }).kind, "refused")
+    }
+  })
+
   it("host classes are listed in one order, whoever lists them", () => {
     const classes = [
       { ...h100, name: "b" },

@@ -1,6 +1,7 @@
 import { type FailureCode, type Measured, type ModelConfig, type NamedFailure, nothingServed, requestVocabulary, type ServingSettings } from "@seatrial/domain"
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
+import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { referenceLimits } from "./limits.ts"
 import { referenceMemory } from "./memory.ts"
@@ -67,6 +68,7 @@ export const reference: EngineAdapter = {
       "/v1/completions": { parameters: requestVocabulary["/v1/completions"], responseFormats: [] }
     }
   },
+  templateIssue: (template) => templateIssue(template, true),
   flagIssue: (given) => {
     for (const [flag, value] of Object.entries(given)) {
       const check = Object.hasOwn(flags, flag) ? flags[flag] : undefined

@@ -9,6 +9,7 @@ import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
+import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { vllmAdapters, vllmRank } from "./adapters.ts"
 import { registered } from "./architectures.ts"
@@ -77,6 +78,7 @@ export const vllm: EngineAdapter = {
     ["gpt_oss", "mistral", "think"]
   ),
   adapters: vllmAdapters,
+  templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
   longestContext: (load) => (load.flags.enable_chunked_prefill === false ? vllmLimits(release, load).stepTokens : Number.POSITIVE_INFINITY),
