@@ -18,7 +18,9 @@ export const spoiltRepository = makeRepository({
   commits: [
     { title: "Good", tag: "good", files: first },
     { title: "Other weights", tag: "corrupted", files: second },
-    { title: "Tensors that are not those of the configuration", tag: "misfit", files: { ...first, ...config({ intermediate_size: 192 }) } },
+    // Nobody who asks before looks at this one: only an engine needs it.
+    { title: "A configuration that no engine reads", tag: "misfit", files: { ...first, ...config({ rms_norm_eps: "none" }) } },
+    { title: "Tensors that are not those of the configuration", tag: "contradicting", files: { ...first, ...config({ intermediate_size: 192 }) } },
     { title: "Good weights again", tag: "silent", files: { ...first, "README.md": "# An engine that never becomes ready\n" } },
     {
       title: "A configuration that names Python of the repository",

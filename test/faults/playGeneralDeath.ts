@@ -27,7 +27,7 @@ export const playGeneralDeath = Effect.fnUntraced(function* (lane: Lane, serving
   deaths.plan({ at: 1, made, concerns: (_, write) => write === what })
   const next = String(++price)
   yield* patiently(kube.mergePatch(HostClassResource, "sim-small", undefined, { spec: { pricePerGpuHour: next } }))
-  const { id } = yield* caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: 100 + (price % 880) } })
+  const { id } = yield* caller.deploy({ model_id: serving.modelId, serving: { host_class: "sim-small", max_context: 128 + (price % 880) } })
   const { killed } = yield* eventually(`the operator dies of ${what}`, Effect.sync(deaths.told), (told) => told.killed.length > 0)
   assert.deepStrictEqual(killed, [`${made ? "after" : "before"} ${what}`])
   const died = Date.now()

@@ -42,7 +42,15 @@ const perLayer = [
   ["self_attn.o_proj", [4096, 4096]],
   ["mlp.gate_proj", [14_336, 4096]],
   ["mlp.up_proj", [14_336, 4096]],
-  ["mlp.down_proj", [4096, 14_336]]
+  ["mlp.down_proj", [4096, 14_336]],
+  ["post_attention_layernorm", [4096]]
+] as const
+
+/** What a model has once. */
+const once = [
+  ["model.embed_tokens", [32_000, 4096]],
+  ["model.norm", [4096]],
+  ["lm_head", [32_000, 4096]]
 ] as const
 
 /** A model with a file for each layer, of which only the headers are real. */
@@ -52,11 +60,12 @@ const layered = (layers: number) => {
   const shards = Array.from({ length: layers }, (_, layer) => {
     let end = 0
     const header: Record<string, unknown> = {}
-    for (const [name, shape] of perLayer) {
+    const own = perLayer.map(([name, shape]) => [`model.layers.${layer}.${name}`, shape] as const)
+    for (const [name, shape] of layer === 0 ? [...once, ...own] : own) {
       const begin = end
       end += shape.reduce((product, side) => product * side, 2)
-      header[`model.layers.${layer}.${name}.weight`] = { dtype: "BF16", shape, data_offsets: [begin, end] }
-      weight_map[`model.layers.${layer}.${name}.weight`] = file(layer)
+      header[`${name}.weight`] = { dtype: "BF16", shape, data_offsets: [begin, end] }
+      weight_map[`${name}.weight`] = file(layer)
     }
     const json = Buffer.from(JSON.stringify(header))
     const length = Buffer.alloc(8)
@@ -72,7 +81,7 @@ const layered = (layers: number) => {
           "config.json": JSON.stringify({ ...config, num_hidden_layers: layers }),
           "chat_template.jinja": "{{ messages[0].content }}",
           "generation_config.json": "{}",
-          "tokenizer.json": "{}",
+          "tokenizer.json": '{"model":{"type":"BPE","vocab":{},"merges":[]}}',
           "tokenizer_config.json": "{}",
           ...Object.fromEntries(shards),
           "model.safetensors.index.json": JSON.stringify({ metadata: {}, weight_map })

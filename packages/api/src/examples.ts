@@ -264,7 +264,7 @@ const derived = {
     overhead_bytes: { low: 8192, high: 67_117_056 },
     headroom_bytes: { low: 917_184_174, high: 984_293_038 },
     max_context: 1024,
-    concurrent_sequences: 438,
+    concurrent_sequences: 256,
     calibrated: false
   },
   alternatives: [],

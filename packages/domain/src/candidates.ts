@@ -105,6 +105,13 @@ export const trainedContext = ({ config }: RepositoryFacts): number => Math.min(
 export const contextLimit = (facts: RepositoryFacts, { yarn }: ServingRequest): number =>
   yarn === undefined ? facts.config.native_context : Math.floor(yarn.factor * (yarn.original_context ?? trainedContext(facts)))
 
+/** The request without one of its engine flags. */
+export const withoutFlag = (request: ServingRequest, flag: string): ServingRequest => {
+  const { engine_flags: flags, ...rest } = request
+  const kept = Object.fromEntries(Object.entries(flags ?? {}).filter(([name]) => name !== flag))
+  return Object.keys(kept).length === 0 ? rest : { ...rest, engine_flags: kept }
+}
+
 /** The caller's flags, and those that are chosen beside them. */
 const flagsOf = ({ facts, request }: Asked, { engine, hostClass }: Candidate): ServingSettings["engine_flags"] => {
   const given = request.engine_flags ?? {}
@@ -142,7 +149,10 @@ const oversizeOf = (facts: RepositoryFacts, { name, weights_limit_bytes: limit }
 export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt => {
   const { facts, request } = asked
   const engineFlags = flagsOf(asked, { engine, hostClass })
-  const limit = contextLimit(facts, request)
+  const load = { config: facts.config, flags: engineFlags ?? {}, card: hostClass }
+  const made = contextLimit(facts, request)
+  // Where no context was asked for, one that the flags allow is chosen.
+  const limit = Math.min(made, engine.longestContext?.({ ...load, maxContext: request.max_context ?? made }) ?? made)
   const result = estimateFit({
     config: facts.config,
     weightsBytes: facts.weights_bytes,
@@ -157,7 +167,7 @@ export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt
     calibrations: asked.calibrations
   })
   const maxContext = "fit" in result ? result.fit.max_context : (request.max_context ?? limit)
-  const issue = engine.loadIssue?.({ config: facts.config, flags: engineFlags ?? {}, card: hostClass, maxContext }) ?? null
+  const issue = engine.loadIssue?.({ ...load, maxContext }) ?? null
   return { engine, hostClass, request, result, issue, oversize: oversizeOf(facts, hostClass) }
 }
 

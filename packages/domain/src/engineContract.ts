@@ -97,10 +97,14 @@ export interface EngineContract {
   readonly modelIssue?: (config: ModelConfig, card: EngineLoad["card"]) => string | null
   /** Why the model's KV cache cannot be of that type on that card, as a sentence, or null. */
   readonly cacheIssue?: (config: ModelConfig, dtype: KvCacheDtype, card: EngineLoad["card"]) => string | null
+  /** Why it cannot use a chat template, as the rest of a sentence, or null. `simulated`: on simulated GPUs, where the reference engine stands in. */
+  readonly templateIssue?: (template: string, simulated: boolean) => string | null
   /** The first flag that is not allowed, or null. */
   readonly flagIssue: (flags: Readonly<Record<string, unknown>>) => FlagIssue | null
   /** The first flag that does not go with the model, its host or the other flags, or null. */
   readonly loadIssue?: (load: EngineLoad) => FlagIssue | null
+  /** Most tokens of a context that the flags allow; absent: they never limit it. */
+  readonly longestContext?: (load: EngineLoad) => number
   /** What a good operator would set where the caller set nothing: those of the load that stand count, and no default of the engine's is left to decide. */
   readonly chosenFlags?: (load: EngineLoad, chatTemplate: string | null) => NonNullable<ServingSettings["engine_flags"]>
   /** Whether YaRN can extend the model's context; absent where that is not known. */

@@ -5,6 +5,7 @@ import type { HostClass } from "./hostClass.ts"
 import { type KvLayout, kvBytesPerToken, longestSequence, sequenceBytes, shapeOf } from "./kvCache.ts"
 import type { ModelConfig, WeightParts } from "./repository.ts"
 import type { KvCacheDtype, ServingSettings } from "./serving.ts"
+import { leastContext } from "./trial.ts"
 import { weightsPerGpu } from "./weightBytes.ts"
 
 /**
@@ -12,7 +13,7 @@ import { weightsPerGpu } from "./weightBytes.ts"
  * The arithmetic is vLLM's: memory taken = total x utilization; what weights and overhead leave of it is the KV cache.
  */
 export interface Fit {
-  /** `tight`: only with the lower bound of the overhead, or with what is allocated after the KV cache in doubt. */
+  /** `tight`: only with the lower bound of the overhead, with what is allocated after the KV cache in doubt, or with a context that memory cuts below 2,048 tokens. */
   readonly verdict: "fits" | "tight"
   readonly host_class: string
   readonly gpu_pool: string
@@ -27,7 +28,7 @@ export interface Fit {
   /** What is left after weights, overhead and one sequence of `max_context` tokens. */
   readonly headroom_bytes: Interval
   readonly max_context: number
-  /** Sequences of `max_context` tokens that the KV cache holds at once. */
+  /** Sequences of `max_context` tokens that run at once: as many as the KV cache holds, and at most those that the engine takes. */
   readonly concurrent_sequences: number
   /** Whether earlier measurements of the same architecture, card and engine version narrowed the overhead. */
   readonly calibrated: boolean
@@ -103,6 +104,9 @@ const sum = (...intervals: ReadonlyArray<Interval>): Interval => ({
 /** What is left of a GPU beside the engine's share is also the driver's and other contexts'. */
 const driverBytes = 300 * 2 ** 20
 
+/** Tokens below which a context that only memory cuts short is one that a few messages fill. */
+const usefulContext = 2_048
+
 /** Works out whether the model fits, and how well. */
 export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const { config, engine, hostClass } = input
@@ -139,20 +143,24 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const pool = { low: budget - weights.low - beside.high, high: budget - weights.low - beside.low }
   const longest = (bytes: number) => longestSequence(config, layout, bytes, input.contextLimit)
 
-  const context = input.maxContext ?? (longest(pool.low) || longest(pool.high))
+  // A trial cannot be asked in less.
+  const least = input.maxContext === undefined ? Math.min(leastContext, input.contextLimit) : 1
+  const sure = longest(pool.low)
+  const context = input.maxContext ?? (sure >= least ? sure : longest(pool.high))
   const sequence = sequenceBytes(config, layout, context)
   const headroom = { low: pool.low - sequence, high: pool.high - sequence }
-  if (context === 0 || headroom.high < 0) {
-    const needed = sequenceBytes(config, layout, input.maxContext ?? layout.blockTokens)
+  if (context < least || headroom.high < 0) {
+    const needed = sequenceBytes(config, layout, Math.max(least, input.maxContext ?? 0))
     return { longest_context: longest(pool.low), missing_bytes: Math.max(0, needed - pool.high), indivisible: null, pool }
   }
   const { afterPool } = overhead
   const roomAfterPool = afterPool.high === 0 || afterPool.high <= hostClass.gpu_memory_bytes - budget - driverBytes
+  const cutShort = input.maxContext === undefined && context < Math.min(usefulContext, input.contextLimit)
   const kvCache = headroom.low >= 0 ? pool.low : pool.high
   return {
     components: { ...overhead, budget, weightsBeside, adapters, pool, sequence },
     fit: {
-      verdict: headroom.low >= 0 && roomAfterPool ? "fits" : "tight",
+      verdict: headroom.low >= 0 && roomAfterPool && !cutShort ? "fits" : "tight",
       host_class: hostClass.name,
       gpu_pool: hostClass.gpu_pool,
       gpu_count: hostClass.gpu_count,
@@ -163,7 +171,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
       overhead_bytes: beside,
       headroom_bytes: headroom,
       max_context: context,
-      concurrent_sequences: sequence === 0 ? memory.sequences(load) : Math.max(1, Math.floor(kvCache / sequence)),
+      concurrent_sequences: Math.min(memory.sequences(load), sequence === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(kvCache / sequence))),
       calibrated: narrowed !== null
     }
   }

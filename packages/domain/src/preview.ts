@@ -5,17 +5,13 @@ import {
   attempt,
   bestOf,
   byPrice,
-  type Candidate,
   candidatesOf,
-  contextLimit,
   gib,
   isSuccess,
   knowsModel,
   servesModel,
-  settingIssue,
   settingsOf,
-  takesSettings,
-  trainedContext
+  takesSettings
 } from "./candidates.ts"
 import { modelCapabilities } from "./capabilities.ts"
 import type { ModelCapabilities } from "./catalog.ts"
@@ -24,7 +20,10 @@ import type { Estimate, Fit } from "./fit.ts"
 import { fitRemedy } from "./fitRemedy.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { RefusalCode, RepositoryFacts } from "./repository.ts"
+import { contextRefusal, loadRefusal, settingRefusal } from "./requestRefusals.ts"
 import type { ServingRequest, ServingSettings } from "./serving.ts"
+import { hostClassNames, rangeProblem } from "./servingCheck.ts"
+import { leastContext } from "./trial.ts"
 import { unsupported } from "./unsupported.ts"
 
 export interface PreviewSource {
@@ -83,61 +82,6 @@ export interface PreviewInput {
 /** A preview, and where the bytes of its fit go. */
 export type Decision = { readonly preview: DerivedPreview; readonly estimate: Estimate } | { readonly preview: RefusedPreview; readonly estimate: null }
 
-/** Which setting none of the candidates takes that know the model, though others may that do not; and settings without it. */
-const settingRefusal = (asked: Asked, known: ReadonlyArray<Candidate>) => {
-  const { facts, request } = asked
-  const issues = known.flatMap((candidate) => settingIssue(facts, request, candidate) ?? [])
-  const issue = issues.find(({ flag }) => flag === null) ?? issues[0]
-  if (issue === undefined) return null
-  const { engine_flags: flags = {}, kv_cache_dtype: _, ...open } = request
-  const rest = Object.fromEntries(Object.entries(flags).filter(([flag]) => flag !== issue.flag))
-  const plain: ServingRequest = { ...(issue.flag === null ? open : request), ...(request.engine_flags === undefined ? {} : { engine_flags: rest }) }
-  const other = bestOf(known.filter((candidate) => takesSettings(facts, plain, candidate)).map((candidate) => attempt({ ...asked, request: plain }, candidate)))
-  return { ...issue, serving: other === undefined ? null : settingsOf({ ...asked, request: plain }, other, other.result.fit.max_context) }
-}
-
-/** Why the context that was asked for is none that the model can have, or null. */
-const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Pick<RefusedPreview, "reason" | "remedy"> | null => {
-  const { facts, request } = asked
-  const refusal = (message: string, remedy: string, serving: ServingSettings | null) => ({
-    reason: { code: "context_too_long" as const, message },
-    remedy: { message: remedy, serving }
-  })
-  /** The settings of the longest context that fits, asked for in another way. */
-  const longest = (changed: ServingRequest): ServingSettings | null => {
-    const { max_context: _, ...open } = changed
-    const other = { ...asked, request: open }
-    const found = able
-      .map((candidate) => attempt(other, candidate))
-      .filter(isSuccess)
-      .toSorted((a, b) => b.result.fit.max_context - a.result.fit.max_context)[0]
-    return found === undefined ? null : settingsOf(other, found, found.result.fit.max_context)
-  }
-  const trained = trainedContext(facts)
-  const { yarn, ...plain } = request
-  if (yarn !== undefined) {
-    if (able.every(({ engine }) => engine.extendsContext?.(facts.config) === false)) {
-      const why = "its way to encode positions is none that it knows"
-      return refusal(`yarn cannot extend the context of ${facts.repo}: ${why}.`, "Leave yarn out.", longest(plain))
-    }
-    if (yarn.original_context !== undefined && yarn.original_context > trained) {
-      return refusal(
-        `yarn.original_context is ${yarn.original_context}; the model was trained for ${trained} tokens.`,
-        `Leave yarn.original_context out, or set it to at most ${trained}.`,
-        longest({ ...request, yarn: { factor: yarn.factor } })
-      )
-    }
-  }
-  const limit = contextLimit(facts, request)
-  if (request.max_context === undefined || request.max_context <= limit) return null
-  const serving = longest(request)
-  return refusal(
-    `The model is made for ${limit} tokens; ${request.max_context} were asked for.`,
-    `Ask for max_context ${serving === null ? `up to ${limit}` : serving.max_context}, or extend it with yarn.`,
-    serving
-  )
-}
-
 /** Where else the model is served, on any host class by any of its runtimes, with the settings for it; null where nowhere is. */
 const servedElsewhere = (
   asked: Asked,
@@ -170,12 +114,21 @@ export const decideServing = (input: PreviewInput): Decision => {
     estimate: null
   })
 
+  const range = rangeProblem(request)
+  if (range !== null) {
+    const context = range.param === "serving.max_context"
+    return refuse(
+      context ? "does_not_fit" : "context_too_long",
+      range.message,
+      context ? `Ask for max_context ${leastContext} or more.` : "Set a smaller factor."
+    )
+  }
   const sorted = byPrice(hostClasses)
   const named = request.host_class === undefined ? sorted : sorted.filter((hostClass) => hostClass.name === request.host_class)
   if (named.length === 0) {
     return request.host_class === undefined
       ? refuse("host_class_unknown", "No host class is configured.", "Ask the cluster's operator to create a HostClass.")
-      : refuse("host_class_unknown", `There is no host class ${request.host_class}.`, `Choose one of: ${sorted.map((hostClass) => hostClass.name).join(", ")}.`)
+      : refuse("host_class_unknown", `There is no host class ${request.host_class}.`, `Choose one of: ${hostClassNames(sorted)}.`)
   }
   const offered = candidatesOf(named, engines, request.runtime)
   if (offered.length === 0) {
@@ -197,6 +150,14 @@ export const decideServing = (input: PreviewInput): Decision => {
       other === null ? `N${merged.slice(1)}` : `Choose ${other.serving.runtime} on the host class ${other.serving.host_class}, which applies it, or ${merged}`
     return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
   }
+  const template = facts.chat_template
+  if (template !== null) {
+    const issues = known.map(({ engine, hostClass }) => engine.templateIssue?.(template, hostClass.simulated) ?? null)
+    if (issues[0] !== undefined && issues[0] !== null && !issues.includes(null)) {
+      const message = `The chat template of ${facts.repo} cannot be used: ${issues[0]}.`
+      return refuse("unsupported_format", message, "Name a repository or a revision with a chat template that is whole.")
+    }
+  }
   const taking = known.filter((candidate) => takesSettings(facts, request, candidate))
   const setting = taking.length === 0 ? settingRefusal(asked, known) : null
   if (setting !== null) return refuse("unsupported_format", setting.message, setting.remedy, setting.serving)
@@ -204,10 +165,8 @@ export const decideServing = (input: PreviewInput): Decision => {
   if (context !== null) return refuse(context.reason.code, context.reason.message, context.remedy.message, context.remedy.serving)
 
   const attempts = taking.map((candidate) => attempt(asked, candidate))
-  const issue = attempts.find((found) => found.issue !== null)?.issue
-  if (issue !== undefined && issue !== null && attempts.every((found) => found.issue !== null)) {
-    return refuse("unsupported_format", issue.message, `Leave the engine flag ${issue.flag} out, or set it otherwise.`)
-  }
+  const load = loadRefusal(asked, attempts)
+  if (load !== null) return refuse(load.reason.code, load.reason.message, load.remedy.message, load.remedy.serving)
   const chosen = bestOf(attempts)
   if (chosen === undefined) {
     const others = candidatesOf(
@@ -215,12 +174,22 @@ export const decideServing = (input: PreviewInput): Decision => {
       engines,
       request.runtime
     )
-    const remedy = fitRemedy(asked, taking, others)
+    const found = fitRemedy(asked, taking, others)
+    const elsewhere = found.serving === null ? servedElsewhere(asked, sorted, engines) : null
+    const remedy =
+      elsewhere === null
+        ? found
+        : {
+            message: `Choose ${elsewhere.serving.runtime} on the host class ${elsewhere.serving.host_class}, which has room for it.`,
+            serving: elsewhere.serving
+          }
     const oversize = attempts.map((found) => found.oversize)
     if (oversize[0] !== undefined && oversize[0] !== null && oversize.every((problem) => problem !== null))
       return refuse("does_not_fit", oversize[0], remedy.message, remedy.serving)
-    const largest = Math.max(...named.map((hostClass) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
-    const where = request.host_class === undefined ? `any host class (the largest has ${gib(largest)})` : `${request.host_class} (${gib(largest)})`
+    // Of those that are tried: others may be larger, and lack the runtime.
+    const largest = Math.max(...taking.map(({ hostClass }) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
+    const which = request.runtime === undefined ? "any host class" : `any host class with the runtime ${request.runtime}`
+    const where = request.host_class === undefined ? `${which} (the largest has ${gib(largest)})` : `${request.host_class} (${gib(largest)})`
     const indivisible = attempts.map(({ result }) => ("fit" in result ? null : result.indivisible))
     const [why] = indivisible
     const message =

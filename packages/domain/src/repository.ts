@@ -102,6 +102,17 @@ export const QuantizationScheme = Schema.Struct({
 })
 export type QuantizationScheme = typeof QuantizationScheme.Type
 
+/** What computing depends on beside sizes, for engines that do not compute everything. */
+export const Computation = Schema.Struct({
+  /** The feed-forward layers' function; null where the configuration leaves it to its class. */
+  activation: Schema.NullOr(Schema.String.check(Schema.isMaxLength(64))),
+  attention_bias: Schema.Boolean,
+  mlp_bias: Schema.Boolean,
+  /** The way of scaling positions: `default` where there is none, `layers` where these differ. */
+  rope: Schema.String.check(Schema.isMaxLength(64))
+})
+export type Computation = typeof Computation.Type
+
 /** The facts of `config.json` that serving and memory depend on, after unwrapping nested text configurations. */
 export const ModelConfig = Schema.Struct({
   architecture: Schema.String,
@@ -123,7 +134,9 @@ export const ModelConfig = Schema.Struct({
   /** Absent in records of earlier versions, which knew only layers of one kind. */
   shape: Schema.optionalKey(ModelShape),
   /** Absent where the model encodes positions in several ways or in none that YaRN extends, and in records of earlier versions. */
-  rope: Schema.optionalKey(RopeFacts)
+  rope: Schema.optionalKey(RopeFacts),
+  /** Absent in records of earlier versions. */
+  computation: Schema.optionalKey(Computation)
 })
 export type ModelConfig = typeof ModelConfig.Type
 

@@ -9,6 +9,9 @@ export const HostClassName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u, { message: "must be the name of a host class: lower-case letters, digits, hyphens" })
 )
 
+/** Highest factor by which a context is extended: what is beyond has been published for no model, and would be a mistyped one. */
+export const maxYarnFactor = 64
+
 /** Extension of the native context by YaRN: `factor` > 1, `original_context` in tokens. */
 export const Yarn = Schema.Struct({
   factor: Schema.Finite.check(Schema.isGreaterThan(1)),

@@ -1,6 +1,7 @@
 import type { EngineContract } from "./engineContract.ts"
 import type { HostClass } from "./hostClass.ts"
-import type { Runtime, ServingRequest } from "./serving.ts"
+import { maxYarnFactor, type Runtime, type ServingRequest } from "./serving.ts"
+import { leastContext } from "./trial.ts"
 
 /** What is wrong with serving settings, known without looking at the model. `unknown`: it names something that this installation does not have. */
 export interface ServingProblem {
@@ -8,6 +9,18 @@ export interface ServingProblem {
   /** Path in the body. */
   readonly param: string
   readonly message: string
+}
+
+/** What no model can be served with: a context in which its trial could not be asked, a factor beyond every published one; null where there is nothing such. */
+export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): ServingProblem | null => {
+  if (context !== undefined && context < leastContext) {
+    const message = `max_context must be at least ${leastContext}: the checks of a deployment's trial need as many tokens.`
+    return { kind: "invalid", param: "serving.max_context", message }
+  }
+  if (yarn !== undefined && yarn.factor > maxYarnFactor) {
+    return { kind: "invalid", param: "serving.yarn.factor", message: `yarn.factor must be at most ${maxYarnFactor}.` }
+  }
+  return null
 }
 
 /**
@@ -20,6 +33,8 @@ export const servingProblem = (
   engines: ReadonlyArray<EngineContract>
 ): ServingProblem | null => {
   const { engine_flags: flags, host_class: name, kv_cache_dtype: dtype, runtime } = serving
+  const range = rangeProblem(serving)
+  if (range !== null) return range
   const classes = name === undefined ? hostClasses : hostClasses.filter((hostClass) => hostClass.name === name)
   const runtimesOf = (hostClass: HostClass): ReadonlyArray<Runtime> => hostClass.runtimes.map((offered) => offered.runtime)
   if (runtime !== undefined && classes.length > 0 && !classes.some((hostClass) => runtimesOf(hostClass).includes(runtime))) {
@@ -44,17 +59,20 @@ export const servingProblem = (
   return { kind: "invalid", param: `serving.engine_flags.${issue.flag}`, message: issue.message }
 }
 
+/** Host classes as a message lists them. */
+export const hostClassNames = (hostClasses: ReadonlyArray<HostClass>): string =>
+  hostClasses
+    .map((hostClass) => hostClass.name)
+    .sort()
+    .join(", ")
+
 /** The problem of a host class that is not configured, or null. Nothing is known where none is. */
 export const hostClassProblem = (serving: ServingRequest, hostClasses: ReadonlyArray<HostClass>): ServingProblem | null => {
   const name = serving.host_class
   if (name === undefined || hostClasses.length === 0 || hostClasses.some((hostClass) => hostClass.name === name)) return null
-  const names = hostClasses
-    .map((hostClass) => hostClass.name)
-    .sort()
-    .join(", ")
   return {
     kind: "unknown",
     param: "serving.host_class",
-    message: `There is no host class ${name}; choose one of ${names}.`
+    message: `There is no host class ${name}; choose one of ${hostClassNames(hostClasses)}.`
   }
 }

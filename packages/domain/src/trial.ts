@@ -1,5 +1,11 @@
 import { Schema } from "effect"
 
+/**
+ * Tokens of the shortest context in which the trial's checks can be asked: a question of 20 words in a chat template with instructions of its own (gpt-oss writes
+ * some 70 tokens around it), and an answer of 24.
+ */
+export const leastContext = 128
+
 /** One row of the trial, as deployments and receipts show it. `detail`: at most 240 characters, numbers and codes only. */
 export const Check = Schema.Struct({ name: Schema.String, passed: Schema.Boolean, detail: Schema.optionalKey(Schema.String) })
 export type Check = typeof Check.Type

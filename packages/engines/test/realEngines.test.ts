@@ -218,7 +218,7 @@ for (const [runtime, engine] of both) {
       if (runtime === "vllm") {
         assert.strictEqual(issue({ enable_expert_parallel: true }, { shape }), "enable_expert_parallel")
         assert.strictEqual(issue({ max_num_seqs: 1_024, max_num_batched_tokens: 512 }), "max_num_batched_tokens")
-        assert.strictEqual(issue({ enable_chunked_prefill: false, max_num_batched_tokens: 4_096 }), "max_num_batched_tokens")
+        assert.strictEqual(issue({ enable_chunked_prefill: false, max_num_batched_tokens: 4_096 }), "enable_chunked_prefill")
         const whole = { enable_chunked_prefill: false }
         assert.isUndefined(issue({ ...engine.chosenFlags?.({ ...loadOf(whole), maxContext: 40_960 }, null), ...whole }))
       } else {

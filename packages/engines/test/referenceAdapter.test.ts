@@ -45,13 +45,14 @@ const tinyConfig = {
   native_context: 1_024,
   sliding_window: null,
   dtype: "bfloat16",
-  quantization: "none"
+  quantization: "none",
+  rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
 }
 
 /** The engine as the adapter starts it, on a port of ours. */
 const start = Effect.fnUntraced(function* (directory: string, port: number, gpuMemory = 2 ** 28) {
   const { args } = reference.container({
-    settings: { runtime: "reference", host_class: "small", max_context: 512, kv_cache_dtype: "auto", engine_flags: { max_num_seqs: 4 } },
+    settings: { runtime: "reference", host_class: "small", max_context: 2_048, kv_cache_dtype: "auto", yarn: { factor: 2 }, engine_flags: { max_num_seqs: 4 } },
     config: tinyConfig,
     servedNames: ["org/tiny", "tiny"],
     modelPath: directory,

@@ -1,4 +1,4 @@
-import type { ModelConfig } from "@seatrial/domain"
+import type { Computation, ModelConfig } from "@seatrial/domain"
 import { Option, Predicate, Result, Schema, Struct } from "effect"
 import { ConfigReader, type Json, limits } from "./ConfigReader.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
@@ -33,6 +33,23 @@ const flattened = (config: Json): Json => {
 const rules = ["sliding_window", "attention_chunk_size", "final_logit_softcapping"]
 
 const contextKeys = ["max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_sequence_length", "max_seq_length"]
+
+/** Tokens of a context where the configuration states none (vLLM's `_get_and_verify_max_len`, SGLang's `get_context_length`). */
+const assumedContext = 2_048
+
+/** What computing depends on beside sizes. Nothing is refused for it here. */
+const computationOf = (reader: ConfigReader): Computation => {
+  const word = (value: unknown) => (typeof value === "string" && value.length <= 64 ? value : null)
+  const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")
+  const dictionary = Predicate.isObject(given) ? given : {}
+  const layers = reader.has("rope_local_base_freq") || Object.values(dictionary).some(Predicate.isObject)
+  return {
+    activation: word(reader.value("hidden_act") ?? reader.value("hidden_activation")),
+    attention_bias: reader.value("attention_bias") === true,
+    mlp_bias: reader.value("mlp_bias") === true,
+    rope: layers ? "layers" : (word(dictionary.rope_type ?? dictionary.type) ?? "default")
+  }
+}
 
 const engineNames: Readonly<Record<string, string>> = { F64: "float64", F32: "float32", F16: "float16", BF16: "bfloat16" }
 
@@ -74,9 +91,8 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       const limit = yield* reader.count(limits.tokens, key)
       if (limit !== null && (native_context === null || limit < native_context)) native_context = limit
     }
-    // A state has no limit of its own; engines assume this one.
-    if (native_context === null && recurrent) native_context = 2_048
-    if (native_context === null) return yield* missing("how long its context may be")
+    // What both engines assume where nothing is stated, as for a state, which has no limit of its own, and for Falcon's first models.
+    if (native_context === null) native_context = assumedContext
 
     const head_dim =
       (yield* reader.countOrNone(limits.width, "head_dim", "hidden_size_per_head", "attention_head_dim", "kv_channels")) ??
@@ -109,7 +125,8 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       quantization: quantization.method,
       ...(quantization.scheme === null ? {} : { quantization_scheme: quantization.scheme }),
       shape,
-      ...(rope === null ? {} : { rope })
+      ...(rope === null ? {} : { rope }),
+      computation: computationOf(reader)
     }
   })
 

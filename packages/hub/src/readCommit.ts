@@ -11,10 +11,11 @@ import { countParameters, dominantType } from "./parameters.ts"
 import { parallelReads, readWeights } from "./readWeights.ts"
 import type { Resolved } from "./resolve.ts"
 import type { Sink } from "./safetensors.ts"
-import { remoteCodeRequired } from "./screening.ts"
+import { processorCodeBeside, remoteCodeRequired } from "./screening.ts"
 import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBeside, weightsPattern } from "./servingFiles.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
 import { weightParts } from "./weightParts.ts"
+import { weightsAgree } from "./weightsAgree.ts"
 
 /** Largest configuration file that is read, in bytes. */
 const maxConfigBytes = 4 * 1024 * 1024
@@ -22,11 +23,22 @@ const maxConfigBytes = 4 * 1024 * 1024
 export const maxTemplateBytes = 1024 * 1024
 /** Most weight files without an index that says what is in them: a preview reads the headers of all. */
 const maxWithoutIndex = 4
+/** Longest `tokenizer.json` that is looked at, in bytes: real ones are up to 35 MB, and a preview has seconds. */
+const maxTokenizerBytes = { few: 1024 * 1024, all: 8 * 1024 * 1024 } as const
 /** Requests that a preview may make to the hub. */
 export const previewRequests = 12
 
 /** How much is read: `few` requests whatever the number of weight files, or every header. */
 export type Depth = "few" | "all"
+
+const isTokenizer = (bytes: Uint8Array): boolean => {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
+    return Predicate.isObject(value) && Predicate.isObject(value.model)
+  } catch {
+    return false
+  }
+}
 
 const hasTokenizer = (root: ReadonlyMap<string, RepositoryFile>) =>
   ["tokenizer.json", "tokenizer.model"].some((path) => root.has(path)) || (root.has("vocab.json") && root.has("merges.txt"))
@@ -113,11 +125,31 @@ export const readCommit = Effect.fnUntraced(function* (
   const quantization = small.config.quantization_config === undefined && root.has("hf_quant_config.json") ? ["hf_quant_config.json"] : []
   const optional = ["preprocessor_config.json", "processor_config.json", "generation_config.json"].filter((path) => root.has(path))
   const further = [...quantization, ...optional.slice(0, Math.max(0, Math.floor(left() / each) - Math.max(1, weights.single.length) - quantization.length))]
-  const more = yield* Effect.forEach(further, (path) => Effect.map(json(path), (value) => [path, value] as const), { concurrency: parallelReads })
+  // The tokenizer is no fact, but a run without one ends when its engine starts; looked at where every header is read beside it.
+  const tokenizer = root.get("tokenizer.json")
+  const headers = small.index === null ? weights.single.length : small.index.files.size
+  const looked = tokenizer !== undefined && tokenizer.size <= maxTokenizerBytes[depth] && left() >= each * (further.length + 1 + headers * 2)
+  const [more, whole] = yield* Effect.all(
+    [
+      Effect.forEach(further, (path) => Effect.map(json(path), (value) => [path, value] as const), { concurrency: parallelReads }),
+      looked
+        ? Effect.map(
+            readFile(connection, resolved, tokenizer, maxTokenizerBytes[depth], () => collect(tokenizer.size)),
+            isTokenizer
+          )
+        : Effect.succeed(true)
+    ],
+    { concurrency: 2 }
+  )
+  if (!whole) return yield* new Unreadable({ reason: "tokenizer.json is no tokenizer: it is not valid JSON, or has no model." })
   const what = draftHead(small.config)
   if (what !== null) return yield* new UnsupportedArchitecture({ reason: `${repo} is ${what}.` })
   for (const [file, value] of [["config.json", small.config] as const, ["tokenizer_config.json", small.tokenizer] as const, ...more])
     if (asksForCode(value)) return yield* remoteCodeRequired(file, commit)
+  // What was not looked at may ask for the repository's Python, and where that lies beside it, it does.
+  const unread = optional.filter((path) => path.includes("processor") && !further.includes(path))
+  const python = [...root.keys()].find((path) => /(?:process|feature_extract)[A-Za-z0-9_]*\.py$/.test(path))
+  if (python !== undefined && unread[0] !== undefined) return yield* processorCodeBeside(python, unread[0], commit)
   const config = withQuantization(small.config, new Map(more).get("hf_quant_config.json") ?? {})
 
   const { index } = small
@@ -132,6 +164,7 @@ export const readCommit = Effect.fnUntraced(function* (
   })
 
   const modelConfig = yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups)))
+  yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
   const parameters = yield* Effect.fromResult(countParameters(read.groups, config))
   const loaded = new Set(shards.map(({ path }) => path))
   const facts: RepositoryFacts = {

@@ -24,6 +24,8 @@ const besideEntries = 256 * 1024
 /** What a repository's weights are. */
 export interface Weights {
   readonly groups: ReadonlyArray<TensorGroup>
+  /** Those that a header told, and not the index alone. */
+  readonly seen: ReadonlyArray<TensorGroup>
   /** Bytes of all tensors. */
   readonly bytes: number
   /** Whether every header was read. Else the rest is known from those that were read and from the index, and agrees with the files' sizes. */
@@ -182,6 +184,7 @@ export const readWeights = Effect.fnUntraced(function* (options: {
   }
 
   const known = knownKinds(groups.values())
+  const seen = [...groups.values()].map((group) => ({ ...group }))
   let bytes = groups.bytes
   let agree = true
   for (const path of left) {
@@ -196,6 +199,6 @@ export const readWeights = Effect.fnUntraced(function* (options: {
   if (groups.full) return yield* new Unreadable({ reason: "The repository has more kinds of tensors than any model." })
   if (groups.count === 0) return yield* new Unreadable({ reason: "The repository's safetensors files hold no tensor." })
   if (!Number.isSafeInteger(bytes)) return yield* new Unreadable({ reason: "The repository's weights are larger than any machine." })
-  const weights: Weights = { groups: [...groups.values()], bytes, whole: left.size === 0 }
+  const weights: Weights = { groups: [...groups.values()], seen, bytes, whole: left.size === 0 }
   return weights
 })

@@ -103,3 +103,12 @@ export const remoteCodeRequired = (file: string, commit: Commit): HubRefusal =>
     remedy: "Name a repository whose architecture and tokenizer the engines know by themselves, such as the same model converted to Transformers.",
     commit
   })
+
+/** Where too many requests were needed already to look at a processor's configuration, beside which such Python lies. */
+export const processorCodeBeside = (file: string, unread: string, commit: Commit): HubRefusal =>
+  new HubRefusal({
+    code: "remote_code_required",
+    message: `The repository brings ${file.slice(0, 200)} for its processor, and ${unread} was not looked at; Python from a repository is never run.`,
+    remedy: "Name a repository whose processor the engines know by themselves, such as the same model converted to Transformers.",
+    commit
+  })

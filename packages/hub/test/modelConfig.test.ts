@@ -23,6 +23,22 @@ describe("config.json", () => {
     ["one key-value head for multi-query attention", { ...llama, num_key_value_heads: null, multi_query: true }, { num_kv_heads: 1 }],
     ["as many key-value heads as heads where none are stated", { ...llama, num_key_value_heads: undefined }, { num_kv_heads: 32 }],
     ["the smallest of several context limits", { ...llama, model_max_length: 4096, seq_length: 16_384 }, { native_context: 4096 }],
+    [
+      "the context that engines assume where none is stated, as by Falcon-7B",
+      {
+        architectures: ["FalconForCausalLM"],
+        model_type: "falcon",
+        hidden_size: 4544,
+        num_hidden_layers: 32,
+        num_attention_heads: 71,
+        multi_query: true,
+        parallel_attn: true,
+        new_decoder_architecture: false,
+        alibi: false,
+        vocab_size: 65_024
+      },
+      { native_context: 2_048, num_kv_heads: 1, head_dim: 64 }
+    ],
     ["a sliding window", { ...llama, sliding_window: 1024 }, { sliding_window: 1024 }],
     ["no sliding window where it is switched off", { ...llama, sliding_window: 1024, use_sliding_window: false }, { sliding_window: null }],
     ["the type as newer configurations name it", { ...llama, torch_dtype: undefined, dtype: "float16" }, { dtype: "float16" }],
@@ -63,7 +79,6 @@ describe("config.json", () => {
     ["more heads than width", { ...llama, num_attention_heads: 5000 }, "Unreadable"],
     ["a context without end", { ...llama, max_position_embeddings: 1e30 }, "Unreadable"],
     ["a quantization that is no name", { ...llama, quantization_config: { quant_method: "x y" } }, "Unreadable"],
-    ["no context", { ...llama, max_position_embeddings: undefined }, "UnsupportedArchitecture"],
     ["no vocabulary", { ...llama, vocab_size: undefined }, "UnsupportedArchitecture"],
     ["no architecture", { ...llama, architectures: [] }, "UnsupportedArchitecture"]
   ] as const)("is refused with %s", (_, config, tag) => {

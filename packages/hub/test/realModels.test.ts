@@ -7,6 +7,7 @@ import { parseModelConfig } from "../src/modelConfig.ts"
 import { countParameters, dominantType } from "../src/parameters.ts"
 import { scanHeader } from "../src/safetensors.ts"
 import { weightParts } from "../src/weightParts.ts"
+import { weightsAgree } from "../src/weightsAgree.ts"
 import { feed } from "./feed.ts"
 
 /**
@@ -64,6 +65,7 @@ describe("public models", () => {
       const list = [...groups.values()]
       const config = Result.getOrThrow(parseModelConfig(row.config, dominantType(list)))
       const { expected, published } = row
+      assert.isUndefined(Result.getOrThrow(weightsAgree(config, row.config, list, list)))
       assert.strictEqual(groups.bytes, expected.weights_bytes, row.arithmetic.weights_bytes)
       assert.strictEqual(Result.getOrThrow(countParameters(list, row.config)), expected.parameters, row.arithmetic.parameters)
       assert.strictEqual(

@@ -85,8 +85,8 @@ export const createOperation = Effect.gen(function* () {
   const { maxBodyBytes, requireFirstPurchase } = yield* ServerSettings
 
   const checkServing = Effect.fnUntraced(function* (serving: ServingRequest) {
-    const { engine_flags, host_class, kv_cache_dtype, runtime } = serving
-    if (host_class === undefined && runtime === undefined && engine_flags === undefined && kv_cache_dtype === undefined) return
+    const { hold_seconds: _, ...looked } = serving
+    if (Object.keys(looked).length === 0) return
     const classes = yield* hostClasses.list
     const unknown = hostClassProblem(serving, classes)
     if (unknown !== null) return yield* refusedAsPreviewed("host_class_unknown", unknown.message, unknown.param)

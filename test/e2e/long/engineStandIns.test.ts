@@ -29,7 +29,8 @@ it.live(
         ["vllm", "simulated-vllm-0.33.0", "max_num_seqs"],
         ["sglang", "simulated-sglang-0.5.23", "max_running_requests"]
       ] as const) {
-        const serving = { runtime, host_class: "sim-large", max_context: 512, engine_flags: { [limit]: 16 } }
+        // A context that the model has with YaRN alone: its trial goes to the edge of it.
+        const serving = { runtime, host_class: "sim-large", max_context: 2_048, yarn: { factor: 2 }, engine_flags: { [limit]: 16 } }
         const previewed = yield* eventually("a preview", caller.call("POST", "/v1/deployment-previews", { source, serving }), ({ status }) => status === 200)
         const preview = bodyOf(Derived, previewed)
         // What was chosen beside the caller's own can be pasted.

@@ -1,3 +1,6 @@
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+
 /** What one engine process was started with. Sizes are in bytes, lengths in tokens. */
 export interface Arguments {
   readonly model: string
@@ -24,7 +27,11 @@ export interface Arguments {
   readonly maxLoraRank: number
   /** A file with the chat template, or its text; `null`: the model's own. */
   readonly chatTemplate: string | null
+  /** Members that replace those of `config.json`. */
+  readonly hfOverrides: Readonly<Record<string, unknown>>
 }
+
+const decodeOverrides = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 
 interface Rule {
   readonly help: string
@@ -75,6 +82,7 @@ const rules = new Map<string, Rule>([
   ],
   ["max-lora-rank", { help: "the highest rank that an adapter may have", fallback: "16", accepts: whole(1, 8192) }],
   ["chat-template", { help: "a file with the chat template, or its text; default: the model's own", fallback: "", accepts: () => true }],
+  ["hf-overrides", { help: "JSON object: members that replace those of config.json", fallback: "{}", accepts: (text) => Option.isSome(decodeOverrides(text)) }],
   ["load-format", { help: "only safetensors", fallback: "safetensors", accepts: oneOf(["auto", "safetensors"]) }]
 ])
 const switches = new Set(["enable-lora", "enable-prompt-tokens-details"])
@@ -135,6 +143,7 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     enablePromptTokensDetails: given.has("enable-prompt-tokens-details"),
     adapter: adapterName === "" ? null : { name: adapterName, directory },
     maxLoraRank: Number(text("max-lora-rank")),
-    chatTemplate: text("chat-template") === "" ? null : text("chat-template")
+    chatTemplate: text("chat-template") === "" ? null : text("chat-template"),
+    hfOverrides: Option.getOrElse(decodeOverrides(text("hf-overrides")), () => ({}))
   }
 }

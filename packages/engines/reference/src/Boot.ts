@@ -52,7 +52,7 @@ type Say = (source: string, text: string) => void
 export const boot = (settings: Arguments, say: Say): Booted => {
   const begun = performance.now()
   if (!existsSync(settings.model)) throw new BootFailure(`Invalid repository ID or local directory specified: '${settings.model}'`)
-  const { config, defaults } = readModelConfig(settings.model)
+  const { config, defaults } = readModelConfig(settings.model, settings.hfOverrides)
   const maxModelLen = lengthOf(settings, config)
   const memory = settings.gpuMemoryBytes ?? totalmem()
   const budget = Math.floor(memory * settings.gpuMemoryUtilization)

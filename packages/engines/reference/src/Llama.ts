@@ -1,7 +1,7 @@
 import type { Adapter, LowRank } from "./Adapter.ts"
 import type { KvSequence } from "./KvCache.ts"
 import type { ModelConfig } from "./ModelConfig.ts"
-import { ropeFrequencies, rotate } from "./Rope.ts"
+import { ropeAttention, ropeFrequencies, rotate } from "./Rope.ts"
 import type { Safetensors } from "./Safetensors.ts"
 import { copyRow, multiply, type Tensor, tableBytes, toFloat32 } from "./Tensor.ts"
 
@@ -180,10 +180,11 @@ export class Llama {
    */
   step(token: number, position: number, cache: KvSequence, wantLogits: boolean): Float32Array | undefined {
     const { config, normed, projected, x } = this
+    const attention = ropeAttention(config.rope)
     for (let i = 0; i < this.frequencies.length; i++) {
       const angle = position * (this.frequencies[i] ?? 0)
-      this.cosines[i] = Math.cos(angle)
-      this.sines[i] = Math.sin(angle)
+      this.cosines[i] = Math.cos(angle) * attention
+      this.sines[i] = Math.sin(angle) * attention
     }
     copyRow(x, this.weights.embedding, token)
     for (let index = 0; index < this.weights.layers.length; index++) {

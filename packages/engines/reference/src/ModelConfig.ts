@@ -2,21 +2,15 @@ import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { computationProblem, referenceLimits } from "../../src/reference/limits.ts"
+import { type RopeConfig, referenceRope } from "../../src/reference/rope.ts"
 import { BootFailure } from "./BootFailure.ts"
 
 const absent = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Count = Schema.Int.check(Schema.isGreaterThan(0))
 const Ids = Schema.Union([Schema.Int, Schema.Array(Schema.Int)])
 
-const RopeFields = Schema.Struct({
-  rope_type: absent(Schema.String),
-  type: absent(Schema.String),
-  rope_theta: absent(Schema.Finite),
-  factor: absent(Schema.Finite),
-  low_freq_factor: absent(Schema.Finite),
-  high_freq_factor: absent(Schema.Finite),
-  original_max_position_embeddings: absent(Schema.Finite)
-})
+const RopeFields = Schema.Record(Schema.String, Schema.Unknown)
 
 const ConfigFile = Schema.Struct({
   architectures: Schema.Array(Schema.String),
@@ -27,7 +21,7 @@ const ConfigFile = Schema.Struct({
   num_key_value_heads: absent(Count),
   head_dim: absent(Count),
   vocab_size: Count,
-  max_position_embeddings: Count,
+  max_position_embeddings: absent(Count),
   rms_norm_eps: absent(Schema.Finite),
   rope_theta: absent(Schema.Finite),
   rope_scaling: absent(RopeFields),
@@ -40,6 +34,9 @@ const ConfigFile = Schema.Struct({
   quantization_config: absent(Schema.Unknown)
 })
 
+const anyObject = Schema.Record(Schema.String, Schema.Unknown)
+const decodeConfig = Schema.decodeUnknownResult(ConfigFile)
+
 const GenerationFile = Schema.Struct({
   eos_token_id: absent(Ids),
   temperature: absent(Schema.Finite),
@@ -48,15 +45,6 @@ const GenerationFile = Schema.Struct({
   min_p: absent(Schema.Finite),
   repetition_penalty: absent(Schema.Finite)
 })
-
-/** How positions turn into angles. */
-export interface RopeConfig {
-  readonly theta: number
-  readonly scaling:
-    | { readonly kind: "none" }
-    | { readonly kind: "linear"; readonly factor: number }
-    | { readonly kind: "llama3"; readonly factor: number; readonly lowFrequency: number; readonly highFrequency: number; readonly originalLength: number }
-}
 
 /** The dimensions of a Llama model, and the token ids that end an answer. */
 export interface ModelConfig {
@@ -98,38 +86,47 @@ export const readJsonFile = <S extends Schema.ConstraintDecoder<unknown>>(direct
 
 const ids = (value: number | ReadonlyArray<number> | null | undefined): ReadonlyArray<number> => (typeof value === "number" ? [value] : (value ?? []))
 
-const ropeOf = (file: typeof ConfigFile.Type): RopeConfig => {
+const ropeOf = (file: typeof ConfigFile.Type, maxLength: number): RopeConfig => {
   const fields = file.rope_parameters ?? file.rope_scaling ?? {}
-  const theta = fields.rope_theta ?? file.rope_theta ?? 10_000
-  const kind = fields.rope_type ?? fields.type ?? "default"
-  if (kind === "default") return { theta, scaling: { kind: "none" } }
-  const factor = fields.factor ?? 0
-  if (kind === "linear" && factor > 0) return { theta, scaling: { kind, factor } }
-  const { high_freq_factor: highFrequency, low_freq_factor: lowFrequency, original_max_position_embeddings: originalLength } = fields
-  if (kind === "llama3" && factor > 0 && lowFrequency && highFrequency && originalLength && highFrequency > lowFrequency) {
-    return { theta, scaling: { kind, factor, lowFrequency, highFrequency, originalLength } }
-  }
-  throw new BootFailure(`Unsupported rope scaling '${kind}' in config.json: only default, linear and llama3, each with its fields`)
+  const theta = typeof fields.rope_theta === "number" ? fields.rope_theta : (file.rope_theta ?? 10_000)
+  const rope = referenceRope(fields, theta, maxLength)
+  if (typeof rope === "string") throw new BootFailure(`Unsupported config.json: ${rope}`)
+  return rope
 }
 
-/** Reads `config.json` and `generation_config.json` (which may be absent). Throws `BootFailure` for what the engine cannot compute. */
-export const readModelConfig = (directory: string): { readonly config: ModelConfig; readonly defaults: SamplingDefaults } => {
+/**
+ * Reads `config.json`, with what stands in `overrides` in place of its own members, and `generation_config.json` (which may be absent). Throws `BootFailure` for what
+ * the engine cannot compute.
+ */
+export const readModelConfig = (
+  directory: string,
+  overrides: Readonly<Record<string, unknown>> = {}
+): { readonly config: ModelConfig; readonly defaults: SamplingDefaults } => {
   const named = readJsonFile(directory, "config.json", Schema.Struct({ architectures: absent(Schema.Array(Schema.String)) }))
   const architectures = named.architectures ?? []
-  if (!architectures.includes("LlamaForCausalLM")) {
+  if (!architectures.includes(referenceLimits.architecture)) {
     const names = architectures.map((name) => `'${name}'`).join(", ")
-    throw new BootFailure(`Model architectures [${names}] are not supported for now. Supported architectures: ['LlamaForCausalLM']`)
+    throw new BootFailure(`Model architectures [${names}] are not supported for now. Supported architectures: ['${referenceLimits.architecture}']`)
   }
-  const file = readJsonFile(directory, "config.json", ConfigFile)
-  if (file.attention_bias === true || file.mlp_bias === true) throw new BootFailure("Unsupported config.json: attention_bias and mlp_bias must be false")
-  if ((file.hidden_act ?? "silu") !== "silu") throw new BootFailure(`Unsupported config.json: hidden_act '${file.hidden_act}'; only silu`)
+  const decoded = decodeConfig({ ...readJsonFile(directory, "config.json", anyObject), ...overrides })
+  if (Result.isFailure(decoded)) throw new BootFailure(`Cannot read config.json: ${decoded.failure.message.replaceAll(/\s+/g, " ")}`)
+  const file = decoded.success
   if (file.quantization_config) throw new BootFailure("Unsupported config.json: quantized checkpoints cannot be computed by this engine")
   const generation = existsSync(join(directory, "generation_config.json")) ? readJsonFile(directory, "generation_config.json", GenerationFile) : {}
   const heads = file.num_attention_heads
   const kvHeads = file.num_key_value_heads ?? heads
   const headDim = file.head_dim ?? file.hidden_size / heads
-  if (!Number.isInteger(headDim) || headDim % 2 !== 0) throw new BootFailure(`Unsupported config.json: head size ${headDim}; it must be an even whole number`)
-  if (heads % kvHeads !== 0) throw new BootFailure(`Unsupported config.json: ${heads} attention heads are not a multiple of ${kvHeads} key-value heads`)
+  const { attention_bias, hidden_act, mlp_bias } = file
+  const problem = computationProblem({
+    activation: hidden_act ?? null,
+    attention_bias: attention_bias === true,
+    mlp_bias: mlp_bias === true,
+    heads,
+    kvHeads,
+    headDim
+  })
+  if (problem !== null) throw new BootFailure(`Unsupported config.json: ${problem}`)
+  const maxLength = file.max_position_embeddings ?? referenceLimits.assumedContext
   return {
     config: {
       hidden: file.hidden_size,
@@ -139,10 +136,10 @@ export const readModelConfig = (directory: string): { readonly config: ModelConf
       kvHeads,
       headDim,
       vocabulary: file.vocab_size,
-      maxLength: file.max_position_embeddings,
+      maxLength,
       epsilon: file.rms_norm_eps ?? 1e-6,
       tied: file.tie_word_embeddings ?? false,
-      rope: ropeOf(file),
+      rope: ropeOf(file, maxLength),
       endTokens: new Set([...ids(file.eos_token_id), ...ids(generation.eos_token_id)])
     },
     defaults: {

@@ -1,11 +1,23 @@
-import type { RopeConfig } from "./ModelConfig.ts"
+import type { RopeConfig } from "../../src/reference/rope.ts"
 
-/** Angle per position of each pair of dimensions, in radians; llama3 scaling as in the Hugging Face reference code. */
+/** Angle per position of each pair of dimensions, in radians; llama3 and YaRN scaling as in the Hugging Face reference code. */
 export const ropeFrequencies = (rope: RopeConfig, headDim: number): Float64Array => {
   const frequencies = Float64Array.from({ length: headDim / 2 }, (_, pair) => rope.theta ** ((-2 * pair) / headDim))
   const { scaling } = rope
   if (scaling.kind === "none") return frequencies
   if (scaling.kind === "linear") return frequencies.map((frequency) => frequency / scaling.factor)
+  if (scaling.kind === "yarn") {
+    // The dimension that turns so many times within the original length.
+    const dimension = (turns: number) => (headDim * Math.log(scaling.originalLength / (turns * 2 * Math.PI))) / (2 * Math.log(rope.theta))
+    const [fast, slow] = [dimension(scaling.betaFast), dimension(scaling.betaSlow)]
+    const low = Math.max(0, scaling.truncated ? Math.floor(fast) : fast)
+    const high = Math.min(headDim - 1, scaling.truncated ? Math.ceil(slow) : slow)
+    const width = high === low ? 0.001 : high - low
+    return frequencies.map((frequency, pair) => {
+      const stretched = Math.min(1, Math.max(0, (pair - low) / width))
+      return (frequency / scaling.factor) * stretched + frequency * (1 - stretched)
+    })
+  }
   return frequencies.map((frequency) => {
     const wavelength = (2 * Math.PI) / frequency
     if (wavelength < scaling.originalLength / scaling.highFrequency) return frequency
@@ -14,6 +26,9 @@ export const ropeFrequencies = (rope: RopeConfig, headDim: number): Float64Array
     return ((1 - smooth) * frequency) / scaling.factor + smooth * frequency
   })
 }
+
+/** What cosines and sines are multiplied by: longer contexts make attention flatter, which YaRN makes up for. */
+export const ropeAttention = ({ scaling }: RopeConfig): number => (scaling.kind === "yarn" ? scaling.attention : 1)
 
 /** Turns every head of `x` in place by its position's angles; dimension i is paired with i + half, as in Llama checkpoints. */
 export const rotate = (x: Float32Array, headDim: number, cosines: Float32Array, sines: Float32Array) => {

@@ -41,7 +41,8 @@ describe("an engine that cannot start says why", () => {
       "Model architectures ['MambaForCausalLM'] are not supported for now"
     ],
     ["biases", () => withConfig({ attention_bias: true }), [], "attention_bias"],
-    ["yarn", () => withConfig({ rope_scaling: { rope_type: "yarn", factor: 4 } }), [], "Unsupported rope scaling 'yarn'"],
+    ["dynamic scaling", () => withConfig({ rope_scaling: { rope_type: "dynamic", factor: 4 } }), [], "rope scaling 'dynamic'"],
+    ["a scaling by an argument", () => withConfig({}), ['--hf-overrides={"rope_parameters":{"rope_type":"yarn","factor":0.5}}'], "rope scaling 'yarn'"],
     ["another width", () => withConfig({ intermediate_size: 44 }), [], "has shape [40, 24], but config.json asks for [44, 24]"],
     ["a missing tensor", () => lacking("model.layers.1.mlp.up_proj.weight"), [], "not initialized from checkpoint: model.layers.1.mlp.up_proj.weight"],
     [

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest"
+import { referenceRope } from "../../src/reference/rope.ts"
 import { KvPool, KvSequence, type KvType, kvShape } from "../src/KvCache.ts"
 import { Llama, readWeights } from "../src/Llama.ts"
 import { readModelConfig } from "../src/ModelConfig.ts"
-import { ropeFrequencies, rotate } from "../src/Rope.ts"
+import { ropeAttention, ropeFrequencies, rotate } from "../src/Rope.ts"
 import { Safetensors } from "../src/Safetensors.ts"
 import { slowLogits } from "./slowLlama.ts"
 import { randomTensors, type SmallModel, small, type Tensors, writeModel } from "./smallModel.ts"
@@ -39,6 +40,13 @@ describe("the forward pass", () => {
     ["linear rope scaling", { ...small, ropeScaling: { rope_type: "linear", factor: 4 } }, "float32", 1e-4],
     ["llama3 rope scaling, theta 500,000", { ...small, ropeTheta: 500_000, ropeScaling: llama3 }, "float32", 1e-4],
     ["llama3 rope scaling, theta 10", { ...small, ropeTheta: 10, ropeScaling: llama3 }, "float32", 1e-4],
+    ["yarn, every pair stretched alike", { ...small, ropeScaling: { rope_type: "yarn", factor: 4, original_max_position_embeddings: 4 } }, "float32", 1e-4],
+    [
+      "yarn, from pairs that stay to pairs that are stretched",
+      { ...small, headDim: 16, ropeTheta: 10, ropeScaling: { rope_type: "yarn", factor: 8, original_max_position_embeddings: 32 } },
+      "float32",
+      1e-4
+    ],
     ["bfloat16 weights, float32 cache", { ...small, type: "BF16" }, "float32", 1e-4],
     ["float16 weights, float32 cache", { ...small, type: "F16" }, "float32", 1e-4],
     ["bfloat16 weights and cache", { ...small, type: "BF16" }, "bfloat16", 0.1]
@@ -119,6 +127,18 @@ describe("rotary embedding", () => {
     const k = [0.3, 2, -1, 1, 1, 0.2, -3, 2]
     expect(dot(turned(q, 19), turned(k, 12))).toBeCloseTo(dot(turned(q, 107), turned(k, 100)), 3)
     expect(Math.abs(dot(turned(q, 19), turned(k, 12)) - dot(turned(q, 19), turned(k, 13)))).toBeGreaterThan(0.1)
+  })
+
+  it("is stretched by YaRN as Transformers does it: worked out by hand for four pairs", () => {
+    // Base 10,000, 8 dimensions, 4096 tokens: 32 turns at pair 1.31, one at pair 2.81; so from 1 to 3 in a straight line.
+    const rope = referenceRope({ rope_type: "yarn", factor: 4, original_max_position_embeddings: 4_096 }, 10_000, 16_384)
+    if (typeof rope === "string") throw new Error(rope)
+    const expected = [1, 0.1, 0.01 * (0.5 + 0.5 / 4), 0.001 / 4]
+    expect([...ropeFrequencies(rope, 8)].map((frequency, i) => frequency / (expected[i] ?? 0))).toEqual(expected.map(() => expect.closeTo(1, 9)))
+    expect(ropeAttention(rope)).toBeCloseTo(0.1 * Math.log(4) + 1, 12)
+    const own = { rope_type: "yarn", factor: 40, mscale: 0.8, mscale_all_dim: 1, original_max_position_embeddings: 4_096 }
+    const scaled = referenceRope(own, 10_000, 163_840)
+    expect(typeof scaled === "string" ? 0 : ropeAttention(scaled)).toBeCloseTo((0.08 * Math.log(40) + 1) / (0.1 * Math.log(40) + 1), 12)
   })
 
   it("pairs dimension i with i + half", () => {

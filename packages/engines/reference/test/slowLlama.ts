@@ -19,6 +19,14 @@ const angleOf = (model: SmallModel, pair: number, position: number): number => {
   const scaling: Record<string, unknown> = { ...model.ropeScaling }
   const field = (name: string) => Number(scaling[name])
   if (scaling.rope_type === "linear") return (position / field("factor")) * frequency
+  if (scaling.rope_type === "yarn") {
+    // Pairs that turn often within the original length stay as they are, those that turn rarely are stretched, and between them it is a straight line.
+    const pairOf = (turns: number) =>
+      (model.headDim * Math.log(field("original_max_position_embeddings") / (turns * 2 * Math.PI))) / (2 * Math.log(model.ropeTheta))
+    const [first, last] = [Math.max(Math.floor(pairOf(32)), 0), Math.min(Math.ceil(pairOf(1)), model.headDim - 1)]
+    const share = first === last ? (pair > first ? 1 : 0) : Math.min(1, Math.max(0, (pair - first) / (last - first)))
+    return position * frequency * (share / field("factor") + (1 - share))
+  }
   if (scaling.rope_type !== "llama3") return position * frequency
   const turns = (field("original_max_position_embeddings") * frequency) / (2 * Math.PI)
   const low = field("low_freq_factor")
@@ -45,11 +53,13 @@ export const slowLogits = (model: SmallModel, tensors: Tensors, tokens: Vector):
   }
   const plus = (x: Vector, y: Vector) => x.map((value, i) => value + at(y, i))
   const half = model.headDim / 2
+  const scaling: Record<string, unknown> = { ...model.ropeScaling }
+  const size = scaling.rope_type === "yarn" ? 0.1 * Math.log(Number(scaling.factor)) + 1 : 1
   const turned = (head: Vector, position: number) =>
     head.map((value, i) => {
       const angle = angleOf(model, i % half, position)
       const partner = i < half ? -at(head, i + half) : at(head, i - half)
-      return value * Math.cos(angle) + partner * Math.sin(angle)
+      return size * (value * Math.cos(angle) + partner * Math.sin(angle))
     })
   const heads = (x: Vector, count: number) => range(count).map((head) => x.slice(head * model.headDim, (head + 1) * model.headDim))
   const embedding = matrix("model.embed_tokens.weight")

@@ -25,8 +25,9 @@ const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], memor
     settings: {
       runtime,
       host_class: "sim",
-      max_context: 512,
+      max_context: 2_048,
       kv_cache_dtype: "auto",
+      yarn: { factor: 2 },
       engine_flags: { [runtime === "vllm" ? "max_num_seqs" : "max_running_requests"]: 4 }
     },
     config: {
@@ -41,7 +42,8 @@ const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], memor
       native_context: 1_024,
       sliding_window: null,
       dtype: "bfloat16",
-      quantization: "none"
+      quantization: "none",
+      rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
     },
     servedNames: ["org/tiny"],
     modelPath: directory,
@@ -90,6 +92,7 @@ describe("the reference engine in another's place", () => {
     const address = await serves()
     const get = async (path: string) => (await fetch(`${address}${path}`)).text()
     expect(JSON.parse(await get("/version"))).toEqual({ version: "simulated-vllm-0.33.0" })
+    expect(JSON.parse(await get("/v1/models"))).toMatchObject({ data: [{ max_model_len: 2_048 }] })
     const measured = engineOf("vllm").measured({ metrics: await get("/metrics"), log: said.out })
     for (const value of Object.values(measured)) expect(value).not.toBeNull()
   })
@@ -103,6 +106,10 @@ describe("the reference engine in another's place", () => {
     const ask = (body: object) =>
       fetch(`${address}/v1/completions`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
     expect(await (await ask({ model: "another", prompt: "x", max_tokens: 1 })).json()).toMatchObject({ model: "another" })
+    // Further than the model's own context, which YaRN doubles.
+    expect(await (await ask({ prompt: Array.from({ length: 1_030 }, () => 7), max_tokens: 2, ignore_eos: true })).json()).toMatchObject({
+      usage: { prompt_tokens: 1_030, completion_tokens: 2 }
+    })
     expect(await (await ask({ prompt: "x", max_tokens: -1 })).json()).toMatchObject({ object: "error", code: 400, message: expect.any(String) })
     const metrics = await (await fetch(`${address}/metrics`)).text()
     for (const value of Object.values(engineOf("sglang").measured({ metrics, log: said.errors }))) expect(value).not.toBeNull()

@@ -1,7 +1,11 @@
-import { type FailureCode, type Measured, type NamedFailure, nothingServed, requestVocabulary } from "@seatrial/domain"
+import { type FailureCode, type Measured, type ModelConfig, type NamedFailure, nothingServed, requestVocabulary, type ServingSettings } from "@seatrial/domain"
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
+import { templateIssue } from "../templateIssue.ts"
+import { yarnOverrides } from "../yarn.ts"
+import { referenceLimits } from "./limits.ts"
 import { referenceMemory } from "./memory.ts"
+import { referenceModelIssue } from "./modelIssue.ts"
 
 const integerFlag = (minimum: number, maximum: number) => (value: unknown) =>
   typeof value === "number" && Number.isInteger(value) && value >= minimum && value <= maximum ? null : `must be an integer from ${minimum} to ${maximum}`
@@ -11,6 +15,11 @@ const flags: Readonly<Record<string, (value: unknown) => string | null>> = {
   max_num_seqs: integerFlag(1, 256),
   seed: integerFlag(0, 2 ** 31 - 1),
   gpu_memory_utilization: (value) => (typeof value === "number" && value >= 0.5 && value <= 0.95 ? null : "must be a number from 0.5 to 0.95")
+}
+
+const overridesOf = (config: ModelConfig, settings: ServingSettings): ReadonlyArray<string> => {
+  const overrides = yarnOverrides(config, settings)
+  return overrides === null ? [] : [`--hf-overrides=${overrides}`]
 }
 
 const render = (engineFlags: Readonly<Record<string, unknown>>) =>
@@ -43,7 +52,8 @@ export const reference: EngineAdapter = {
   runtime: "reference",
   version: "reference-0.1.0",
   names: "all",
-  architectures: new Set(["LlamaForCausalLM"]),
+  architectures: new Set([referenceLimits.architecture]),
+  modelIssue: referenceModelIssue,
   quantizations: new Set(["none"]),
   kvCacheDtypes: new Set(["auto"]),
   memory: referenceMemory,
@@ -58,6 +68,7 @@ export const reference: EngineAdapter = {
       "/v1/completions": { parameters: requestVocabulary["/v1/completions"], responseFormats: [] }
     }
   },
+  templateIssue: (template) => templateIssue(template, true),
   flagIssue: (given) => {
     for (const [flag, value] of Object.entries(given)) {
       const check = Object.hasOwn(flags, flag) ? flags[flag] : undefined
@@ -67,13 +78,15 @@ export const reference: EngineAdapter = {
     }
     return null
   },
-  container: ({ adapter, hostClass, modelPath, servedNames, settings }): EngineContainer => ({
+  extendsContext: ({ rope }) => rope !== undefined,
+  container: ({ adapter, config, hostClass, modelPath, servedNames, settings }): EngineContainer => ({
     command: ["seatrial-reference-engine"],
     args: [
       `--model=${modelPath}`,
       `--served-model-name=${servedNames.join(",")}`,
       `--max-model-len=${settings.max_context}`,
       `--gpu-memory-bytes=${hostClass.gpu_memory_bytes * hostClass.gpu_count}`,
+      ...overridesOf(config, settings),
       "--host=$(POD_IP)",
       "--port=8000",
       ...(adapter === undefined

@@ -9,6 +9,7 @@ import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
+import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { sglangAdapters } from "./adapters.ts"
 import { registered } from "./architectures.ts"
@@ -69,6 +70,7 @@ export const sglang: EngineAdapter = {
     ["gpt_oss", "mistral", "think"]
   ),
   adapters: sglangAdapters,
+  templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
   chosenFlags: (load, chatTemplate) => {

@@ -9,6 +9,7 @@ import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
+import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { vllmAdapters, vllmRank } from "./adapters.ts"
 import { registered } from "./architectures.ts"
@@ -39,7 +40,8 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
     )
   }
   if (flags.enable_chunked_prefill === false && stepTokens < load.maxContext) {
-    return issue("max_num_batched_tokens", `Without chunked prefill max_num_batched_tokens (${stepTokens}) must be at least max_context (${load.maxContext}).`)
+    const message = `Without chunked prefill a step holds the longest prompt whole: max_num_batched_tokens (${stepTokens}) must be at least max_context (${load.maxContext}).`
+    return issue("enable_chunked_prefill", message)
   }
   if (flags.quantization !== undefined && !plain(config.quantization)) {
     return issue("quantization", `quantization goes with a 16-bit checkpoint only; this one is ${config.quantization} already.`)
@@ -76,8 +78,10 @@ export const vllm: EngineAdapter = {
     ["gpt_oss", "mistral", "think"]
   ),
   adapters: vllmAdapters,
+  templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
+  longestContext: (load) => (load.flags.enable_chunked_prefill === false ? vllmLimits(release, load).stepTokens : Number.POSITIVE_INFINITY),
   chosenFlags: (load, chatTemplate) => {
     const { sequences, stepTokens, utilization } = vllmLimits(release, load)
     const { reasoning, toolCalls } = parsersFor("vllm", load.config.architecture, chatTemplate)

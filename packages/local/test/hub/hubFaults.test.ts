@@ -95,7 +95,7 @@ describe("a preview whose hub fails at one of its requests", () => {
   it.live.each(faults)("comes through, or says what it is: %s", ([, fault, once, stays, first]) =>
     Effect.gen(function* () {
       const paths = yield* requests
-      assert.strictEqual(paths.length, 7)
+      assert.strictEqual(paths.length, 8)
       yield* Effect.forEach(
         paths,
         Effect.fnUntraced(function* (path, at) {

@@ -161,6 +161,9 @@ describe("inspect", () => {
   it.live.each([
     ["no tokenizer", without("tokenizer.json"), "unsupported_format"],
     ["no configuration", without("config.json"), "unsupported_format"],
+    ["a tokenizer that is no JSON", { ...good, "tokenizer.json": "{not json" }, "unsupported_format"],
+    ["a tokenizer without a model", { ...good, "tokenizer.json": "{}" }, "unsupported_format"],
+    ["a width that is not that of its weights", { ...good, "config.json": JSON.stringify({ ...tinyConfig, hidden_size: 128 }) }, "unsupported_format"],
     ["a configuration that is no JSON", { ...good, "config.json": "{" }, "unsupported_format"],
     ["a configuration that is a list", { ...good, "config.json": "[]" }, "unsupported_format"],
     ["a configuration nested without end", { ...good, "config.json": `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}` }, "unsupported_format"],

@@ -51,12 +51,12 @@ export const manyShards = (options: { readonly shards: number; readonly layers: 
     bytes,
     shards: parts.length,
     files: {
-      "config.json": JSON.stringify({ ...tinyConfig, hidden_size: hidden, num_hidden_layers: options.layers }),
+      "config.json": JSON.stringify({ ...tinyConfig, architectures: ["MixtureForCausalLM"], hidden_size: hidden, num_hidden_layers: options.layers }),
       "generation_config.json": "{}",
       "preprocessor_config.json": "{}",
       "processor_config.json": "{}",
       "chat_template.jinja": "{{ messages[0].content }}",
-      "tokenizer.json": "{}",
+      "tokenizer.json": '{"model":{"type":"BPE","vocab":{},"merges":[]}}',
       "tokenizer_config.json": "{}",
       ...Object.fromEntries(parts.map((part, index) => [name(index), shard(part)])),
       "model.safetensors.index.json": JSON.stringify({ metadata: { total_size: options.total ?? bytes }, weight_map })

@@ -60,6 +60,19 @@ describe("a preview's reading", () => {
     })
   )
 
+  it.live("refuses Python beside a processor's configuration that no request was left for", () => {
+    const files = { ...sharded.files, "processing_odd.py": "raise RuntimeError\n" }
+    const repository = makeRepository({ name: "odd/large", commits: [{ title: "With Python", files }] })
+    return withHub(
+      (hub) =>
+        Effect.gen(function* () {
+          const { code, message } = yield* refusalOf(hub.inspect({ repo: "odd/large" }, none, "few"))
+          assert.deepStrictEqual([code, message.includes("processing_odd.py")], ["remote_code_required", true])
+        }),
+      { repositories: [repository], faults: elsewhere }
+    )
+  })
+
   it.live("lists files page by page where the hub does not tell them with the commit", () =>
     withHub(
       (hub, asked) =>

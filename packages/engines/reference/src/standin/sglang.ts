@@ -91,6 +91,7 @@ startStandIn(
       "lora-modules": "lora-paths",
       "max-lora-rank": "max-lora-rank",
       "chat-template": "chat-template",
+      "hf-overrides": "json-model-override-args",
       seed: "random-seed"
     },
     anyModelName: true,

@@ -21,6 +21,7 @@ startStandIn(
       "lora-modules": "lora-modules",
       "max-lora-rank": "max-lora-rank",
       "chat-template": "chat-template",
+      "hf-overrides": "hf-overrides",
       seed: "seed"
     },
     anyModelName: false,

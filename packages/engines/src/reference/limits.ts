@@ -1,0 +1,25 @@
+/** What the reference engine computes, told once for its loader and for those who ask before. */
+export const referenceLimits = {
+  architecture: "LlamaForCausalLM",
+  activation: "silu",
+  /** Tokens of a context where the configuration states none. */
+  assumedContext: 2_048
+} as const
+
+/** What of a configuration its computing depends on, beside the sizes. */
+export interface Computation {
+  readonly activation: string | null
+  readonly attention_bias: boolean
+  readonly mlp_bias: boolean
+  readonly heads: number
+  readonly kvHeads: number
+  readonly headDim: number
+}
+
+/** Why the reference engine does not compute a model of its architecture, as the rest of a sentence; null where it does. */
+export const computationProblem = ({ activation, attention_bias, headDim, heads, kvHeads, mlp_bias }: Computation): string | null => {
+  if (attention_bias || mlp_bias) return "attention_bias and mlp_bias must be false"
+  if (activation !== null && activation !== referenceLimits.activation) return `hidden_act '${activation}'; only ${referenceLimits.activation}`
+  if (!Number.isInteger(headDim) || headDim % 2 !== 0) return `head size ${headDim}; it must be an even whole number`
+  return heads % kvHeads === 0 ? null : `${heads} attention heads are not a multiple of ${kvHeads} key-value heads`
+}

@@ -1,0 +1,180 @@
+import { assert, describe, it } from "@effect/vitest"
+import {
+  Commit,
+  derivePreview,
+  type HostClass,
+  leastContext,
+  type ModelConfig,
+  type Preview,
+  type RepositoryFacts,
+  type Runtime,
+  type ServingRequest,
+  servingProblem
+} from "@seatrial/domain"
+import { Schema } from "effect"
+import { engines } from "../src/index.ts"
+
+const hostClass = (name: string, runtimes: readonly [Runtime, ...ReadonlyArray<Runtime>], gpu_pool: string, gib: number, price: string): HostClass => {
+  const [first, ...others] = runtimes.map((runtime) => ({ runtime, image: "i" }))
+  const offered = first === undefined ? assert.fail("no runtime") : ([first, ...others] as const)
+  return { name, runtimes: offered, gpu_pool, gpu_count: 1, gpu_memory_bytes: gib * 2 ** 30, price_per_gpu_hour_micros: price, simulated: false }
+}
+const h100 = hostClass("h100", ["vllm"], "NVIDIA-H100-80GB-HBM3", 79, "9")
+const small = hostClass("small", ["reference"], "any", 4, "1")
+
+const llama: ModelConfig = {
+  architecture: "LlamaForCausalLM",
+  model_type: "llama",
+  num_layers: 32,
+  hidden_size: 4096,
+  num_attention_heads: 32,
+  num_kv_heads: 8,
+  head_dim: 128,
+  vocab_size: 128_256,
+  native_context: 131_072,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none",
+  rope: {
+    parameters: { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8_192, rope_theta: 500_000 },
+    nested: false,
+    max_positions: 8_192
+  }
+}
+const facts = (config: Partial<ModelConfig> = {}): RepositoryFacts => ({
+  repo: "any/model",
+  ref: "main",
+  commit: Schema.decodeSync(Commit)("a".repeat(40)),
+  license: null,
+  gated: false,
+  files: [],
+  config: { ...llama, ...config },
+  weights_bytes: 16_060_522_496,
+  parameters: 8_030_261_248,
+  chat_template: null
+})
+const preview = (request: ServingRequest, hostClasses: ReadonlyArray<HostClass> = [h100], of = facts()) =>
+  derivePreview({ facts: of, ref: null, request, hostClasses, engines })
+
+const refused = (answer: Preview) => (answer.kind === "refused" ? answer : assert.fail("it was derived"))
+/** What a remedy holds can be sent as it is. */
+const taken = (answer: Preview, hostClasses?: ReadonlyArray<HostClass>) => {
+  const { remedy } = refused(answer)
+  const serving = remedy.serving ?? assert.fail(`no settings: ${remedy.message}`)
+  const again = preview(serving, hostClasses)
+  assert.deepStrictEqual(again.kind === "derived" ? again.serving : again.reason, serving)
+  return serving
+}
+
+describe("what a preview says comes true", () => {
+  it("a context in which the trial cannot be asked is refused by what is least, before and with the model", () => {
+    for (const max_context of [1, 16, leastContext - 1]) {
+      assert.strictEqual(servingProblem({ max_context }, [h100], engines)?.param, "serving.max_context")
+      assert.include(refused(preview({ max_context })).reason.message, String(leastContext))
+    }
+    assert.isNull(servingProblem({ max_context: leastContext }, [h100], engines))
+    assert.strictEqual(preview({ max_context: leastContext }).kind, "derived")
+    assert.include(refused(preview({}, [h100], facts({ native_context: 64 }))).reason.message, "made for 64 tokens")
+  })
+
+  it("a factor of YaRN beyond every published one is refused by its name, before and with the model", () => {
+    assert.strictEqual(servingProblem({ yarn: { factor: 1_000_000 } }, [h100], engines)?.param, "serving.yarn.factor")
+    assert.strictEqual(refused(preview({ yarn: { factor: 65 } })).reason.code, "context_too_long")
+    assert.strictEqual(preview({ yarn: { factor: 64 } }).kind, "derived")
+  })
+
+  it("YaRN that makes a context shorter than asked is taken away where the model has the context without", () => {
+    const answer = preview({ max_context: 131_072, yarn: { factor: 2 } })
+    const serving = taken(answer)
+    assert.strictEqual(serving.max_context, 131_072)
+    assert.notProperty(serving, "yarn")
+    assert.match(refused(answer).remedy.message, /^Leave yarn out/)
+    assert.match(refused(preview({ max_context: 262_144, yarn: { factor: 20 } })).remedy.message, /yarn\.factor to 32/)
+  })
+
+  it("without chunked prefill a context is chosen that a step holds; one that is asked for is told apart from flags that were not", () => {
+    const derived = preview({ engine_flags: { enable_chunked_prefill: false } })
+    assert.strictEqual(derived.kind === "derived" ? derived.serving.max_context : refused(derived).reason.message, 65_536)
+    const answer = preview({ max_context: 131_072, engine_flags: { enable_chunked_prefill: false, seed: 7 } })
+    assert.match(refused(answer).remedy.message, /enable_chunked_prefill.*max_context 65536/)
+    assert.deepInclude(taken(answer), { max_context: 131_072 })
+    assert.include(taken(answer).engine_flags, { seed: 7 })
+  })
+
+  it("no more sequences are told than the engine takes at once", () => {
+    const answer = preview({ max_context: 256, engine_flags: { max_num_seqs: 8 } })
+    assert.strictEqual(answer.kind === "derived" ? answer.fit.concurrent_sequences : 0, 8)
+  })
+
+  it("a context that memory cuts to a few messages is tight, and one that no trial fits into is refused", () => {
+    const weights = facts().weights_bytes
+    let [refusals, tights] = [0, 0]
+    for (let mib = 0; mib < 2_048; mib += 16) {
+      const memory = (weights + 4 * 2 ** 30 + mib * 2 ** 20) / 2 ** 30
+      for (const runtime of ["vllm", "sglang"] as const) {
+        const answer = preview({}, [hostClass("card", [runtime], "NVIDIA-L4", memory, "1")])
+        if (answer.kind === "refused") refusals++
+        else {
+          assert.isAtLeast(answer.fit.max_context, leastContext)
+          if (answer.fit.max_context < 2_048) assert.strictEqual(answer.fit.verdict, "tight")
+          if (answer.fit.verdict === "tight") tights++
+        }
+      }
+    }
+    assert.isAbove(refusals, 0)
+    assert.isAbove(tights, 0)
+  })
+
+  it("room is told of the host classes that have the runtime, and another runtime's is offered", () => {
+    const answer = preview({ runtime: "reference" }, [small, h100])
+    assert.include(refused(answer).reason.message, "with the runtime reference (the largest has 4.0 GiB)")
+    assert.deepInclude(taken(answer, [small, h100]), { runtime: "vllm", host_class: "h100" })
+  })
+
+  it.each([
+    ["another activation", { activation: "relu2", attention_bias: false, mlp_bias: false, rope: "default" }, /hidden_act 'relu2'; only silu/],
+    ["biases of attention", { activation: "silu", attention_bias: true, mlp_bias: false, rope: "default" }, /attention_bias/],
+    ["biases of the feed-forward layers", { activation: "silu", attention_bias: false, mlp_bias: true, rope: "default" }, /mlp_bias/],
+    ["dynamic positions", { activation: "silu", attention_bias: false, mlp_bias: false, rope: "dynamic" }, /rope scaling 'dynamic'/]
+  ])("%s: the reference engine says before what its loader would say", (_, computation, message) => {
+    const { rope: __, ...plain } = llama
+    const of = { ...facts(), config: { ...plain, computation }, weights_bytes: 2 ** 20 }
+    const answer = refused(preview({ runtime: "reference" }, [small, h100], of))
+    assert.match(answer.reason.message, message)
+    // vLLM computes it.
+    assert.strictEqual(answer.remedy.serving?.runtime, "vllm")
+    const silu = { ...of, config: { ...of.config, computation: { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default" } } }
+    assert.strictEqual(preview({ runtime: "reference", max_context: 128 }, [small], silu).kind, "derived")
+  })
+
+  it.each([
+    ["{% if messages %}a", true],
+    ["{% if %}", true],
+    ["{{ messages", true],
+    ["{{ messages | nofilter }}", true],
+    ["{{ messages | map(attribute='content') | join(', ') | nofilter(1) }}", true],
+    ["{# no end", true],
+    ["{% for m in messages %}{{ m.content | trim | tojson(indent=2) }}{% endfor %}", false],
+    ["{% generation %}{{ 7 // 2 }}{% endgeneration %}", false]
+  ] as const)("a chat template that no engine compiles is refused by name: %s", (chat_template, broken) => {
+    const real = preview({}, [h100], { ...facts(), chat_template })
+    assert.strictEqual(real.kind, broken ? "refused" : "derived")
+    if (broken) assert.match(refused(real).reason.message, /^The chat template of any\/model cannot be used: /)
+  })
+
+  it("a chat template in words that the engines' own parser has beyond ours is refused where ours reads it alone", () => {
+    for (const chat_template of ["{% raw %}{{ {% endraw %}", "{% include 'a' %}"]) {
+      assert.strictEqual(preview({}, [h100], { ...facts(), chat_template }).kind, "derived")
+      assert.strictEqual(preview({}, [{ ...h100, simulated: true }], { ...facts(), chat_template }).kind, "refused")
+    }
+  })
+
+  it("host classes are listed in one order, whoever lists them", () => {
+    const classes = [
+      { ...h100, name: "b" },
+      { ...small, name: "c" },
+      { ...h100, name: "a" }
+    ]
+    assert.strictEqual(refused(preview({ host_class: "nobody" }, classes)).remedy.message, "Choose one of: a, b, c.")
+  })
+})

@@ -1,0 +1,103 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import type { Json } from "../src/ConfigReader.ts"
+import { parseModelConfig } from "../src/modelConfig.ts"
+import { TensorGroups } from "../src/TensorGroups.ts"
+import { weightsAgree } from "../src/weightsAgree.ts"
+
+const llama = {
+  architectures: ["LlamaForCausalLM"],
+  model_type: "llama",
+  hidden_size: 128,
+  intermediate_size: 320,
+  num_hidden_layers: 4,
+  num_attention_heads: 4,
+  num_key_value_heads: 2,
+  head_dim: 32,
+  vocab_size: 512,
+  max_position_embeddings: 1_024,
+  tie_word_embeddings: false,
+  torch_dtype: "bfloat16"
+}
+
+type Tensors = Map<string, readonly [dtype: string, shape: ReadonlyArray<number>]>
+
+const tensors = (): Tensors => {
+  const all: Tensors = new Map()
+  const put = (name: string, ...shape: ReadonlyArray<number>) => all.set(name, ["BF16", shape])
+  put("model.embed_tokens.weight", 512, 128)
+  put("lm_head.weight", 512, 128)
+  put("model.norm.weight", 128)
+  for (let layer = 0; layer < 4; layer++) {
+    const at = `model.layers.${layer}`
+    put(`${at}.input_layernorm.weight`, 128)
+    put(`${at}.post_attention_layernorm.weight`, 128)
+    put(`${at}.self_attn.q_proj.weight`, 128, 128)
+    put(`${at}.self_attn.k_proj.weight`, 64, 128)
+    put(`${at}.self_attn.v_proj.weight`, 64, 128)
+    put(`${at}.self_attn.o_proj.weight`, 128, 128)
+    put(`${at}.mlp.gate_proj.weight`, 320, 128)
+    put(`${at}.mlp.up_proj.weight`, 320, 128)
+    put(`${at}.mlp.down_proj.weight`, 128, 320)
+  }
+  return all
+}
+
+/** What is said of a configuration with such tensors; null where they agree. */
+const said = (config: Json, given: Tensors): string | null => {
+  const groups = new TensorGroups()
+  for (const [name, [dtype, shape]] of given) groups.add(name, dtype, shape, 1)
+  const list = [...groups.values()]
+  return Result.match(weightsAgree(Result.getOrThrow(parseModelConfig(config, "BF16")), config, list, list), {
+    onSuccess: () => null,
+    onFailure: ({ reason }) => reason
+  })
+}
+
+const changed = (change: (all: Tensors) => void): Tensors => {
+  const all = tensors()
+  change(all)
+  return all
+}
+const every = (dtype: string): Tensors => new Map([...tensors()].map(([name, [, shape]]) => [name, [dtype, shape]] as const))
+const without = (name: string) => changed((all) => assert.isTrue(all.delete(name)))
+const shaped = (name: string, ...shape: ReadonlyArray<number>) => changed((all) => all.set(name, ["BF16", shape]))
+
+describe("weights and configuration that contradict each other", () => {
+  it("agree where they are of one model", () => {
+    assert.isNull(said(llama, tensors()))
+    assert.isNull(said({ ...llama, tie_word_embeddings: true }, without("lm_head.weight")))
+  })
+
+  it.each([
+    ["twice the width", { hidden_size: 256 }, tensors(), /embed_tokens.weight is \[512, 128\].*\[512, 256\]/],
+    ["twice the vocabulary", { vocab_size: 1_024 }, tensors(), /embed_tokens.weight is \[512, 128\].*\[1024, 128\]/],
+    ["half the vocabulary", { vocab_size: 256 }, tensors(), /\[256, 128\]/],
+    ["twice the size of a head", { head_dim: 64 }, tensors(), /q_proj.weight is \[128, 128\].*\[256, 128\]/],
+    ["other key-value heads", { num_key_value_heads: 3 }, tensors(), /k_proj.weight is \[64, 128\].*\[96, 128\]/],
+    ["another inner width", { intermediate_size: 640 }, tensors(), /gate_proj.weight is/],
+    ["a projection of another form", {}, shaped("model.layers.2.self_attn.q_proj.weight", 256, 64), /layers.2.self_attn.q_proj.weight is \[256, 64\]/],
+    ["a norm of another width", {}, shaped("model.layers.3.input_layernorm.weight", 64), /layers.3.input_layernorm.weight is \[64\]/],
+    ["a last norm of another width", {}, shaped("model.norm.weight", 64), /model.norm.weight is \[64\]/],
+    ["a head of another vocabulary", {}, shaped("lm_head.weight", 500, 128), /lm_head.weight is \[500, 128\]/],
+    ["more layers", { num_hidden_layers: 7 }, tensors(), /num_hidden_layers is 7, and there is no tensor of layer 4/],
+    ["a projection that is missing", {}, without("model.layers.1.self_attn.q_proj.weight"), /layer 1 has no self_attn.q_proj/],
+    ["a feed-forward part that is missing", {}, without("model.layers.0.mlp.down_proj.weight"), /layer 0 has no mlp.down_proj/],
+    ["no embeddings", {}, without("model.embed_tokens.weight"), /no embeddings/],
+    ["no head that is not tied", {}, without("lm_head.weight"), /no output head/],
+    ["whole numbers of 16 bits", {}, every("I16"), /of the type I16/],
+    ["whole numbers of 8 bits without a quantization", {}, every("I8"), /of the type I8, and it states no quantization/],
+    ["a quantization without quantized tensors", { quantization_config: { quant_method: "awq", bits: 4 } }, tensors(), /quantization awq, and no tensor/]
+  ] as const)("%s: is refused, and said", (_, config, given, message) => {
+    assert.match(said({ ...llama, ...config }, given) ?? "agreed", message)
+  })
+
+  it("are held to what all layouts have in common where the layout is not known", () => {
+    const other = { ...llama, architectures: ["SomethingForCausalLM"], num_attention_heads: 8 }
+    assert.isNull(said(other, tensors()))
+    // Rows beyond the vocabulary are padding.
+    assert.isNull(said({ ...other, vocab_size: 500 }, tensors()))
+    for (const config of [{ hidden_size: 256 }, { vocab_size: 1_024 }, { num_hidden_layers: 5 }]) assert.isNotNull(said({ ...other, ...config }, tensors()))
+    assert.isNotNull(said(other, every("I16")))
+  })
+})
