@@ -4,9 +4,9 @@ import { FetchHttpClient } from "effect/http"
 import { runBenchmark } from "../../src/benchmark/runBenchmark.ts"
 import { quantile, weightWithin } from "../../src/benchmark/statistics.ts"
 import { workload } from "../../src/benchmark/workload.ts"
-import { makeEngineClient } from "../../src/trial/EngineClient.ts"
-import { tokenIds } from "../../src/trial/Subject.ts"
-import { type Fault, fakeContext, serveFakeEngine } from "../trial/fakeEngine.ts"
+import { makeEngineClient } from "../../src/EngineClient.ts"
+import { tokenIds } from "../../src/Subject.ts"
+import { type Fault, fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
 
 describe("a quantile", () => {
   it("is null where the sample is too small to bound it", () => {

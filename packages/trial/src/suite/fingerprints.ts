@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto"
 import type { OutputFingerprint } from "@seatrial/domain"
 import { Effect } from "effect"
-import { type Answer, type EngineUnreachable, Unexpected } from "./EngineClient.ts"
-import { ask, type Subject } from "./Subject.ts"
+import { type Answer, type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import { ask, type Subject } from "../Subject.ts"
 
 /** Public constants of the suite: plain tasks that invite neither dates nor names. Changing one raises the suite's version. */
 export const fingerprintPrompts = [

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
-import { makeEngineClient } from "../../src/trial/EngineClient.ts"
-import { runSuite } from "../../src/trial/runSuite.ts"
-import type { Subject } from "../../src/trial/Subject.ts"
+import { makeEngineClient } from "../../src/EngineClient.ts"
+import type { Subject } from "../../src/Subject.ts"
+import { runSuite } from "../../src/suite/runSuite.ts"
 import { type Fault, fakeContext, faults, serveFakeEngine } from "./fakeEngine.ts"
 
 const subjectAt = (url: string, change: Partial<Subject> = {}) =>

@@ -1,10 +1,10 @@
 import type { Check, CheckReport } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
+import type { EngineUnreachable } from "../EngineClient.ts"
+import type { Subject } from "../Subject.ts"
 import { engineIdentity, finishReasons, stillAlive, streamEqualsWhole, usageExact } from "./answerChecks.ts"
-import type { EngineUnreachable } from "./EngineClient.ts"
 import { greedyRepeats, type Repeats } from "./fingerprints.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
-import type { Subject } from "./Subject.ts"
 
 const suite = "seatrial-core"
 const suiteVersion = 0

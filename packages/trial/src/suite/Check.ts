@@ -1,6 +1,6 @@
 import type { Effect } from "effect"
-import type { EngineUnreachable, Unexpected } from "./EngineClient.ts"
-import type { Subject } from "./Subject.ts"
+import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { Subject } from "../Subject.ts"
 
 /** One row of the suite: succeeds with its detail (numbers and codes, never generated text), or fails with what was unexpected. Every row is required. */
 export interface TrialCheck {

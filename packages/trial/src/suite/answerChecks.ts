@@ -1,7 +1,7 @@
 import { Effect, Option, Schema } from "effect"
+import { type Answer, Unexpected, type Usage } from "../EngineClient.ts"
+import { ask, askStreamed } from "../Subject.ts"
 import type { TrialCheck } from "./Check.ts"
-import { type Answer, Unexpected, type Usage } from "./EngineClient.ts"
-import { ask, askStreamed } from "./Subject.ts"
 
 const decodeModels = Schema.decodeUnknownOption(
   Schema.fromJsonString(

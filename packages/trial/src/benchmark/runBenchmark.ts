@@ -1,7 +1,7 @@
 import type { Benchmark, BenchmarkStep } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
-import type { StreamedAnswer } from "../trial/EngineClient.ts"
-import { greedy, type Subject, textPath, tokenIds } from "../trial/Subject.ts"
+import type { StreamedAnswer } from "../EngineClient.ts"
+import { greedy, type Subject, textPath, tokenIds } from "../Subject.ts"
 import { quantile, weightWithin } from "./statistics.ts"
 import type { Workload } from "./workload.ts"
 

@@ -1,7 +1,7 @@
 import { Effect, Option, Schema } from "effect"
+import { Unexpected } from "../EngineClient.ts"
+import { ask, greedy, type Subject, textPath, tokenIds } from "../Subject.ts"
 import type { TrialCheck } from "./Check.ts"
-import { Unexpected } from "./EngineClient.ts"
-import { ask, greedy, type Subject, textPath, tokenIds } from "./Subject.ts"
 
 const unexpected = (detail: string) => Effect.fail(new Unexpected({ detail }))
 

@@ -1,0 +1,5 @@
+export { runBenchmark } from "./benchmark/runBenchmark.ts"
+export { workload } from "./benchmark/workload.ts"
+export { makeEngineClient } from "./EngineClient.ts"
+export type { Subject } from "./Subject.ts"
+export { runSuite } from "./suite/runSuite.ts"
