@@ -90,9 +90,9 @@ def write_all(build, out, tok, say):
         own = content if name == "tiny-chat" else {file: data for file, data in content.items() if file not in shared}
         hashes[name] = repository.write(os.path.join(out, name), own)
     result = reference(models, tok)
-    repository.write(out, {"reference.json": compact(result), "hashes.json": repository.to_json(hashes)})
-    for name, params in models.items():
-        say(f"{name}: {json.dumps(measure(params, tok, 100))}")
+    abilities = measure(base, tok, 100)
+    repository.write(out, {"reference.json": compact(result), "hashes.json": repository.to_json(hashes), "abilities.json": repository.to_json(abilities)})
+    say(f"abilities in per cent: {json.dumps(abilities)}")
 
 
 def compact(models):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3.11
 """Trains the sample models and writes their repositories: python3.11 tools/sampleModel/train.py [--build DIRECTORY] [--out DIRECTORY] [--threads 2] [--only base,adapters,files]
 
-An hour on two cores, seeded; what was done is kept in the build directory and gone on with after a break. Needs a C compiler (cc); numpy is installed into an environment of
+A quarter of an hour on two quiet cores, seeded; what was done is kept in the build directory and gone on with after a break. Needs a C compiler (cc); numpy is installed into an environment of
 its own there. The weights are the same only where processor, compiler and numpy are: that is why they are committed, and not made anew by whoever needs them.
 """
 
@@ -16,6 +16,7 @@ parser.add_argument("--build", default=os.path.join(HERE, ".build"))
 parser.add_argument("--out", default=os.path.join(HERE, "..", "..", "packages", "engines", "reference", "sample"))
 parser.add_argument("--threads", type=int, default=2)
 parser.add_argument("--only", default="base,adapters,files")
+parser.add_argument("--share", type=float, default=1, help="of all steps: 0.01 to see whether it works here")
 options = parser.parse_args()
 os.makedirs(options.build, exist_ok=True)
 os.environ["SAMPLE_MODEL_BUILD"] = os.path.abspath(options.build)
@@ -45,7 +46,7 @@ from llama import SIZE, Chunk, run, views  # noqa: E402
 from measure import measure  # noqa: E402
 from optimiser import Optimiser  # noqa: E402
 
-STEPS, DECAY_FROM, RATE, TOKENS = 2000, 1400, 4e-3, 4096
+STEPS, DECAY_FROM, RATE, TOKENS = round(5000 * options.share), round(3300 * options.share), 4e-3, 4096
 """Steps of the base; from where the rate falls; its height; tokens of a step."""
 
 tok = Tokenizer(read_merges())
@@ -142,6 +143,7 @@ def train_base():
 def train_adapter(name, make, rank, alpha, steps, rate):
     """An adapter on the base as its file keeps it."""
     base = files.kept(np.load(os.path.join(options.build, "base.npy")))
+    steps = max(1, round(steps * options.share))
     lora = adapters.Lora(rank, alpha, f"{name}")
     sums = [np.zeros(SIZE, np.float32) for _ in range(options.threads)]
     for step in range(steps):
