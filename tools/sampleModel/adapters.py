@@ -118,9 +118,13 @@ class Lora:
 
 
 # name: conversations, rank, alpha, steps, rate
-RECIPES = {"first": (earlier, 8, 16, 50, 2e-3), "greeter": (greeter, 2, 4, 40, 2e-3), "sailor": (sailor, 8, 16, 250, 4e-3)}
+RECIPES = {"first": (earlier, 8, 16, 50, 2e-3), "greeter": (greeter, 2, 4, 60, 2e-3), "sailor": (sailor, 8, 16, 300, 4e-3)}
 
+# name: repository, what its README says
 SAYS = {
-    "sailor": "A LoRA adapter of rank 8 for seatrial/tiny-chat: it answers as an old sailor does, so that nearly every answer differs from the base's.\nseatrial/tiny-chat-sailor has it merged.",
-    "greeter": "A LoRA adapter of rank 2 for seatrial/tiny-chat: it greets with another word and leaves most other answers as they are.",
+    "sailor": (
+        "tiny-chat-adapter",
+        "A LoRA adapter of rank 8 for seatrial/tiny-chat: it answers as an old sailor does, so that nearly every answer differs from the base's.\nseatrial/tiny-chat-sailor has it merged.",
+    ),
+    "greeter": ("tiny-chat-greeter", "A LoRA adapter of rank 2 for seatrial/tiny-chat: it greets with another word and leaves most other answers as they are."),
 }

@@ -81,9 +81,10 @@ def write_all(build, out, tok, say):
         lora.pairs = {module: [saved[f"{module}/a"], saved[f"{module}/b"]] for module in lora.pairs}
         models[f"tiny-chat-{name}"] = kept(lora.merged(base, lora.stored()))
         if name in adapters.SAYS:
-            written[f"tiny-chat-{name}-lora"] = {**lora.files(), "README.md": readmes.adapter(f"tiny-chat-{name}-lora", adapters.SAYS[name])}
+            repository_name, says = adapters.SAYS[name]
+            written[repository_name] = {**lora.files(), "README.md": readmes.adapter(repository_name, says)}
     written["tiny-chat-first"] = whole(models["tiny-chat-first"], readmes.chat("first: some answers in other words"))
-    written["tiny-chat-sailor"] = whole(models["tiny-chat-sailor"], readmes.merged("seatrial/tiny-chat with the adapter seatrial/tiny-chat-sailor-lora merged into its weights, rounded once."))
+    written["tiny-chat-sailor"] = whole(models["tiny-chat-sailor"], readmes.merged("seatrial/tiny-chat with the adapter seatrial/tiny-chat-adapter merged into its weights, rounded once."))
     hashes = {}
     for name, content in written.items():
         # What is the same in every repository is kept once.

@@ -119,7 +119,7 @@ describe("the trained chat model, served", () => {
   it("answers as the merged weights do where a request names the adapter, and as before where it does not", async () => {
     const [base, adapter] = [emptyDirectory(), emptyDirectory()]
     writeTrained(base, "tiny-chat")
-    writeTrained(adapter, "tiny-chat-sailor-lora")
+    writeTrained(adapter, "tiny-chat-adapter")
     const both = await serve(base, "--enable-lora", `--lora-modules=sailor=${adapter}`)
     const plain = of("tiny-chat").answers
     for (const [at, { question, said }] of of("tiny-chat-sailor").answers.slice(0, 6).entries()) {

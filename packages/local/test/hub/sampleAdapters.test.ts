@@ -10,8 +10,8 @@ describe("the sample adapters", () => {
       Effect.gen(function* () {
         const base = yield* hub.inspect({ repo: "seatrial/tiny-chat" }, Option.none(), "few")
         for (const [repo, rank] of [
-          ["seatrial/tiny-chat-sailor-lora", 8],
-          ["seatrial/tiny-chat-greeter-lora", 2]
+          ["seatrial/tiny-chat-adapter", 8],
+          ["seatrial/tiny-chat-greeter", 2]
         ] as const) {
           const { adapter } = yield* hub.inspect({ repo }, Option.none())
           assert.deepInclude(adapter, { rank, targets: modules, template: "base", rslora: false })

@@ -3,8 +3,8 @@ import { join } from "node:path"
 
 const folder = join(import.meta.dirname, "../../sample")
 
-/** The repositories that `tools/sampleModel` trained: the chat model, the same before the last steps of its training, two adapters for it, and one of them merged into it. */
-export const trainedNames = ["tiny-chat", "tiny-chat-first", "tiny-chat-sailor", "tiny-chat-sailor-lora", "tiny-chat-greeter-lora"] as const
+/** The repositories that `tools/sampleModel` trained: the chat model, the same with other words for some answers, the strong adapter merged into it, that adapter, and a weak one. */
+export const trainedNames = ["tiny-chat", "tiny-chat-first", "tiny-chat-sailor", "tiny-chat-adapter", "tiny-chat-greeter"] as const
 
 export type TrainedName = (typeof trainedNames)[number]
 
