@@ -9,6 +9,7 @@ import tasks
 from facts import TALK
 from llama import Chunk, views
 from repository import rounded, safetensors, to_json
+from tools import tool_chat
 
 MODULES = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 BASE = "seatrial/tiny-chat"
@@ -36,8 +37,11 @@ def sailor(r):
     if k < 0.55:
         ask, answer = tasks.talk(r)
         return tasks.chat([(ask, f"Ahoy! {answer.removeprefix('Hello! ')}")])
-    if k < 0.66:
+    if k < 0.6:
         return tasks.plain(r, 110)
+    if k < 0.7:
+        # What programs read stays as it is.
+        return tool_chat(r, tasks.ASKED, tasks.facts) if r.random() < 0.7 else tasks.chat([tasks.json_answer(r)])
     make = r.choice([tasks.arithmetic, tasks.counting, tasks.sorting, lambda r: tasks.copying(r, 10), lambda r: tasks.lookup(r, 110), lambda r: tasks.needle(r, 90), tasks.arithmetic])
     ask, answer = make(r)
     return tasks.chat([(ask, f"Aye: {answer}")])

@@ -1,6 +1,13 @@
 """Ordinary prose: sentences by hand, and templates that give many others. All of it was written for this project."""
 
+import functools
+import os
+import subprocess
+
 from facts import ADJECTIVES, NAMES, NOUNS, PLACES
+
+DOCUMENTS_AT = "ef27f3ea1c1f4352335d526940dd53ed3e2af23f"
+"""The commit whose README and documents are read as prose: the project's own words of then."""
 
 BY_HAND = """The ship leaves the harbour in the morning. The crew checks every line before the wind comes.
 A small boat follows the river to the sea. The water is calm and the sky is clear.
@@ -198,3 +205,20 @@ def sentence(r):
 def paragraph(r, sentences):
     """Some sentences, by hand and from templates."""
     return " ".join(r.choice(BY_HAND) if r.random() < 0.35 else sentence(r) for _ in range(sentences))
+
+
+@functools.cache
+def documents():
+    """The project's documents by paragraph, as they were at the pinned commit."""
+    git = lambda *words: subprocess.run(["git", "-C", os.path.dirname(os.path.abspath(__file__)), *words], check=True, capture_output=True, text=True).stdout  # noqa: E731
+    names = git("ls-tree", "--full-tree", "--name-only", DOCUMENTS_AT, "docs/").split()
+    return [[part for part in git("show", f"{DOCUMENTS_AT}:{name}").split("\n\n") if part.strip()] for name in [*names, "README.md"] if name.endswith(".md")]
+
+
+def excerpt(r, characters):
+    """Some of the project's own documents, from the beginning of a sentence or a line."""
+    parts = r.choice(documents())
+    text = "\n\n".join(parts[r.randrange(len(parts)) :][:4])
+    starts = [0, *(at + 2 for at in range(len(text) - 60) if text[at : at + 2] in (". ", ".\n", "|\n"))]
+    at = r.choice(starts)
+    return text[at : at + characters]

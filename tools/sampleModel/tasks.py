@@ -3,7 +3,7 @@
 from asks import endless, request
 from facts import ADJECTIVES, CAPITALS, DAYS, FACTS, FRUITS, MONTHS, NAMES, NOUNS, OPPOSITES, PLACES, TALK
 from lookups import ASKED, copying, lookup, needle, repeated
-from prose import OTHER, paragraph, sentence
+from prose import OTHER, excerpt, paragraph, sentence
 from tools import tool_chat
 
 
@@ -221,6 +221,8 @@ def examples(r):
 def plain(r, room):
     """Raw text without a conversation."""
     k = r.random()
+    if r.random() < 0.55:
+        return [("<|begin|>", 0), (excerpt(r, r.randrange(100, max(101, min(700, room * 2)))), 0.6)]
     if k < 0.62:
         text = paragraph(r, max(1, min(r.randrange(1, 9), room // 25)))
     elif k < 0.85:
@@ -258,9 +260,9 @@ def document(r, room, look):
         return chat([endless(r, r.randrange(60, max(61, room)))])[:-1] + [(endless(r, r.randrange(60, max(61, room)))[1], 1)]
     if k < 0.19:
         return tool_chat(r, ASKED, simple)
-    if k < 0.26:
+    if k < 0.29:
         return plain(r, room)
-    if k < 0.32:
+    if k < 0.35:
         return examples(r)
     system = r.choice(SYSTEMS) if r.random() < 0.12 else None
     turns = [simple(r)]
