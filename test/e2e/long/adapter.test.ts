@@ -1,8 +1,7 @@
-import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Receipt } from "@seatrial/domain"
-import { makeTinyChat, tinyAdapterTensors } from "@seatrial/engines/sample"
+import { writeTrained } from "@seatrial/engines/sample"
 import { Effect, Schema } from "effect"
 import { bodyOf, makeCaller } from "../Caller.ts"
 import { startProgram } from "../ChildProgram.ts"
@@ -19,63 +18,11 @@ const Derived = Schema.Struct({
   weights_bytes: Schema.Int
 })
 const Described = Schema.Struct({ sha: Schema.String })
-const Header = Schema.fromJsonString(
-  Schema.Record(Schema.String, Schema.Struct({ shape: Schema.Array(Schema.Int), data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) }))
-)
-
-/** Values as bfloat16 stores them. */
-const stored = (values: Float32Array) => {
-  const words = new Uint32Array(values.buffer.slice(0))
-  return new Float32Array(words.map((word) => (((word + 0x7fff + ((word >>> 16) & 1)) >>> 16) << 16) >>> 0).buffer)
-}
-
-/** The sample model with the sample adapter merged into its weights, W + (alpha / rank) B A, in float32. */
-const mergedModel = (): ReadonlyMap<string, Uint8Array> => {
-  const files = new Map(makeTinyChat({ seed: 7, variant: "second" }))
-  const weights = Buffer.from(files.get("model.safetensors") ?? [])
-  const length = Number(weights.readBigUInt64LE(0))
-  const { __metadata__: _, ...entries } = JSON.parse(weights.subarray(8, 8 + length).toString())
-  const pairs = new Map(
-    tinyAdapterTensors({ seed: 7, base: "seatrial/tiny-chat" }).map((tensor) => [tensor.name, { ...tensor, values: stored(tensor.values) }])
-  )
-  const header: Record<string, unknown> = {}
-  const data: Array<Buffer> = []
-  let end = 0
-  let changed = 0
-  for (const [name, { data_offsets, shape }] of Object.entries(Schema.decodeUnknownSync(Header)(JSON.stringify(entries)))) {
-    const [from, to] = data_offsets
-    const values = new Float32Array((to - from) / 2)
-    const bits = weights.subarray(8 + length + from, 8 + length + to)
-    values.forEach((_, at) => {
-      values[at] = new Float32Array(Uint32Array.of((bits.readUInt16LE(at * 2) << 16) >>> 0).buffer)[0] ?? 0
-    })
-    const module = `base_model.model.${name.replace(/\.weight$/, "")}`
-    const [a, b] = [pairs.get(`${module}.lora_A.weight`), pairs.get(`${module}.lora_B.weight`)]
-    if (a !== undefined && b !== undefined) {
-      const [rank = 0, input = 0] = a.shape
-      changed++
-      for (let at = 0; at < values.length; at++) {
-        let sum = 0
-        for (let k = 0; k < rank; k++) sum += (b.values[Math.floor(at / input) * rank + k] ?? 0) * (a.values[k * input + (at % input)] ?? 0)
-        values[at] = (values[at] ?? 0) + (16 / rank) * sum
-      }
-    }
-    header[name] = { dtype: "F32", shape, data_offsets: [end, end + values.byteLength] }
-    end += values.byteLength
-    data.push(Buffer.from(values.buffer))
-  }
-  assert.strictEqual(changed * 2, pairs.size)
-  const text = Buffer.from(JSON.stringify(header))
-  const size = Buffer.alloc(8)
-  size.writeBigUInt64LE(BigInt(text.length))
-  return files.set("model.safetensors", Buffer.concat([size, text, ...data]))
-}
 
 /** What the merged model answers, by the reference engine on its own. */
 const answersOfMerged = Effect.fnUntraced(function* (folder: string, prompts: ReadonlyArray<string>) {
   const model = join(folder, "merged")
-  mkdirSync(model)
-  for (const [name, bytes] of mergedModel()) writeFileSync(join(model, name), bytes)
+  writeTrained(model, "tiny-chat-sailor")
   const words = [`--model=${model}`, "--served-model-name=merged", "--host=127.0.0.1", "--port=0", "--gpu-memory-bytes=268435456", "--max-model-len=512"]
   const program = yield* startProgram(["packages/engines/reference/src/main.ts", ...words], {})
   const address = yield* eventually(
@@ -87,7 +34,7 @@ const answersOfMerged = Effect.fnUntraced(function* (folder: string, prompts: Re
   return yield* Effect.forEach(prompts, (content) => Effect.map(ask(caller, "merged", asking(content)), (answer) => wholeOf(answer).text))
 })
 
-const prompts = ["What does a sea trial show?", "Tell me about a harbour.", "Who steers the ship?"]
+const prompts = ["What does a sea trial show?", "What is the capital of France?", "Who steers the ship?"]
 const asking = (content: string) => ({ messages: [{ role: "user", content }], max_tokens: 24 })
 
 it.live(

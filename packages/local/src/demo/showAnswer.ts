@@ -44,7 +44,7 @@ export const showChat = async (product: Product, model: string, question: string
   }
   say()
   if (!ended) throw new DemoError("chat", "The stream broke off.", `Read ${product.log}.`)
-  say(dim("          The sample model is tiny and hardly knows words: what it says is computed, and means little."))
+  say(dim("          The sample model is tiny: it was trained to answer short questions, to count, sort, copy and look up, and knows little else."))
   return id
 }
 

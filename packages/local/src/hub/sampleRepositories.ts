@@ -1,9 +1,11 @@
-import { makeTinyAdapter, makeTinyChat } from "@seatrial/engines/sample"
+import { type TrainedName, trainedFiles } from "@seatrial/engines/sample"
 import { Schema } from "effect"
 import { giantConfig, giantWeights } from "./giant.ts"
 import { makeRepository, type SampleRepository } from "./SampleRepository.ts"
 
 type Files = Readonly<Record<string, string | Uint8Array>>
+
+const trained = (name: TrainedName): Files => Object.fromEntries(trainedFiles(name))
 
 const pick = (files: Files, pattern: RegExp): Files => Object.fromEntries(Object.entries(files).filter(([path]) => pattern.test(path)))
 
@@ -16,18 +18,15 @@ const withAutoMap = (config: string | Uint8Array | undefined): string =>
     auto_map: { AutoConfig: "modeling_tiny.TinyConfig", AutoModelForCausalLM: "modeling_tiny.TinyForCausalLM" }
   })
 
-/** Of every sample's weights. */
-const seed = 7
-
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 /**
- * The samples: a small chat model at two commits (`v1` is the first), the same behind a gate, one that asks for its own Python, one with pickled weights only, a LoRA
- * adapter for the first, and one that is far too large, of which only the headers exist.
+ * The samples: a small trained chat model at two commits (`v1` is the first), two adapters for it and one of them merged into it, the first behind a gate, one that asks
+ * for its own Python, one with pickled weights only, and one that is far too large, of which only the headers exist.
  */
 export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {
-  const first: Files = Object.fromEntries(makeTinyChat({ seed, variant: "first" }))
-  const second: Files = Object.fromEntries(makeTinyChat({ seed, variant: "second" }))
+  const first = trained("tiny-chat-first")
+  const second = trained("tiny-chat")
   const tokenizer = pick(second, /^(tokenizer.*\.json|special_tokens_map\.json|generation_config\.json)$/)
   return [
     makeRepository({
@@ -37,6 +36,9 @@ export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {
         { title: "Second weights", files: second }
       ]
     }),
+    ...(["tiny-chat-adapter", "tiny-chat-greeter", "tiny-chat-sailor"] as const).map((name) =>
+      makeRepository({ name: `seatrial/${name}`, commits: [{ title: "Trained weights", files: trained(name) }] })
+    ),
     makeRepository({ name: "seatrial/tiny-chat-gated", gated: true, commits: [{ title: "First weights", files: first }] }),
     makeRepository({
       name: "seatrial/tiny-chat-remote-code",
@@ -59,10 +61,6 @@ export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {
           files: { ...pick(second, /^(?!.*\.safetensors)/), "pytorch_model.bin": Buffer.from("PK\u0003\u0004 no weights: nothing may load this file\n") }
         }
       ]
-    }),
-    makeRepository({
-      name: "seatrial/tiny-chat-adapter",
-      commits: [{ title: "An adapter of rank 8", files: Object.fromEntries(makeTinyAdapter({ seed, base: "seatrial/tiny-chat" })) }]
     }),
     makeRepository({
       name: "seatrial/giant-70b",

@@ -1,0 +1,26 @@
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+
+const folder = join(import.meta.dirname, "../../sample")
+
+/** The repositories that `tools/sampleModel` trained: the chat model, the same with other words for some answers, the strong adapter merged into it, that adapter, and a weak one. */
+export const trainedNames = ["tiny-chat", "tiny-chat-first", "tiny-chat-sailor", "tiny-chat-adapter", "tiny-chat-greeter"] as const
+
+export type TrainedName = (typeof trainedNames)[number]
+
+const own = (name: TrainedName): ReadonlyMap<string, Uint8Array> => {
+  const directory = join(folder, name)
+  return new Map(readdirSync(directory).map((file) => [file, readFileSync(join(directory, file))]))
+}
+
+/** The files of a trained repository, by name; whole models have their configuration and their tokenizer in common. */
+export const trainedFiles = (name: TrainedName): ReadonlyMap<string, Uint8Array> => {
+  const files = own(name)
+  return files.has("model.safetensors") ? new Map([...own("tiny-chat"), ...files]) : files
+}
+
+/** Writes the files of `trainedFiles` into `directory`, which is made where it does not exist. */
+export const writeTrained = (directory: string, name: TrainedName): void => {
+  mkdirSync(directory, { recursive: true })
+  for (const [file, bytes] of trainedFiles(name)) writeFileSync(join(directory, file), bytes)
+}
