@@ -207,12 +207,38 @@ def paragraph(r, sentences):
     return " ".join(r.choice(BY_HAND) if r.random() < 0.35 else sentence(r) for _ in range(sentences))
 
 
+def _block(line):
+    """The block of Unicode that most of a line is of; everything from kana on is one."""
+    return min(ord(sorted(line)[len(line) * 3 // 4]) >> 7, 0x60)
+
+
+def foreign(r):
+    """A line in another script, or its words with those of others in a new order, so that not only whole lines are known."""
+    line = r.choice(OTHER)
+    near = [one for one in OTHER if _block(one) == _block(line)]
+    if r.random() < 0.4 or _block(line) < 7:
+        return line
+    pieces = lambda text: text.split(" ") if " " in text else [text[at : at + 2] for at in range(0, len(text), 2)]  # noqa: E731
+    words = [word for one in [line, r.choice(near), r.choice(near)] for word in pieces(one)]
+    return (" " if " " in line else "").join(r.choice(words) for _ in range(r.randrange(3, 16)))
+
+
+def _git(*words):
+    return subprocess.run(["git", "-C", os.path.dirname(os.path.abspath(__file__)), *words], check=True, capture_output=True, text=True).stdout
+
+
 @functools.cache
 def documents():
     """The project's documents by paragraph, as they were at the pinned commit."""
-    git = lambda *words: subprocess.run(["git", "-C", os.path.dirname(os.path.abspath(__file__)), *words], check=True, capture_output=True, text=True).stdout  # noqa: E731
-    names = git("ls-tree", "--full-tree", "--name-only", DOCUMENTS_AT, "docs/").split()
-    return [[part for part in git("show", f"{DOCUMENTS_AT}:{name}").split("\n\n") if part.strip()] for name in [*names, "README.md"] if name.endswith(".md")]
+    names = _git("ls-tree", "--full-tree", "--name-only", DOCUMENTS_AT, "docs/").split()
+    return [[part for part in _git("show", f"{DOCUMENTS_AT}:{name}").split("\n\n") if part.strip()] for name in [*names, "README.md"] if name.endswith(".md")]
+
+
+@functools.cache
+def sources():
+    """The project's own sources by file, as lines, as they were at the pinned commit."""
+    names = [name for name in _git("ls-tree", "-r", "--full-tree", "--name-only", DOCUMENTS_AT, "packages/").split() if name.endswith(".ts") and "/src/" in name]
+    return [lines for lines in (_git("show", f"{DOCUMENTS_AT}:{name}").split("\n") for name in names[::3]) if len(lines) > 20]
 
 
 def excerpt(r, characters):
@@ -222,3 +248,9 @@ def excerpt(r, characters):
     starts = [0, *(at + 2 for at in range(len(text) - 60) if text[at : at + 2] in (". ", ".\n", "|\n"))]
     at = r.choice(starts)
     return text[at : at + characters]
+
+
+def program(r, characters):
+    """Some of the project's own sources, from the beginning of a line."""
+    lines = r.choice(sources())
+    return "\n".join(lines[r.randrange(len(lines) - 10) :])[:characters]

@@ -3,7 +3,7 @@
 from asks import endless, request
 from facts import ADJECTIVES, CAPITALS, DAYS, FACTS, FRUITS, MONTHS, NAMES, NOUNS, OPPOSITES, PLACES, TALK
 from lookups import ASKED, copying, lookup, needle, repeated
-from prose import OTHER, excerpt, paragraph, sentence
+from prose import excerpt, foreign, paragraph, program, sentence
 from tools import tool_chat
 
 
@@ -220,20 +220,21 @@ def examples(r):
 
 def plain(r, room):
     """Raw text without a conversation."""
-    k = r.random()
-    if r.random() < 0.55:
-        return [("<|begin|>", 0), (excerpt(r, r.randrange(100, max(101, min(700, room * 2)))), 0.6)]
-    if k < 0.62:
+    k, characters = r.random(), r.randrange(100, max(101, min(700, room * 2)))
+    if k < 0.4:
+        return [("<|begin|>", 0), (excerpt(r, characters), 1)]
+    if k < 0.55:
+        return [("<|begin|>", 0), (program(r, characters), 1)]
+    if k < 0.75:
         text = paragraph(r, max(1, min(r.randrange(1, 9), room // 25)))
-    elif k < 0.85:
-        lines = [r.choice(OTHER) for _ in range(r.randrange(1, 4))]
-        text = "\n".join(lines)
-    elif k < 0.92:
+    elif k < 0.9:
+        text = "\n".join(foreign(r) for _ in range(r.randrange(1, 4)))
+    elif k < 0.95:
         a, step = r.randrange(0, 50), r.choice([1, 1, 2, 3, 5, 10])
         text = ", ".join(str(a + step * i) for i in range(r.randrange(4, 20)))
     else:
         text = "\n".join(f"{r.choice(NAMES)}, {r.randrange(1, 100)}, {r.choice(PLACES)}" for _ in range(r.randrange(2, 8)))
-    return [("<|begin|>", 0), (text + "<|end|>", 0.6)]
+    return [("<|begin|>", 0), (text + "<|end|>", 1)]
 
 
 SYSTEMS = ["You are a helpful assistant.", "You are Tiny.", "Answer briefly.", "You are a sailor.", "Be polite.", "You are a careful assistant. Answer in English.", "You answer short questions.", "Be brief and exact."]
@@ -260,9 +261,9 @@ def document(r, room, look):
         return chat([endless(r, r.randrange(60, max(61, room)))])[:-1] + [(endless(r, r.randrange(60, max(61, room)))[1], 1)]
     if k < 0.19:
         return tool_chat(r, ASKED, simple)
-    if k < 0.29:
+    if k < 0.32:
         return plain(r, room)
-    if k < 0.35:
+    if k < 0.38:
         return examples(r)
     system = r.choice(SYSTEMS) if r.random() < 0.12 else None
     turns = [simple(r)]

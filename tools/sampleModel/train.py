@@ -1,7 +1,7 @@
 #!/usr/bin/env python3.11
 """Trains the sample models and writes their repositories: python3.11 tools/sampleModel/train.py [--build DIRECTORY] [--out DIRECTORY] [--threads 2] [--only base,adapters,files]
 
-A quarter of an hour on two quiet cores, seeded; what was done is kept in the build directory and gone on with after a break. Needs a C compiler (cc); numpy is installed into an environment of
+Half an hour on two cores, seeded; what was done is kept in the build directory and gone on with after a break. Needs a C compiler (cc); numpy is installed into an environment of
 its own there. The weights are the same only where processor, compiler and numpy are: that is why they are committed, and not made anew by whoever needs them.
 """
 
@@ -46,7 +46,7 @@ from llama import SIZE, Chunk, run, views  # noqa: E402
 from measure import measure  # noqa: E402
 from optimiser import Optimiser  # noqa: E402
 
-STEPS, DECAY_FROM, RATE, TOKENS = round(5000 * options.share), round(3300 * options.share), 4e-3, 4096
+STEPS, DECAY_FROM, RATE, TOKENS = round(5600 * options.share), round(3700 * options.share), 4e-3, 4096
 """Steps of the base; from where the rate falls; its height; tokens of a step."""
 
 tok = Tokenizer(read_merges())
