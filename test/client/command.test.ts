@@ -1,10 +1,23 @@
 import { spawn } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, layer } from "@effect/vitest"
 import { SeatrialClient } from "@seatrial/client"
-import { Deployment, DeploymentDetail, type Phase, workingPhases } from "@seatrial/domain"
-import { Runs } from "@seatrial/store"
+import {
+  Deployment,
+  DeploymentDetail,
+  Ids,
+  ModelId,
+  type Phase,
+  Receipt,
+  RequestId,
+  RevisionId,
+  SignedReceipt,
+  workingPhases,
+  zeroPrices
+} from "@seatrial/domain"
+import { Metering, Runs } from "@seatrial/store"
 import { Deferred, Effect, Fiber, Redacted, Schema, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { layerStage, makeTenant, Stage } from "../../packages/server/test/stage.ts"
@@ -84,6 +97,63 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
         assert.strictEqual(missing.out, "")
         assert.strictEqual(wrong.code, 2)
         assert.match(wrong.err, /--from yesterday/)
+      }),
+    patience
+  )
+
+  it.effect(
+    "keeps a signed receipt, and holds it to its signature without asking anybody",
+    () =>
+      Effect.gen(function* () {
+        const { port } = yield* Stage
+        const metering = yield* Metering
+        const { key, keyId, orgId } = yield* makeTenant()
+        const id = yield* (yield* Ids).make(RequestId)
+        const modelId = Schema.decodeSync(ModelId)("mdl_0189000000000000000000000a")
+        const revisionId = Schema.decodeSync(RevisionId)("rev_01890000000000000000000000")
+        yield* metering.begin({ id, orgId, keyId, endpoint: "/v1/completions", streamed: false, modelId, model: "tenant/tiny", revisionId })
+        yield* metering.end({
+          ...{ id, orgId, statusCode: 200, usage: { input_tokens: 3, output_tokens: 4, cache_read_tokens: null, cache_write_tokens: 0 }, ttftMs: 1 },
+          ...{ latencyMs: 2, finishReason: "stop", error: null, note: null },
+          receipt: { prices: zeroPrices, hfRevision: "c0ffee", engineVersion: "reference-0.1.0" }
+        })
+        const address = `http://127.0.0.1:${port}`
+        const folder = mkdtempSync(join(tmpdir(), "receipts-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+        const keep = (name: string, text: string) => {
+          writeFileSync(join(folder, name), text)
+          return join(folder, name)
+        }
+        const kept = yield* seatrial(["receipts", "get", id, "--signed"], { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: key })
+        assert.strictEqual(kept.code, 0, kept.err)
+        const jws = decode(SignedReceipt, kept.out)
+        const client = yield* SeatrialClient.make({ address, apiKey: Redacted.make(key) }).pipe(Effect.provide(FetchHttpClient.layer))
+        const receipt = yield* client.org.receipts.get(id)
+        const keys = keep("jwks.json", JSON.stringify(yield* client.system.signingKeys()))
+        const file = keep("receipt.jws", kept.out)
+        const plain = keep("receipt.json", JSON.stringify(receipt, null, 2))
+        const cheaper = keep("cheaper.json", JSON.stringify({ ...receipt, cost_micros: "1" }))
+        const signature = `${jws.protected}..${jws.signature}`
+        const verify = ["receipts", "verify"]
+        const [offline, fetched, beside, changed, noKeys] = yield* Effect.all(
+          [
+            seatrial([...verify, file, "--keys", keys, "--json"], {}),
+            seatrial([...verify, file], { SEATRIAL_ADDRESS: address }),
+            seatrial([...verify, plain, "--signature", signature, "--keys", keys], {}),
+            seatrial([...verify, cheaper, "--signature", signature, "--keys", keys], {}),
+            seatrial([...verify, file, "--keys", plain], {})
+          ],
+          { concurrency: 2 }
+        )
+        assert.deepStrictEqual([offline.code, decode(Receipt, offline.out)], [0, receipt], offline.err)
+        assert.match(offline.err, /^Verified: signed by the key [\w-]{43}\.\n$/)
+        assert.deepStrictEqual([fetched.code, fetched.err], [0, offline.err])
+        assert.strictEqual(beside.code, 0)
+        assert.match(beside.err, /written otherwise than it was signed/)
+        assert.deepStrictEqual([changed.code, changed.out], [3, ""])
+        assert.match(changed.err, /NOT VERIFIED \(not_genuine\): /)
+        assert.deepStrictEqual([noKeys.code, noKeys.out], [2, ""])
+        assert.match(noKeys.err, /is no JWK Set/)
       }),
     patience
   )

@@ -12,6 +12,7 @@ export interface ServerProcess extends Wire {
 const settings = {
   SERVER_PORT: "0",
   SEATRIAL_CURSOR_KEY: "0123456789abcdef0123456789abcdef",
+  SEATRIAL_SIGNING_KEYS: Buffer.alloc(32, 9).toString("base64"),
   SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
   SERVER_READS_PER_KEY: "1000000",
   SERVER_READS_PER_KEY_BURST: "1000000",

@@ -105,6 +105,7 @@ capabilities:
   "DATABASE_PASSWORD" "it comes from the Secret of postgres.embedded.existingSecret"
   "SEATRIAL_ENCRYPTION_KEY" "it comes from the Secret of keys.existingSecret"
   "SEATRIAL_CURSOR_KEY" "it comes from the Secret of keys.existingSecret"
+  "SEATRIAL_SIGNING_KEYS" "it comes from the Secret of keys.existingSecret"
   "HF_TOKEN" "hub tokens belong to users: seatrial admin hub-connections set"
   "SERVER_METRICS_PORT" "the chart's Service of metrics uses 9090"
   "GATEWAY_METRICS_PORT" "the chart's Service of metrics uses 9090"

@@ -1,11 +1,9 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { CatalogModelList } from "./envelopes.ts"
+import { CatalogModelList, cached } from "./envelopes.ts"
 import { Authorization, Boundary } from "./middleware.ts"
 import { policy } from "./policy.ts"
 import { NoQuery } from "./queries.ts"
-
-const cached = { etag: Schema.String, "cache-control": Schema.String }
 
 /** The published models, for everybody: no key is asked for, and one that is sent is not looked at. */
 export class CatalogGroup extends HttpApiGroup.make("catalog")

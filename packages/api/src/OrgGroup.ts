@@ -1,11 +1,12 @@
-import { AuditEvent, DeploymentDetail, OrgModel, Receipt, RequestRecord } from "@seatrial/domain"
+import { AuditEvent, DeploymentDetail, OrgModel, RequestRecord } from "@seatrial/domain"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { AuditEventList, DeploymentList, OrgModelList, RequestList } from "./envelopes.ts"
 import { Authorization, Boundary } from "./middleware.ts"
 import { policy } from "./policy.ts"
-import { InvalidCursor, NotFound } from "./publicErrors.ts"
+import { InvalidCursor, NotFound, NotSigned } from "./publicErrors.ts"
 import { AuditEventsQuery, DeploymentsQuery, NoQuery, OrgModelsQuery, RequestsQuery } from "./queries.ts"
+import { receiptAnswers } from "./receiptAnswers.ts"
 
 /** The organisation's data for reading; deployments with every phase under its full name. */
 export class OrgGroup extends HttpApiGroup.make("org")
@@ -24,8 +25,8 @@ export class OrgGroup extends HttpApiGroup.make("org")
     HttpApiEndpoint.get("getReceipt", "/receipts/:request_id", {
       params: { request_id: Schema.String },
       query: NoQuery,
-      success: Receipt,
-      error: NotFound
+      success: receiptAnswers,
+      error: [NotFound, NotSigned]
     }).annotateMerge(policy("read", ["requests:read"], ["inference:write"])),
     HttpApiEndpoint.get("listOrgModels", "/models", {
       query: OrgModelsQuery,

@@ -1,11 +1,12 @@
-import { Receipt, RequestRecord } from "@seatrial/domain"
+import { RequestRecord } from "@seatrial/domain"
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { RequestList } from "./envelopes.ts"
 import { Authorization, Boundary } from "./middleware.ts"
 import { policy } from "./policy.ts"
-import { InvalidCursor, NotFound } from "./publicErrors.ts"
+import { InvalidCursor, NotFound, NotSigned } from "./publicErrors.ts"
 import { NoQuery, RequestsQuery } from "./queries.ts"
+import { receiptAnswers } from "./receiptAnswers.ts"
 
 /** Inference requests and their receipts. */
 export class RequestsGroup extends HttpApiGroup.make("requests")
@@ -24,8 +25,8 @@ export class RequestsGroup extends HttpApiGroup.make("requests")
     HttpApiEndpoint.get("receipt", "/v1/receipts/:request_id", {
       params: { request_id: Schema.String },
       query: NoQuery,
-      success: Receipt,
-      error: NotFound
+      success: receiptAnswers,
+      error: [NotFound, NotSigned]
     }).annotateMerge(policy("read", ["requests:read"], ["inference:write"]))
   )
   .middleware(Authorization)

@@ -1,11 +1,16 @@
+import { SigningKeySet } from "@seatrial/domain"
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { cached } from "./envelopes.ts"
 import { UnavailableResponse } from "./publicErrors.ts"
 
 const Status = Schema.Struct({ status: Schema.Literal("ok") }).annotate({ identifier: "Health" })
 
-/** For probes; needs no key. */
+/** For probes and for who verifies receipts; needs no key. */
 export class SystemGroup extends HttpApiGroup.make("system").add(
   HttpApiEndpoint.get("health", "/healthz", { success: Status }),
-  HttpApiEndpoint.get("readiness", "/readyz", { success: Status, error: UnavailableResponse })
+  HttpApiEndpoint.get("readiness", "/readyz", { success: Status, error: UnavailableResponse }),
+  HttpApiEndpoint.get("signingKeys", "/.well-known/jwks.json", {
+    success: [HttpApiSchema.WithHeaders(SigningKeySet, cached), HttpApiSchema.WithHeaders(Schema.Void.pipe(HttpApiSchema.status(304)), cached)]
+  })
 ) {}

@@ -8,7 +8,8 @@ interface Words {
 const listed = "Newest first. The next page is fetched with `next_cursor` as `cursor` and all other filters unchanged; null marks the end."
 const requestsListed = `Completed and refused requests; one that is running is in no list. ${listed}`
 const requestRead = "One inference request, also while it is running. Prompts and completions are never returned."
-const receiptRead = "What served the request: the weights' commit, the engine's version, the verification of the revision, the usage, the prices and the cost."
+const receiptRead =
+  "What served the request: the weights' commit, the engine's version, the verification of the revision, the usage, the prices and the cost. Its signature is in the header `seatrial-signature`; with `Accept: application/jose+json` receipt and signature come as one JWS. `/.well-known/jwks.json` has the keys."
 const deploymentRead = "One deployment with its phases so far, oldest first, its checks and its revision. Poll this to follow a deployment."
 
 /** What each operation is, by its `operationId`. */
@@ -54,6 +55,11 @@ export const operationWords: Readonly<Record<string, Words>> = {
   },
   "system.health": { summary: "Is the process alive", description: "For liveness probes; asks nothing of the database." },
   "system.readiness": { summary: "Is the server ready", description: "For readiness probes: 503 while the database does not answer." },
+  "system.signingKeys": {
+    summary: "Keys of receipts' signatures",
+    description:
+      "The public keys (a JWK Set) that receipts are and were signed with, the current one first; none where the installation does not sign. A signature by a key that is not here counts for nothing."
+  },
   "system.document": {
     summary: "This document",
     description: "The interface as OpenAPI 3.1, generated from the schemas that the server decodes and encodes with."
@@ -119,7 +125,7 @@ export const tagWords: Readonly<Record<string, string>> = {
   org: "The organization's data for reading; deployments with every phase under its full name.",
   models: "The organization's own served models, as the OpenAI clients list them.",
   catalog: "The published models, for everybody.",
-  system: "Probes and this document; no key is needed."
+  system: "Probes, the keys of receipts' signatures and this document; no key is needed."
 }
 
 /** What holds for every operation. */

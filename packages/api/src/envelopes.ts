@@ -25,3 +25,6 @@ export const Cancelled = Schema.Struct({ id: Schema.String.check(Schema.isBetwee
 
 /** An object without members; `Schema.Struct({})` would take any value. */
 export const Empty = Schema.Record(Schema.String, Schema.Never).annotate({ identifier: "Empty" })
+
+/** Headers of what a caller may keep, and ask for again by its tag. */
+export const cached = { etag: Schema.String, "cache-control": Schema.String }

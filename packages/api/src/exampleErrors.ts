@@ -28,6 +28,7 @@ const errors: Readonly<Record<string, ExampleError>> = {
   missing_scope: { type: "permission_error", message: "The API key lacks the scope requests:read.", param: "requests:read" },
   not_found: { type: "not_found_error", message: "There is no such record in this organization." },
   model_deleted: { type: "not_found_error", message: "The model of this deployment has been deleted since." },
+  not_acceptable: { type: "invalid_request_error", message: "This installation does not sign receipts: it has no signing key.", param: "Accept" },
   method_not_allowed: { type: "invalid_request_error", message: "This path takes GET, HEAD, OPTIONS." },
   request_timeout: { type: "invalid_request_error", message: "The request took too long to arrive." },
   idempotency_key_reused: {

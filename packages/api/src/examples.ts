@@ -1,17 +1,22 @@
-import type {
-  AuditEvent,
-  CatalogModel,
-  Deployment,
-  DeploymentEvents,
-  DeploymentOperation,
-  ModelCapabilities,
-  OrgModel,
-  Prices,
-  Receipt,
-  RequestRecord,
-  Revision,
-  V1Deployment
+import {
+  type AuditEvent,
+  type CatalogModel,
+  canonicalJson,
+  type Deployment,
+  type DeploymentEvents,
+  type DeploymentOperation,
+  type ModelCapabilities,
+  type OrgModel,
+  type Prices,
+  type Receipt,
+  type RequestRecord,
+  type Revision,
+  type SignatureHeader,
+  type SignedReceipt,
+  type SigningKey,
+  type V1Deployment
 } from "@seatrial/domain"
+import { Schema } from "effect"
 
 // What the interface document shows; a test holds each to the schema beside which it stands.
 
@@ -71,6 +76,25 @@ const receipt: Receipt = {
   streamed: true,
   created_at: "2026-03-02T09:30:00.630Z"
 }
+
+const signingKey: SigningKey = {
+  kty: "OKP",
+  crv: "Ed25519",
+  x: "3iVtN_irKOAhCaU-Lkai4-petUIn3-Qhrx7h-k9XFdQ",
+  kid: "r_6isZYFXAOtg8WPXF_uLUudfAyyuO9Rvq4QwCK4Ee0",
+  alg: "EdDSA",
+  use: "sig"
+}
+const signatureOf: SignatureHeader = { alg: "EdDSA", kid: signingKey.kid, typ: "seatrial-receipt+jws" }
+const base64Url = (value: unknown): string => Schema.encodeSync(Schema.StringFromBase64Url)(canonicalJson(value))
+const signed: SignedReceipt = {
+  payload: base64Url(receipt),
+  protected: base64Url(signatureOf),
+  signature: "czktpsVnXTuKQJS61HbvFKPCzrB91CC_g1FXXkp1wq2Io1SqXhsZqnr5lf5rkxgT4RoXEhFqemKX2tn0-Q7jAw"
+}
+
+/** The receipt of the examples as a JWS that the key of the examples verifies. */
+export const signedExamples: Examples = { signed }
 
 const revision: Revision = {
   id: exampleIds.revision,
@@ -315,5 +339,6 @@ export const answerExamples: Readonly<Record<string, Examples>> = {
   "models.list": { served: { object: "list", data: [ownModel] } },
   "catalog.list": { published: { object: "list", data: [catalogModel] } },
   "system.health": { ok: { status: "ok" } },
-  "system.readiness": { ok: { status: "ok" } }
+  "system.readiness": { ok: { status: "ok" } },
+  "system.signingKeys": { current: { keys: [signingKey] } }
 }

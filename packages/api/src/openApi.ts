@@ -1,7 +1,8 @@
+import { signatureHeader, signedMediaType } from "@seatrial/domain"
 import { introduction, links, operationWords, parameterWords, pathIds, tagWords } from "./documentation.ts"
 import { edgeResponses, ifNoneMatch, ownPaths } from "./edge.ts"
 import { exampleError } from "./exampleErrors.ts"
-import { answerExamples, requestExamples } from "./examples.ts"
+import { answerExamples, requestExamples, signedExamples } from "./examples.ts"
 import { isRecord, type Json, mapMembers } from "./jsonTree.ts"
 
 /** What the document says of query parameters that are integers; on the wire they are digits, so their schemas begin as strings. */
@@ -25,6 +26,12 @@ const headerWords: Readonly<Record<string, Json>> = {
   allow: { description: "The methods that the path takes.", schema: { type: "string", pattern: "^[A-Z]+(, [A-Z]+)*$" } },
   etag: { description: "Names this content; send it back as `If-None-Match`.", schema: { type: "string", pattern: '^(W/)?"[^"]+"$' } },
   "cache-control": { description: "How long the answer may be kept." },
+  [signatureHeader]: {
+    description:
+      "The receipt's signature: a JWS in compact form (Ed25519) without its payload, which is the body, or the canonical JSON (RFC 8785) of what it was parsed to. Absent where the installation does not sign.",
+    schema: { type: "string", pattern: "^[A-Za-z0-9_-]+\\.\\.[A-Za-z0-9_-]{86}$" }
+  },
+  vary: { description: "What of the request the answer depends on." },
   "www-authenticate": { description: "The scheme that the operation wants.", schema: { type: "string", pattern: "^Bearer " } }
 }
 
@@ -37,6 +44,7 @@ const statusWords: Readonly<Record<string, string>> = {
   "402": "The organization has to make its first purchase, or its billing is suspended.",
   "403": "The key lacks the scope in `param`.",
   "404": "Not found in this organization.",
+  "406": "Asked for as something that the installation does not give.",
   "405": "The path does not take the method; `Allow` names those that it takes.",
   "408": "The request took too long to arrive; the connection is closed.",
   "409": "In conflict with what is there.",
@@ -77,11 +85,11 @@ const codesOf = (schemas: Json, schema: unknown): ReadonlyArray<string> => {
 
 const valuesOf = (examples: Json): Json => mapMembers(examples, (value) => ({ value }))
 
-const withExamples = (content: unknown, examples: (schema: unknown) => Json | undefined): unknown =>
+const withExamples = (content: unknown, examples: (schema: unknown, type: string) => Json | undefined): unknown =>
   !isRecord(content)
     ? content
-    : mapMembers(content, (media) => {
-        const found = isRecord(media) ? examples(media.schema) : undefined
+    : mapMembers(content, (media, type) => {
+        const found = isRecord(media) ? examples(media.schema, type) : undefined
         return isRecord(media) && found !== undefined ? { ...media, examples: valuesOf(found) } : media
       })
 
@@ -99,7 +107,8 @@ const linksOf = (operationId: string): Json => {
 const describeResponse = (schemas: Json, operationId: string) => (response: unknown, status: string) => {
   if (!isRecord(response)) return response
   const succeeded = Number(status) < 400
-  const examples = (schema: unknown): Json | undefined => {
+  const examples = (schema: unknown, type: string): Json | undefined => {
+    if (succeeded && type === signedMediaType) return signedExamples
     if (succeeded) return answerExamples[operationId]
     return Object.fromEntries(
       codesOf(schemas, schema).flatMap((code) => [exampleError(code)].flatMap((example) => (example === undefined ? [] : [[code, example]])))

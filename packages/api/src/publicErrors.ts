@@ -65,6 +65,11 @@ export class ModelDeleted extends failure<ModelDeleted>()("ModelDeletedError", 4
   readonly _tag = "ModelDeleted"
 }
 
+/** 406: a signed receipt was asked for where the installation has no key to sign with. */
+export class NotSigned extends failure<NotSigned>()("NotSignedError", 406, "invalid_request_error", ["not_acceptable"]) {
+  readonly _tag = "NotSigned"
+}
+
 /** 409: the idempotency key stands for other input. */
 export class IdempotencyKeyReused extends failure<IdempotencyKeyReused>()("IdempotencyKeyReusedError", 409, "conflict_error", ["idempotency_key_reused"]) {
   readonly _tag = "IdempotencyKeyReused"

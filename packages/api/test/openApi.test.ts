@@ -36,6 +36,7 @@ describe("the OpenAPI document", () => {
   const list = ["cursor", "limit", "model_id", "status"]
   const requests = ["api_key_id", "cursor", "from", "limit", "model_id", "status", "to"]
   const reads = ["200", "400", "401", "403", "404", "405", "408", "429", "431", "500", "503"]
+  const receipts = [...reads, "406"].sort()
   const lists = ["200", "400", "401", "403", "405", "408", "429", "431", "500", "503"]
   const writes = [...lists, "413", "415"].sort()
   const published = ["200", "304", "400", "405", "408", "431", "500", "503"]
@@ -46,7 +47,7 @@ describe("the OpenAPI document", () => {
   > = [
     ["get", "/v1/org/requests", "listRequests", requests, reads, ["requests:read"]],
     ["get", "/v1/org/requests/{request_id}", "getRequest", [], reads, ["requests:read"]],
-    ["get", "/v1/org/receipts/{request_id}", "getReceipt", [], reads, ["requests:read", "inference:write"]],
+    ["get", "/v1/org/receipts/{request_id}", "getReceipt", [], receipts, ["requests:read", "inference:write"]],
     ["get", "/v1/org/models", "listOrgModels", models, reads, ["models:read"]],
     ["get", "/v1/org/models/{id}", "getOrgModel", [], reads, ["models:read"]],
     ["get", "/v1/org/deployments", "listDeployments", list, reads, ["deployments:read"]],
@@ -55,7 +56,7 @@ describe("the OpenAPI document", () => {
     ["get", "/v1/org/audit-events/{id}", "getAuditEvent", [], reads, ["audit:read"]],
     ["get", "/v1/requests", "requests.list", requests, lists, ["requests:read"]],
     ["get", "/v1/requests/{request_id}", "requests.get", [], reads, ["requests:read"]],
-    ["get", "/v1/receipts/{request_id}", "requests.receipt", [], reads, ["requests:read", "inference:write"]],
+    ["get", "/v1/receipts/{request_id}", "requests.receipt", [], receipts, ["requests:read", "inference:write"]],
     ["get", "/v1/deployments", "deployments.list", list, lists, ["deployments:read"]],
     ["get", "/v1/deployments/{id}", "deployments.get", [], reads, ["deployments:read"]],
     ["get", "/v1/deployments/{id}/events", "deployments.events", [], reads, ["deployments:read"]],
@@ -66,6 +67,7 @@ describe("the OpenAPI document", () => {
     ["get", "/v1/catalog/models", "catalog.list", [], published, []],
     ["get", "/healthz", "system.health", [], ["200", "400", "405", "408", "431", "500"], []],
     ["get", "/readyz", "system.readiness", [], ["200", "400", "405", "408", "431", "500", "503"], []],
+    ["get", "/.well-known/jwks.json", "system.signingKeys", [], ["200", "304", "400", "405", "408", "431", "500"], []],
     ["get", "/openapi.json", "system.document", [], ["200", "304", "400", "405", "408", "431", "500"], []],
     ["get", "/docs", "system.docs", [], ["200", "304", "400", "405", "408", "431", "500"], []]
   ]

@@ -15,7 +15,8 @@ import { lazily } from "./lazily.ts"
 import { readLocalState } from "./localState.ts"
 import { catalogCommand, modelsCommand } from "./models.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
-import { receiptsCommand, requestsCommand } from "./requests.ts"
+import { makeReceiptsCommand } from "./receipts.ts"
+import { requestsCommand } from "./requests.ts"
 import { tellDefect } from "./tellDefect.ts"
 import { layerPresenter, WrongUse } from "./WrongUse.ts"
 
@@ -80,7 +81,7 @@ Command.make("seatrial").pipe(
     statusCommand.pipe(Command.provide(layerKeyed)),
     cancelCommand.pipe(Command.provide(layerKeyed)),
     requestsCommand.pipe(Command.provide(layerKeyed)),
-    receiptsCommand.pipe(Command.provide(layerKeyed)),
+    makeReceiptsCommand(layerKeyed, layerPublic),
     modelsCommand.pipe(Command.provide(layerKeyed)),
     catalogCommand.pipe(Command.provide(layerPublic)),
     auditCommand.pipe(Command.provide(layerKeyed)),

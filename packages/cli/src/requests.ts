@@ -62,15 +62,3 @@ export const requestsCommand = Command.make("requests").pipe(
   Command.withDescription("The organization's inference requests."),
   Command.withSubcommands([list, get])
 )
-
-const receipt = Command.make(
-  "get",
-  { id, json: jsonFlag },
-  Effect.fn(function* ({ id, json }) {
-    const api = yield* SeatrialClient
-    const found = yield* told(api.org.receipts.get(id))
-    yield* printRecord(json, json ? found : readableRecord(found))
-  })
-).pipe(Command.withDescription("Shows a request's receipt: what served it, and what it cost."))
-
-export const receiptsCommand = Command.make("receipts").pipe(Command.withDescription("What served a request."), Command.withSubcommands([receipt]))

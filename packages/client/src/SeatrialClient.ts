@@ -10,6 +10,7 @@ import {
   type RequestsQuery,
   Unavailable
 } from "@seatrial/api"
+import { type Receipt, type SignedReceipt, signedMediaType } from "@seatrial/domain"
 import { Context, Effect, Layer, type Redacted, Schema } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { HttpApiClient } from "effect/http-api"
@@ -32,6 +33,8 @@ type Filters<Query> = Omit<Query, keyof PageRequest> & PageSize
 
 const none = { query: {} }
 
+type ReceiptAnswer = { readonly body: Receipt } | SignedReceipt
+
 const checkAddress = (address: string) =>
   URL.canParse(address) && /^https?:$/.test(new URL(address).protocol)
     ? Effect.succeed(address.replace(/\/+$/, ""))
@@ -42,10 +45,9 @@ const segment = (id: string) => (/^\.{0,2}$/.test(id) ? Effect.fail(new InvalidI
 
 const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: SeatrialClientOptions) {
   const base = yield* checkAddress(address)
-  const raw = yield* HttpApiClient.make(Api, {
-    baseUrl: base,
-    transformClient: (client) => recording(apiKey === undefined ? client : HttpClient.mapRequest(client, HttpClientRequest.bearerToken(apiKey)))
-  })
+  const transport = yield* HttpClient.HttpClient
+  const client = recording(apiKey === undefined ? transport : HttpClient.mapRequest(transport, HttpClientRequest.bearerToken(apiKey)))
+  const raw = yield* HttpApiClient.makeWith(Api, { baseUrl: base, httpClient: client })
   const once = exchange(base)
   const again = retrying({ ...defaultRetry, ...retry })
   // Every operation of the contract may be done twice: reads, previews, creates under one idempotency key, and cancels (see there).
@@ -54,6 +56,19 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
   const probe = <A>(operation: Parameters<typeof once<A, never, never>>[0]) => call<A, never>(operation)
   const withId = <A, E>(id: string, operation: (id: string) => Parameters<typeof once<A, E, never>>[0]) =>
     Effect.flatMap(segment(id), (checked) => call(operation(checked)))
+
+  const unasked = (what: string) => Effect.fail(new VersionSkew({ message: `${base} answered ${what}.`, status: 200, requestId: null }))
+  // What a receipt comes as follows from `Accept`, and from nothing else.
+  const accepting = yield* HttpApiClient.endpoint(Api, {
+    group: "org",
+    endpoint: "getReceipt",
+    httpClient: HttpClient.mapRequest(client, HttpClientRequest.setHeader("accept", signedMediaType)),
+    baseUrl: base
+  })
+  const plain = <E>(answer: Effect.Effect<ReceiptAnswer, E>) =>
+    Effect.flatMap(answer, (given) => ("payload" in given ? unasked("with a signed receipt that was not asked for") : Effect.succeed(given.body)))
+  const signed = <E>(answer: Effect.Effect<ReceiptAnswer, E>) =>
+    Effect.flatMap(answer, (given) => ("payload" in given ? Effect.succeed(given) : unasked("with a receipt that is not signed")))
 
   const getOrgDeployment = (deployment: string) => withId(deployment, (id) => raw.org.getDeployment({ params: { id }, ...none }))
 
@@ -108,7 +123,7 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
         everyPage(pageSize, (page) => call(raw.requests.list({ query: { ...filters, ...page } }))),
       page: (query: RequestsQuery = {}) => call(raw.requests.list({ query })),
       get: (request: string) => withId(request, (request_id) => raw.requests.get({ params: { request_id }, ...none })),
-      receipt: (request: string) => withId(request, (request_id) => raw.requests.receipt({ params: { request_id }, ...none }))
+      receipt: (request: string) => withId(request, (request_id) => plain(raw.requests.receipt({ params: { request_id }, ...none })))
     },
     /** The organisation's data; deployments with every phase under its full name. */
     org: {
@@ -119,7 +134,9 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
         get: (request: string) => withId(request, (request_id) => raw.org.getRequest({ params: { request_id }, ...none }))
       },
       receipts: {
-        get: (request: string) => withId(request, (request_id) => raw.org.getReceipt({ params: { request_id }, ...none }))
+        get: (request: string) => withId(request, (request_id) => plain(raw.org.getReceipt({ params: { request_id }, ...none }))),
+        /** The receipt with its signature in one document, for `verifyReceipt`. */
+        signed: (request: string) => withId(request, (request_id) => signed(accepting({ params: { request_id }, ...none })))
       },
       models: {
         list: ({ pageSize, ...filters }: Filters<OrgModelsQuery> = {}) =>
@@ -146,12 +163,16 @@ const make = Effect.fnUntraced(function* ({ address, apiKey, retry = {} }: Seatr
     catalog: {
       list: () =>
         Effect.flatMap(call(raw.catalog.list(none)), ({ body }) =>
-          body === undefined
-            ? Effect.fail(new VersionSkew({ message: `${base} answered 304 to what was not conditional.`, status: 304, requestId: null }))
-            : Effect.succeed(body.data)
+          body === undefined ? unasked("304 to what was not conditional") : Effect.succeed(body.data)
         )
     },
-    system: { health: () => probe(raw.system.health()), readiness: () => call(raw.system.readiness()) },
+    system: {
+      health: () => probe(raw.system.health()),
+      readiness: () => call(raw.system.readiness()),
+      /** The public keys of receipts' signatures; needs no key. */
+      signingKeys: () =>
+        Effect.flatMap(probe(raw.system.signingKeys()), ({ body }) => (body === undefined ? unasked("304 to what was not conditional") : Effect.succeed(body)))
+    },
     /** Follows a run to its end: see `WaitOptions`. */
     waitForDeployment: <E = never, R = never>(id: string, options: WaitOptions<E, R> = {}) => waitUntilFinished(getOrgDeployment(id), options)
   }

@@ -12,6 +12,7 @@ import type {
   ModelDeleted,
   ModelNameTaken,
   NotFound,
+  NotSigned,
   RateLimited,
   Refused,
   Unauthorized,
@@ -35,6 +36,7 @@ export type PublicError =
   | ModelDeleted
   | ModelNameTaken
   | NotFound
+  | NotSigned
   | RateLimited
   | Refused
   | Unauthorized
@@ -55,6 +57,7 @@ const statuses: Readonly<Record<PublicError["_tag"], number>> = {
   ModelDeleted: 404,
   ModelNameTaken: 409,
   NotFound: 404,
+  NotSigned: 406,
   RateLimited: 429,
   Refused: 422,
   Unauthorized: 401,

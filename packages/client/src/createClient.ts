@@ -53,14 +53,14 @@ export const createClient = ({ address, apiKey, retry }: ClientOptions) => {
     requests: { list: iterated(requests.list), page: promised(requests.page), get: promised(requests.get), receipt: promised(requests.receipt) },
     org: {
       requests: { list: iterated(org.requests.list), page: promised(org.requests.page), get: promised(org.requests.get) },
-      receipts: { get: promised(org.receipts.get) },
+      receipts: { get: promised(org.receipts.get), signed: promised(org.receipts.signed) },
       models: { list: iterated(org.models.list), page: promised(org.models.page), get: promised(org.models.get) },
       deployments: { list: iterated(org.deployments.list), page: promised(org.deployments.page), get: promised(org.deployments.get) },
       auditEvents: { list: iterated(org.auditEvents.list), page: promised(org.auditEvents.page), get: promised(org.auditEvents.get) }
     },
     models: { list: promised(models.list) },
     catalog: { list: promised(catalog.list) },
-    system: { health: promised(system.health), readiness: promised(system.readiness) },
+    system: { health: promised(system.health), readiness: promised(system.readiness), signingKeys: promised(system.signingKeys) },
     /** Follows a run to its end: `activated`, `failed` or `cancelled`. */
     waitForDeployment: (id: string, { onPhase, patience, signal }: WaitForOptions = {}): Promise<Outcome> =>
       Effect.runPromise(

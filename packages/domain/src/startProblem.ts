@@ -12,7 +12,9 @@ export interface StartProblem {
 const secret: Readonly<Record<string, string>> = {
   DATABASE_URL: "the address of Postgres, as postgres://user:password@host:port/database",
   SEATRIAL_CURSOR_KEY: "a secret of at least 16 characters, the same for all servers",
-  SEATRIAL_ENCRYPTION_KEY: "32 bytes in base64, as of `openssl rand -base64 32`"
+  SEATRIAL_ENCRYPTION_KEY: "32 bytes in base64, as of `openssl rand -base64 32`",
+  SEATRIAL_SIGNING_KEYS:
+    "32 bytes in base64, as of `openssl rand -base64 32`, and after a comma each earlier key, as that or as public: and the member x of its entry in /.well-known/jwks.json"
 }
 
 /** Host and database of an address of Postgres: never the password. */

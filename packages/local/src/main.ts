@@ -151,7 +151,8 @@ const start = Effect.gen(function* () {
       KUBECONFIG: kubeconfig,
       OPERATOR_ORGANIZATION: "local",
       SEATRIAL_ENCRYPTION_KEY: folder.secrets.encryption_key,
-      SEATRIAL_CURSOR_KEY: folder.secrets.cursor_key
+      SEATRIAL_CURSOR_KEY: folder.secrets.cursor_key,
+      SEATRIAL_SIGNING_KEYS: folder.secrets.signing_key
     }),
     { asPrimary: true }
   )

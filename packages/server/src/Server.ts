@@ -13,6 +13,7 @@ import { makeDeadlines, type Running } from "./deadlines.ts"
 import { layerDocuments } from "./documents.ts"
 import { layerHandlers } from "./handlers.ts"
 import { RateLimits } from "./RateLimits.ts"
+import { ReceiptSigner } from "./ReceiptSigner.ts"
 import { ServerSettings } from "./ServerSettings.ts"
 import { answerHostless, answerUnmatched } from "./unmatched.ts"
 
@@ -20,7 +21,7 @@ import { answerHostless, answerUnmatched } from "./unmatched.ts"
 export const layerRoutes = Layer.mergeAll(HttpApiBuilder.layer(Api), layerDocuments).pipe(
   Layer.provide(layerHandlers),
   Layer.provide([layerAuthorization, layerBoundary, layerIdempotencyHeader]),
-  Layer.provide([RateLimits.layer, Cursors.layer])
+  Layer.provide([RateLimits.layer, Cursors.layer, ReceiptSigner.layer])
 )
 
 // Each path has one spelling, and an id of any length reaches its handler, which knows that there is no such record.

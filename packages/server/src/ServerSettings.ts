@@ -1,4 +1,4 @@
-import { Config, Context, Duration, Layer, type Redacted, Schema } from "effect"
+import { Config, Context, Duration, Layer, Option, Redacted, Schema } from "effect"
 import { type ClientTimeouts, defaultClientTimeouts } from "./nodeServer.ts"
 
 /** A token bucket's figures: it holds `burst` tokens at most and gains `perSecond`. */
@@ -24,6 +24,12 @@ export const serverSettings: ReadonlyArray<Setting> = [
   {
     name: "SEATRIAL_ENCRYPTION_KEY",
     description: "Key that hub tokens are encrypted with at rest: 32 bytes in base64; earlier keys may follow it, separated by commas."
+  },
+  {
+    name: "SEATRIAL_SIGNING_KEYS",
+    description:
+      "Keys of receipts' signatures, separated by commas: first the one that signs, 32 bytes in base64, then earlier ones, as that or as public: and their x of /.well-known/jwks.json. Without it receipts are not signed.",
+    default: ""
   },
   { name: "SERVER_REQUEST_TIMEOUT", description: "How long a request may take before it is answered with 503.", default: "60 seconds" },
   { name: "SERVER_MAX_BODY_BYTES", description: "Largest request body, in bytes.", default: "1048576" },
@@ -76,8 +82,41 @@ const corsOrigins = Config.schema(Origins, "SERVER_CORS_ORIGINS").pipe(
   Config.map((text): ReadonlySet<string> => new Set(originsOf(text)))
 )
 
+/** 32 bytes in exactly this spelling, padding aside. */
+const isKey = (text: string, encoding: "base64" | "base64url"): boolean => {
+  const bytes = Buffer.from(text, encoding)
+  return bytes.length === 32 && bytes.toString(encoding).replace(/=+$/, "") === text.replace(/=$/, "")
+}
+
+const signingKeysOf = (text: string): ReadonlyArray<string> =>
+  text
+    .split(",")
+    .map((entry) => entry.trim())
+    .filter((entry) => entry !== "")
+
+const publicKey = /^public:(?<x>[^=]*)$/u
+
+/** The first entry signs, so it has to be a secret one. None may be there twice. */
+const SigningKeys = Schema.String.check(
+  Schema.makeFilter((text) => {
+    const entries = signingKeysOf(text)
+    const isFine = (entry: string, index: number) => {
+      const x = publicKey.exec(entry)?.groups?.x
+      return entries.indexOf(entry) === index && (x === undefined ? isKey(entry, "base64") : index > 0 && isKey(x, "base64url"))
+    }
+    return entries.every(isFine) ? undefined : "is a list of signing keys"
+  })
+)
+
+const signingKeys = Config.schema(Schema.Redacted(SigningKeys), "SEATRIAL_SIGNING_KEYS").pipe(
+  Config.option,
+  Config.map(Option.map((text) => Redacted.make(signingKeysOf(Redacted.value(text))))),
+  Config.map(Option.filter((keys) => Redacted.value(keys).length > 0))
+)
+
 const config = Config.all({
   corsOrigins,
+  signingKeys,
   cursorKey: Config.schema(Schema.Redacted(Schema.String.check(Schema.isMinLength(16))), "SEATRIAL_CURSOR_KEY"),
   maxBodyBytes: Config.Int("SERVER_MAX_BODY_BYTES").pipe(Config.withDefault(1_048_576)),
   requestTimeout: Config.Duration("SERVER_REQUEST_TIMEOUT").pipe(Config.withDefault(Duration.seconds(60))),
@@ -101,6 +140,8 @@ export class ServerSettings extends Context.Service<
     readonly maxBodyBytes: number
     readonly requestTimeout: Duration.Duration
     readonly requireFirstPurchase: boolean
+    /** Entries of keys for receipts, the one that signs first. */
+    readonly signingKeys: Option.Option<Redacted.Redacted<ReadonlyArray<string>>>
     /** `owned_by` of published models. */
     readonly platformName: string
     readonly rates: Readonly<Record<"readsPerKey" | "readsPerOrg" | "previewsPerOrg" | "writesPerOrg", Rate>>

@@ -1,7 +1,7 @@
 import type { HttpServerRequest } from "effect/http"
 import { HttpServerResponse } from "effect/http"
 
-const exposed = "x-request-id, Retry-After, Location, Idempotent-Replayed, ETag, Allow"
+const exposed = "x-request-id, Retry-After, Location, Idempotent-Replayed, ETag, Allow, Seatrial-Signature"
 const accepted = "Authorization, Content-Type, Idempotency-Key, If-None-Match"
 
 /** Seconds that a browser may keep the answer to a preflight. */
@@ -12,7 +12,8 @@ export const crossOrigin = (origins: ReadonlySet<string>) => {
   if (origins.size === 0) return (response: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse => response
   return (response: HttpServerResponse.HttpServerResponse, { headers, method }: HttpServerRequest.HttpServerRequest): HttpServerResponse.HttpServerResponse => {
     const { origin } = headers
-    const varying = HttpServerResponse.setHeader(response, "vary", "Origin")
+    const { vary } = response.headers
+    const varying = HttpServerResponse.setHeader(response, "vary", vary === undefined ? "Origin" : `${vary}, Origin`)
     if (origin === undefined || !origins.has(origin)) return varying
     const allow = response.headers.allow
     const preflight = method === "OPTIONS" && allow !== undefined && headers["access-control-request-method"] !== undefined

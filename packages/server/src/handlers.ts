@@ -11,6 +11,7 @@ import { orgModelReads } from "./orgModels.ts"
 import { previewOperation } from "./preview.ts"
 import { unavailable } from "./publicErrors.ts"
 import { requestOperations } from "./requests.ts"
+import { signingKeysOperation } from "./signingKeys.ts"
 
 const ok = { status: "ok" } as const
 
@@ -34,10 +35,23 @@ const operations = Effect.all({
   ownModels: ownModelsOperation,
   preview: previewOperation,
   readiness,
-  requests: requestOperations
+  requests: requestOperations,
+  signingKeys: signingKeysOperation
 })
 
-const groups = ({ audit, cancel, catalog, create, deployments, models, ownModels, preview, readiness, requests }: Effect.Success<typeof operations>) =>
+const groups = ({
+  audit,
+  cancel,
+  catalog,
+  create,
+  deployments,
+  models,
+  ownModels,
+  preview,
+  readiness,
+  requests,
+  signingKeys
+}: Effect.Success<typeof operations>) =>
   Layer.mergeAll(
     HttpApiBuilder.group(Api, "deployments", (handlers) =>
       handlers
@@ -65,7 +79,12 @@ const groups = ({ audit, cancel, catalog, create, deployments, models, ownModels
     ),
     HttpApiBuilder.group(Api, "models", (handlers) => handlers.handle("list", ownModels)),
     HttpApiBuilder.group(Api, "catalog", (handlers) => handlers.handle("list", catalog)),
-    HttpApiBuilder.group(Api, "system", (handlers) => handlers.handle("health", () => Effect.succeed(ok)).handle("readiness", () => readiness))
+    HttpApiBuilder.group(Api, "system", (handlers) =>
+      handlers
+        .handle("health", () => Effect.succeed(ok))
+        .handle("readiness", () => readiness)
+        .handle("signingKeys", signingKeys)
+    )
   )
 
 type Needed = Scope.Scope | Authorization | Boundary | IdempotencyHeader

@@ -63,6 +63,13 @@ export const unsupportedMediaType = refused(
     })
 )
 
+export const notSigned = refused(
+  (request_id) =>
+    new Public.NotSigned({
+      error: { message: "This installation does not sign receipts: it has no signing key.", code: "not_acceptable", param: "Accept", request_id }
+    })
+)
+
 export const missingApiKey = refused(
   (request_id) =>
     new Public.Unauthorized({

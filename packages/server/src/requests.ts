@@ -1,17 +1,23 @@
 import { Caller, type RequestsQuery } from "@seatrial/api"
-import { KeyId, ModelId, RequestId } from "@seatrial/domain"
+import { KeyId, ModelId, RequestId, signatureHeader, signedMediaType } from "@seatrial/domain"
 import { Requests } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
+import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { emptyJsonPage, jsonPageAnswers, jsonText } from "./lists.ts"
-import { invalidParameter, notFound } from "./publicErrors.ts"
+import { prefersOver } from "./prefersOver.ts"
+import { invalidParameter, notFound, notSigned } from "./publicErrors.ts"
+import { detached, ReceiptSigner, withPayload } from "./ReceiptSigner.ts"
 
 const isRequestId = Schema.is(RequestId)
 const isModelId = Schema.is(ModelId)
 const isKeyId = Schema.is(KeyId)
+const wantsSigned = prefersOver(signedMediaType, "application/json")
+const byAccept = { vary: "Accept" } as const
 
 /** The operations on requests and receipts, which both path families share. */
 export const requestOperations = Effect.gen(function* () {
   const requests = yield* Requests
+  const { sign } = yield* ReceiptSigner
   const answerPage = yield* jsonPageAnswers
 
   return {
@@ -39,12 +45,25 @@ export const requestOperations = Effect.gen(function* () {
       if (Option.isNone(found)) return yield* notFound
       return jsonText(found.value)
     }),
-    receipt: Effect.fnUntraced(function* ({ params }: { readonly params: { readonly request_id: string } }) {
+    receipt: Effect.fnUntraced(function* ({
+      params,
+      request
+    }: {
+      readonly params: { readonly request_id: string }
+      readonly request: HttpServerRequest.HttpServerRequest
+    }) {
       const { orgId } = yield* Caller
+      const signed = wantsSigned(request.headers.accept)
+      // Who asked for a signature must not take an answer without one for it.
+      if (signed && sign === null) return yield* notSigned
       if (!isRequestId(params.request_id)) return yield* notFound
       const found = yield* requests.findReceiptJson(orgId, params.request_id)
       if (Option.isNone(found)) return yield* notFound
-      return jsonText(found.value)
+      if (sign === null) return jsonText(found.value)
+      const receipt = sign(found.value)
+      return signed
+        ? HttpServerResponse.text(JSON.stringify(withPayload(receipt)), { contentType: signedMediaType, headers: byAccept })
+        : HttpServerResponse.text(receipt.body, { contentType: "application/json", headers: { ...byAccept, [signatureHeader]: detached(receipt) } })
     })
   }
 })

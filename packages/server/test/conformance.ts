@@ -71,7 +71,7 @@ export const schemaFault = (schema: AnySchemaObject, value: unknown): string | n
 }
 
 /** Headers that mean something: one that comes has to be documented. */
-const meaningful = ["retry-after", "location", "idempotent-replayed", "allow", "www-authenticate", "etag", "cache-control"]
+const meaningful = ["retry-after", "location", "idempotent-replayed", "allow", "www-authenticate", "etag", "cache-control", "seatrial-signature"]
 
 const Failure = Schema.fromJsonString(
   Schema.Struct({
@@ -144,6 +144,6 @@ export const assertConforms = (method: string, path: string, answer: Answer): vo
   const type = String(answer.headers["content-type"]).replace(/ *;.*$/, "")
   const media = response.content[type]
   if (media === undefined) throw complaint(`${type} is not documented`)
-  const fault = schemaFault(media.schema, type === "application/json" ? parse(answer.text) : answer.text)
+  const fault = schemaFault(media.schema, type.endsWith("json") ? parse(answer.text) : answer.text)
   if (fault !== null) throw complaint(fault)
 }

@@ -85,6 +85,7 @@ const settings = (over: Readonly<Record<string, string>>) =>
   ConfigProvider.layer(
     ConfigProvider.fromUnknown({
       SEATRIAL_CURSOR_KEY: "0123456789abcdef0123456789abcdef",
+      SEATRIAL_SIGNING_KEYS: Buffer.alloc(32, 9).toString("base64"),
       SEATRIAL_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString("base64"),
       SERVER_READS_PER_KEY_BURST: "1000000",
       SERVER_READS_PER_ORG_BURST: "1000000",

@@ -52,7 +52,8 @@ export const operations: ReadonlyArray<Operation> = [
   { ...page, path: "/v1/models", scopes: [["models:read"], ["inference:write"]] },
   { ...page, path: "/v1/catalog/models", scopes: [] },
   { ...page, path: "/healthz", scopes: [] },
-  { ...page, path: "/readyz", scopes: [] }
+  { ...page, path: "/readyz", scopes: [] },
+  { ...page, path: "/.well-known/jwks.json", scopes: [] }
 ]
 
 export const nameOf = ({ method, path }: { readonly method: string; readonly path: string }): string => `${method} ${path}`

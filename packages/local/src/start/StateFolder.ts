@@ -7,7 +7,13 @@ import { StartError } from "./StartError.ts"
 
 /** Secrets that outlive a restart: what is encrypted or signed with them stays readable. */
 const Secrets = Schema.fromJsonString(
-  Schema.Struct({ encryption_key: Schema.String, cursor_key: Schema.String, cluster_token: Schema.String, api_key: Schema.NullOr(Schema.String) })
+  Schema.Struct({
+    encryption_key: Schema.String,
+    cursor_key: Schema.String,
+    signing_key: Schema.optionalKey(Schema.String),
+    cluster_token: Schema.String,
+    api_key: Schema.NullOr(Schema.String)
+  })
 )
 type Secrets = typeof Secrets.Type
 
@@ -18,7 +24,7 @@ export class StateFolder extends Context.Service<
   StateFolder,
   {
     readonly path: string
-    readonly secrets: Secrets
+    readonly secrets: Secrets & { readonly signing_key: string }
     readonly keepApiKey: (secret: string) => Effect.Effect<void>
     /** Tells scripts where the system is; goes with the system. */
     readonly publish: (state: Readonly<Record<string, string>>) => Effect.Effect<void>
@@ -68,11 +74,15 @@ export class StateFolder extends Context.Service<
 
         const known = Schema.decodeUnknownOption(Secrets)(yield* read("secrets.json"))
         const fresh = () => randomBytes(32).toString("base64")
-        const secrets = Option.getOrElse(
-          known,
-          (): Secrets => ({ encryption_key: fresh(), cursor_key: fresh(), cluster_token: randomBytes(32).toString("hex"), api_key: null })
-        )
-        if (Option.isNone(known)) yield* write("secrets.json", JSON.stringify(secrets))
+        // A folder of an earlier version has no key for receipts.
+        const secrets = {
+          signing_key: fresh(),
+          ...Option.getOrElse(
+            known,
+            (): Secrets => ({ encryption_key: fresh(), cursor_key: fresh(), cluster_token: randomBytes(32).toString("hex"), api_key: null })
+          )
+        }
+        if (Option.isNone(known) || known.value.signing_key === undefined) yield* write("secrets.json", JSON.stringify(secrets))
 
         return StateFolder.of({
           path,

@@ -1,0 +1,9 @@
+import { Receipt, SignedReceipt, signatureHeader, signedMediaType } from "@seatrial/domain"
+import { Schema } from "effect"
+import { HttpApiSchema } from "effect/http-api"
+
+/** A receipt with its signature in a header, or both as one JWS where the caller accepts that. */
+export const receiptAnswers = [
+  HttpApiSchema.WithHeaders(Receipt, { [signatureHeader]: Schema.optionalKey(Schema.String), vary: Schema.optionalKey(Schema.String) }),
+  SignedReceipt.pipe(HttpApiSchema.asJson({ contentType: signedMediaType }))
+] as const

@@ -1,0 +1,127 @@
+import { assert, describe, it } from "@effect/vitest"
+import { canonicalJson, type Receipt, SignedReceipt, type SigningKeySet } from "@seatrial/domain"
+import { Arbitrary, Effect, Option, Random, Result, Schema } from "effect"
+import { calculateJwkThumbprint, exportJWK, FlattenedSign, generateKeyPair } from "jose"
+import { signingKeysOf, verifyReceipt } from "../src/index.ts"
+
+const receipt: Receipt = {
+  request_id: "req_01m7yy6j10e68sjmjgj4e3zctx",
+  model: "acme/tïny\u2028",
+  hf_revision: "77c4b35b397353ec9b348d6f31999f4f12953632",
+  engine_version: "reference-0.1.0",
+  verification: { checks: [{ name: "template_agrees", passed: true, detail: "12 of 12" }], outputFingerprints: [], fingerprintCard: null },
+  endpoint: "/v1/chat/completions",
+  usage: { input_tokens: 21, output_tokens: 64, cache_read_tokens: null, cache_write_tokens: null },
+  prices: { input_micros_per_mtok: "1", output_micros_per_mtok: "2", cache_read_micros_per_mtok: "0", cache_write_micros_per_mtok: "0" },
+  cost_micros: "0",
+  ttft_ms: 41.5,
+  latency_ms: 630.25,
+  finish_reason: "stop",
+  status_code: 200,
+  streamed: true,
+  created_at: "2026-03-02T09:30:00.630Z"
+}
+const body = canonicalJson(receipt)
+
+/** A key and what it signs, both by another library than the one under test. */
+const makeSigner = Effect.promise(async () => {
+  const { privateKey, publicKey } = await generateKeyPair("EdDSA", { crv: "Ed25519", extractable: true })
+  const jwk = await exportJWK(publicKey)
+  const kid = await calculateJwkThumbprint(jwk)
+  const set = Option.getOrThrow(signingKeysOf(JSON.stringify({ keys: [{ ...jwk, kid, alg: "EdDSA", use: "sig" }] })))
+  const sign = (payload: string, header: Readonly<Record<string, unknown>> = {}) =>
+    Effect.promise(() =>
+      new FlattenedSign(new TextEncoder().encode(payload)).setProtectedHeader({ alg: "EdDSA", kid, typ: "seatrial-receipt+jws", ...header }).sign(privateKey)
+    )
+  return { set, sign, kid }
+})
+
+const reasonOf = (options: { readonly document: string; readonly signature?: string; readonly keys: SigningKeySet }) =>
+  Effect.map(Effect.result(verifyReceipt(options)), (result) => (Result.isFailure(result) ? result.failure.reason : "verified"))
+
+describe("a receipt", () => {
+  it.effect("is verified in each form that it comes in, also where its JSON was written anew", () =>
+    Effect.gen(function* () {
+      const { kid, set, sign } = yield* makeSigner
+      const jws = yield* sign(body)
+      const signature = `${jws.protected}..${jws.signature}`
+      const whole = yield* verifyReceipt({ document: JSON.stringify(jws), keys: set })
+      assert.deepStrictEqual(whole, { receipt, kid, verbatim: true })
+      assert.deepStrictEqual(yield* verifyReceipt({ document: body, signature, keys: set }), whole)
+      assert.deepStrictEqual(yield* verifyReceipt({ document: `${body}\n`, signature: ` ${signature}\n`, keys: set }), whole)
+      const shuffled = JSON.stringify(Object.fromEntries(Object.entries(receipt).reverse()), null, 2)
+      assert.deepStrictEqual(yield* verifyReceipt({ document: shuffled, signature, keys: set }), { ...whole, verbatim: false })
+    })
+  )
+
+  it.effect("of which any byte was changed, or any byte of its signature, is refused", () =>
+    Effect.gen(function* () {
+      const { set, sign } = yield* makeSigner
+      const jws = Schema.decodeUnknownSync(SignedReceipt)(yield* sign(body))
+      const signature = `${jws.protected}..${jws.signature}`
+      const document = JSON.stringify(jws)
+      const Change = Schema.Struct({
+        of: Schema.Literals(["body", "signature", "document"]),
+        at: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })),
+        byte: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
+      })
+      const changed = (text: string, at: number, byte: number) => {
+        const bytes = Buffer.from(text, "utf8")
+        const place = at % bytes.length
+        bytes[place] = bytes[place] === byte ? (byte + 1) % 256 : byte
+        return bytes.toString("utf8")
+      }
+      const seed = String(yield* Random.nextIntBetween(0, 2 ** 31))
+      const outcome = yield* Arbitrary.checkEffect(
+        Arbitrary.schema(Change),
+        ({ at, byte, of }) => {
+          const options =
+            of === "body"
+              ? { document: changed(body, at, byte), signature, keys: set }
+              : of === "signature"
+                ? { document: body, signature: changed(signature, at, byte), keys: set }
+                : { document: changed(document, at, byte), keys: set }
+          return Effect.map(reasonOf(options), (reason) => reason !== "verified")
+        },
+        { runs: 500, seed }
+      )
+      assert.isUndefined(Arbitrary.formatCheckFailure(outcome), `seed ${seed}`)
+    })
+  )
+
+  it.effect("that does not count says why", () =>
+    Effect.gen(function* () {
+      const { set, sign } = yield* makeSigner
+      const other = yield* makeSigner
+      const jws = yield* sign(body)
+      const signature = `${jws.protected}..${jws.signature}`
+      const none: SigningKeySet = { keys: [] }
+      const cheap = canonicalJson({ ...receipt, cost_micros: "1" })
+      const cases: ReadonlyArray<readonly [expected: string, options: Parameters<typeof verifyReceipt>[0]]> = [
+        ["not_genuine", { document: cheap, signature, keys: set }],
+        ["not_genuine", { document: JSON.stringify({ ...jws, payload: Buffer.from(cheap).toString("base64url") }), keys: set }],
+        ["unknown_key", { document: body, signature, keys: none }],
+        ["unknown_key", { document: body, signature, keys: other.set }],
+        // The same name for another key is no help.
+        ["not_genuine", { document: body, signature, keys: { keys: other.set.keys.map((key) => ({ ...key, kid: set.keys[0]?.kid ?? "" })) } }],
+        ["malformed_signature", { document: body, keys: set }],
+        ["malformed_signature", { document: body, signature: jws.signature, keys: set }],
+        ["malformed_signature", { document: body, signature: `${jws.protected}..${jws.signature.slice(0, -1)}`, keys: set }],
+        ["malformed_signature", { document: JSON.stringify(jws), signature, keys: set }],
+        ["not_a_receipt", { document: "", signature, keys: set }],
+        ["not_a_receipt", { document: "{", signature, keys: set }],
+        // Which of the two a reader takes, nobody knows.
+        ["not_a_receipt", { document: body.replace("{", '{"cost_micros":"1",'), signature, keys: set }],
+        ["not_a_receipt", { document: JSON.stringify(yield* sign('{"a":1}')), keys: set }],
+        ["malformed_signature", { document: JSON.stringify(yield* sign(body, { typ: "JWT" })), keys: set }],
+        ["malformed_signature", { document: JSON.stringify(yield* sign(body, { cty: "x" })), keys: set }]
+      ]
+      for (const [expected, options] of cases) assert.strictEqual(yield* reasonOf(options), expected, JSON.stringify(options).slice(0, 300))
+    })
+  )
+
+  it("keys of other kinds are passed over, and what is no set of keys is none", () => {
+    assert.deepStrictEqual(Option.getOrThrow(signingKeysOf('{"keys":[{"kty":"RSA","n":"x","e":"AQAB"}],"more":1}')), { keys: [] })
+    for (const text of ["", "[]", "{}", '{"keys":{}}']) assert.isTrue(Option.isNone(signingKeysOf(text)), text)
+  })
+})

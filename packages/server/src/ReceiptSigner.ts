@@ -1,0 +1,80 @@
+import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto"
+import { canonicalJson, type SignatureHeader, type SignedReceipt, type SigningKey, type SigningKeySet } from "@seatrial/domain"
+import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { ServerSettings } from "./ServerSettings.ts"
+
+/** A receipt as it was signed: `body` is its canonical JSON, the others are the parts of the JWS around it. */
+interface Signed {
+  readonly body: string
+  readonly protected: string
+  readonly signature: string
+}
+
+const base64Url = (text: string): string => Buffer.from(text, "utf8").toString("base64url")
+
+/** What PKCS #8 puts before the 32 bytes of an Ed25519 key (RFC 8410). */
+const pkcs8 = Buffer.from("302e020100300506032b657004220420", "hex")
+
+const Exported = Schema.Struct({ x: Schema.String })
+
+/** The public half as a JWK that is named by its thumbprint. */
+const publicKeyOf = (x: string): SigningKey => {
+  const kid = createHash("sha256")
+    .update(canonicalJson({ crv: "Ed25519", kty: "OKP", x }))
+    .digest("base64url")
+  return { kty: "OKP", crv: "Ed25519", x, kid, alg: "EdDSA", use: "sig" }
+}
+
+interface Entry {
+  readonly secret: KeyObject | null
+  readonly key: SigningKey
+}
+
+/** One entry of the setting, which has been checked: 32 secret bytes in base64, or `public:` and the 32 public ones in base64url. */
+const entryOf = (text: string): Entry => {
+  if (text.startsWith("public:")) return { secret: null, key: publicKeyOf(text.slice("public:".length)) }
+  const secret = createPrivateKey({ key: Buffer.concat([pkcs8, Buffer.from(text, "base64")]), format: "der", type: "pkcs8" })
+  const { x } = Schema.decodeUnknownSync(Exported)(createPublicKey(secret).export({ format: "jwk" }))
+  return { secret, key: publicKeyOf(x) }
+}
+
+/** Signs receipts with the first key of the settings. The same receipt under the same key has the same signature, whichever server gives it. */
+export class ReceiptSigner extends Context.Service<
+  ReceiptSigner,
+  {
+    /** Signs the JSON text of a receipt; null where the settings have no key. */
+    readonly sign: ((json: string) => Signed) | null
+    /** What signatures are verified with. */
+    readonly keySet: SigningKeySet
+  }
+>()("seatrial/ReceiptSigner") {
+  static readonly layer = Layer.effect(
+    ReceiptSigner,
+    Effect.gen(function* () {
+      const { signingKeys } = yield* ServerSettings
+      const entries = Option.match(signingKeys, { onNone: () => [], onSome: (keys) => Redacted.value(keys).map(entryOf) })
+      const [current] = entries
+      const keySet = { keys: entries.map(({ key }) => key) }
+      if (current === undefined || current.secret === null) {
+        yield* Effect.logWarning("Receipts are not signed: SEATRIAL_SIGNING_KEYS is not set.")
+        return ReceiptSigner.of({ sign: null, keySet })
+      }
+      const { key, secret } = current
+      const header: SignatureHeader = { alg: "EdDSA", kid: key.kid, typ: "seatrial-receipt+jws" }
+      const head = base64Url(canonicalJson(header))
+      return ReceiptSigner.of({
+        sign: (json) => {
+          const body = canonicalJson(JSON.parse(json))
+          return { body, protected: head, signature: sign(null, Buffer.from(`${head}.${base64Url(body)}`, "latin1"), secret).toString("base64url") }
+        },
+        keySet
+      })
+    })
+  )
+}
+
+/** The JWS with the payload inside. */
+export const withPayload = ({ body, ...jws }: Signed): SignedReceipt => ({ payload: base64Url(body), ...jws })
+
+/** The JWS without its payload, which is the body of the answer that has this in a header. */
+export const detached = ({ protected: head, signature }: Signed): string => `${head}..${signature}`
