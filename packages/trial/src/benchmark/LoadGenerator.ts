@@ -61,17 +61,22 @@ const startThread = Effect.fnUntraced(function* (orders: Orders): Effect.fn.Retu
     tell,
     ask: (message, kind) =>
       Effect.callback((resume) => {
-        const failed = (words: string) => resume(Effect.fail(new GeneratorFailed({ message: words })))
+        const end = (exit: Effect.Effect<ThreadAnswer, GeneratorFailed>) => {
+          forget()
+          resume(exit)
+        }
+        const failed = (words: string) => end(Effect.fail(new GeneratorFailed({ message: words })))
         const hear = (answer: unknown) => {
           if (!isThreadAnswer(answer)) return
           if (answer.kind === "fault") failed(answer.message)
-          else if (answer.kind === kind) resume(Effect.succeed(answer))
+          else if (answer.kind === kind) end(Effect.succeed(answer))
         }
         const broke = (fault: unknown) => failed(String(fault))
         const gone = () => failed("A thread of the load generator ended.")
+        const forget = () => worker.off("message", hear).off("error", broke).off("exit", gone)
         worker.on("message", hear).once("error", broke).once("exit", gone)
         tell(message)
-        return Effect.sync(() => worker.off("message", hear).off("error", broke).off("exit", gone))
+        return Effect.sync(forget)
       })
   }
 })
