@@ -95,7 +95,7 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const tokens = blocks * settings.blockSize
   const concurrency = (blocks / needed).toFixed(2)
   say("KvCache.ts", `GPU KV cache size: ${grouped(tokens)} tokens, Maximum concurrency for ${grouped(maxModelLen)} tokens per request: ${concurrency}x`)
-  const pool = new KvPool(shape, blocks)
+  const pool = new KvPool(shape, blocks, settings.prefixCaching)
   warmUp(adapted ?? model, pool, maxModelLen)
   say("Boot.ts", `init engine (profile, create kv cache, warmup model) took ${((performance.now() - initBegun) / 1000).toFixed(3)} s`)
   if (settings.adapter !== null) say("Boot.ts", `Loaded new LoRA adapter: name '${settings.adapter.name}', path '${settings.adapter.directory}'`)
@@ -108,7 +108,7 @@ export const boot = (settings: Arguments, say: Say): Booted => {
     cacheConfig: {
       block_size: String(settings.blockSize),
       cache_dtype: type,
-      enable_prefix_caching: "False",
+      enable_prefix_caching: settings.prefixCaching ? "True" : "False",
       gpu_memory_utilization: String(settings.gpuMemoryUtilization),
       kv_cache_max_concurrency: concurrency,
       kv_cache_memory_bytes: String(blocks * blockBytes(shape)),

@@ -1,4 +1,8 @@
 import type { Arguments } from "./Arguments.ts"
+import type { Grammar } from "./grammar/Grammar.ts"
+import { anyObject } from "./grammar/json.ts"
+import { schemaGrammar, UnsupportedSchema } from "./grammar/jsonSchema.ts"
+import { makeTokenMask } from "./grammar/TokenMask.ts"
 import type { Llama } from "./Llama.ts"
 import type { EndReason } from "./Metrics.ts"
 import type { ModelConfig, SamplingDefaults } from "./ModelConfig.ts"
@@ -33,6 +37,8 @@ export interface Piece {
   readonly tokens: ReadonlyArray<ReportedToken>
   /** Tokens generated so far. */
   readonly completionTokens: number
+  /** Tokens of the prompt that the prefix cache had. */
+  readonly cachedTokens: number
 }
 
 /** The end of an answer, with its last piece of text. */
@@ -46,6 +52,8 @@ export interface Plan {
   /** Whether the adapter is to be applied. */
   readonly adapted: boolean
   readonly prompt: ReadonlyArray<number>
+  /** What the answer has to be, whatever its `response_format`; null: that decides. */
+  readonly grammar: Grammar | null
   readonly topLogprobs: number | null
   readonly defaultMaxTokens: number | null
   readonly requestedMaxTokens: number | null
@@ -74,8 +82,6 @@ const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
   const { maxLogprobs } = engine.settings
   if ((body.n ?? 1) !== 1) throw badRequest("n must be 1 on this engine", "n")
   if (body.stream_options && body.stream !== true) throw badRequest("Stream options can only be defined when `stream=True`.", "stream_options")
-  if ((body.response_format?.type ?? "text") !== "text") throw badRequest("response_format: this engine only writes text", "response_format")
-  if (body.tools && body.tools.length > 0) throw badRequest('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "tools")
   if (Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0) > maxLogprobs) {
     throw badRequest(
       `Requested sample logprobs of ${Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0)}, which is greater than max allowed: ${maxLogprobs}`,
@@ -83,6 +89,23 @@ const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
     )
   }
   if (body.prompt_logprobs != null && body.stream === true) throw badRequest("`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs")
+}
+
+/** What `read` gives, with a schema that is not understood as a 400 for the field `param`. */
+export const understood = <A>(param: string, read: () => A): A => {
+  try {
+    return read()
+  } catch (cause) {
+    if (cause instanceof UnsupportedSchema) throw badRequest(`The JSON schema contains features that are not supported: ${cause.message}`, param)
+    throw cause
+  }
+}
+
+const formatOf = ({ response_format }: SamplingBody): Grammar | null => {
+  if (response_format == null || response_format.type === "text") return null
+  if (!("json_schema" in response_format)) return anyObject
+  const { schema } = response_format.json_schema
+  return understood("response_format", () => schemaGrammar(schema))
 }
 
 /** The refusal for prompts and answers that the context cannot hold, in vLLM's words. */
@@ -125,16 +148,18 @@ export const generate = (
   refuseUnsupported(body, plan, engine)
   const maxTokens = maxTokensOf(engine, plan)
   const { vocabulary } = engine
+  const grammar = plan.grammar ?? formatOf(body)
   const stops = typeof body.stop === "string" ? [body.stop] : (body.stop ?? [])
   const endTokens = body.ignore_eos === true ? new Set<number>() : engine.config.endTokens
   const text = new TextStream(stops)
   const promptLogprobs: Array<ReportedToken> = []
   let completionTokens = 0
+  let cachedTokens = 0
   let pending: Array<ReportedToken> = []
   let pendingText = ""
   let stop: string | number | null = null
   const take = (): Piece => {
-    const piece = { text: pendingText, tokens: pending, completionTokens }
+    const piece = { text: pendingText, tokens: pending, completionTokens, cachedTokens }
     pending = []
     pendingText = ""
     return piece
@@ -160,6 +185,12 @@ export const generate = (
     model: plan.adapted ? engine.adapted : null,
     prompt: plan.prompt,
     maxTokens,
+    // What is scored has to be computed.
+    shares: engine.settings.prefixCaching && body.prompt_logprobs == null ? `${plan.adapted ? "adapter" : "base"}/${body.cache_salt ?? ""}` : null,
+    mask: grammar === null ? null : makeTokenMask(grammar, vocabulary, engine.config.endTokens),
+    onAdmitted: (cached) => {
+      cachedTokens = cached
+    },
     sampling: settingsOf(body, engine),
     seed: body.seed ?? null,
     stopTokens: new Set([...endTokens, ...(body.stop_token_ids ?? [])]),

@@ -53,7 +53,10 @@ const promptLogprobsOf = (engine: Booted["engine"], tokens: ReadonlyArray<Report
 const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: string, response: ServerResponse) => {
   const { body, dialect, plan } = asked
   const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: body.model ?? engine.settings.servedModelNames[0] }
-  const usage = (completionTokens: number): Usage => usageOf(plan.prompt.length, completionTokens, engine.settings.enablePromptTokensDetails)
+  const usage = ({ cachedTokens, completionTokens }: Pick<Piece, "cachedTokens" | "completionTokens">): Usage =>
+    usageOf(plan.prompt.length, completionTokens, engine.settings.enablePromptTokensDetails ? cachedTokens : null)
+  const promptIds =
+    body.return_token_ids === true || (speech.promptIdsInChoice && body.return_prompt_token_ids === true) ? { prompt_token_ids: plan.prompt } : {}
   const withUsage = body.stream_options?.include_usage === true
   const continuous = withUsage && body.stream_options?.continuous_usage_stats === true
   const engineFailed = new ApiError(500, "InternalServerError", "The engine computed a value that is not a number")
@@ -64,19 +67,25 @@ const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: str
   const frame = (data: unknown) => {
     if (!response.destroyed) response.write(`data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`)
   }
-  const chunk = (choice: object, completionTokens: number) =>
-    frame({ ...envelope, object: dialect.chunkObject, choices: [choice], ...(continuous ? { usage: usage(completionTokens) } : {}) })
+  const chunk = (choice: object, { completionTokens }: Pick<Piece, "completionTokens">) =>
+    frame({
+      ...envelope,
+      object: dialect.chunkObject,
+      choices: [choice],
+      ...(continuous ? { usage: usageOf(plan.prompt.length, completionTokens, null) } : {})
+    })
   const open = () => {
     if (opened) return
     opened = true
     response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", "x-accel-buffering": "no" })
     const opening = dialect.opening()
-    if (opening !== null) chunk(opening, 0)
+    if (opening !== null) chunk(opening, { completionTokens: 0 })
   }
   const onPiece = (piece: Piece) => {
     if (body.stream === true) {
       open()
-      chunk(dialect.delta(piece, text.length), piece.completionTokens)
+      const choice = dialect.delta(piece, text.length)
+      if (choice !== null) chunk(choice, piece)
     } else {
       tokens.push(...piece.tokens)
     }
@@ -88,8 +97,8 @@ const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: str
     if (ending.reason === "error") {
       frame(engineFailed.body())
     } else {
-      chunk(dialect.last(ending, text.length), ending.completionTokens)
-      if (withUsage) frame({ ...envelope, object: dialect.chunkObject, choices: [], usage: usage(ending.completionTokens) })
+      chunk(dialect.last(ending, text.length), ending)
+      if (withUsage) frame({ ...envelope, object: dialect.chunkObject, choices: [], usage: usage(ending) })
     }
     frame("[DONE]")
     response.end()
@@ -100,10 +109,10 @@ const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: str
     sendJson(response, 200, {
       ...envelope,
       object: dialect.object,
-      choices: [dialect.whole(ending, text + ending.text, tokens)],
-      usage: usage(ending.completionTokens),
+      choices: [{ ...dialect.whole(ending, text + ending.text, tokens), ...(speech.promptIdsInChoice ? promptIds : {}) }],
+      usage: usage(ending),
       ...(body.prompt_logprobs != null ? { prompt_logprobs: promptLogprobsOf(engine, promptLogprobs) } : {}),
-      ...(body.return_token_ids === true ? { prompt_token_ids: plan.prompt } : {})
+      ...(speech.promptIdsInChoice ? {} : promptIds)
     })
   }
   const ticket = generate(engine, body, plan, onPiece, body.stream === true ? endStream : endWhole)
@@ -158,9 +167,13 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
     ],
     ["POST /tokenize", posted((text, _, response) => sendJson(response, 200, tokenize(engine, template, text)))],
     ["POST /detokenize", posted((text, _, response) => sendJson(response, 200, detokenize(engine, text)))],
-    ["POST /v1/chat/completions", posted((text, request, response) => answer(booted, speech, askChat(engine, template, text), requestIdOf(request), response))],
+    [
+      "POST /v1/chat/completions",
+      posted((text, request, response) => answer(booted, speech, askChat(engine, template, speech, text), requestIdOf(request), response))
+    ],
     ["POST /v1/completions", posted((text, request, response) => answer(booted, speech, askText(engine, text), requestIdOf(request), response))]
   ])
+  for (const [path, tell] of Object.entries(speech.told)) routes.set(`GET ${path}`, (_, response) => sendJson(response, 200, tell(booted)))
   const { version } = speech
   if (version !== null) routes.set("GET /version", (_, response) => sendJson(response, 200, { version }))
   if (speech.warmsUp) routes.set("GET /ready", healthy)

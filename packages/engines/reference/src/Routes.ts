@@ -1,7 +1,12 @@
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { chatDialect, type Dialect, textDialect } from "./Answers.ts"
 import type { ChatMessage, ChatTemplate } from "./ChatTemplate.ts"
-import { type Engine, encodePrompt, type Plan } from "./Generation.ts"
+import { type Engine, encodePrompt, type Plan, understood } from "./Generation.ts"
 import { ApiError, badRequest, ChatBody, CompletionBody, DetokenizeBody, decodeBody, type MessageBody, type SamplingBody, TokenizeBody } from "./Protocol.ts"
+import type { Speech } from "./Speech.ts"
+import { ToolCallReader } from "./ToolCallReader.ts"
+import { toolUseOf } from "./tools.ts"
 
 /** One request for an answer, decoded and checked as far as its own fields go. */
 export interface Asked {
@@ -25,38 +30,58 @@ const asksForAdapter = ({ settings }: Engine, model: string | null | undefined):
   throw badRequest(`Got LoRA adapter that has never been loaded: ${asked}.`, "model")
 }
 
+const anyObject = Schema.Record(Schema.String, Schema.Unknown)
+const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(anyObject))
+
+/** A call as templates take it: its arguments as an object, whatever text they came as. */
+const pastCall = ({ function: { arguments: given, name }, id, type }: NonNullable<MessageBody["tool_calls"]>[number]) => {
+  const read = typeof given === "string" ? Option.getOrNull(decodeObject(given)) : given
+  if (read === null) throw badRequest("The arguments of a past tool call are no JSON object", "messages")
+  return { id: id ?? "", type: type ?? "function", function: { name, arguments: read } }
+}
+
 const flattened = (messages: ReadonlyArray<MessageBody>): ReadonlyArray<ChatMessage> =>
-  messages.map(({ content, role }) => ({ role, content: typeof content === "string" ? content : (content ?? []).map((part) => part.text).join("\n") }))
+  messages.map(({ content, name, role, tool_call_id, tool_calls }) => ({
+    role,
+    content: typeof content === "string" ? content : (content ?? []).map((part) => part.text).join("\n"),
+    ...(tool_calls == null || tool_calls.length === 0 ? {} : { tool_calls: tool_calls.map(pastCall) }),
+    ...(tool_call_id == null ? {} : { tool_call_id }),
+    ...(name == null ? {} : { name })
+  }))
 
 const renderChat = (
   template: ChatTemplate,
   messages: ReadonlyArray<MessageBody>,
   addGenerationPrompt: boolean,
-  extra: Readonly<Record<string, unknown>> | null | undefined
+  extra: Readonly<Record<string, unknown>> | null | undefined,
+  tools: ReadonlyArray<unknown> | null
 ): string => {
-  const rendered = template.render(flattened(messages), addGenerationPrompt, extra ?? {})
+  const rendered = template.render(flattened(messages), addGenerationPrompt, extra ?? {}, tools)
   if ("reason" in rendered) throw badRequest(rendered.reason, "messages")
   return rendered.prompt
 }
 
 /** `POST /v1/chat/completions`. */
-export const askChat = (engine: Engine, template: ChatTemplate, text: string): Asked => {
+export const askChat = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): Asked => {
   const body = decodeBody(ChatBody, text)
   const adapted = asksForAdapter(engine, body.model)
   const wants = body.logprobs === true
   if (!wants && (body.top_logprobs ?? 0) > 0) throw badRequest("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
-  const prompt = renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs)
+  const use = understood("tools", () => toolUseOf(body, engine.settings.readsToolCalls && template.showsTools))
+  const prompt = renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.shown)
+  const calls = use.most === 0 ? null : { reader: new ToolCallReader(use.most, speech.toolCallId), finish: use.named ? speech.finishOfNamedCall : "tool_calls" }
   return {
     prefix: "chatcmpl-",
     body,
     plan: {
       adapted,
       prompt: encodePrompt(engine, prompt, false),
+      grammar: use.grammar,
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
       requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null
     },
-    dialect: chatDialect(engine.vocabulary, wants, body.return_token_ids === true)
+    dialect: chatDialect(engine.vocabulary, wants, body.return_token_ids === true, calls)
   }
 }
 
@@ -81,7 +106,7 @@ export const askText = (engine: Engine, text: string): Asked => {
   return {
     prefix: "cmpl-",
     body,
-    plan: { adapted, prompt, topLogprobs: body.logprobs ?? null, defaultMaxTokens: 16, requestedMaxTokens: body.max_tokens ?? null },
+    plan: { adapted, prompt, grammar: null, topLogprobs: body.logprobs ?? null, defaultMaxTokens: 16, requestedMaxTokens: body.max_tokens ?? null },
     dialect: textDialect(engine.vocabulary, body.logprobs != null, body.return_token_ids === true, echo)
   }
 }
@@ -91,7 +116,7 @@ export const tokenize = (engine: Engine, template: ChatTemplate, text: string) =
   const body = decodeBody(TokenizeBody, text)
   asksForAdapter(engine, body.model)
   const chat = "messages" in body
-  const prompt = chat ? renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs) : body.prompt
+  const prompt = chat ? renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, body.tools ?? null) : body.prompt
   const tokens = engine.vocabulary.encode(prompt, body.add_special_tokens ?? !chat)
   return {
     count: tokens.length,

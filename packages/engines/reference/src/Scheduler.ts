@@ -1,3 +1,4 @@
+import type { TokenMask } from "./grammar/TokenMask.ts"
 import { type KvPool, KvSequence } from "./KvCache.ts"
 import type { Llama } from "./Llama.ts"
 import type { EndReason, Gauges, Metrics } from "./Metrics.ts"
@@ -17,7 +18,11 @@ interface Work {
   readonly prompt: ReadonlyArray<number>
   /** At least 1; prompt and answer together must not be longer than the longest sequence. */
   readonly maxTokens: number
+  /** Whose beginnings this one may share; null: nobody's. */
+  readonly shares: string | null
   readonly sampling: SamplingSettings
+  /** Null: any token may come. */
+  readonly mask: TokenMask | null
   readonly seed: number | null
   /** Tokens that end the answer; they count as generated. */
   readonly stopTokens: ReadonlySet<number>
@@ -25,6 +30,8 @@ interface Work {
   readonly topLogprobs: number | null
   /** As `topLogprobs`, for the tokens of the prompt from the second on. */
   readonly promptLogprobs: number | null
+  /** Called when its turn comes for the first time, with the tokens of its prompt that were known. */
+  readonly onAdmitted: (cachedTokens: number) => void
   readonly onPromptToken: (token: GeneratedToken) => void
   /** Returns true where the text so far ends the answer. */
   readonly onToken: (token: GeneratedToken) => boolean
@@ -99,7 +106,7 @@ export class Scheduler {
       work,
       tokens: [...work.prompt],
       sampler: new Sampler(work.sampling, work.prompt, new Random(work.seed ?? this.seeds.word())),
-      cache: new KvSequence(this.pool),
+      cache: new KvSequence(this.pool, work.shares ?? ""),
       arrived: performance.now(),
       computed: 0,
       promptReported: 0,
@@ -144,8 +151,11 @@ export class Scheduler {
       const blocks = Math.ceil((next.tokens.length + 1) / this.pool.shape.blockSize)
       if (this.running.length > 0 && blocks > this.pool.free) return
       this.waiting.shift()
+      if (next.work.shares !== null) next.computed = next.cache.adopt(next.tokens)
       if (next.scheduledAt === 0) {
         next.scheduledAt = performance.now()
+        this.metrics.cachedTokens += next.computed
+        next.work.onAdmitted(next.computed)
         this.metrics.queued.observe(seconds(next.arrived, next.scheduledAt))
       }
       next.admitted = this.admissions++
@@ -162,6 +172,7 @@ export class Scheduler {
       const position = sequence.computed++
       const report = work.promptLogprobs !== null && position >= sequence.promptReported && position < work.prompt.length - 1
       const logits = model.step(tokens[position] ?? 0, position, cache, report)
+      cache.filled(tokens, position + 1)
       if (logits !== undefined && work.promptLogprobs !== null) {
         const { of, top } = logprobsOf(logits, work.promptLogprobs)
         const id = tokens[position + 1] ?? 0
@@ -173,14 +184,17 @@ export class Scheduler {
     if (!this.makeRoom(sequence)) return
     const position = sequence.computed++
     const logits = model.step(tokens[position] ?? 0, position, cache, true)
+    cache.filled(tokens, position + 1)
     if (logits !== undefined) this.generate(sequence, logits)
   }
 
   private generate(sequence: Sequence, logits: Float32Array) {
     const { sampler, tokens, work } = sequence
     const raw = work.topLogprobs === null ? null : Float32Array.from(logits)
+    work.mask?.mask(logits)
     const id = sampler.choose(logits)
     if (id < 0) return this.end(sequence, "error")
+    work.mask?.accept(id)
     tokens.push(id)
     this.observeToken(sequence)
     const report = raw === null ? null : logprobsOf(raw, work.topLogprobs ?? 0)
