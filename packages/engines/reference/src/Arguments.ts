@@ -1,5 +1,6 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { mutants } from "./mutants/index.ts"
 
 /** What one engine process was started with. Sizes are in bytes, lengths in tokens. */
 export interface Arguments {
@@ -26,6 +27,8 @@ export interface Arguments {
   readonly prefixCaching: boolean
   /** Whether calls of functions are read out of answers, where the chat template shows functions in the form that is read. */
   readonly readsToolCalls: boolean
+  /** The fault that a test asks for; null in an engine that is to serve. */
+  readonly mutant: string | null
   /** The LoRA adapter that requests ask for by that name, and the directory that it is in. */
   readonly adapter: { readonly name: string; readonly directory: string } | null
   readonly maxLoraRank: number
@@ -87,6 +90,7 @@ const rules = new Map<string, Rule>([
   ["max-lora-rank", { help: "the highest rank that an adapter may have", fallback: "16", accepts: whole(1, 8192) }],
   ["chat-template", { help: "a file with the chat template, or its text; default: the model's own", fallback: "", accepts: () => true }],
   ["hf-overrides", { help: "JSON object: members that replace those of config.json", fallback: "{}", accepts: (text) => Option.isSome(decodeOverrides(text)) }],
+  ["test-only-mutant", { help: "for tests of the checks alone: spoils the engine", fallback: "", accepts: (text) => text === "" || mutants.has(text) }],
   ["load-format", { help: "only safetensors", fallback: "safetensors", accepts: oneOf(["auto", "safetensors"]) }]
 ])
 const switches = new Set(["enable-lora", "enable-prompt-tokens-details", "disable-prefix-caching", "disable-tool-calls"])
@@ -149,6 +153,7 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     enablePromptTokensDetails: given.has("enable-prompt-tokens-details"),
     prefixCaching: !given.has("disable-prefix-caching"),
     readsToolCalls: !given.has("disable-tool-calls"),
+    mutant: text("test-only-mutant") === "" ? null : text("test-only-mutant"),
     adapter: adapterName === "" ? null : { name: adapterName, directory },
     maxLoraRank: Number(text("max-lora-rank")),
     chatTemplate: text("chat-template") === "" ? null : text("chat-template"),

@@ -9,12 +9,14 @@ import type { ModelConfig, SamplingDefaults } from "./ModelConfig.ts"
 import { ApiError, badRequest, type SamplingBody } from "./Protocol.ts"
 import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
 import type { GeneratedToken, Scheduler, Ticket } from "./Scheduler.ts"
+import type { Seams } from "./Seams.ts"
 import { TextStream } from "./TextStream.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 
 /** What answers are made from. */
 export interface Engine {
   readonly settings: Arguments
+  readonly seams: Seams
   readonly config: ModelConfig
   readonly defaults: SamplingDefaults
   readonly vocabulary: Vocabulary
@@ -117,7 +119,7 @@ const contextExceeded = (limit: number, asked: number, prompt: string, total: st
 
 /** Encodes a text prompt; throws `ApiError` 400 for one that is surely too long before any work is done on it. */
 export const encodePrompt = (engine: Engine, text: string, addSpecialTokens: boolean): ReadonlyArray<number> => {
-  if (engine.vocabulary.surelyExceeds(text, engine.maxModelLen)) {
+  if (engine.seams.limit?.cuts !== true && engine.vocabulary.surelyExceeds(text, engine.maxModelLen)) {
     throw contextExceeded(engine.maxModelLen, 1, `at least ${engine.maxModelLen + 1}`, `at least ${engine.maxModelLen + 2}`)
   }
   return engine.vocabulary.encode(text, addSpecialTokens)
@@ -126,13 +128,17 @@ export const encodePrompt = (engine: Engine, text: string, addSpecialTokens: boo
 const maxTokensOf = (engine: Engine, plan: Plan): number => {
   const length = plan.prompt.length
   if (length === 0) throw badRequest("The decoder prompt cannot be empty", "prompt")
-  const room = engine.maxModelLen - length
+  const room = engine.maxModelLen + (engine.seams.limit?.slack ?? 0) - length
   const asked = plan.requestedMaxTokens ?? Math.min(plan.defaultMaxTokens ?? room, Math.max(room, 1))
   if (asked > room || room < 1) throw contextExceeded(engine.maxModelLen, Math.max(asked, 1), String(length), String(length + Math.max(asked, 1)))
   const outside = plan.prompt.find((id) => id >= engine.vocabulary.size)
   if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "prompt")
   return asked
 }
+
+/** A prompt without its beginning, where it is too long. */
+const shortened = ({ maxModelLen }: Engine, { prompt, requestedMaxTokens }: Plan): ReadonlyArray<number> =>
+  prompt.slice(Math.max(0, prompt.length + (requestedMaxTokens ?? 1) - maxModelLen))
 
 /**
  * Starts one answer. `onPiece` gets each piece of certain text, `onEnding` the rest exactly once. Throws `ApiError` for a request that
@@ -146,12 +152,15 @@ export const generate = (
   onEnding: (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => void
 ): Ticket => {
   refuseUnsupported(body, plan, engine)
-  const maxTokens = maxTokensOf(engine, plan)
-  const { vocabulary } = engine
+  const prompt = engine.seams.limit?.cuts === true ? shortened(engine, plan) : plan.prompt
+  const maxTokens = maxTokensOf(engine, { ...plan, prompt })
+  const { seams, vocabulary } = engine
   const grammar = plan.grammar ?? formatOf(body)
+  const sampling = settingsOf(body, engine)
+  const owner = `${plan.adapted ? "adapter" : "base"}/${body.cache_salt ?? ""}`
   const stops = typeof body.stop === "string" ? [body.stop] : (body.stop ?? [])
   const endTokens = body.ignore_eos === true ? new Set<number>() : engine.config.endTokens
-  const text = new TextStream(stops)
+  const text = new TextStream(stops, seams)
   const promptLogprobs: Array<ReportedToken> = []
   let completionTokens = 0
   let cachedTokens = 0
@@ -167,12 +176,12 @@ export const generate = (
   const onToken = ({ id, logprobs }: GeneratedToken): boolean => {
     completionTokens++
     pending.push({ id, logprobs })
-    if (endTokens.has(id)) return false
+    if (endTokens.has(id) && seams.showsSpecial !== true) return false
     if (body.stop_token_ids?.includes(id) === true) {
       stop = id
       return false
     }
-    if (!vocabulary.isSpecial(id)) {
+    if (seams.showsSpecial === true || !vocabulary.isSpecial(id)) {
       const pushed = text.push(vocabulary.bytesOf(id))
       pendingText += pushed.text
       stop = pushed.stop
@@ -183,16 +192,16 @@ export const generate = (
   }
   const ticket = engine.scheduler.submit({
     model: plan.adapted ? engine.adapted : null,
-    prompt: plan.prompt,
+    prompt,
     maxTokens,
     // What is scored has to be computed.
-    shares: engine.settings.prefixCaching && body.prompt_logprobs == null ? `${plan.adapted ? "adapter" : "base"}/${body.cache_salt ?? ""}` : null,
-    mask: grammar === null ? null : makeTokenMask(grammar, vocabulary, engine.config.endTokens),
+    shares: engine.settings.prefixCaching && body.prompt_logprobs == null ? (seams.shares?.(owner) ?? owner) : null,
+    mask: grammar === null || seams.keepsMask?.(body.stream === true) === false ? null : makeTokenMask(grammar, vocabulary, engine.config.endTokens),
     onAdmitted: (cached) => {
       cachedTokens = cached
     },
-    sampling: settingsOf(body, engine),
-    seed: body.seed ?? null,
+    sampling: seams.sampling?.(sampling) ?? sampling,
+    seed: seams.seed === undefined ? (body.seed ?? null) : seams.seed(body.seed ?? null),
     stopTokens: new Set([...endTokens, ...(body.stop_token_ids ?? [])]),
     topLogprobs: plan.topLogprobs,
     promptLogprobs: body.prompt_logprobs ?? null,

@@ -9,11 +9,14 @@ import { ownSpeech, type Speech } from "./Speech.ts"
 
 const maxBodyBytes = 16 * 1024 * 1024
 
-const sendJson = (response: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}) => {
+const sendText = (response: ServerResponse, status: number, json: string, headers: Readonly<Record<string, string>> = {}) => {
   if (response.headersSent || response.destroyed) return
-  const bytes = Buffer.from(JSON.stringify(body))
+  const bytes = Buffer.from(json)
   response.writeHead(status, { "content-type": "application/json", "content-length": bytes.length, ...headers }).end(bytes)
 }
+
+const sendJson = (response: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
+  sendText(response, status, JSON.stringify(body), headers)
 
 const sendError = (response: ServerResponse, speech: Speech, cause: unknown) => {
   const error = cause instanceof ApiError ? cause : new ApiError(500, "InternalServerError", "Internal server error")
@@ -64,8 +67,10 @@ const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: str
   let opened = false
   const tokens: Array<ReportedToken> = []
 
+  const sending = engine.seams.sending?.() ?? ((text: string) => [text])
   const frame = (data: unknown) => {
-    if (!response.destroyed) response.write(`data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`)
+    if (response.destroyed) return
+    for (const one of sending(typeof data === "string" ? data : JSON.stringify(data), "frame")) response.write(`data: ${one}\n\n`)
   }
   const chunk = (choice: object, { completionTokens }: Pick<Piece, "completionTokens">) =>
     frame({
@@ -106,14 +111,15 @@ const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: str
   const endWhole = (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => {
     if (ending.reason === "error") return sendError(response, speech, engineFailed)
     tokens.push(...ending.tokens)
-    sendJson(response, 200, {
+    const answered = {
       ...envelope,
       object: dialect.object,
       choices: [{ ...dialect.whole(ending, text + ending.text, tokens), ...(speech.promptIdsInChoice ? promptIds : {}) }],
       usage: usage(ending),
       ...(body.prompt_logprobs != null ? { prompt_logprobs: promptLogprobsOf(engine, promptLogprobs) } : {}),
       ...(speech.promptIdsInChoice ? {} : promptIds)
-    })
+    }
+    sendText(response, 200, sending(JSON.stringify(answered), "whole").join(""))
   }
   const ticket = generate(engine, body, plan, onPiece, body.stream === true ? endStream : endWhole)
   response.once("close", ticket.abort)
@@ -149,7 +155,7 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
     (handle: (text: string, request: IncomingMessage, response: ServerResponse) => void): Handler =>
     async (request, response) => {
       const text = await readBody(request)
-      if (text !== null) handle(text, request, response)
+      if (text !== null) handle(engine.seams.got?.(request.url ?? "/", text) ?? text, request, response)
     }
   const healthy: Handler = (_, response) => {
     response.writeHead(state.warm ? 200 : 503, { "content-length": 0 }).end()
@@ -175,7 +181,9 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
   ])
   for (const [path, tell] of Object.entries(speech.told)) routes.set(`GET ${path}`, (_, response) => sendJson(response, 200, tell(booted)))
   const { version } = speech
-  if (version !== null) routes.set("GET /version", (_, response) => sendJson(response, 200, { version }))
+  const { mutant } = engine.settings
+  if (version !== null)
+    routes.set("GET /version", (_, response) => sendJson(response, 200, { version: mutant === null ? version : `${version}+mutant.${mutant}` }))
   if (speech.warmsUp) routes.set("GET /ready", healthy)
   const paths = new Set([...routes.keys()].map((route) => route.slice(route.indexOf(" ") + 1)))
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
@@ -185,6 +193,10 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
       if (handler === undefined) {
         throw paths.has(path) ? new ApiError(405, "MethodNotAllowedError", "Method Not Allowed") : new ApiError(404, "NotFoundError", "Not Found")
       }
+      const reception = engine.seams.reception?.(path) ?? "serve"
+      if (reception === "hang") return
+      if (reception === "drop") return void response.destroy()
+      if (reception === "fail") throw new ApiError(500, "InternalServerError", "Internal server error")
       await handler(request, response)
     } catch (cause) {
       sendError(response, speech, cause)

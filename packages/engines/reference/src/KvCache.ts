@@ -42,6 +42,7 @@ export class KvPool {
   readonly shape: KvShape
   readonly capacity: number
   private readonly keeps: boolean
+  private readonly foundBy: (tokens: ReadonlyArray<number>) => ReadonlyArray<number>
   private readonly spare: Array<Block> = []
   private readonly known = new Map<string, Held>()
   /** Those of `known` that nobody uses, the longest unused first. */
@@ -49,8 +50,9 @@ export class KvPool {
   private taken = 0
   private ids = 0
 
-  constructor(shape: KvShape, capacity: number, keeps = false) {
+  constructor(shape: KvShape, capacity: number, keeps = false, foundBy: (tokens: ReadonlyArray<number>) => ReadonlyArray<number> = (tokens) => tokens) {
     this.shape = shape
+    this.foundBy = foundBy
     this.capacity = capacity
     this.keeps = keeps
   }
@@ -104,7 +106,7 @@ export class KvPool {
   }
 
   private keyOf(before: Held | undefined, begin: string, tokens: ReadonlyArray<number>): string {
-    return `${before === undefined ? begin : before.id}:${tokens.join(",")}`
+    return `${before === undefined ? begin : before.id}:${this.foundBy(tokens).join(",")}`
   }
 
   private forgotten(): Block | undefined {

@@ -50,6 +50,7 @@ const flattened = (messages: ReadonlyArray<MessageBody>): ReadonlyArray<ChatMess
   }))
 
 const renderChat = (
+  { seams }: Engine,
   template: ChatTemplate,
   messages: ReadonlyArray<MessageBody>,
   addGenerationPrompt: boolean,
@@ -58,8 +59,10 @@ const renderChat = (
 ): string => {
   const rendered = template.render(flattened(messages), addGenerationPrompt, extra ?? {}, tools)
   if ("reason" in rendered) throw badRequest(rendered.reason, "messages")
-  return rendered.prompt
+  return seams.rendered?.(rendered.prompt) ?? rendered.prompt
 }
+
+const spoiled = ({ seams }: Engine, ids: ReadonlyArray<number>, path: string) => seams.prompt?.(ids, path) ?? ids
 
 /** `POST /v1/chat/completions`. */
 export const askChat = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): Asked => {
@@ -68,14 +71,17 @@ export const askChat = (engine: Engine, template: ChatTemplate, speech: Speech, 
   const wants = body.logprobs === true
   if (!wants && (body.top_logprobs ?? 0) > 0) throw badRequest("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
   const use = understood("tools", () => toolUseOf(body, engine.settings.readsToolCalls && template.showsTools))
-  const prompt = renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.shown)
-  const calls = use.most === 0 ? null : { reader: new ToolCallReader(use.most, speech.toolCallId), finish: use.named ? speech.finishOfNamedCall : "tool_calls" }
+  const prompt = renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.shown)
+  const calls =
+    use.most === 0 || engine.seams.readsCalls === false
+      ? null
+      : { reader: new ToolCallReader(use.most, speech.toolCallId), finish: use.named ? speech.finishOfNamedCall : "tool_calls" }
   return {
     prefix: "chatcmpl-",
     body,
     plan: {
       adapted,
-      prompt: encodePrompt(engine, prompt, false),
+      prompt: spoiled(engine, encodePrompt(engine, prompt, false), "/v1/chat/completions"),
       grammar: use.grammar,
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
@@ -101,7 +107,7 @@ export const askText = (engine: Engine, text: string): Asked => {
   const body = decodeBody(CompletionBody, text)
   const adapted = asksForAdapter(engine, body.model)
   if (body.suffix) throw badRequest("suffix is not currently supported", "suffix")
-  const prompt = promptOf(engine, body.prompt)
+  const prompt = spoiled(engine, promptOf(engine, body.prompt), "/v1/completions")
   const echo = body.echo === true ? engine.vocabulary.decode(prompt) : null
   return {
     prefix: "cmpl-",
@@ -116,8 +122,10 @@ export const tokenize = (engine: Engine, template: ChatTemplate, text: string) =
   const body = decodeBody(TokenizeBody, text)
   asksForAdapter(engine, body.model)
   const chat = "messages" in body
-  const prompt = chat ? renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, body.tools ?? null) : body.prompt
-  const tokens = engine.vocabulary.encode(prompt, body.add_special_tokens ?? !chat)
+  const prompt = chat
+    ? renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, body.tools ?? null)
+    : body.prompt
+  const tokens = spoiled(engine, engine.vocabulary.encode(prompt, body.add_special_tokens ?? !chat), chat ? "/tokenize of messages" : "/tokenize")
   return {
     count: tokens.length,
     max_model_len: engine.maxModelLen,
@@ -132,5 +140,6 @@ export const detokenize = (engine: Engine, text: string) => {
   asksForAdapter(engine, body.model)
   const outside = body.tokens.find((id) => id >= engine.vocabulary.size)
   if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "tokens")
-  return { prompt: engine.vocabulary.decode(body.tokens) }
+  const prompt = engine.vocabulary.decode(body.tokens)
+  return { prompt: engine.seams.detokenized?.(prompt) ?? prompt }
 }
