@@ -45,6 +45,6 @@ export const migrations = {
   "0021_engine_digest": engineDigest,
   "0022_adapters": adapters,
   "0023_measured_starts": measuredStarts,
-  "0024_engine_starts": engineStarts
+  "0024_engine_starts": engineStarts,
   "0026_frozen_verification": frozenVerification
 }
