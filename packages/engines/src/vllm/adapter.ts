@@ -164,7 +164,7 @@ export const vllm: EngineAdapter = {
   },
   offers: ({ engine_flags }, simulated) => ({
     scoring: { prompt_logprobs: 0 },
-    prefixCache: !simulated && engine_flags?.enable_prefix_caching !== false,
+    prefixCache: simulated || engine_flags?.enable_prefix_caching !== false,
     seeds: true
   }),
   measured: ({ log, metrics }): Measured => {
