@@ -10,6 +10,7 @@ import { download } from "./download.ts"
 import { filterRequests } from "./filterRequests.ts"
 import { measuredStarts } from "./fit.ts"
 import { gatewayLatency } from "./gatewayLatency.ts"
+import { honesty } from "./honesty.ts"
 import { openLab } from "./Lab.ts"
 import { listRequests } from "./listRequests.ts"
 import { memory } from "./memory.ts"
@@ -29,6 +30,7 @@ const benchmarks: ReadonlyArray<Benchmark> = [
   gatewayLatency,
   operatorScale,
   measuredStarts,
+  honesty,
   preview,
   download
 ]

@@ -1,5 +1,6 @@
 export * from "./adapterModel.ts"
 export * from "./apiKey.ts"
+export * from "./benchmark.ts"
 export * from "./calibration.ts"
 export * from "./canonicalJson.ts"
 export * from "./capabilities.ts"

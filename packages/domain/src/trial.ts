@@ -36,29 +36,6 @@ export const Measured = Schema.Struct({
 })
 export type Measured = typeof Measured.Type
 
-/** One step of the benchmark at a fixed concurrency. Milliseconds; a percentile is null where the sample is too small to bound it. */
-export const BenchmarkStep = Schema.Struct({
-  concurrency: Schema.Int,
-  requests: Schema.Int,
-  errors: Schema.Int,
-  seconds: Schema.Finite,
-  ttft_ms_p50: Schema.NullOr(Schema.Finite),
-  ttft_ms_p90: Schema.NullOr(Schema.Finite),
-  tpot_ms_p50: Schema.NullOr(Schema.Finite),
-  tpot_ms_p90: Schema.NullOr(Schema.Finite),
-  output_tokens_per_s: Schema.Finite
-})
-export type BenchmarkStep = typeof BenchmarkStep.Type
-export const Benchmark = Schema.Struct({
-  suite: Schema.String,
-  suite_version: Schema.Int,
-  input_tokens: Schema.Int,
-  output_tokens: Schema.Int,
-  seed: Schema.Int,
-  steps: Schema.Array(BenchmarkStep)
-})
-export type Benchmark = typeof Benchmark.Type
-
 /** Why a run failed: shown to callers as `<code>: <text>`, free of tokens, addresses, paths and other organisations' names. */
 export const Failure = Schema.Struct({ code: Schema.String, text: Schema.String })
 export type Failure = typeof Failure.Type

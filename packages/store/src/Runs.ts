@@ -1,6 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
 import {
   type Benchmark,
+  type BenchmarkKey,
   type Calibration,
   type CheckReport,
   type Choices,
@@ -30,6 +31,7 @@ import { measuredStarts } from "./measuredStarts.ts"
 import { leads, whileLeading } from "./OperatorTerms.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
+import { earlierBenchmarks } from "./runs/earlierBenchmarks.ts"
 import { enterPhase } from "./runs/enter.ts"
 import { observeRun } from "./runs/observe.ts"
 import { publishEndpoints } from "./runs/publishEndpoints.ts"
@@ -142,6 +144,8 @@ export class Runs extends Context.Service<
     readonly live: Effect.Effect<ReadonlyArray<DeploymentId>>
     /** What the organisation's starts of an architecture took, as far as their engines told. */
     readonly measuredStarts: (orgId: OrgId, architecture: string) => Effect.Effect<ReadonlyArray<Calibration>>
+    /** The organisation's newest benchmarks of that key, 20 at most. */
+    readonly earlierBenchmarks: (orgId: OrgId, key: BenchmarkKey) => Effect.Effect<ReadonlyArray<Benchmark>>
     /** GPUs that are set aside for organisations. */
     readonly reservations: Effect.Effect<ReadonlyArray<Reservation>>
     /** Ids of runs as they change (created, cancelled, moved, endpoints reached); after a lost connection all live ones again. */
@@ -260,6 +264,7 @@ export class Runs extends Context.Service<
         observe: observeRun(sql),
         live: live.pipe(Effect.withSpan("Runs.live")),
         measuredStarts: measuredStarts(sql),
+        earlierBenchmarks: earlierBenchmarks(sql),
         reservations: listReservations(sql).pipe(Effect.withSpan("Runs.reservations")),
         changes: listen(sql, "deployments").pipe(Stream.chunks, Stream.mapEffect(toldBy), Stream.flattenIterable),
         enter: enterPhase(sql, ids),

@@ -1,4 +1,5 @@
 import type { Ending, Piece, ReportedToken } from "./Generation.ts"
+import type { Read, ToolCallDelta, ToolCallReader } from "./ToolCallReader.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 
 export interface Usage {
@@ -8,12 +9,12 @@ export interface Usage {
   readonly prompt_tokens_details: { readonly cached_tokens: number } | null
 }
 
-/** Token counts of one answer; `details` adds the cached count, which is always 0 here: there is no prefix cache. */
-export const usageOf = (promptTokens: number, completionTokens: number, details: boolean): Usage => ({
+/** Token counts of one answer; `cachedTokens` are those of the prompt that were known, null where they are not to be told. */
+export const usageOf = (promptTokens: number, completionTokens: number, cachedTokens: number | null): Usage => ({
   prompt_tokens: promptTokens,
   total_tokens: promptTokens + completionTokens,
   completion_tokens: completionTokens,
-  prompt_tokens_details: details ? { cached_tokens: 0 } : null
+  prompt_tokens_details: cachedTokens === null ? null : { cached_tokens: cachedTokens }
 })
 
 const atLeastLowest = (logprob: number) => Math.max(logprob, -9999)
@@ -55,7 +56,8 @@ export interface Dialect {
   readonly chunkObject: string
   /** The choice of the chunk that comes before any text; null where there is none. */
   readonly opening: () => object | null
-  readonly delta: (piece: Piece, offset: number) => object
+  /** Null where there is nothing to be sent yet. */
+  readonly delta: (piece: Piece, offset: number) => object | null
   readonly last: (ending: Ending, offset: number) => object
   readonly object: string
   readonly whole: (ending: Ending, text: string, tokens: ReadonlyArray<ReportedToken>) => object
@@ -63,29 +65,70 @@ export interface Dialect {
 
 const finishOf = (ending: Ending) => ({ finish_reason: ending.reason, stop_reason: ending.stop })
 
-/** `/v1/chat/completions` as vLLM writes it. */
-export const chatDialect = (vocabulary: Vocabulary, withLogprobs: boolean, withIds: boolean): Dialect => {
+/** How calls are read out of an answer, and what ends one that has some. */
+interface Calls {
+  readonly reader: ToolCallReader
+  readonly finish: "stop" | "tool_calls"
+}
+
+/** The parts of calls joined, each call whole. */
+const joined = (deltas: ReadonlyArray<ToolCallDelta>) => {
+  const calls = new Map<number, { id: string; type: "function"; function: { name: string; arguments: string } }>()
+  for (const { function: part, id = "", index } of deltas) {
+    const call = calls.get(index) ?? { id, type: "function", function: { name: part.name ?? "", arguments: "" } }
+    call.function.arguments += part.arguments
+    calls.set(index, call)
+  }
+  return [...calls.values()]
+}
+
+/** `/v1/chat/completions` as vLLM writes it; `calls` is null where the answer is text alone. */
+export const chatDialect = (vocabulary: Vocabulary, withLogprobs: boolean, withIds: boolean, calls: Calls | null): Dialect => {
   const logprobs = (tokens: ReadonlyArray<ReportedToken>) => (withLogprobs ? chatLogprobs(vocabulary, tokens) : null)
   const ids = (tokens: ReadonlyArray<ReportedToken>) => (withIds ? { token_ids: tokens.map(({ id }) => id) } : {})
+  // Tokens whose text is held back go with the next part that is sent.
+  let waiting: ReadonlyArray<ReportedToken> = []
+  const finish = (ending: Ending) => {
+    const called = calls !== null && calls.reader.count > 0 && ending.reason === "stop" && ending.stop === null
+    return { finish_reason: called ? calls.finish : ending.reason, stop_reason: ending.stop }
+  }
+  const read = (text: string, last: boolean): Read => {
+    if (calls === null) return { content: text, calls: [] }
+    const pushed = calls.reader.push(text)
+    if (!last) return pushed
+    const rest = calls.reader.finish()
+    return { content: pushed.content + rest.content, calls: [...pushed.calls, ...rest.calls] }
+  }
+  const delta = (found: Read) => ({
+    ...(found.content === "" ? {} : { content: found.content }),
+    ...(found.calls.length === 0 ? {} : { tool_calls: found.calls })
+  })
   return {
     chunkObject: "chat.completion.chunk",
     opening: () => ({ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }),
-    delta: (piece) => ({ index: 0, delta: { content: piece.text }, logprobs: logprobs(piece.tokens), finish_reason: null, ...ids(piece.tokens) }),
-    last: (ending) => ({
-      index: 0,
-      delta: ending.text === "" ? {} : { content: ending.text },
-      logprobs: logprobs(ending.tokens),
-      ...finishOf(ending),
-      ...ids(ending.tokens)
-    }),
+    delta: (piece) => {
+      const found = read(piece.text, false)
+      const tokens = [...waiting, ...piece.tokens]
+      waiting = found.content === "" && found.calls.length === 0 ? tokens : []
+      return waiting.length > 0 ? null : { index: 0, delta: delta(found), logprobs: logprobs(tokens), finish_reason: null, ...ids(tokens) }
+    },
+    last: (ending) => {
+      const found = read(ending.text, true)
+      const tokens = [...waiting, ...ending.tokens]
+      return { index: 0, delta: delta(found), logprobs: logprobs(tokens), ...finish(ending), ...ids(tokens) }
+    },
     object: "chat.completion",
-    whole: (ending, text, tokens) => ({
-      index: 0,
-      message: { role: "assistant", content: text, refusal: null, tool_calls: [] },
-      logprobs: logprobs(tokens),
-      ...finishOf(ending),
-      ...ids(tokens)
-    })
+    whole: (ending, text, tokens) => {
+      const found = read(text, true)
+      const content = found.content === "" && found.calls.length > 0 ? null : found.content
+      return {
+        index: 0,
+        message: { role: "assistant", content, refusal: null, tool_calls: joined(found.calls) },
+        logprobs: logprobs(tokens),
+        ...finish(ending),
+        ...ids(tokens)
+      }
+    }
   }
 }
 

@@ -1,5 +1,6 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { mutants } from "./mutants/index.ts"
 
 /** What one engine process was started with. Sizes are in bytes, lengths in tokens. */
 export interface Arguments {
@@ -22,6 +23,12 @@ export interface Arguments {
   readonly blockSize: number
   readonly maxLogprobs: number
   readonly enablePromptTokensDetails: boolean
+  /** Whether sequences share the beginnings that they have in common. */
+  readonly prefixCaching: boolean
+  /** Whether calls of functions are read out of answers, where the chat template shows functions in the form that is read. */
+  readonly readsToolCalls: boolean
+  /** The fault that a test asks for; null in an engine that is to serve. */
+  readonly mutant: string | null
   /** The LoRA adapter that requests ask for by that name, and the directory that it is in. */
   readonly adapter: { readonly name: string; readonly directory: string } | null
   readonly maxLoraRank: number
@@ -83,9 +90,10 @@ const rules = new Map<string, Rule>([
   ["max-lora-rank", { help: "the highest rank that an adapter may have", fallback: "16", accepts: whole(1, 8192) }],
   ["chat-template", { help: "a file with the chat template, or its text; default: the model's own", fallback: "", accepts: () => true }],
   ["hf-overrides", { help: "JSON object: members that replace those of config.json", fallback: "{}", accepts: (text) => Option.isSome(decodeOverrides(text)) }],
+  ["test-only-mutant", { help: "for tests of the checks alone: spoils the engine", fallback: "", accepts: (text) => text === "" || mutants.has(text) }],
   ["load-format", { help: "only safetensors", fallback: "safetensors", accepts: oneOf(["auto", "safetensors"]) }]
 ])
-const switches = new Set(["enable-lora", "enable-prompt-tokens-details"])
+const switches = new Set(["enable-lora", "enable-prompt-tokens-details", "disable-prefix-caching", "disable-tool-calls"])
 
 /** The text of `--help`. */
 export const usage = [
@@ -93,6 +101,8 @@ export const usage = [
   ...[...rules].map(([name, rule]) => `  --${name}=  ${rule.help}${rule.fallback ? ` (${rule.fallback})` : ""}`),
   "  --enable-lora  goes with --lora-modules",
   "  --enable-prompt-tokens-details  report prompt_tokens_details in usage",
+  "  --disable-prefix-caching  compute every prompt whole",
+  "  --disable-tool-calls  refuse tools",
   "environment: SEATRIAL_PARENT_PIPE=1 ends the engine when its standard input ends"
 ].join("\n")
 
@@ -141,6 +151,9 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     blockSize: Number(text("block-size")),
     maxLogprobs: Number(text("max-logprobs")),
     enablePromptTokensDetails: given.has("enable-prompt-tokens-details"),
+    prefixCaching: !given.has("disable-prefix-caching"),
+    readsToolCalls: !given.has("disable-tool-calls"),
+    mutant: text("test-only-mutant") === "" ? null : text("test-only-mutant"),
     adapter: adapterName === "" ? null : { name: adapterName, directory },
     maxLoraRank: Number(text("max-lora-rank")),
     chatTemplate: text("chat-template") === "" ? null : text("chat-template"),

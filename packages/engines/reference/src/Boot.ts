@@ -10,8 +10,10 @@ import { adaptable, Llama, readWeights, weightBytes, weightNames } from "./Llama
 import { gib, grouped } from "./Log.ts"
 import { Metrics } from "./Metrics.ts"
 import { type ModelConfig, readModelConfig } from "./ModelConfig.ts"
+import { mutants } from "./mutants/index.ts"
 import { Safetensors } from "./Safetensors.ts"
 import { Scheduler } from "./Scheduler.ts"
+import { sound } from "./Seams.ts"
 import { Vocabulary } from "./Vocabulary.ts"
 
 /** A loaded model, ready to answer. */
@@ -52,7 +54,10 @@ type Say = (source: string, text: string) => void
 export const boot = (settings: Arguments, say: Say): Booted => {
   const begun = performance.now()
   if (!existsSync(settings.model)) throw new BootFailure(`Invalid repository ID or local directory specified: '${settings.model}'`)
-  const { config, defaults } = readModelConfig(settings.model, settings.hfOverrides)
+  const seams = (settings.mutant === null ? undefined : mutants.get(settings.mutant)?.seams()) ?? sound
+  if (settings.mutant !== null) say("Boot.ts", `TEST ONLY: this engine is spoiled on purpose (${settings.mutant}). Nothing that it says is to be trusted.`)
+  const { config: own, defaults } = readModelConfig(settings.model, settings.hfOverrides)
+  const config = seams.config?.(own) ?? own
   const maxModelLen = lengthOf(settings, config)
   const memory = settings.gpuMemoryBytes ?? totalmem()
   const budget = Math.floor(memory * settings.gpuMemoryUtilization)
@@ -64,7 +69,8 @@ export const boot = (settings: Arguments, say: Say): Booted => {
     )
   }
   const weights = readWeights(config, files)
-  const adapter = settings.adapter === null ? null : readAdapter(settings.adapter.directory, adaptable(config), settings.maxLoraRank)
+  const read = settings.adapter === null ? null : readAdapter(settings.adapter.directory, adaptable(config), settings.maxLoraRank)
+  const adapter = read === null ? null : { ...read, pairs: seams.adapter?.(read.pairs) ?? read.pairs }
   const held = weightBytes(weights) + (adapter?.bytes ?? 0)
   const loadSeconds = ((performance.now() - begun) / 1000).toFixed(3)
   say("Boot.ts", `Loading weights took ${loadSeconds} seconds`)
@@ -72,8 +78,8 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const vocabulary = new Vocabulary(settings.model, config.vocabulary)
   const template = new ChatTemplate(settings.model, settings.chatTemplate)
   const initBegun = performance.now()
-  const model = new Llama(config, weights, maxModelLen)
-  const adapted = adapter === null ? null : new Llama(config, weights, maxModelLen, adapter)
+  const model = new Llama(config, weights, maxModelLen, null, seams)
+  const adapted = adapter === null ? null : new Llama(config, weights, maxModelLen, adapter, seams)
   const overhead = model.workingBytes + (adapted?.workingBytes ?? 0)
   const available = budget - held - overhead
   say(
@@ -95,20 +101,20 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const tokens = blocks * settings.blockSize
   const concurrency = (blocks / needed).toFixed(2)
   say("KvCache.ts", `GPU KV cache size: ${grouped(tokens)} tokens, Maximum concurrency for ${grouped(maxModelLen)} tokens per request: ${concurrency}x`)
-  const pool = new KvPool(shape, blocks)
+  const pool = new KvPool(shape, blocks, settings.prefixCaching, seams.blockTokens)
   warmUp(adapted ?? model, pool, maxModelLen)
   say("Boot.ts", `init engine (profile, create kv cache, warmup model) took ${((performance.now() - initBegun) / 1000).toFixed(3)} s`)
   if (settings.adapter !== null) say("Boot.ts", `Loaded new LoRA adapter: name '${settings.adapter.name}', path '${settings.adapter.directory}'`)
   const metrics = new Metrics()
-  const scheduler = new Scheduler(model, pool, metrics, { maxRunning: settings.maxNumSeqs, maxWaiting: settings.maxNumQueuedReqs, seed: settings.seed })
+  const scheduler = new Scheduler(model, pool, metrics, { maxRunning: settings.maxNumSeqs, maxWaiting: settings.maxNumQueuedReqs, seed: settings.seed }, seams)
   return {
-    engine: { settings, config, defaults, vocabulary, scheduler, adapted, maxModelLen },
+    engine: { settings, seams, config, defaults, vocabulary, scheduler, adapted, maxModelLen },
     template,
     metrics,
     cacheConfig: {
       block_size: String(settings.blockSize),
       cache_dtype: type,
-      enable_prefix_caching: "False",
+      enable_prefix_caching: settings.prefixCaching ? "True" : "False",
       gpu_memory_utilization: String(settings.gpuMemoryUtilization),
       kv_cache_max_concurrency: concurrency,
       kv_cache_memory_bytes: String(blocks * blockBytes(shape)),

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { Template } from "@huggingface/jinja"
+import { readTemplate } from "@seatrial/domain"
 import * as Schema from "effect/Schema"
 import { BootFailure } from "./BootFailure.ts"
 import { readJsonFile } from "./ModelConfig.ts"
@@ -12,15 +13,20 @@ const ConfigFile = Schema.Struct({
   eos_token: TokenText
 })
 
-/** One turn of a conversation, its content as text. */
+/** One turn of a conversation, its content as text, and what else the template may look at. */
 export interface ChatMessage {
   readonly role: string
   readonly content: string
+  readonly tool_calls?: ReadonlyArray<unknown>
+  readonly tool_call_id?: string
+  readonly name?: string
 }
 
 /** The repository's Jinja template, which turns a conversation into the text that the model was trained on. */
 export class ChatTemplate {
   private readonly template: Template | null
+  /** Whether it shows functions to the model, and calls as `ToolCallReader` reads them. */
+  readonly showsTools: boolean
   private readonly tokens: { readonly bos_token: string; readonly eos_token: string }
 
   /** Reads the file or text that was `given`, else `chat_template.jinja` or `tokenizer_config.json`. Throws `BootFailure` for a template that cannot be parsed. */
@@ -31,6 +37,7 @@ export class ChatTemplate {
     if (file === given && !existsSync(file)) throw new BootFailure(`The supplied chat template (${file}) looks like a file path, but it cannot be opened`)
     const text = (token: typeof config.bos_token) => (typeof token === "string" ? token : (token?.content ?? ""))
     this.tokens = { bos_token: text(config.bos_token), eos_token: text(config.eos_token) }
+    this.showsTools = readTemplate(source ?? null).toolCallFormat === "hermes"
     try {
       this.template = source ? new Template(source) : null
     } catch (cause) {
@@ -42,7 +49,8 @@ export class ChatTemplate {
   render(
     messages: ReadonlyArray<ChatMessage>,
     addGenerationPrompt: boolean,
-    extra: Readonly<Record<string, unknown>>
+    extra: Readonly<Record<string, unknown>>,
+    tools: ReadonlyArray<unknown> | null = null
   ): { readonly prompt: string } | { readonly reason: string } {
     if (this.template === null)
       return {
@@ -50,7 +58,9 @@ export class ChatTemplate {
           "As of transformers v4.44, default chat template is no longer allowed, so you must provide a chat template if the tokenizer does not define one."
       }
     try {
-      return { prompt: this.template.render({ ...extra, ...this.tokens, messages, add_generation_prompt: addGenerationPrompt }) }
+      return {
+        prompt: this.template.render({ ...extra, ...this.tokens, ...(tools === null ? {} : { tools }), messages, add_generation_prompt: addGenerationPrompt })
+      }
     } catch (cause) {
       return { reason: cause instanceof Error ? cause.message : "the chat template failed" }
     }

@@ -1,16 +1,22 @@
 import type { Arguments } from "./Arguments.ts"
+import type { Grammar } from "./grammar/Grammar.ts"
+import { anyObject } from "./grammar/json.ts"
+import { schemaGrammar, UnsupportedSchema } from "./grammar/jsonSchema.ts"
+import { makeTokenMask } from "./grammar/TokenMask.ts"
 import type { Llama } from "./Llama.ts"
 import type { EndReason } from "./Metrics.ts"
 import type { ModelConfig, SamplingDefaults } from "./ModelConfig.ts"
 import { ApiError, badRequest, type SamplingBody } from "./Protocol.ts"
 import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
 import type { GeneratedToken, Scheduler, Ticket } from "./Scheduler.ts"
+import type { Seams } from "./Seams.ts"
 import { TextStream } from "./TextStream.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 
 /** What answers are made from. */
 export interface Engine {
   readonly settings: Arguments
+  readonly seams: Seams
   readonly config: ModelConfig
   readonly defaults: SamplingDefaults
   readonly vocabulary: Vocabulary
@@ -33,6 +39,8 @@ export interface Piece {
   readonly tokens: ReadonlyArray<ReportedToken>
   /** Tokens generated so far. */
   readonly completionTokens: number
+  /** Tokens of the prompt that the prefix cache had. */
+  readonly cachedTokens: number
 }
 
 /** The end of an answer, with its last piece of text. */
@@ -46,6 +54,8 @@ export interface Plan {
   /** Whether the adapter is to be applied. */
   readonly adapted: boolean
   readonly prompt: ReadonlyArray<number>
+  /** What the answer has to be, whatever its `response_format`; null: that decides. */
+  readonly grammar: Grammar | null
   readonly topLogprobs: number | null
   readonly defaultMaxTokens: number | null
   readonly requestedMaxTokens: number | null
@@ -74,8 +84,6 @@ const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
   const { maxLogprobs } = engine.settings
   if ((body.n ?? 1) !== 1) throw badRequest("n must be 1 on this engine", "n")
   if (body.stream_options && body.stream !== true) throw badRequest("Stream options can only be defined when `stream=True`.", "stream_options")
-  if ((body.response_format?.type ?? "text") !== "text") throw badRequest("response_format: this engine only writes text", "response_format")
-  if (body.tools && body.tools.length > 0) throw badRequest('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "tools")
   if (Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0) > maxLogprobs) {
     throw badRequest(
       `Requested sample logprobs of ${Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0)}, which is greater than max allowed: ${maxLogprobs}`,
@@ -83,6 +91,23 @@ const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
     )
   }
   if (body.prompt_logprobs != null && body.stream === true) throw badRequest("`prompt_logprobs` are not available when `stream=True`.", "prompt_logprobs")
+}
+
+/** What `read` gives, with a schema that is not understood as a 400 for the field `param`. */
+export const understood = <A>(param: string, read: () => A): A => {
+  try {
+    return read()
+  } catch (cause) {
+    if (cause instanceof UnsupportedSchema) throw badRequest(`The JSON schema contains features that are not supported: ${cause.message}`, param)
+    throw cause
+  }
+}
+
+const formatOf = ({ response_format }: SamplingBody): Grammar | null => {
+  if (response_format == null || response_format.type === "text") return null
+  if (!("json_schema" in response_format)) return anyObject
+  const { schema } = response_format.json_schema
+  return understood("response_format", () => schemaGrammar(schema))
 }
 
 /** The refusal for prompts and answers that the context cannot hold, in vLLM's words. */
@@ -94,7 +119,7 @@ const contextExceeded = (limit: number, asked: number, prompt: string, total: st
 
 /** Encodes a text prompt; throws `ApiError` 400 for one that is surely too long before any work is done on it. */
 export const encodePrompt = (engine: Engine, text: string, addSpecialTokens: boolean): ReadonlyArray<number> => {
-  if (engine.vocabulary.surelyExceeds(text, engine.maxModelLen)) {
+  if (engine.seams.limit?.cuts !== true && engine.vocabulary.surelyExceeds(text, engine.maxModelLen)) {
     throw contextExceeded(engine.maxModelLen, 1, `at least ${engine.maxModelLen + 1}`, `at least ${engine.maxModelLen + 2}`)
   }
   return engine.vocabulary.encode(text, addSpecialTokens)
@@ -103,13 +128,17 @@ export const encodePrompt = (engine: Engine, text: string, addSpecialTokens: boo
 const maxTokensOf = (engine: Engine, plan: Plan): number => {
   const length = plan.prompt.length
   if (length === 0) throw badRequest("The decoder prompt cannot be empty", "prompt")
-  const room = engine.maxModelLen - length
+  const room = engine.maxModelLen + (engine.seams.limit?.slack ?? 0) - length
   const asked = plan.requestedMaxTokens ?? Math.min(plan.defaultMaxTokens ?? room, Math.max(room, 1))
   if (asked > room || room < 1) throw contextExceeded(engine.maxModelLen, Math.max(asked, 1), String(length), String(length + Math.max(asked, 1)))
   const outside = plan.prompt.find((id) => id >= engine.vocabulary.size)
   if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "prompt")
   return asked
 }
+
+/** A prompt without its beginning, where it is too long. */
+const shortened = ({ maxModelLen }: Engine, { prompt, requestedMaxTokens }: Plan): ReadonlyArray<number> =>
+  prompt.slice(Math.max(0, prompt.length + (requestedMaxTokens ?? 1) - maxModelLen))
 
 /**
  * Starts one answer. `onPiece` gets each piece of certain text, `onEnding` the rest exactly once. Throws `ApiError` for a request that
@@ -123,18 +152,23 @@ export const generate = (
   onEnding: (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => void
 ): Ticket => {
   refuseUnsupported(body, plan, engine)
-  const maxTokens = maxTokensOf(engine, plan)
-  const { vocabulary } = engine
+  const prompt = engine.seams.limit?.cuts === true ? shortened(engine, plan) : plan.prompt
+  const maxTokens = maxTokensOf(engine, { ...plan, prompt })
+  const { seams, vocabulary } = engine
+  const grammar = plan.grammar ?? formatOf(body)
+  const sampling = settingsOf(body, engine)
+  const owner = `${plan.adapted ? "adapter" : "base"}/${body.cache_salt ?? ""}`
   const stops = typeof body.stop === "string" ? [body.stop] : (body.stop ?? [])
   const endTokens = body.ignore_eos === true ? new Set<number>() : engine.config.endTokens
-  const text = new TextStream(stops)
+  const text = new TextStream(stops, seams)
   const promptLogprobs: Array<ReportedToken> = []
   let completionTokens = 0
+  let cachedTokens = 0
   let pending: Array<ReportedToken> = []
   let pendingText = ""
   let stop: string | number | null = null
   const take = (): Piece => {
-    const piece = { text: pendingText, tokens: pending, completionTokens }
+    const piece = { text: pendingText, tokens: pending, completionTokens, cachedTokens }
     pending = []
     pendingText = ""
     return piece
@@ -142,12 +176,12 @@ export const generate = (
   const onToken = ({ id, logprobs }: GeneratedToken): boolean => {
     completionTokens++
     pending.push({ id, logprobs })
-    if (endTokens.has(id)) return false
+    if (endTokens.has(id) && seams.showsSpecial !== true) return false
     if (body.stop_token_ids?.includes(id) === true) {
       stop = id
       return false
     }
-    if (!vocabulary.isSpecial(id)) {
+    if (seams.showsSpecial === true || !vocabulary.isSpecial(id)) {
       const pushed = text.push(vocabulary.bytesOf(id))
       pendingText += pushed.text
       stop = pushed.stop
@@ -158,10 +192,16 @@ export const generate = (
   }
   const ticket = engine.scheduler.submit({
     model: plan.adapted ? engine.adapted : null,
-    prompt: plan.prompt,
+    prompt,
     maxTokens,
-    sampling: settingsOf(body, engine),
-    seed: body.seed ?? null,
+    // What is scored has to be computed.
+    shares: engine.settings.prefixCaching && body.prompt_logprobs == null ? (seams.shares?.(owner) ?? owner) : null,
+    mask: grammar === null || seams.keepsMask?.(body.stream === true) === false ? null : makeTokenMask(grammar, vocabulary, engine.config.endTokens),
+    onAdmitted: (cached) => {
+      cachedTokens = cached
+    },
+    sampling: seams.sampling?.(sampling) ?? sampling,
+    seed: seams.seed === undefined ? (body.seed ?? null) : seams.seed(body.seed ?? null),
     stopTokens: new Set([...endTokens, ...(body.stop_token_ids ?? [])]),
     topLogprobs: plan.topLogprobs,
     promptLogprobs: body.prompt_logprobs ?? null,

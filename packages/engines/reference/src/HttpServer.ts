@@ -9,11 +9,14 @@ import { ownSpeech, type Speech } from "./Speech.ts"
 
 const maxBodyBytes = 16 * 1024 * 1024
 
-const sendJson = (response: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}) => {
+const sendText = (response: ServerResponse, status: number, json: string, headers: Readonly<Record<string, string>> = {}) => {
   if (response.headersSent || response.destroyed) return
-  const bytes = Buffer.from(JSON.stringify(body))
+  const bytes = Buffer.from(json)
   response.writeHead(status, { "content-type": "application/json", "content-length": bytes.length, ...headers }).end(bytes)
 }
+
+const sendJson = (response: ServerResponse, status: number, body: unknown, headers: Readonly<Record<string, string>> = {}) =>
+  sendText(response, status, JSON.stringify(body), headers)
 
 const sendError = (response: ServerResponse, speech: Speech, cause: unknown) => {
   const error = cause instanceof ApiError ? cause : new ApiError(500, "InternalServerError", "Internal server error")
@@ -53,7 +56,10 @@ const promptLogprobsOf = (engine: Booted["engine"], tokens: ReadonlyArray<Report
 const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: string, response: ServerResponse) => {
   const { body, dialect, plan } = asked
   const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: body.model ?? engine.settings.servedModelNames[0] }
-  const usage = (completionTokens: number): Usage => usageOf(plan.prompt.length, completionTokens, engine.settings.enablePromptTokensDetails)
+  const usage = ({ cachedTokens, completionTokens }: Pick<Piece, "cachedTokens" | "completionTokens">): Usage =>
+    usageOf(plan.prompt.length, completionTokens, engine.settings.enablePromptTokensDetails ? cachedTokens : null)
+  const promptIds =
+    body.return_token_ids === true || (speech.promptIdsInChoice && body.return_prompt_token_ids === true) ? { prompt_token_ids: plan.prompt } : {}
   const withUsage = body.stream_options?.include_usage === true
   const continuous = withUsage && body.stream_options?.continuous_usage_stats === true
   const engineFailed = new ApiError(500, "InternalServerError", "The engine computed a value that is not a number")
@@ -61,22 +67,30 @@ const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: str
   let opened = false
   const tokens: Array<ReportedToken> = []
 
+  const sending = engine.seams.sending?.() ?? ((text: string) => [text])
   const frame = (data: unknown) => {
-    if (!response.destroyed) response.write(`data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`)
+    if (response.destroyed) return
+    for (const one of sending(typeof data === "string" ? data : JSON.stringify(data), "frame")) response.write(`data: ${one}\n\n`)
   }
-  const chunk = (choice: object, completionTokens: number) =>
-    frame({ ...envelope, object: dialect.chunkObject, choices: [choice], ...(continuous ? { usage: usage(completionTokens) } : {}) })
+  const chunk = (choice: object, { completionTokens }: Pick<Piece, "completionTokens">) =>
+    frame({
+      ...envelope,
+      object: dialect.chunkObject,
+      choices: [choice],
+      ...(continuous ? { usage: usageOf(plan.prompt.length, completionTokens, null) } : {})
+    })
   const open = () => {
     if (opened) return
     opened = true
     response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache", "x-accel-buffering": "no" })
     const opening = dialect.opening()
-    if (opening !== null) chunk(opening, 0)
+    if (opening !== null) chunk(opening, { completionTokens: 0 })
   }
   const onPiece = (piece: Piece) => {
     if (body.stream === true) {
       open()
-      chunk(dialect.delta(piece, text.length), piece.completionTokens)
+      const choice = dialect.delta(piece, text.length)
+      if (choice !== null) chunk(choice, piece)
     } else {
       tokens.push(...piece.tokens)
     }
@@ -88,8 +102,8 @@ const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: str
     if (ending.reason === "error") {
       frame(engineFailed.body())
     } else {
-      chunk(dialect.last(ending, text.length), ending.completionTokens)
-      if (withUsage) frame({ ...envelope, object: dialect.chunkObject, choices: [], usage: usage(ending.completionTokens) })
+      chunk(dialect.last(ending, text.length), ending)
+      if (withUsage) frame({ ...envelope, object: dialect.chunkObject, choices: [], usage: usage(ending) })
     }
     frame("[DONE]")
     response.end()
@@ -97,14 +111,15 @@ const answer = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: str
   const endWhole = (ending: Ending, promptLogprobs: ReadonlyArray<ReportedToken>) => {
     if (ending.reason === "error") return sendError(response, speech, engineFailed)
     tokens.push(...ending.tokens)
-    sendJson(response, 200, {
+    const answered = {
       ...envelope,
       object: dialect.object,
-      choices: [dialect.whole(ending, text + ending.text, tokens)],
-      usage: usage(ending.completionTokens),
+      choices: [{ ...dialect.whole(ending, text + ending.text, tokens), ...(speech.promptIdsInChoice ? promptIds : {}) }],
+      usage: usage(ending),
       ...(body.prompt_logprobs != null ? { prompt_logprobs: promptLogprobsOf(engine, promptLogprobs) } : {}),
-      ...(body.return_token_ids === true ? { prompt_token_ids: plan.prompt } : {})
-    })
+      ...(speech.promptIdsInChoice ? {} : promptIds)
+    }
+    sendText(response, 200, sending(JSON.stringify(answered), "whole").join(""))
   }
   const ticket = generate(engine, body, plan, onPiece, body.stream === true ? endStream : endWhole)
   response.once("close", ticket.abort)
@@ -140,7 +155,7 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
     (handle: (text: string, request: IncomingMessage, response: ServerResponse) => void): Handler =>
     async (request, response) => {
       const text = await readBody(request)
-      if (text !== null) handle(text, request, response)
+      if (text !== null) handle(engine.seams.got?.(request.url ?? "/", text) ?? text, request, response)
     }
   const healthy: Handler = (_, response) => {
     response.writeHead(state.warm ? 200 : 503, { "content-length": 0 }).end()
@@ -158,11 +173,17 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
     ],
     ["POST /tokenize", posted((text, _, response) => sendJson(response, 200, tokenize(engine, template, text)))],
     ["POST /detokenize", posted((text, _, response) => sendJson(response, 200, detokenize(engine, text)))],
-    ["POST /v1/chat/completions", posted((text, request, response) => answer(booted, speech, askChat(engine, template, text), requestIdOf(request), response))],
+    [
+      "POST /v1/chat/completions",
+      posted((text, request, response) => answer(booted, speech, askChat(engine, template, speech, text), requestIdOf(request), response))
+    ],
     ["POST /v1/completions", posted((text, request, response) => answer(booted, speech, askText(engine, text), requestIdOf(request), response))]
   ])
+  for (const [path, tell] of Object.entries(speech.told)) routes.set(`GET ${path}`, (_, response) => sendJson(response, 200, tell(booted)))
   const { version } = speech
-  if (version !== null) routes.set("GET /version", (_, response) => sendJson(response, 200, { version }))
+  const { mutant } = engine.settings
+  if (version !== null)
+    routes.set("GET /version", (_, response) => sendJson(response, 200, { version: mutant === null ? version : `${version}+mutant.${mutant}` }))
   if (speech.warmsUp) routes.set("GET /ready", healthy)
   const paths = new Set([...routes.keys()].map((route) => route.slice(route.indexOf(" ") + 1)))
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
@@ -172,6 +193,10 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
       if (handler === undefined) {
         throw paths.has(path) ? new ApiError(405, "MethodNotAllowedError", "Method Not Allowed") : new ApiError(404, "NotFoundError", "Not Found")
       }
+      const reception = engine.seams.reception?.(path) ?? "serve"
+      if (reception === "hang") return
+      if (reception === "drop") return void response.destroy()
+      if (reception === "fail") throw new ApiError(500, "InternalServerError", "Internal server error")
       await handler(request, response)
     } catch (cause) {
       sendError(response, speech, cause)

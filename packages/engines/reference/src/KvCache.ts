@@ -24,18 +24,40 @@ export const kvShape = (config: ModelConfig, blockSize: number, type: KvType): K
 /** Bytes of one block: keys and values of `blockSize` positions in every layer. */
 export const blockBytes = (shape: KvShape): number => shape.layers * 2 * shape.blockSize * shape.width * (shape.type === "float32" ? 4 : 2)
 
-/** A fixed number of blocks that all sequences share. A block's memory is taken when it is first used and kept for the next user. */
+/** One block, and who uses it. */
+interface Held {
+  readonly data: Block
+  users: number
+  /** What it is found by, where it holds a whole block of tokens that others may begin with too; null: it is its sequence's alone. */
+  key: string | null
+  /** Names it in the keys of the blocks after it. */
+  id: number
+}
+
+/**
+ * A fixed number of blocks that all sequences share. A block's memory is taken when it is first used and kept for the next user; what a sequence leaves behind of whole
+ * blocks is found again by those that begin with the same tokens, until its room is needed, the longest unused first.
+ */
 export class KvPool {
   readonly shape: KvShape
   readonly capacity: number
+  private readonly keeps: boolean
+  private readonly foundBy: (tokens: ReadonlyArray<number>) => ReadonlyArray<number>
   private readonly spare: Array<Block> = []
+  private readonly known = new Map<string, Held>()
+  /** Those of `known` that nobody uses, the longest unused first. */
+  private readonly idle = new Set<Held>()
   private taken = 0
+  private ids = 0
 
-  constructor(shape: KvShape, capacity: number) {
+  constructor(shape: KvShape, capacity: number, keeps = false, foundBy: (tokens: ReadonlyArray<number>) => ReadonlyArray<number> = (tokens) => tokens) {
     this.shape = shape
+    this.foundBy = foundBy
     this.capacity = capacity
+    this.keeps = keeps
   }
 
+  /** Blocks that sequences use. */
   get used(): number {
     return this.taken
   }
@@ -45,26 +67,73 @@ export class KvPool {
   }
 
   /** One block, or `undefined` where all are in use. */
-  take(): Block | undefined {
+  take(): Held | undefined {
     if (this.taken >= this.capacity) return undefined
+    const data = this.taken + this.idle.size >= this.capacity ? this.forgotten() : this.spare.pop()
     this.taken++
-    const length = this.shape.layers * 2 * this.shape.blockSize * this.shape.width
-    return this.spare.pop() ?? (this.shape.type === "float32" ? new Float32Array(length) : new Uint16Array(length))
+    return { data: data ?? this.empty(), users: 1, key: null, id: 0 }
   }
 
-  give(blocks: ReadonlyArray<Block>) {
-    this.taken -= blocks.length
-    this.spare.push(...blocks)
+  give(blocks: ReadonlyArray<Held>) {
+    // The end of a sequence is forgotten before its beginning, which more have in common.
+    for (const block of [...blocks].reverse()) {
+      if (--block.users > 0) continue
+      this.taken--
+      if (block.key === null) this.spare.push(block.data)
+      else this.idle.add(block)
+    }
+  }
+
+  /** The block that holds these tokens behind those of `before`, for one more user. */
+  find(before: Held | undefined, begin: string, tokens: ReadonlyArray<number>): Held | undefined {
+    const block = this.known.get(this.keyOf(before, begin, tokens))
+    if (block === undefined) return undefined
+    if (block.users++ === 0) {
+      this.idle.delete(block)
+      this.taken++
+    }
+    return block
+  }
+
+  /** Lets a block that has been filled with these tokens be found. */
+  remember(block: Held, before: Held | undefined, begin: string, tokens: ReadonlyArray<number>) {
+    if (!this.keeps || (before !== undefined && before.id === 0)) return
+    const key = this.keyOf(before, begin, tokens)
+    if (this.known.has(key)) return
+    block.key = key
+    block.id = ++this.ids
+    this.known.set(key, block)
+  }
+
+  private keyOf(before: Held | undefined, begin: string, tokens: ReadonlyArray<number>): string {
+    return `${before === undefined ? begin : before.id}:${this.foundBy(tokens).join(",")}`
+  }
+
+  private forgotten(): Block | undefined {
+    for (const block of this.idle) {
+      this.idle.delete(block)
+      if (block.key !== null) this.known.delete(block.key)
+      return block.data
+    }
+    return undefined
+  }
+
+  private empty(): Block {
+    const length = this.shape.layers * 2 * this.shape.blockSize * this.shape.width
+    return this.shape.type === "float32" ? new Float32Array(length) : new Uint16Array(length)
   }
 }
 
 /** The keys and values of one sequence, in blocks of a pool. */
 export class KvSequence {
-  private readonly pool: KvPool
-  private blocks: Array<Block> = []
+  protected readonly pool: KvPool
+  private readonly begin: string
+  private blocks: Array<Held> = []
 
-  constructor(pool: KvPool) {
+  /** Only sequences of the same `owner` begin with each other's blocks: a text without a colon. */
+  constructor(pool: KvPool, owner = "") {
     this.pool = pool
+    this.begin = `${owner}:`
   }
 
   /** Makes room for one more position; false where the pool is used up. */
@@ -76,6 +145,26 @@ export class KvSequence {
     return true
   }
 
+  /** Takes what is known of the beginning of `tokens`, at most all but the last; how many positions that are. */
+  adopt(tokens: ReadonlyArray<number>): number {
+    const { blockSize } = this.pool.shape
+    for (let from = 0; from + blockSize < tokens.length; from += blockSize) {
+      const block = this.pool.find(this.blocks.at(-1), this.begin, tokens.slice(from, from + blockSize))
+      if (block === undefined) break
+      this.blocks.push(block)
+    }
+    return this.blocks.length * blockSize
+  }
+
+  /** To be told that the positions before `count` are computed of these tokens. */
+  filled(tokens: ReadonlyArray<number>, count: number) {
+    const { blockSize } = this.pool.shape
+    if (count % blockSize !== 0) return
+    const index = count / blockSize - 1
+    const block = this.blocks[index]
+    if (block !== undefined) this.pool.remember(block, this.blocks[index - 1], this.begin, tokens.slice(count - blockSize, count))
+  }
+
   release() {
     this.pool.give(this.blocks)
     this.blocks = []
@@ -83,7 +172,7 @@ export class KvSequence {
 
   write(layer: number, position: number, keys: Float32Array, values: Float32Array) {
     const { blockSize, width } = this.pool.shape
-    const block = this.blocks[Math.floor(position / blockSize)]
+    const block = this.blocks[Math.floor(position / blockSize)]?.data
     if (block === undefined) throw new Error(`position ${position} was not reserved`)
     const keyBase = (layer * 2 * blockSize + (position % blockSize)) * width
     const valueBase = keyBase + blockSize * width
@@ -103,7 +192,7 @@ export class KvSequence {
     const { blockSize, width } = this.pool.shape
     const table = bfloat16Table()
     for (let start = 0, index = 0; start < count; start += blockSize, index++) {
-      const block = this.blocks[index]
+      const block = this.blocks[index]?.data
       if (block === undefined) throw new Error(`position ${start} was not reserved`)
       const length = Math.min(blockSize, count - start) * width
       const keyBase = layer * 2 * blockSize * width

@@ -3,6 +3,7 @@ import type { KvSequence } from "./KvCache.ts"
 import type { ModelConfig } from "./ModelConfig.ts"
 import { ropeAttention, ropeFrequencies, rotate } from "./Rope.ts"
 import type { Safetensors } from "./Safetensors.ts"
+import { type Seams, sound } from "./Seams.ts"
 import { copyRow, multiply, type Tensor, tableBytes, toFloat32 } from "./Tensor.ts"
 
 interface Layer {
@@ -130,12 +131,24 @@ export class Llama {
   private readonly addedHead: LowRank | undefined
   private readonly low: Float32Array
   private readonly change: Float32Array
+  private readonly seams: Seams
+  /** The KV head that each query head reads. */
+  readonly kvHeadOf: Int32Array
+  /** Turns the heads of a query or key by the angles of its position. */
+  rotate = rotate
+  multiply = multiply
+  /** How many positions back a query looks, itself among them. */
+  window = Number.POSITIVE_INFINITY
+  attentionScale: number
   /** Bytes of the buffers that computing needs beside weights and KV cache. */
   readonly workingBytes: number
 
   /** `maxLength` is the longest sequence in tokens that will be computed; the adapter's pairs are added to what the weights give. */
-  constructor(config: ModelConfig, weights: Weights, maxLength: number, adapter: Adapter | null = null) {
+  constructor(config: ModelConfig, weights: Weights, maxLength: number, adapter: Adapter | null = null, seams: Seams = sound) {
     this.config = config
+    this.seams = seams
+    this.kvHeadOf = Int32Array.from({ length: config.heads }, (_, head) => Math.floor((head * config.kvHeads) / config.heads))
+    this.attentionScale = 1 / Math.sqrt(config.headDim)
     this.weights = weights
     const queryWidth = config.heads * config.headDim
     const kvWidth = config.kvHeads * config.headDim
@@ -172,17 +185,18 @@ export class Llama {
     this.change = new Float32Array(Math.max(0, ...pairs.map(({ b }) => b.shape[0] ?? 0)))
     const buffers = Object.values(this).filter((field) => field instanceof Float32Array || field instanceof Float64Array)
     this.workingBytes = buffers.reduce((sum, buffer) => sum + buffer.byteLength, tableBytes())
+    seams.model?.(this)
   }
 
   /**
    * Computes `token` at `position`, whose KV room must be reserved and whose earlier positions must be written. Returns the logits of
-   * the next token in a buffer that the next call overwrites, or `undefined` where `wantLogits` is false.
+   * the next token in a buffer that the next call overwrites, or `undefined` where `wantLogits` is false. `place` is what it is turned by.
    */
-  step(token: number, position: number, cache: KvSequence, wantLogits: boolean): Float32Array | undefined {
+  step(token: number, position: number, cache: KvSequence, wantLogits: boolean, place = position): Float32Array | undefined {
     const { config, normed, projected, x } = this
     const attention = ropeAttention(config.rope)
     for (let i = 0; i < this.frequencies.length; i++) {
-      const angle = position * (this.frequencies[i] ?? 0)
+      const angle = place * (this.frequencies[i] ?? 0)
       this.cosines[i] = Math.cos(angle) * attention
       this.sines[i] = Math.sin(angle) * attention
     }
@@ -195,8 +209,9 @@ export class Llama {
       this.project(this.query, layer.query, normed, added.query)
       this.project(this.key, layer.key, normed, added.key)
       this.project(this.value, layer.value, normed, added.value)
-      rotate(this.query, config.headDim, this.cosines, this.sines)
-      rotate(this.key, config.headDim, this.cosines, this.sines)
+      this.rotate(this.query, config.headDim, this.cosines, this.sines)
+      this.rotate(this.key, config.headDim, this.cosines, this.sines)
+      this.seams.kept?.(this.key, this.value)
       cache.write(index, position, this.key, this.value)
       cache.read(index, position + 1, this.keys, this.values)
       this.attend(position + 1)
@@ -220,7 +235,7 @@ export class Llama {
 
   /** `out = matrix · x`, and where there is a pair `+ scale · b · (a · x)`. */
   private project(out: Float32Array, matrix: Tensor, x: Float32Array, pair: LowRank | undefined) {
-    multiply(out, matrix, x)
+    this.multiply(out, matrix, x)
     if (pair === undefined) return
     const low = this.low.subarray(0, pair.rank)
     const change = this.change.subarray(0, out.length)
@@ -234,13 +249,13 @@ export class Llama {
     const { attended, keys, mixed, query, scores, values } = this
     const { headDim, heads, kvHeads } = this.config
     const width = kvHeads * headDim
-    const group = heads / kvHeads
-    const scale = 1 / Math.sqrt(headDim)
+    const scale = this.attentionScale
+    const from = Math.max(0, count - this.window)
     for (let head = 0; head < heads; head++) {
       const queryBase = head * headDim
-      const kvBase = Math.floor(head / group) * headDim
+      const kvBase = (this.kvHeadOf[head] ?? 0) * headDim
       let highest = Number.NEGATIVE_INFINITY
-      for (let p = 0; p < count; p++) {
+      for (let p = from; p < count; p++) {
         const base = p * width + kvBase
         let even = 0
         let odd = 0
@@ -253,14 +268,14 @@ export class Llama {
         if (score > highest) highest = score
       }
       let total = 0
-      for (let p = 0; p < count; p++) {
+      for (let p = from; p < count; p++) {
         const weight = Math.exp((scores[p] ?? 0) - highest)
         scores[p] = weight
         total += weight
       }
       mixed.fill(0)
-      const paired = count - (count & 1)
-      for (let p = 0; p < paired; p += 2) {
+      const paired = count - ((count - from) & 1)
+      for (let p = from; p < paired; p += 2) {
         const first = p * width + kvBase
         const second = first + width
         const firstWeight = scores[p] ?? 0

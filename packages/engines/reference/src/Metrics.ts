@@ -52,6 +52,8 @@ const escaped = (text: string) => text.replaceAll("\\", "\\\\").replaceAll('"', 
 export class Metrics {
   promptTokens = 0
   generationTokens = 0
+  /** Tokens of prompts that were found in the prefix cache. */
+  cachedTokens = 0
   preemptions = 0
   rejections = 0
   readonly finished: Record<EndReason, number> = { stop: 0, length: 0, abort: 0, error: 0 }
@@ -77,7 +79,9 @@ export class Metrics {
     family("vllm:cache_config_info", "gauge", "Information of the LLMEngine CacheConfig.", `vllm:cache_config_info{${config.join(",")}} 1`)
     single("vllm:prompt_tokens_total", "counter", "Prefill tokens processed.", this.promptTokens)
     single("vllm:generation_tokens_total", "counter", "Generation tokens processed.", this.generationTokens)
-    single("vllm:prompt_tokens_cached_total", "counter", "Prompt tokens taken from the prefix cache.", 0)
+    single("vllm:prompt_tokens_cached_total", "counter", "Prompt tokens taken from the prefix cache.", this.cachedTokens)
+    single("vllm:prefix_cache_queries_total", "counter", "Prompt tokens that were looked up in the prefix cache.", this.promptTokens)
+    single("vllm:prefix_cache_hits_total", "counter", "Prompt tokens that the prefix cache had.", this.cachedTokens)
     single("vllm:num_preemptions_total", "counter", "Preemptions by the engine.", this.preemptions)
     family(
       "vllm:request_success_total",

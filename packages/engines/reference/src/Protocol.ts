@@ -48,13 +48,38 @@ const sampling = {
   stream_options: given(Schema.Struct({ include_usage: given(Schema.Boolean), continuous_usage_stats: given(Schema.Boolean) })),
   prompt_logprobs: given(atLeast(0)),
   return_token_ids: given(Schema.Boolean),
-  response_format: given(Schema.Struct({ type: Schema.String })),
-  tools: given(Schema.Array(Schema.Unknown))
+  return_prompt_token_ids: given(Schema.Boolean),
+  cache_salt: given(Schema.String.check(Schema.isPattern(/^[^@/\\]{1,128}$/))),
+  response_format: given(
+    Schema.Union([
+      Schema.Struct({ type: Schema.Literals(["text", "json_object"]) }),
+      Schema.Struct({ type: Schema.Literal("json_schema"), json_schema: Schema.Struct({ schema: Schema.Record(Schema.String, Schema.Unknown) }) })
+    ])
+  )
 }
+
+const Name = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_.:-]{1,64}$/))
+const Tool = Schema.Struct({
+  type: Schema.Literal("function"),
+  function: Schema.Struct({ name: Name, description: given(Schema.String), parameters: given(Schema.Record(Schema.String, Schema.Unknown)) })
+})
+const ToolCall = Schema.Struct({
+  id: given(Schema.String),
+  type: given(Schema.Literal("function")),
+  function: Schema.Struct({ name: Name, arguments: Schema.Union([Schema.String, Schema.Record(Schema.String, Schema.Unknown)]) })
+})
+const ToolChoice = Schema.Union([
+  Schema.Literals(["none", "auto", "required"]),
+  Schema.Struct({ type: Schema.Literal("function"), function: Schema.Struct({ name: Schema.String }) })
+])
+const Tools = given(Schema.Array(Tool).check(Schema.isBetweenLength(1, 128)))
 
 const Message = Schema.Struct({
   role: Schema.String.check(Schema.isMinLength(1)),
-  content: given(Schema.Union([Schema.String, Schema.Array(Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }))]))
+  content: given(Schema.Union([Schema.String, Schema.Array(Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }))])),
+  tool_calls: given(Schema.Array(ToolCall)),
+  tool_call_id: given(Schema.String),
+  name: given(Schema.String)
 })
 const Messages = Schema.Array(Message).check(Schema.isMinLength(1))
 const TemplateSettings = given(Schema.Record(Schema.String, Schema.Unknown))
@@ -63,6 +88,9 @@ const TemplateSettings = given(Schema.Record(Schema.String, Schema.Unknown))
 export const ChatBody = Schema.Struct({
   ...sampling,
   messages: Messages,
+  tools: Tools,
+  tool_choice: given(ToolChoice),
+  parallel_tool_calls: given(Schema.Boolean),
   max_completion_tokens: given(atLeast(1)),
   logprobs: given(Schema.Boolean),
   top_logprobs: given(atLeast(0)),
@@ -83,6 +111,7 @@ export const TokenizeBody = Schema.Union([
   Schema.Struct({
     model: given(Schema.String),
     messages: Messages,
+    tools: Tools,
     add_special_tokens: given(Schema.Boolean),
     add_generation_prompt: given(Schema.Boolean),
     return_token_strs: given(Schema.Boolean),

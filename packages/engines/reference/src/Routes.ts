@@ -1,7 +1,12 @@
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import { chatDialect, type Dialect, textDialect } from "./Answers.ts"
 import type { ChatMessage, ChatTemplate } from "./ChatTemplate.ts"
-import { type Engine, encodePrompt, type Plan } from "./Generation.ts"
+import { type Engine, encodePrompt, type Plan, understood } from "./Generation.ts"
 import { ApiError, badRequest, ChatBody, CompletionBody, DetokenizeBody, decodeBody, type MessageBody, type SamplingBody, TokenizeBody } from "./Protocol.ts"
+import type { Speech } from "./Speech.ts"
+import { ToolCallReader } from "./ToolCallReader.ts"
+import { toolUseOf } from "./tools.ts"
 
 /** One request for an answer, decoded and checked as far as its own fields go. */
 export interface Asked {
@@ -25,38 +30,64 @@ const asksForAdapter = ({ settings }: Engine, model: string | null | undefined):
   throw badRequest(`Got LoRA adapter that has never been loaded: ${asked}.`, "model")
 }
 
+const anyObject = Schema.Record(Schema.String, Schema.Unknown)
+const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(anyObject))
+
+/** A call as templates take it: its arguments as an object, whatever text they came as. */
+const pastCall = ({ function: { arguments: given, name }, id, type }: NonNullable<MessageBody["tool_calls"]>[number]) => {
+  const read = typeof given === "string" ? Option.getOrNull(decodeObject(given)) : given
+  if (read === null) throw badRequest("The arguments of a past tool call are no JSON object", "messages")
+  return { id: id ?? "", type: type ?? "function", function: { name, arguments: read } }
+}
+
 const flattened = (messages: ReadonlyArray<MessageBody>): ReadonlyArray<ChatMessage> =>
-  messages.map(({ content, role }) => ({ role, content: typeof content === "string" ? content : (content ?? []).map((part) => part.text).join("\n") }))
+  messages.map(({ content, name, role, tool_call_id, tool_calls }) => ({
+    role,
+    content: typeof content === "string" ? content : (content ?? []).map((part) => part.text).join("\n"),
+    ...(tool_calls == null || tool_calls.length === 0 ? {} : { tool_calls: tool_calls.map(pastCall) }),
+    ...(tool_call_id == null ? {} : { tool_call_id }),
+    ...(name == null ? {} : { name })
+  }))
 
 const renderChat = (
+  { seams }: Engine,
   template: ChatTemplate,
   messages: ReadonlyArray<MessageBody>,
   addGenerationPrompt: boolean,
-  extra: Readonly<Record<string, unknown>> | null | undefined
+  extra: Readonly<Record<string, unknown>> | null | undefined,
+  tools: ReadonlyArray<unknown> | null
 ): string => {
-  const rendered = template.render(flattened(messages), addGenerationPrompt, extra ?? {})
+  const rendered = template.render(flattened(messages), addGenerationPrompt, extra ?? {}, tools)
   if ("reason" in rendered) throw badRequest(rendered.reason, "messages")
-  return rendered.prompt
+  return seams.rendered?.(rendered.prompt) ?? rendered.prompt
 }
 
+const spoiled = ({ seams }: Engine, ids: ReadonlyArray<number>, path: string) => seams.prompt?.(ids, path) ?? ids
+
 /** `POST /v1/chat/completions`. */
-export const askChat = (engine: Engine, template: ChatTemplate, text: string): Asked => {
+export const askChat = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): Asked => {
   const body = decodeBody(ChatBody, text)
   const adapted = asksForAdapter(engine, body.model)
   const wants = body.logprobs === true
   if (!wants && (body.top_logprobs ?? 0) > 0) throw badRequest("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
-  const prompt = renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs)
+  const use = understood("tools", () => toolUseOf(body, engine.settings.readsToolCalls && template.showsTools))
+  const prompt = renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.shown)
+  const calls =
+    use.most === 0 || engine.seams.readsCalls === false
+      ? null
+      : { reader: new ToolCallReader(use.most, speech.toolCallId), finish: use.named ? speech.finishOfNamedCall : "tool_calls" }
   return {
     prefix: "chatcmpl-",
     body,
     plan: {
       adapted,
-      prompt: encodePrompt(engine, prompt, false),
+      prompt: spoiled(engine, encodePrompt(engine, prompt, false), "/v1/chat/completions"),
+      grammar: use.grammar,
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
       requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null
     },
-    dialect: chatDialect(engine.vocabulary, wants, body.return_token_ids === true)
+    dialect: chatDialect(engine.vocabulary, wants, body.return_token_ids === true, calls)
   }
 }
 
@@ -76,12 +107,12 @@ export const askText = (engine: Engine, text: string): Asked => {
   const body = decodeBody(CompletionBody, text)
   const adapted = asksForAdapter(engine, body.model)
   if (body.suffix) throw badRequest("suffix is not currently supported", "suffix")
-  const prompt = promptOf(engine, body.prompt)
+  const prompt = spoiled(engine, promptOf(engine, body.prompt), "/v1/completions")
   const echo = body.echo === true ? engine.vocabulary.decode(prompt) : null
   return {
     prefix: "cmpl-",
     body,
-    plan: { adapted, prompt, topLogprobs: body.logprobs ?? null, defaultMaxTokens: 16, requestedMaxTokens: body.max_tokens ?? null },
+    plan: { adapted, prompt, grammar: null, topLogprobs: body.logprobs ?? null, defaultMaxTokens: 16, requestedMaxTokens: body.max_tokens ?? null },
     dialect: textDialect(engine.vocabulary, body.logprobs != null, body.return_token_ids === true, echo)
   }
 }
@@ -91,8 +122,10 @@ export const tokenize = (engine: Engine, template: ChatTemplate, text: string) =
   const body = decodeBody(TokenizeBody, text)
   asksForAdapter(engine, body.model)
   const chat = "messages" in body
-  const prompt = chat ? renderChat(template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs) : body.prompt
-  const tokens = engine.vocabulary.encode(prompt, body.add_special_tokens ?? !chat)
+  const prompt = chat
+    ? renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, body.tools ?? null)
+    : body.prompt
+  const tokens = spoiled(engine, engine.vocabulary.encode(prompt, body.add_special_tokens ?? !chat), chat ? "/tokenize of messages" : "/tokenize")
   return {
     count: tokens.length,
     max_model_len: engine.maxModelLen,
@@ -107,5 +140,6 @@ export const detokenize = (engine: Engine, text: string) => {
   asksForAdapter(engine, body.model)
   const outside = body.tokens.find((id) => id >= engine.vocabulary.size)
   if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "tokens")
-  return { prompt: engine.vocabulary.decode(body.tokens) }
+  const prompt = engine.vocabulary.decode(body.tokens)
+  return { prompt: engine.seams.detokenized?.(prompt) ?? prompt }
 }

@@ -1,8 +1,10 @@
+import type { TokenMask } from "./grammar/TokenMask.ts"
 import { type KvPool, KvSequence } from "./KvCache.ts"
 import type { Llama } from "./Llama.ts"
 import type { EndReason, Gauges, Metrics } from "./Metrics.ts"
 import { Random } from "./Random.ts"
 import { logprobsOf, Sampler, type SamplingSettings, type StepLogprobs } from "./Sampler.ts"
+import { type Seams, type StepPlace, sound } from "./Seams.ts"
 
 /** One generated token; `logprobs` is null unless asked for. */
 export interface GeneratedToken {
@@ -17,7 +19,11 @@ interface Work {
   readonly prompt: ReadonlyArray<number>
   /** At least 1; prompt and answer together must not be longer than the longest sequence. */
   readonly maxTokens: number
+  /** Whose beginnings this one may share; null: nobody's. */
+  readonly shares: string | null
   readonly sampling: SamplingSettings
+  /** Null: any token may come. */
+  readonly mask: TokenMask | null
   readonly seed: number | null
   /** Tokens that end the answer; they count as generated. */
   readonly stopTokens: ReadonlySet<number>
@@ -25,6 +31,8 @@ interface Work {
   readonly topLogprobs: number | null
   /** As `topLogprobs`, for the tokens of the prompt from the second on. */
   readonly promptLogprobs: number | null
+  /** Called when its turn comes for the first time, with the tokens of its prompt that were known. */
+  readonly onAdmitted: (cachedTokens: number) => void
   readonly onPromptToken: (token: GeneratedToken) => void
   /** Returns true where the text so far ends the answer. */
   readonly onToken: (token: GeneratedToken) => boolean
@@ -39,6 +47,8 @@ interface Sequence {
   readonly cache: KvSequence
   readonly arrived: number
   computed: number
+  /** Tokens of the prompt that were known when it was first admitted. */
+  cachedTokens: number
   promptReported: number
   admitted: number
   scheduledAt: number
@@ -70,6 +80,7 @@ export class Scheduler {
   private readonly limits: Limits
   private readonly metrics: Metrics
   private readonly seeds: Random
+  private readonly seams: Seams
   private running: Array<Sequence> = []
   private waiting: Array<Sequence> = []
   private cursor = 0
@@ -77,7 +88,8 @@ export class Scheduler {
   private ticking = false
   private closed = false
 
-  constructor(model: Llama, pool: KvPool, metrics: Metrics, limits: Limits) {
+  constructor(model: Llama, pool: KvPool, metrics: Metrics, limits: Limits, seams: Seams = sound) {
+    this.seams = seams
     this.model = model
     this.pool = pool
     this.limits = limits
@@ -99,9 +111,10 @@ export class Scheduler {
       work,
       tokens: [...work.prompt],
       sampler: new Sampler(work.sampling, work.prompt, new Random(work.seed ?? this.seeds.word())),
-      cache: new KvSequence(this.pool),
+      cache: new KvSequence(this.pool, work.shares ?? ""),
       arrived: performance.now(),
       computed: 0,
+      cachedTokens: 0,
       promptReported: 0,
       admitted: -1,
       scheduledAt: 0,
@@ -111,7 +124,11 @@ export class Scheduler {
     this.waiting.push(sequence)
     if (this.closed) this.end(sequence, "abort")
     else this.wake()
-    return { abort: () => this.end(sequence, "abort") }
+    return {
+      abort: () => {
+        if (this.seams.ignoresAborts !== true) this.end(sequence, "abort")
+      }
+    }
   }
 
   /** Aborts everything, and every later request too. */
@@ -123,7 +140,9 @@ export class Scheduler {
   private wake() {
     if (this.ticking) return
     this.ticking = true
-    setImmediate(() => this.tick())
+    const pause = this.seams.pause?.() ?? 0
+    if (pause > 0) setTimeout(() => this.tick(), pause)
+    else setImmediate(() => this.tick())
   }
 
   private tick() {
@@ -144,8 +163,12 @@ export class Scheduler {
       const blocks = Math.ceil((next.tokens.length + 1) / this.pool.shape.blockSize)
       if (this.running.length > 0 && blocks > this.pool.free) return
       this.waiting.shift()
+      if (next.work.shares !== null) next.computed = next.cache.adopt(next.tokens)
       if (next.scheduledAt === 0) {
         next.scheduledAt = performance.now()
+        this.metrics.cachedTokens += next.computed
+        next.cachedTokens = next.computed
+        next.work.onAdmitted(next.computed)
         this.metrics.queued.observe(seconds(next.arrived, next.scheduledAt))
       }
       next.admitted = this.admissions++
@@ -161,7 +184,8 @@ export class Scheduler {
       if (!this.makeRoom(sequence)) return
       const position = sequence.computed++
       const report = work.promptLogprobs !== null && position >= sequence.promptReported && position < work.prompt.length - 1
-      const logits = model.step(tokens[position] ?? 0, position, cache, report)
+      const logits = model.step(tokens[position] ?? 0, position, cache, report, this.seams.position?.(position, work.prompt.length))
+      cache.filled(tokens, position + 1)
       if (logits !== undefined && work.promptLogprobs !== null) {
         const { of, top } = logprobsOf(logits, work.promptLogprobs)
         const id = tokens[position + 1] ?? 0
@@ -172,22 +196,35 @@ export class Scheduler {
     }
     if (!this.makeRoom(sequence)) return
     const position = sequence.computed++
-    const logits = model.step(tokens[position] ?? 0, position, cache, true)
+    const logits = model.step(tokens[position] ?? 0, position, cache, true, this.seams.position?.(position, work.prompt.length))
+    cache.filled(tokens, position + 1)
     if (logits !== undefined) this.generate(sequence, logits)
   }
 
   private generate(sequence: Sequence, logits: Float32Array) {
     const { sampler, tokens, work } = sequence
+    const { seams } = this
+    const place = seams === sound ? null : this.placeOf(sequence)
+    if (place !== null) seams.computed?.(logits, place)
     const raw = work.topLogprobs === null ? null : Float32Array.from(logits)
-    const id = sampler.choose(logits)
+    work.mask?.mask(logits)
+    if (place !== null) seams.chosenFrom?.(logits, place)
+    const best = sampler.choose(logits)
+    const id = place === null ? best : (seams.chosen?.(best, place) ?? best)
     if (id < 0) return this.end(sequence, "error")
+    work.mask?.accept(id)
     tokens.push(id)
     this.observeToken(sequence)
     const report = raw === null ? null : logprobsOf(raw, work.topLogprobs ?? 0)
-    const logprobs = report === null ? null : { chosen: report.of(id), top: report.top }
+    const exact = report === null ? null : { chosen: report.of(id), top: report.top }
+    const logprobs = exact === null ? null : (seams.reported?.(exact) ?? exact)
     const textEnds = work.onToken({ id, logprobs })
     if (textEnds || work.stopTokens.has(id)) return this.end(sequence, "stop")
     if (tokens.length - work.prompt.length >= work.maxTokens) this.end(sequence, "length")
+  }
+
+  private placeOf({ cachedTokens, tokens, work }: Sequence): StepPlace {
+    return { request: work, tokens, promptLength: work.prompt.length, cachedTokens, running: this.running.length }
   }
 
   private observeToken(sequence: Sequence) {
@@ -209,6 +246,7 @@ export class Scheduler {
       const victim = this.running.reduce((last, one) => (one.admitted > last.admitted ? one : last), sequence)
       victim.cache.release()
       victim.computed = 0
+      this.seams.preempted?.(victim.tokens)
       this.metrics.preemptions++
       this.remove(victim)
       this.waiting.unshift(victim)
@@ -229,7 +267,7 @@ export class Scheduler {
     if (waitingAt >= 0) this.waiting.splice(waitingAt, 1)
     else if (!this.running.includes(sequence)) return
     this.remove(sequence)
-    sequence.cache.release()
+    if (reason !== "abort" || this.seams.leaks !== true) sequence.cache.release()
     const now = performance.now()
     const generated = sequence.tokens.length - sequence.work.prompt.length
     this.metrics.finished[reason]++

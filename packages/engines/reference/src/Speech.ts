@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import type { Arguments } from "./Arguments.ts"
 import type { Booted } from "./Boot.ts"
 import { log } from "./Log.ts"
@@ -18,6 +19,14 @@ export interface Speech {
   readonly failed: (message: string) => void
   /** A fault while it serves. */
   readonly broke: (message: string) => void
+  /** A new name for a call of a function. */
+  readonly toolCallId: () => string
+  /** What ends an answer that is the call of the function asked for by name. */
+  readonly finishOfNamedCall: "stop" | "tool_calls"
+  /** Whether the ids of the prompt stand with the choice, by a field of their own, rather than with the whole answer. */
+  readonly promptIdsInChoice: boolean
+  /** More paths to look at: what each answers. */
+  readonly told: Readonly<Record<string, (booted: Booted) => unknown>>
   readonly metrics: (booted: Booted) => string
   readonly error: (error: ApiError) => unknown
 }
@@ -35,6 +44,10 @@ export const ownSpeech: Speech = {
   stopping: () => log.info("main.ts", "Shutting down"),
   failed: (message) => log.error("main.ts", message),
   broke: (message) => log.error("main.ts", `EngineCore encountered an issue: ${message}`),
+  toolCallId: () => `chatcmpl-tool-${randomUUID().replaceAll("-", "")}`,
+  finishOfNamedCall: "stop",
+  promptIdsInChoice: false,
+  told: {},
   metrics: ({ cacheConfig, engine, metrics }) => metrics.render(engine.settings.servedModelNames[0], engine.scheduler.gauges(), cacheConfig),
   error: (error) => error.body()
 }

@@ -1,16 +1,21 @@
+import { type Seams, sound } from "./Seams.ts"
+
 /** Turns the bytes of tokens into text that can be sent: whole characters only, and nothing that may become a stop string. */
 export class TextStream {
   private readonly stops: ReadonlyArray<string>
   private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true })
   private held = ""
 
-  constructor(stops: ReadonlyArray<string>) {
+  private readonly seams: Seams
+
+  constructor(stops: ReadonlyArray<string>, seams: Seams = sound) {
     this.stops = stops
+    this.seams = seams
   }
 
   /** Text that is now certain, and the stop string that ended it, if one did. */
   push(bytes: Uint8Array): { readonly text: string; readonly stop: string | null } {
-    const text = this.held + this.decoder.decode(bytes, { stream: true })
+    const text = this.held + this.decoder.decode(bytes, { stream: this.seams.splitsCharacters !== true })
     let end = -1
     let found: string | null = null
     for (const stop of this.stops) {
@@ -24,7 +29,7 @@ export class TextStream {
       this.held = ""
       return { text: text.slice(0, end), stop: found }
     }
-    const keep = this.possibleStop(text)
+    const keep = this.seams.holdsStops === false ? 0 : this.possibleStop(text)
     this.held = text.slice(text.length - keep)
     return { text: text.slice(0, text.length - keep), stop: null }
   }

@@ -66,7 +66,15 @@ describe("bad requests", () => {
     ["too many log-probabilities", chat, { messages, logprobs: true, top_logprobs: 21 }, 400, "logprobs"],
     ["a bias for no token", chat, { messages, logit_bias: { 9999: 1 } }, 400, "logit_bias"],
     ["stream options without a stream", chat, { messages, stream_options: { include_usage: true } }, 400, "stream_options"],
-    ["a format that is not written", chat, { messages, response_format: { type: "json_object" } }, 400, "response_format"],
+    ["a format that is not written", chat, { messages, response_format: { type: "yaml" } }, 400, "response_format"],
+    [
+      "a schema that is not understood",
+      chat,
+      { messages, response_format: { type: "json_schema", json_schema: { schema: { not: {} } } } },
+      400,
+      "response_format"
+    ],
+    ["a schema without end", chat, { messages, response_format: { type: "json_schema", json_schema: { schema: { $ref: "#" } } } }, 400, "response_format"],
     ["tools", chat, { messages, tools: [{}] }, 400, "tools"],
     ["no prompt", "/v1/completions", {}, 400, "prompt"],
     ["an empty prompt", "/v1/completions", { prompt: [] }, 400, "prompt"],

@@ -1,6 +1,7 @@
-import { type FailureCode, type Measured, type ModelConfig, type NamedFailure, nothingServed, requestVocabulary, type ServingSettings } from "@seatrial/domain"
+import type { FailureCode, Measured, ModelConfig, NamedFailure, ServingSettings } from "@seatrial/domain"
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
+import { servedContract } from "../servedContract.ts"
 import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
 import { referenceLimits } from "./limits.ts"
@@ -61,13 +62,14 @@ export const reference: EngineAdapter = {
     issue: ({ experts }) => (experts ? "reference-0.1.0 knows no mixtures of experts." : null),
     buffers: ({ rank, targets }) => ({ slots: 1, rank, modules: targets, embeddings: targets.includes("lm_head"), graphs: 0 })
   },
-  served: {
-    ...nothingServed,
-    paths: {
-      "/v1/chat/completions": { parameters: requestVocabulary["/v1/chat/completions"], responseFormats: ["text"] },
-      "/v1/completions": { parameters: requestVocabulary["/v1/completions"], responseFormats: [] }
-    }
-  },
+  served: servedContract(["hermes"], [], {
+    tool_choice: { auto: true, required: true, named: true, none: true },
+    parallel_calls: true,
+    single_call: true,
+    // Arguments are held to their schema where a call is required, not where the model calls by itself.
+    strict_arguments: false,
+    tool_results: true
+  }),
   templateIssue: (template) => templateIssue(template, true),
   flagIssue: (given) => {
     for (const [flag, value] of Object.entries(given)) {
@@ -89,6 +91,7 @@ export const reference: EngineAdapter = {
       ...overridesOf(config, settings),
       "--host=$(POD_IP)",
       "--port=8000",
+      "--enable-prompt-tokens-details",
       ...(adapter === undefined
         ? []
         : ["--enable-lora", `--max-lora-rank=${adapter.facts.rank}`, `--lora-modules=${namedFolder(adapter)}`, ...templateArgument(adapter)]),

@@ -9,7 +9,7 @@ import { JobController } from "../../src/node/JobController.ts"
 import { NodeAgent } from "../../src/node/NodeAgent.ts"
 import { BoundPod } from "../../src/node/PodObject.ts"
 import { Scheduler } from "../../src/node/Scheduler.ts"
-import { create, idle, node, phase, until, untilGone } from "./pods.ts"
+import { create, idle, node, phase, until, untilGone, untilOne } from "./pods.ts"
 import { layerCluster } from "./realCluster.ts"
 
 const layerNodes = Layer.unwrap(
@@ -174,8 +174,12 @@ describe("on a local cluster", () => {
       const kube = yield* KubeClient
       const first = yield* until(yield* firstPod, phase("Running"))
       yield* kube.remove(BoundPod, first.metadata.name, "default")
-      const second = yield* until(yield* firstPod, (pod) => pod.metadata.uid !== first.metadata.uid && pod.status?.phase === "Running")
-      assert.notStrictEqual(second.metadata.uid, first.metadata.uid)
+      // Of the same name where the first is gone by then, of the next one where it is still to be seen as failed.
+      const second = yield* untilOne(
+        { labelSelector: "batch.kubernetes.io/job-name=load" },
+        (pod) => pod.metadata.uid !== first.metadata.uid && pod.status?.phase === "Running"
+      )
+      assert.strictEqual(second.metadata.ownerReferences?.[0]?.name, "load")
     })
   )
 })

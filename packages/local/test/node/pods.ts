@@ -1,5 +1,5 @@
 import { stat } from "node:fs/promises"
-import { defineResource, KubeClient, objectSchema } from "@seatrial/kube"
+import { defineResource, KubeClient, objectSchema, type Selection } from "@seatrial/kube"
 import { Effect, Option, Schedule, Schema, Stream } from "effect"
 import { BoundPod } from "../../src/node/PodObject.ts"
 
@@ -33,10 +33,10 @@ export const create = (
   )
 
 /** The pod once it is as wanted. */
-export const until = (name: string, wanted: (pod: BoundPod) => boolean) =>
+export const untilOne = (selection: Selection, wanted: (pod: BoundPod) => boolean) =>
   Effect.gen(function* () {
     const kube = yield* KubeClient
-    const found = yield* kube.watch(BoundPod, { fieldSelector: `metadata.name=${name}` }).pipe(
+    const found = yield* kube.watch(BoundPod, selection).pipe(
       Stream.flatMap((event) =>
         event._tag === "Synced" ? Stream.fromIterable(event.items) : event._tag === "Changed" ? Stream.succeed(event.object) : Stream.empty
       ),
@@ -45,6 +45,8 @@ export const until = (name: string, wanted: (pod: BoundPod) => boolean) =>
     )
     return Option.getOrThrow(found)
   })
+
+export const until = (name: string, wanted: (pod: BoundPod) => boolean) => untilOne({ fieldSelector: `metadata.name=${name}` }, wanted)
 
 export const untilGone = (name: string) =>
   Effect.flatMap(KubeClient, (kube) =>

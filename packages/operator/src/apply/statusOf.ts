@@ -125,8 +125,14 @@ const benchmarkOf = (benchmark: Benchmark) => ({
     seconds: step.seconds,
     outputTokensPerSecond: step.output_tokens_per_s,
     ...present("ttftMsP50", step.ttft_ms_p50),
-    ...present("tpotMsP50", step.tpot_ms_p50)
-  }))
+    ...present("tpotMsP50", step.tpot_ms_p50),
+    ...present("requestsPerSecond", step.figures?.requests_per_s),
+    ...present("goodputPerSecond", step.figures?.goodput_per_s),
+    ...present("steady", step.figures?.steady)
+  })),
+  ...present("scale", benchmark.scale),
+  ...present("missing", benchmark.missing),
+  ...present("slow", benchmark.slow?.ratio)
 })
 
 const downloadOf = (fetch: FetchSeen | undefined) => {

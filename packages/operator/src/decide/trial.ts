@@ -1,3 +1,4 @@
+import { benchmarkFault } from "@seatrial/domain"
 import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
@@ -71,11 +72,15 @@ export const measuring = (seen: Observation, now: number): Decision => {
 export const benchmarking = (seen: Observation, now: number): Decision => {
   const benchmark = seen.run.revision?.benchmark ?? null
   if (benchmark === null) return run("benchmarking", seen, now, "Measures speed under load.")
+  const fault = benchmarkFault(benchmark)
+  if (fault !== null) return fail("benchmark_floor", fault)
   const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
-  const errors = benchmark.steps.reduce((sum, step) => sum + step.errors, 0)
-  if (requests === 0 || errors * 100 > requests) return fail("benchmark_floor", `${errors} of ${requests} requests of the benchmark failed.`)
   if (!seen.run.serve) return act("Verified; it is not to be served.", Action.Activate())
-  return enter("activating", `${requests} requests answered under load.`)
+  const answered = `${requests} requests answered under load.`
+  return enter(
+    "activating",
+    benchmark.missing === undefined ? answered : `${answered} Their figures are void, by no fault of the model: benchmark_missing (${benchmark.missing}).`
+  )
 }
 
 /** Lets the gateways reach the engine, and only then gives it the model's traffic. What served so far is not touched. */

@@ -187,9 +187,17 @@ export const ModelDeploymentStatus = Schema.Struct({
           seconds: Schema.Finite.annotate({ description: "Length of the measured window." }),
           outputTokensPerSecond: Schema.Finite.annotate({ description: "Tokens that arrived in the window, by its seconds." }),
           ttftMsP50: optional(Schema.Finite.annotate({ description: "Median time to first token in milliseconds; absent where the sample is too small." })),
-          tpotMsP50: optional(Schema.Finite.annotate({ description: "Median time per output token in milliseconds; absent where the sample is too small." }))
+          tpotMsP50: optional(Schema.Finite.annotate({ description: "Median time per output token in milliseconds; absent where the sample is too small." })),
+          requestsPerSecond: optional(Schema.Finite.annotate({ description: "Answers that ended in the window, by its seconds." })),
+          goodputPerSecond: optional(
+            Schema.Finite.annotate({ description: "Of these the ones with a first token within 2 s and at most 100 ms for each further one." })
+          ),
+          steady: optional(yes("Whether the standard error of the throughput's blocks is at most 5%. Absent where there are too few."))
         })
-      ).annotate({ description: "One entry for each number of requests at once." })
+      ).annotate({ description: "One entry for each number of requests at once." }),
+      scale: optional(Schema.Finite.annotate({ description: "Share of the full workload's times that benchmarkSeconds allows." })),
+      missing: optional(text("Why the figures are void, by no fault of the model. Absent where they are not.")),
+      slow: optional(Schema.Finite.annotate({ description: "Throughput against the median of earlier benchmarks of the same; absent from 0.7 on." }))
     }).annotate({ description: "How fast it was, alone and at steps of concurrency." })
   ),
   failure: optional(

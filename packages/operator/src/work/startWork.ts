@@ -5,8 +5,10 @@ import { Effect } from "effect"
 import type { HttpClient } from "effect/http"
 import type { Observation, WorkKind } from "../decide/Observation.ts"
 import type { Gathered } from "../gather/gather.ts"
+import { benchmarkEngine, makeBenchmarkTurns } from "./benchmarkEngine.ts"
+import { measureEngine } from "./measureEngine.ts"
 import { screenRepository } from "./screenRepository.ts"
-import { benchmarkEngine, checkEngine, measureEngine } from "./tryEngine.ts"
+import { checkEngine } from "./tryEngine.ts"
 import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 export type WorkServices = Runs | KubeClient | Hub | HttpClient.HttpClient
@@ -14,15 +16,15 @@ export type WorkServices = Runs | KubeClient | Hub | HttpClient.HttpClient
 /** The background work of that kind for a run. It records its own result, or says why there is none. */
 export type StartWork = (gathered: Gathered, seen: Observation, kind: WorkKind) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>
 
-const trials = { checking: checkEngine, measuring: measureEngine, benchmarking: benchmarkEngine } as const
-
 /** Screening reads the hub; the rest is done to the engine of the run's ready pod. */
-export const startWork =
-  (namespace: string): StartWork =>
-  ({ hostClasses, podClass, run }, { engine, pod }, kind) => {
+export const startWork = (namespace: string): StartWork => {
+  const trials = { checking: checkEngine, measuring: measureEngine, benchmarking: benchmarkEngine(makeBenchmarkTurns()) } as const
+  return ({ hostClasses, node, podClass, pods, run }, { engine, pod }, kind) => {
     if (kind === "screening") return screenRepository(run, hostClasses)
     if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null) {
       return Effect.die(new Error(`${run.id} has no engine to try`))
     }
-    return trials[kind]({ run, revision: run.revision, podClass, engine, namespace, pod: pod.name, url: pod.url })
+    const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
+    return trials[kind]({ run, revision: run.revision, podClass, engine, namespace, pod: pod.name, url: pod.url, enginePod, node })
   }
+}

@@ -97,6 +97,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
       }),
     live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
     measuredStarts: () => Effect.succeed([]),
+    earlierBenchmarks: () => Effect.succeed([]),
     reservations: Effect.succeed([]),
     changes: Stream.unwrap(
       Effect.map(

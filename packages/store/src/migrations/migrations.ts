@@ -19,6 +19,7 @@ import { storedWeights } from "./0020_stored_weights.ts"
 import { engineDigest } from "./0021_engine_digest.ts"
 import { adapters } from "./0022_adapters.ts"
 import { measuredStarts } from "./0023_measured_starts.ts"
+import { engineStarts } from "./0024_engine_starts.ts"
 import { frozenVerification } from "./0026_frozen_verification.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
@@ -44,5 +45,6 @@ export const migrations = {
   "0021_engine_digest": engineDigest,
   "0022_adapters": adapters,
   "0023_measured_starts": measuredStarts,
+  "0024_engine_starts": engineStarts,
   "0026_frozen_verification": frozenVerification
 }

@@ -1,102 +1,76 @@
-import type { Benchmark, BenchmarkStep } from "@seatrial/domain"
+import type { Benchmark, BenchmarkKey, BenchmarkStep } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
-import type { StreamedAnswer } from "../EngineClient.ts"
-import { greedy, type Subject, textPath, tokenIds } from "../Subject.ts"
-import { quantile, weightWithin } from "./statistics.ts"
+import type { Subject } from "../Subject.ts"
+import { makeLoadGenerator } from "./LoadGenerator.ts"
+import { runStep } from "./runStep.ts"
+import { goodputLimits, stepFigures } from "./stepFigures.ts"
 import type { Workload } from "./workload.ts"
 
 const suite = "seatrial-bench"
 const suiteVersion = 1
 
-const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
-const rounded = (value: number) => Math.round(value * 1_000) / 1_000
+/** What is benchmarked, beyond what a trial's subject tells. */
+export interface Benchmarked {
+  readonly subject: Pick<Subject, "servedName" | "vocabSize">
+  /** `http://address:port`. */
+  readonly url: string
+  readonly key: BenchmarkKey
+  readonly hostClass: string
+  readonly simulated: boolean
+}
 
-/** One streamed request of the workload; none where it failed or did not count its tokens as asked. */
-const request = (subject: Subject, inputTokens: number, outputTokens: number, seed: number) =>
-  subject.client
-    .stream(textPath, {
-      model: subject.servedName,
-      prompt: tokenIds(subject, inputTokens, seed),
-      ...greedy,
-      max_tokens: outputTokens,
-      ignore_eos: true
-    })
-    .pipe(
-      Effect.map((answer) => (answer.usage.completion_tokens === outputTokens && answer.arrivals.length > 0 ? answer : null)),
-      Effect.catch(() => Effect.succeed(null))
-    )
+/** Beyond its budget a benchmark may take a fifth more, and what two requests may hang where that is more; then it ends without figures. */
+const limitMillis = (budgetSeconds: number) => Math.max(1_200 * budgetSeconds, 1_000 * budgetSeconds + 150_000)
+
+/** Tokens of the answers of the warm-up at full concurrency. */
+const warmTokens = 32
 
 /**
- * A closed loop: so many streams, each sending its next request when the last one ended, until the time is over. Requests at work then are finished and counted, but
- * throughput counts only tokens that came while all streams were at work.
+ * The benchmark `seatrial-bench`: token ids from a fixed seed, no prefix shared, greedy and streamed, after a warm-up that is thrown away. Errors are counted, never
+ * dropped. Whatever keeps it from ending is no fault of the model, and the benchmark says so as `missing`.
  */
-const runStep = Effect.fnUntraced(function* (subject: Subject, work: Workload, step: Workload["steps"][number], firstSeed: number) {
-  const { concurrency, millis } = step
-  const answers: Array<StreamedAnswer> = []
-  const firstArrivals: Array<number> = []
-  let errors = 0
-  let seed = firstSeed
-  const startedAt = yield* now
-  const until = startedAt + millis
-  let closedAt = Number.POSITIVE_INFINITY
-
-  const stream = Effect.gen(function* () {
-    let first = true
-    // Each stream sends at least once, however short its time.
-    while (first || (yield* now) < until) {
-      const answer = yield* request(subject, work.inputTokens, work.outputTokens, ++seed)
-      if (answer === null) {
-        errors++
-        // A fast failure is no fast answer, and must not become a storm.
-        yield* Effect.sleep("100 millis")
-      } else {
-        answers.push(answer)
-        if (first) firstArrivals.push(answer.arrivals[0] ?? answer.sentAt)
-      }
-      first = false
-    }
-    closedAt = Math.min(closedAt, yield* now)
-  })
-  yield* Effect.all(
-    Array.from({ length: concurrency }, () => stream),
-    { concurrency: "unbounded", discard: true }
-  )
-
-  const from = Math.max(startedAt, ...firstArrivals)
-  const to = Math.max(closedAt, from)
-  const samples = answers.map(({ arrivals, usage }) => ({ arrivals, tokens: usage.completion_tokens }))
-  const ttft = answers.map(({ arrivals, sentAt }) => (arrivals[0] ?? sentAt) - sentAt)
-  const tpot = answers.flatMap(({ arrivals, usage }) => {
-    const [first] = arrivals
-    const last = arrivals.at(-1)
-    return first === undefined || last === undefined || usage.completion_tokens < 2 ? [] : [(last - first) / (usage.completion_tokens - 1)]
-  })
-  const seconds = (to - from) / 1_000
-  const result: BenchmarkStep = {
-    concurrency,
-    requests: answers.length,
-    errors,
-    seconds: rounded(seconds),
-    ttft_ms_p50: quantile(ttft, 0.5),
-    ttft_ms_p90: quantile(ttft, 0.9),
-    tpot_ms_p50: quantile(tpot, 0.5),
-    tpot_ms_p90: quantile(tpot, 0.9),
-    output_tokens_per_s: seconds <= 0 ? 0 : rounded(weightWithin(samples, from, to) / seconds)
-  }
-  return result
-})
-
-/** The benchmark `seatrial-bench`: token ids from a fixed seed, no prefix shared, greedy and streamed, after a warm-up that is thrown away. Errors are counted, never dropped. */
-export const runBenchmark = Effect.fn("runBenchmark")(function* (subject: Subject, work: Workload) {
-  const most = Math.max(...work.steps.map(({ concurrency }) => concurrency))
-  yield* request(subject, work.inputTokens, work.outputTokens, work.seed)
-  yield* Effect.forEach(
-    Array.from({ length: most }, (_, index) => work.seed + 1_000_000 + index),
-    (seed) => request(subject, work.inputTokens, Math.min(8, work.outputTokens), seed),
-    { concurrency: "unbounded", discard: true }
-  )
+export const runBenchmark = Effect.fn("runBenchmark")(function* ({ hostClass, key, simulated, subject, url }: Benchmarked, work: Workload) {
+  const startedAt = yield* Clock.currentTimeMillis
   const steps: Array<BenchmarkStep> = []
-  for (const [index, step] of work.steps.entries()) steps.push(yield* runStep(subject, work, step, work.seed + (index + 1) * 100_000))
-  const benchmark: Benchmark = { suite, suite_version: suiteVersion, input_tokens: work.inputTokens, output_tokens: work.outputTokens, seed: work.seed, steps }
+  const most = Math.max(...work.steps.map(({ concurrency }) => concurrency))
+  const measure = Effect.gen(function* () {
+    const generator = yield* makeLoadGenerator(url, subject, { inputTokens: work.inputTokens, firstSeed: work.seed, most })
+    const warm = { isOver: () => Effect.succeed(false), drainMillis: 0, perStream: 1 }
+    const alone = generator.run({ ...warm, concurrency: 1, outputTokens: work.outputTokens })
+    const [first, second] = [yield* alone, yield* alone]
+    const records = [...first.records, ...second.records]
+    // Nothing that is asked alone is answered: there is no speed to measure.
+    if (!records.some(({ outcome }) => outcome === "answered")) {
+      const { blockMillis, inputTokens } = work
+      steps.push(stepFigures({ ...second, records, concurrency: 1, inputTokens, gpus: key.gpu_count, blockMillis, prolonged: false }))
+      return null
+    }
+    yield* generator.run({ ...warm, concurrency: most, outputTokens: Math.min(warmTokens, work.outputTokens) })
+    for (const step of work.steps) steps.push(yield* runStep(generator, work, step, key.gpu_count))
+    return steps.some(({ figures }) => figures?.client_limited === true) ? "client_limited" : null
+  }).pipe(
+    Effect.scoped,
+    Effect.catchTag("GeneratorFailed", ({ message }) => Effect.as(Effect.logWarning(`the load generator failed: ${message}`), "generator_failed" as const)),
+    Effect.timeoutOrElse({ duration: limitMillis(work.budgetSeconds), orElse: () => Effect.succeed("time_limit" as const) })
+  )
+  const missing = yield* measure
+  const benchmark: Benchmark = {
+    suite,
+    suite_version: suiteVersion,
+    input_tokens: work.inputTokens,
+    output_tokens: work.outputTokens,
+    seed: work.seed,
+    steps,
+    key,
+    host_class: hostClass,
+    simulated,
+    shared: false,
+    budget_seconds: work.budgetSeconds,
+    scale: work.scale,
+    goodput_limits: goodputLimits,
+    started_at: startedAt,
+    ended_at: yield* Clock.currentTimeMillis,
+    ...(missing === null ? {} : { missing })
+  }
   return benchmark
 })

@@ -1,18 +1,66 @@
-/** Fewest samples for which a quantile has a one-sided 95% bound: n >= ln 0.05 / ln q. */
-const fewest = { 0.5: 5, 0.9: 29 } as const
+import type { Distribution } from "@seatrial/domain"
 
-/** The quantile by nearest rank, rounded to microseconds; null where the sample is too small to bound it. */
-export const quantile = (values: ReadonlyArray<number>, q: keyof typeof fewest): number | null => {
-  if (values.length < fewest[q]) return null
-  const sorted = [...values].sort((a, b) => a - b)
-  const value = sorted[Math.max(0, Math.ceil(q * sorted.length) - 1)]
-  return value === undefined ? null : Math.round(value * 1_000) / 1_000
+/** Rounded to microseconds. */
+export const rounded = (value: number): number => Math.round(value * 1_000) / 1_000
+
+/** P(X <= k) for X binomial with n tries of probability p. */
+const binomialAtMost = (k: number, n: number, p: number): number => {
+  // In logarithms, since (1 - p)^n may be nothing to a double.
+  let term = n * Math.log(1 - p)
+  let sum = 0
+  for (let i = 0; i <= k; i++) {
+    sum += Math.exp(term)
+    term += Math.log((n - i) / (i + 1)) + Math.log(p / (1 - p))
+  }
+  return Math.min(1, sum)
 }
 
-/** Tokens that arrived at times in `[from, to)`. */
-export const weightWithin = (samples: ReadonlyArray<{ readonly arrivals: ReadonlyArray<number>; readonly tokens: number }>, from: number, to: number): number =>
-  samples.reduce((sum, { arrivals, tokens }) => {
-    const inside = arrivals.filter((at) => at >= from && at < to).length
-    // Several tokens may come in one chunk; each chunk of an answer counts for its share.
-    return arrivals.length === 0 ? sum : sum + (inside * tokens) / arrivals.length
-  }, 0)
+const confidence = 0.95
+
+/** Past it the binomial's normal approximation gives the same ranks to one, and costs nothing. */
+const mostExact = 1_000
+const normalQuantile = 1.6449
+
+/**
+ * Ranks (from 1) of the order statistics that bound a quantile from below and from above, each with 95% confidence and no assumption on the distribution; null where the
+ * sample is too small for the upper one to exist: n < ln 0.05 / ln q.
+ */
+export const boundRanks = (n: number, q: number): { readonly low: number; readonly high: number } | null => {
+  if (1 - q ** n < confidence) return null
+  if (n > mostExact) {
+    const reach = normalQuantile * Math.sqrt(n * q * (1 - q))
+    return { low: Math.max(1, Math.floor(n * q - reach)), high: Math.min(n, Math.ceil(n * q + reach) + 1) }
+  }
+  // Nearest to the quantile first: P(X_(r) >= quantile) = P(B <= r - 1), and P(X_(r) <= quantile) = P(B >= r).
+  let high = Math.max(1, Math.ceil(q * n))
+  while (high < n && binomialAtMost(high - 1, n, q) < confidence) high++
+  let low = Math.max(1, Math.floor(q * n))
+  while (low > 1 && 1 - binomialAtMost(low - 1, n, q) < confidence) low--
+  return { low, high }
+}
+
+const percentile = (sorted: ReadonlyArray<number>, q: number): Distribution["p50"] => {
+  const ranks = boundRanks(sorted.length, q)
+  if (ranks === null) return null
+  const at = (rank: number) => rounded(sorted[rank - 1] ?? Number.NaN)
+  return { value: at(Math.max(1, Math.ceil(q * sorted.length))), low: at(ranks.low), high: at(ranks.high) }
+}
+
+/** A sample's size and its percentiles by nearest rank, each null where the sample is too small to bound it. */
+export const distributionOf = (values: ReadonlyArray<number>): Distribution => {
+  const sorted = [...values].sort((a, b) => a - b)
+  return { n: sorted.length, p50: percentile(sorted, 0.5), p90: percentile(sorted, 0.9), p95: percentile(sorted, 0.95), p99: percentile(sorted, 0.99) }
+}
+
+/** The median of however few values; null of none. */
+export const medianOf = (values: ReadonlyArray<number>): number | null =>
+  [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil(values.length / 2) - 1)] ?? null
+
+/** Mean and its standard error; null below two values. */
+export const meanOf = (values: ReadonlyArray<number>): { readonly mean: number; readonly standardError: number } | null => {
+  const n = values.length
+  if (n < 2) return null
+  const mean = values.reduce((sum, value) => sum + value, 0) / n
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (n - 1)
+  return { mean, standardError: Math.sqrt(variance / n) }
+}

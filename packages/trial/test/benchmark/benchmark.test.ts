@@ -1,66 +1,46 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
-import { FetchHttpClient } from "effect/http"
+import { benchmarkFault } from "@seatrial/domain"
+import { Effect } from "effect"
+import { promptTokens } from "../../src/benchmark/promptTokens.ts"
 import { runBenchmark } from "../../src/benchmark/runBenchmark.ts"
-import { quantile, weightWithin } from "../../src/benchmark/statistics.ts"
 import { workload } from "../../src/benchmark/workload.ts"
-import { makeEngineClient } from "../../src/EngineClient.ts"
-import { tokenIds } from "../../src/Subject.ts"
 import { type Fault, fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
 
-describe("a quantile", () => {
-  it("is null where the sample is too small to bound it", () => {
-    const upTo = (n: number) => Array.from({ length: n }, (_, index) => index + 1)
-    assert.isNull(quantile(upTo(4), 0.5))
-    assert.strictEqual(quantile(upTo(5), 0.5), 3)
-    assert.isNull(quantile(upTo(28), 0.9))
-    assert.strictEqual(quantile(upTo(29), 0.9), 27)
-    assert.isNull(quantile([], 0.5))
-  })
-
-  it.prop("is a value of the sample with at least its share at or below it", [Schema.Array(Schema.Int)], ([values]) => {
-    const value = quantile(values, 0.5)
-    return value === null ? values.length < 5 : values.includes(value) && values.filter((other) => other <= value).length * 2 >= values.length
-  })
-})
-
-it("throughput counts tokens where they came, several in one chunk too", () => {
-  assert.strictEqual(weightWithin([{ arrivals: [1, 2, 3, 4], tokens: 8 }], 2, 4), 4)
-  assert.strictEqual(weightWithin([{ arrivals: [], tokens: 8 }], 0, 9), 0)
-})
-
 describe("the workload", () => {
-  it("is 1,024 in and 256 out at 1, S/4 and S streams, within what the KV cache holds", () => {
-    const { inputTokens, outputTokens, steps } = workload(300, 8192, 1_000_000, {})
-    assert.deepStrictEqual([inputTokens, outputTokens, steps.map(({ concurrency }) => concurrency)], [1024, 256, [1, 16, 64]])
-    assert.isAtMost(
-      steps.reduce((sum, { millis }) => sum + millis, 0),
-      225_000
-    )
-    assert.deepStrictEqual(
-      workload(300, 8192, 1280 * 12, {}).steps.map(({ concurrency }) => concurrency),
-      [1, 3, 12]
-    )
-    assert.deepStrictEqual(
-      workload(300, 8192, null, { engine_flags: { max_num_seqs: 2 } }).steps.map(({ concurrency }) => concurrency),
-      [1, 2]
-    )
+  const levels = (work: ReturnType<typeof workload>) => work.steps.map(({ concurrency }) => concurrency)
+
+  it("is 1,024 in and 256 out at 1, S/4 and S streams, within what the KV cache and the engine's slots hold", () => {
+    const work = workload(300, 8192, 1_000_000, {})
+    assert.deepStrictEqual([work.inputTokens, work.outputTokens, levels(work)], [1024, 256, [1, 16, 64]])
+    assert.deepStrictEqual(levels(workload(300, 8192, 1280 * 12, {})), [1, 3, 12])
+    assert.deepStrictEqual(levels(workload(300, 8192, null, { engine_flags: { max_num_seqs: 2 } })), [1, 2])
+    assert.deepStrictEqual(levels(workload(300, 8192, null, { engine_flags: { max_running_requests: 8 } })), [1, 2, 8])
+    assert.deepStrictEqual(levels(workload(300, 8192, 100, {})), [1])
   })
 
-  it("halves a context that is shorter, and keeps within a small budget", () => {
+  it("has the full times in 300 seconds and more, and their share in less", () => {
+    const [alone, together] = workload(300, 8192, null, {}).steps
+    assert.deepStrictEqual(alone, { concurrency: 1, leastRequests: 5, leastMillis: 20_000, mostMillis: 75_000, prolongMillis: 30_000 })
+    assert.deepStrictEqual(together, { concurrency: 16, leastRequests: 30, leastMillis: 40_000, mostMillis: 75_000, prolongMillis: 30_000 })
+    assert.deepStrictEqual(workload(900, 8192, null, {}).steps[0], alone)
+    const half = workload(150, 8192, null, {})
+    assert.deepStrictEqual([half.scale, half.blockMillis, half.steps[0]?.leastMillis, half.steps[1]?.mostMillis], [0.5, 2_500, 10_000, 37_500])
+  })
+
+  it("halves a context that is shorter, and is a sketch in a small budget", () => {
     assert.deepStrictEqual([workload(300, 1024, null, {}).inputTokens, workload(300, 1024, null, {}).outputTokens], [512, 128])
     const small = workload(4, 1024, null, {})
-    assert.deepStrictEqual([small.inputTokens, small.outputTokens, small.steps.at(-1)?.concurrency], [64, 16, 4])
-    assert.isAtMost(
-      small.steps.reduce((sum, { millis }) => sum + millis, 0),
-      3_000
-    )
+    assert.deepStrictEqual([small.inputTokens, small.outputTokens, levels(small)], [64, 16, [1, 4]])
   })
 
-  it("sends the same prompts for the same seed, and none that share a prefix", () => {
-    assert.deepStrictEqual(tokenIds({ vocabSize: 512 }, 20, 3), tokenIds({ vocabSize: 512 }, 20, 3))
-    assert.notDeepEqual(tokenIds({ vocabSize: 512 }, 4, 3), tokenIds({ vocabSize: 512 }, 4, 4))
-    assert.isTrue(tokenIds({ vocabSize: 512 }, 500, 5).every((id) => id >= 128 && id < 384))
+  it("sends the same prompts for the same seed, and none that share even a token of their first sixteen in place", () => {
+    assert.deepStrictEqual(promptTokens(512, 20, 3), promptTokens(512, 20, 3))
+    assert.isTrue(promptTokens(512, 500, 5).every((id) => id >= 128 && id < 384))
+    const prefixes = Array.from({ length: 2_000 }, (_, seed) => promptTokens(100_000, 16, 20_261_121 + seed))
+    assert.strictEqual(new Set(prefixes.map((prefix) => prefix.slice(0, 4).join())).size, prefixes.length)
+    // Neither is one a shifted other.
+    const pairs = new Set(prefixes.flatMap((prefix) => prefix.slice(1).map((id, index) => `${prefix[index]},${id}`)))
+    assert.isAbove(pairs.size, 0.99 * prefixes.length * 15)
   })
 })
 
@@ -68,48 +48,55 @@ describe("the benchmark", () => {
   const run = (fault?: Fault) =>
     Effect.gen(function* () {
       const { url } = yield* serveFakeEngine(fault)
-      const client = yield* makeEngineClient(url, "5 seconds")
-      const subject = {
-        client,
-        servedName: "acme/fake",
-        maxContext: fakeContext,
-        engineVersion: "fake-1.0.0",
-        vocabSize: 1000,
-        chat: true,
-        card: "simulated x1"
+      const key = {
+        commit: "c",
+        engine_version: "fake-1.0.0",
+        engine_digest: null,
+        flags_sha256: "f",
+        gpu_pool: "card",
+        gpu_count: 2,
+        tensor_parallel: 2,
+        driver: null
       }
-      return yield* runBenchmark(subject, { ...workload(1, fakeContext, null, {}), inputTokens: 16, outputTokens: 8 })
-    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+      const benchmarked = { subject: { servedName: "acme/fake", vocabSize: 1000 }, url, key, hostClass: "h", simulated: true }
+      return yield* runBenchmark(benchmarked, { ...workload(1, fakeContext, null, {}), inputTokens: 16, outputTokens: 8 })
+    }).pipe(Effect.scoped)
 
-  it.live("measures each step and drops no error", () =>
+  it.live("measures each step", () =>
     Effect.gen(function* () {
-      const { steps } = yield* run()
+      const benchmark = yield* run()
+      assert.isNull(benchmarkFault(benchmark))
       assert.deepStrictEqual(
-        steps.map(({ concurrency, errors }) => [concurrency, errors]),
+        benchmark.steps.map(({ concurrency, errors }) => [concurrency, errors]),
         [
           [1, 0],
           [4, 0]
         ]
       )
-      for (const { concurrency, output_tokens_per_s, requests } of steps) {
+      for (const { concurrency, figures, output_tokens_per_s, requests } of benchmark.steps) {
         assert.isAtLeast(requests, concurrency)
         assert.isAbove(output_tokens_per_s, 0)
+        assert.strictEqual(figures?.ttft_ms.n, requests)
+        // Two GPUs.
+        assert.closeTo((figures?.output_tokens_per_s_per_gpu ?? 0) * 2, output_tokens_per_s, 0.01)
       }
     })
   )
 
-  it.live("counts failed requests and wrong token counts as errors", () =>
+  it.live.each([
+    ["every other request fails", "http_500", /requests of the benchmark failed \(http_500\)/],
+    ["usage one short", "wrong_counts", /failed \(wrong_counts\)/],
+    ["no usage chunk", "no_usage", /failed \(no_usage\)/],
+    ["no done", "no_done", /failed \(no_done\)/]
+  ] as const)("fails an engine where %s, and says so", ([fault, kind, words]) =>
     Effect.gen(function* () {
-      const failing = yield* run("every other request fails")
+      const benchmark = yield* run(fault)
+      const kinds = benchmark.steps.map(({ figures }) => figures?.error_kinds[kind] ?? 0)
       assert.isAbove(
-        failing.steps.reduce((sum, { errors }) => sum + errors, 0),
+        kinds.reduce((sum, count) => sum + count, 0),
         0
       )
-      const short = yield* run("usage one short")
-      assert.strictEqual(
-        short.steps.reduce((sum, { requests }) => sum + requests, 0),
-        0
-      )
+      assert.match(benchmarkFault(benchmark) ?? "", words)
     })
   )
 })

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { commandLine } from "../../../src/sglang/commandLine.ts"
 import type { Booted } from "../Boot.ts"
 import { gib } from "../Log.ts"
@@ -68,6 +69,27 @@ const speech = (given: ReadonlyMap<string, string>): Speech => {
       line("Received sigquit from a child process. It usually means the child failed.")
     },
     broke: (message) => line(`Scheduler hit an exception: ${message}`),
+    toolCallId: () => `call_${randomUUID().replaceAll("-", "").slice(0, 24)}`,
+    finishOfNamedCall: "tool_calls",
+    promptIdsInChoice: true,
+    told: {
+      "/model_info": ({ engine }) => ({
+        model_path: engine.settings.model,
+        served_model_name: engine.settings.servedModelNames[0],
+        tokenizer_path: engine.settings.model,
+        is_generation: true,
+        preferred_sampling_params: null,
+        weight_version: given.get("weight-version") ?? "default",
+        load_format: given.get("load-format") ?? "auto",
+        reasoning_parser: given.get("reasoning-parser") ?? null,
+        tool_call_parser: given.get("tool-call-parser") ?? null,
+        disaggregation_mode: "null",
+        has_image_understanding: false,
+        has_audio_understanding: false,
+        model_type: "llama",
+        architectures: ["LlamaForCausalLM"]
+      })
+    },
     metrics: (booted) => sglangMetrics(booted, Number(told.weights)),
     error: ({ message, param, status, type }) => ({ object: "error", message, type, param, code: status })
   }
@@ -96,7 +118,8 @@ startStandIn(
     },
     anyModelName: true,
     gpus: "tp-size",
-    switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report" },
+    switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report", "disable-prefix-caching": "disable-radix-cache" },
+    readsToolCalls: (given) => ["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser") ?? ""),
     speech
   },
   process.argv.slice(2)

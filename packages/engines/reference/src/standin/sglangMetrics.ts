@@ -24,6 +24,7 @@ export const sglangMetrics = ({ cacheConfig, engine, metrics }: Booted, weights:
     ...single("sglang:kv_cache_memory_usage_gb", "gauge", Number(cacheConfig.kv_cache_memory_bytes ?? 0) / 2 ** 30),
     ...single("sglang:prompt_tokens_total", "counter", metrics.promptTokens),
     ...single("sglang:generation_tokens_total", "counter", metrics.generationTokens),
+    ...single("sglang:cached_tokens_total", "counter", metrics.cachedTokens),
     ...single("sglang:num_requests_total", "counter", finished),
     ...single("sglang:num_aborted_requests_total", "counter", metrics.finished.abort),
     ...single("sglang:num_retracted_requests_total", "counter", metrics.preemptions),

@@ -15,13 +15,18 @@ export interface StandIn {
   readonly gpus: string
   /** Switches of the reference engine that a switch there stands for. */
   readonly switches: Readonly<Record<string, string>>
+  /** Whether it was told to read calls of functions in the one form that is read here. */
+  readonly readsToolCalls: (given: ReadonlyMap<string, string>) => boolean
   /** Whether requests may give any name. */
   readonly anyModelName: boolean
   readonly speech: (given: ReadonlyMap<string, string>) => Speech
 }
 
 /** Runs the reference engine in another's place: it refuses what the other would not take, and speaks as the other does. */
-export const startStandIn = ({ anyModelName, command, commandLine, gpus, names, program, speech, switches }: StandIn, words: ReadonlyArray<string>) => {
+export const startStandIn = (
+  { anyModelName, command, commandLine, gpus, names, program, readsToolCalls, speech, switches }: StandIn,
+  words: ReadonlyArray<string>
+) => {
   const refuse = (reason: string) => {
     process.stderr.write(`usage: ${program} [options]\n${program}: error: ${reason}\n`)
     process.exitCode = 2
@@ -32,5 +37,5 @@ export const startStandIn = ({ anyModelName, command, commandLine, gpus, names, 
   const own = ownWords(given, names, gpus)
   const settings = parseArguments([...own, ...Object.entries(switches).flatMap(([name, there]) => (given.has(there) ? [`--${name}`] : []))])
   if (typeof settings === "string") return refuse(settings)
-  startEngine({ ...settings, anyModelName }, speech(given))
+  startEngine({ ...settings, anyModelName, readsToolCalls: readsToolCalls(given) }, speech(given))
 }

@@ -26,7 +26,12 @@ startStandIn(
     },
     anyModelName: false,
     gpus: "tensor-parallel-size",
-    switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-prompt-tokens-details" },
+    switches: {
+      "enable-lora": "enable-lora",
+      "enable-prompt-tokens-details": "enable-prompt-tokens-details",
+      "disable-prefix-caching": "disable-prefix-caching"
+    },
+    readsToolCalls: (given) => given.has("enable-auto-tool-choice") && given.get("tool-call-parser") === "hermes",
     // The reference engine's lines, metrics and answers are vLLM's already.
     speech: () => ({ ...ownSpeech, version: "simulated-vllm-0.33.0" })
   },

@@ -1,13 +1,13 @@
 import { assert, it } from "@effect/vitest"
 import { SampleHub } from "@seatrial/local"
 import { Context, Effect, Layer } from "effect"
-import { makeCaller } from "./Caller.ts"
-import { ask, wholeOf } from "./chat.ts"
-import { objectsOfRuns, openCluster, shortenBenchmark } from "./cluster.ts"
-import { eventually } from "./eventually.ts"
-import { makeStateFolder, startSystem } from "./LocalSystem.ts"
-import { processesOf } from "./processesOf.ts"
-import { serving, source } from "./Served.ts"
+import { makeCaller } from "../Caller.ts"
+import { ask, wholeOf } from "../chat.ts"
+import { objectsOfRuns, openCluster, shortenBenchmark } from "../cluster.ts"
+import { eventually } from "../eventually.ts"
+import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { processesOf } from "../processesOf.ts"
+import { serving, source } from "../Served.ts"
 
 it.live(
   "a system that is killed goes on with its run where it was; one that is stopped leaves no process and serves again",

@@ -1,0 +1,156 @@
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+
+/** A part of a call: the first of a call has its id and name, all may bring more of its arguments. */
+export interface ToolCallDelta {
+  readonly index: number
+  readonly id?: string
+  readonly type?: "function"
+  readonly function: { readonly name?: string; readonly arguments: string }
+}
+
+/** What has been read so far: text for the caller, and parts of calls. */
+export interface Read {
+  readonly content: string
+  readonly calls: ReadonlyArray<ToolCallDelta>
+}
+
+export const openMark = "<tool_call>"
+export const closeMark = "</tool_call>"
+
+const header = /^\s*\{\s*"name"\s*:\s*("(?:[^"\\]|\\.)*")\s*,\s*"arguments"\s*:\s*(?=\S)/
+const decodeName = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.String))
+const decodeCall = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ name: Schema.String, arguments: Schema.Record(Schema.String, Schema.Unknown) }))
+)
+
+/** Length of the longest end of `text` with which `mark` begins. */
+const possibleMark = (text: string, mark: string): number => {
+  for (let length = Math.min(mark.length - 1, text.length); length > 0; length--) if (text.endsWith(mark.slice(0, length))) return length
+  return 0
+}
+
+/**
+ * Reads calls out of an answer as it comes: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, several one after the other. Whatever is cut, the parts that were
+ * given out join to what was written; nothing of the marks is given out as text.
+ */
+export class ToolCallReader {
+  private readonly most: number
+  private readonly makeId: () => string
+  private held = ""
+  private inside = false
+  private started = false
+  /** Where in `held` what was given out of the arguments ends, and how the JSON value stands there. */
+  private at = 0
+  private depth = 0
+  private quoted = false
+  private escaped = false
+  private ended = false
+  private begun = 0
+  private out: { content: string; calls: Array<ToolCallDelta> } = { content: "", calls: [] }
+
+  /** Calls after the first `most` are passed over. */
+  constructor(most: number, makeId: () => string) {
+    this.most = most
+    this.makeId = makeId
+  }
+
+  /** How many calls have been begun. */
+  get count(): number {
+    return Math.min(this.begun, this.most)
+  }
+
+  push(text: string): Read {
+    this.held += text
+    while (this.inside ? this.readCall() : this.readText());
+    return this.given()
+  }
+
+  /** What was held back. A call of which not even the name is known is left out. */
+  finish(): Read {
+    if (!this.inside && (this.begun === 0 || this.held.trim() !== "")) this.out.content += this.held
+    this.held = ""
+    return this.given()
+  }
+
+  private given(): Read {
+    const { out } = this
+    this.out = { content: "", calls: [] }
+    return out
+  }
+
+  /** True where a call begins. */
+  private readText(): boolean {
+    const from = this.held.indexOf(openMark)
+    if (from >= 0) {
+      const before = this.held.slice(0, from).trimEnd()
+      this.out.content += before
+      this.held = this.held.slice(from + openMark.length)
+      this.inside = true
+      this.started = false
+      this.ended = false
+      this.at = 0
+      return true
+    }
+    const sure = this.held.slice(0, this.held.length - possibleMark(this.held, openMark)).trimEnd()
+    this.out.content += sure
+    this.held = this.held.slice(sure.length)
+    return false
+  }
+
+  /** True where the call ends. */
+  private readCall(): boolean {
+    if (!this.started) this.readHeader()
+    if (this.started && !this.ended) this.readArguments()
+    const close = this.held.indexOf(closeMark, this.at)
+    if (close < 0 || (this.started && !this.ended)) return false
+    if (!this.started) this.readOddly(this.held.slice(0, close))
+    this.held = this.held.slice(close + closeMark.length)
+    this.inside = false
+    return true
+  }
+
+  private give(delta: ToolCallDelta) {
+    if (delta.index < this.most) this.out.calls.push(delta)
+  }
+
+  private readHeader() {
+    const match = header.exec(this.held)
+    const name = match?.[1] === undefined ? Option.none() : decodeName(match[1])
+    if (match === null || Option.isNone(name)) return
+    this.started = true
+    this.at = match[0].length
+    this.depth = 0
+    this.quoted = false
+    this.escaped = false
+    this.give({ index: this.begun++, id: this.makeId(), type: "function", function: { name: name.value, arguments: "" } })
+  }
+
+  private readArguments() {
+    const from = this.at
+    while (this.at < this.held.length && !this.ended) {
+      const character = this.held[this.at++]
+      if (this.escaped) this.escaped = false
+      else if (this.quoted) {
+        if (character === "\\") this.escaped = true
+        else if (character === '"') this.quoted = false
+      } else if (character === '"') this.quoted = true
+      else if (character === "{" || character === "[") this.depth++
+      else if (character === "}" || character === "]") this.depth--
+      if (!this.quoted && this.depth <= 0) this.ended = true
+    }
+    const text = this.held.slice(from, this.at)
+    if (text !== "") this.give({ index: this.begun - 1, function: { arguments: text } })
+  }
+
+  /** A call with its members in another order; what is none stays text. */
+  private readOddly(body: string) {
+    const call = decodeCall(body)
+    if (Option.isNone(call)) {
+      this.out.content += `${openMark}${body}${closeMark}`
+      return
+    }
+    const { arguments: given, name } = call.value
+    this.give({ index: this.begun++, id: this.makeId(), type: "function", function: { name, arguments: JSON.stringify(given) } })
+  }
+}

@@ -1,0 +1,210 @@
+import * as Predicate from "effect/Predicate"
+import { begin, either, type Grammar, later, literal, sequence } from "./Grammar.ts"
+import { anyObject, anyValue, colon, comma, decimal, integer, list, longest, map, text } from "./json.ts"
+
+/** A schema that is not understood whole, with where and why. */
+export class UnsupportedSchema extends Error {
+  override readonly name = "UnsupportedSchema"
+}
+
+const refuse = (at: string, why: string): never => {
+  throw new UnsupportedSchema(`${at || "the schema"}: ${why}`)
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Keywords that say nothing about which values are valid. */
+const remarks = new Set([
+  "title",
+  "description",
+  "default",
+  "examples",
+  "$schema",
+  "$id",
+  "$comment",
+  "$defs",
+  "definitions",
+  "deprecated",
+  "readOnly",
+  "writeOnly"
+])
+const ofType: Readonly<Record<string, ReadonlySet<string>>> = {
+  object: new Set(["properties", "required", "additionalProperties"]),
+  array: new Set(["items", "minItems", "maxItems"]),
+  string: new Set(["minLength", "maxLength"]),
+  integer: new Set(["minimum", "maximum"]),
+  number: new Set(),
+  boolean: new Set(),
+  null: new Set()
+}
+/** The widest range of whole numbers that is written out. */
+const widestRange = 4_096
+const mostChoices = 1_024
+const deepest = 64
+
+const isFields = (value: unknown): value is Fields => Predicate.isReadonlyObject(value) && !Array.isArray(value)
+
+const count = (fields: Fields, key: string, fallback: number, at: string): number => {
+  const value = fields[key] ?? fallback
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : refuse(at, `${key} must be a whole number from 0`)
+}
+
+/** JSON as it is commonly written: with or without a space behind commas and colons. */
+const written = (value: unknown): Grammar => {
+  if (Array.isArray(value)) return sequence(literal("["), ...value.flatMap((one, i) => (i === 0 ? [written(one)] : [comma, written(one)])), literal("]"))
+  if (!isFields(value)) return literal(JSON.stringify(value) ?? "null")
+  const members = Object.entries(value).flatMap(([key, one], i) => [...(i === 0 ? [] : [comma]), literal(JSON.stringify(key)), colon, written(one)])
+  return sequence(literal("{"), ...members, literal("}"))
+}
+
+/** Compiles one schema and all that it refers to. */
+class Compiler {
+  private readonly root: unknown
+  private readonly referred = new Map<string, Grammar | null>()
+  private depth = 0
+
+  constructor(root: unknown) {
+    this.root = root
+  }
+
+  compile(schema: unknown, at: string): Grammar {
+    if (++this.depth > deepest) refuse("", `it is nested more than ${deepest} times`)
+    const grammar = this.whole(schema, at)
+    this.depth--
+    return grammar
+  }
+
+  private whole(schema: unknown, at: string): Grammar {
+    if (schema === true) return anyValue
+    if (!isFields(schema)) return refuse(at, "a schema must be an object")
+    if (schema.$ref !== undefined) return this.only(schema, "$ref", at) && this.reference(schema.$ref, at)
+    if (schema.const !== undefined) return this.only(schema, "const", at) && written(schema.const)
+    if (schema.enum !== undefined) {
+      this.only(schema, "enum", at)
+      const choices = schema.enum
+      if (!Array.isArray(choices) || choices.length === 0 || choices.length > mostChoices) return refuse(at, `enum must be a list of 1 to ${mostChoices}`)
+      return either(...choices.map(written))
+    }
+    for (const key of ["anyOf", "oneOf"] as const) {
+      const choices = schema[key]
+      if (choices === undefined) continue
+      this.only(schema, key, at)
+      if (key === "oneOf") refuse(at, "the keyword oneOf is not supported; anyOf is")
+      if (!Array.isArray(choices) || choices.length === 0) return refuse(at, "anyOf must be a list that is not empty")
+      return either(...choices.map((choice, i) => this.compile(choice, `${at}/anyOf/${i}`)))
+    }
+    const types = schema.type === undefined ? this.impliedTypes(schema) : Array.isArray(schema.type) ? schema.type : [schema.type]
+    const known = types.flatMap((type) => (typeof type === "string" && Object.hasOwn(ofType, type) ? [type] : []))
+    if (known.length !== types.length) return refuse(at, "unknown type")
+    for (const key of Object.keys(schema)) {
+      if (key === "type" || remarks.has(key) || known.some((type) => ofType[type]?.has(key))) continue
+      refuse(at, `the keyword ${key.slice(0, 40)} is not supported`)
+    }
+    if (known.length === 0) return anyValue
+    return either(...known.map((type) => this.typed(type, schema, at)))
+  }
+
+  /** True where nothing but remarks stands beside a keyword. */
+  private only(schema: Fields, keyword: string, at: string): true {
+    const other = Object.keys(schema).find((key) => key !== keyword && key !== "type" && !remarks.has(key))
+    if (other !== undefined) refuse(at, `the keyword ${other.slice(0, 40)} is not supported beside ${keyword}`)
+    return true
+  }
+
+  private impliedTypes(schema: Fields): ReadonlyArray<string> {
+    return schema.properties !== undefined || schema.required !== undefined ? ["object"] : schema.items !== undefined ? ["array"] : []
+  }
+
+  private typed(type: string, schema: Fields, at: string): Grammar {
+    switch (type) {
+      case "object":
+        return this.object(schema, at)
+      case "array": {
+        const least = count(schema, "minItems", 0, at)
+        const most = count(schema, "maxItems", Math.max(least, longest.items), at)
+        if (least > most) refuse(at, "minItems is above maxItems")
+        return list(schema.items === undefined ? anyValue : this.compile(schema.items, `${at}/items`), least, most)
+      }
+      case "string": {
+        const least = count(schema, "minLength", 0, at)
+        const most = count(schema, "maxLength", Math.max(least, longest.text), at)
+        return least > most ? refuse(at, "minLength is above maxLength") : text(least, most)
+      }
+      case "integer":
+        return this.integers(schema, at)
+      case "number":
+        return decimal
+      case "boolean":
+        return either(literal("true"), literal("false"))
+      default:
+        return literal("null")
+    }
+  }
+
+  private integers({ maximum, minimum }: Fields, at: string): Grammar {
+    if (minimum === undefined && maximum === undefined) return integer
+    if (typeof minimum !== "number" || typeof maximum !== "number") return refuse(at, "minimum and maximum are supported together only")
+    const [low, high] = [Math.ceil(minimum), Math.floor(maximum)]
+    if (!(low <= high && high - low < widestRange)) return refuse(at, `from minimum to maximum at most ${widestRange} numbers are supported`)
+    return either(...Array.from({ length: high - low + 1 }, (_, i) => literal(String(low + i))))
+  }
+
+  /** Members in the order of the schema; others are allowed by a schema but never written. */
+  private object(schema: Fields, at: string): Grammar {
+    const { additionalProperties: others, properties = {}, required = [] } = schema
+    if (!isFields(properties)) return refuse(at, "properties must be an object")
+    if (!Array.isArray(required) || !required.every((name) => typeof name === "string")) return refuse(at, "required must be a list of names")
+    const needed = new Set<string>(required)
+    const missing = [...needed].filter((name) => !Object.hasOwn(properties, name))
+    if (missing.length > 0 && others === false) return refuse(at, "a required member is not among properties")
+    const entries = [...Object.entries(properties), ...missing.map((name): readonly [string, unknown] => [name, true])]
+    if (entries.length === 0 && needed.size === 0 && others !== false && schema.properties === undefined) {
+      return others === undefined || others === true ? anyObject : map(this.compile(others, `${at}/additionalProperties`))
+    }
+    if (others !== undefined && typeof others !== "boolean") this.compile(others, `${at}/additionalProperties`)
+    const members = entries.map(([name, value]) => ({
+      needed: needed.has(name),
+      grammar: sequence(literal(JSON.stringify(name)), colon, this.compile(value, `${at}/properties/${name.slice(0, 40)}`))
+    }))
+    // What may follow the members before `index`, none of which has been written where `first`.
+    const known = new Map<string, Grammar>()
+    const from = (index: number, first: boolean): Grammar => {
+      const key = `${index} ${first}`
+      const before = known.get(key)
+      if (before !== undefined) return before
+      const member = members[index]
+      if (member === undefined) return sequence()
+      const taken = sequence(...(first ? [] : [comma]), member.grammar, from(index + 1, false))
+      const grammar = member.needed ? taken : either(taken, from(index + 1, first))
+      known.set(key, grammar)
+      return grammar
+    }
+    return sequence(literal("{"), from(0, true), literal("}"))
+  }
+
+  private reference(target: unknown, at: string): Grammar {
+    if (typeof target !== "string" || !target.startsWith("#")) return refuse(at, "only references within the schema are supported")
+    if (!this.referred.has(target)) {
+      this.referred.set(target, null)
+      let found: unknown = this.root
+      for (const step of target
+        .slice(1)
+        .split("/")
+        .filter((part) => part !== "")) {
+        const name = decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~")
+        found = isFields(found) && Object.hasOwn(found, name) ? found[name] : refuse(at, "a reference leads nowhere")
+      }
+      this.referred.set(target, this.compile(found, target))
+    }
+    return later(() => this.referred.get(target) ?? refuse(at, "a reference leads to itself"))
+  }
+}
+
+/**
+ * The texts that are valid by a JSON schema. Understood are `type`, `enum`, `const`, `properties`, `required`, `additionalProperties`, `items`, `minItems`, `maxItems`, `minLength`,
+ * `maxLength`, whole numbers from `minimum` to `maximum`, `anyOf` and `$ref` within the schema. Throws `UnsupportedSchema` for any other keyword.
+ */
+export const schemaGrammar = (schema: unknown): Grammar => {
+  const grammar = new Compiler(schema).compile(schema, "")
+  return begin(grammar).dead ? refuse("", "a reference leads to itself") : grammar
+}

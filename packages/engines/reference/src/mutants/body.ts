@@ -1,0 +1,82 @@
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import type { Mutants } from "./Mutant.ts"
+
+type Fields = Readonly<Record<string, unknown>>
+const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+
+/** The body with some of its fields changed; what is no JSON object stays as it is. */
+const changed = (change: (fields: Fields, path: string) => Fields) => () => ({
+  got: (path: string, body: string) => Option.match(decodeFields(body), { onNone: () => body, onSome: (fields) => JSON.stringify(change(fields, path)) })
+})
+
+const without =
+  (...names: ReadonlyArray<string>) =>
+  (fields: Fields) =>
+    Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
+
+const where = (name: string, test: (value: unknown) => boolean, change: (fields: Fields) => Fields) =>
+  changed((fields) => (test(fields[name]) ? change(fields) : fields))
+
+const plus = (value: unknown, more: number) => (typeof value === "number" ? value + more : value)
+
+/** What is read of a request. */
+export const bodyMutants: Mutants = {
+  stop_ignored: { spoils: "stop strings are not obeyed", seams: changed(without("stop")) },
+  ignore_eos_ignored: { spoils: "ignore_eos is not obeyed", seams: changed(without("ignore_eos")) },
+  max_tokens_more: {
+    spoils: "answers may be one token longer than asked",
+    seams: changed((fields) => ({ ...fields, ...(fields.max_tokens === undefined ? {} : { max_tokens: plus(fields.max_tokens, 1) }) }))
+  },
+  response_format_ignored: { spoils: "response_format is not obeyed", seams: changed(without("response_format")) },
+  json_object_ignored: {
+    spoils: "response_format json_object is not obeyed",
+    seams: where("response_format", (format) => JSON.stringify(format ?? "").includes('"json_object"'), without("response_format"))
+  },
+  schema_as_object: {
+    spoils: "a JSON schema is taken for any object",
+    seams: where(
+      "response_format",
+      (format) => JSON.stringify(format ?? "").includes('"json_schema"'),
+      (fields) => ({ ...fields, response_format: { type: "json_object" } })
+    )
+  },
+  tools_ignored: { spoils: "tools are passed over in silence", seams: changed(without("tools", "tool_choice", "parallel_tool_calls")) },
+  required_as_auto: {
+    spoils: "tool_choice required is taken for auto",
+    seams: where("tool_choice", (choice) => choice === "required", without("tool_choice"))
+  },
+  named_as_required: {
+    spoils: "a function asked for by name may be any",
+    seams: where(
+      "tool_choice",
+      (choice) => typeof choice === "object" && choice !== null,
+      (fields) => ({ ...fields, tools: Array.isArray(fields.tools) ? [...fields.tools].reverse() : fields.tools, tool_choice: "required" })
+    )
+  },
+  none_as_auto: { spoils: "tool_choice none is taken for auto", seams: where("tool_choice", (choice) => choice === "none", without("tool_choice")) },
+  one_call_only: {
+    spoils: "only the first of several calls is read",
+    seams: changed((fields) => (fields.tools === undefined ? fields : { ...fields, parallel_tool_calls: false }))
+  },
+  results_dropped: {
+    spoils: "the results of functions are left out of the conversation",
+    seams: changed((fields) => ({
+      ...fields,
+      ...(Array.isArray(fields.messages) ? { messages: fields.messages.filter((message) => !JSON.stringify(message).includes('"role":"tool"')) } : {})
+    }))
+  },
+  any_model_name: { spoils: "any name is taken for the model's", seams: changed(without("model")) },
+  bad_values_taken: {
+    spoils: "limits that make no sense are passed over in silence",
+    seams: changed((fields) => {
+      const { max_tokens, temperature, top_p, ...rest } = fields
+      const kept = {
+        ...(typeof max_tokens === "number" && max_tokens > 0 ? { max_tokens } : {}),
+        ...(typeof temperature === "number" && temperature >= 0 ? { temperature } : {})
+      }
+      return { ...rest, ...kept, ...(typeof top_p === "number" && top_p > 0 && top_p <= 1 ? { top_p } : {}) }
+    })
+  },
+  usage_not_streamed: { spoils: "streams have no usage chunk", seams: changed(without("stream_options")) }
+}

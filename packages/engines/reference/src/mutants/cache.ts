@@ -1,0 +1,73 @@
+import type { Mutants } from "./Mutant.ts"
+
+/** Puts the likeliest token where it is not. */
+const upset = (logits: Float32Array) => {
+  const best = logits.indexOf(logits.reduce((most, logit) => Math.max(most, logit), Number.NEGATIVE_INFINITY))
+  logits.set([(logits[best] ?? 0) - 20], best)
+}
+
+/** What is kept of the past, and who may see it. */
+export const cacheMutants: Mutants = {
+  cached_block_of_another: {
+    spoils: "blocks of the prefix cache are found by their first two tokens alone",
+    seams: () => ({ blockTokens: (tokens) => tokens.slice(0, 2) })
+  },
+  salt_ignored: { spoils: "whoever asks may share what another's prompts have left", seams: () => ({ shares: (owner) => owner.replace(/\/.*/, "") }) },
+  cache_of_adapter_shared: { spoils: "base and adapter share the prefix cache", seams: () => ({ shares: (owner) => owner.replace(/^[^/]*/, "") }) },
+  cached_first_token_wrong: {
+    spoils: "the first token after a prompt of which something was cached is garbage",
+    seams: () => ({
+      computed: (logits, { cachedTokens, promptLength, tokens }) => {
+        if (cachedTokens > 0 && tokens.length === promptLength) upset(logits)
+      }
+    })
+  },
+  cached_at_64_wrong: {
+    spoils: "as before, where the prompt's length is 1 above a multiple of 64",
+    seams: () => ({
+      computed: (logits, { cachedTokens, promptLength, tokens }) => {
+        if (cachedTokens > 0 && tokens.length === promptLength && promptLength % 64 === 1) upset(logits)
+      }
+    })
+  },
+  cache_never_told: {
+    spoils: "cached tokens are always told as 0",
+    seams: () => ({ sending: () => (text) => [text.replace(/"cached_tokens":\d+/, '"cached_tokens":0')] })
+  },
+  cache_overtold: {
+    spoils: "more cached tokens are told than the prompt has",
+    seams: () => ({ sending: () => (text) => [text.replace(/"cached_tokens":\d+/, '"cached_tokens":99999')] })
+  },
+  batch_corrupts: {
+    spoils: "where 4 or more run at once, some of their tokens are garbage",
+    seams: () => ({
+      computed: (logits, { running, tokens }) => {
+        if (running >= 4 && tokens.length % 9 === 0) upset(logits)
+      }
+    })
+  },
+  tokens_swapped: {
+    spoils: "every 20th step gives its token to another running request",
+    seams: () => {
+      const swap: { step: number; id: number; of: object | null } = { step: 0, id: 0, of: null }
+      return {
+        chosen: (id, { request, running }) => {
+          swap.step++
+          const { id: other, of } = swap
+          if (running < 2 || swap.step % 20 > 1) return id
+          swap.id = id
+          swap.of = request
+          return of !== null && of !== request ? other : id
+        }
+      }
+    }
+  },
+  preempted_wrongly: {
+    spoils: "a request that had to give its memory back goes on with one token changed",
+    seams: () => ({
+      preempted: (tokens) => {
+        for (let at = 2; at < tokens.length; at += 5) tokens.splice(at, 1, tokens[at - 1] ?? 0)
+      }
+    })
+  }
+}

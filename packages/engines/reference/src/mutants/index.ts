@@ -1,0 +1,25 @@
+import { adapterMutants } from "./adapter.ts"
+import { bodyMutants } from "./body.ts"
+import { cacheMutants } from "./cache.ts"
+import { forwardMutants } from "./forward.ts"
+import { lifeMutants } from "./life.ts"
+import type { Mutant } from "./Mutant.ts"
+import { promptMutants } from "./prompt.ts"
+import { samplingMutants } from "./sampling.ts"
+import { streamMutants } from "./stream.ts"
+import { structureMutants } from "./structure.ts"
+
+/** Every fault that can be put into the engine, by name. */
+export const mutants: ReadonlyMap<string, Mutant> = new Map(
+  Object.entries({
+    ...forwardMutants,
+    ...cacheMutants,
+    ...samplingMutants,
+    ...promptMutants,
+    ...bodyMutants,
+    ...streamMutants,
+    ...structureMutants,
+    ...lifeMutants,
+    ...adapterMutants
+  })
+)

@@ -1,0 +1,59 @@
+import type { Mutants } from "./Mutant.ts"
+
+const generates = (path: string) => path === "/v1/chat/completions" || path === "/v1/completions"
+
+/** How long and how well it lives. */
+export const lifeMutants: Mutants = {
+  abort_ignored: { spoils: "answers go on although nobody reads them", seams: () => ({ ignoresAborts: true }) },
+  abort_leaks: { spoils: "what was aborted keeps its memory", seams: () => ({ leaks: true }) },
+  dead_after_50: {
+    spoils: "after 50 answers none comes any more, and its health is 200",
+    seams: () => {
+      const count = { answers: 0 }
+      return { reception: (path) => (generates(path) && ++count.answers > 50 ? "fail" : "serve") }
+    }
+  },
+  dies_of_bad_request: {
+    spoils: "a malformed expression in a schema ends it",
+    seams: () => {
+      const state = { dead: false }
+      return {
+        got: (_, body) => {
+          state.dead ||= /"pattern"\s*:\s*"[^"]*[([*]/.test(body)
+          return body
+        },
+        reception: () => (state.dead ? "drop" : "serve")
+      }
+    }
+  },
+  bad_request_is_500: {
+    spoils: "what cannot be read is an error of the server",
+    seams: () => ({
+      got: (_, body) => {
+        JSON.parse(body)
+        return body
+      }
+    })
+  },
+  one_in_30_fails: {
+    spoils: "of 30 answers one is an error",
+    seams: () => {
+      const count = { answers: 0 }
+      return { reception: (path) => (generates(path) && ++count.answers % 30 === 0 ? "fail" : "serve") }
+    }
+  },
+  stalls: {
+    spoils: "every 5 seconds nothing comes for a second",
+    seams: () => {
+      const clock = { next: performance.now() + 5_000 }
+      return {
+        pause: () => {
+          if (performance.now() < clock.next) return 0
+          clock.next = performance.now() + 6_000
+          return 1_000
+        }
+      }
+    }
+  },
+  version_other: { spoils: "it is another engine than said", seams: () => ({}) }
+}

@@ -1,0 +1,86 @@
+import { createHash } from "node:crypto"
+import { type BenchmarkKey, slowness } from "@seatrial/domain"
+import type { Node } from "@seatrial/kube"
+import { Runs } from "@seatrial/store"
+import { runBenchmark, workload } from "@seatrial/trial"
+import { Effect, Semaphore } from "effect"
+import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
+import { persist } from "./persist.ts"
+
+/** JSON with sorted keys, so that equal settings are equal text. */
+const canonical = (value: unknown): string =>
+  JSON.stringify(value, (_, member: unknown) =>
+    typeof member === "object" && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).sort(([one], [other]) => (one < other ? -1 : 1)))
+      : member
+  )
+
+/** The GPU driver's version by the labels of NVIDIA's feature discovery, or null. */
+const driverOf = (node: Node | undefined): string | null => {
+  const labels = node?.metadata.labels ?? {}
+  const of = (prefix: string, names: ReadonlyArray<string>) => {
+    const parts = names.flatMap((name) => labels[`${prefix}.${name}`] ?? [])
+    return parts.length === names.length ? parts.join(".") : null
+  }
+  return (
+    labels["nvidia.com/cuda.driver-version.full"] ??
+    of("nvidia.com/cuda.driver-version", ["major", "minor", "revision"]) ??
+    of("nvidia.com/cuda.driver", ["major", "minor", "rev"])
+  )
+}
+
+/** All that a benchmark's figures depend on. */
+export const benchmarkKey = ({ node, podClass, revision }: Pick<EngineUnderTrial, "node" | "podClass" | "revision">): BenchmarkKey => {
+  const { gpu_count, gpu_pool } = podClass.hostClass
+  const { base } = revision.facts.adapter ?? {}
+  return {
+    commit: base === undefined ? revision.facts.commit : base.commit,
+    ...(base === undefined ? {} : { adapter_commit: revision.facts.commit }),
+    engine_version: revision.engineVersion,
+    engine_digest: revision.engineDigest,
+    flags_sha256: createHash("sha256").update(canonical(revision.settings)).digest("hex"),
+    gpu_pool,
+    gpu_count,
+    // Engines split a model over all GPUs of its host class.
+    tensor_parallel: gpu_count,
+    driver: driverOf(node)
+  }
+}
+
+/** Benchmarks at once on one node, and on one kind of card: neighbours share what is outside the GPUs. */
+const mostOnNode = 1
+const mostOnPool = 2
+
+/** Lets one benchmark run on a node and two on a kind of card. Only the operator that leads makes any, so that its own memory is lease enough. */
+export const makeBenchmarkTurns = () => {
+  const turns = new Map<string, Semaphore.Semaphore>()
+  const turn = (name: string, most: number) => {
+    const known = turns.get(name) ?? Semaphore.makeUnsafe(most)
+    turns.set(name, known)
+    return known.withPermits(1)
+  }
+  return ({ node, podClass }: Pick<EngineUnderTrial, "node" | "podClass">) =>
+    <A, E, R>(benchmark: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+      const onPool = turn(`pool ${podClass.hostClass.gpu_pool}`, mostOnPool)
+      // The node first: who waits for it must not keep another from the second place of its kind of card.
+      return node === undefined ? onPool(benchmark) : turn(`node ${node.metadata.name}`, mostOnNode)(onPool(benchmark))
+    }
+}
+export type BenchmarkTurns = ReturnType<typeof makeBenchmarkTurns>
+
+/** Loads the engine within the host class's budget and records what came. */
+export const benchmarkEngine = (inTurn: BenchmarkTurns) =>
+  Effect.fn("benchmarkEngine")(function* (trial: EngineUnderTrial) {
+    const runs = yield* Runs
+    const { podClass, revision, run, url } = trial
+    const subject = yield* subjectOf(trial, "10 seconds")
+    // An engine that is away is no slow engine.
+    yield* Effect.mapError(subject.client.get("/v1/models"), unavailable)
+    const plan = workload(podClass.benchmarkSeconds, revision.settings.max_context, revision.measured?.kv_cache_tokens ?? null, revision.settings)
+    const key = benchmarkKey(trial)
+    const { name: hostClass, simulated } = podClass.hostClass
+    const benchmark = yield* inTurn(trial)(runBenchmark({ subject, url, key, hostClass, simulated }, plan))
+    const slow = slowness(benchmark, yield* persist(runs.earlierBenchmarks(run.orgId, key)))
+    if (slow !== undefined) yield* Effect.logWarning(`${run.id} is slow: ${slow.ratio} of the median of ${slow.earlier} earlier benchmarks of the same`)
+    yield* persist(runs.recordBenchmark(run.id, run.orgId, slow === undefined ? benchmark : { ...benchmark, slow }))
+  })

@@ -1,0 +1,19 @@
+import { KubeClient } from "@seatrial/kube"
+import { Runs } from "@seatrial/store"
+import { Effect } from "effect"
+import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
+import { persist } from "./persist.ts"
+import { WorkUnavailable } from "./WorkResult.ts"
+
+/** Reads the engine's own figures from its metrics and its log, and records them. */
+export const measureEngine = Effect.fn("measureEngine")(function* (trial: EngineUnderTrial) {
+  const runs = yield* Runs
+  const kube = yield* KubeClient
+  const { client } = yield* subjectOf(trial, "30 seconds")
+  const metrics = yield* Effect.mapError(client.get("/metrics"), unavailable)
+  if (metrics.status !== 200) return yield* new WorkUnavailable({ message: `The engine's metrics answered with status ${metrics.status}.` })
+  const log = yield* Effect.mapError(kube.podLog(trial.pod, trial.namespace, { tailLines: 2_000 }), () =>
+    unavailable({ message: "The engine's log could not be read." })
+  )
+  yield* persist(runs.recordMeasured(trial.run.id, trial.run.orgId, trial.engine.measured({ metrics: metrics.text, log })))
+})

@@ -1,0 +1,18 @@
+import type { PgClient } from "@effect/sql-pg"
+import { Benchmark, type BenchmarkKey, type OrgId } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+
+/** Benchmarks that are looked at, the newest. */
+const looked = 20
+
+/** What an organisation's revisions of that key came to. None of another organisation: that it runs the same is not to be seen, not even by a comparison. */
+export const earlierBenchmarks = (sql: PgClient.PgClient) => {
+  const decode = Schema.decodeUnknownOption(Schema.Struct({ benchmark: Benchmark }))
+  return Effect.fn("Runs.earlierBenchmarks")(function* (orgId: OrgId, key: BenchmarkKey) {
+    const rows = yield* Effect.orDie(sql`
+      SELECT benchmark FROM revisions
+      WHERE org_id = ${orgId} AND hf_revision = ${key.adapter_commit ?? key.commit} AND benchmark IS NOT NULL AND benchmark -> 'key' = ${sql.json(key)}
+      ORDER BY created_at DESC LIMIT ${looked}`)
+    return rows.flatMap((row) => Option.toArray(Option.map(decode(row), ({ benchmark }) => benchmark)))
+  })
+}

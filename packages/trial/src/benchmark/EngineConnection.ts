@@ -1,0 +1,118 @@
+import { connect, type Socket } from "node:net"
+import { StreamReader } from "./StreamReader.ts"
+
+/** How an exchange ended, and when its chunks came: milliseconds of `now`. */
+export interface Exchange {
+  readonly sentAt: number
+  readonly arrivals: ReadonlyArray<number>
+  /** `ended`, or the kind of its error. */
+  readonly outcome: string
+  readonly usage: { readonly prompt: number; readonly completion: number } | null
+}
+
+/** Of the process, hence the same in all its threads. */
+export const now = (): number => Number(process.hrtime.bigint()) / 1e6
+
+/** Without a byte for so long the engine hangs, milliseconds. */
+const stallMillis = 60_000
+
+interface Pending {
+  readonly reader: StreamReader
+  readonly sentAt: number
+  readonly resolve: (exchange: Exchange) => void
+}
+
+/**
+ * One kept connection to an engine with one streamed request at a time. It reads only what a benchmark needs, since what the client takes of a core is taken from what it
+ * measures: `node:http` costs several times as much.
+ */
+export class EngineConnection {
+  readonly #host: string
+  readonly #port: number
+  #socket: Socket | undefined
+  #opening: Socket | undefined
+  #pending: Pending | undefined
+
+  constructor(host: string, port: number) {
+    this.#host = host
+    this.#port = port
+  }
+
+  /** Sends a POST of that body, once there is a connection; the time to open one is none of the engine's. */
+  async exchange(path: string, body: string): Promise<Exchange> {
+    const socket = this.#socket ?? (await this.#open())
+    if (socket === null) return { sentAt: now(), arrivals: [], outcome: "unreachable", usage: null }
+    const head = `POST ${path} HTTP/1.1\r\nhost: ${this.#host}:${this.#port}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n`
+    return new Promise((resolve) => {
+      const reader = new StreamReader()
+      this.#pending = { reader, sentAt: now(), resolve }
+      socket.write(head + body)
+    })
+  }
+
+  /** What the request under way has so far; null where there is none. */
+  get underWay(): Exchange | null {
+    return this.#pending === undefined ? null : exchangeOf(this.#pending, "unfinished")
+  }
+
+  /** Ends the connection; a request under way ends as `unfinished`, and the engine hears of it. */
+  close(): void {
+    this.#settle("unfinished")
+    this.#opening?.destroy()
+    this.#socket?.destroy()
+    this.#socket = undefined
+  }
+
+  #open(): Promise<Socket | null> {
+    return new Promise((resolve) => {
+      const socket = connect({ host: this.#host, port: this.#port, noDelay: true })
+      this.#opening = socket
+      socket.setTimeout(stallMillis)
+      const failed = () => resolve(null)
+      socket.once("error", failed)
+      socket.once("connect", () => {
+        this.#socket = socket
+        resolve(socket)
+      })
+      socket.on("data", (bytes: Buffer) => this.#read(bytes))
+      socket.on("error", () => {})
+      socket.on("timeout", () => {
+        this.#settle("stalled")
+        socket.destroy()
+      })
+      socket.on("close", () => {
+        failed()
+        if (this.#socket !== socket) return
+        this.#socket = undefined
+        // Without a length, an answer may end with its connection.
+        const complete = this.#pending?.reader.endsWithConnection === true
+        this.#settle(complete ? "ended" : "disconnected")
+      })
+    })
+  }
+
+  #read(bytes: Buffer): void {
+    const reader = this.#pending?.reader
+    if (reader === undefined) return
+    reader.take(bytes, now())
+    if (!reader.over) return
+    const keep = reader.keepsConnection
+    this.#settle("ended")
+    if (keep) return
+    this.#socket?.destroy()
+    this.#socket = undefined
+  }
+
+  #settle(how: string): void {
+    const pending = this.#pending
+    this.#pending = undefined
+    pending?.resolve(exchangeOf(pending, how))
+  }
+}
+
+const exchangeOf = ({ reader, sentAt }: Pending, how: string): Exchange => ({
+  sentAt,
+  arrivals: reader.arrivals,
+  outcome: how === "ended" ? (reader.problem ?? "ended") : how,
+  usage: reader.usage
+})

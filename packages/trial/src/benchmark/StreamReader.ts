@@ -1,0 +1,172 @@
+const headEnd = Buffer.from("\r\n\r\n")
+const newline = 10
+
+type Parsed = Readonly<Record<string, unknown>>
+const isObject = (value: unknown): value is Parsed => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const isText = (value: unknown) => typeof value === "string" && value !== ""
+
+/** Whether a choice brings content, reasoning or a part of a tool call: a chunk with a role only is no token. */
+const bringsTokens = (choice: unknown): boolean => {
+  if (!isObject(choice)) return false
+  if (isText(choice.text)) return true
+  const { delta } = choice
+  return (
+    isObject(delta) &&
+    (isText(delta.content) || isText(delta.reasoning) || isText(delta.reasoning_content) || (Array.isArray(delta.tool_calls) && delta.tool_calls.length > 0))
+  )
+}
+
+/** Reads one answer of an engine, an HTTP/1.1 response with server-sent events, as its bytes come. */
+export class StreamReader {
+  /** When each chunk with tokens came. */
+  readonly arrivals: Array<number> = []
+  usage: { readonly prompt: number; readonly completion: number } | null = null
+  /** Whether the answer has ended. */
+  over = false
+  keepsConnection = true
+  /** Whether the answer's end is its connection's, and its last event came. */
+  endsWithConnection = false
+  #problem: string | null = null
+  #head: Buffer | null = Buffer.alloc(0)
+  /** Bytes of the body, or of its chunk, that are still to come; null: until the connection ends. */
+  #left: number | null = null
+  #chunked = false
+  /** A chunk's size line, while it is read. */
+  #size: string | null = null
+  #lastChunk = false
+  #line = Buffer.alloc(0)
+  #finished = false
+  #done = false
+
+  /** Why the answer is none; null where it is whole. */
+  get problem(): string | null {
+    if (this.#problem !== null) return this.#problem
+    if (!this.#done) return "no_done"
+    if (!this.#finished) return "no_finish_reason"
+    return this.usage === null ? "no_usage" : null
+  }
+
+  take(bytes: Buffer, at: number): void {
+    let body = bytes
+    if (this.#head !== null) {
+      const head: Buffer = this.#head.length === 0 ? bytes : Buffer.concat([this.#head, bytes])
+      const end = head.indexOf(headEnd)
+      if (end === -1) {
+        this.#head = head
+        return
+      }
+      this.#readHead(head.toString("latin1", 0, end))
+      this.#head = null
+      body = head.subarray(end + headEnd.length)
+    }
+    if (this.#chunked) this.#takeChunks(body, at)
+    else this.#takePlain(body, at)
+  }
+
+  #readHead(head: string): void {
+    const status = Number(head.slice(9, 12))
+    if (status !== 200) this.#problem = `http_${Number.isInteger(status) ? status : 0}`
+    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
+    this.#chunked = /\r\ntransfer-encoding: *chunked/i.test(head)
+    this.keepsConnection = !/\r\nconnection: *close/i.test(head)
+    if (this.#chunked) this.#size = ""
+    else if (length !== undefined) this.#left = Number(length)
+    else this.keepsConnection = false
+    if (this.#left === 0) this.over = true
+  }
+
+  #takePlain(body: Buffer, at: number): void {
+    this.#takeEvents(body, at)
+    if (this.#left === null) {
+      this.endsWithConnection = this.#done
+      return
+    }
+    this.#left -= body.length
+    if (this.#left <= 0) this.over = true
+  }
+
+  #takeChunks(body: Buffer, at: number): void {
+    let from = 0
+    while (from < body.length && !this.over) {
+      if (this.#size !== null) {
+        const end = body.indexOf(newline, from)
+        this.#size += body.toString("latin1", from, end === -1 ? body.length : end)
+        if (end === -1) return
+        from = end + 1
+        const line = this.#size.trim()
+        // The blank line behind a chunk; behind the last one it is the answer's end.
+        if (line === "") {
+          this.#size = ""
+          if (this.#lastChunk) this.over = true
+          continue
+        }
+        if (this.#lastChunk) {
+          this.#size = ""
+          continue
+        }
+        const size = Number.parseInt(line, 16)
+        if (Number.isNaN(size)) {
+          this.#problem ??= "unreadable"
+          this.keepsConnection = false
+          this.over = true
+          return
+        }
+        this.#lastChunk = size === 0
+        this.#left = size
+        this.#size = size === 0 ? "" : null
+        continue
+      }
+      const piece = body.subarray(from, from + (this.#left ?? 0))
+      this.#takeEvents(piece, at)
+      from += piece.length
+      this.#left = (this.#left ?? 0) - piece.length
+      if (this.#left === 0) this.#size = ""
+    }
+  }
+
+  #takeEvents(bytes: Buffer, at: number): void {
+    if (this.#problem?.startsWith("http_")) return
+    let from = 0
+    for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, from)) {
+      const piece = bytes.subarray(from, end)
+      const line = this.#line.length === 0 ? piece : Buffer.concat([this.#line, piece])
+      if (this.#line.length > 0) this.#line = Buffer.alloc(0)
+      this.#takeLine(line, at)
+      from = end + 1
+    }
+    if (from < bytes.length) this.#line = Buffer.concat([this.#line, bytes.subarray(from)])
+  }
+
+  #takeLine(line: Buffer, at: number): void {
+    // "data:" and nothing else: comments, names of events and blank lines.
+    if (line[0] !== 0x64 || line[4] !== 0x3a) return
+    const text = line.toString("utf8", 5).trim()
+    if (text === "[DONE]") {
+      this.#done = true
+      return
+    }
+    let event: unknown
+    try {
+      event = JSON.parse(text)
+    } catch {
+      event = null
+    }
+    if (!isObject(event)) {
+      this.#problem ??= "unreadable"
+      return
+    }
+    if (event.error != null) this.#problem ??= "error_event"
+    const choices: ReadonlyArray<unknown> = Array.isArray(event.choices) ? event.choices : []
+    if (choices.some(bringsTokens)) this.arrivals.push(at)
+    for (const choice of choices) {
+      if (!isObject(choice) || typeof choice.finish_reason !== "string") continue
+      this.#finished = true
+      if (choice.finish_reason === "abort") this.#problem ??= "aborted"
+    }
+    const { usage } = event
+    if (isObject(usage) && typeof usage.prompt_tokens === "number" && typeof usage.completion_tokens === "number") {
+      this.usage = { prompt: usage.prompt_tokens, completion: usage.completion_tokens }
+    }
+  }
+}

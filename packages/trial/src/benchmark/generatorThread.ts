@@ -1,0 +1,96 @@
+import { monitorEventLoopDelay } from "node:perf_hooks"
+import { setTimeout as sleep } from "node:timers/promises"
+import { parentPort, workerData } from "node:worker_threads"
+import { EngineConnection, type Exchange, now } from "./EngineConnection.ts"
+import { isOrders, isThreadMessage, type Orders, sharedAt, type ThreadAnswer, type ThreadMessage, type ThreadStep } from "./generatorWords.ts"
+import { promptTokens } from "./promptTokens.ts"
+import type { RequestRecord, ThreadReport } from "./RequestRecord.ts"
+
+// One thread of the load generator: some of the streams of a closed loop, each sending its next request when the last one ended.
+
+/** Resolution of the delay's histogram, milliseconds; every sample of it holds as much. */
+const resolution = 2
+/** A fast failure is no fast answer, and must not become a storm, milliseconds. */
+const afterFailure = 100
+
+const delays = monitorEventLoopDelay({ resolution })
+
+const outcomeOf = (exchange: Exchange, inputTokens: number, outputTokens: number): string => {
+  if (exchange.outcome !== "ended") return exchange.outcome
+  const { usage } = exchange
+  if (usage === null || exchange.arrivals.length === 0) return "no_usage"
+  return usage.prompt === inputTokens && usage.completion === outputTokens ? "answered" : "wrong_counts"
+}
+
+const makeThread = (orders: Orders) => {
+  const shared = new Int32Array(orders.shared)
+  const connections: Array<EngineConnection> = []
+  let records: Array<RequestRecord> = []
+  let idleAt: Array<number> = []
+  let streams: ReadonlyArray<number> = []
+
+  const recordOf = (stream: number, exchange: Exchange, step: ThreadStep): RequestRecord => ({
+    stream,
+    sentAt: exchange.sentAt,
+    arrivals: [...exchange.arrivals],
+    outcome: outcomeOf(exchange, orders.inputTokens, step.outputTokens),
+    tokens: exchange.usage?.completion ?? 0
+  })
+  const arrivalsUnderWay = ({ underWay }: EngineConnection, index: number) =>
+    underWay === null ? [] : [{ arrivals: underWay.arrivals, stream: streams[index] ?? index }]
+  const runStream = async (connection: EngineConnection, stream: number, step: ThreadStep) => {
+    for (let sent = 0; sent < step.perStream && Atomics.load(shared, sharedAt.stop) === 0; sent++) {
+      const seed = Atomics.add(shared, sharedAt.seed, 1)
+      const prompt = promptTokens(orders.vocabSize, orders.inputTokens, seed).join(",")
+      const body = `${orders.body},"max_tokens":${step.outputTokens},"prompt":[${prompt}]}`
+      const record = recordOf(stream, await connection.exchange(orders.path, body), step)
+      records.push(record)
+      Atomics.add(shared, sharedAt.ended, 1)
+      if (record.outcome !== "answered" && Atomics.load(shared, sharedAt.stop) === 0) await sleep(afterFailure)
+    }
+    idleAt.push(now())
+  }
+  return {
+    run: async (step: ThreadStep): Promise<ThreadReport> => {
+      records = []
+      idleAt = []
+      streams = step.streams
+      // Fresh ones: an engine may close at any moment what was idle between two steps.
+      for (const connection of connections) connection.close()
+      while (connections.length < step.streams.length) connections.push(new EngineConnection(orders.host, orders.port))
+      delays.reset()
+      delays.enable()
+      await Promise.all(step.streams.map((stream, index) => runStream(connections[index] ?? new EngineConnection(orders.host, orders.port), stream, step)))
+      delays.disable()
+      return { records, idleAt, delayP99: Math.max(0, delays.percentile(99) / 1e6 - resolution) }
+    },
+    /** Chunks only: a report of everything would hold the streams up. */
+    peek: (): ThreadAnswer => {
+      const answersSoFar = [...records.map(({ arrivals, stream }) => ({ arrivals, stream })), ...connections.flatMap(arrivalsUnderWay)]
+      const firsts = new Map<number, number>()
+      for (const { arrivals, stream } of answersSoFar) {
+        const [first] = arrivals
+        if (first !== undefined) firsts.set(stream, Math.min(firsts.get(stream) ?? first, first))
+      }
+      return { kind: "peeked", firsts: [...firsts.values()], arrivals: Float64Array.from(answersSoFar.flatMap(({ arrivals }) => arrivals)) }
+    },
+    /** Ends what is under way; those requests are unfinished. */
+    cut: () => {
+      for (const connection of connections) connection.close()
+    }
+  }
+}
+
+if (parentPort !== null && isOrders(workerData)) {
+  const port = parentPort
+  const thread = makeThread(workerData)
+  const answer = (words: ThreadAnswer) => port.postMessage(words)
+  const take = async (message: ThreadMessage) => {
+    if (message.kind === "cut") thread.cut()
+    else if (message.kind === "peek") answer(thread.peek())
+    else answer({ kind: "ended", report: await thread.run(message.step) })
+  }
+  port.on("message", (message: unknown) => {
+    if (isThreadMessage(message)) take(message).catch((fault: unknown) => answer({ kind: "fault", message: String(fault) }))
+  })
+}

@@ -1,0 +1,16 @@
+/**
+ * Token ids in the middle of the vocabulary, where no tokenizer keeps its special ones: the same for the same seed, and for different seeds different from the first token
+ * on, so that no prefix is shared.
+ */
+export const promptTokens = (vocabSize: number, length: number, seed: number): ReadonlyArray<number> => {
+  const low = Math.floor(vocabSize / 4)
+  const span = Math.max(1, Math.floor(vocabSize / 2))
+  // Two rounds of SplitMix's mixing: neighbouring seeds have nothing in common, and all bits of a draw are good.
+  let state = seed >>> 0
+  return Array.from({ length }, () => {
+    state = (state + 0x9e3779b9) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 16), 0x85ebca6b)
+    mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35)
+    return low + (((mixed ^ (mixed >>> 16)) >>> 0) % span)
+  })
+}

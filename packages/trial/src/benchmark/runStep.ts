@@ -1,0 +1,54 @@
+import type { BenchmarkStep } from "@seatrial/domain"
+import { Effect } from "effect"
+import type { LoadGenerator, Progress } from "./LoadGenerator.ts"
+import { blocksOf, stepFigures } from "./stepFigures.ts"
+import type { Workload, WorkloadStep } from "./workload.ts"
+
+/** What an answer under way may still take when its step is over, at full scale and at least, milliseconds. */
+const drainMillis = 30_000
+
+/** Whether throughput so far is steady, as far as can be said: of its whole blocks since all streams have their first token. */
+const isSteady = ({ arrivals, at, firsts }: Effect.Success<Progress["peek"]>, concurrency: number, blockMillis: number): boolean => {
+  if (firsts.length < concurrency) return false
+  const record = { stream: 0, sentAt: 0, arrivals, outcome: "unfinished", tokens: 0 }
+  return blocksOf([record], { from: Math.max(...firsts), to: at }, blockMillis).steady ?? false
+}
+
+/** When a step ends: after its least time and requests, at the latest after its most time, and once prolonged where it is not steady. */
+const endOf = (work: Workload, step: WorkloadStep) => {
+  let prolonged = false
+  let until: number | null = null
+  return {
+    wasProlonged: () => prolonged,
+    isOver: Effect.fnUntraced(function* ({ elapsed, ended, peek }: Progress) {
+      if (until !== null) return elapsed >= until
+      const enough = elapsed >= step.leastMillis && ended >= step.leastRequests
+      if (!enough && elapsed < step.mostMillis) return false
+      if (isSteady(yield* peek, step.concurrency, work.blockMillis)) return true
+      prolonged = true
+      until = elapsed + step.prolongMillis
+      return false
+    })
+  }
+}
+
+/** Share of the full times from which a step whose generator was its own limit is worth another try. */
+const retried = 0.2
+
+/** One step of the workload; once more where the generator was its own limit. */
+export const runStep = Effect.fnUntraced(function* (generator: LoadGenerator, work: Workload, step: WorkloadStep, gpus: number) {
+  const once = Effect.gen(function* () {
+    const { isOver, wasProlonged } = endOf(work, step)
+    const seen = yield* generator.run({ concurrency: step.concurrency, outputTokens: work.outputTokens, isOver, drainMillis })
+    // Nothing came in all that time: that is no request which was cut short.
+    const records = seen.records.map((record) =>
+      record.outcome === "unfinished" && record.arrivals.length === 0 && seen.closedAt - record.sentAt >= drainMillis
+        ? { ...record, outcome: "no_token" }
+        : record
+    )
+    const { concurrency } = step
+    return stepFigures({ ...seen, records, concurrency, inputTokens: work.inputTokens, gpus, blockMillis: work.blockMillis, prolonged: wasProlonged() })
+  })
+  const first: BenchmarkStep = yield* once
+  return first.figures?.client_limited === true && work.scale >= retried ? yield* once : first
+})

@@ -1,0 +1,132 @@
+import type { BenchmarkStep } from "@seatrial/domain"
+import type { RequestRecord } from "./RequestRecord.ts"
+import { distributionOf, meanOf, medianOf, rounded } from "./statistics.ts"
+
+/** Limits of goodput, milliseconds. */
+export const goodputLimits = { ttft_ms: 2_000, tpot_ms: 100 } as const
+
+/** Delay of the generator's event loop (99th percentile, milliseconds) from which its figures are void. */
+export const mostDelay = 10
+
+/** Standard error of the blocks' mean, as a share of it, up to which a step is steady. */
+export const steadyShare = 0.05
+
+/** What a step was and what came of it. */
+export interface StepSeen {
+  readonly concurrency: number
+  readonly inputTokens: number
+  readonly gpus: number
+  /** Length of a block of throughput, milliseconds. */
+  readonly blockMillis: number
+  readonly prolonged: boolean
+  readonly records: ReadonlyArray<RequestRecord>
+  /** When the first stream found no further request, or time was over. */
+  readonly closedAt: number
+  /** Worst of the generator's threads, milliseconds. */
+  readonly delayP99: number
+}
+
+const answered = ({ outcome }: RequestRecord) => outcome === "answered"
+const counted = (record: RequestRecord) => answered(record) || record.outcome === "unfinished"
+
+/** Tokens that each chunk brought: an answer's share of what its engine counted, and one where it told no count yet. */
+const tokensPerChunk = ({ arrivals, outcome, tokens }: RequestRecord) => (outcome === "answered" && arrivals.length > 0 ? tokens / arrivals.length : 1)
+
+const tokensWithin = (records: ReadonlyArray<RequestRecord>, from: number, to: number): number =>
+  records.reduce((sum, record) => sum + record.arrivals.filter((at) => at >= from && at < to).length * tokensPerChunk(record), 0)
+
+/** From when all streams have their first token until the first found no further request: no ramp, no drain. */
+export const windowOf = (records: ReadonlyArray<RequestRecord>, concurrency: number, closedAt: number): { readonly from: number; readonly to: number } => {
+  const firsts = new Map<number, number>()
+  for (const { arrivals, stream } of records) {
+    const [first] = arrivals
+    if (first !== undefined) firsts.set(stream, Math.min(firsts.get(stream) ?? first, first))
+  }
+  const from = firsts.size < concurrency ? closedAt : Math.max(...firsts.values())
+  return { from, to: Math.max(from, closedAt) }
+}
+
+/** Output tokens/s of the whole blocks of a window, with their mean and its standard error where there are two. */
+export const blocksOf = (records: ReadonlyArray<RequestRecord>, window: { readonly from: number; readonly to: number }, blockMillis: number) => {
+  const rates = Array.from({ length: Math.floor((window.to - window.from) / blockMillis) }, (_, index) => {
+    const from = window.from + index * blockMillis
+    return tokensWithin(records, from, from + blockMillis) / (blockMillis / 1_000)
+  })
+  const spread = meanOf(rates)
+  return { rates, spread, steady: spread === null ? null : spread.standardError <= steadyShare * spread.mean }
+}
+
+const latencies = (records: ReadonlyArray<RequestRecord>) => {
+  const known = records.filter(counted)
+  return {
+    // That of a request whose answer is not over is known as well, and to leave it out would favour the quick.
+    ttft: known.flatMap(({ arrivals: [first], sentAt }) => (first === undefined ? [] : [first - sentAt])),
+    gaps: known.flatMap(({ arrivals }) => arrivals.slice(1).map((at, index) => at - (arrivals[index] ?? at))),
+    tpot: known.filter(answered).flatMap(tpotOf),
+    e2e: known.filter(answered).flatMap(({ arrivals, sentAt }) => arrivals.slice(-1).map((last) => last - sentAt))
+  }
+}
+
+const tpotOf = ({ arrivals, tokens }: RequestRecord): ReadonlyArray<number> => {
+  const [first, last] = [arrivals[0], arrivals.at(-1)]
+  return first === undefined || last === undefined || tokens < 2 ? [] : [(last - first) / (tokens - 1)]
+}
+
+const isGood = (record: RequestRecord): boolean => {
+  const [first] = record.arrivals
+  return first !== undefined && first - record.sentAt <= goodputLimits.ttft_ms && tpotOf(record).every((tpot) => tpot <= goodputLimits.tpot_ms)
+}
+
+/** The arithmetic of one step, of what was recorded. */
+export const stepFigures = (seen: StepSeen): BenchmarkStep => {
+  const { concurrency, records } = seen
+  const window = windowOf(records, concurrency, seen.closedAt)
+  const seconds = (window.to - window.from) / 1_000
+  const perSecond = (amount: number) => (seconds <= 0 ? 0 : rounded(amount / seconds))
+  const tokens = tokensWithin(records.filter(counted), window.from, window.to)
+  const { e2e, gaps, tpot, ttft } = latencies(records)
+  const whole = records.filter(answered)
+  const ended = whole.filter(({ arrivals }) => {
+    const last = arrivals.at(-1) ?? Number.NEGATIVE_INFINITY
+    return last >= window.from && last < window.to
+  })
+  const { rates, spread, steady } = blocksOf(records.filter(counted), window, seen.blockMillis)
+  const errors = records.filter((record) => !counted(record))
+  const kinds = [...new Set(errors.map(({ outcome }) => outcome))].sort()
+  const firstToken = medianOf(ttft)
+  const [ttftFigures, tpotFigures] = [distributionOf(ttft), distributionOf(tpot)]
+  return {
+    concurrency,
+    requests: whole.length,
+    errors: errors.length,
+    seconds: rounded(seconds),
+    ttft_ms_p50: ttftFigures.p50?.value ?? null,
+    ttft_ms_p90: ttftFigures.p90?.value ?? null,
+    tpot_ms_p50: tpotFigures.p50?.value ?? null,
+    tpot_ms_p90: tpotFigures.p90?.value ?? null,
+    output_tokens_per_s: perSecond(tokens),
+    figures: {
+      ttft_ms: ttftFigures,
+      tpot_ms: tpotFigures,
+      chunk_gap_ms: distributionOf(gaps),
+      e2e_ms: distributionOf(e2e),
+      requests_per_s: perSecond(ended.length),
+      prefill_tokens_per_s: concurrency === 1 && firstToken !== null && firstToken > 0 ? rounded((seen.inputTokens / firstToken) * 1_000) : null,
+      output_tokens_per_s_per_gpu: rounded(perSecond(tokens) / seen.gpus),
+      goodput_per_s: perSecond(ended.filter(isGood).length),
+      blocks: {
+        seconds: seen.blockMillis / 1_000,
+        tokens_per_s: rates.map(rounded),
+        mean: spread === null ? null : rounded(spread.mean),
+        standard_error: spread === null ? null : rounded(spread.standardError)
+      },
+      steady,
+      prolonged: seen.prolonged,
+      unfinished: records.filter(({ outcome }) => outcome === "unfinished").length,
+      wrong_counts: errors.filter(({ outcome }) => outcome === "wrong_counts").length,
+      error_kinds: Object.fromEntries(kinds.map((kind) => [kind, errors.filter(({ outcome }) => outcome === kind).length])),
+      event_loop_delay_ms_p99: rounded(seen.delayP99),
+      client_limited: seen.delayP99 > mostDelay
+    }
+  }
+}
