@@ -39,7 +39,8 @@ export const RequestRecord = Schema.Struct({
 }).annotate({ identifier: "Request" })
 export type RequestRecord = typeof RequestRecord.Type
 
-const Fidelity = Schema.Struct({
+/** How an adapter, applied while it serves, compares with its base into which it was merged: shown in receipts where it was measured. */
+export const Fidelity = Schema.Struct({
   tier: Schema.Literals(["exact", "approximate"]),
   suite: Schema.String,
   suiteVersion: Schema.Int,
@@ -55,6 +56,8 @@ const Fidelity = Schema.Struct({
   withinUlpMin: Schema.NullOr(Schema.Finite),
   measuredAt: Schema.Finite
 })
+
+export type Fidelity = typeof Fidelity.Type
 
 /** What the trial showed of a revision, frozen at its activation. */
 export const Verification = Schema.Struct({

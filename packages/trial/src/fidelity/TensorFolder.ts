@@ -1,0 +1,81 @@
+import { type FileHandle, open, readdir } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, Option, Schema } from "effect"
+import { NotMergeable } from "./NotMergeable.ts"
+
+const Entry = Schema.Struct({ dtype: Schema.String, shape: Schema.Array(Schema.Int), data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) })
+const headerOf = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+const entryOf = Schema.decodeUnknownOption(Entry)
+const maxHeaderBytes = 64 * 2 ** 20
+
+/** One tensor: where it lies, and how its bytes are read. */
+export interface StoredTensor {
+  readonly name: string
+  readonly dtype: string
+  readonly shape: ReadonlyArray<number>
+  readonly bytes: number
+  readonly file: string
+  /** The bytes from `from` to `to` of the tensor itself. */
+  readonly read: (from: number, to: number) => Promise<Uint8Array<ArrayBuffer>>
+}
+
+const readAt = async (file: FileHandle, position: number, length: number): Promise<Uint8Array<ArrayBuffer>> => {
+  const bytes = new Uint8Array(length)
+  for (let done = 0; done < length; ) {
+    const { bytesRead } = await file.read(bytes, done, length - done, position + done)
+    if (bytesRead === 0) throw new Error("the file ends early")
+    done += bytesRead
+  }
+  return bytes
+}
+
+/** What a file of weights begins with, and its tensors in the order of their bytes. */
+export interface TensorFile {
+  readonly name: string
+  /** Length and header, as they stand before the tensors. */
+  readonly head: Uint8Array
+  readonly tensors: ReadonlyArray<StoredTensor>
+}
+
+const fault = (name: string) => new NotMergeable({ message: `${name} is no file of weights in safetensors.` })
+
+const openFile = Effect.fnUntraced(function* (folder: string, name: string) {
+  const file = yield* Effect.acquireRelease(Effect.tryPromise({ try: () => open(join(folder, name)), catch: () => fault(name) }), (handle) =>
+    Effect.promise(() => handle.close())
+  )
+  const read = (position: number, length: number) => Effect.tryPromise({ try: () => readAt(file, position, length), catch: () => fault(name) })
+  const prefix = yield* read(0, 8)
+  const length = Number(new DataView(prefix.buffer).getBigUint64(0, true))
+  if (length > maxHeaderBytes) return yield* fault(name)
+  const head = yield* read(0, 8 + length)
+  const header = headerOf(new TextDecoder().decode(head.subarray(8)))
+  if (Option.isNone(header)) return yield* fault(name)
+  const tensors: Array<StoredTensor & { readonly start: number }> = []
+  for (const [tensor, described] of Object.entries(header.value)) {
+    if (tensor === "__metadata__") continue
+    const entry = entryOf(described)
+    if (Option.isNone(entry)) return yield* fault(name)
+    const { data_offsets, dtype, shape } = entry.value
+    const start = 8 + length + data_offsets[0]
+    tensors.push({
+      name: tensor,
+      dtype,
+      shape,
+      file: name,
+      start,
+      bytes: data_offsets[1] - data_offsets[0],
+      read: (from, to) => readAt(file, start + from, to - from)
+    })
+  }
+  const found: TensorFile = { name, head, tensors: tensors.sort((a, b) => a.start - b.start) }
+  return found
+})
+
+/** The files of weights in a folder, whose headers alone are in memory; they are closed with the scope. Fails where one is not what it should be. */
+export const openTensors = Effect.fnUntraced(function* (folder: string) {
+  const names = yield* Effect.tryPromise({ try: () => readdir(folder), catch: () => new NotMergeable({ message: "There is no folder of weights." }) })
+  const files = yield* Effect.forEach(names.filter((name) => name.endsWith(".safetensors")).sort(), (name) => openFile(folder, name))
+  if (files.length === 0) return yield* new NotMergeable({ message: "The folder holds no weights in safetensors." })
+  const byName = new Map(files.flatMap(({ tensors }) => tensors.map((tensor) => [tensor.name, tensor])))
+  return { files, byName }
+})

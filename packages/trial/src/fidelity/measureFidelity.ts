@@ -1,0 +1,78 @@
+import type { Fidelity } from "@seatrial/domain"
+import { Clock, Effect } from "effect"
+import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import { ask, type Subject } from "../Subject.ts"
+import { fidelityItems, fidelitySuite } from "./items.ts"
+import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type MergedAgreement, tierOf } from "./rules.ts"
+
+/** Requests at once: the same for all three models, since an engine may answer otherwise in a larger batch. */
+const concurrency = 8
+
+/** Answers of one model to every item, in order. They are the model's own words: keep them in memory, and no longer than the comparison takes. */
+export type ItemAnswers = ReadonlyArray<string>
+
+/** Asks every item. One that the engine fails is asked once more; if it fails again, so does this. */
+export const answerItems = (subject: Subject): Effect.Effect<ItemAnswers, EngineUnreachable | Unexpected> =>
+  Effect.forEach(
+    fidelityItems,
+    ({ question }) => {
+      const asked = ask(subject, question, { max_tokens: 64 })
+      return Effect.map(Effect.retry(asked, { times: 1 }), ({ content }) => content)
+    },
+    { concurrency }
+  )
+
+interface Compared {
+  readonly child: ItemAnswers
+  readonly adapter: ItemAnswers
+  readonly base: ItemAnswers
+}
+
+/** How each item went that all three have answered. */
+export const outcomesOf = ({ adapter, base, child }: Compared): ReadonlyArray<ItemOutcome> =>
+  fidelityItems.flatMap(({ isRight }, at) => {
+    const [ofChild, ofAdapter, ofBase] = [child[at], adapter[at], base[at]]
+    if (ofChild === undefined || ofAdapter === undefined || ofBase === undefined) return []
+    return [
+      {
+        right: { child: isRight(ofChild), adapter: isRight(ofAdapter), base: isRight(ofBase) },
+        adapterIsChild: ofAdapter === ofChild,
+        baseIsChild: ofBase === ofChild,
+        adapterIsBase: ofAdapter === ofBase,
+        divergence: divergenceOf(ofAdapter, ofChild)
+      }
+    ]
+  })
+
+/** What of the three models is known beside their answers. */
+export interface Circumstances {
+  readonly baseQuantized: boolean
+  /** Whether the engine took every module of the adapter. */
+  readonly everyModule: boolean
+  readonly merged: MergedAgreement | null
+}
+
+export interface FidelityReport {
+  readonly fidelity: Fidelity
+  /** Null where the adapter is as it should be. */
+  readonly failure: { readonly code: string; readonly text: string } | null
+}
+
+/** Compares the answers of the three. Only counts remain. `measuredAt`: Unix milliseconds of the last answer. */
+export const compareAnswers = (answers: Compared, circumstances: Circumstances, measuredAt: number): FidelityReport => {
+  const outcomes = outcomesOf(answers)
+  const { baseQuantized, merged } = circumstances
+  const withinUlpMin = baseQuantized ? null : (merged?.withinUlpMin ?? null)
+  const fidelity = fidelityOf({ ...fidelitySuite, outcomes, tier: tierOf(circumstances), withinUlpMin, measuredAt })
+  return { fidelity, failure: fidelityFailure(fidelity, outcomes) }
+}
+
+/** Asks adapter and base, which one engine serves, what the child was asked, and compares the three. */
+export const measureFidelity = Effect.fn("measureFidelity")(function* (
+  models: { readonly child: ItemAnswers; readonly adapter: Subject; readonly base: Subject },
+  circumstances: Circumstances
+) {
+  const adapter = yield* answerItems(models.adapter)
+  const base = yield* answerItems(models.base)
+  return compareAnswers({ child: models.child, adapter, base }, circumstances, yield* Clock.currentTimeMillis)
+})

@@ -1,0 +1,142 @@
+import type { Fidelity } from "@seatrial/domain"
+
+/** How one item went: whether each answer was right, and which answers were the same text. */
+export interface ItemOutcome {
+  readonly right: { readonly child: boolean; readonly adapter: boolean; readonly base: boolean }
+  readonly adapterIsChild: boolean
+  readonly baseIsChild: boolean
+  readonly adapterIsBase: boolean
+  /** Code points before adapter's and child's answers part; null where they do not. */
+  readonly divergence: number | null
+}
+
+const count = <A>(values: ReadonlyArray<A>, is: (value: A) => boolean): number => values.reduce((sum, value) => sum + (is(value) ? 1 : 0), 0)
+
+/**
+ * Whether the adapter is as often right as the child. `gained`: items that only the adapter has right, `lost`: those that only the child has. In percentage points; the
+ * standard error is that of paired answers (Miller 2024, "Adding Error Bars to Evals"). What passes is decided in whole numbers.
+ */
+export const rule1 = ({ gained, lost, n }: { readonly gained: number; readonly lost: number; readonly n: number }): Fidelity["rule1"] => {
+  const d = gained - lost
+  const differing = gained + lost
+  const standardErrorPoints = n < 2 ? 0 : 100 * Math.sqrt((differing * n - d * d) / n / (n * (n - 1)))
+  // |diff| <= 1, or within both five points and three standard errors: each side was multiplied until no fraction was left.
+  const small = Math.abs(d) * 100 <= n
+  const within = Math.abs(d) * 20 <= n && d * d * (n - 1) <= 9 * (differing * n - d * d)
+  return { passed: n >= 100 && (small || within), diffPoints: n === 0 ? 0 : (100 * d) / n, standardErrorPoints }
+}
+
+/** The least share of the way from the base to the child that the adapter has to go, as a fraction's denominator: a half, or a quarter where the child itself is inexact. */
+const parts = { exact: 2, approximate: 4 } as const
+
+/** Whether the adapter says what the child says where the base does not: nothing is decided where the child hardly ever differs from the base. */
+export const rule2 = (options: {
+  readonly n: number
+  readonly identicalAdapterChild: number
+  readonly identicalBaseChild: number
+  readonly medianDivergenceChars: number | null
+  readonly tier: Fidelity["tier"]
+}): Fidelity["rule2"] => {
+  const { identicalAdapterChild, identicalBaseChild, medianDivergenceChars, n, tier } = options
+  const differing = n - identicalBaseChild
+  const vacuous = differing < 10 || differing * 20 < n
+  const status = vacuous ? "vacuous" : parts[tier] * (identicalAdapterChild - identicalBaseChild) >= differing ? "passed" : "failed"
+  return { status, identicalAdapterChild, identicalBaseChild, medianDivergenceChars }
+}
+
+/** Code points before two texts part, where one is the other's beginning its length; null for the same text. */
+export const divergenceOf = (a: string, b: string): number | null => {
+  if (a === b) return null
+  const [left, right] = [Array.from(a), Array.from(b)]
+  const at = left.findIndex((character, index) => character !== right[index])
+  return at === -1 ? left.length : Math.min(at, right.length)
+}
+
+/** The middle value, or the mean of the two in the middle; null of none. */
+export const medianOf = (values: ReadonlyArray<number>): number | null => {
+  const sorted = values.toSorted((a, b) => a - b)
+  const upper = sorted[Math.floor(sorted.length / 2)]
+  const lower = sorted[Math.ceil(sorted.length / 2) - 1]
+  return upper === undefined || lower === undefined ? null : (lower + upper) / 2
+}
+
+/** What is known of the child's weights: how they compare with base and adapter, or null where there is no merged file to compare. */
+export interface MergedAgreement {
+  /** The least share, over the adapted tensors, of values within one unit in the last place of what was worked out a second way. */
+  readonly withinUlpMin: number
+  /** Whether every other tensor is the base's, byte for byte. */
+  readonly othersEqual: boolean
+}
+
+/** `exact` where nothing but the last rounding stands between child and adapter. */
+export const tierOf = (options: {
+  readonly baseQuantized: boolean
+  /** Whether the engine took every module of the adapter. */
+  readonly everyModule: boolean
+  readonly merged: MergedAgreement | null
+}): Fidelity["tier"] => {
+  const { baseQuantized, everyModule, merged } = options
+  return !baseQuantized && everyModule && merged !== null && merged.withinUlpMin >= 0.999 && merged.othersEqual ? "exact" : "approximate"
+}
+
+/** The figures of a comparison as receipts show them. `measuredAt`: Unix milliseconds of the last answer. */
+export const fidelityOf = (options: {
+  readonly suite: string
+  readonly suiteVersion: number
+  readonly outcomes: ReadonlyArray<ItemOutcome>
+  readonly tier: Fidelity["tier"]
+  readonly withinUlpMin: number | null
+  readonly measuredAt: number
+}): Fidelity => {
+  const { measuredAt, outcomes, suite, suiteVersion, tier, withinUlpMin } = options
+  const n = outcomes.length
+  return {
+    tier,
+    suite,
+    suiteVersion,
+    n,
+    passed: {
+      child: count(outcomes, ({ right }) => right.child),
+      adapter: count(outcomes, ({ right }) => right.adapter),
+      base: count(outcomes, ({ right }) => right.base)
+    },
+    rule1: rule1({
+      n,
+      gained: count(outcomes, ({ right }) => right.adapter && !right.child),
+      lost: count(outcomes, ({ right }) => right.child && !right.adapter)
+    }),
+    rule2: rule2({
+      n,
+      identicalAdapterChild: count(outcomes, ({ adapterIsChild }) => adapterIsChild),
+      identicalBaseChild: count(outcomes, ({ baseIsChild }) => baseIsChild),
+      medianDivergenceChars: medianOf(outcomes.flatMap(({ divergence }) => (divergence === null ? [] : [divergence]))),
+      tier
+    }),
+    withinUlpMin,
+    measuredAt
+  }
+}
+
+/** Why an adapter's fidelity does not do, as a deployment's `failure_detail`; null where it does. What `adapter_effect` found is a check of its own. */
+export const fidelityFailure = (fidelity: Fidelity, outcomes: ReadonlyArray<ItemOutcome>): { readonly code: string; readonly text: string } | null => {
+  const { n, passed, rule1: first, rule2: second } = fidelity
+  if (n === 0) return { code: "fidelity_not_run", text: "No item was answered by adapter, base and merged model." }
+  if (second.status === "failed") {
+    const differing = n - second.identicalBaseChild
+    const asBase = count(outcomes, ({ adapterIsBase, baseIsChild }) => !baseIsChild && adapterIsBase)
+    // More than half of what should differ is the base's own answer.
+    if (asBase * 2 > differing) {
+      return { code: "adapter_not_applied", text: `The outputs equal the base model's in ${asBase} of ${differing} items where the merged model's differ.` }
+    }
+    const both = second.identicalAdapterChild - second.identicalBaseChild
+    return {
+      code: "fidelity_failed",
+      text: `The adapter goes ${both} of ${differing} items of the way from the base to the merged model; at least one in ${parts[fidelity.tier]} is asked for (${fidelity.tier}).`
+    }
+  }
+  if (first.passed) return null
+  return {
+    code: "fidelity_failed",
+    text: `With the adapter ${passed.adapter} of ${n} items were right, with the merged model ${passed.child}: ${first.diffPoints.toFixed(1)} points, standard error ${first.standardErrorPoints.toFixed(1)}.`
+  }
+}

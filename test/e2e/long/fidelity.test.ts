@@ -1,0 +1,128 @@
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { type TrainedName, writeTrained } from "@seatrial/engines/sample"
+import { adapterEffect, answerItems, compareAnswers, makeEngineClient, measureFidelity, mergedAgreement, mergeWeights, type Subject } from "@seatrial/trial"
+import { Effect, Schema } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { startProgram } from "../ChildProgram.ts"
+import { eventually } from "../eventually.ts"
+import { makeStateFolder } from "../LocalSystem.ts"
+
+const main = "packages/engines/reference/src/main.ts"
+const words = ["--served-model-name=model", "--host=127.0.0.1", "--port=0", "--gpu-memory-bytes=268435456", "--max-model-len=512"]
+
+/** A model as the reference engine serves it, with an adapter where one is given: what a trial asks of either. */
+const serving = Effect.fnUntraced(function* (model: string, adapter?: string) {
+  const adapted = adapter === undefined ? [] : ["--enable-lora", `--lora-modules=adapter=${adapter}`]
+  const program = yield* startProgram([main, `--model=${model}`, ...words, ...adapted], {})
+  const address = yield* eventually(
+    "the engine is ready",
+    Effect.sync(() => /on (http:\/\/[\d.:]+)/.exec(program.said())?.[1]),
+    (found) => found !== undefined || program.hasExited()
+  )
+  if (address === undefined) return yield* Effect.fail(program.said())
+  const client = yield* makeEngineClient(address, "60 seconds")
+  const subject = (servedName: string): Subject => ({
+    ...{ client, servedName, maxContext: 512, engineVersion: "reference", vocabSize: 512, chat: true, card: "test x1" }
+  })
+  return { base: subject("model"), adapter: subject("adapter") }
+})
+
+const jsonOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+
+it.live(
+  "an adapter is exact beside its own merged model, and found out where it is dropped, scaled, cut or in another base",
+  () =>
+    Effect.gen(function* () {
+      const folder = yield* makeStateFolder
+      const at = (name: TrainedName, as: string = name) => {
+        const target = join(folder, as)
+        writeTrained(target, name)
+        return target
+      }
+      /** The strong adapter with other words in its configuration. */
+      const changed = (as: string, over: object) => {
+        const target = at("tiny-chat-adapter", as)
+        const file = join(target, "adapter_config.json")
+        writeFileSync(file, JSON.stringify({ ...jsonOf(readFileSync(file, "utf8")), ...over }))
+        return target
+      }
+      const [base, child, adapter] = [at("tiny-chat"), at("tiny-chat-sailor"), at("tiny-chat-adapter")]
+
+      // What was merged when it was trained is what we merge, to the byte.
+      const own = at("tiny-chat-sailor", "own")
+      yield* Effect.promise(() => import("node:fs/promises").then(({ rm }) => rm(join(own, "model.safetensors"))))
+      yield* mergeWeights({ base, adapter, target: own })
+      assert.strictEqual(Buffer.compare(readFileSync(join(own, "model.safetensors")), readFileSync(join(child, "model.safetensors"))), 0)
+
+      const merged = yield* mergedAgreement({ base, adapter, child })
+      assert.deepStrictEqual(merged, { withinUlpMin: 1, othersEqual: true })
+      const circumstances = { baseQuantized: false, everyModule: true, merged }
+      // Its own boot, before the others.
+      const ofChild = yield* Effect.scoped(Effect.flatMap(serving(child), (engine) => answerItems(engine.base)))
+
+      const { ofBase, right } = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const engine = yield* serving(base, adapter)
+          const report = yield* measureFidelity({ child: ofChild, ...engine }, circumstances)
+          const effect = yield* adapterEffect(engine.adapter, engine.base)
+          assert.isTrue(effect.passed, effect.detail)
+          const none = yield* adapterEffect(engine.base, engine.base)
+          assert.isFalse(none.passed, none.detail)
+          return { ofBase: yield* answerItems(engine.base), right: report }
+        })
+      )
+      yield* Effect.logInfo(JSON.stringify(right))
+      assert.isNull(right.failure, JSON.stringify(right))
+      assert.deepInclude(right.fidelity, { tier: "exact", suite: "seatrial-fidelity", suiteVersion: 1, n: 200, withinUlpMin: 1 })
+      assert.deepStrictEqual([right.fidelity.rule1.passed, right.fidelity.rule2.status], [true, "passed"])
+
+      // Not applied at all: the base answers in its place.
+      const dropped = compareAnswers({ child: ofChild, adapter: ofBase, base: ofBase }, circumstances, 0)
+      assert.strictEqual(dropped.failure?.code, "adapter_not_applied")
+
+      const wrong: ReadonlyArray<readonly [what: string, over: object]> = [
+        ["a quarter of its scale", { lora_alpha: 4 }],
+        ["four times its scale", { lora_alpha: 64 }]
+      ]
+      for (const [what, over] of wrong) {
+        const other = changed(what.replaceAll(" ", "-"), over)
+        const report = yield* Effect.scoped(
+          Effect.gen(function* () {
+            const engine = yield* serving(base, other)
+            return compareAnswers({ child: ofChild, adapter: yield* answerItems(engine.adapter), base: ofBase }, circumstances, 0)
+          })
+        )
+        yield* Effect.logInfo(`${what}: ${JSON.stringify(report)}`)
+        assert.isNotNull(report.failure, what)
+        const agreement = yield* mergedAgreement({ base, adapter: other, child })
+        assert.isBelow(agreement.withinUlpMin, 0.999, what)
+      }
+
+      // Of another rank than its tensors: neither the engine nor the merge takes it.
+      const cut = changed("cut", { r: 4 })
+      const refused = yield* Effect.flip(Effect.scoped(serving(base, cut)))
+      assert.match(String(refused), /has shape/)
+      assert.match((yield* Effect.flip(mergedAgreement({ base, adapter: cut, child }))).message, /not of the rank/)
+
+      // Beside another commit of its base answers may look right; the weights tell.
+      const elsewhere = yield* mergedAgreement({ base: at("tiny-chat-first"), adapter, child })
+      assert.isBelow(elsewhere.withinUlpMin, 0.999)
+      assert.strictEqual(
+        compareAnswers({ child: ofChild, adapter: ofChild, base: ofBase }, { ...circumstances, merged: elsewhere }, 0).fidelity.tier,
+        "approximate"
+      )
+
+      // Too weak for most answers to tell, and not dropped.
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const engine = yield* serving(base, at("tiny-chat-greeter"))
+          const effect = yield* adapterEffect(engine.adapter, engine.base)
+          yield* Effect.logInfo(`greeter: ${effect.detail}`)
+          assert.isTrue(effect.passed, effect.detail)
+        })
+      )
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer)),
+  600_000
+)
