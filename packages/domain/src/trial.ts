@@ -36,7 +36,15 @@ export const Measured = Schema.Struct({
   /** Requested memory less weights and KV cache. */
   overhead_bytes: Schema.NullOr(Schema.Int),
   max_concurrency: Schema.NullOr(Schema.Finite),
-  load_seconds: Schema.NullOr(Schema.Finite)
+  load_seconds: Schema.NullOr(Schema.Finite),
+  // None in what earlier versions measured.
+  activation_bytes: Schema.optionalKey(Schema.NullOr(Schema.Int)),
+  graph_bytes: Schema.optionalKey(Schema.NullOr(Schema.Int)),
+  graph_seconds: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
+  /** What the engine itself calls its start: of vLLM profiling, KV cache and warm-up once the weights are loaded, of SGLang all of it. */
+  boot_seconds: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
+  /** Bytes of the KV cache that a token takes, as the engine's figures and as the fit's arithmetic have it. */
+  kv_layout: Schema.optionalKey(Schema.Struct({ told: Schema.Finite, exact: Schema.Finite, differs: Schema.Boolean }))
 })
 export type Measured = typeof Measured.Type
 

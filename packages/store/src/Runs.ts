@@ -53,7 +53,11 @@ export interface RunRevision {
   readonly engineImage: string | null
   /** `sha256:...` of that image, which its name may not stand for any more; null where its node told none, and until its engine runs. */
   readonly engineDigest: string | null
-  readonly estimate: Fit & { readonly chosen_by?: Choices }
+  readonly estimate: Fit & {
+    readonly chosen_by?: Choices
+    /** `sequence`: the KV cache of one sequence of `max_context` tokens, in bytes of one GPU. */
+    readonly components?: { readonly sequence?: number }
+  }
   readonly checks: CheckReport | null
   readonly measured: Measured | null
   readonly benchmark: Benchmark | null

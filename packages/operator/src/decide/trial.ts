@@ -1,4 +1,4 @@
-import { benchmarkFault } from "@seatrial/domain"
+import { benchmarkFault, leastContext, type Measured } from "@seatrial/domain"
 import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
@@ -77,15 +77,24 @@ export const checking = (seen: Observation, now: number): Decision => {
   return enter("measuring", `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} capabilities withdrawn`}.`, ...told)
 }
 
+/** Tells the cluster's operator where the arithmetic of the fit does not know the architecture: its estimates of it are wrong, and no more measuring makes them right. */
+const layoutTold = ({ run: { id, revision } }: Observation, { kv_layout: layout }: Measured): ReadonlyArray<Action> => {
+  if (layout === undefined || !layout.differs) return []
+  const [told, exact] = [layout.told.toFixed(1), layout.exact.toFixed(1)]
+  const message = `kv_layout_differs: the engine's KV cache takes ${told} bytes a token, the fit's arithmetic says ${exact} (${revision?.facts.config.architecture}).`
+  return [Action.Tell({ reason: "KvLayoutDiffers", about: id, message })]
+}
+
 export const measuring = (seen: Observation, now: number): Decision => {
   const revision = seen.run.revision
   const measured = revision?.measured ?? null
   if (revision === null || measured === null) return run("measuring", seen, now, "Reads the engine's own figures.")
   const tokens = measured.kv_cache_tokens
   if (tokens !== null && tokens < revision.settings.max_context) {
-    return fail("kv_capacity", `The KV cache holds ${tokens} tokens, fewer than one sequence of ${revision.settings.max_context}. Try max_context ${tokens}.`)
+    const least = `The KV cache holds ${tokens} tokens, fewer than one sequence of ${revision.settings.max_context}.`
+    return fail("kv_capacity", `${least} ${tokens < leastContext ? "Choose a larger host class." : `Try serving {"max_context": ${tokens}}.`}`)
   }
-  return enter("benchmarking", tokens === null ? "The engine's figures are read." : `The KV cache holds ${tokens} tokens.`)
+  return enter("benchmarking", tokens === null ? "The engine's figures are read." : `The KV cache holds ${tokens} tokens.`, ...layoutTold(seen, measured))
 }
 
 export const benchmarking = (seen: Observation, now: number): Decision => {

@@ -331,6 +331,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "keep log, enter failed kv_capacity"
     ],
     [
+      "a cache whose layout the fit does not know is told of, and fails nothing",
+      seen("measuring", { pod }, found({ measured: { ...measured, kv_layout: { told: 1_040, exact: 1_000, differs: true } } })),
+      0,
+      "Tell, enter benchmarking"
+    ],
+    [
       "figures that the engine does not tell fail nothing",
       seen("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: null } })),
       0,
@@ -348,6 +354,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 98, errors: 1 }] } })),
       0,
       "keep log, enter failed benchmark_floor"
+    ],
+    [
+      "a benchmark that could not be made fails nothing",
+      seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [], missing: "time_limit" } })),
+      0,
+      "enter activating"
     ],
     ["a candidate that is not to serve ends here", seen("benchmarking", { pod }, { ...found({ benchmark }), serve: false }), 0, "Activate"]
   ],
