@@ -20,7 +20,11 @@ export const CheckReport = Schema.Struct({
   checks: Schema.Array(Check),
   fingerprints: Schema.Array(OutputFingerprint),
   /** `<GPU product label> x<count>`; null where no fingerprints were kept. */
-  fingerprint_card: Schema.NullOr(Schema.String)
+  fingerprint_card: Schema.NullOr(Schema.String),
+  /** Checks of capabilities that did not see them working, by name; absent where all did. */
+  withdrawn: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Fingerprints that an earlier trial of the same had with another hash; absent where none did. */
+  drifted: Schema.optionalKey(Schema.Int)
 })
 export type CheckReport = typeof CheckReport.Type
 

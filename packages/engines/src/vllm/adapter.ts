@@ -162,6 +162,11 @@ export const vllm: EngineAdapter = {
       group: 0
     }
   },
+  offers: ({ engine_flags }, simulated) => ({
+    scoring: { prompt_logprobs: 0 },
+    prefixCache: !simulated && engine_flags?.enable_prefix_caching !== false,
+    seeds: true
+  }),
   measured: ({ log, metrics }): Measured => {
     const [weights, seconds] = lastHit(log, vllmLines.weights)
     const [consumed, activation, graphs] = lastHit(log, vllmLines.account)

@@ -1,11 +1,12 @@
-import { adapterModel, adapterName } from "@seatrial/domain"
+import { modelCapabilities, withdrawCapabilities } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
 import { KubeClient } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
-import { makeEngineClient, runBenchmark, runSuite, type Subject, workload } from "@seatrial/trial"
-import { type Duration, Effect } from "effect"
+import { runBenchmark, runSuite, type StartSeen, workload } from "@seatrial/trial"
+import { Effect } from "effect"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { persist } from "./persist.ts"
+import { subjectOf, suiteSubjectOf } from "./trialSubject.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
 /** One engine that is ready, and what it was started for. */
@@ -17,33 +18,26 @@ export interface EngineUnderTrial {
   readonly namespace: string
   readonly pod: string
   readonly url: string
+  readonly start: StartSeen
+  /** What a capability does that its check did not see working. */
+  readonly failedCapability: "withdraw" | "fail"
 }
-
-const subjectOf = Effect.fnUntraced(function* ({ engine, podClass, revision, run, url }: EngineUnderTrial, timeout: Duration.Input) {
-  const { gpu_count, gpu_pool } = podClass.hostClass
-  const adapted = revision.facts.adapter !== undefined
-  const subject: Subject = {
-    client: yield* makeEngineClient(url, timeout),
-    servedName: adapted ? adapterModel(engine.runtime) : run.model,
-    listedName: adapted ? adapterName : run.model,
-    takesAnyName: engine.names === "any",
-    maxContext: revision.settings.max_context,
-    engineVersion: revision.engineVersion,
-    vocabSize: revision.facts.config.vocab_size,
-    chat: revision.facts.chat_template !== null,
-    card: `${gpu_pool} x${gpu_count}`
-  }
-  return subject
-})
 
 const unavailable = ({ message }: { readonly message: string }) => new WorkUnavailable({ message })
 
-/** Runs the checks against the engine itself and records their report. */
+/** Runs the checks against the engine itself and records their report. What a check did not see working is taken from what the revision can do. */
 export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnderTrial) {
   const runs = yield* Runs
-  const subject = yield* subjectOf(trial, `${60 + Math.ceil(trial.revision.settings.max_context / 500)} seconds`)
-  const report = yield* Effect.mapError(runSuite(subject), unavailable)
-  yield* persist(runs.recordChecks(trial.run.id, trial.run.orgId, report))
+  const { engine, failedCapability, revision, run } = trial
+  const subject = yield* suiteSubjectOf(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`)
+  const { likelihood, report } = yield* Effect.mapError(runSuite(subject), unavailable)
+  const { withdrawn = [] } = report
+  const fails = failedCapability === "fail" && withdrawn.length > 0
+  const kept = {
+    ...(likelihood === null ? {} : { likelihood }),
+    ...(withdrawn.length === 0 ? {} : { capabilities: withdrawCapabilities(modelCapabilities(engine.served, revision.facts), withdrawn) })
+  }
+  yield* persist(runs.recordChecks(run.id, run.orgId, fails ? { ...report, passed: false } : report, kept))
 })
 
 /** Reads the engine's own figures from its metrics and its log, and records them. */

@@ -19,6 +19,7 @@ import { storedWeights } from "./0020_stored_weights.ts"
 import { engineDigest } from "./0021_engine_digest.ts"
 import { adapters } from "./0022_adapters.ts"
 import { measuredStarts } from "./0023_measured_starts.ts"
+import { trialLikelihood } from "./0028_trial_likelihood.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -42,5 +43,6 @@ export const migrations = {
   "0020_stored_weights": storedWeights,
   "0021_engine_digest": engineDigest,
   "0022_adapters": adapters,
-  "0023_measured_starts": measuredStarts
+  "0023_measured_starts": measuredStarts,
+  "0028_trial_likelihood": trialLikelihood
 }

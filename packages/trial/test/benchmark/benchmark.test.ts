@@ -6,7 +6,8 @@ import { quantile, weightWithin } from "../../src/benchmark/statistics.ts"
 import { workload } from "../../src/benchmark/workload.ts"
 import { makeEngineClient } from "../../src/EngineClient.ts"
 import { tokenIds } from "../../src/Subject.ts"
-import { type Fault, fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
+import { fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
+import type { Fault } from "../suite/fakeWords.ts"
 
 describe("a quantile", () => {
   it("is null where the sample is too small to bound it", () => {
