@@ -20,7 +20,7 @@ const failing = ({ change, files, mutant }: Omit<Case, "name" | "spoils">, earli
     })
   }).pipe(Effect.scoped)
 
-const told = ({ checks }: { readonly checks: ReadonlyArray<{ readonly name: string; readonly passed: boolean; readonly detail: string }> }) =>
+const told = ({ checks }: { readonly checks: ReadonlyArray<{ readonly name: string; readonly passed: boolean; readonly detail?: string }> }) =>
   checks
     .filter(({ passed }) => !passed)
     .map(({ detail, name }) => `${name} (${detail})`)

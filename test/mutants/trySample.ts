@@ -1,4 +1,4 @@
-import { type ModelCapabilities, modelCapabilities, type RepositoryFacts } from "@seatrial/domain"
+import { Commit, type ModelCapabilities, modelCapabilities, type RepositoryFacts } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { trainedFiles } from "@seatrial/engines/sample"
 import { makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks } from "@seatrial/trial"
@@ -14,7 +14,7 @@ const pinned = trainedFiles("tiny-chat")
 const facts: RepositoryFacts = {
   repo: "seatrial/tiny-chat",
   ref: "main",
-  commit: "77c4b35b397353ec9b348d6f31999f4f12953632",
+  commit: Commit.make("0123456789abcdef0123456789abcdef01234567"),
   license: "apache-2.0",
   gated: false,
   files: [...pinned].map(([path, bytes]) => ({ path, size: bytes.length, blob_id: "", sha256: null })),
