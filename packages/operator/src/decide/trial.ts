@@ -1,6 +1,7 @@
 import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
+import { failedChecks } from "./failedChecks.ts"
 import { backoff, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { countedFrom, type Observation, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
@@ -52,9 +53,27 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
 export const checking = (seen: Observation, now: number): Decision => {
   const report = seen.run.revision?.checks ?? null
   if (report === null) return run("checking", seen, now, "Checks what the engine answers.")
-  if (report.passed) return enter("measuring", `${report.checks.filter(({ name }) => name !== "suite").length} checks passed.`)
-  const failed = report.checks.filter((check) => !check.passed).map((check) => check.name)
-  return fail("checks_failed", `${failed.join(", ")}.`)
+  if (!report.passed) {
+    const { code, text } = failedChecks(report)
+    return fail(code, text)
+  }
+  const { drifted = 0, fingerprints, withdrawn = [] } = report
+  const passed = report.checks.filter(({ name, passed }) => passed && name !== "suite").length
+  const told = [
+    ...(drifted === 0
+      ? []
+      : [
+          Action.Tell({
+            reason: "FingerprintDrift",
+            about: seen.run.id,
+            message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, card, engine and settings; the likelihood of texts does not.`
+          })
+        ]),
+    ...(withdrawn.length === 0
+      ? []
+      : [Action.Tell({ reason: "CapabilitiesWithdrawn", about: seen.run.id, message: `Not seen working and not served: ${withdrawn.join(", ")}.` })])
+  ]
+  return enter("measuring", `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} capabilities withdrawn`}.`, ...told)
 }
 
 export const measuring = (seen: Observation, now: number): Decision => {

@@ -7,7 +7,6 @@ import type { Observation, WorkKind } from "../decide/Observation.ts"
 import type { Gathered } from "../gather/gather.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { screenRepository } from "./screenRepository.ts"
-import { startSeen } from "./startSeen.ts"
 import { benchmarkEngine, checkEngine, measureEngine } from "./tryEngine.ts"
 import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
@@ -21,15 +20,10 @@ const trials = { checking: checkEngine, measuring: measureEngine, benchmarking: 
 /** Screening reads the hub; the rest is done to the engine of the run's ready pod. */
 export const startWork =
   (namespace: string, failedCapability: OperatorSettings["failedCapability"] = "withdraw"): StartWork =>
-  ({ hostClasses, podClass, pods, run }, { engine, pod }, kind) => {
+  ({ hostClasses, podClass, run }, { engine, pod }, kind) => {
     if (kind === "screening") return screenRepository(run, hostClasses)
     if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null) {
       return Effect.die(new Error(`${run.id} has no engine to try`))
     }
-    const start = startSeen(
-      pods.find(({ metadata }) => metadata.name === pod.name),
-      pod,
-      run.revision
-    )
-    return trials[kind]({ run, revision: run.revision, podClass, engine, namespace, pod: pod.name, url: pod.url, start, failedCapability })
+    return trials[kind]({ run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, failedCapability })
   }

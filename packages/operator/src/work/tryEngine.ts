@@ -2,8 +2,9 @@ import { modelCapabilities, withdrawCapabilities } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
 import { KubeClient } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
-import { runBenchmark, runSuite, type StartSeen, workload } from "@seatrial/trial"
+import { runBenchmark, runSuite, workload } from "@seatrial/trial"
 import { Effect } from "effect"
+import type { PodSeen } from "../decide/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { persist } from "./persist.ts"
 import { subjectOf, suiteSubjectOf } from "./trialSubject.ts"
@@ -16,9 +17,8 @@ export interface EngineUnderTrial {
   readonly podClass: PodClass
   readonly engine: EngineAdapter
   readonly namespace: string
-  readonly pod: string
+  readonly pod: PodSeen
   readonly url: string
-  readonly start: StartSeen
   /** What a capability does that its check did not see working. */
   readonly failedCapability: "withdraw" | "fail"
 }
@@ -47,7 +47,7 @@ export const measureEngine = Effect.fn("measureEngine")(function* (trial: Engine
   const { client } = yield* subjectOf(trial, "30 seconds")
   const metrics = yield* Effect.mapError(client.get("/metrics"), unavailable)
   if (metrics.status !== 200) return yield* new WorkUnavailable({ message: `The engine's metrics answered with status ${metrics.status}.` })
-  const log = yield* Effect.mapError(kube.podLog(trial.pod, trial.namespace, { tailLines: 2_000 }), () =>
+  const log = yield* Effect.mapError(kube.podLog(trial.pod.name, trial.namespace, { tailLines: 2_000 }), () =>
     unavailable({ message: "The engine's log could not be read." })
   )
   yield* persist(runs.recordMeasured(trial.run.id, trial.run.orgId, trial.engine.measured({ metrics: metrics.text, log })))

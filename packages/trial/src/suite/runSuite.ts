@@ -4,7 +4,7 @@ import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import type { CheckClass, NotApplicable, TrialCheck } from "./Check.ts"
 import { questionOf, type SuiteSubject } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
-import { thresholds } from "./thresholds.ts"
+import { thresholds, tinyParameters } from "./thresholds.ts"
 
 /** Raised by any change of a prompt, parameter, threshold or hashed byte. */
 export const suite = { name: "seatrial-core", version: 1 } as const
@@ -24,6 +24,7 @@ const row = (name: string, passed: boolean, detail: string): Check => ({ name, p
 
 /** How far the limits are stretched for an engine whose tokens take longer than usual: what one answer alone takes for each. */
 const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  if (subject.parameters < tinyParameters) return thresholds.mostStretch
   const max_tokens = Math.min(16, Math.max(2, Math.floor(subject.maxContext / 8)))
   const answer = yield* Effect.option(
     Effect.catchTag(subject.client.stream(...questionOf(subject, "Hello", { max_tokens, ignore_eos: true })), "Unexpected", () => Effect.fail("unread"))

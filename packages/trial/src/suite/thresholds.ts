@@ -62,6 +62,7 @@ export const extentOf = (parameters: number): Extent => (parameters < tinyParame
 export const thresholds = {
   /** Milliseconds for one token up to which the rows' and the suite's limits hold as they are; beyond it they stretch in proportion, four times at most. */
   usualTokenMillis: 20,
+  /** Models below `tinyParameters` have it always: a processor computes them, which others use too. */
   mostStretch: 4,
   /** Seconds after which only required rows are begun, and after which none is. */
   budgetSeconds: 600,
