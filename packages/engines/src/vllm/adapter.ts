@@ -164,11 +164,7 @@ export const vllm: EngineAdapter = {
   },
   offers: ({ engine_flags }) => ({
     scoring: { prompt_logprobs: 0 },
-<<<<<<< HEAD
     prefixCache: engine_flags?.enable_prefix_caching !== false,
-=======
-    prefixCache: simulated || engine_flags?.enable_prefix_caching !== false,
->>>>>>> 90c633adebdf3004526e3e9c9c79f98deacc9ec4
     seeds: true
   }),
   measured: ({ log, metrics }): Measured => {
