@@ -38,18 +38,18 @@ const whole: Extent = {
 
 const tiny: Extent = {
   likelihoodTokens: 64,
-  goldenQuestions: 8,
-  saneTokens: 48,
-  repeatedPrompts: 5,
+  goldenQuestions: 5,
+  saneTokens: 32,
+  repeatedPrompts: 4,
   topTokens: 16,
-  decodedPrompts: 3,
+  decodedPrompts: 2,
   decodedTokens: 24,
   cachedLengths: [64, 65],
-  batch: 8,
+  batch: 6,
   streamedPrompts: 3,
-  seeds: 8,
+  seeds: 6,
   pressureRequests: 8,
-  needleTokens: 256,
+  needleTokens: 192,
   schemas: 3
 }
 
