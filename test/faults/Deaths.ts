@@ -64,7 +64,7 @@ export const makeDeaths = () => {
         noteWeights: (id, orgId, stored) => mortal("Runs.noteWeights", id, runs.noteWeights(id, orgId, stored)),
         forgetWeights: (id, orgId, store) => mortal("Runs.forgetWeights", id, runs.forgetWeights(id, orgId, store)),
         recordEngineImage: (id, orgId, engine) => mortal("Runs.recordEngineImage", id, runs.recordEngineImage(id, orgId, engine)),
-        recordChecks: (id, orgId, found) => mortal("Runs.recordChecks", id, runs.recordChecks(id, orgId, found)),
+        recordChecks: (id, orgId, found, kept) => mortal("Runs.recordChecks", id, runs.recordChecks(id, orgId, found, kept)),
         recordMeasured: (id, orgId, found) => mortal("Runs.recordMeasured", id, runs.recordMeasured(id, orgId, found)),
         recordBenchmark: (id, orgId, found) => mortal("Runs.recordBenchmark", id, runs.recordBenchmark(id, orgId, found)),
         publishEndpoints: (id, orgId, endpoints) =>

@@ -109,6 +109,7 @@ export const openLaneWith = Effect.fnUntraced(function* ({ operates }: { readonl
     organization: slug,
     organizations: new Map<string, string>(),
     requireFirstPurchase: true,
+    failedCapability: "withdraw" as const,
     leaseSeconds: 15,
     concurrency: 8,
     fetchImage: "ghcr.io/seatrial/seatrial:0.1.0",

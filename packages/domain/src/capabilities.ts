@@ -127,6 +127,59 @@ export const modelCapabilities = (
   }
 }
 
+const withoutFormat = (capabilities: ModelCapabilities, format: string): ModelCapabilities => ({
+  ...capabilities,
+  supported_response_formats: capabilities.supported_response_formats.filter((each) => each !== format),
+  supported_response_formats_by_endpoint: Object.fromEntries(
+    Object.entries(capabilities.supported_response_formats_by_endpoint).map(([path, formats]) => [path, formats.filter((each) => each !== format)])
+  )
+})
+
+const withoutFields = (capabilities: ModelCapabilities, fields: ReadonlySet<string>): ModelCapabilities => ({
+  ...capabilities,
+  supported_parameters: capabilities.supported_parameters.filter((field) => !fields.has(field)),
+  supported_parameters_by_endpoint: Object.fromEntries(
+    Object.entries(capabilities.supported_parameters_by_endpoint).map(([path, all]) => [path, all.filter((field) => !fields.has(field))])
+  )
+})
+
+const source = (capabilities: ModelCapabilities, feature: keyof ModelCapabilities["capability_sources"]): ModelCapabilities => ({
+  ...capabilities,
+  capability_sources: { ...capabilities.capability_sources, [feature]: "engine" }
+})
+
+const withCalling = (capabilities: ModelCapabilities, calling: Partial<typeof ToolCalling.Type>): ModelCapabilities =>
+  source({ ...capabilities, tool_calling: { ...capabilities.tool_calling, ...calling } }, "tool_calling")
+
+const withChoice = (capabilities: ModelCapabilities, choice: Partial<(typeof ToolCalling.Type)["tool_choice"]>): ModelCapabilities =>
+  withCalling(capabilities, { tool_choice: { ...capabilities.tool_calling.tool_choice, ...choice } })
+
+const withoutTools = (capabilities: ModelCapabilities): ModelCapabilities =>
+  source(withCalling(withoutFields({ ...capabilities, supports_tool_calls: false }, toolFields), noToolCalling), "supports_tool_calls")
+
+const withControls = (capabilities: ModelCapabilities, controls: Partial<typeof ReasoningControls.Type>): ModelCapabilities =>
+  source({ ...capabilities, reasoning_controls: { ...capabilities.reasoning_controls, ...controls } }, "reasoning_controls")
+
+/** What is taken from a model of which a check did not see it working, by the check's name. */
+const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => ModelCapabilities>> = {
+  json_mode: (capabilities) => source({ ...withoutFormat(capabilities, "json_object"), supports_json_mode: false }, "supports_json_mode"),
+  json_schema: (capabilities) => source({ ...withoutFormat(capabilities, "json_schema"), supports_structured_output: false }, "supports_structured_output"),
+  tool_choice_auto: withoutTools,
+  tool_choice_required: (capabilities) => withChoice(capabilities, { required: false }),
+  tool_choice_named: (capabilities) => withChoice(capabilities, { named: false }),
+  tool_choice_none: (capabilities) => withChoice(capabilities, { none: false }),
+  tool_parallel: (capabilities) => withCalling(capabilities, { parallel_calls: false }),
+  tool_round_trip: (capabilities) => withCalling(capabilities, { tool_results: false }),
+  reasoning_separate: (capabilities) =>
+    source(withControls(withoutFields({ ...capabilities, supports_reasoning: false }, reasoningFields), noReasoningControls), "supports_reasoning"),
+  thinking_toggle: (capabilities) => withControls(capabilities, { thinking_toggle: false }),
+  image_input: (capabilities) => source({ ...capabilities, supports_image_input: false, image_input: null, input_modalities: ["text"] }, "supports_image_input")
+}
+
+/** What a model can do without that of which these checks did not see it working: the engine, which has it by its contract, is who says no. */
+export const withdrawCapabilities = (capabilities: ModelCapabilities, checks: ReadonlyArray<string>): ModelCapabilities =>
+  checks.reduce((left, check) => (Object.hasOwn(withdrawals, check) ? (withdrawals[check]?.(left) ?? left) : left), capabilities)
+
 const decodeCapabilities = Schema.decodeUnknownOption(ModelCapabilities)
 
 /**

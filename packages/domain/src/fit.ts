@@ -45,6 +45,8 @@ export interface EstimateComponents extends MemoryOverhead {
   readonly pool: Interval
   /** The KV cache of one sequence of `max_context` tokens. */
   readonly sequence: number
+  /** Tokens of a step of the engine at most. */
+  readonly stepTokens: number
 }
 
 /** A fit with its components. */
@@ -138,7 +140,14 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const adapters = adapterBytes({ config, buffers: input.adapters, gpus: hostClass.gpu_count, stepTokens: layout.stepTokens, graphs: overhead.graphs })
   const weightsBeside = { low: 0, high: weights.high - weights.low }
   const uncalibrated = sum(overhead.activation, overhead.runtime, overhead.graphs, weightsBeside, adapters)
-  const narrowed = calibrate(uncalibrated, input.calibrations ?? [], { config, hostClass, engineVersion: engine.version })
+  const quantization = typeof flags.quantization === "string" ? flags.quantization : config.quantization
+  const narrowed = calibrate(uncalibrated, input.calibrations ?? [], {
+    config,
+    hostClass,
+    engineVersion: engine.version,
+    quantization,
+    stepTokens: layout.stepTokens
+  })
   const beside = { low: Math.ceil((narrowed ?? uncalibrated).low), high: Math.ceil((narrowed ?? uncalibrated).high) }
   const pool = { low: budget - weights.low - beside.high, high: budget - weights.low - beside.low }
   const longest = (bytes: number) => longestSequence(config, layout, bytes, input.contextLimit)
@@ -158,7 +167,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const cutShort = input.maxContext === undefined && context < Math.min(usefulContext, input.contextLimit)
   const kvCache = headroom.low >= 0 ? pool.low : pool.high
   return {
-    components: { ...overhead, budget, weightsBeside, adapters, pool, sequence },
+    components: { ...overhead, budget, weightsBeside, adapters, pool, sequence, stepTokens: layout.stepTokens },
     fit: {
       verdict: headroom.low >= 0 && roomAfterPool && !cutShort ? "fits" : "tight",
       host_class: hostClass.name,

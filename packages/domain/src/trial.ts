@@ -40,7 +40,11 @@ export const CheckReport = Schema.Struct({
   checks: Schema.Array(Check),
   fingerprints: Schema.Array(OutputFingerprint),
   /** `<GPU product label> x<count>`; null where no fingerprints were kept. */
-  fingerprint_card: Schema.NullOr(Schema.String)
+  fingerprint_card: Schema.NullOr(Schema.String),
+  /** Checks of capabilities that did not see them working, by name; absent where all did. */
+  withdrawn: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Fingerprints that an earlier trial of the same had with another hash; absent where none did. */
+  drifted: Schema.optionalKey(Schema.Int)
 })
 export type CheckReport = typeof CheckReport.Type
 
@@ -52,7 +56,15 @@ export const Measured = Schema.Struct({
   /** Requested memory less weights and KV cache. */
   overhead_bytes: Schema.NullOr(Schema.Int),
   max_concurrency: Schema.NullOr(Schema.Finite),
-  load_seconds: Schema.NullOr(Schema.Finite)
+  load_seconds: Schema.NullOr(Schema.Finite),
+  // None in what earlier versions measured.
+  activation_bytes: Schema.optionalKey(Schema.NullOr(Schema.Int)),
+  graph_bytes: Schema.optionalKey(Schema.NullOr(Schema.Int)),
+  graph_seconds: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
+  /** What the engine itself calls its start: of vLLM profiling, KV cache and warm-up once the weights are loaded, of SGLang all of it. */
+  boot_seconds: Schema.optionalKey(Schema.NullOr(Schema.Finite)),
+  /** Bytes of the KV cache that a token takes, as the engine's figures and as the fit's arithmetic have it. */
+  kv_layout: Schema.optionalKey(Schema.Struct({ told: Schema.Finite, exact: Schema.Finite, differs: Schema.Boolean }))
 })
 export type Measured = typeof Measured.Type
 

@@ -331,16 +331,30 @@ describe("earlier starts", () => {
   const of = {
     config: configOf({ layers: 1, kinds: ["full"], heads: 1, kvHeads: 1, head: 4, window: 1, vocabulary: 100, context: 1, experts: false, weightsGib: 1 }),
     hostClass: hostClass("h", 80, 1, 1),
-    engineVersion: "v"
+    engineVersion: "v-1.2.3",
+    quantization: "none",
+    stepTokens: 2_048
   }
-  const start = { architecture: "AnyForCausalLM", gpu_pool: "card-80", gpu_count: 1, engine_version: "v", estimated: { low: 100, high: 200 }, measured: 150 }
+  const start = {
+    architecture: "AnyForCausalLM",
+    gpu_pool: "card-80",
+    gpu_count: 1,
+    engine_version: "v-1.2.9",
+    quantization: "none",
+    step_tokens: 2_048,
+    estimated: { low: 100, high: 200 },
+    measured: 150
+  }
   it("narrow the estimate to where they lay in theirs, also for a model of another size", () => {
     const narrowed = calibrate({ low: 1_000, high: 3_000 }, [start, { ...start, measured: 160 }], of)
     assert.deepStrictEqual(narrowed, { low: 1_800, high: 2_400 })
   })
   it.each([
     ["card", { gpu_pool: "card-48" }],
-    ["engine version", { engine_version: "w" }],
+    ["engine", { engine_version: "w-1.2.3" }],
+    ["minor version of the engine", { engine_version: "v-1.3.3" }],
+    ["quantization", { quantization: "fp8" }],
+    ["size of a step", { step_tokens: 8_192 }],
     ["architecture", { architecture: "OtherForCausalLM" }],
     ["number of GPUs", { gpu_count: 2 }]
   ])("of another %s say nothing", (_, other) => {
@@ -356,7 +370,7 @@ describe("earlier starts", () => {
       const { high, low } = plain.fit.overhead_bytes
       const took = Math.max(0, low + place * (high - low))
       const known = calibrationOf(
-        { architecture: "AnyForCausalLM", gpu_pool: host.gpu_pool, gpu_count: 1, engine_version: simulated ? "simulated-test" : "test" },
+        { architecture: "AnyForCausalLM", gpu_pool: host.gpu_pool, gpu_count: 1, engine_version: simulated ? "simulated-test" : "test", quantization: "none" },
         {
           weightsBytes: plain.fit.weights_bytes,
           components: plain.components,

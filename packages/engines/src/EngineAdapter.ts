@@ -1,4 +1,4 @@
-import type { EngineContract, HostClass, Measured, ModelConfig, NamedFailure, ServingSettings } from "@seatrial/domain"
+import type { EngineContract, HostClass, Measured, ModelConfig, NamedFailure, ServingSettings, TrialOffers } from "@seatrial/domain"
 import type { AdapterFiles } from "./adapterFiles.ts"
 
 export interface EngineStart {
@@ -42,6 +42,8 @@ export interface EngineAdapter extends EngineContract {
   /** By which names requests may call the model: all that it is started with, the first of them or none, or whatever they like. */
   readonly names: EngineNames
   readonly container: (start: EngineStart) => EngineContainer
+  /** How its trial is spoken with it. `simulated`: the reference engine stands in for it. */
+  readonly offers: (settings: ServingSettings, simulated: boolean) => TrialOffers
   /** From the text of `/metrics` and the container's log. */
   readonly measured: (said: { readonly metrics: string; readonly log: string }) => Measured
   /** A named reason for a start that failed, from the end of the container's log. */

@@ -9,13 +9,16 @@ const escaped = (text: string) => text.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")
  * The numbers of the last place where a line is found, in which `{}` stands for a number and `{*}` for anything; engines say some things once a worker, and again after
  * a second try.
  */
-export const lastHit = (text: string, line: string): ReadonlyArray<string | undefined> => {
-  const pattern = line
-    .split(/(\{\*?\})/)
-    .map((part) => (part === "{}" ? "([\\d.,]*\\d)" : part === "{*}" ? "[^\\n]*?" : escaped(part)))
-    .join("")
-  return [...text.matchAll(new RegExp(pattern, "g"))].at(-1)?.slice(1) ?? []
-}
+export const lastHit = (text: string, line: string): ReadonlyArray<string | undefined> => allHits(text, line).at(-1) ?? []
+
+const patternOf = (line: string): RegExp =>
+  new RegExp(
+    line
+      .split(/(\{\*?\})/)
+      .map((part) => (part === "{}" ? "([\\d.,]*\\d)" : part === "{*}" ? "[^\\n]*?" : escaped(part)))
+      .join(""),
+    "g"
+  )
 
 /** Bytes of what an engine tells in GiB; null where it told nothing. */
 export const bytesOfGib = (text: string | undefined): number | null => (text === undefined ? null : Math.round(Number(text) * 2 ** 30))
@@ -23,18 +26,30 @@ export const bytesOfGib = (text: string | undefined): number | null => (text ===
 export const numberOf = (text: string | undefined): number | null => (text === undefined ? null : Number(text.replaceAll(",", "")))
 
 /** The value of a metric in Prometheus' text format: of several series the first. */
-export const metricValue = (metrics: string, name: string): number | null => {
-  const line = metrics.split("\n").find((one) => one.startsWith(`${name}{`) || one.startsWith(`${name} `))
-  if (line === undefined) return null
-  const value = Number(line.slice(line.lastIndexOf(" ") + 1))
-  return Number.isFinite(value) ? value : null
-}
+export const metricValue = (metrics: string, name: string): number | null => metricValues(metrics, name)[0] ?? null
 
-/** The value of a label of a metric's first series. */
-export const metricLabel = (metrics: string, name: string, label: string): string | null => {
-  const line = metrics.split("\n").find((one) => one.startsWith(`${name}{`))
-  return line === undefined ? null : (new RegExp(`[{,]${label}="([^"]*)"`).exec(line)?.[1] ?? null)
-}
+/** The values of a metric's series in Prometheus' text format. */
+export const metricValues = (metrics: string, name: string): ReadonlyArray<number> =>
+  metrics
+    .split("\n")
+    .filter((line) => line.startsWith(`${name}{`) || line.startsWith(`${name} `))
+    .map((line) => Number(line.slice(line.lastIndexOf(" ") + 1)))
+    .filter(Number.isFinite)
+
+/** The values of a label of a metric's series, of those that have it. */
+export const metricLabels = (metrics: string, name: string, label: string): ReadonlyArray<string> =>
+  metrics
+    .split("\n")
+    .filter((line) => line.startsWith(`${name}{`))
+    .flatMap((line) => new RegExp(`[{,]${label}="([^"]*)"`).exec(line)?.[1] ?? [])
+
+/** The sum of figures that are all there; null where one is not a number, or there are none. */
+export const sumOf = (figures: ReadonlyArray<number | null>): number | null =>
+  figures.length === 0 ? null : figures.reduce((sum, one) => (sum === null || one === null || !Number.isFinite(one) ? null : sum + one), 0)
+
+/** The numbers of all places where a line is found. */
+export const allHits = (text: string, line: string): ReadonlyArray<ReadonlyArray<string | undefined>> =>
+  [...text.matchAll(patternOf(line))].map((hit) => hit.slice(1))
 
 /** What an engine's log says where a start fails. `sign` is a piece of its text, or several that stand one after the other in a line. */
 export interface StartFailure {

@@ -63,7 +63,7 @@ describe("what the engines say", () => {
     const metrics =
       'vllm:cache_config_info{block_size="16",engine="0",kv_cache_max_concurrency="31.5",kv_cache_size_tokens="1290240",num_gpu_blocks="80640"} 1.0'
     assert.deepInclude(found("vllm").measured({ metrics, log }), { kv_cache_tokens: 1_290_240, max_concurrency: 31.5 })
-    assert.deepStrictEqual(Object.values(found("vllm").measured({ metrics: "", log: "" })), [null, null, null, null, null, null])
+    assert.isTrue(Object.values(found("vllm").measured({ metrics: "", log: "" })).every((figure) => figure === null))
   })
 
   it("SGLang's figures are read from its metrics and its log, of which GB is GiB", () => {
@@ -74,7 +74,7 @@ describe("what the engines say", () => {
       "[2026-11-21 07:59:25 TP0] max_total_num_tokens=400000, chunked_prefill_size=8192, max_prefill_tokens=16384, max_running_requests=256, context_len=40960, available_gpu_mem=15.25 GB"
     ].join("\n")
     const gib = (value: number) => Math.round(value * 2 ** 30)
-    assert.deepStrictEqual(found("sglang").measured({ metrics: "", log }), {
+    assert.deepInclude(found("sglang").measured({ metrics: "", log }), {
       weights_bytes: gib(8.5),
       kv_cache_bytes: gib(52),
       kv_cache_tokens: 400_000,
@@ -84,7 +84,44 @@ describe("what the engines say", () => {
     })
     const metrics = 'sglang:max_total_num_tokens{engine_type="unified",model_name="m"} 409600.0\nsglang:context_len{model_name="m"} 40960.0\n'
     assert.deepInclude(found("sglang").measured({ metrics, log }), { kv_cache_tokens: 409_600, max_concurrency: 10 })
-    assert.deepStrictEqual(Object.values(found("sglang").measured({ metrics: "", log: "" })), [null, null, null, null, null, null])
+    assert.isTrue(Object.values(found("sglang").measured({ metrics: "", log: "" })).every((figure) => figure === null))
+  })
+
+  it("vLLM's peak of activations, graphs and start are read, also where its metrics are of two engines side by side", () => {
+    const gib = (value: number) => Math.round(value * 2 ** 30)
+    const account =
+      "(Worker_TP0 pid=3) INFO 11-21 07:43:30 [gpu_worker.py:2] Free memory on device (78.9/79.2 GiB) on startup. Desired GPU memory utilization is (0.92, 72.9 GiB). Actual usage is 8.1 GiB for consumed memory (weights + non-torch), 1.5 GiB for peak activation, and 0.4 GiB for CUDAGraph memory. Current kv cache memory in use is 62.5 GiB."
+    const init =
+      "(EngineCore pid=374) INFO 11-21 07:44:12 [core.py:349] init engine (profile, create kv cache, warmup model) took 212.68 s (compilation: 13.01 s)"
+    assert.deepInclude(found("vllm").measured({ metrics: "", log: `${account}\n${init}` }), {
+      activation_bytes: gib(1.5),
+      graph_bytes: gib(0.4),
+      graph_seconds: null,
+      boot_seconds: 212.68
+    })
+    // Twice: the first capture only tries what it takes.
+    const captured = ["took 0.66 GiB", "took 0.71 GiB"].map(
+      (took) => `(Worker_TP0 pid=3) INFO [gpu_model_runner.py:4587] Graph capturing finished in 9 secs, ${took}`
+    )
+    assert.deepInclude(found("vllm").measured({ metrics: "", log: [account, ...captured].join("\n") }), { graph_bytes: gib(0.71), graph_seconds: 9 })
+    const series = (engine: number) => `vllm:cache_config_info{engine="${engine}",kv_cache_max_concurrency="2.5",kv_cache_size_tokens="1000"} 1.0`
+    assert.deepInclude(found("vllm").measured({ metrics: `${series(0)}\n${series(1)}\n`, log: "" }), { kv_cache_tokens: 2_000, max_concurrency: 5 })
+  })
+
+  it("SGLang's graphs are those of one rank, all phases together", () => {
+    const gib = (value: number) => Math.round(value * 2 ** 30)
+    const line = (rank: string, phase: string, seconds: string, took: string) =>
+      `[2026-11-21 21:34:51${rank}] Capture target ${phase} CUDA graph end. ${phase === "decode" ? "bs=[1, 2, 4], " : ""}elapsed=${seconds} s, mem usage=${took} GB, avail mem=26.15 GB.`
+    const log = [" TP0", " TP1"].flatMap((rank) => [line(rank, "decode", "4.50", "0.25"), line(rank, "prefill", "47.00", "2.75")]).join("\n")
+    assert.deepInclude(found("sglang").measured({ metrics: "", log }), { graph_bytes: gib(3), graph_seconds: 51.5, activation_bytes: null })
+    assert.deepInclude(found("sglang").measured({ metrics: "", log: line("", "decode", "1.61", "0.11") }), { graph_bytes: gib(0.11), graph_seconds: 1.61 })
+    const metrics = [
+      'sglang:graph_memory_usage_gb{model_name="m",phase="decode",tp_rank="0"} 0.5',
+      'sglang:graph_memory_usage_gb{model_name="m",phase="prefill",tp_rank="0"} 1.5',
+      'sglang:graph_memory_usage_gb{model_name="m",phase="decode",tp_rank="1"} 0.5',
+      'sglang:startup_time_seconds{model_name="m",tp_rank="0"} 61.5'
+    ].join("\n")
+    assert.deepInclude(found("sglang").measured({ metrics, log }), { graph_bytes: gib(2), graph_seconds: 51.5, boot_seconds: 61.5 })
   })
 
   it("three engines are served with", () =>

@@ -7,6 +7,7 @@ import { fetchFiles } from "./fetch/fetchFiles.ts"
 import { HubSettings } from "./HubSettings.ts"
 import { type InspectSource, inspect } from "./inspect.ts"
 import type { Depth } from "./readCommit.ts"
+import { readSmall, type SmallFiles } from "./readSmall.ts"
 import { makeReadMemory } from "./remembering.ts"
 
 /** Repositories that a process reads at once: what each may cost in memory is bounded, and so is their sum. */
@@ -38,6 +39,8 @@ export class Hub extends Context.Service<
       readonly token: Option.Option<Redacted.Redacted<string>>
       readonly onProgress?: (progress: FetchProgress) => Effect.Effect<void>
     }) => Effect.Effect<void, HubRefusal | HubUnavailable | StoreFull | WeightsMismatch>
+    /** The texts of files of a pinned commit by path, each held to its hash; those that are empty or larger than the limit are left out. */
+    readonly readSmall: (files: SmallFiles) => Effect.Effect<ReadonlyMap<string, string>, HubUnavailable>
   }
 >()("seatrial/Hub") {
   /** The hub at `HF_ENDPOINT`; see `HubSettings` for every setting. */
@@ -47,7 +50,8 @@ export class Hub extends Context.Service<
       const settings = yield* HubSettings
       return Hub.of({
         inspect: inspect(settings, makeFactsCache(settings.remember), makeReadMemory(settings.remember), yield* Semaphore.make(readAtOnce)),
-        fetch: fetchFiles(settings)
+        fetch: fetchFiles(settings),
+        readSmall: readSmall(settings)
       })
     })
   )

@@ -44,7 +44,13 @@ const hasTokenizer = (root: ReadonlyMap<string, RepositoryFile>) =>
   ["tokenizer.json", "tokenizer.model"].some((path) => root.has(path)) || (root.has("vocab.json") && root.has("merges.txt"))
 
 /** Reads a whole small file of the commit into a sink, and makes sure that it is the commit's. */
-export const readFile = <A>(connection: HubConnection, { commit, repo }: Resolved, file: RepositoryFile, limit: number, start: () => Sink<A>) =>
+export const readFile = <A>(
+  connection: HubConnection,
+  { commit, repo }: Pick<Resolved, "commit" | "repo">,
+  file: RepositoryFile,
+  limit: number,
+  start: () => Sink<A>
+) =>
   Effect.gen(function* () {
     if (file.size > limit) return yield* new Unreadable({ reason: `${file.path} is larger than ${limit} bytes.` })
     if (file.size === 0) return yield* new Unreadable({ reason: `${file.path} is empty.` })

@@ -54,7 +54,7 @@ const layerWith = (start: (settings: OperatorSettings) => StartWork) =>
   Layer.effectDiscard(Effect.forkScoped(operate(start))).pipe(Layer.provide([FetchHttpClient.layer, OperatorTerms.layerSql]))
 
 /** The operator, for as long as the layer's scope. Ends its work and releases its lease when that closes. */
-const layer = layerWith(({ namespace }) => startWork(namespace))
+const layer = layerWith(({ failedCapability, namespace }) => startWork(namespace, failedCapability))
 
 /** `layerWith`: with other work in the background, for proofs. */
 export const Operator = { layer, layerWith }

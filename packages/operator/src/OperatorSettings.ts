@@ -24,6 +24,11 @@ export const operatorSettings = [
       "Days that the ModelDeployment of an API's run that is over stays in the cluster; its record stays, and so do objects that somebody applied. 0: for ever",
     default: 30
   },
+  {
+    name: "OPERATOR_FAILED_CAPABILITY",
+    description: "What a capability does that its check did not see working: withdraw (the model is served without it) or fail (the run ends)",
+    default: "withdraw"
+  },
   { name: "OPERATOR_FETCH_IMAGE", description: "Image of the download Job, which has the command seatrial", default: "ghcr.io/seatrial/seatrial:0.1.0" },
   {
     name: "OPERATOR_PULL_SECRETS",
@@ -102,6 +107,7 @@ export const OperatorSettings = Config.all({
     Config.withDefault(30),
     Config.map((days) => Math.max(0, days))
   ),
+  failedCapability: Config.Literals(["withdraw", "fail"], "OPERATOR_FAILED_CAPABILITY").pipe(Config.withDefault("withdraw" as const)),
   fetchImage: text("OPERATOR_FETCH_IMAGE", "ghcr.io/seatrial/seatrial:0.1.0"),
   pullSecrets: Config.String("OPERATOR_PULL_SECRETS").pipe(Config.withDefault(""), Config.map(namesOf)),
   fetchSeconds: count("OPERATOR_FETCH_SECONDS", 21_600),

@@ -5,6 +5,7 @@ import { HostClasses, Runs } from "@seatrial/store"
 import { Effect, Option, Stream } from "effect"
 import { reconcileApplied } from "./applied/reconcileApplied.ts"
 import type { Shown } from "./apply/mirror.ts"
+import { makeBenchmarksShown } from "./benchmarksShown.ts"
 import { keepClassStatus } from "./classes/keepClassStatus.ts"
 import { attend } from "./gather/Attendance.ts"
 import { byNode, watchCluster } from "./gather/Cluster.ts"
@@ -46,6 +47,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     released: new Set<DeploymentId>(),
     background,
     phases: yield* makePhaseCounts,
+    benchmarks: yield* makeBenchmarksShown,
     settings,
     start,
     look: (id: DeploymentId): Effect.Effect<void> => queue.add(id),

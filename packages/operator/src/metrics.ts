@@ -30,6 +30,26 @@ export const operatorMetrics = {
     unit: "seconds",
     meaning: "How long screening, checks, measurements and benchmarks took: done, refused, unavailable or fault"
   }),
+  fitError: histogram("seatrial_fit_error_ratio", [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], {
+    labels: ["host_class", "inside"],
+    unit: "ratio",
+    meaning: "How far the KV cache that an engine had was from the middle of its estimate, as a share of it; inside: whether within the estimate"
+  }),
+  benchmarkTokens: gauge("seatrial_benchmark_output_tokens_per_second", {
+    labels: ["organization", "model", "concurrency"],
+    unit: "tokens/s",
+    meaning: "Output tokens a second of what a model serves, as its trial's benchmark measured them at that concurrency; none where the figures are void"
+  }),
+  benchmarkTtft: gauge("seatrial_benchmark_ttft_seconds", {
+    labels: ["organization", "model", "concurrency", "quantile"],
+    unit: "seconds",
+    meaning: "Time to first token of the same benchmark; a quantile is there where the sample bounds it"
+  }),
+  benchmarkTpot: gauge("seatrial_benchmark_tpot_seconds", {
+    labels: ["organization", "model", "concurrency", "quantile"],
+    unit: "seconds",
+    meaning: "Time per output token of the same benchmark"
+  }),
   gpusHeld: gauge("seatrial_gpus_held", { labels: ["organization", "host_class"], unit: "GPUs", meaning: "GPUs that engine pods hold" }),
   gpuSeconds: counter("seatrial_gpu_seconds_total", {
     labels: ["organization", "host_class"],

@@ -6,6 +6,7 @@ import { applyActions } from "./apply/apply.ts"
 import { mirror, type Shown } from "./apply/mirror.ts"
 import { queueOf } from "./apply/queueOf.ts"
 import { withoutRun } from "./apply/withoutRun.ts"
+import type { BenchmarksShown } from "./benchmarksShown.ts"
 import { decide } from "./decide/decide.ts"
 import { isIdle, isServed } from "./decide/idle.ts"
 import type { Followers } from "./gather/Followers.ts"
@@ -17,6 +18,7 @@ import type { StartWork, WorkServices } from "./work/startWork.ts"
 export interface Reconciler extends GatherFrom {
   readonly settings: OperatorSettings
   readonly phases: PhaseCounts
+  readonly benchmarks: BenchmarksShown
   readonly shown: Shown
   readonly followers: Followers
   /** Asks for a pass over another run. */
@@ -43,7 +45,7 @@ type Looked = { readonly moved: false; readonly next: Option.Option<Duration.Dur
 
 /** Decides once over a run, and applies that. */
 const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run): Effect.fn.Return<Looked, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, backlog, followers, look, phases, pool, released, shown, start } = reconciler
+  const { background, backlog, benchmarks, followers, look, phases, pool, released, shown, start } = reconciler
   const { id } = run
   followers.note(run)
   const origin = Option.toArray(fromTraceparent(run.traceparent))
@@ -75,6 +77,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   }
   const serves = run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted
   yield* phases.note(id, released.has(id) ? null : run.phase, serves && !idle && seen.pod?.ready !== true)
+  yield* benchmarks.note(run, serves)
   const { work } = decision
   if (work === null) yield* background.want(id, null, Effect.void)
   else {
@@ -134,7 +137,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
   reconciler: Reconciler,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, phases, pool, shown, withdrawn } = reconciler
+  const { background, benchmarks, phases, pool, shown, withdrawn } = reconciler
   const runs = yield* Runs
   const pass = yield* Effect.option(Effect.currentSpan)
   let before: string | null = null
@@ -146,6 +149,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
       withdrawn.delete(id)
       shown.delete(id)
       yield* phases.note(id, null)
+      yield* benchmarks.forget(id)
       yield* background.forget(id)
       return yield* withoutRun(reconciler.cluster, id)
     }

@@ -32,9 +32,11 @@ import { leads, whileLeading } from "./OperatorTerms.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
 import { earlierBenchmarks } from "./runs/earlierBenchmarks.ts"
+import { earlierTrials } from "./runs/earlierTrials.ts"
 import { enterPhase } from "./runs/enter.ts"
 import { observeRun } from "./runs/observe.ts"
 import { publishEndpoints } from "./runs/publishEndpoints.ts"
+import { recordChecks } from "./runs/recordChecks.ts"
 import { recordEngineImage } from "./runs/recordEngineImage.ts"
 import { recordResult } from "./runs/recordResult.ts"
 import { recordScreening } from "./runs/recordScreening.ts"
@@ -51,7 +53,11 @@ export interface RunRevision {
   readonly engineImage: string | null
   /** `sha256:...` of that image, which its name may not stand for any more; null where its node told none, and until its engine runs. */
   readonly engineDigest: string | null
-  readonly estimate: Fit & { readonly chosen_by?: Choices }
+  readonly estimate: Fit & {
+    readonly chosen_by?: Choices
+    /** `sequence`: the KV cache of one sequence of `max_context` tokens, in bytes of one GPU. */
+    readonly components?: { readonly sequence?: number }
+  }
   readonly checks: CheckReport | null
   readonly measured: Measured | null
   readonly benchmark: Benchmark | null
@@ -186,7 +192,29 @@ export class Runs extends Context.Service<
     /** With which image its revision is tried and serves from now on, and which that is, `sha256:...`; null: its node does not say. False where that is known. */
     readonly recordEngineImage: (id: DeploymentId, orgId: OrgId, engine: { readonly image: string; readonly digest: string | null }) => Effect.Effect<boolean>
     /** False where the run is no longer in the phase that the result belongs to. */
-    readonly recordChecks: (id: DeploymentId, orgId: OrgId, report: CheckReport) => Effect.Effect<boolean>
+    readonly recordChecks: (
+      id: DeploymentId,
+      orgId: OrgId,
+      report: CheckReport,
+      kept?: {
+        /** What the revision can do from now on, where a check did not see something working. */
+        readonly capabilities?: ModelCapabilities
+        /** Log-probabilities of the suite's texts, by text and token. */
+        readonly likelihood?: ReadonlyArray<ReadonlyArray<number>>
+      }
+    ) => Effect.Effect<boolean>
+    /** What earlier trials of the same found, of the organisation's own, newest first. */
+    readonly earlierTrials: (
+      orgId: OrgId,
+      revision: Pick<RunRevision, "engineVersion" | "estimate" | "facts" | "id" | "settings">
+    ) => Effect.Effect<
+      ReadonlyArray<{
+        readonly suite: string
+        readonly suiteVersion: number
+        readonly fingerprints: CheckReport["fingerprints"]
+        readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
+      }>
+    >
     readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured) => Effect.Effect<boolean>
     readonly recordBenchmark: (id: DeploymentId, orgId: OrgId, benchmark: Benchmark) => Effect.Effect<boolean>
     /** The pods that serve the run's revision now, replacing what was published of it; gateways hear of it at once. */
@@ -272,7 +300,8 @@ export class Runs extends Context.Service<
         noteWeights: noteWeights(sql),
         forgetWeights: forgetWeights(sql),
         recordEngineImage: recordEngineImage(sql),
-        recordChecks: recordResult(sql, "checks", "checking"),
+        recordChecks: recordChecks(sql),
+        earlierTrials: earlierTrials(sql),
         recordMeasured: recordResult(sql, "measured", "measuring"),
         recordBenchmark: recordResult(sql, "benchmark", "benchmarking"),
         publishEndpoints: publishEndpoints(sql),

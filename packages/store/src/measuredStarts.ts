@@ -9,6 +9,7 @@ const Row = Schema.Struct({
   gpuPool: Schema.String,
   gpuCount: Schema.Int,
   engineVersion: Schema.String,
+  quantization: Schema.String,
   weightsBytes: Schema.Finite,
   components: FitComponents,
   measured: Measured
@@ -22,15 +23,16 @@ export const measuredStarts = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownOption(Row)
   return Effect.fnUntraced(function* (orgId: OrgId, architecture: string) {
     const rows = yield* sql`
-      SELECT gpu_pool AS "gpuPool", gpu_count AS "gpuCount", engine_version AS "engineVersion", (estimate ->> 'weights_bytes')::float8 AS "weightsBytes",
+      SELECT gpu_pool AS "gpuPool", gpu_count AS "gpuCount", engine_version AS "engineVersion",
+        coalesce(settings #>> '{engine_flags,quantization}', quantization) AS quantization, (estimate ->> 'weights_bytes')::float8 AS "weightsBytes",
         estimate -> 'components' AS components, measured
       FROM revisions WHERE org_id = ${orgId} AND facts #>> '{config,architecture}' = ${architecture} AND measured IS NOT NULL
       ORDER BY created_at DESC LIMIT ${looked}`
     return rows.flatMap((row): ReadonlyArray<Calibration> => {
       const start = Option.getOrNull(decode(row))
       if (start === null) return []
-      const { engineVersion, gpuCount, gpuPool, ...told } = start
-      const calibration = calibrationOf({ architecture, gpu_pool: gpuPool, gpu_count: gpuCount, engine_version: engineVersion }, told)
+      const { engineVersion, gpuCount, gpuPool, quantization, ...told } = start
+      const calibration = calibrationOf({ architecture, gpu_pool: gpuPool, gpu_count: gpuCount, engine_version: engineVersion, quantization }, told)
       return calibration === null ? [] : [calibration]
     })
   }, Effect.orDie)

@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import type { RepositoryFacts } from "@seatrial/domain"
+import type { Fit, RepositoryFacts } from "@seatrial/domain"
 import { Effect } from "effect"
 import { Deployments, Runs } from "../src/index.ts"
 import { capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, measured, newModel, settings } from "../src/testing.ts"
@@ -16,7 +16,8 @@ const components = {
   adapters: part(0, 0),
   afterPool: part(0, 1),
   pool: part(52, 55),
-  sequence: gib
+  sequence: gib,
+  stepTokens: 8_192
 }
 const weighed = { ...estimate, gpu_pool: "NVIDIA-H100-80GB-HBM3", weights_bytes: 16 * gib }
 
@@ -29,7 +30,7 @@ layer(layerStore, { excludeTestServices: true })("the starts that were measured"
       const start = Effect.fnUntraced(function* (
         caller: typeof owner.caller,
         key: string,
-        told: { readonly kept: typeof weighed; readonly cache: number | null; readonly found?: RepositoryFacts }
+        told: { readonly kept: Fit & { readonly components?: object }; readonly cache: number | null; readonly found?: RepositoryFacts }
       ) {
         const { orgId } = caller
         const { id } = yield* deployments.create(newModel(caller, key, key))
@@ -54,11 +55,21 @@ layer(layerStore, { excludeTestServices: true })("the starts that were measured"
       // An engine that said nothing, an estimate that says nothing of its parts, a start that something else limited, and another architecture.
       yield* start(owner.caller, "measured-b", { kept: whole, cache: null })
       yield* start(owner.caller, "measured-c", { kept: weighed, cache: 53 * gib })
+      const { stepTokens: _, ...older } = components
+      yield* start(owner.caller, "measured-f", { kept: { ...weighed, components: older }, cache: 53 * gib })
       yield* start(owner.caller, "measured-d", { kept: whole, cache: gib })
       const other = { ...facts, config: { ...facts.config, architecture: "OtherForCausalLM" } }
       yield* start(owner.caller, "measured-e", { kept: whole, cache: 53 * gib, found: other })
 
-      const told = { gpu_pool: "NVIDIA-H100-80GB-HBM3", gpu_count: 1, engine_version: "vllm-1", estimated: part(1, 4), measured: 3 * gib }
+      const told = {
+        gpu_pool: "NVIDIA-H100-80GB-HBM3",
+        gpu_count: 1,
+        engine_version: "vllm-1",
+        quantization: "none",
+        step_tokens: 8_192,
+        estimated: part(1, 4),
+        measured: 3 * gib
+      }
       const { architecture } = facts.config
       for (const ask of [deployments.measuredStarts, runs.measuredStarts]) {
         assert.deepStrictEqual(yield* ask(owner.caller.orgId, architecture), [{ ...told, architecture }])

@@ -1,4 +1,4 @@
-import { Clock, Data, type Duration, Effect, Option, Schema, Stream } from "effect"
+import { Clock, Data, type Duration, Effect, Option, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 
 /** The engine could not be reached, or did not answer in time. */
@@ -12,7 +12,18 @@ const Usage = Schema.Struct({ prompt_tokens: Count, completion_tokens: Count, to
 export type Usage = typeof Usage.Type
 
 const text = Schema.optionalKey(Schema.NullOr(Schema.String))
-const Part = Schema.Struct({ role: text, content: text, reasoning: text, reasoning_content: text })
+const CallPiece = Schema.Struct({
+  index: Schema.optionalKey(Schema.NullOr(Schema.Int)),
+  id: text,
+  function: Schema.optionalKey(Schema.NullOr(Schema.Struct({ name: text, arguments: text })))
+})
+const Part = Schema.Struct({
+  role: text,
+  content: text,
+  reasoning: text,
+  reasoning_content: text,
+  tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(CallPiece)))
+})
 const Choice = Schema.Struct({ text, message: Schema.optionalKey(Part), delta: Schema.optionalKey(Part), finish_reason: text })
 const Whole = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray(Choice), usage: Usage }))
 const Frame = Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Choice), usage: Schema.optionalKey(Schema.NullOr(Usage)) }))
@@ -26,6 +37,12 @@ export interface Answer {
   readonly usage: Usage
 }
 
+/** A call of a tool; `arguments` is a text of JSON. */
+export interface Call {
+  readonly id?: string | null
+  readonly function: { readonly name: string; readonly arguments: string }
+}
+
 /** A streamed answer, with what only a stream can get wrong. Times are monotonic milliseconds. */
 export interface StreamedAnswer extends Answer {
   readonly sentAt: number
@@ -34,6 +51,7 @@ export interface StreamedAnswer extends Answer {
   readonly roles: number
   readonly finishReasons: number
   readonly usageFrames: number
+  readonly toolCalls: ReadonlyArray<Call>
   /** Whether `[DONE]` came, once, and nothing after it. */
   readonly done: boolean
 }
@@ -45,6 +63,8 @@ export interface EngineClient {
   readonly post: (path: string, body: string) => Effect.Effect<{ readonly status: number; readonly text: string }, EngineUnreachable>
   readonly ask: (path: string, body: object) => Effect.Effect<Answer, EngineUnreachable | Unexpected>
   readonly stream: (path: string, body: object) => Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected>
+  /** Milliseconds until the first piece of a streamed answer came; then the stream is closed, whatever was still to come. */
+  readonly firstPiece: (path: string, body: object) => Effect.Effect<number, EngineUnreachable | Unexpected>
 }
 
 const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
@@ -64,6 +84,7 @@ const makeCollector = (sentAt: number) => {
   let finishReason: string | null = null
   let usage: Usage | null = null
   let unreadable = 0
+  const calls = new Map<number, { id: string | null; name: string; arguments: string }>()
   return {
     take: (line: string, at: number): void => {
       if (!line.startsWith("data:")) return
@@ -85,7 +106,12 @@ const makeCollector = (sentAt: number) => {
       }
       const piece = choice?.delta?.content ?? choice?.text ?? ""
       const thought = reasoningOf(choice?.delta)
-      if (piece !== "" || thought !== "") arrivals.push(at)
+      const pieces = choice?.delta?.tool_calls ?? []
+      if (piece !== "" || thought !== "" || pieces.length > 0) arrivals.push(at)
+      for (const [place, { function: part, id, index }] of pieces.entries()) {
+        const call = calls.get(index ?? place) ?? { id: null, name: "", arguments: "" }
+        calls.set(index ?? place, { id: id ?? call.id, name: call.name + (part?.name ?? ""), arguments: call.arguments + (part?.arguments ?? "") })
+      }
       content += piece
       reasoning += thought
       if (choice?.delta?.role != null) roles++
@@ -97,7 +123,19 @@ const makeCollector = (sentAt: number) => {
     answer: (): Effect.Effect<StreamedAnswer, Unexpected> =>
       usage === null || unreadable > 0
         ? Effect.fail(new Unexpected({ detail: unreadable > 0 ? `${unreadable} unreadable frames` : "a stream without a usage chunk" }))
-        : Effect.succeed({ content, reasoning, finishReason, usage, sentAt, arrivals, roles, finishReasons, usageFrames, done: dones === 1 && after === 0 })
+        : Effect.succeed({
+            content,
+            reasoning,
+            finishReason,
+            usage,
+            sentAt,
+            arrivals,
+            roles,
+            finishReasons,
+            usageFrames,
+            toolCalls: [...calls.values()].map(({ arguments: words, id, name }) => ({ id, function: { name, arguments: words } })),
+            done: dones === 1 && after === 0
+          })
   }
 }
 
@@ -150,6 +188,27 @@ export const makeEngineClient = Effect.fnUntraced(function* (
           Effect.mapError(unreachable)
         )
         return yield* collector.answer()
+      }).pipe(bounded),
+    firstPiece: (path, body) =>
+      Effect.gen(function* () {
+        const sentAt = yield* monotonicMillis
+        const response = yield* Effect.mapError(http.execute(posted(path, JSON.stringify({ ...body, stream: true }))), unreachable)
+        if (response.status !== 200) return yield* refused(response.status)
+        const first = yield* response.stream.pipe(
+          Stream.decodeText,
+          Stream.splitLines,
+          Stream.filter((line) => line.startsWith("data:")),
+          Stream.filterMap((line) => {
+            const frame = Option.getOrNull(decodeFrame(line.slice(5).trim()))
+            const choice = frame?.choices[0]
+            const said = choice?.delta?.content ?? choice?.text ?? reasoningOf(choice?.delta)
+            return said === "" && (choice?.delta?.tool_calls ?? []).length === 0 ? Result.fail(undefined) : Result.succeed(said)
+          }),
+          Stream.runHead,
+          Effect.mapError(unreachable)
+        )
+        if (Option.isNone(first)) return yield* new Unexpected({ detail: "a stream without a piece" })
+        return (yield* monotonicMillis) - sentAt
       }).pipe(bounded)
   }
 })

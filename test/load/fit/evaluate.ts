@@ -86,8 +86,8 @@ const decodeConfig = (facts: ModelFacts, model: string): ModelConfig => {
   return Result.getOrThrowWith(parseModelConfig(config, "BF16"), (problem) => new Error(`${model}: ${problem.reason}`))
 }
 
-/** Asks our estimate about a start. */
-export const evaluate = (start: Start, facts: ModelFacts): Evaluation => {
+/** What our estimate is asked of a start: once for each version and each limits that it may have been of. */
+export const inputsOf = (start: Start, facts: ModelFacts) => {
   const whole = decodeConfig(facts, start.model)
   const checkpoint = checkpointOf(whole, facts)
   const stages = start.pp ?? 1
@@ -113,7 +113,7 @@ export const evaluate = (start: Start, facts: ModelFacts): Evaluation => {
     towers: checkpoint.parts.towers / stages
   }
   const dtype = /fp8|8bit|e4m3|e5m2/.test(start.kv_cache_dtype ?? "") ? "fp8" : "auto"
-  const answers = versionsOf(start).flatMap((version) =>
+  return versionsOf(start).flatMap((version) =>
     flagsOf(start, memoryGib, version).map((engineFlags) => {
       const memory = vllmMemory(version)
       const input = {
@@ -125,8 +125,7 @@ export const evaluate = (start: Start, facts: ModelFacts): Evaluation => {
         contextLimit: whole.native_context
       } as const
       const flags = Schema.decodeSync(Schema.Record(Schema.String, Schema.Json))(JSON.parse(JSON.stringify(engineFlags)))
-      const asked = { ...input, engine: { memory, version }, engineFlags: flags }
-      const result = estimateFit({ ...asked, maxContext: start.max_model_len ?? Math.min(16, whole.native_context) })
+      const asked = { ...input, engine: { memory, version }, engineFlags: flags, maxContext: start.max_model_len ?? Math.min(16, whole.native_context) }
       const load = { config, flags: engineFlags, card: hostClass, maxContext: start.max_model_len ?? whole.native_context }
       const layout = {
         gpuCount: start.tp,
@@ -137,10 +136,18 @@ export const evaluate = (start: Start, facts: ModelFacts): Evaluation => {
         latentAlignment: memory.latentAlignment,
         statesPerSequence: memory.statesPerSequence(load)
       }
-      const pool = "fit" in result ? result.components.pool : result.pool
-      return { pool, verdict: "fit" in result ? result.fit.verdict : ("refused" as const), sequence: sequenceBytes(config, layout, load.maxContext) }
+      return { asked, sequence: sequenceBytes(config, layout, load.maxContext) }
     })
   )
+}
+
+/** Asks our estimate about a start. */
+export const evaluate = (start: Start, facts: ModelFacts): Evaluation => {
+  const answers = inputsOf(start, facts).map(({ asked, sequence }) => {
+    const result = estimateFit(asked)
+    const pool = "fit" in result ? result.components.pool : result.pool
+    return { pool, verdict: "fit" in result ? result.fit.verdict : ("refused" as const), sequence }
+  })
   const verdicts = answers.map(({ verdict }) => verdict)
   const measuredTokens = typeof start.kv_tokens === "number" && typeof start.available_kv_gib !== "number"
   const perToken =

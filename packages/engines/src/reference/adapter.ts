@@ -102,6 +102,7 @@ export const reference: EngineAdapter = {
     probes: { startup: { path: "/health", periodSeconds: 1, timeoutSeconds: 5 }, readiness: { path: "/health", periodSeconds: 2, timeoutSeconds: 25 } },
     group: 2000
   }),
+  offers: () => ({ scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true }),
   measured: ({ log, metrics }): Measured => {
     const weights = last(log, /Model loading took ([\d.]+) GiB memory and ([\d.]+) seconds/g)
     const cache = last(log, /Available KV cache memory: ([\d.]+) GiB/g)
@@ -110,13 +111,19 @@ export const reference: EngineAdapter = {
     const tokens = label("kv_cache_size_tokens")
     const concurrency = label("kv_cache_max_concurrency")
     const overhead = last(log, /Overhead is ([\d.]+) GiB/g)
+    const boot = last(log, /init engine \(profile, create kv cache, warmup model\) took ([\d.]+) s/g)
     return {
       weights_bytes: gib(weights?.[1]),
       kv_cache_bytes: gib(cache?.[1]),
       kv_cache_tokens: tokens === undefined ? null : Number(tokens),
       overhead_bytes: gib(overhead?.[1]),
       max_concurrency: concurrency === undefined ? null : Number(concurrency),
-      load_seconds: weights?.[2] === undefined ? null : Number(weights[2])
+      load_seconds: weights?.[2] === undefined ? null : Number(weights[2]),
+      activation_bytes: gib(overhead?.[1]),
+      // It has none.
+      graph_bytes: 0,
+      graph_seconds: 0,
+      boot_seconds: boot?.[1] === undefined ? null : Number(boot[1])
     }
   },
   bootFailure: (log): NamedFailure => {

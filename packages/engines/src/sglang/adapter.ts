@@ -2,7 +2,7 @@ import type { EngineLoad, FlagIssue, KvCacheDtype, Measured } from "@seatrial/do
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
-import { bytesOfGib, lastHit, metricValue, numberOf, startFailureOf } from "../engineLog.ts"
+import { allHits, bytesOfGib, lastHit, metricValue, metricValues, numberOf, startFailureOf, sumOf } from "../engineLog.ts"
 import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
@@ -23,6 +23,21 @@ import { sglangStartFailures } from "./startFailures.ts"
 
 const version = "sglang-0.5.23"
 const table = { version, flags: sglangFlags, denied: alwaysDenied, commandLine }
+
+/** Seconds and GiB of all graphs that the first rank captured; null where it captured none. */
+const graphsOf = (log: string): { readonly seconds: number; readonly gib: number } | null => {
+  // Ranks work side by side and say the same; a start on one GPU names none.
+  const lines = log.split("\n").filter((line) => !/^\[[^\]]* (?:DP\d+ )?TP[1-9]/.test(line))
+  const captured = allHits(lines.join("\n"), sglangLines.graphs).map(([seconds, gib]) => [numberOf(seconds), numberOf(gib)] as const)
+  const [seconds, gib] = [sumOf(captured.map(([first]) => first)), sumOf(captured.map(([, second]) => second))]
+  return seconds === null || gib === null ? null : { seconds, gib }
+}
+
+/** The values of a metric that has a series for each of several things, those of the first rank alone. */
+const metricsOfRank = (metrics: string, name: string): ReadonlyArray<number> => {
+  const lines = metrics.split("\n").filter((line) => !/[{,]tp_rank="[1-9]\d*"/.test(line))
+  return metricValues(lines.join("\n"), name)
+}
 
 /** It knows no plain `fp8`. */
 const cacheDtypes: Readonly<Record<KvCacheDtype, string>> = { auto: "auto", fp8: "fp8_e4m3", fp8_e4m3: "fp8_e4m3", fp8_e5m2: "fp8_e5m2" }
@@ -146,6 +161,13 @@ export const sglang: EngineAdapter = {
       group: 2000
     }
   },
+  offers: ({ engine_flags }, simulated) => ({
+    // It knows no log-probabilities of prompts by themselves, but those of one that is echoed; the engine that stands in for it knows the former only.
+    scoring: { echo: true, logprobs: 1, ...(simulated ? { prompt_logprobs: 0 } : {}) },
+    prefixCache: simulated || engine_flags?.disable_radix_cache !== true,
+    // Its sampler takes seeds in its deterministic mode only.
+    seeds: simulated || engine_flags?.enable_deterministic_inference === true
+  }),
   measured: ({ log, metrics }): Measured => {
     const [seconds, weights] = lastHit(log, sglangLines.weights)
     const [pool, keys, values] = lastHit(log, sglangLines.cacheOfTwo)
@@ -161,6 +183,8 @@ export const sglang: EngineAdapter = {
     const tokens = metricValue(metrics, sglangMetrics.tokens) ?? numberOf(total ?? latentPool ?? pool)
     const length = metricValue(metrics, sglangMetrics.context) ?? numberOf(context)
     const [before] = lastHit(log, sglangLines.freeBefore)
+    const graphs = graphsOf(log)
+    const graphGib = sumOf(metricsOfRank(metrics, sglangMetrics.graphs)) ?? graphs?.gib ?? null
     const [started, free] = [bytesOfGib(before), bytesOfGib(left)]
     return {
       weights_bytes: weightsBytes,
@@ -169,7 +193,12 @@ export const sglang: EngineAdapter = {
       overhead_bytes:
         started === null || free === null || weightsBytes === null || cacheBytes === null ? null : Math.max(0, started - weightsBytes - cacheBytes - free),
       max_concurrency: tokens === null || length === null || length === 0 ? null : Math.round((100 * tokens) / length) / 100,
-      load_seconds: numberOf(seconds)
+      load_seconds: numberOf(seconds),
+      // It tells no peak of its activations.
+      activation_bytes: null,
+      graph_bytes: graphGib === null ? null : Math.round(graphGib * 2 ** 30),
+      graph_seconds: graphs?.seconds ?? null,
+      boot_seconds: metricValue(metrics, sglangMetrics.boot)
     }
   },
   bootFailure: (log) => startFailureOf(log, sglangStartFailures, version)

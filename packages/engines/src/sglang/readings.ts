@@ -4,6 +4,8 @@ export const sglangLines = {
   freeBefore: "Load weight begin. avail mem={} GB",
   cacheOfTwo: "#tokens: {}, K size: {} GB, V size: {} GB",
   cacheOfOne: "#tokens: {}, KV size: {} GB",
+  // Of its decoding, prefilling and drafting graphs one each, and each rank says it.
+  graphs: "Capture {*} CUDA graph end. {*}elapsed={} s, mem usage={} GB",
   limits: "max_total_num_tokens={}, {*}context_len={}, {*}={} GB"
 }
 
@@ -15,5 +17,7 @@ export const sglangMetrics = {
   tokens: "sglang:max_total_num_tokens",
   context: "sglang:context_len",
   weights: "sglang:weight_memory_usage_gb",
-  cache: "sglang:kv_cache_memory_usage_gb"
+  cache: "sglang:kv_cache_memory_usage_gb",
+  graphs: "sglang:graph_memory_usage_gb",
+  boot: "sglang:startup_time_seconds"
 }

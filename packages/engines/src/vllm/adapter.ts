@@ -2,7 +2,7 @@ import type { EngineLoad, FlagIssue, Measured } from "@seatrial/domain"
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
-import { bytesOfGib, lastHit, metricLabel, numberOf, startFailureOf } from "../engineLog.ts"
+import { bytesOfGib, lastHit, metricLabels, numberOf, startFailureOf, sumOf } from "../engineLog.ts"
 import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
@@ -162,13 +162,21 @@ export const vllm: EngineAdapter = {
       group: 0
     }
   },
+  offers: ({ engine_flags }, simulated) => ({
+    scoring: { prompt_logprobs: 0 },
+    prefixCache: simulated || engine_flags?.enable_prefix_caching !== false,
+    seeds: true
+  }),
   measured: ({ log, metrics }): Measured => {
     const [weights, seconds] = lastHit(log, vllmLines.weights)
     const [consumed, activation, graphs] = lastHit(log, vllmLines.account)
     const [available] = lastHit(log, vllmLines.cacheAvailable)
     const [inUse] = lastHit(log, vllmLines.cacheInUse)
     const [tokens, , concurrency] = lastHit(log, vllmLines.cacheTokens)
-    const label = (name: string) => numberOf(metricLabel(metrics, vllmMetrics.cacheConfig, name) ?? undefined)
+    const [graphSeconds, graphsTook] = lastHit(log, vllmLines.graphs)
+    const [boot] = lastHit(log, vllmLines.boot)
+    // Engines side by side have a series each, and a pool each.
+    const label = (name: string) => sumOf(metricLabels(metrics, vllmMetrics.cacheConfig, name).map(numberOf))
     const weightsBytes = bytesOfGib(weights)
     const parts = [consumed, activation, graphs].map(bytesOfGib)
     const used = parts.reduce<number | null>((sum, part) => (sum === null || part === null ? null : sum + part), 0)
@@ -178,7 +186,11 @@ export const vllm: EngineAdapter = {
       kv_cache_tokens: label(vllmCacheLabels.tokens) ?? numberOf(tokens),
       overhead_bytes: used === null || weightsBytes === null ? null : Math.max(0, used - weightsBytes),
       max_concurrency: label(vllmCacheLabels.concurrency) ?? numberOf(concurrency),
-      load_seconds: numberOf(seconds)
+      load_seconds: numberOf(seconds),
+      activation_bytes: bytesOfGib(activation),
+      graph_bytes: bytesOfGib(graphsTook ?? graphs),
+      graph_seconds: numberOf(graphSeconds),
+      boot_seconds: numberOf(boot)
     }
   },
   bootFailure: (log) => startFailureOf(log, vllmStartFailures, version)

@@ -4,6 +4,8 @@ export const vllmLines = {
   account: "Actual usage is {} GiB for consumed memory (weights + non-torch), {} GiB for peak activation, and {} GiB for CUDAGraph memory",
   cacheAvailable: "Available KV cache memory: {} GiB",
   cacheInUse: "Current kv cache memory in use is {} GiB",
+  graphs: "Graph capturing finished in {} secs, took {} GiB",
+  boot: "init engine (profile, create kv cache, warmup model) took {} s",
   cacheTokens: "KV cache size: {} tokens, Maximum concurrency for {} tokens per request: {}x"
 }
 

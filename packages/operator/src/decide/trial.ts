@@ -1,7 +1,8 @@
-import { benchmarkFault } from "@seatrial/domain"
+import { benchmarkFault, leastContext, type Measured } from "@seatrial/domain"
 import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
+import { failedChecks } from "./failedChecks.ts"
 import { backoff, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { countedFrom, type Observation, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
@@ -53,9 +54,35 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
 export const checking = (seen: Observation, now: number): Decision => {
   const report = seen.run.revision?.checks ?? null
   if (report === null) return run("checking", seen, now, "Checks what the engine answers.")
-  if (report.passed) return enter("measuring", `${report.checks.filter(({ name }) => name !== "suite").length} checks passed.`)
-  const failed = report.checks.filter((check) => !check.passed).map((check) => check.name)
-  return fail("checks_failed", `${failed.join(", ")}.`)
+  if (!report.passed) {
+    const { code, text } = failedChecks(report)
+    return fail(code, text)
+  }
+  const { drifted = 0, fingerprints, withdrawn = [] } = report
+  const passed = report.checks.filter(({ name, passed }) => passed && name !== "suite").length
+  const told = [
+    ...(drifted === 0
+      ? []
+      : [
+          Action.Tell({
+            reason: "FingerprintDrift",
+            about: seen.run.id,
+            message: `${drifted} of ${fingerprints.length} greedy answers differ from an earlier trial of the same commit, card, engine and settings; the likelihood of texts does not.`
+          })
+        ]),
+    ...(withdrawn.length === 0
+      ? []
+      : [Action.Tell({ reason: "CapabilitiesWithdrawn", about: seen.run.id, message: `Not seen working and not served: ${withdrawn.join(", ")}.` })])
+  ]
+  return enter("measuring", `${passed} checks passed${withdrawn.length === 0 ? "" : `, ${withdrawn.length} capabilities withdrawn`}.`, ...told)
+}
+
+/** Tells the cluster's operator where the arithmetic of the fit does not know the architecture: its estimates of it are wrong, and no more measuring makes them right. */
+const layoutTold = ({ run: { id, revision } }: Observation, { kv_layout: layout }: Measured): ReadonlyArray<Action> => {
+  if (layout === undefined || !layout.differs) return []
+  const [told, exact] = [layout.told.toFixed(1), layout.exact.toFixed(1)]
+  const message = `kv_layout_differs: the engine's KV cache takes ${told} bytes a token, the fit's arithmetic says ${exact} (${revision?.facts.config.architecture}).`
+  return [Action.Tell({ reason: "KvLayoutDiffers", about: id, message })]
 }
 
 export const measuring = (seen: Observation, now: number): Decision => {
@@ -64,9 +91,10 @@ export const measuring = (seen: Observation, now: number): Decision => {
   if (revision === null || measured === null) return run("measuring", seen, now, "Reads the engine's own figures.")
   const tokens = measured.kv_cache_tokens
   if (tokens !== null && tokens < revision.settings.max_context) {
-    return fail("kv_capacity", `The KV cache holds ${tokens} tokens, fewer than one sequence of ${revision.settings.max_context}. Try max_context ${tokens}.`)
+    const least = `The KV cache holds ${tokens} tokens, fewer than one sequence of ${revision.settings.max_context}.`
+    return fail("kv_capacity", `${least} ${tokens < leastContext ? "Choose a larger host class." : `Try serving {"max_context": ${tokens}}.`}`)
   }
-  return enter("benchmarking", tokens === null ? "The engine's figures are read." : `The KV cache holds ${tokens} tokens.`)
+  return enter("benchmarking", tokens === null ? "The engine's figures are read." : `The KV cache holds ${tokens} tokens.`, ...layoutTold(seen, measured))
 }
 
 export const benchmarking = (seen: Observation, now: number): Decision => {

@@ -2,7 +2,7 @@ import { adapterModel, adapterName } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
 import type { Node, Pod } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
-import { makeEngineClient, type Subject } from "@seatrial/trial"
+import { makeEngineClient, type StartSeen, type Subject } from "@seatrial/trial"
 import { type Duration, Effect } from "effect"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
@@ -19,6 +19,9 @@ export interface EngineUnderTrial {
   /** Its pod as the watch told of it last, and the node that this is bound to, where that is known. */
   readonly enginePod: Pod | undefined
   readonly node: Node | undefined
+  readonly start: StartSeen
+  /** What a capability does that its check did not see working. */
+  readonly failedCapability: "withdraw" | "fail"
 }
 
 /** What the trial is made against; `timeout` bounds each exchange. */

@@ -1,6 +1,8 @@
+import { fitErrorOf, kvLayoutOf } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { Effect } from "effect"
+import { operatorMetrics } from "../metrics.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
@@ -15,5 +17,10 @@ export const measureEngine = Effect.fn("measureEngine")(function* (trial: Engine
   const log = yield* Effect.mapError(kube.podLog(trial.pod, trial.namespace, { tailLines: 2_000 }), () =>
     unavailable({ message: "The engine's log could not be read." })
   )
-  yield* persist(runs.recordMeasured(trial.run.id, trial.run.orgId, trial.engine.measured({ metrics: metrics.text, log })))
+  const told = trial.engine.measured({ metrics: metrics.text, log })
+  const { estimate, facts, settings } = trial.revision
+  const layout = kvLayoutOf(told, { config: facts.config, runtime: settings.runtime, fit: estimate, sequenceBytes: estimate.components?.sequence })
+  const error = fitErrorOf(estimate, told)
+  if (error !== null) yield* operatorMetrics.fitError.update({ host_class: settings.host_class, inside: String(error.inside) }, Math.abs(error.error))
+  yield* persist(runs.recordMeasured(trial.run.id, trial.run.orgId, layout === null ? told : { ...told, kv_layout: layout }))
 })

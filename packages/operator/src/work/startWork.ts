@@ -5,9 +5,11 @@ import { Effect } from "effect"
 import type { HttpClient } from "effect/http"
 import type { Observation, WorkKind } from "../decide/Observation.ts"
 import type { Gathered } from "../gather/gather.ts"
+import type { OperatorSettings } from "../OperatorSettings.ts"
 import { benchmarkEngine, makeBenchmarkTurns } from "./benchmarkEngine.ts"
 import { measureEngine } from "./measureEngine.ts"
 import { screenRepository } from "./screenRepository.ts"
+import { startSeen } from "./startSeen.ts"
 import { checkEngine } from "./tryEngine.ts"
 import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
@@ -17,7 +19,7 @@ export type WorkServices = Runs | KubeClient | Hub | HttpClient.HttpClient
 export type StartWork = (gathered: Gathered, seen: Observation, kind: WorkKind) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>
 
 /** Screening reads the hub; the rest is done to the engine of the run's ready pod. */
-export const startWork = (namespace: string): StartWork => {
+export const startWork = (namespace: string, failedCapability: OperatorSettings["failedCapability"] = "withdraw"): StartWork => {
   const trials = { checking: checkEngine, measuring: measureEngine, benchmarking: benchmarkEngine(makeBenchmarkTurns()) } as const
   return ({ hostClasses, node, podClass, pods, run }, { engine, pod }, kind) => {
     if (kind === "screening") return screenRepository(run, hostClasses)
@@ -25,6 +27,7 @@ export const startWork = (namespace: string): StartWork => {
       return Effect.die(new Error(`${run.id} has no engine to try`))
     }
     const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
-    return trials[kind]({ run, revision: run.revision, podClass, engine, namespace, pod: pod.name, url: pod.url, enginePod, node })
+    const start = startSeen(enginePod, pod, run.revision)
+    return trials[kind]({ run, revision: run.revision, podClass, engine, namespace, pod: pod.name, url: pod.url, enginePod, node, start, failedCapability })
   }
 }

@@ -1,13 +1,22 @@
+import { modelCapabilities, withdrawCapabilities } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { runSuite } from "@seatrial/trial"
 import { Effect } from "effect"
-import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
+import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
+import { suiteSubjectOf } from "./trialSubject.ts"
 
-/** Runs the checks against the engine itself and records their report. */
+/** Runs the checks against the engine itself and records their report. What a check did not see working is taken from what the revision can do. */
 export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnderTrial) {
   const runs = yield* Runs
-  const subject = yield* subjectOf(trial, `${60 + Math.ceil(trial.revision.settings.max_context / 500)} seconds`)
-  const report = yield* Effect.mapError(runSuite(subject), unavailable)
-  yield* persist(runs.recordChecks(trial.run.id, trial.run.orgId, report))
+  const { engine, failedCapability, revision, run } = trial
+  const subject = yield* suiteSubjectOf(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`)
+  const { likelihood, report } = yield* Effect.mapError(runSuite(subject), unavailable)
+  const { withdrawn = [] } = report
+  const fails = failedCapability === "fail" && withdrawn.length > 0
+  const kept = {
+    ...(likelihood === null ? {} : { likelihood }),
+    ...(withdrawn.length === 0 ? {} : { capabilities: withdrawCapabilities(modelCapabilities(engine.served, revision.facts), withdrawn) })
+  }
+  yield* persist(runs.recordChecks(run.id, run.orgId, fails ? { ...report, passed: false } : report, kept))
 })

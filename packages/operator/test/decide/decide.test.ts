@@ -279,6 +279,43 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       "keep log, enter failed checks_failed"
     ],
+    ...(
+      [
+        ["wrong weights are named", "text_likelihood", "8.90 nats per token, expected under 5.20", "output_garbage"],
+        ["a wrong template is named", "template_agrees", "the engine's prompt differs in 3 of 12 conversations (first: system)", "template_mismatch"],
+        [
+          "an answer of somebody else's is named",
+          "batch_equals_alone",
+          "cross_request_leak: 2 of 64 concurrent answers held another request's code",
+          "cross_request_leak"
+        ],
+        [
+          "what passes at the second try only is named",
+          "stop_strings",
+          "nondeterministic_output: failed, then passed (whole: length)",
+          "nondeterministic_output"
+        ],
+        ["any other row fails as a check", "usage_exact", "1 completion tokens, asked for 2", "checks_failed"]
+      ] as const
+    ).map(
+      ([promise, name, detail, code]) =>
+        [
+          promise,
+          seen("checking", { pod }, found({ checks: { ...report, passed: false, checks: [{ name, passed: false, detail }] } })),
+          0,
+          `keep log, enter failed ${code}`
+        ] as const
+    ),
+    [
+      "a capability that was withdrawn, and fingerprints that drifted, are told and end nothing",
+      seen(
+        "checking",
+        { pod },
+        found({ checks: { ...report, checks: [...report.checks, { name: "json_mode", passed: false }], withdrawn: ["json_mode"], drifted: 1 } })
+      ),
+      0,
+      "Tell, Tell, enter measuring"
+    ],
     ["checks that could not be run are tried again", seen("checking", { pod, ...unavailable("checking", 2, 0) }), 1_000, "again 2000"],
     [
       "three faults of ours are not blamed on the model",
@@ -292,6 +329,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       seen("measuring", { pod }, found({ measured: { ...measured, kv_cache_tokens: 1023 } })),
       0,
       "keep log, enter failed kv_capacity"
+    ],
+    [
+      "a cache whose layout the fit does not know is told of, and fails nothing",
+      seen("measuring", { pod }, found({ measured: { ...measured, kv_layout: { told: 1_040, exact: 1_000, differs: true } } })),
+      0,
+      "Tell, enter benchmarking"
     ],
     [
       "figures that the engine does not tell fail nothing",
@@ -311,6 +354,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [{ ...step, requests: 98, errors: 1 }] } })),
       0,
       "keep log, enter failed benchmark_floor"
+    ],
+    [
+      "a benchmark that could not be made fails nothing",
+      seen("benchmarking", { pod }, found({ benchmark: { ...benchmark, steps: [], missing: "time_limit" } })),
+      0,
+      "enter activating"
     ],
     ["a candidate that is not to serve ends here", seen("benchmarking", { pod }, { ...found({ benchmark }), serve: false }), 0, "Activate"]
   ],

@@ -15,6 +15,7 @@ const settings = {
   organization: "acme",
   organizations: new Map([["team", "acme"]]),
   requireFirstPurchase: true,
+  failedCapability: "withdraw" as const,
   leaseSeconds: 15,
   concurrency: 4,
   fetchImage: "seatrial:1",
@@ -134,6 +135,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
         yield* gate("record image")
         return true
       }),
+    earlierTrials: () => Effect.succeed([]),
     recordChecks: (id) =>
       Effect.as(
         Effect.andThen(

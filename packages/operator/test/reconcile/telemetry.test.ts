@@ -97,6 +97,7 @@ it.live("what the operator exposes is what is documented, and tells of its work"
     assert.match(shown, /^seatrial_operator_deployments\{phase="activated"\} 1$/m)
     assert.match(shown, /^seatrial_operator_phase_seconds_count\{phase="booting",outcome="passed"\} [1-9]/m)
     assert.match(shown, /^seatrial_operator_background_seconds_count\{kind="checking",outcome="done"\} [1-9]/m)
+    assert.match(shown, /^seatrial_benchmark_output_tokens_per_second\{[^}]*concurrency="1"[^}]*\} 100$/m)
     assert.match(shown, /^seatrial_kube_pass_seconds_count\{queue="runs",outcome="done"\} [1-9]/m)
     assert.match(shown, /^seatrial_kube_queue_depth\{queue="runs"\} \d/m)
     assert.match(shown, /^seatrial_kube_queue_adds_total\{queue="runs"\} [1-9]/m)

@@ -154,6 +154,7 @@ describe("the objects of a run", () => {
             organization: null,
             organizations: new Map(),
             requireFirstPurchase: true,
+            failedCapability: "withdraw" as const,
             leaseSeconds: 15,
             concurrency: 1,
             fetchImage: "seatrial:1",

@@ -21,6 +21,7 @@ import { adapters } from "./0022_adapters.ts"
 import { measuredStarts } from "./0023_measured_starts.ts"
 import { engineStarts } from "./0024_engine_starts.ts"
 import { frozenVerification } from "./0026_frozen_verification.ts"
+import { trialLikelihood } from "./0028_trial_likelihood.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -46,5 +47,6 @@ export const migrations = {
   "0022_adapters": adapters,
   "0023_measured_starts": measuredStarts,
   "0024_engine_starts": engineStarts,
-  "0026_frozen_verification": frozenVerification
+  "0026_frozen_verification": frozenVerification,
+  "0028_trial_likelihood": trialLikelihood
 }

@@ -37,7 +37,8 @@ const Estimate = Schema.Struct({
   concurrent_sequences: Schema.Finite,
   calibrated: Schema.Boolean,
   // None in revisions of earlier versions.
-  chosen_by: Schema.optionalKey(Choices)
+  chosen_by: Schema.optionalKey(Choices),
+  components: Schema.optionalKey(Schema.Struct({ sequence: Schema.optionalKey(Schema.Finite) }))
 })
 
 const RunRow = Schema.Struct({

@@ -4,7 +4,7 @@ import { Clock, Effect } from "effect"
 import { isOwnWrite, leads } from "../OperatorTerms.ts"
 
 /** Writes what a phase found into the run's revision, while the run is in that phase: its row is locked, so that no cancel comes between. */
-export const recordResult = (sql: PgClient.PgClient, column: "checks" | "measured" | "benchmark", phase: WorkingPhase) =>
+export const recordResult = (sql: PgClient.PgClient, column: "measured" | "benchmark", phase: WorkingPhase) =>
   Effect.fn(`Runs.record.${column}`)(function* (id: DeploymentId, orgId: OrgId, result: object) {
     const at = new Date(yield* Clock.currentTimeMillis)
     const rows = yield* Effect.orDie(sql`

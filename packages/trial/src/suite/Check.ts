@@ -1,11 +1,29 @@
-import type { Effect } from "effect"
-import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
-import type { Subject } from "../Subject.ts"
+import { Data, Effect } from "effect"
+import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { SuiteSubject } from "./SuiteSubject.ts"
 
-/** One row of the suite: succeeds with its detail (numbers and codes, never generated text), or fails with what was unexpected. Every row is required. */
+/** `required`: a failure ends the run. `capability`: it takes a capability from the model. `informs`: it does neither. */
+export type CheckClass = "required" | "capability" | "informs"
+
+/** A row that turned out not to apply while it ran; `reason` in a few words. */
+export class NotApplicable extends Data.TaggedError("NotApplicable")<{ readonly reason: string }> {}
+
+/** One row of the suite. */
 export interface TrialCheck {
   readonly name: string
-  /** Why it does not apply to the model; absent where it always does. */
-  readonly skipped?: (subject: Subject) => boolean
-  readonly run: (subject: Subject) => Effect.Effect<string, EngineUnreachable | Unexpected>
+  readonly class: CheckClass
+  /** What it finds, for people. */
+  readonly purpose: string
+  /** Seconds that it may take at 20 ms a token. */
+  readonly limitSeconds: (subject: SuiteSubject) => number
+  /** Whether it judges by the clock, so that passing at the second try is passing. */
+  readonly clockBound?: boolean
+  /** Why it does not apply to the model, in a few words; null where it does. */
+  readonly skipped?: (subject: SuiteSubject) => string | null
+  /** Succeeds with its detail (numbers and codes, never generated text), or fails with what was unexpected. */
+  readonly run: (subject: SuiteSubject) => Effect.Effect<string, EngineUnreachable | Unexpected | NotApplicable>
 }
+
+export const unexpected = (detail: string): Effect.Effect<never, Unexpected> => Effect.fail(new Unexpected({ detail }))
+
+export const seconds = (count: number) => () => count

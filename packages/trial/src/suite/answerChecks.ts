@@ -1,39 +1,17 @@
-import { Effect, Option, Schema } from "effect"
-import { type Answer, Unexpected, type Usage } from "../EngineClient.ts"
-import { ask, askStreamed } from "../Subject.ts"
-import type { TrialCheck } from "./Check.ts"
-
-const decodeModels = Schema.decodeUnknownOption(
-  Schema.fromJsonString(
-    Schema.Struct({ data: Schema.NonEmptyArray(Schema.Struct({ id: Schema.String, max_model_len: Schema.optionalKey(Schema.NullOr(Schema.Int)) })) })
-  )
-)
-const decodeVersion = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
-
-const unexpected = (detail: string) => Effect.fail(new Unexpected({ detail }))
-
-/** The engine is the one that was asked for: name, longest context, version. */
-export const engineIdentity: TrialCheck = {
-  name: "engine_identity",
-  run: Effect.fnUntraced(function* ({ client, engineVersion, listedName, maxContext, servedName }) {
-    const listed = yield* client.get("/v1/models")
-    const models = decodeModels(listed.text)
-    if (listed.status !== 200 || Option.isNone(models)) return yield* unexpected(`HTTP ${listed.status} for the list of models`)
-    const model = models.value.data.find(({ id }) => id === (listedName ?? servedName))
-    if (model === undefined) return yield* unexpected("it serves the model under another name")
-    if (model.max_model_len != null && model.max_model_len !== maxContext) return yield* unexpected(`longest context ${model.max_model_len}, not ${maxContext}`)
-    const told = yield* client.get("/version")
-    const version = told.status === 200 ? decodeVersion(told.text) : Option.none()
-    if (Option.isSome(version) && !engineVersion.includes(version.value.version)) return yield* unexpected("it is of another version")
-    return `context ${maxContext}`
-  })
-}
+import { Effect } from "effect"
+import type { Answer, Usage } from "../EngineClient.ts"
+import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { goOn, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
+import { extentOf, thresholds } from "./thresholds.ts"
 
 const sums = ({ completion_tokens, prompt_tokens, total_tokens }: Usage) => total_tokens === prompt_tokens + completion_tokens
 
 /** Token counts are exact: what was asked for, whole and streamed, and sums that add up. */
 export const usageExact: TrialCheck = {
   name: "usage_exact",
+  class: "required",
+  purpose: "Token counts are exact: of prompts, of answers, whole and streamed",
+  limitSeconds: seconds(15),
   run: Effect.fnUntraced(function* (subject) {
     const words = "Count upwards in words."
     const prompts = new Set<number>()
@@ -45,64 +23,129 @@ export const usageExact: TrialCheck = {
     }
     const counts = [1, 2, 7, 33].filter((count) => count * 4 <= subject.maxContext)
     for (const max_tokens of counts) {
-      yield* judge((yield* ask(subject, words, { max_tokens, ignore_eos: true })).usage, max_tokens)
-      yield* judge((yield* askStreamed(subject, words, { max_tokens, ignore_eos: true })).usage, max_tokens)
+      const whole = yield* put(subject, words, { max_tokens, ignore_eos: true, return_token_ids: true })
+      yield* judge(whole.usage, max_tokens)
+      if (whole.ids !== null && whole.ids.length !== max_tokens) return yield* unexpected(`${whole.ids.length} token ids, asked for ${max_tokens}`)
+      if ((whole.cached ?? 0) > whole.usage.prompt_tokens) return yield* unexpected(`${whole.cached} cached of ${whole.usage.prompt_tokens} prompt tokens`)
+      yield* judge((yield* putStreamed(subject, words, { max_tokens, ignore_eos: true })).usage, max_tokens)
     }
-    yield* judge((yield* ask(subject, words, { max_tokens: 16 })).usage, null)
+    const natural = yield* put(subject, words, { max_tokens: 16, return_token_ids: true })
+    yield* judge(natural.usage, natural.ids?.length ?? null)
+    const streamed = yield* putStreamed(subject, words, { max_tokens: 16 })
+    yield* judge(streamed.usage, natural.content === streamed.content ? natural.usage.completion_tokens : null)
     if (prompts.size !== 1) return yield* unexpected(`the same prompt was counted in ${prompts.size} ways`)
-    return `${counts.length * 2 + 1} answers`
+    const ids = promptOf(subject, words)
+    if (typeof ids !== "string") {
+      const { usage } = yield* goOn(subject, ids, { max_tokens: 1 })
+      if (usage.prompt_tokens !== ids.length) return yield* unexpected(`${usage.prompt_tokens} prompt tokens for ${ids.length} ids`)
+    }
+    return `${counts.length * 2 + 2} answers`
   })
 }
 
-/** An answer ends for the reason that it says. */
+const wordPrompts = ["Answer with one word.", "Say yes.", "What is the capital of France? Answer in one word."]
+
+/** An answer ends for the reason that it says, and by itself. */
 export const finishReasons: TrialCheck = {
   name: "finish_reasons",
+  class: "required",
+  purpose: "Answers end for the reason that they say, by themselves too, and show no marks of the template",
+  limitSeconds: seconds(15),
   run: Effect.fnUntraced(function* (subject) {
     for (const max_tokens of [1, 5]) {
-      const { finishReason } = yield* ask(subject, "Tell a long story.", { max_tokens, ignore_eos: true })
+      const { finishReason } = yield* put(subject, "Tell a long story.", { max_tokens, ignore_eos: true })
       if (finishReason !== "length") return yield* unexpected(`${finishReason} where the limit of ${max_tokens} was reached`)
     }
-    const { finishReason, usage } = yield* ask(subject, "Answer with one word.", { max_tokens: 24 })
-    const limited = usage.completion_tokens >= 24
-    if (finishReason !== "stop" && !(limited && finishReason === "length")) return yield* unexpected(`${finishReason} after ${usage.completion_tokens} tokens`)
-    return `natural end: ${finishReason}`
+    const limit = Math.min(subject.capabilities.supports_reasoning ? thresholds.thinkingTokens : thresholds.wordTokens, Math.floor(subject.maxContext / 4))
+    let stopped = 0
+    for (const prompt of wordPrompts) {
+      const { content, finishReason, usage } = yield* put(subject, prompt, { max_tokens: limit })
+      const full = usage.completion_tokens >= limit
+      if (finishReason !== "stop" && !(full && finishReason === "length")) return yield* unexpected(`${finishReason} after ${usage.completion_tokens} tokens`)
+      if (finishReason === "stop") stopped++
+      const marks = (subject.repository.tokenizer?.special ?? []).filter((special) => special !== "" && content.includes(special)).length
+      if (marks > 0) return yield* unexpected(`${marks} marks of the template in an answer`)
+      if (stopped > 0) break
+    }
+    if (stopped === 0 && subject.chat) return yield* unexpected(`no answer of one word ends within ${limit} tokens`)
+    return stopped > 0 ? "ends by itself" : "no natural end"
   })
 }
 
-const streamPrompts = ["Say hello in three languages.", "Répète: 🚢⚓️👩‍🚀 naïve", "请用中文写一句话。"]
+const streamPrompts = [
+  "Say hello in three languages.",
+  "Répète: 🚢⚓️👩‍🚀 naïve",
+  "请用中文写一句话。",
+  "Write three short words, one below the other.",
+  "Répète: café, 東京, 👍🏽, ½",
+  "Напиши одно короткое предложение."
+]
 
 const same = (one: Answer, other: Answer) => one.content === other.content && one.reasoning === other.reasoning && one.finishReason === other.finishReason
 
-/** A stream says what the whole answer says, and ends as a stream must. */
+/** A stream says what the whole answer says, once each: role, pieces, end, usage, `[DONE]`. */
 export const streamEqualsWhole: TrialCheck = {
   name: "stream_equals_whole",
+  class: "required",
+  purpose: "A stream says exactly what the whole answer says, and ends as streams have to",
+  limitSeconds: seconds(20),
   run: Effect.fnUntraced(function* (subject) {
     const asking = { max_tokens: Math.min(32, Math.floor(subject.maxContext / 4)) }
-    for (const [index, words] of streamPrompts.entries()) {
-      const whole = yield* ask(subject, words, asking)
-      const streamed = yield* askStreamed(subject, words, asking)
+    const prompts = streamPrompts.slice(0, extentOf(subject.parameters).streamedPrompts)
+    let unsteady = 0
+    for (const [index, words] of prompts.entries()) {
+      const whole = yield* put(subject, words, asking)
+      const streamed = yield* putStreamed(subject, words, asking)
       const at = `prompt ${index + 1}`
-      if (!same(whole, streamed)) return yield* unexpected(`${at}: ${streamed.content.length} characters streamed, ${whole.content.length} whole`)
       if (subject.chat && streamed.roles !== 1) return yield* unexpected(`${at}: ${streamed.roles} roles`)
       if (streamed.finishReasons !== 1) return yield* unexpected(`${at}: ${streamed.finishReasons} finish reasons`)
       if (streamed.usageFrames !== 1) return yield* unexpected(`${at}: ${streamed.usageFrames} usage chunks`)
       if (!streamed.done) return yield* unexpected(`${at}: the stream does not end with one [DONE]`)
+      if (!same(whole, streamed)) {
+        // Where the answer is not the same twice, a stream cannot be told from it; that is another row's.
+        if (!same(whole, yield* put(subject, words, asking))) {
+          unsteady++
+          continue
+        }
+        return yield* unexpected(`${at}: ${streamed.content.length} characters streamed, ${whole.content.length} whole`)
+      }
       if (streamed.usage.completion_tokens !== whole.usage.completion_tokens) return yield* unexpected(`${at}: other counts streamed than whole`)
     }
-    return `${streamPrompts.length} prompts`
+    return `${prompts.length - unsteady} prompts${unsteady === 0 ? "" : `, ${unsteady} more do not repeat`}`
   })
 }
 
-const running = /^(?:vllm:num_requests_running|sglang:num_running_reqs)(?:\{[^}]*\})? ([\d.e+]+)$/gm
+/** Where the answer has to be cut, whatever the model writes: a few characters from its middle. */
+const stopIn = (text: string): string | null => {
+  const characters = [...text]
+  const middle = Math.floor(characters.length / 2)
+  const stop = characters.slice(middle, middle + 5).join("")
+  return characters.length >= 16 && stop.trim() !== "" && text.indexOf(stop) > 0 ? stop : null
+}
 
-/** After all that, the engine still generates, and nothing runs on. */
-export const stillAlive: TrialCheck = {
-  name: "still_alive",
-  run: Effect.fnUntraced(function* (subject) {
-    const { usage } = yield* ask(subject, "Say yes.", { max_tokens: 4, ignore_eos: true })
-    if (usage.completion_tokens !== 4) return yield* unexpected(`${usage.completion_tokens} of 4 tokens`)
-    const metrics = yield* subject.client.get("/metrics")
-    const busy = [...metrics.text.matchAll(running)].reduce((sum, [, count]) => sum + Number(count), 0)
-    return busy > 0 ? yield* unexpected(`${busy} requests run on`) : "nothing runs"
+/** A stop string ends the answer before it, and no part of it is ever sent. */
+export const stopStrings: TrialCheck = {
+  name: "stop_strings",
+  class: "required",
+  purpose: "A stop string ends the answer before it, and no part of it is sent, whole or streamed",
+  limitSeconds: seconds(15),
+  run: Effect.fnUntraced(function* (subject: SuiteSubject) {
+    let tried = 0
+    for (const prompt of ["Count from 1 to 20.", "Write a short recipe for vegetable soup."]) {
+      const fields = { max_tokens: Math.min(48, Math.floor(subject.maxContext / 4)) }
+      const { content } = yield* put(subject, prompt, fields)
+      const stop = content.includes(", 7") && !content.startsWith(", 7") ? ", 7" : stopIn(content)
+      if (stop === null) continue
+      const wanted = content.slice(0, content.indexOf(stop))
+      tried++
+      for (const [way, answer] of [
+        ["whole", yield* put(subject, prompt, { ...fields, stop: [stop] })],
+        ["streamed", yield* putStreamed(subject, prompt, { ...fields, stop: [stop] })]
+      ] as const) {
+        if (answer.content !== wanted) return yield* unexpected(`${way}: ${answer.content.length} characters, ${wanted.length} before the stop string`)
+        if (answer.finishReason !== "stop") return yield* unexpected(`${way}: ${answer.finishReason} at a stop string`)
+      }
+    }
+    return `${tried} answers cut`
   })
 }

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto"
 import type { OutputFingerprint } from "@seatrial/domain"
 import { Effect } from "effect"
-import { type Answer, type EngineUnreachable, Unexpected } from "../EngineClient.ts"
-import { ask, type Subject } from "../Subject.ts"
+import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { Reading } from "./readAnswer.ts"
+import { put, type SuiteSubject } from "./SuiteSubject.ts"
+import { extentOf, thresholds } from "./thresholds.ts"
 
 /** Public constants of the suite: plain tasks that invite neither dates nor names. Changing one raises the suite's version. */
 export const fingerprintPrompts = [
@@ -11,11 +13,21 @@ export const fingerprintPrompts = [
   "Write a short recipe for vegetable soup with exactly six numbered steps and no introduction.",
   "Describe how to tie a simple knot in a rope so that somebody who never did it can follow you.",
   "Name the steps that turn wheat into bread, from the field to the table, in the right order.",
-  "Write four lines about a lighthouse in a storm; every line should describe one thing that is seen."
+  "Write four lines about a lighthouse in a storm; every line should describe one thing that is seen.",
+  "Explain the difference between weather and climate in two sentences that a child can understand.",
+  "Give three reasons why a wooden boat floats on water although it weighs more than a man can carry.",
+  "Describe how a letter travels from the sender's desk to the reader's door, one step in each sentence.",
+  "Compare a bicycle with a car in three short points: cost, speed, and how much room each one needs.",
+  "Write instructions for planting a tree in a garden, beginning with the hole and ending with the water.",
+  "Explain how a simple water pump works, using no more than four sentences and no technical words at all.",
+  "List the things that one needs for a picnic at a lake and say why each of them should not be forgotten.",
+  "Describe the sound of a small harbour in the early morning, before the first boats leave for the sea.",
+  "Explain to a new colleague how to make good coffee for ten people with a pot, a filter and hot water.",
+  "Write a notice of three sentences that asks people in a library to be quiet and to switch off phones."
 ] as const
 
 /** Bytes as anybody can repeat them with curl: content alone, or reasoning, one zero byte, content. */
-const digest = ({ content, reasoning }: Answer): string =>
+export const digest = ({ content, reasoning }: Pick<Reading, "content" | "reasoning">): string =>
   createHash("sha256")
     .update(reasoning === "" ? content : `${reasoning}\0${content}`, "utf8")
     .digest("hex")
@@ -25,32 +37,40 @@ const allSame = (values: ReadonlyArray<string>) => new Set(values).size === 1
 export interface Repeats {
   readonly detail: string
   readonly fingerprints: ReadonlyArray<typeof OutputFingerprint.Type>
+  /** How many of them an earlier trial had with another hash. */
+  readonly drifted: number
 }
 
+/** Fields of a fingerprint's request beside its prompt and what makes it greedy. */
+export const fingerprintFields = ({ maxContext }: SuiteSubject) => ({ max_tokens: Math.min(thresholds.fingerprintTokens, Math.floor(maxContext / 8)) })
+
 /**
- * Asks each prompt three times alone and twice among the others. Required: all but one of them are the same three times alone. Those that are the same five times are
- * kept as fingerprints, where there are at least four and the model takes messages.
+ * Asks each prompt three times alone and twice among the others. Required: nearly all are the same three times alone. The first that are the same five times are
+ * kept as fingerprints, where there are enough of them and the model takes messages; where an earlier trial kept other hashes, that is told.
  */
-export const greedyRepeats = Effect.fnUntraced(function* (subject: Subject): Effect.fn.Return<Repeats, EngineUnreachable | Unexpected> {
-  const asking = { max_tokens: Math.min(64, Math.floor(subject.maxContext / 8)) }
-  const once = (prompt: string) => Effect.map(ask(subject, prompt, asking), digest)
-  const alone = yield* Effect.forEach(fingerprintPrompts, (prompt) => Effect.all([once(prompt), once(prompt), once(prompt)]))
+export const greedyRepeats = Effect.fnUntraced(function* (subject: SuiteSubject): Effect.fn.Return<Repeats, EngineUnreachable | Unexpected> {
+  const fields = fingerprintFields(subject)
+  const prompts = fingerprintPrompts.slice(0, extentOf(subject.parameters).repeatedPrompts)
+  const once = (prompt: string) => Effect.map(put(subject, prompt, fields), digest)
+  const alone = yield* Effect.forEach(prompts, (prompt) => Effect.all([once(prompt), once(prompt), once(prompt)]))
   const together = yield* Effect.all(
-    [0, 1].map(() => Effect.forEach(fingerprintPrompts, once, { concurrency: "unbounded" })),
+    [0, 1].map(() => Effect.forEach(prompts, once, { concurrency: "unbounded" })),
     { concurrency: 1 }
   )
   const steady = alone.filter(allSame).length
-  if (steady < fingerprintPrompts.length - 1) {
-    return yield* new Unexpected({
-      detail: `${fingerprintPrompts.length - steady} of ${fingerprintPrompts.length} greedy prompts changed between runs on an idle engine`
-    })
+  if (steady < prompts.length - Math.floor(prompts.length / thresholds.steadyOf)) {
+    return yield* new Unexpected({ detail: `${prompts.length - steady} of ${prompts.length} greedy prompts changed between runs on an idle engine` })
   }
-  const fingerprints = fingerprintPrompts.flatMap((prompt, index) => {
+  const stable = prompts.flatMap((prompt, index) => {
     const [sha256, ...others] = [...(alone[index] ?? []), ...together.flatMap((round) => round[index] ?? [])]
     return sha256 !== undefined && others.every((other) => other === sha256) ? [{ prompt, sha256 }] : []
   })
-  return {
-    detail: `alone ${steady} of ${fingerprintPrompts.length}, under load ${fingerprints.length} of ${fingerprintPrompts.length}`,
-    fingerprints: subject.chat && asking.max_tokens === 64 && fingerprints.length >= 4 ? fingerprints : []
-  }
+  const keeps = subject.chat && fields.max_tokens === thresholds.fingerprintTokens && stable.length >= thresholds.leastFingerprints
+  const fingerprints = keeps ? stable.slice(0, thresholds.fingerprints) : []
+  const before = new Map(subject.earlier[0]?.fingerprints.map(({ prompt, sha256 }) => [prompt, sha256]))
+  const known = fingerprints.filter(({ prompt }) => before.has(prompt))
+  const drifted = known.filter(({ prompt, sha256 }) => before.get(prompt) !== sha256).length
+  const compared =
+    known.length === 0 ? "" : drifted === 0 ? `; ${known.length} as at an earlier trial` : `; ${drifted} of ${known.length} differ from an earlier trial`
+  return { detail: `alone ${steady} of ${prompts.length}, stable under load ${stable.length} of ${prompts.length}${compared}`, fingerprints, drifted }
 })

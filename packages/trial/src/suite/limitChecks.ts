@@ -1,57 +1,92 @@
 import { Effect, Option, Schema } from "effect"
-import { Unexpected } from "../EngineClient.ts"
-import { ask, greedy, type Subject, textPath, tokenIds } from "../Subject.ts"
-import type { TrialCheck } from "./Check.ts"
-
-const unexpected = (detail: string) => Effect.fail(new Unexpected({ detail }))
+import { greedy, textPath, tokenIds } from "../Subject.ts"
+import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { chatPath, put, type SuiteSubject } from "./SuiteSubject.ts"
 
 /** vLLM nests its errors, SGLang's are flat. */
 const Told = Schema.Union([Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }), Schema.Struct({ message: Schema.String })])
 const decodeTold = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
 
-const malformed = ({ servedName, takesAnyName }: Subject): ReadonlyArray<readonly [name: string, path: string, body: string]> => {
-  const chat = "/v1/chat/completions"
+/** `refused`: it has to be; else it may be answered, but must break nothing. */
+interface Malformed {
+  readonly name: string
+  readonly path: string
+  readonly body: string
+  readonly refused: boolean
+}
+
+const malformed = ({ servedName, takesAnyName }: SuiteSubject): ReadonlyArray<Malformed> => {
   const messages = [{ role: "user", content: "Hello" }]
   const json = (body: object) => JSON.stringify({ model: servedName, ...body })
+  const refused = (name: string, path: string, body: string): Malformed => ({ name, path, body, refused: true })
+  const survived = (name: string, body: object): Malformed => ({ name, path: chatPath, body: json({ messages, max_tokens: 2, ...body }), refused: false })
+  const tool = { type: "function", function: { name: "f", parameters: { type: "object", properties: { a: { type: "string", pattern: "((((((" } } } } }
   return [
-    ["json", chat, '{"messages":'],
-    ["no_messages", chat, json({})],
-    ["messages_type", chat, json({ messages: "Hello" })],
-    ["temperature_type", chat, json({ messages, temperature: "hot" })],
-    ["negative_limit", chat, json({ messages, max_tokens: -1 })],
-    ...(takesAnyName === true ? [] : [["other_model", textPath, JSON.stringify({ model: `${servedName}-other`, prompt: "Hello", max_tokens: 1 })] as const]),
-    ["empty_prompt", textPath, json({ prompt: [], max_tokens: 1 })],
-    ["top_p", textPath, json({ prompt: "Hello", max_tokens: 1, top_p: 7 })]
+    refused("json", chatPath, '{"messages":'),
+    refused("no_messages", chatPath, json({})),
+    refused("messages_type", chatPath, json({ messages: "Hello" })),
+    refused("temperature_type", chatPath, json({ messages, temperature: "hot" })),
+    refused("negative_limit", chatPath, json({ messages, max_tokens: -1 })),
+    ...(takesAnyName === true ? [] : [refused("other_model", textPath, JSON.stringify({ model: `${servedName}-other`, prompt: "Hello", max_tokens: 1 }))]),
+    refused("empty_prompt", textPath, json({ prompt: [], max_tokens: 1 })),
+    refused("top_p", textPath, json({ prompt: "Hello", max_tokens: 1, top_p: 7 })),
+    refused("ids_type", textPath, json({ prompt: [1, "two", 3], max_tokens: 1 })),
+    survived("negative_count", { n: -1 }),
+    survived("regex", { structured_outputs: { regex: "((((((" } }),
+    survived("schema", { response_format: { type: "json_schema", json_schema: { name: "x", schema: { type: "strange" } } } }),
+    survived("tools_type", { tools: "none" }),
+    survived("tool_pattern", { tools: [tool], tool_choice: { type: "function", function: { name: "f" } } })
   ]
 }
 
 /** Malformed requests are refused, each with an error, and none harms the next. */
 export const badRequests: TrialCheck = {
   name: "bad_requests",
+  class: "required",
+  purpose: "Malformed requests are refused with an error, and the engine goes on generating after each",
+  limitSeconds: seconds(20),
   run: Effect.fnUntraced(function* (subject) {
     const cases = malformed(subject)
-    for (const [name, path, body] of cases) {
+    let refusals = 0
+    for (const { body, name, path, refused } of cases) {
       const { status, text } = yield* Effect.catchTag(subject.client.post(path, body), "EngineUnreachable", () =>
         unexpected(`${name}: the engine did not answer`)
       )
-      if (status !== 400 && status !== 404 && status !== 422) return yield* unexpected(`${name}: HTTP ${status}`)
-      if (Option.isNone(decodeTold(text))) return yield* unexpected(`${name}: HTTP ${status} without an error body`)
-      yield* Effect.catchTag(ask(subject, "Hello", { max_tokens: 1 }), "EngineUnreachable", () => unexpected(`${name}: the engine did not survive it`))
+      const refusing = status === 400 || status === 404 || status === 422
+      // What is no request for an answer may be taken without what it asks for beside it.
+      if (!refusing && (refused || status !== 200) && !(status === 501 && !refused)) return yield* unexpected(`${name}: HTTP ${status}`)
+      if (refusing && Option.isNone(decodeTold(text))) return yield* unexpected(`${name}: HTTP ${status} without an error body`)
+      if (refusing) refusals++
+      const next = yield* Effect.catchTag(put(subject, "Hello", { max_tokens: 1 }), "EngineUnreachable", () =>
+        unexpected(`${name}: the engine did not survive it`)
+      )
+      if (next.usage.completion_tokens !== 1) return yield* unexpected(`${name}: ${next.usage.completion_tokens} of 1 token after it`)
     }
-    return `${cases.length} refused`
+    return `${refusals} of ${cases.length} refused, ${cases.length} survived`
   })
 }
 
 /** The longest context is exactly what was promised: a request that fills it is answered, one token more is refused and not cut. */
 export const contextEdge: TrialCheck = {
   name: "context_edge",
-  skipped: ({ maxContext }) => maxContext < 64,
+  class: "required",
+  purpose: "The longest context is what was promised: filled it is answered, one token more is refused and not cut",
+  limitSeconds: ({ maxContext }) => 60 + maxContext / 500,
+  skipped: ({ maxContext }) => (maxContext < 64 ? "context below 64" : null),
   run: Effect.fnUntraced(function* (subject) {
-    const { client, maxContext, servedName } = subject
-    const body = (length: number, max_tokens: number) => ({ model: servedName, prompt: tokenIds(subject, length, 7), ...greedy, max_tokens, ignore_eos: true })
-    const { usage } = yield* client.ask(textPath, body(maxContext - 8, 8))
-    if (usage.prompt_tokens !== maxContext - 8 || usage.completion_tokens !== 8) {
-      return yield* unexpected(`${usage.prompt_tokens} + ${usage.completion_tokens} tokens, asked for ${maxContext - 8} + 8`)
+    const { client, maxContext, salt, servedName } = subject
+    const body = (length: number, max_tokens: number) => ({
+      model: servedName,
+      prompt: tokenIds(subject, length, 7),
+      cache_salt: salt,
+      ...greedy,
+      max_tokens,
+      ignore_eos: true
+    })
+    const filled = yield* client.ask(textPath, body(maxContext - 8, 8))
+    const { completion_tokens, prompt_tokens } = filled.usage
+    if (prompt_tokens !== maxContext - 8 || completion_tokens !== 8) {
+      return yield* unexpected(`${prompt_tokens} + ${completion_tokens} tokens, asked for ${maxContext - 8} + 8`)
     }
     for (const [name, length, limit] of [
       ["one_more", maxContext - 8, 9],
@@ -60,7 +95,7 @@ export const contextEdge: TrialCheck = {
       const { status } = yield* client.post(textPath, JSON.stringify(body(length, limit)))
       if (status !== 400) return yield* unexpected(`${name}: HTTP ${status}, not 400`)
     }
-    yield* ask(subject, "Hello", { max_tokens: 1 })
+    yield* put(subject, "Hello", { max_tokens: 1 })
     return `${maxContext} tokens`
   })
 }

@@ -1,60 +1,127 @@
 import type { Check, CheckReport } from "@seatrial/domain"
-import { Clock, Effect } from "effect"
-import type { EngineUnreachable } from "../EngineClient.ts"
-import type { Subject } from "../Subject.ts"
-import { engineIdentity, finishReasons, stillAlive, streamEqualsWhole, usageExact } from "./answerChecks.ts"
-import { greedyRepeats, type Repeats } from "./fingerprints.ts"
-import { badRequests, contextEdge } from "./limitChecks.ts"
+import { Clock, Data, Effect, Result } from "effect"
+import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import type { CheckClass, NotApplicable, TrialCheck } from "./Check.ts"
+import { questionOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
+import { thresholds, tinyParameters } from "./thresholds.ts"
 
-const suite = "seatrial-core"
-const suiteVersion = 0
+/** Raised by any change of a prompt, parameter, threshold or hashed byte. */
+export const suite = { name: "seatrial-core", version: 1 } as const
 
-const row = (name: string, passed: boolean, detail: string): Check => ({ name, passed, detail: detail.slice(0, 240) })
+const longestDetail = 240
+
+/** The suite's time was over before it had a verdict: no fault of the model was found. */
+export class SuiteTimedOut extends Data.TaggedError("SuiteTimedOut")<{ readonly message: string }> {}
+
+/** What the suite found. `likelihood` is kept for the trials to come. */
+export interface SuiteFindings {
+  readonly report: CheckReport
+  readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
+}
+
+const row = (name: string, passed: boolean, detail: string): Check => ({ name, passed, detail: detail.slice(0, longestDetail) })
+
+/** How far the limits are stretched for an engine whose tokens take longer than usual: what one answer alone takes for each. */
+const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  if (subject.parameters < tinyParameters) return thresholds.mostStretch
+  const max_tokens = Math.min(16, Math.max(2, Math.floor(subject.maxContext / 8)))
+  const answer = yield* Effect.option(
+    Effect.catchTag(subject.client.stream(...questionOf(subject, "Hello", { max_tokens, ignore_eos: true })), "Unexpected", () => Effect.fail("unread"))
+  )
+  if (answer._tag === "None") return 1
+  const { arrivals, usage } = answer.value
+  const millis = (arrivals.at(-1) ?? 0) - (arrivals[0] ?? 0)
+  const perToken = usage.completion_tokens < 2 ? 0 : millis / (usage.completion_tokens - 1)
+  return Math.min(thresholds.mostStretch, Math.max(1, perToken / thresholds.usualTokenMillis))
+})
+
+type Tried = Result.Result<string, Unexpected | NotApplicable>
 
 /**
- * The suite `seatrial-core`: cheap and decisive rows first, all of them although one failed, so that one run shows every fault. Fails only where the engine could not be
- * reached. Nothing else may use the engine meanwhile.
+ * The suite `seatrial-core`: cheap and decisive rows first, all of them although one failed, so that one run shows every fault. A failed row is run once more, and
+ * passing then is failing too, but where it judges by the clock. Nothing else may use the engine meanwhile. Fails where the engine could not be reached, or where time
+ * was over before any fault was found. `checks`: its rows.
  */
-export const runSuite = Effect.fn("runSuite")(function* (subject: Subject): Effect.fn.Return<CheckReport, EngineUnreachable> {
+export const runSuite = Effect.fn("runSuite")(function* (
+  subject: SuiteSubject,
+  checks: (state: SuiteState) => ReadonlyArray<TrialCheck> = suiteChecks
+): Effect.fn.Return<SuiteFindings, EngineUnreachable | SuiteTimedOut> {
   const startedAt = yield* Clock.currentTimeMillis
+  const state: SuiteState = { repeats: null, likelihood: null }
+  const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
+  const since = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAt) / 1_000)
+  const hard = thresholds.hardSeconds * stretch
+
+  const once = (check: TrialCheck, turn: number): Effect.Effect<Tried, EngineUnreachable> =>
+    Effect.gen(function* () {
+      const limit = check.limitSeconds(subject) * stretch
+      const left = Math.max(1, hard - (yield* since))
+      return yield* check.run({ ...subject, salt: `${suite.name}-${startedAt}-${check.name}-${turn}` }).pipe(
+        Effect.timeoutOrElse({
+          duration: `${Math.min(limit, left)} seconds`,
+          orElse: () => Effect.fail(new Unexpected({ detail: `not done within ${Math.round(Math.min(limit, left))} s` }))
+        }),
+        Effect.map((detail): Tried => Result.succeed(detail)),
+        Effect.catchTags({
+          Unexpected: (error) => Effect.succeed<Tried>(Result.fail(error)),
+          NotApplicable: (error) => Effect.succeed<Tried>(Result.fail(error))
+        })
+      )
+    })
+
   const rows: Array<Check> = []
-  let skipped = 0
-  let repeats: Repeats = { detail: "", fingerprints: [] }
-  const greedy = Effect.map(greedyRepeats(subject), (found) => {
-    repeats = found
-    return found.detail
-  })
-  const checks = [
-    engineIdentity,
-    usageExact,
-    finishReasons,
-    streamEqualsWhole,
-    { name: "greedy_repeats", run: () => greedy },
-    badRequests,
-    contextEdge,
-    stillAlive
-  ]
-  for (const check of checks) {
-    if ("skipped" in check && check.skipped?.(subject) === true) {
-      skipped++
+  const failed: Array<{ readonly name: string; readonly class: CheckClass }> = []
+  const skipped: Array<string> = []
+  const unrun: Array<string> = []
+  const judge = (check: TrialCheck, passed: boolean, detail: string) => {
+    rows.push(row(check.name, passed, detail))
+    if (!passed) failed.push(check)
+  }
+  for (const check of checks(state)) {
+    if (check.skipped !== undefined && check.skipped(subject) !== null) {
+      skipped.push(check.name)
       continue
     }
-    rows.push(
-      yield* check.run(subject).pipe(
-        Effect.map((detail) => row(check.name, true, detail)),
-        Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(row(check.name, false, detail)))
-      )
-    )
+    const elapsed = yield* since
+    if (elapsed >= hard || (elapsed >= thresholds.budgetSeconds * stretch && check.class !== "required")) {
+      unrun.push(check.name)
+      if (check.class === "capability") failed.push(check)
+      else if (check.class === "required" && failed.every((each) => each.class !== "required")) {
+        return yield* new SuiteTimedOut({ message: `The checks took longer than ${Math.round(hard)} s; ${check.name} was not begun.` })
+      }
+      continue
+    }
+    const first = yield* once(check, 1)
+    if (Result.isSuccess(first)) judge(check, true, first.success)
+    else if (first.failure._tag === "NotApplicable") skipped.push(check.name)
+    else {
+      const again = yield* once(check, 2)
+      if (Result.isFailure(again)) judge(check, false, first.failure.detail)
+      else if (check.clockBound === true) judge(check, true, `${again.success}; at the second try`)
+      else judge(check, false, `nondeterministic_output: failed, then passed (${first.failure.detail})`)
+    }
   }
-  const seconds = Math.round(((yield* Clock.currentTimeMillis) - startedAt) / 1_000)
-  const passed = rows.every((check) => check.passed)
-  const { fingerprints } = repeats
+
+  const seconds = Math.round(yield* since)
+  const { fingerprints = [], drifted = 0 } = state.repeats ?? {}
+  const left = skipped.length === 0 ? "" : ` (${skipped.join(", ")})`
+  const late = unrun.length === 0 ? "" : `, ${unrun.length} not reached (${unrun.join(", ")})`
+  const ending = `, ${seconds} s`
+  const summary = `${suite.name} ${suite.version}: ${rows.length} run, ${skipped.length} not applicable${late}`
+  const passed = failed.every((check) => check.class !== "required")
+  const withdrawn = failed.filter((check) => check.class === "capability").map(({ name }) => name)
   return {
-    suite,
-    suite_version: suiteVersion,
-    passed,
-    checks: [...rows, row("suite", true, `${suite} ${suiteVersion}: ${rows.length} run, ${skipped} not applicable, ${seconds} s`)],
-    fingerprints,
-    fingerprint_card: fingerprints.length === 0 ? null : subject.card
+    report: {
+      suite: suite.name,
+      suite_version: suite.version,
+      passed,
+      checks: [...rows, row("suite", true, `${summary}${left.slice(0, longestDetail - summary.length - ending.length)}${ending}`)],
+      fingerprints,
+      fingerprint_card: fingerprints.length === 0 ? null : subject.card,
+      ...(withdrawn.length === 0 ? {} : { withdrawn }),
+      ...(drifted === 0 ? {} : { drifted })
+    },
+    likelihood: state.likelihood
   }
 })

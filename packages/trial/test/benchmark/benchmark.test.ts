@@ -4,7 +4,8 @@ import { Effect } from "effect"
 import { promptTokens } from "../../src/benchmark/promptTokens.ts"
 import { runBenchmark } from "../../src/benchmark/runBenchmark.ts"
 import { workload } from "../../src/benchmark/workload.ts"
-import { type Fault, fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
+import { fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
+import type { Fault } from "../suite/fakeWords.ts"
 
 describe("the workload", () => {
   const levels = (work: ReturnType<typeof workload>) => work.steps.map(({ concurrency }) => concurrency)

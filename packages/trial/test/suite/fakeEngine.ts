@@ -1,58 +1,38 @@
-import { createHash } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Effect, Option, Schema } from "effect"
-
-export const faults = [
-  "other name",
-  "other context",
-  "other version",
-  "usage one short",
-  "prompt counted otherwise when streamed",
-  "no usage chunk",
-  "always says stop",
-  "never says stop",
-  "last chunk lost",
-  "no done",
-  "says more after done",
-  "two roles",
-  "answers vary",
-  "answers vary under load",
-  "every tenth answer varies",
-  "takes bad requests",
-  "breaks on bad requests",
-  "refuses without an error body",
-  "dies of a bad request",
-  "limit off by one",
-  "cuts long prompts",
-  "breaks at the limit",
-  "something runs on",
-  "every other request fails"
-] as const
-export type Fault = (typeof faults)[number]
+import { likelihoodTexts } from "../../src/suite/texts/likelihoodTexts.ts"
+import { callsOf, type Fault, number, Prompt, say, servedName, textOf } from "./fakeWords.ts"
 
 const optional = <S extends Schema.Top>(schema: S) => Schema.optionalKey(schema)
 const Body = Schema.Struct({
   model: Schema.String,
-  messages: optional(Schema.NonEmptyArray(Schema.Struct({ role: Schema.String, content: Schema.String }))),
-  prompt: optional(Schema.Union([Schema.String, Schema.NonEmptyArray(Schema.Int)])),
+  ...Prompt.fields,
   max_tokens: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
-  temperature: optional(Schema.Finite),
+  n: optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))),
   top_p: optional(Schema.Finite.check(Schema.isBetween({ minimum: 0, maximum: 1 }))),
   ignore_eos: optional(Schema.Boolean),
-  stream: optional(Schema.Boolean)
+  stream: optional(Schema.Boolean),
+  stop: optional(Schema.Array(Schema.String)),
+  logprobs: optional(Schema.Union([Schema.Boolean, Schema.Int])),
+  prompt_logprobs: optional(Schema.Int),
+  cache_salt: optional(Schema.String)
 })
 const decodeBody = Schema.decodeUnknownOption(Schema.fromJsonString(Body))
 
-const number = (text: string) => createHash("sha256").update(text).digest().readUInt32BE(0)
-
-const servedName = "acme/fake"
 export const fakeContext = 1024
+
+const pairsOf = (text: string): ReadonlyArray<string> => {
+  const words = text.split(text.includes(" ") ? " " : "")
+  return words.slice(1).map((word, at) => `${words[at]} ${word}`)
+}
+const known = new Set(likelihoodTexts.flatMap(({ text }) => pairsOf(text)))
 
 /** An engine that makes its words from the prompt's hash: as good as its fault lets it be. */
 export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
   let requests = 0
   let active = 0
+  const cache = new Set<string>()
   const has = (candidate: Fault) => fault === candidate
 
   const json = (response: ServerResponse, status: number, body: object) => {
@@ -70,37 +50,59 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     const body = decoded.value
     requests++
     if (has("every other request fails") && requests % 2 === 0) return refuse(response, 500)
-    const input = body.messages?.[0].content ?? body.prompt ?? ""
-    const seed = typeof input === "string" ? input : input.join(",")
-    const asked = typeof input === "string" ? input.split(/\s+/).length : input.length
+    const seed = textOf(body)
+    const asked = Array.isArray(body.prompt) ? body.prompt.length : seed.split(/\s+/).length
     const limit = has("limit off by one") ? fakeContext - 1 : fakeContext
     if (asked + body.max_tokens > limit && !has("cuts long prompts")) return refuse(response, has("breaks at the limit") ? 500 : 400)
     const promptTokens = Math.min(asked, fakeContext - body.max_tokens)
     const natural = has("never says stop") ? Number.POSITIVE_INFINITY : 3 + (number(seed) % 16)
-    const count = body.ignore_eos === true ? body.max_tokens : Math.min(body.max_tokens, natural)
-    const salt =
-      has("answers vary") || (has("answers vary under load") && active > 1) || (has("every tenth answer varies") && requests % 10 === 0) ? String(requests) : ""
-    const words = Array.from({ length: count }, (_, index) => ` w${number(`${seed}${salt}${index}`) % 1000}`)
+    const said = say(body, { fault, requests, active, natural })
+    const calls = callsOf(body, fault)
+    const whole = calls.length > 0 ? [] : said.words
+    const full = whole.join("")
+    const cut = body.stop?.map((stop) => full.indexOf(stop)).find((at) => at >= 0)
+    const stopped = cut !== undefined && !(has("stop strings leak when streamed") && body.stream === true)
+    const words = stopped ? [full.slice(0, cut)] : whole
+    const count = calls.length > 0 ? Math.min(20, body.max_tokens) : stopped ? Math.max(1, words[0]?.split(" ").length ?? 1) : said.count
     const reason = has("always says stop")
       ? "stop"
       : has("never says stop")
         ? "abort"
-        : count === body.max_tokens && (body.ignore_eos === true || natural > count)
-          ? "length"
-          : "stop"
+        : calls.length > 0
+          ? body.max_tokens < 20
+            ? "length"
+            : "tool_calls"
+          : stopped || said.ended
+            ? "stop"
+            : "length"
     const prompt = has("prompt counted otherwise when streamed") && body.stream === true ? promptTokens + 1 : promptTokens
     const completion = has("usage one short") ? count - 1 : count
-    const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion }
+    const key = `${has("salt is ignored") ? "" : body.cache_salt} ${seed}`
+    const cached = has("nothing is cached") || !cache.has(key) ? 0 : asked - 1
+    cache.add(key)
+    const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, prompt_tokens_details: { cached_tokens: cached } }
+    const logprobs = words.map((_, at) => (has("skips the best token") && at === 9 ? -4 : has("cached answers differ") && cached > 0 ? -0.9 : -0.1))
     if (body.stream !== true) {
-      const said = words.join("")
-      const choice = chat ? { message: { role: "assistant", content: said } } : { text: said }
-      return json(response, 200, { choices: [{ index: 0, ...choice, finish_reason: reason }], usage })
+      const content = words.join("")
+      const pairs =
+        body.prompt_logprobs === undefined
+          ? []
+          : pairsOf(seed).map((pair) => (has("weights are wrong") || !known.has(pair) ? -6 : has("order is lost") ? -5.9 : -2))
+      const scored =
+        body.prompt_logprobs === undefined ? {} : { prompt_logprobs: [null, ...pairs.map((logprob) => ({ "1": { logprob: has("NaN") ? 1 : logprob } }))] }
+      const told =
+        typeof body.logprobs === "number"
+          ? { logprobs: { token_logprobs: logprobs, top_logprobs: logprobs.map(() => ({ best: -0.1, other: -3 })) } }
+          : { logprobs: body.logprobs === true ? { content: words.map((token) => ({ token, top_logprobs: [{ token }] })) } : null }
+      const choice = chat ? { message: { role: "assistant", content, tool_calls: calls } } : { text: content }
+      return json(response, 200, { choices: [{ index: 0, ...choice, ...told, token_ids: said.ids, finish_reason: reason }], usage, ...scored })
     }
     response.writeHead(200, { "content-type": "text/event-stream" })
     const frame = (data: object | string) => response.write(`data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`)
-    const piece = (said: string) => (chat ? { delta: { content: said } } : { text: said })
+    const piece = (word: string) => (chat ? { delta: { content: word } } : { text: word })
     if (chat) for (let role = 0; role < (has("two roles") ? 2 : 1); role++) frame({ choices: [{ delta: { role: "assistant", content: "" } }] })
-    for (const said of has("last chunk lost") ? words.slice(0, -1) : words) frame({ choices: [{ ...piece(said), finish_reason: null }] })
+    for (const [index, call] of calls.entries()) frame({ choices: [{ delta: { tool_calls: [{ index, ...call }] }, finish_reason: null }] })
+    for (const word of has("last chunk lost") ? words.slice(0, -1) : words) frame({ choices: [{ ...piece(word), finish_reason: null }] })
     frame({ choices: [{ ...piece(""), finish_reason: reason }] })
     if (!has("no usage chunk")) frame({ choices: [], usage })
     if (!has("no done")) frame("[DONE]")
@@ -114,7 +116,10 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
       return json(response, 200, { data: [{ id: has("other name") ? "other" : servedName, max_model_len: has("other context") ? 512 : fakeContext }] })
     }
     if (path === "/version") return json(response, 200, { version: has("other version") ? "9.9.9" : "1.0.0" })
-    if (path === "/metrics") return response.writeHead(200).end(`vllm:num_requests_running{engine="0"} ${has("something runs on") ? 2 : 0}.0\n`)
+    if (path === "/metrics") {
+      const running = has("something runs on") ? 2 : active
+      return response.writeHead(200).end(`vllm:num_requests_running{engine="0"} ${running}.0\n`)
+    }
     const parts: Array<Buffer> = []
     for await (const part of request) parts.push(Buffer.from(part))
     active++

@@ -1,0 +1,37 @@
+import type { Commit, RepositoryFile } from "@seatrial/domain"
+import { Effect, type Option, type Redacted } from "effect"
+import { collect } from "./contentHash.ts"
+import { HubUnavailable } from "./failures.ts"
+import { connect } from "./HubConnection.ts"
+import type { HubSettings } from "./HubSettings.ts"
+import { readFile } from "./readCommit.ts"
+
+/** Files of a pinned commit that are small enough to be held in memory. */
+export interface SmallFiles {
+  readonly repo: string
+  readonly commit: Commit
+  readonly files: ReadonlyArray<RepositoryFile>
+  /** Bytes of the largest that is read. */
+  readonly limit: number
+  readonly token: Option.Option<Redacted.Redacted<string>>
+}
+
+/** The service's `readSmall`. Files at once: one, since each may be as large as the limit. */
+export const readSmall = (settings: HubSettings) =>
+  Effect.fn("Hub.readSmall")(function* ({ commit, files, limit, repo, token }: SmallFiles) {
+    const connection = connect(settings, token)
+    const texts = new Map<string, string>()
+    for (const file of files) {
+      if (file.size === 0 || file.size > limit) continue
+      const bytes = yield* readFile(connection, { repo, commit }, file, limit, () => collect(file.size)).pipe(
+        Effect.catchTags({
+          HubAnswer: ({ status }) =>
+            new HubUnavailable({ message: `The model hub gives ${file.path} of the commit no more: it answers with status ${status}.` }),
+          Unreadable: ({ reason }) => new HubUnavailable({ message: reason })
+        })
+      )
+      texts.set(file.path, new TextDecoder().decode(bytes))
+    }
+    const read: ReadonlyMap<string, string> = texts
+    return read
+  })

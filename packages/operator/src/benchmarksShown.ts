@@ -1,0 +1,66 @@
+import type { BenchmarkStep, DeploymentId } from "@seatrial/domain"
+import type { Run } from "@seatrial/store"
+import { Effect, type Scope } from "effect"
+import { operatorMetrics } from "./metrics.ts"
+
+/** The benchmarks of what serves, in the metrics. */
+export interface BenchmarksShown {
+  /** `serves`: whether its revision is what its model serves. */
+  readonly note: (run: Run, serves: boolean) => Effect.Effect<void>
+  readonly forget: (id: DeploymentId) => Effect.Effect<void>
+}
+
+const quantiles = [
+  ["0.5", "p50"],
+  ["0.9", "p90"],
+  ["0.99", "p99"]
+] as const
+
+interface Shown {
+  readonly revision: string
+  readonly remove: Effect.Effect<void>
+}
+
+/** Sets the gauges of one benchmark, and gives what takes them away. */
+const show = Effect.fnUntraced(function* (organization: string, model: string, steps: ReadonlyArray<BenchmarkStep>) {
+  const removals: Array<Effect.Effect<void>> = []
+  for (const { concurrency, figures, output_tokens_per_s } of steps) {
+    const labels = { organization, model, concurrency: String(concurrency) }
+    yield* operatorMetrics.benchmarkTokens.update(labels, output_tokens_per_s)
+    removals.push(operatorMetrics.benchmarkTokens.remove(labels))
+    for (const [quantile, name] of quantiles) {
+      const pairs = [
+        [operatorMetrics.benchmarkTtft, figures?.ttft_ms[name]],
+        [operatorMetrics.benchmarkTpot, figures?.tpot_ms[name]]
+      ] as const
+      for (const [gauge, found] of pairs) {
+        if (found === null || found === undefined) continue
+        yield* gauge.update({ ...labels, quantile }, found.value / 1_000)
+        removals.push(gauge.remove({ ...labels, quantile }))
+      }
+    }
+  }
+  return Effect.all(removals, { discard: true })
+})
+
+/** Shows them for as long as the scope, and none of what does not serve any more. */
+export const makeBenchmarksShown: Effect.Effect<BenchmarksShown, never, Scope.Scope> = Effect.gen(function* () {
+  const shown = new Map<DeploymentId, Shown>()
+  const forget = Effect.fnUntraced(function* (id: DeploymentId) {
+    const known = shown.get(id)
+    shown.delete(id)
+    if (known !== undefined) yield* known.remove
+  })
+  yield* Effect.addFinalizer(() => Effect.forEach([...shown.keys()], forget, { discard: true }))
+  return {
+    note: Effect.fnUntraced(function* ({ id, model, orgSlug, revision }, serves) {
+      const benchmark = revision?.benchmark ?? null
+      if (!serves || revision === null || benchmark === null || benchmark.missing !== undefined) return yield* forget(id)
+      const key = `${revision.id} ${model}`
+      if (shown.get(id)?.revision === key) return
+      yield* forget(id)
+      shown.set(id, { revision: key, remove: yield* show(orgSlug, model, benchmark.steps) })
+    }),
+    forget
+  }
+})

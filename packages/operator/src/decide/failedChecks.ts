@@ -1,0 +1,45 @@
+import type { Check, CheckReport, FailureCode, NamedFailure } from "@seatrial/domain"
+
+/** What a failed row says of the model and its engine; of all others that checks failed. */
+const codes: Readonly<Record<string, FailureCode>> = {
+  files_match_commit: "weights_mismatch",
+  tensors_complete: "weights_incomplete",
+  config_coherent: "weights_incomplete",
+  tokenizer_agrees: "template_mismatch",
+  template_agrees: "template_mismatch",
+  text_likelihood: "output_garbage",
+  golden_answers: "output_garbage",
+  output_sane: "output_garbage",
+  greedy_repeats: "nondeterministic_output"
+}
+
+/** What to do, as a sentence. */
+const remedies: Partial<Record<FailureCode, string>> = {
+  weights_mismatch: "Deploy again, so that the files are brought anew.",
+  weights_incomplete: "Choose a revision whose files fit its configuration.",
+  template_mismatch: "The engine does not serve this repository's tokenizer or template as they are; try another runtime.",
+  output_garbage: "The checkpoint, or its support in this engine, is broken; try another revision or runtime.",
+  nondeterministic_output: "The engine's answers change by themselves; try another host class or runtime.",
+  cross_request_leak: "The engine mixes requests up; it must not serve. Tell the cluster's operator."
+}
+
+const codeOf = ({ detail = "", name }: Check): FailureCode => {
+  const said = /^(cross_request_leak|nondeterministic_output):/.exec(detail)?.[1]
+  if (said === "cross_request_leak") return "cross_request_leak"
+  return said === "nondeterministic_output" ? "nondeterministic_output" : (codes[name] ?? "checks_failed")
+}
+
+/** Why a trial's report ends the run: the first failed row, what it expected and what came, and the names of the others. The worst fault goes first. */
+export const failedChecks = ({ checks, withdrawn = [] }: CheckReport): NamedFailure => {
+  // A capability that was withdrawn is no reason, unless there is no other: then it was made one.
+  const wrong = checks.filter(({ passed }) => !passed)
+  const required = wrong.filter(({ name }) => !withdrawn.includes(name))
+  const reasons = required.length > 0 ? required : wrong
+  const first = reasons.find((check) => codeOf(check) === "cross_request_leak") ?? reasons[0]
+  if (first === undefined) return { code: "checks_failed", text: "The checks did not pass." }
+  const code = codeOf(first)
+  const others = reasons.filter((check) => check !== first).map(({ name }) => name)
+  const said = (first.detail ?? "failed").replace(/^[a-z_]+: (?=\S)/, (prefix) => (prefix === `${code}: ` ? "" : prefix))
+  const parts = [`${first.name}: ${said}.`, ...(others.length === 0 ? [] : [`Failed too: ${others.join(", ")}.`]), remedies[code]]
+  return { code, text: parts.filter((part) => part !== undefined).join(" ") }
+}

@@ -1,0 +1,24 @@
+import { weightCommits } from "@seatrial/domain"
+import type { Pod } from "@seatrial/kube"
+import type { RunRevision } from "@seatrial/store"
+import type { StartSeen } from "@seatrial/trial"
+import type { PodSeen } from "../decide/Observation.ts"
+import { firstContainer } from "../gather/copySeen.ts"
+import { weightsPath, weightsWords } from "../resources/weightFiles.ts"
+
+/** How the engine's pod was started, as the API server tells: which files were looked at before, and what the engine's container may read. */
+export const startSeen = (pod: Pod | undefined, seen: PodSeen, revision: RunRevision): StartSeen => {
+  const first = pod?.spec?.initContainers?.find(({ name }) => name === firstContainer(pod))
+  const engine = pod?.spec?.containers[0]
+  // The list of files in one hash, which the container that came first held every file to.
+  const manifests = weightsWords(revision, null).filter((word) => word.includes("manifest="))
+  const looked = seen.copy?.done === true && manifests.every((word) => first?.args?.includes(word) === true)
+  const digest = revision.engineDigest
+  return {
+    verifiedFiles: looked ? weightCommits(revision.facts).reduce((sum, { files }) => sum + files.length, 0) : null,
+    readOnly: engine?.volumeMounts?.some(({ name, readOnly }) => name === "weights" && readOnly === true) === true,
+    offline: engine?.env?.some(({ name, value }) => name === "HF_HUB_OFFLINE" && value === "1") === true,
+    localPath: engine?.args?.some((word) => word.endsWith(weightsPath("/models", revision))) === true,
+    ownImage: digest === null || seen.imageDigest === null ? null : digest === seen.imageDigest
+  }
+}

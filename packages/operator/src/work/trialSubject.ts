@@ -1,0 +1,53 @@
+import { modelCapabilities, weightCommits } from "@seatrial/domain"
+import { Hub } from "@seatrial/hub"
+import { Runs } from "@seatrial/store"
+import { readRepository, type SuiteSubject, suite } from "@seatrial/trial"
+import { type Duration, Effect, Semaphore } from "effect"
+import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
+import { WorkUnavailable } from "./WorkResult.ts"
+
+/** Files of the commit that the engine's answers are held against. */
+const wanted = new Set(["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"])
+
+/** Largest of them that is read, in bytes; a model with a larger tokenizer is tried without ours. */
+const largestSmall = 40 * 1024 * 1024
+
+/** One tokenizer is read at a time: the larger ones take hundreds of megabytes while they are. */
+const reading = Semaphore.makeUnsafe(1)
+
+const sequences = (flags: Readonly<Record<string, unknown>> = {}): number => {
+  const told = flags.max_num_seqs ?? flags.max_running_requests
+  return typeof told === "number" ? told : 32
+}
+
+/** What the check suite needs beside: the pinned repository read by us, how the engine was started, what the catalog would show, and earlier trials. */
+export const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, timeout: Duration.Input) {
+  const hub = yield* Hub
+  const runs = yield* Runs
+  const { engine, podClass, revision, run, start } = trial
+  const { facts, settings } = revision
+  const [{ commit, files, repo }] = weightCommits(facts)
+  const token = yield* runs.hubToken(run.orgId, run.startedBy)
+  const small = files.filter(({ path }) => wanted.has(path))
+  const repository = yield* hub.readSmall({ repo, commit, files: small, limit: largestSmall, token }).pipe(
+    Effect.mapError(({ message }) => new WorkUnavailable({ message })),
+    Effect.map((texts) => readRepository({ facts, files, commit, texts })),
+    reading.withPermits(1)
+  )
+  const earlier = yield* runs.earlierTrials(run.orgId, revision)
+  const flags = settings.engine_flags ?? {}
+  const subject: SuiteSubject = {
+    ...(yield* subjectOf(trial, timeout)),
+    salt: "",
+    parameters: facts.parameters,
+    slots: sequences(flags),
+    offers: engine.offers(settings, podClass.hostClass.simulated),
+    batchInvariant: flags.batch_invariant === true || flags.enable_deterministic_inference === true,
+    capabilities: modelCapabilities(engine.served, facts),
+    repository,
+    start,
+    earlier: earlier.filter((each) => each.suite === suite.name && each.suiteVersion === suite.version),
+    cacheTokens: (metrics) => engine.measured({ metrics, log: "" }).kv_cache_tokens
+  }
+  return subject
+})

@@ -1,0 +1,12 @@
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+
+/** What a trial found of the likelihood of the suite's texts, and an organization's trials by what they are compared by. */
+export const trialLikelihood = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+
+  yield* sql`ALTER TABLE revisions ADD COLUMN likelihood jsonb`
+  yield* sql`
+    CREATE INDEX revisions_tried ON revisions (org_id, hf_repo, hf_revision, gpu_pool, gpu_count, created_at)
+    WHERE checks IS NOT NULL`
+})

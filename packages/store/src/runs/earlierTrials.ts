@@ -1,0 +1,36 @@
+import type { PgClient } from "@effect/sql-pg"
+import { CheckReport } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import type { Runs } from "../Runs.ts"
+
+/** Trials that are looked at, the newest. */
+const looked = 8
+
+const Row = Schema.Struct({
+  checks: CheckReport,
+  likelihood: Schema.NullOr(Schema.Array(Schema.Array(Schema.Finite)))
+})
+
+/**
+ * The organization's own verified revisions of the same commit, on the same card, with the same engine version, image and settings: what a trial is compared with.
+ * Another organization's are never read.
+ */
+export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierTrials"] => {
+  const decode = Schema.decodeUnknownOption(Row)
+  return Effect.fn("Runs.earlierTrials")(function* (orgId, { engineVersion, estimate, facts, id, settings }) {
+    const base = facts.adapter?.base
+    const rows = yield* Effect.orDie(sql`
+      SELECT checks, likelihood FROM revisions
+      WHERE org_id = ${orgId} AND hf_repo = ${facts.repo} AND hf_revision = ${facts.commit} AND gpu_pool = ${estimate.gpu_pool} AND gpu_count = ${estimate.gpu_count}
+        AND checks IS NOT NULL AND verified_at IS NOT NULL AND id <> ${id} AND engine_version = ${engineVersion} AND settings = ${sql.json(settings)}
+        AND base_hf_repo IS NOT DISTINCT FROM ${base?.repo ?? null} AND base_hf_revision IS NOT DISTINCT FROM ${base?.commit ?? null}
+      ORDER BY created_at DESC LIMIT ${looked}`)
+    return rows.flatMap((row) => {
+      const trial = Option.getOrNull(decode(row))
+      // Another version of the suite may have asked something else.
+      return trial === null
+        ? []
+        : [{ suite: trial.checks.suite, suiteVersion: trial.checks.suite_version, fingerprints: trial.checks.fingerprints, likelihood: trial.likelihood }]
+    })
+  })
+}

@@ -1,0 +1,113 @@
+import type { CheckReport, ModelCapabilities, ModelConfig, TrialOffers } from "@seatrial/domain"
+import { Effect } from "effect"
+import type { EngineUnreachable, StreamedAnswer, Unexpected } from "../EngineClient.ts"
+import { greedy, type Subject, textPath } from "../Subject.ts"
+import type { OwnTemplate } from "./OwnTemplate.ts"
+import type { OwnTokenizer } from "./OwnTokenizer.ts"
+import { type Reading, readAnswer } from "./readAnswer.ts"
+
+/** What is known of the pinned commit without the engine. */
+export interface PinnedRepository {
+  readonly commit: string
+  readonly config: ModelConfig
+  /** Its weight files, as listed at the commit. */
+  readonly weights: ReadonlyArray<{ readonly path: string; readonly size: number }>
+  /** Bytes of the tensors, as the files' headers state them. */
+  readonly weightsBytes: number
+  readonly parameters: number
+  /** Its small files, read from the hub at the commit and found to have its hashes. */
+  readonly small: ReadonlyMap<string, string>
+  /** Null where there is none that we read. */
+  readonly tokenizer: OwnTokenizer | null
+  readonly template: OwnTemplate | null
+}
+
+/** How the engine was started, as the cluster tells. */
+export interface StartSeen {
+  /** Files that were looked at before the engine started, and found to be the commit's; null where nobody looked. */
+  readonly verifiedFiles: number | null
+  readonly readOnly: boolean
+  readonly offline: boolean
+  /** Whether its words name the pinned commit's folder. */
+  readonly localPath: boolean
+  /** Whether it runs the image that the revision names; null where its node does not say. */
+  readonly ownImage: boolean | null
+}
+
+/** What an earlier trial of the same commit found, on the same card with the same engine version and settings. */
+export interface EarlierTrial {
+  readonly fingerprints: CheckReport["fingerprints"]
+  /** Log-probabilities of each text's tokens, from the second on. */
+  readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
+}
+
+/** What the suite is run against. */
+export interface SuiteSubject extends Subject {
+  /** What the prefix cache is kept apart by: another one for each run of a row. */
+  readonly salt: string
+  readonly parameters: number
+  /** Sequences that the engine runs at once. */
+  readonly slots: number
+  readonly offers: TrialOffers
+  /** Whether its answers are promised not to depend on what runs beside them. */
+  readonly batchInvariant: boolean
+  readonly capabilities: ModelCapabilities
+  readonly repository: PinnedRepository
+  readonly start: StartSeen
+  /** Newest first. */
+  readonly earlier: ReadonlyArray<EarlierTrial>
+  /** Tokens of the KV cache, from the text of `/metrics`; null where it does not tell. */
+  readonly cacheTokens: (metrics: string) => number | null
+}
+
+export const chatPath = "/v1/chat/completions"
+
+/** Fields of a request beside model, prompt and what makes it greedy; they override both. */
+export type Fields = Readonly<Record<string, unknown>> & { readonly max_tokens: number }
+
+/** What turns a model's thinking off, where it can be: the names that templates have for it. */
+export const withoutThinking = ({ capabilities }: SuiteSubject): object =>
+  capabilities.reasoning_controls.thinking_toggle ? { chat_template_kwargs: { enable_thinking: false, thinking: false } } : {}
+
+const salted = ({ salt, servedName }: SuiteSubject) => ({ model: servedName, cache_salt: salt, ...greedy })
+
+/** A body that asks with one user's message, or with a text to go on with where the model has no chat template. */
+export const questionOf = (subject: SuiteSubject, words: string, fields: Fields): readonly [path: string, body: object] =>
+  subject.chat
+    ? [chatPath, { ...salted(subject), messages: [{ role: "user", content: words }], ...withoutThinking(subject), ...fields }]
+    : [textPath, { ...salted(subject), prompt: words, ...fields }]
+
+export const put = (subject: SuiteSubject, words: string, fields: Fields): Effect.Effect<Reading, EngineUnreachable | Unexpected> =>
+  readAnswer(subject.client, ...questionOf(subject, words, fields))
+
+export const putStreamed = (subject: SuiteSubject, words: string, fields: Fields): Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected> =>
+  subject.client.stream(...questionOf(subject, words, fields))
+
+/** A body that has token ids, or a text, gone on with. */
+export const continuation = (subject: SuiteSubject, prompt: ReadonlyArray<number> | string, fields: Fields): object => ({
+  ...salted(subject),
+  prompt,
+  ...fields
+})
+
+export const goOn = (subject: SuiteSubject, prompt: ReadonlyArray<number> | string, fields: Fields): Effect.Effect<Reading, EngineUnreachable | Unexpected> =>
+  readAnswer(subject.client, textPath, continuation(subject, prompt, fields))
+
+/** A whole conversation through the chat route. */
+export const converse = (subject: SuiteSubject, messages: ReadonlyArray<object>, fields: Fields): Effect.Effect<Reading, EngineUnreachable | Unexpected> =>
+  readAnswer(subject.client, chatPath, { ...salted(subject), messages, ...fields })
+
+export const converseStreamed = (
+  subject: SuiteSubject,
+  messages: ReadonlyArray<object>,
+  fields: Fields
+): Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected> => subject.client.stream(chatPath, { ...salted(subject), messages, ...fields })
+
+/** A text as the model's own tokenizer makes ids of it, with what stands before every text; the text itself where we do not read that tokenizer. */
+export const promptOf = ({ repository }: SuiteSubject, text: string): ReadonlyArray<number> | string => repository.tokenizer?.encode(text, true) ?? text
+
+/** Log-probabilities of a prompt's tokens from the second on, rounded to 4 places. */
+export const scoreOf = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: ReadonlyArray<number> | string) {
+  const { promptLogprobs } = yield* goOn(subject, prompt, { max_tokens: 1, ...subject.offers.scoring })
+  return promptLogprobs?.map((value) => Math.round(value * 1e4) / 1e4) ?? null
+})

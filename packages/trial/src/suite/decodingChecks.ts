@@ -1,0 +1,94 @@
+import { Effect } from "effect"
+import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { goOn, promptOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
+import { extentOf, thresholds } from "./thresholds.ts"
+
+/** Beginnings of the suite's own texts, to be gone on with. */
+const beginnings = (subject: SuiteSubject, count: number): ReadonlyArray<ReadonlyArray<number> | string> =>
+  Array.from({ length: count }, (_, index) => {
+    const { text } = likelihoodTexts[index % 3] ?? { text: "" }
+    const from = Math.floor(index / 3) * 80
+    return promptOf(subject, text.slice(text.indexOf(" ", from) + 1, text.indexOf(" ", from + 60)))
+  })
+
+/** Greedy takes the best token at every step. */
+export const greedyIsTop: TrialCheck = {
+  name: "greedy_is_top",
+  class: "required",
+  purpose: "At every step of a greedy answer the chosen token is the likeliest one",
+  limitSeconds: seconds(10),
+  run: Effect.fnUntraced(function* (subject) {
+    const max_tokens = extentOf(subject.parameters).topTokens
+    let steps = 0
+    for (const prompt of beginnings(subject, 4)) {
+      const { logprobs, tops } = yield* goOn(subject, prompt, { max_tokens, ignore_eos: true, logprobs: 5 })
+      if (logprobs === null || tops === null) return yield* new NotApplicable({ reason: "no log-probabilities" })
+      if (logprobs.length !== max_tokens) return yield* unexpected(`${logprobs.length} log-probabilities for ${max_tokens} tokens`)
+      for (const [at, chosen] of logprobs.entries()) {
+        const top = tops[at] ?? []
+        if (chosen > thresholds.aboveZero || chosen < Math.max(...top) - thresholds.belowBest) {
+          return yield* unexpected(`step ${at + 1}: ${chosen.toFixed(3)} was chosen, the best is ${Math.max(...top).toFixed(3)}`)
+        }
+        const sum = top.reduce((all, value) => all + Math.exp(value), 0)
+        if (!(sum <= thresholds.probabilitySum)) return yield* unexpected(`step ${at + 1}: probabilities add up to ${sum.toFixed(3)}`)
+        steps++
+      }
+    }
+    return `${steps} steps`
+  })
+}
+
+/** What was thought of each token when it was generated is what is thought of it when it is read: positions and cache are right while decoding too. */
+export const decodeMatchesPrefill: TrialCheck = {
+  name: "decode_matches_prefill",
+  class: "required",
+  purpose: "Tokens are as likely while they are generated as when the same text is read as a prompt",
+  limitSeconds: seconds(30),
+  run: Effect.fnUntraced(function* (subject) {
+    const { decodedPrompts, decodedTokens } = extentOf(subject.parameters)
+    const differences: Array<number> = []
+    for (const prompt of beginnings(subject, decodedPrompts)) {
+      if (typeof prompt === "string") return yield* new NotApplicable({ reason: "no tokenizer.json that we read" })
+      const decoded = yield* goOn(subject, prompt, { max_tokens: decodedTokens, ignore_eos: true, logprobs: 1, return_token_ids: true })
+      if (decoded.ids === null || decoded.logprobs === null) return yield* new NotApplicable({ reason: "no token ids with log-probabilities" })
+      const { promptLogprobs } = yield* goOn(subject, [...prompt, ...decoded.ids], { max_tokens: 1, ...subject.offers.scoring })
+      if (promptLogprobs === null) return yield* new NotApplicable({ reason: "no log-probabilities of prompts" })
+      const read = promptLogprobs.slice(prompt.length - 1)
+      if (read.length !== decoded.logprobs.length) return yield* unexpected(`${read.length} log-probabilities for ${decoded.logprobs.length} tokens`)
+      differences.push(...decoded.logprobs.map((value, at) => Math.abs(value - (read[at] ?? Number.NaN))))
+    }
+    const mean = differences.reduce((sum, value) => sum + value, 0) / Math.max(1, differences.length)
+    const worst = Math.max(...differences)
+    const told = `mean ${mean.toFixed(4)}, worst ${worst.toFixed(3)} nats over ${differences.length} tokens`
+    return mean <= thresholds.decodeMean && worst <= thresholds.decodeWorst ? told : yield* unexpected(told)
+  })
+}
+
+/** What a request sets is obeyed: temperature, seeds, top_k, logit_bias. */
+export const samplingObeyed: TrialCheck = {
+  name: "sampling_obeyed",
+  class: "required",
+  purpose: "Temperature, seed, top_k and logit_bias do what they say",
+  limitSeconds: seconds(20),
+  run: Effect.fnUntraced(function* (subject) {
+    const { seeds } = extentOf(subject.parameters)
+    const prompt = promptOf(subject, "The old house had a garden, and in the garden there was")
+    const greedily = yield* goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, return_token_ids: true })
+    const sampled = (fields: object) => goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, ...fields })
+    const answers = yield* Effect.forEach(
+      Array.from({ length: seeds }, (_, seed) => seed + 1),
+      (seed) => sampled({ seed })
+    )
+    const different = new Set(answers.map(({ content }) => content)).size
+    if (different < thresholds.differentSeeds) return yield* unexpected(`${different} different answers of ${seeds} at temperature 1`)
+    if (subject.offers.seeds && (yield* sampled({ seed: 1 })).content !== answers[0]?.content) return yield* unexpected("the same seed gives another answer")
+    if ((yield* sampled({ top_k: 1 })).content !== greedily.content) return yield* unexpected("top_k 1 is not greedy")
+    const [first] = greedily.ids ?? []
+    if (first !== undefined) {
+      const biased = yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(first)]: -100 } })
+      if (biased.ids?.[0] === first) return yield* unexpected("a logit bias of -100 changes nothing")
+    }
+    return `${different} different of ${seeds}${subject.offers.seeds ? ", seeds repeat" : ""}`
+  })
+}

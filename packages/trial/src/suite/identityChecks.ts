@@ -1,0 +1,114 @@
+import { Effect, Option, Schema } from "effect"
+import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+
+/** The files that the engine reads are those of the commit: looked at before it started, mounted so that nobody changes them, with no way to any others. */
+export const filesMatchCommit: TrialCheck = {
+  name: "files_match_commit",
+  class: "required",
+  purpose: "The engine reads the files of the pinned commit, byte for byte, and no others",
+  limitSeconds: seconds(5),
+  run: Effect.fnUntraced(function* ({ start }) {
+    if (start.verifiedFiles === null) return yield* unexpected("no file was held to the commit's hashes before the engine started")
+    if (!start.readOnly) return yield* unexpected("the files can be written to")
+    if (!start.offline) return yield* unexpected("the engine may read from the hub")
+    if (!start.localPath) return yield* unexpected("the engine was started with another folder than the commit's")
+    return `${start.verifiedFiles} files, read-only, offline`
+  })
+}
+
+/** What safetensors files hold beside tensors at most: the bytes of headers of some hundred thousand tensors. */
+const mostHeaderBytes = 100_000_000
+
+/** The weight files hold the tensors that their headers state, none less; what the headers say was read with the repository, and fits its configuration. */
+export const tensorsComplete: TrialCheck = {
+  name: "tensors_complete",
+  class: "required",
+  purpose: "Every shard and tensor that the headers state is there, to the last byte",
+  limitSeconds: seconds(5),
+  run: Effect.fnUntraced(function* ({ repository: { config, parameters, weights, weightsBytes } }) {
+    const stored = weights.reduce((sum, { size }) => sum + size, 0)
+    if (weights.length === 0) return yield* unexpected("no weight files")
+    if (weights.some(({ size }) => size <= 8)) return yield* unexpected("a weight file without a header")
+    const headers = stored - weightsBytes
+    if (headers < weights.length * 8) return yield* unexpected(`${weights.length} files of ${stored} bytes cannot hold ${weightsBytes} bytes of tensors`)
+    if (headers > mostHeaderBytes) return yield* unexpected(`${headers} bytes of ${stored} belong to no tensor`)
+    const embedding = config.vocab_size * config.hidden_size
+    if (parameters < embedding) return yield* unexpected(`${parameters} parameters, fewer than the ${embedding} of the embedding`)
+    return `${weights.length} files, ${weightsBytes} bytes of tensors, ${parameters} parameters`
+  })
+}
+
+const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const EndIds = given(Schema.Union([Schema.Int, Schema.Array(Schema.Int)]))
+const ends = { eos_token_id: EndIds, vocab_size: given(Schema.Int) }
+const Config = Schema.fromJsonString(
+  Schema.Struct({ ...ends, text_config: given(Schema.Struct(ends)), num_hidden_layers: given(Schema.Int), layer_types: given(Schema.Array(Schema.String)) })
+)
+const decodeConfig = Schema.decodeUnknownOption(Config)
+const decodeGeneration = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ eos_token_id: EndIds })))
+const Token = given(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })]))
+const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ eos_token: Token })))
+
+const idsOf = (value: number | ReadonlyArray<number> | null | undefined): ReadonlyArray<number> =>
+  value == null ? [] : typeof value === "number" ? [value] : value
+
+/** Configuration, generation settings, tokenizer and template are about the same model. */
+export const configCoherent: TrialCheck = {
+  name: "config_coherent",
+  class: "required",
+  purpose: "Configuration, generation settings, tokenizer and template agree on vocabulary, layers and end-of-turn tokens",
+  limitSeconds: seconds(5),
+  run: Effect.fnUntraced(function* ({ repository: { config, small, template, tokenizer } }) {
+    const rows = config.vocab_size
+    if (tokenizer !== null && tokenizer.size > rows)
+      return yield* unexpected(`the tokenizer gives ids up to ${tokenizer.size - 1}, the embedding has ${rows} rows`)
+    const own = Option.getOrNull(decodeConfig(small.get("config.json")))
+    if (own?.layer_types != null && own.num_hidden_layers != null && own.layer_types.length !== own.num_hidden_layers) {
+      return yield* unexpected(`${own.layer_types.length} types for ${own.num_hidden_layers} layers`)
+    }
+    const configured = [...idsOf(own?.eos_token_id ?? own?.text_config?.eos_token_id)]
+    const generation = idsOf(Option.getOrNull(decodeGeneration(small.get("generation_config.json")))?.eos_token_id)
+    const outside = [...configured, ...generation].find((id) => id < 0 || id >= rows)
+    if (outside !== undefined) return yield* unexpected(`end-of-turn id ${outside} in a vocabulary of ${rows}`)
+    const { eos_token } = Option.getOrElse(decodeTokens(small.get("tokenizer_config.json")), () => ({ eos_token: null }))
+    const text = typeof eos_token === "string" ? eos_token : eos_token?.content
+    const named = text === undefined || tokenizer === null ? null : tokenizer.idOf(text)
+    if (text !== undefined && text !== "" && tokenizer !== null && named === null) return yield* unexpected("the tokenizer does not know its own end token")
+    const known = new Set([...configured, ...generation, ...(named === null ? [] : [named])])
+    if (known.size === 0 && tokenizer !== null) return yield* unexpected("no end-of-turn token is named anywhere")
+    // The mark behind an answer; a base model's template may have one that it was never trained on, so this only tells.
+    const marks = { role: "user", content: "a" }
+    const after = template?.render([marks, { role: "assistant", content: "qqq" }, marks])?.split("qqq")[1] ?? ""
+    const mark = tokenizer === null ? undefined : tokenizer.special.find((special) => after.startsWith(special))
+    const ending = mark === undefined ? null : (tokenizer?.idOf(mark) ?? null)
+    return `${known.size} end ids${ending === null ? "" : known.has(ending) ? ", the template's among them" : `, not the template's ${ending}`}`
+  })
+}
+
+const decodeModels = Schema.decodeUnknownOption(
+  Schema.fromJsonString(
+    Schema.Struct({ data: Schema.NonEmptyArray(Schema.Struct({ id: Schema.String, max_model_len: Schema.optionalKey(Schema.NullOr(Schema.Int)) })) })
+  )
+)
+const decodeVersion = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
+
+/** The engine is the one that was asked for: name, longest context, version, image. */
+export const engineIdentity: TrialCheck = {
+  name: "engine_identity",
+  class: "required",
+  purpose: "Served name, version, image and longest context are the revision's",
+  limitSeconds: seconds(5),
+  run: Effect.fnUntraced(function* ({ client, engineVersion, listedName, maxContext, servedName, start }) {
+    const listed = yield* client.get("/v1/models")
+    const models = decodeModels(listed.text)
+    if (listed.status !== 200 || Option.isNone(models)) return yield* unexpected(`HTTP ${listed.status} for the list of models`)
+    const model = models.value.data.find(({ id }) => id === (listedName ?? servedName))
+    if (model === undefined) return yield* unexpected("it serves the model under another name")
+    if (model.max_model_len != null && model.max_model_len !== maxContext) return yield* unexpected(`longest context ${model.max_model_len}, not ${maxContext}`)
+    const told = yield* client.get("/version")
+    const version = told.status === 200 ? decodeVersion(told.text) : Option.none()
+    if (Option.isSome(version) && !engineVersion.includes(version.value.version)) return yield* unexpected("it is of another version")
+    if (start.ownImage === false) return yield* unexpected("it runs another image than the revision's")
+    return `context ${maxContext}${start.ownImage === null ? ", image not told" : ""}`
+  })
+}

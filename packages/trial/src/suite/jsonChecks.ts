@@ -1,0 +1,76 @@
+import { Effect, Option, Schema } from "effect"
+import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { converse, converseStreamed, withoutThinking } from "./SuiteSubject.ts"
+import { extentOf } from "./thresholds.ts"
+
+const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+const ask = (content: string) => [{ role: "user", content }]
+
+/** One JSON object each time, whatever the question. */
+export const jsonMode: TrialCheck = {
+  name: "json_mode",
+  class: "capability",
+  purpose: "With response_format json_object an answer is one JSON object, whole and streamed",
+  limitSeconds: seconds(20),
+  skipped: ({ capabilities, chat }) => (chat && capabilities.supports_json_mode ? null : "not claimed"),
+  run: Effect.fnUntraced(function* (subject) {
+    const fields = { max_tokens: 200, response_format: { type: "json_object" }, ...withoutThinking(subject) }
+    const messages = ask("Which three colours does a traffic light have? Give each with what it means.")
+    const answers = [yield* converse(subject, messages, fields), yield* converseStreamed(subject, messages, fields)]
+    const wrong = answers.filter(({ content, finishReason }) => finishReason === "stop" && Option.isNone(decodeObject(content))).length
+    if (wrong > 0) return yield* unexpected(`${wrong} of ${answers.length} answers are no JSON object`)
+    // An object that the limit cuts has at least to have begun as one.
+    const begun = answers.filter(({ content }) => content.trimStart().startsWith("{")).length
+    return begun < answers.length ? yield* unexpected(`${answers.length - begun} of ${answers.length} answers begin as none`) : `${answers.length} answers`
+  })
+}
+
+const text = Schema.String
+const exact = { onExcessProperty: "error" } as const
+
+/** Each schema, with what reads the answers that it allows. */
+const schemas: ReadonlyArray<{ readonly name: string; readonly schema: object; readonly allows: (answer: string) => boolean }> = (() => {
+  const made = <S extends Schema.Codec<unknown, unknown>>(name: string, schema: object, reader: S) => {
+    const decode = Schema.decodeUnknownOption(Schema.fromJsonString(reader), exact)
+    return { name, schema, allows: (answer: string) => Option.isSome(decode(answer)) }
+  }
+  const object = (properties: object) => ({ type: "object", properties, required: Object.keys(properties), additionalProperties: false })
+  return [
+    made("enum", object({ colour: { type: "string", enum: ["red", "green", "blue"] } }), Schema.Struct({ colour: Schema.Literals(["red", "green", "blue"]) })),
+    made("integer", object({ count: { type: "integer" }, large: { type: "boolean" } }), Schema.Struct({ count: Schema.Int, large: Schema.Boolean })),
+    made(
+      "nested",
+      object({ town: object({ name: { type: "string", enum: ["Paris", "Rome"] }, old: { type: "boolean" } }) }),
+      Schema.Struct({ town: Schema.Struct({ name: Schema.Literals(["Paris", "Rome"]), old: Schema.Boolean }) })
+    ),
+    made(
+      "array",
+      object({ days: { type: "array", items: { type: "string", enum: ["mon", "tue", "wed"] }, minItems: 2, maxItems: 3 } }),
+      Schema.Struct({ days: Schema.Array(Schema.Literals(["mon", "tue", "wed"])).check(Schema.isMinLength(2), Schema.isMaxLength(3)) })
+    ),
+    made("choice", object({ answer: { anyOf: [{ type: "boolean" }, { type: "null" }] } }), Schema.Struct({ answer: Schema.NullOr(Schema.Boolean) })),
+    made("names", object({ title: { type: "string", maxLength: 20 } }), Schema.Struct({ title: text }))
+  ]
+})()
+
+/** Answers are of the schema even where a poem is asked for. */
+export const jsonSchema: TrialCheck = {
+  name: "json_schema",
+  class: "capability",
+  purpose: "With response_format json_schema an answer is of that schema, whole and streamed, whatever is asked",
+  limitSeconds: seconds(60),
+  skipped: ({ capabilities, chat }) => (chat && capabilities.supports_structured_output ? null : "not claimed"),
+  run: Effect.fnUntraced(function* (subject) {
+    const messages = ask("Write a poem about the sea.")
+    let wrong = 0
+    let first = ""
+    const asked = schemas.slice(0, extentOf(subject.parameters).schemas)
+    for (const { allows, name, schema } of asked) {
+      const fields = { max_tokens: 128, response_format: { type: "json_schema", json_schema: { name, schema, strict: true } }, ...withoutThinking(subject) }
+      for (const answer of [yield* converse(subject, messages, fields), yield* converseStreamed(subject, messages, fields)]) {
+        if (!allows(answer.content) && wrong++ === 0) first = name
+      }
+    }
+    return wrong > 0 ? yield* unexpected(`${wrong} of ${asked.length * 2} answers are not of their schema (first: ${first})`) : `${asked.length * 2} answers`
+  })
+}

@@ -1,0 +1,136 @@
+import { Effect } from "effect"
+import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { goOn, promptOf, put, type SuiteSubject } from "./SuiteSubject.ts"
+import { goldenQuestions } from "./texts/goldenQuestions.ts"
+import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
+import { extentOf, thresholds } from "./thresholds.ts"
+
+/** A model that is fluent and broken knows nothing any more. */
+export const goldenAnswers: TrialCheck = {
+  name: "golden_answers",
+  class: "required",
+  purpose: "The model knows what a model of its size knows: capitals, sums, copying, sorting",
+  limitSeconds: seconds(40),
+  run: Effect.fnUntraced(function* (subject) {
+    const asked = goldenQuestions.slice(0, extentOf(subject.parameters).goldenQuestions)
+    let right = 0
+    for (const { answer, prompt } of asked) {
+      const { content } = yield* goOn(subject, promptOf(subject, prompt), { max_tokens: 12, stop: ["\n"] })
+      if (content.trim().startsWith(answer)) right++
+    }
+    const share = thresholds.golden.find(({ parameters }) => subject.parameters >= parameters)?.share ?? 0
+    const needed = Math.ceil(share * asked.length - 1e-9)
+    const told = `${right} of ${asked.length} right, ${needed} needed`
+    return right < needed ? yield* unexpected(told) : told
+  })
+}
+
+const sanePrompts = [
+  "Tell me a long story.",
+  "Describe a street in a small town on a rainy morning, from one end to the other.",
+  "Explain how a bicycle works to somebody who has never seen one.",
+  "What does a gardener do in each of the four seasons?"
+]
+
+const control = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}]/u
+const foreign = /\p{L}/u
+const latin = /\p{Script=Latin}/u
+const bad = (character: string) =>
+  (control.test(character) && character !== "\n" && character !== "\t" && character !== "\u200d") || (foreign.test(character) && !latin.test(character))
+
+/** The share of the commonest run of five words, and of one character repeated. */
+const repetition = (text: string): { readonly run: number; readonly character: number } => {
+  const words = text.split(/\s+/u).filter((word) => word !== "")
+  const runs = new Map<string, number>()
+  for (let at = 0; at + 5 <= words.length; at++) {
+    const run = words.slice(at, at + 5).join(" ")
+    runs.set(run, (runs.get(run) ?? 0) + 1)
+  }
+  const most = Math.max(0, ...runs.values())
+  const characters = new Map<string, number>()
+  for (const character of text) characters.set(character, (characters.get(character) ?? 0) + 1)
+  return {
+    run: runs.size + most < 12 ? 0 : most / (words.length - 4),
+    character: text.length < 16 ? 0 : Math.max(0, ...characters.values()) / [...text].length
+  }
+}
+
+/** What NaN, wrong kernels and wrong vocabularies write is not hard to tell. */
+export const outputSane: TrialCheck = {
+  name: "output_sane",
+  class: "required",
+  purpose: "Answers are text of the asked script, neither garbage nor one thing repeated",
+  limitSeconds: seconds(30),
+  run: Effect.fnUntraced(function* (subject) {
+    const max_tokens = Math.min(extentOf(subject.parameters).saneTokens, Math.floor(subject.maxContext / 4))
+    let characters = 0
+    for (const [index, prompt] of sanePrompts.entries()) {
+      const { content, finishReason, reasoning, usage } = yield* put(subject, prompt, { max_tokens })
+      // A character that the limit cuts is no fault.
+      const text = finishReason === "length" ? `${reasoning}${content}`.replace(/\ufffd+$/u, "") : `${reasoning}${content}`
+      const all = [...text]
+      characters += all.length
+      const at = `prompt ${index + 1}`
+      if (text.includes("\ufffd")) return yield* unexpected(`${at}: broken characters`)
+      const strange = all.filter(bad).length
+      if (strange > (1 - thresholds.printable) * all.length)
+        return yield* unexpected(`${at}: ${strange} of ${all.length} characters are not of the asked script`)
+      const { character, run } = repetition(text)
+      if (run >= thresholds.commonestRun || character >= 0.6)
+        return yield* unexpected(`${at}: one thing is ${Math.round(100 * Math.max(run, character))}% of ${usage.completion_tokens} tokens`)
+    }
+    return characters === 0 ? yield* unexpected(`${sanePrompts.length} empty answers`) : `${sanePrompts.length} answers, ${characters} characters`
+  })
+}
+
+const keys = ["483920", "175064", "906213"] as const
+const places = [0.1, 0.5, 0.9] as const
+
+/** A text of about so many tokens with a key in it at that place, and the question after it. */
+const haystack = (subject: SuiteSubject, tokens: number, place: number, key: string): string => {
+  const sentences = likelihoodTexts.slice(0, 3).flatMap(({ text }) => text.split(/(?<=\.) /u))
+  const perToken = (() => {
+    const sample = sentences.slice(0, 20).join(" ")
+    return subject.repository.tokenizer === null ? 3 : sample.length / Math.max(1, subject.repository.tokenizer.encode(sample, false).length)
+  })()
+  const length = tokens * perToken
+  const filler: Array<string> = []
+  for (let at = 0, sum = 0; sum < length; at++) {
+    const sentence = sentences[at % sentences.length] ?? ""
+    filler.push(sentence)
+    sum += sentence.length + 1
+  }
+  filler.splice(Math.floor(filler.length * place), 0, `The secret key is ${key}.`)
+  return `${filler.join(" ")} What is the secret key?`
+}
+
+/** What stands far back is still seen: rope scaling, windows, prefill in chunks. */
+export const needle: TrialCheck = {
+  name: "needle",
+  class: "required",
+  purpose: "A key is found at the beginning, in the middle and at the end of a long text",
+  limitSeconds: ({ maxContext }) => 60 + maxContext / 300,
+  skipped: ({ maxContext }) => (maxContext < 512 ? "context below 512" : null),
+  run: Effect.fnUntraced(function* (subject) {
+    const extent = extentOf(subject.parameters)
+    const shortest = Math.min(extent.needleTokens, Math.floor(subject.maxContext / 3))
+    const room = subject.maxContext - 160
+    const lengths = [
+      shortest,
+      ...(extent.needleTokens < 1_000 ? [] : [Math.floor(room / 2), Math.floor(room * 0.85)].filter((length) => length > shortest * 2))
+    ]
+    const found: Array<number> = []
+    for (const length of lengths) {
+      let count = 0
+      for (const [index, place] of places.entries()) {
+        const key = keys[index] ?? ""
+        const { content, reasoning } = yield* put(subject, haystack(subject, length, place, key), { max_tokens: 24 })
+        if (`${reasoning} ${content}`.includes(key)) count++
+      }
+      found.push(count)
+    }
+    const needed = subject.parameters >= thresholds.needle.parameters ? thresholds.needle.found : thresholds.needle.foundBySmaller
+    const told = lengths.map((length, index) => `${found[index]} of 3 in ${length}`).join(", ")
+    return (found[0] ?? 0) < needed ? yield* unexpected(`${told} tokens, ${needed} needed`) : `${told} tokens`
+  })
+}

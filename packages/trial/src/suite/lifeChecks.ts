@@ -1,0 +1,70 @@
+import type { OutputFingerprint } from "@seatrial/domain"
+import { Clock, Effect, Fiber } from "effect"
+import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { digest, fingerprintFields } from "./fingerprints.ts"
+import { put, questionOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { thresholds } from "./thresholds.ts"
+
+const gauge = (metrics: string, names: string): number | null => {
+  const found = [...metrics.matchAll(new RegExp(`^(?:${names})(?:\\{[^}]*\\})? ([\\d.e+-]+)$`, "gm"))]
+  return found.length === 0 ? null : found.reduce((sum, [, count]) => sum + Number(count), 0)
+}
+const running = (metrics: string) => gauge(metrics, "vllm:num_requests_running|vllm:num_requests_waiting|sglang:num_running_reqs|sglang:num_queue_reqs") ?? 0
+const cacheUse = (metrics: string) => gauge(metrics, "vllm:kv_cache_usage_perc|sglang:token_usage") ?? 0
+
+const load = (subject: SuiteSubject) => Effect.map(subject.client.get("/metrics"), ({ text }) => ({ running: running(text), cache: cacheUse(text) }))
+
+/** Requests that nobody waits for any more are not worked on. */
+export const abortFrees: TrialCheck = {
+  name: "abort_frees",
+  class: "required",
+  purpose: "What was aborted stops running and frees its memory, and the next request is not slower",
+  limitSeconds: seconds(20),
+  clockBound: true,
+  run: Effect.fnUntraced(function* (subject) {
+    const before = yield* load(subject)
+    const long = { max_tokens: Math.max(1, Math.floor(subject.maxContext / 2)), ignore_eos: true }
+    const [path, body] = questionOf(subject, "Tell me a long story.", long)
+    const usual = yield* subject.client.firstPiece(path, body)
+    yield* Effect.forEach(Array.from({ length: 8 }), () => subject.client.firstPiece(path, body), { concurrency: "unbounded", discard: true })
+    const dropped = yield* Effect.forEach([0, 1], () => Effect.forkChild(subject.client.post(path, JSON.stringify(body))))
+    const deadline = (yield* Clock.currentTimeMillis) + thresholds.abortSeconds * 1_000
+    const underWay = () => dropped.some((fibre) => fibre.pollUnsafe() === undefined)
+    while (underWay() && (yield* load(subject)).running <= before.running && (yield* Clock.currentTimeMillis) < deadline) yield* Effect.sleep("10 millis")
+    yield* Effect.forEach(dropped, Fiber.interrupt, { discard: true })
+    const until = (yield* Clock.currentTimeMillis) + thresholds.abortSeconds * 1_000
+    let now = yield* load(subject)
+    while (now.running > before.running || now.cache > before.cache + thresholds.abortCacheUse) {
+      if ((yield* Clock.currentTimeMillis) >= until) {
+        return yield* unexpected(
+          `${now.running} requests run on after ${thresholds.abortSeconds} s, KV cache use ${now.cache.toFixed(3)}, was ${before.cache.toFixed(3)}`
+        )
+      }
+      yield* Effect.sleep("50 millis")
+      now = yield* load(subject)
+    }
+    const next = yield* subject.client.firstPiece(path, body)
+    const limit = usual * thresholds.abortSlower + thresholds.abortSlowerMillis
+    return next > limit
+      ? yield* unexpected(`first token after ${Math.round(next)} ms, ${Math.round(usual)} ms before`)
+      : `10 aborted, first token ${Math.round(next)} ms, ${Math.round(usual)} ms before`
+  })
+}
+
+/** After all that, the engine still gives the answer that it gave, and nothing runs on. */
+export const stillAlive = (kept: () => ReadonlyArray<typeof OutputFingerprint.Type>): TrialCheck => ({
+  name: "still_alive",
+  class: "required",
+  purpose: "After all that the engine still generates, the same answer as before, and nothing runs on",
+  limitSeconds: seconds(10),
+  run: Effect.fnUntraced(function* (subject) {
+    const { usage } = yield* put(subject, "Say yes.", { max_tokens: 4, ignore_eos: true })
+    if (usage.completion_tokens !== 4) return yield* unexpected(`${usage.completion_tokens} of 4 tokens`)
+    const [first] = kept()
+    if (first !== undefined && digest(yield* put(subject, first.prompt, fingerprintFields(subject))) !== first.sha256) {
+      return yield* unexpected("another answer than at the beginning")
+    }
+    const { running } = yield* load(subject)
+    return running > 0 ? yield* unexpected(`${running} requests run on`) : "nothing runs"
+  })
+})

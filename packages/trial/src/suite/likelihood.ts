@@ -1,0 +1,55 @@
+import { Effect } from "effect"
+import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { type SuiteSubject, scoreOf } from "./SuiteSubject.ts"
+import { likelihoodTexts, shuffled } from "./texts/likelihoodTexts.ts"
+import { extentOf, thresholds } from "./thresholds.ts"
+
+const mean = (values: ReadonlyArray<number>) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
+const fixed = (value: number, places: number) => value.toFixed(places)
+
+/** The text's first tokens as ids; characters in proportion where we do not read the tokenizer. */
+const beginning = ({ parameters, repository }: SuiteSubject, text: string): ReadonlyArray<number> | string => {
+  const tokens = extentOf(parameters).likelihoodTokens
+  return repository.tokenizer === null ? text.slice(0, tokens * 3) : repository.tokenizer.encode(text, true).slice(0, tokens)
+}
+
+/** How far one trial's log-probabilities are from another's of the same texts; null where they are not of the same tokens. */
+const shiftBetween = (now: ReadonlyArray<ReadonlyArray<number>>, earlier: ReadonlyArray<ReadonlyArray<number>>) => {
+  if (now.length !== earlier.length || now.some((text, index) => text.length !== earlier[index]?.length)) return null
+  const differences = now.flatMap((text, index) => text.map((value, at) => value - (earlier[index]?.[at] ?? 0)))
+  return { mean: Math.abs(mean(differences)), absolute: mean(differences.map(Math.abs)) }
+}
+
+/** Scores the suite's own texts; `keep` is given the log-probabilities, for the trials to come. */
+export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<number>>) => void): TrialCheck => ({
+  name: "text_likelihood",
+  class: "required",
+  purpose: "Own texts are as likely as they are to a model whose weights and positions are right, and as they were at an earlier trial",
+  limitSeconds: seconds(40),
+  run: Effect.fnUntraced(function* (subject) {
+    const limit = thresholds.likelihoodShare * Math.log(subject.vocabSize)
+    const scored: Array<ReadonlyArray<number>> = []
+    for (const { kind, text } of likelihoodTexts) {
+      const values = yield* scoreOf(subject, beginning(subject, text))
+      if (values === null) return yield* new NotApplicable({ reason: "no log-probabilities of prompts" })
+      const wrong = values.filter((value) => !Number.isFinite(value) || value > thresholds.aboveZero).length
+      if (wrong > 0 || values.length === 0) return yield* unexpected(`${kind}: ${wrong} of ${values.length} values are no log-probabilities`)
+      scored.push(values)
+    }
+    const nats = -mean(scored.flat())
+    if (nats > limit) return yield* unexpected(`${fixed(nats, 2)} nats per token, expected under ${fixed(limit, 2)}`)
+    const [first = []] = scored
+    const other = (yield* scoreOf(subject, beginning(subject, shuffled(likelihoodTexts[0]?.text ?? "")))) ?? []
+    const worse = mean(first) - mean(other)
+    if (!(worse >= thresholds.shuffledWorse)) return yield* unexpected(`prose with its words shuffled is only ${fixed(worse, 2)} nats per token worse`)
+    keep(scored)
+    const before = subject.earlier.find(({ likelihood }) => likelihood !== null)?.likelihood
+    const shift = before == null ? null : shiftBetween(scored, before)
+    const tokens = scored.reduce((sum, values) => sum + values.length, 0)
+    const told = `${fixed(nats, 3)} nats per token over ${tokens}, limit ${fixed(limit, 2)}, shuffled ${fixed(worse, 2)} worse`
+    if (shift === null) return told
+    const shifted = `mean ${fixed(shift.mean, 4)}, absolute ${fixed(shift.absolute, 4)} from an earlier trial`
+    if (shift.mean > thresholds.meanShift || shift.absolute > thresholds.absoluteShift) return yield* unexpected(`shifted by ${shifted}`)
+    return `${told}; ${shifted}`
+  })
+})

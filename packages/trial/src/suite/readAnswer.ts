@@ -1,0 +1,121 @@
+import { Effect, Option, Schema } from "effect"
+import { type Answer, type Call, type EngineClient, type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+
+const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const Ids = Schema.Array(Schema.Int)
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+const ToolCall = Schema.Struct({ id: given(Schema.String), function: Schema.Struct({ name: Schema.String, arguments: Schema.String }) })
+
+const Told = Schema.Struct({ token: Schema.String, top_logprobs: given(Schema.Array(Schema.Struct({ token: Schema.String }))) })
+const Logprobs = Schema.Struct({
+  token_logprobs: given(Schema.Array(Schema.NullOr(Schema.Finite))),
+  top_logprobs: given(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite))))),
+  content: given(Schema.Array(Told))
+})
+/** By token id: that of the prompt's token, and of others where they were asked for. */
+const PromptLogprobs = Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.Struct({ logprob: Schema.Finite }))))
+const Choice = Schema.Struct({
+  text: given(Schema.String),
+  message: given(
+    Schema.Struct({
+      content: given(Schema.String),
+      reasoning: given(Schema.String),
+      reasoning_content: given(Schema.String),
+      tool_calls: given(Schema.Array(ToolCall))
+    })
+  ),
+  finish_reason: given(Schema.String),
+  token_ids: given(Ids),
+  response_token_ids: given(Ids),
+  prompt_token_ids: given(Ids),
+  logprobs: given(Logprobs),
+  prompt_logprobs: given(PromptLogprobs)
+})
+const Whole = Schema.Struct({
+  choices: Schema.NonEmptyArray(Choice),
+  usage: Schema.Struct({
+    prompt_tokens: Count,
+    completion_tokens: Count,
+    total_tokens: Count,
+    prompt_tokens_details: given(Schema.Struct({ cached_tokens: given(Count) })),
+    completion_tokens_details: given(Schema.Struct({ reasoning_tokens: given(Count) })),
+    reasoning_tokens: given(Count)
+  }),
+  prompt_token_ids: given(Ids),
+  prompt_logprobs: given(PromptLogprobs)
+})
+const decodeWhole = Schema.decodeUnknownOption(Schema.fromJsonString(Whole))
+
+/** Everything that an answer tells, whichever engine it is of. What it does not tell is null. */
+export interface Reading extends Answer {
+  readonly ids: ReadonlyArray<number> | null
+  readonly promptIds: ReadonlyArray<number> | null
+  /** Of the chosen tokens. */
+  readonly logprobs: ReadonlyArray<number> | null
+  /** The likeliest tokens' log-probabilities at each place. */
+  readonly tops: ReadonlyArray<ReadonlyArray<number>> | null
+  /** At each place the chosen token and the likeliest ones, of the chat route. */
+  readonly told: ReadonlyArray<{ readonly token: string; readonly top: ReadonlyArray<string> }> | null
+  /** Of the prompt's tokens from the second on. */
+  readonly promptLogprobs: ReadonlyArray<number> | null
+  readonly cached: number | null
+  readonly reasoningTokens: number | null
+  readonly toolCalls: ReadonlyArray<Call>
+}
+
+type Answered = typeof Whole.Type
+
+const numbers = (values: ReadonlyArray<number | null>): ReadonlyArray<number> => values.flatMap((value) => (value === null ? [] : [value]))
+
+/** By id where there are ids, else the only one of each place; of an echoed prompt the beginning of all log-probabilities. */
+const promptLogprobsOf = (answer: Answered, ids: ReadonlyArray<number> | null): ReadonlyArray<number> | null => {
+  const [choice] = answer.choices
+  const places = answer.prompt_logprobs ?? choice.prompt_logprobs
+  if (places != null) {
+    return places.slice(1).map((place, index) => {
+      const values = Object.values(place ?? {})
+      return (place?.[String(ids?.[index + 1])] ?? values[0])?.logprob ?? Number.NaN
+    })
+  }
+  const echoed = choice.logprobs?.token_logprobs
+  const { completion_tokens, prompt_tokens } = answer.usage
+  return echoed != null && echoed.length === prompt_tokens + completion_tokens ? numbers(echoed.slice(1, prompt_tokens)) : null
+}
+
+const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Reading => {
+  const [choice] = answer.choices
+  const { message, logprobs } = choice
+  const promptIds = answer.prompt_token_ids ?? choice.prompt_token_ids ?? null
+  const { completion_tokens, completion_tokens_details, prompt_tokens, prompt_tokens_details, reasoning_tokens, total_tokens } = answer.usage
+  return {
+    content: message?.content ?? choice.text ?? "",
+    reasoning: message?.reasoning ?? message?.reasoning_content ?? "",
+    finishReason: choice.finish_reason ?? null,
+    usage: { prompt_tokens, completion_tokens, total_tokens },
+    ids: choice.token_ids ?? choice.response_token_ids ?? null,
+    promptIds,
+    logprobs: logprobs?.token_logprobs == null ? null : numbers(logprobs.token_logprobs),
+    tops: logprobs?.top_logprobs?.map((place) => numbers(Object.values(place ?? {}))) ?? null,
+    told: logprobs?.content?.map(({ token, top_logprobs }) => ({ token, top: top_logprobs?.map((each) => each.token) ?? [] })) ?? null,
+    promptLogprobs: promptLogprobsOf(answer, promptIds ?? asked),
+    cached: prompt_tokens_details?.cached_tokens ?? null,
+    reasoningTokens: completion_tokens_details?.reasoning_tokens ?? reasoning_tokens ?? null,
+    toolCalls: message?.tool_calls ?? []
+  }
+}
+
+const decodeAsked = Schema.decodeUnknownOption(Schema.Struct({ prompt: Ids }))
+
+/** Asks, and reads everything that comes back. A refusal, and what cannot be read, is unexpected. */
+export const readAnswer = Effect.fnUntraced(function* (
+  client: EngineClient,
+  path: string,
+  body: object
+): Effect.fn.Return<Reading, EngineUnreachable | Unexpected> {
+  const { status, text } = yield* client.post(path, JSON.stringify(body))
+  if (status !== 200) return yield* new Unexpected({ detail: `HTTP ${status} for a good request` })
+  const whole = decodeWhole(text)
+  if (Option.isNone(whole)) return yield* new Unexpected({ detail: "an answer without choices and usage" })
+  return readingOf(whole.value, Option.getOrNull(decodeAsked(body))?.prompt ?? null)
+})

@@ -1,0 +1,138 @@
+import { Clock, Effect } from "effect"
+import { tokenIds } from "../Subject.ts"
+import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { type Reading, readAnswer } from "./readAnswer.ts"
+import { chatPath, continuation, goOn, promptOf, questionOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { extentOf, thresholds } from "./thresholds.ts"
+
+/** What is taken from the prefix cache is what would have been computed, and is nobody else's. */
+export const cacheHitEqual: TrialCheck = {
+  name: "cache_hit_equal",
+  class: "required",
+  purpose: "Answers are the same from the prefix cache as without it, and another salt finds nothing there",
+  limitSeconds: seconds(30),
+  skipped: ({ offers }) => (offers.prefixCache ? null : "no prefix cache"),
+  run: Effect.fnUntraced(function* (subject) {
+    const lengths = extentOf(subject.parameters).cachedLengths.filter((length) => length + 24 <= subject.maxContext)
+    const fields = { max_tokens: 8, ignore_eos: true, logprobs: 1 }
+    let hits = 0
+    for (const [index, length] of lengths.entries()) {
+      const ids = tokenIds(subject, length, 31 + index)
+      const fresh = yield* goOn(subject, ids, fields)
+      const again = yield* goOn(subject, ids, fields)
+      if (again.cached === 0) return yield* unexpected(`${length} tokens: none cached the second time`)
+      hits += again.cached ?? 0
+      const shift = Math.abs((fresh.logprobs?.[0] ?? 0) - (again.logprobs?.[0] ?? 0))
+      if (shift > thresholds.cachedFirst) return yield* unexpected(`${length} tokens: the first token is ${shift.toFixed(3)} nats off when cached`)
+      if (fresh.content !== again.content && shift > 0) return yield* unexpected(`${length} tokens: another answer when cached`)
+      const other = yield* goOn({ ...subject, salt: `${subject.salt}-other` }, ids, { ...fields, max_tokens: 1 })
+      if ((other.cached ?? 0) > 0) return yield* unexpected(`${length} tokens: ${other.cached} cached under another salt`)
+    }
+    // A shared beginning with another end: the cached part is that of the beginning alone.
+    const [length = 64] = lengths
+    const shared = tokenIds(subject, length, 31)
+    const ended = [...shared.slice(0, length - 8), ...tokenIds(subject, 16, 77)]
+    const warm = yield* goOn(subject, ended, fields)
+    const cold = yield* goOn({ ...subject, salt: `${subject.salt}-cold` }, ended, fields)
+    const shift = Math.abs((warm.logprobs?.[0] ?? 0) - (cold.logprobs?.[0] ?? 0))
+    if (shift > thresholds.cachedFirst) return yield* unexpected(`another end: the first token is ${shift.toFixed(3)} nats off when cached`)
+    return `${lengths.length + 1} prompts, ${hits} tokens from the cache`
+  })
+}
+
+/** A code that no two requests share. */
+const codeOf = (index: number): string => {
+  const letters = "BCDFGHJKLMNPQRSTVWXZ"
+  const at = (place: number) => letters[(index * (place * 2 + 3) + place * 7 + index * index) % letters.length] ?? "B"
+  return `${at(1)}${(index * 3 + 2) % 10}${at(2)}${at(3)}-${1_000 + ((index * 2_713 + 817) % 9_000)}`
+}
+
+/** Whether the first tokens that differ lie in each other's likeliest: a near tie, which other company may turn. */
+const nearTie = (one: Reading, other: Reading): boolean => {
+  const [first, second] = [one.told ?? [], other.told ?? []]
+  const at = first.findIndex(({ token }, index) => token !== second[index]?.token)
+  const [here, there] = [first[at], second[at]]
+  return here !== undefined && there !== undefined && here.top.includes(there.token) && there.top.includes(here.token)
+}
+
+/** A request's answer is its own, whatever runs beside it. */
+export const batchEqualsAlone: TrialCheck = {
+  name: "batch_equals_alone",
+  class: "required",
+  purpose: "Answers among many are those that are given alone, and none holds another request's words",
+  limitSeconds: seconds(60),
+  run: Effect.fnUntraced(function* (subject) {
+    const count = Math.max(2, Math.min(extentOf(subject.parameters).batch, subject.slots))
+    const codes = Array.from({ length: count }, (_, index) => codeOf(index))
+    const ask = (code: string) => {
+      const [path, body] = questionOf(subject, `Repeat this code: ${code}`, { max_tokens: 24 })
+      return readAnswer(subject.client, path, path === chatPath ? { ...body, logprobs: true, top_logprobs: 5 } : body)
+    }
+    const alone = yield* Effect.forEach(codes, ask)
+    const rounds = yield* Effect.forEach([0, 1], () => Effect.forEach(codes, ask, { concurrency: "unbounded" }))
+    let leaks = 0
+    let lost = 0
+    let same = 0
+    let ties = 0
+    for (const round of rounds) {
+      for (const [index, answer] of round.entries()) {
+        const single = alone[index]
+        const code = codes[index] ?? ""
+        const text = `${answer.reasoning} ${answer.content}`
+        if (codes.some((other, at) => at !== index && text.includes(other))) leaks++
+        if (single === undefined) continue
+        if (`${single.reasoning} ${single.content}`.includes(code) && !text.includes(code)) lost++
+        if (single.content === answer.content && single.reasoning === answer.reasoning) same++
+        else if (nearTie(single, answer)) ties++
+      }
+    }
+    const all = count * rounds.length
+    if (leaks > 0) return yield* unexpected(`cross_request_leak: ${leaks} of ${all} concurrent answers held another request's code`)
+    if (lost > 0) return yield* unexpected(`${lost} of ${all} answers lost their own code among others`)
+    const needed = subject.batchInvariant ? all : Math.ceil(thresholds.batchSame * all)
+    const told = `${same} of ${all} the same as alone, ${ties} near ties`
+    return same + (subject.batchInvariant ? 0 : ties) < needed ? yield* unexpected(told) : told
+  })
+}
+
+/** More than the KV cache holds at once: what had to give way is computed again, and right. */
+export const kvPressure: TrialCheck = {
+  name: "kv_pressure",
+  class: "required",
+  purpose: "Answers stay right when the KV cache is too small for all that runs",
+  limitSeconds: seconds(60),
+  run: Effect.fnUntraced(function* (subject) {
+    const tokens = subject.cacheTokens((yield* subject.client.get("/metrics")).text)
+    if (tokens === null) return yield* new NotApplicable({ reason: "the engine does not tell its KV cache" })
+    const length = subject.maxContext - 64
+    const count = Math.ceil((thresholds.pressure * tokens) / subject.maxContext)
+    if (count > extentOf(subject.parameters).pressureRequests) return yield* new NotApplicable({ reason: `it would take ${count} requests` })
+    if (count > subject.slots || length < 64) return yield* new NotApplicable({ reason: `${subject.slots} sequences cannot fill it` })
+    const begunAt = yield* Clock.currentTimeMillis
+    const ids = (index: number) => [
+      ...tokenIds(subject, length - 32, 500 + index),
+      ...asIds(subject, `Repeat this code: ${codeOf(index)}\nCode: ${codeOf(index)}\nCode:`)
+    ]
+    const fields = { max_tokens: 24, ignore_eos: true }
+    const first = yield* goOn(subject, ids(0), fields)
+    const each = (yield* Clock.currentTimeMillis) - begunAt
+    if (each * count > thresholds.pressureSeconds * 500) return yield* new NotApplicable({ reason: `it would take ${Math.round((each * count) / 1000)} s` })
+    const all = Array.from({ length: count }, (_, index) => index)
+    const answers = yield* Effect.forEach(all, (index) => readAnswer(subject.client, "/v1/completions", continuation(subject, ids(index), fields)), {
+      concurrency: "unbounded"
+    })
+    const others = answers.filter(({ content }, index) => all.some((at) => at !== index && content.includes(codeOf(at)))).length
+    if (others > 0) return yield* unexpected(`cross_request_leak: ${others} of ${count} answers held another request's code`)
+    const again = answers[0]
+    if (again !== undefined && first.content !== again.content && first.content.includes(codeOf(0)) && !again.content.includes(codeOf(0))) {
+      return yield* unexpected("an answer lost its code under pressure")
+    }
+    const short = answers.filter(({ usage }) => usage.completion_tokens !== fields.max_tokens).length
+    return short > 0 ? yield* unexpected(`${short} of ${count} answers are short`) : `${count} requests for ${tokens} tokens`
+  })
+}
+
+const asIds = (subject: SuiteSubject, text: string): ReadonlyArray<number> => {
+  const ids = promptOf(subject, text)
+  return typeof ids === "string" ? [] : ids
+}

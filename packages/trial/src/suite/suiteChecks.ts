@@ -1,0 +1,75 @@
+import { Effect } from "effect"
+import { finishReasons, stopStrings, streamEqualsWhole, usageExact } from "./answerChecks.ts"
+import { seconds, type TrialCheck } from "./Check.ts"
+import { decodeMatchesPrefill, greedyIsTop, samplingObeyed } from "./decodingChecks.ts"
+import { greedyRepeats, type Repeats } from "./fingerprints.ts"
+import { configCoherent, engineIdentity, filesMatchCommit, tensorsComplete } from "./identityChecks.ts"
+import { imageInput } from "./imageInput.ts"
+import { jsonMode, jsonSchema } from "./jsonChecks.ts"
+import { goldenAnswers, needle, outputSane } from "./knowledgeChecks.ts"
+import { abortFrees, stillAlive } from "./lifeChecks.ts"
+import { textLikelihood } from "./likelihood.ts"
+import { badRequests, contextEdge } from "./limitChecks.ts"
+import { reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
+import { batchEqualsAlone, cacheHitEqual, kvPressure } from "./sharedEngineChecks.ts"
+import { templateAgrees } from "./templateAgrees.ts"
+import { tokenizerAgrees } from "./tokenizerAgrees.ts"
+import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip } from "./toolChecks.ts"
+
+/** What rows leave to later ones and to the revision. */
+export interface SuiteState {
+  repeats: Repeats | null
+  likelihood: ReadonlyArray<ReadonlyArray<number>> | null
+}
+
+/** All rows in the order in which they are run: cheap and decisive first. */
+export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
+  filesMatchCommit,
+  tensorsComplete,
+  configCoherent,
+  engineIdentity,
+  tokenizerAgrees,
+  templateAgrees,
+  textLikelihood((likelihood) => {
+    state.likelihood = likelihood
+  }),
+  goldenAnswers,
+  outputSane,
+  usageExact,
+  finishReasons,
+  streamEqualsWhole,
+  stopStrings,
+  greedyIsTop,
+  decodeMatchesPrefill,
+  samplingObeyed,
+  {
+    name: "greedy_repeats",
+    class: "required",
+    purpose: "Greedy answers are the same each time; those that are so under load too are kept as fingerprints",
+    limitSeconds: seconds(90),
+    run: (subject) =>
+      Effect.map(greedyRepeats(subject), (found) => {
+        state.repeats = found
+        return found.detail
+      })
+  },
+  cacheHitEqual,
+  batchEqualsAlone,
+  contextEdge,
+  needle,
+  jsonMode,
+  jsonSchema,
+  toolChoiceAuto,
+  toolChoiceRequired,
+  toolChoiceNamed,
+  toolChoiceNone,
+  toolParallel,
+  toolRoundTrip,
+  reasoningSeparate,
+  thinkingToggle,
+  imageInput,
+  kvPressure,
+  abortFrees,
+  badRequests,
+  stillAlive(() => state.repeats?.fingerprints ?? [])
+]

@@ -1,0 +1,44 @@
+import { Effect, Option, Schema } from "effect"
+import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { tokenizerStrings } from "./texts/tokenizerStrings.ts"
+
+const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ tokens: Schema.Array(Schema.Int) })))
+const decodeText = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Union([Schema.Struct({ prompt: Schema.String }), Schema.Struct({ text: Schema.String })]))
+)
+
+/** The engine makes the same ids of texts as the pinned tokenizer, and texts of ids again. */
+export const tokenizerAgrees: TrialCheck = {
+  name: "tokenizer_agrees",
+  class: "required",
+  purpose: "The engine's tokenizer is the pinned one",
+  limitSeconds: seconds(10),
+  skipped: ({ repository }) => (repository.tokenizer === null ? "no tokenizer.json that we read" : null),
+  run: Effect.fnUntraced(function* ({ client, maxContext, repository, servedName }) {
+    const own = repository.tokenizer
+    if (own === null) return ""
+    const post = (path: string, body: object) => client.post(path, JSON.stringify({ model: servedName, ...body }))
+    let wrong = 0
+    let back = 0
+    let asked = 0
+    let first = 0
+    for (const [index, text] of tokenizerStrings.entries()) {
+      const ids = own.encode(text, false)
+      if (ids.length === 0 || ids.length > maxContext) continue
+      const told = yield* post("/tokenize", { prompt: text, add_special_tokens: false })
+      const tokens = told.status === 200 ? decodeTokens(told.text) : Option.none()
+      if (Option.isNone(tokens)) return yield* unexpected(`text ${index + 1}: HTTP ${told.status} without tokens`)
+      asked++
+      const same = tokens.value.tokens.length === ids.length && ids.every((id, at) => id === tokens.value.tokens[at])
+      if (!same && wrong++ === 0) first = index + 1
+      const spoken = yield* post("/detokenize", { tokens: ids, skip_special_tokens: false })
+      const said = spoken.status === 200 ? decodeText(spoken.text) : Option.none()
+      if (Option.isNone(said)) return yield* unexpected(`text ${index + 1}: HTTP ${spoken.status} without a text`)
+      const words = "prompt" in said.value ? said.value.prompt : said.value.text
+      // Tokenizers that normalise give another text back, always the same one.
+      if (words !== text && words !== own.decode(ids) && back++ === 0 && first === 0) first = index + 1
+    }
+    if (wrong + back > 0) return yield* unexpected(`${wrong} of ${asked} texts have other ids, ${back} come back otherwise (first: text ${first})`)
+    return `${asked} texts`
+  })
+}

@@ -1,0 +1,127 @@
+import { Effect, Option, Schema } from "effect"
+import type { Call } from "../EngineClient.ts"
+import { type CheckClass, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { converse, converseStreamed, type SuiteSubject, withoutThinking } from "./SuiteSubject.ts"
+
+const tool = (name: string, description: string, properties: object) => ({
+  type: "function",
+  function: { name, description, parameters: { type: "object", properties, required: Object.keys(properties) } }
+})
+const tools = [
+  tool("get_weather", "The weather of a city now.", { city: { type: "string", description: "Name of the city" } }),
+  tool("get_time", "The time in a city now.", { city: { type: "string", description: "Name of the city" } })
+]
+const decodeArguments = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ city: Schema.String })))
+const names = new Set(tools.map((each) => each.function.name))
+const user = (content: string) => ({ role: "user", content })
+
+/** Why it is no call of one of the tools; null where it is. */
+const wrongWith = (calls: ReadonlyArray<Call>, only?: string): string | null => {
+  if (calls.length === 0) return "no call"
+  for (const call of calls) {
+    if (!names.has(call.function.name) || (only !== undefined && call.function.name !== only)) return "a call of another tool"
+    if (Option.isNone(decodeArguments(call.function.arguments))) return "arguments that are not of the tool's schema"
+  }
+  return null
+}
+
+const claims =
+  (chosen: (calling: SuiteSubject["capabilities"]["tool_calling"]) => boolean) =>
+  ({ capabilities, chat }: SuiteSubject): string | null =>
+    chat && capabilities.supports_tool_calls && chosen(capabilities.tool_calling) ? null : "not claimed"
+
+const shared = { class: "capability" satisfies CheckClass, limitSeconds: seconds(30) } as const
+
+/** Asks whole and streamed, and judges both alike. */
+const both = Effect.fnUntraced(function* (subject: SuiteSubject, messages: ReadonlyArray<object>, fields: Readonly<Record<string, unknown>>) {
+  const asked = { max_tokens: 128, tools, ...withoutThinking(subject), ...fields }
+  const whole = yield* converse(subject, messages, asked)
+  const streamed = yield* converseStreamed(subject, messages, asked)
+  return [whole, streamed]
+})
+
+const calling = (name: string, question: string, choice: unknown, only: string | undefined, ends: ReadonlyArray<string>) =>
+  Effect.fnUntraced(function* (subject: SuiteSubject) {
+    const answers = yield* both(subject, [user(question)], { tool_choice: choice })
+    const wrong = answers.flatMap(({ content, finishReason, toolCalls }) => {
+      const problem = wrongWith(toolCalls, only)
+      if (problem !== null) return [problem]
+      if (content.trim() !== "" && name !== "tool_choice_auto") return ["content beside a call"]
+      if (content.includes("tool_call")) return ["marks of a call in the content"]
+      return ends.includes(finishReason ?? "") ? [] : [`finish reason ${finishReason} after a call`]
+    })
+    return wrong.length > 0 ? yield* unexpected(`${wrong.length} of ${answers.length}: ${wrong[0]}`) : `${answers.length} answers with calls`
+  })
+
+const weather = "What is the weather in Paris?"
+const unrelated = "Tell me a joke about a bicycle."
+
+export const toolChoiceAuto: TrialCheck = {
+  ...shared,
+  name: "tool_choice_auto",
+  purpose: "A question that a tool answers becomes a call of it, and one that none answers becomes none",
+  skipped: claims(({ tool_choice }) => tool_choice.auto),
+  run: calling("tool_choice_auto", weather, "auto", "get_weather", ["tool_calls"])
+}
+
+export const toolChoiceRequired: TrialCheck = {
+  ...shared,
+  name: "tool_choice_required",
+  purpose: "With tool_choice required every answer is a call",
+  skipped: claims(({ tool_choice }) => tool_choice.required),
+  run: calling("tool_choice_required", unrelated, "required", undefined, ["tool_calls", "stop"])
+}
+
+export const toolChoiceNamed: TrialCheck = {
+  ...shared,
+  name: "tool_choice_named",
+  purpose: "With a named tool every answer is a call of that one",
+  skipped: claims(({ tool_choice }) => tool_choice.named),
+  run: calling("tool_choice_named", unrelated, { type: "function", function: { name: "get_time" } }, "get_time", ["tool_calls", "stop"])
+}
+
+export const toolChoiceNone: TrialCheck = {
+  ...shared,
+  name: "tool_choice_none",
+  purpose: "With tool_choice none no answer is a call",
+  skipped: claims(({ tool_choice }) => tool_choice.none),
+  run: Effect.fnUntraced(function* (subject) {
+    const answers = yield* both(subject, [user(weather)], { tool_choice: "none" })
+    const called = answers.filter(({ finishReason, toolCalls }) => toolCalls.length > 0 || finishReason === "tool_calls").length
+    return called > 0 ? yield* unexpected(`${called} of ${answers.length} answers are calls`) : `${answers.length} answers without`
+  })
+}
+
+export const toolParallel: TrialCheck = {
+  ...shared,
+  name: "tool_parallel",
+  purpose: "Two things asked for at once become two calls",
+  skipped: claims(({ parallel_calls }) => parallel_calls),
+  run: Effect.fnUntraced(function* (subject) {
+    const answers = yield* both(subject, [user("What is the weather in Paris and in Rome?")], { tool_choice: "auto", parallel_tool_calls: true })
+    const wrong = answers.flatMap(({ toolCalls }) => {
+      const problem = wrongWith(toolCalls)
+      if (problem !== null) return [problem]
+      if (toolCalls.length < 2) return [`${toolCalls.length} call`]
+      return new Set(toolCalls.map(({ id }) => id)).size < toolCalls.length ? ["two calls with one id"] : []
+    })
+    return wrong.length > 0 ? yield* unexpected(`${wrong.length} of ${answers.length}: ${wrong[0]}`) : `${answers.length} answers with two calls`
+  })
+}
+
+export const toolRoundTrip: TrialCheck = {
+  ...shared,
+  name: "tool_round_trip",
+  purpose: "What a tool gave back is used in the answer, and a call that the limit cuts is not told as complete",
+  skipped: claims(({ tool_results }) => tool_results),
+  run: Effect.fnUntraced(function* (subject) {
+    const call = { id: "call00001", type: "function", function: { name: "get_weather", arguments: '{"city": "Paris"}' } }
+    const messages = [user(weather), { role: "assistant", content: "", tool_calls: [call] }, { role: "tool", tool_call_id: call.id, content: "snow" }]
+    const answers = yield* both(subject, messages, { tool_choice: "auto" })
+    const used = answers.filter(({ content, toolCalls }) => toolCalls.length === 0 && content.toLowerCase().includes("snow")).length
+    if (used < answers.length) return yield* unexpected(`${answers.length - used} of ${answers.length} answers do not use the result`)
+    const cut = yield* converse(subject, [user(weather)], { max_tokens: 6, tools, tool_choice: "auto", ...withoutThinking(subject) })
+    if (cut.usage.completion_tokens >= 6 && cut.finishReason === "tool_calls") return yield* unexpected("a call that was cut is told as complete")
+    return `${used} answers with the result`
+  })
+}

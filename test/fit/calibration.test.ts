@@ -1,0 +1,82 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { calibrationOf, type Estimate, estimateFit, type FitInput } from "@seatrial/domain"
+import { Schema } from "effect"
+import { inputsOf } from "../load/fit/evaluate.ts"
+import { ModelFacts, Start } from "../load/fit/Start.ts"
+
+const gib = 2 ** 30
+const read = (name: string): unknown => JSON.parse(readFileSync(join(import.meta.dirname, "../load/fit", name), "utf8"))
+const starts = Schema.decodeUnknownSync(Schema.Array(Start))(read("starts.json"))
+const models = Schema.decodeUnknownSync(Schema.Record(Schema.String, ModelFacts))(read("models.json"))
+
+interface Known {
+  readonly id: string
+  readonly asked: FitInput
+  readonly estimate: Estimate
+  /** Bytes of the KV cache of one GPU. */
+  readonly measured: number
+}
+
+/** Starts of which all is told that an estimate depends on, and whose engine told its KV cache. */
+const known: ReadonlyArray<Known> = starts.flatMap((start) => {
+  const facts = models[start.model]
+  const asked = facts === undefined ? [] : inputsOf(start, facts)
+  const [only] = asked
+  if (only === undefined || asked.length > 1 || typeof start.available_kv_gib !== "number" || start.available_kv_gib <= 0) return []
+  const estimate = estimateFit(only.asked)
+  return "fit" in estimate ? [{ id: start.id, asked: only.asked, estimate, measured: start.available_kv_gib * gib }] : []
+})
+
+const learned = ({ asked, estimate, measured }: Known) =>
+  calibrationOf(
+    {
+      architecture: asked.config.architecture,
+      gpu_pool: asked.hostClass.gpu_pool,
+      gpu_count: asked.hostClass.gpu_count,
+      engine_version: asked.engine.version,
+      quantization: typeof asked.engineFlags?.quantization === "string" ? asked.engineFlags.quantization : asked.config.quantization
+    },
+    { weightsBytes: estimate.fit.weights_bytes, components: estimate.components, measured: { kv_cache_bytes: measured } }
+  )
+
+describe("starts of real engines that were measured", () => {
+  it("are enough to prove something", () => assert.isAtLeast(known.length, 15))
+
+  it("make the next estimate of the same at most half as wide, and it still contains what was measured", () => {
+    for (const start of known) {
+      const calibration = learned(start)
+      // One that lay far outside its estimate tells nothing, and changes nothing.
+      if (calibration === null) {
+        const { high, low } = start.estimate.components.pool
+        assert.isTrue(start.measured < low - (high - low) || start.measured > high + (high - low), start.id)
+        continue
+      }
+      const next = estimateFit({ ...start.asked, calibrations: [calibration] })
+      // Known for certain now, what was tight may be refused.
+      if ("fit" in next) assert.isTrue(next.fit.calibrated, start.id)
+      else assert.isBelow(start.measured, start.estimate.components.sequence, start.id)
+      const pool = "fit" in next ? next.components.pool : next.pool
+      const before = start.estimate.components.pool
+      assert.isAtMost(pool.high - pool.low, (before.high - before.low) / 2 + 2, start.id)
+      assert.isTrue(
+        pool.low - 1 <= start.measured && start.measured <= pool.high + 1,
+        `${start.id}: ${pool.low / gib} to ${pool.high / gib}, measured ${start.measured / gib}`
+      )
+    }
+  })
+
+  it("carry over to a model of another size: what 7B took says what 72B takes, and the reverse", () => {
+    const pairs = known.flatMap((one) => known.filter((other) => other.id !== one.id).map((other) => [one, other] as const))
+    const told = pairs.flatMap(([one, other]) => {
+      const calibration = learned(one)
+      const next = estimateFit({ ...other.asked, calibrations: calibration === null ? [] : [calibration] })
+      if (!("fit" in next) || !next.fit.calibrated) return []
+      const { high, low } = next.components.pool
+      return [{ pair: `${one.id} for ${other.id}`, off: Math.abs((low + high) / 2 - other.measured) / other.measured }]
+    })
+    assert.isAtLeast(told.length, 2)
+    for (const { off, pair } of told) assert.isAtMost(off, 0.01, pair)
+  })
+})
