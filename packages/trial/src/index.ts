@@ -1,7 +1,6 @@
 export { runBenchmark } from "./benchmark/runBenchmark.ts"
 export { workload } from "./benchmark/workload.ts"
 export { makeEngineClient } from "./EngineClient.ts"
-export { adapterEffect } from "./fidelity/adapterEffect.ts"
 export { answerItems, compareAnswers } from "./fidelity/compareAnswers.ts"
 export { mergedAgreement, mergeWeights } from "./fidelity/mergeWeights.ts"
 export type { Subject } from "./Subject.ts"

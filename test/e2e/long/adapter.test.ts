@@ -69,6 +69,10 @@ it.live(
         const ended = yield* caller.finished(operation.id)
         assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null], runtime)
         assert.strictEqual(ended.hf_revision, preview.source.commit)
+        assert.include(
+          ended.checks.filter(({ passed }) => passed).map(({ name }) => name),
+          "adapter_effect"
+        )
 
         const answers = yield* Effect.forEach(prompts, (content) => ask(caller, ended.model, asking(content)))
         assert.deepStrictEqual(
