@@ -41,6 +41,8 @@ export const CheckReport = Schema.Struct({
   fingerprints: Schema.Array(OutputFingerprint),
   /** `<GPU product label> x<count>`; null where no fingerprints were kept. */
   fingerprint_card: Schema.NullOr(Schema.String),
+  /** How an adapter compares with its merged model; absent where that was not measured. */
+  fidelity: Schema.optionalKey(Fidelity),
   /** Checks of capabilities that did not see them working, by name; absent where all did. */
   withdrawn: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Fingerprints that an earlier trial of the same had with another hash; absent where none did. */
