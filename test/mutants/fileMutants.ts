@@ -4,7 +4,10 @@ import { toBfloat16 } from "../../packages/engines/reference/src/Tensor.ts"
 import type { Files } from "./serveSample.ts"
 
 const Header = Schema.fromJsonString(
-  Schema.Record(Schema.String, Schema.Union([Schema.Struct({ dtype: Schema.String, data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) }), Schema.Record(Schema.String, Schema.String)]))
+  Schema.Record(
+    Schema.String,
+    Schema.Union([Schema.Struct({ dtype: Schema.String, data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) }), Schema.Record(Schema.String, Schema.String)])
+  )
 )
 const AnyObject = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
 
@@ -54,7 +57,7 @@ const quantized = (levels: number) => (values: Float32Array) => {
   for (let from = 0; from < values.length; from += 128) {
     const group = values.subarray(from, from + 128)
     const largest = group.reduce((most, value) => Math.max(most, Math.abs(value)), 1e-9)
-    group.forEach((value, i) => group.set([(Math.round((value / largest) * levels) / levels) * largest], i))
+    for (const [i, value] of group.entries()) group[i] = (Math.round((value / largest) * levels) / levels) * largest
   }
 }
 
@@ -66,11 +69,14 @@ const swapped = (rows: readonly [number, number], width: number) => (values: Flo
 
 const tokenizerModel = (change: (model: { vocab: Readonly<Record<string, number>>; merges: ReadonlyArray<unknown> }) => object) =>
   withJson("tokenizer.json", (fields) => {
-    const model = Schema.decodeUnknownSync(Schema.Struct({ vocab: Schema.Record(Schema.String, Schema.Int), merges: Schema.Array(Schema.Unknown) }))(fields.model)
+    const model = Schema.decodeUnknownSync(Schema.Struct({ vocab: Schema.Record(Schema.String, Schema.Int), merges: Schema.Array(Schema.Unknown) }))(
+      fields.model
+    )
     return { ...fields, model: { ...Schema.decodeUnknownSync(Schema.Record(Schema.String, Schema.Unknown))(fields.model), ...change(model) } }
   })
 
-const template = (from: string, to: string) => withJson("tokenizer_config.json", (fields) => ({ ...fields, chat_template: String(fields.chat_template).replace(from, to) }))
+const template = (from: string, to: string) =>
+  withJson("tokenizer_config.json", (fields) => ({ ...fields, chat_template: String(fields.chat_template).replace(from, to) }))
 
 const matrices = /_proj|lm_head|embed_tokens/
 
@@ -106,17 +112,20 @@ export const fileMutants: Readonly<Record<string, { readonly spoils: string; rea
     files: () =>
       withTensors(/layers\.2\.self_attn\.q_proj/, (values) => {
         const next = noise()
-        values.forEach((_, i) => values.set([next() * 0.1], i))
+        for (const i of values.keys()) values[i] = next() * 0.1
       })
   },
-  file_cut: { spoils: "the last fifth of one tensor reads zero", files: () => withTensors(/layers\.3\.mlp\.up_proj/, (values) => values.fill(0, Math.floor(values.length * 0.8))) },
+  file_cut: {
+    spoils: "the last fifth of one tensor reads zero",
+    files: () => withTensors(/layers\.3\.mlp\.up_proj/, (values) => values.fill(0, Math.floor(values.length * 0.8)))
+  },
   file_norm_ones: { spoils: "the last norm's weights are all 1", files: () => withTensors(/^model\.norm/, (values) => values.fill(1)) },
   file_one_percent: {
     spoils: "another commit, 1% away",
     files: () =>
       withTensors(matrices, (values) => {
         const next = noise()
-        values.forEach((value, i) => values.set([value * (1 + 0.01 * next())], i))
+        for (const [i, value] of values.entries()) values[i] = value * (1 + 0.01 * next())
       })
   },
   file_int8: { spoils: "weights in 8 bits", files: () => withTensors(matrices, quantized(127)) },
@@ -127,10 +136,19 @@ export const fileMutants: Readonly<Record<string, { readonly spoils: string; rea
   file_other_model: { spoils: "another model of the same form", files: () => trainedFiles("tiny-chat-sailor") },
   file_vocabulary_swapped: {
     spoils: "two tokens of the tokenizer have each other's ids",
-    files: () => tokenizerModel(({ vocab }) => ({ vocab: Object.fromEntries(Object.entries(vocab).map(([piece, id]) => [piece, id === 259 ? 270 : id === 270 ? 259 : id])) }))
+    files: () =>
+      tokenizerModel(({ vocab }) => ({
+        vocab: Object.fromEntries(Object.entries(vocab).map(([piece, id]) => [piece, id === 259 ? 270 : id === 270 ? 259 : id]))
+      }))
   },
-  file_merges_fewer: { spoils: "half of the tokenizer's merges are missing", files: () => tokenizerModel(({ merges }) => ({ merges: merges.slice(0, Math.floor(merges.length / 2)) })) },
-  file_merges_reversed: { spoils: "the tokenizer's merges have another order", files: () => tokenizerModel(({ merges }) => ({ merges: [...merges].reverse() })) },
+  file_merges_fewer: {
+    spoils: "half of the tokenizer's merges are missing",
+    files: () => tokenizerModel(({ merges }) => ({ merges: merges.slice(0, Math.floor(merges.length / 2)) }))
+  },
+  file_merges_reversed: {
+    spoils: "the tokenizer's merges have another order",
+    files: () => tokenizerModel(({ merges }) => ({ merges: [...merges].reverse() }))
+  },
   file_template_other: { spoils: "another chat template", files: () => template("'<|' + message['role'] + '|>'", "'<|' + message['role'] + '|> '") },
   file_template_no_bos: { spoils: "a chat template without the begin token", files: () => template("{{- bos_token }}", "") },
   file_end_token_wrong: {
@@ -141,5 +159,8 @@ export const fileMutants: Readonly<Record<string, { readonly spoils: string; rea
         ["generation_config.json", Buffer.from(JSON.stringify({ eos_token_id: 510, temperature: 0.7, top_p: 0.9 }))]
       ])
   },
-  file_rope_theta: { spoils: "the configuration has another base of positions", files: () => withJson("config.json", (fields) => ({ ...fields, rope_theta: 100_000 })) }
+  file_rope_theta: {
+    spoils: "the configuration has another base of positions",
+    files: () => withJson("config.json", (fields) => ({ ...fields, rope_theta: 100_000 }))
+  }
 }

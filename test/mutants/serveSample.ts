@@ -16,8 +16,8 @@ export interface Served {
   readonly files: Files
 }
 
-/** Bytes of the simulated card: room for some full sequences, so that requests can press on the cache. */
-const cardBytes = 24 * 2 ** 20
+/** Bytes of the simulated card: room for two or three full sequences, so that requests can press on the cache. */
+const cardBytes = 10 * 2 ** 20
 
 /** A reference engine in this process, with those files and that fault, until the scope closes. */
 export const serveSample = ({ files = trainedFiles("tiny-chat"), mutant }: { readonly files?: Files; readonly mutant?: string }) =>

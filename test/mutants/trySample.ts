@@ -1,7 +1,7 @@
-import { type ModelCapabilities, modelCapabilities, type RepositoryFacts } from "@seatrial/domain"
+import { Commit, type ModelCapabilities, modelCapabilities, type RepositoryFacts } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { trainedFiles } from "@seatrial/engines/sample"
-import { makeEngineClient, readRepository, runSuite, type SuiteSubject } from "@seatrial/trial"
+import { makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
 import type { Files, Served } from "./serveSample.ts"
 
@@ -14,7 +14,7 @@ const pinned = trainedFiles("tiny-chat")
 const facts: RepositoryFacts = {
   repo: "seatrial/tiny-chat",
   ref: "main",
-  commit: "77c4b35b397353ec9b348d6f31999f4f12953632",
+  commit: Commit.make("0123456789abcdef0123456789abcdef01234567"),
   license: "apache-2.0",
   gated: false,
   files: [...pinned].map(([path, bytes]) => ({ path, size: bytes.length, blob_id: "", sha256: null })),
@@ -61,8 +61,20 @@ const able = (capabilities: ModelCapabilities): ModelCapabilities => ({
 
 export type Earlier = SuiteSubject["earlier"]
 
+export interface Trying {
+  readonly earlier?: Earlier
+  /** What is known of the model's size decides how much is asked of it. */
+  readonly parameters?: number
+  readonly change?: (subject: SuiteSubject) => SuiteSubject
+  /** The rows that are run. */
+  readonly rows?: (name: string) => boolean
+}
+
 /** Runs the check suite against an engine that was asked to serve the sample model. */
-export const trySample = Effect.fnUntraced(function* (served: Served, earlier: Earlier = [], parameters = facts.parameters) {
+export const trySample = Effect.fnUntraced(function* (
+  served: Served,
+  { change = (subject) => subject, earlier = [], parameters = facts.parameters, rows = () => true }: Trying = {}
+) {
   if (reference === undefined) return yield* Effect.die(new Error("there is no reference engine"))
   const texts = new Map([...pinned.keys()].filter((name) => name.endsWith(".json")).map((name) => [name, text(pinned, name)]))
   const subject: SuiteSubject = {
@@ -84,5 +96,5 @@ export const trySample = Effect.fnUntraced(function* (served: Served, earlier: E
     earlier,
     cacheTokens: (metrics) => reference.measured({ metrics, log: "" }).kv_cache_tokens
   }
-  return yield* runSuite(subject)
+  return yield* runSuite(change(subject), (state) => suiteChecks(state).filter(({ name }) => rows(name)))
 })

@@ -2,8 +2,9 @@ import { adapterModel, adapterName } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
 import type { Node, Pod } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
-import { makeEngineClient, type StartSeen, type Subject } from "@seatrial/trial"
+import { makeEngineClient, type Subject } from "@seatrial/trial"
 import { type Duration, Effect } from "effect"
+import type { PodSeen } from "../decide/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
@@ -14,12 +15,11 @@ export interface EngineUnderTrial {
   readonly podClass: PodClass
   readonly engine: EngineAdapter
   readonly namespace: string
-  readonly pod: string
+  readonly pod: PodSeen
   readonly url: string
   /** Its pod as the watch told of it last, and the node that this is bound to, where that is known. */
   readonly enginePod: Pod | undefined
   readonly node: Node | undefined
-  readonly start: StartSeen
   /** What a capability does that its check did not see working. */
   readonly failedCapability: "withdraw" | "fail"
 }

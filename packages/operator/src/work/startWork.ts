@@ -9,7 +9,6 @@ import type { OperatorSettings } from "../OperatorSettings.ts"
 import { benchmarkEngine, makeBenchmarkTurns } from "./benchmarkEngine.ts"
 import { measureEngine } from "./measureEngine.ts"
 import { screenRepository } from "./screenRepository.ts"
-import { startSeen } from "./startSeen.ts"
 import { checkEngine } from "./tryEngine.ts"
 import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
@@ -27,7 +26,6 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
       return Effect.die(new Error(`${run.id} has no engine to try`))
     }
     const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
-    const start = startSeen(enginePod, pod, run.revision)
-    return trials[kind]({ run, revision: run.revision, podClass, engine, namespace, pod: pod.name, url: pod.url, enginePod, node, start, failedCapability })
+    return trials[kind]({ run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, enginePod, node, failedCapability })
   }
 }

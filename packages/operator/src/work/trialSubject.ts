@@ -1,9 +1,12 @@
 import { modelCapabilities, weightCommits } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
+import { KubeClient, Pod } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { readRepository, type SuiteSubject, suite } from "@seatrial/trial"
 import { type Duration, Effect, Semaphore } from "effect"
+import { deploymentLabel } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
+import { startSeen } from "./startSeen.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
 /** Files of the commit that the engine's answers are held against. */
@@ -24,7 +27,8 @@ const sequences = (flags: Readonly<Record<string, unknown>> = {}): number => {
 export const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, timeout: Duration.Input) {
   const hub = yield* Hub
   const runs = yield* Runs
-  const { engine, podClass, revision, run, start } = trial
+  const kube = yield* KubeClient
+  const { engine, namespace, pod, podClass, revision, run } = trial
   const { facts, settings } = revision
   const [{ commit, files, repo }] = weightCommits(facts)
   const token = yield* runs.hubToken(run.orgId, run.startedBy)
@@ -33,6 +37,16 @@ export const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTri
     Effect.mapError(({ message }) => new WorkUnavailable({ message })),
     Effect.map((texts) => readRepository({ facts, files, commit, texts })),
     reading.withPermits(1)
+  )
+  // As it stands with the API server: what is kept of pods in memory does not say what their containers were told.
+  const pods = yield* Effect.mapError(
+    kube.list(Pod, { namespace, labelSelector: `${deploymentLabel}=${run.engineRun}` }),
+    () => new WorkUnavailable({ message: "The cluster did not tell of the engine's pod." })
+  )
+  const start = startSeen(
+    pods.find(({ metadata }) => metadata.uid === pod.uid),
+    pod,
+    revision
   )
   const earlier = yield* runs.earlierTrials(run.orgId, revision)
   const flags = settings.engine_flags ?? {}

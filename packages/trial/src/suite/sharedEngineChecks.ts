@@ -116,6 +116,8 @@ export const kvPressure: TrialCheck = {
     const fields = { max_tokens: 24, ignore_eos: true }
     const first = yield* goOn(subject, ids(0), fields)
     const each = (yield* Clock.currentTimeMillis) - begunAt
+    // Who came last gives way first.
+    const last = yield* goOn(subject, ids(count - 1), fields)
     if (each * count > thresholds.pressureSeconds * 500) return yield* new NotApplicable({ reason: `it would take ${Math.round((each * count) / 1000)} s` })
     const all = Array.from({ length: count }, (_, index) => index)
     const answers = yield* Effect.forEach(all, (index) => readAnswer(subject.client, "/v1/completions", continuation(subject, ids(index), fields)), {
@@ -123,9 +125,14 @@ export const kvPressure: TrialCheck = {
     })
     const others = answers.filter(({ content }, index) => all.some((at) => at !== index && content.includes(codeOf(at)))).length
     if (others > 0) return yield* unexpected(`cross_request_leak: ${others} of ${count} answers held another request's code`)
-    const again = answers[0]
-    if (again !== undefined && first.content !== again.content && first.content.includes(codeOf(0)) && !again.content.includes(codeOf(0))) {
-      return yield* unexpected("an answer lost its code under pressure")
+    for (const [alone, index] of [
+      [first, 0],
+      [last, count - 1]
+    ] as const) {
+      const again = answers[index]
+      const code = codeOf(index)
+      if (again === undefined || alone.content === again.content) continue
+      if (alone.content.includes(code) && !again.content.includes(code)) return yield* unexpected("an answer lost its code under pressure")
     }
     const short = answers.filter(({ usage }) => usage.completion_tokens !== fields.max_tokens).length
     return short > 0 ? yield* unexpected(`${short} of ${count} answers are short`) : `${count} requests for ${tokens} tokens`
