@@ -99,6 +99,9 @@ Command.make("seatrial").pipe(
       import("./checkWeights.ts").then(({ checkWeightsCommand }) => checkWeightsCommand)
     ),
     await lazily("clean-weights", "Removes downloaded weights that no model has needed for some time.", cleanWeights),
+    await lazily("merge-weights", "Merges a LoRA adapter into its base's weights.", () =>
+      import("./mergeWeights.ts").then(({ mergeWeightsCommand }) => mergeWeightsCommand)
+    ),
     await lazily("migrate", "Brings the database up to date.", migrate)
   ]),
   Command.run({ version: "0.1.0" }),

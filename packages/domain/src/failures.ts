@@ -27,6 +27,7 @@ export const FailureCode = Schema.Literals([
   "checks_failed",
   "output_garbage",
   "template_mismatch",
+  "adapter_not_applied",
   "cross_request_leak",
   "nondeterministic_output",
   "trial_unavailable",

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { Micros, Prices } from "./money.ts"
 import { Phase, V1Phase } from "./phases.ts"
-import { Check, OutputFingerprint } from "./trial.ts"
+import { Check, Fidelity, OutputFingerprint } from "./trial.ts"
 
 // The records as they stand on the wire: every field always present, no others.
 
@@ -38,26 +38,6 @@ export const RequestRecord = Schema.Struct({
   receipt_url: Schema.NullOr(Schema.String)
 }).annotate({ identifier: "Request" })
 export type RequestRecord = typeof RequestRecord.Type
-
-/** How an adapter, applied while it serves, compares with its base into which it was merged: shown in receipts where it was measured. */
-export const Fidelity = Schema.Struct({
-  tier: Schema.Literals(["exact", "approximate"]),
-  suite: Schema.String,
-  suiteVersion: Schema.Int,
-  n: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
-  passed: Schema.Struct({ child: Schema.Int, adapter: Schema.Int, base: Schema.Int }),
-  rule1: Schema.Struct({ passed: Schema.Boolean, diffPoints: Schema.Finite, standardErrorPoints: Schema.Finite }),
-  rule2: Schema.Struct({
-    status: Schema.Literals(["passed", "failed", "vacuous"]),
-    identicalAdapterChild: Schema.Int,
-    identicalBaseChild: Schema.Int,
-    medianDivergenceChars: Schema.NullOr(Schema.Finite)
-  }),
-  withinUlpMin: Schema.NullOr(Schema.Finite),
-  measuredAt: Schema.Finite
-})
-
-export type Fidelity = typeof Fidelity.Type
 
 /** What the trial showed of a revision, frozen at its activation. */
 export const Verification = Schema.Struct({

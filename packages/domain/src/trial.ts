@@ -12,6 +12,26 @@ export type Check = typeof Check.Type
 
 export const OutputFingerprint = Schema.Struct({ prompt: Schema.String, sha256: Schema.String })
 
+/** How an adapter, applied while it serves, compares with its base into which it was merged: shown in receipts where it was measured. */
+export const Fidelity = Schema.Struct({
+  tier: Schema.Literals(["exact", "approximate"]),
+  suite: Schema.String,
+  suiteVersion: Schema.Int,
+  n: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
+  passed: Schema.Struct({ child: Schema.Int, adapter: Schema.Int, base: Schema.Int }),
+  rule1: Schema.Struct({ passed: Schema.Boolean, diffPoints: Schema.Finite, standardErrorPoints: Schema.Finite }),
+  rule2: Schema.Struct({
+    status: Schema.Literals(["passed", "failed", "vacuous"]),
+    identicalAdapterChild: Schema.Int,
+    identicalBaseChild: Schema.Int,
+    medianDivergenceChars: Schema.NullOr(Schema.Finite)
+  }),
+  withinUlpMin: Schema.NullOr(Schema.Finite),
+  measuredAt: Schema.Finite
+})
+
+export type Fidelity = typeof Fidelity.Type
+
 /** Outcome of the phase `checking`. `passed`: every required check did. */
 export const CheckReport = Schema.Struct({
   suite: Schema.String,
@@ -21,6 +41,8 @@ export const CheckReport = Schema.Struct({
   fingerprints: Schema.Array(OutputFingerprint),
   /** `<GPU product label> x<count>`; null where no fingerprints were kept. */
   fingerprint_card: Schema.NullOr(Schema.String),
+  /** How an adapter compares with its merged model; absent where that was not measured. */
+  fidelity: Schema.optionalKey(Fidelity),
   /** Checks of capabilities that did not see them working, by name; absent where all did. */
   withdrawn: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Fingerprints that an earlier trial of the same had with another hash; absent where none did. */

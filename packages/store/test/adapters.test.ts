@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Commit, type RepositoryFacts, type ServingSettings } from "@seatrial/domain"
+import { Commit, type Fidelity, type RepositoryFacts, type ServingSettings } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
 import { type CreateInput, Deployments, Metering, NeededWeights, Requests, Routes, Runs } from "../src/index.ts"
 import { capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, makeServing, newModel, settings } from "../src/testing.ts"
@@ -29,6 +29,17 @@ const adapted = (commit: Commit = baseCommit): RepositoryFacts => ({
     content_hash: contentHash
   }
 })
+const fidelity: Fidelity = {
+  tier: "exact",
+  suite: "seatrial-fidelity",
+  suiteVersion: 1,
+  n: 200,
+  passed: { child: 141, adapter: 141, base: 151 },
+  rule1: { passed: true, diffPoints: 0, standardErrorPoints: 0 },
+  rule2: { status: "passed", identicalAdapterChild: 196, identicalBaseChild: 23, medianDivergenceChars: 33 },
+  withinUlpMin: 1,
+  measuredAt: 1_795_305_207_185
+}
 const path = ["materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating"] as const
 
 layer(NeededWeights.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestServices: true })("a model with an adapter", (it) => {
@@ -53,7 +64,7 @@ layer(NeededWeights.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTest
         yield* runs.enter({ id: first.id, orgId, from, to, reason: "Test" })
         if (to === "checking") {
           yield* runs.recordEngineImage(first.id, orgId, { image: engineImage, digest: engineDigest })
-          yield* runs.recordChecks(first.id, orgId, checks)
+          yield* runs.recordChecks(first.id, orgId, { ...checks, fidelity })
         }
         from = to
       }
@@ -74,6 +85,7 @@ layer(NeededWeights.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTest
       const { engineVersion, hfRevision, prices } = route
       yield* metering.end(endOf(start, { receipt: { prices, hfRevision, engineVersion } }))
       const receipt = Option.getOrThrow(yield* requests.findReceipt(orgId, start.id))
+      assert.deepStrictEqual(receipt.verification?.fidelity, fidelity)
       assert.deepInclude(receipt, {
         hf_revision: "a".repeat(40),
         base_hf_revision: "b".repeat(40),

@@ -54,6 +54,7 @@ it.live(
       const own = yield* caller.finished(
         (yield* caller.deploy({ source: { kind: "model_hub", repo: "seatrial/tiny-chat" }, serving: { host_class: "sim-small", max_context: 512 } })).id
       )
+      assert.deepStrictEqual([own.status, own.failure_detail], ["activated", null])
       const base = yield* Effect.forEach(prompts, (content) => Effect.map(ask(caller, own.model, asking(content)), (answer) => wholeOf(answer).text))
       assert.notDeepEqual(base, expected)
 
@@ -69,6 +70,10 @@ it.live(
         const ended = yield* caller.finished(operation.id)
         assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null], runtime)
         assert.strictEqual(ended.hf_revision, preview.source.commit)
+        assert.include(
+          ended.checks.filter(({ passed }) => passed).map(({ name }) => name),
+          "adapter_effect"
+        )
 
         const answers = yield* Effect.forEach(prompts, (content) => ask(caller, ended.model, asking(content)))
         assert.deepStrictEqual(

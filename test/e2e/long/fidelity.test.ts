@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { type TrainedName, writeTrained } from "@seatrial/engines/sample"
-import { adapterEffect, answerItems, compareAnswers, makeEngineClient, measureFidelity, mergedAgreement, mergeWeights, type Subject } from "@seatrial/trial"
+import { answerItems, compareAnswers, makeEngineClient, mergedAgreement, mergeWeights, type Subject } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { startProgram } from "../ChildProgram.ts"
@@ -51,8 +51,7 @@ it.live(
       const [base, child, adapter] = [at("tiny-chat"), at("tiny-chat-sailor"), at("tiny-chat-adapter")]
 
       // What was merged when it was trained is what we merge, to the byte.
-      const own = at("tiny-chat-sailor", "own")
-      yield* Effect.promise(() => import("node:fs/promises").then(({ rm }) => rm(join(own, "model.safetensors"))))
+      const own = join(folder, "own")
       yield* mergeWeights({ base, adapter, target: own })
       assert.strictEqual(Buffer.compare(readFileSync(join(own, "model.safetensors")), readFileSync(join(child, "model.safetensors"))), 0)
 
@@ -65,12 +64,9 @@ it.live(
       const { ofBase, right } = yield* Effect.scoped(
         Effect.gen(function* () {
           const engine = yield* serving(base, adapter)
-          const report = yield* measureFidelity({ child: ofChild, ...engine }, circumstances)
-          const effect = yield* adapterEffect(engine.adapter, engine.base)
-          assert.isTrue(effect.passed, effect.detail)
-          const none = yield* adapterEffect(engine.base, engine.base)
-          assert.isFalse(none.passed, none.detail)
-          return { ofBase: yield* answerItems(engine.base), right: report }
+          const ofBase = yield* answerItems(engine.base)
+          const report = compareAnswers({ child: ofChild, adapter: yield* answerItems(engine.adapter), base: ofBase }, circumstances, 0)
+          return { ofBase, right: report }
         })
       )
       yield* Effect.logInfo(JSON.stringify(right))
@@ -113,16 +109,6 @@ it.live(
         compareAnswers({ child: ofChild, adapter: ofChild, base: ofBase }, { ...circumstances, merged: elsewhere }, 0).fidelity.tier,
         "approximate"
       )
-
-      // Too weak for most answers to tell, and not dropped.
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const engine = yield* serving(base, at("tiny-chat-greeter"))
-          const effect = yield* adapterEffect(engine.adapter, engine.base)
-          yield* Effect.logInfo(`greeter: ${effect.detail}`)
-          assert.isTrue(effect.passed, effect.detail)
-        })
-      )
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer)),
-  600_000
+  1_200_000
 )

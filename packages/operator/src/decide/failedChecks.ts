@@ -8,6 +8,7 @@ const codes: Readonly<Record<string, FailureCode>> = {
   tokenizer_agrees: "template_mismatch",
   template_agrees: "template_mismatch",
   text_likelihood: "output_garbage",
+  adapter_effect: "adapter_not_applied",
   golden_answers: "output_garbage",
   output_sane: "output_garbage",
   greedy_repeats: "nondeterministic_output"
@@ -19,6 +20,7 @@ const remedies: Partial<Record<FailureCode, string>> = {
   weights_incomplete: "Choose a revision whose files fit its configuration.",
   template_mismatch: "The engine does not serve this repository's tokenizer or template as they are; try another runtime.",
   output_garbage: "The checkpoint, or its support in this engine, is broken; try another revision or runtime.",
+  adapter_not_applied: "The engine answers as the base alone does; try another runtime, or an adapter for this very base.",
   nondeterministic_output: "The engine's answers change by themselves; try another host class or runtime.",
   cross_request_leak: "The engine mixes requests up; it must not serve. Tell the cluster's operator."
 }

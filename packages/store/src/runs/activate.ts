@@ -9,7 +9,8 @@ import type { Runs } from "../Runs.ts"
 /** What of the trial goes into receipts: without a card the fingerprints mean nothing, so they stay out. */
 const verificationOf = (report: CheckReport): Verification => ({
   checks: report.checks,
-  ...(report.fingerprint_card === null ? {} : { outputFingerprints: report.fingerprints, fingerprintCard: report.fingerprint_card })
+  ...(report.fingerprint_card === null ? {} : { outputFingerprints: report.fingerprints, fingerprintCard: report.fingerprint_card }),
+  ...(report.fidelity === undefined ? {} : { fidelity: report.fidelity })
 })
 
 /** Ends a run as `activated` in one transaction, and lets its revision serve where it is to. */

@@ -2,6 +2,7 @@ import { type FileHandle, open } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { type LowRankPair, openAdapter } from "./adapterPairs.ts"
+import { copyBeside } from "./copyBeside.ts"
 import { type FloatFormat, floatFormats } from "./floatFormats.ts"
 import { NotMergeable } from "./NotMergeable.ts"
 import type { MergedAgreement } from "./rules.ts"
@@ -73,7 +74,7 @@ const copy = async (tensor: StoredTensor, file: FileHandle): Promise<void> => {
 }
 
 /**
- * Writes the weights of `base` with the adapter merged into them, round(W + s B A), into `target`, a folder that is there: the same files with the same headers. Tensor by
+ * Writes the weights of `base` with the adapter merged into them, round(W + s B A), into the new folder `target`, with what a model needs beside them: the same files with the same headers. Tensor by
  * tensor, in a few megabytes of memory besides one pair. Fails with `NotMergeable` where the adapter is not for these weights.
  */
 export const mergeWeights = Effect.fn("mergeWeights")(
@@ -82,6 +83,7 @@ export const mergeWeights = Effect.fn("mergeWeights")(
     const adapter = yield* openAdapter(options.adapter)
     const stray = [...adapter.weights].find((name) => !base.byName.has(name))
     if (stray !== undefined) return yield* new NotMergeable({ message: `The adapter has a pair for ${stray.slice(0, 120)}, which the base does not have.` })
+    yield* copyBeside(options)
     for (const { head, name, tensors } of base.files) {
       const file = yield* Effect.acquireRelease(
         Effect.promise(() => open(join(options.target, name), "wx")),

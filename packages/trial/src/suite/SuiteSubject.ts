@@ -45,6 +45,8 @@ export interface EarlierTrial {
 
 /** What the suite is run against. */
 export interface SuiteSubject extends Subject {
+  /** The name of the base alone, where the subject is an adapter that the engine serves beside it. */
+  readonly baseName?: string
   /** What the prefix cache is kept apart by: another one for each run of a row. */
   readonly salt: string
   readonly parameters: number

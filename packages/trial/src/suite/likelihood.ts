@@ -8,7 +8,7 @@ const mean = (values: ReadonlyArray<number>) => values.reduce((sum, value) => su
 const fixed = (value: number, places: number) => value.toFixed(places)
 
 /** The text's first tokens as ids; characters in proportion where we do not read the tokenizer. */
-const beginning = ({ parameters, repository }: SuiteSubject, text: string): ReadonlyArray<number> | string => {
+export const beginning = ({ parameters, repository }: SuiteSubject, text: string): ReadonlyArray<number> | string => {
   const tokens = extentOf(parameters).likelihoodTokens
   return repository.tokenizer === null ? text.slice(0, tokens * 3) : repository.tokenizer.encode(text, true).slice(0, tokens)
 }

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { adapterEffect } from "../fidelity/adapterEffect.ts"
 import { finishReasons, stopStrings, streamEqualsWhole, usageExact } from "./answerChecks.ts"
 import { seconds, type TrialCheck } from "./Check.ts"
 import { decodeMatchesPrefill, greedyIsTop, samplingObeyed } from "./decodingChecks.ts"
@@ -33,6 +34,7 @@ export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
   textLikelihood((likelihood) => {
     state.likelihood = likelihood
   }),
+  adapterEffect,
   goldenAnswers,
   outputSane,
   usageExact,

@@ -79,9 +79,10 @@ describe("merging an adapter", () => {
           const folders = {
             base: make("base", { "model.safetensors": fileOf(base) }),
             adapter: make("adapter", { "adapter_config.json": said, "adapter_model.safetensors": fileOf(pair(rank)) }),
-            target: make("target", {})
+            target: join(make("around", {}), "target")
           }
           yield* mergeWeights(folders)
+          assert.match((yield* Effect.flip(mergeWeights(folders))).message, /there already/)
           assert.deepStrictEqual(read(folders.target), expected)
           assert.deepStrictEqual(yield* mergedAgreement({ ...folders, child: folders.target }), { withinUlpMin: 1, othersEqual: true })
         })
@@ -94,7 +95,7 @@ describe("merging an adapter", () => {
       Effect.gen(function* () {
         const adapter = make("adapter", { "adapter_config.json": config(), "adapter_model.safetensors": fileOf(pair(2)) })
         const own = make("base", { "model.safetensors": fileOf(base) })
-        const child = make("child", {})
+        const child = join(make("around", {}), "child")
         yield* mergeWeights({ base: own, adapter, target: child })
         const otherNorm = base.map((tensor) => (tensor.name.includes("norm") ? { ...tensor, values: [1, 1, 1, 2] } : tensor))
         const wrong = yield* Effect.all({
@@ -127,7 +128,7 @@ describe("merging an adapter", () => {
           [{ "adapter_model.safetensors": fileOf(pair(2)) }, /adapter_config/]
         ]
         for (const [index, [files, says]] of wrong.entries()) {
-          const failure = yield* Effect.flip(mergeWeights({ base: own, adapter: make(`adapter${index}`, files), target: make(`target${index}`, {}) }))
+          const failure = yield* Effect.flip(mergeWeights({ base: own, adapter: make(`adapter${index}`, files), target: join(own, "..", `target${index}`) }))
           assert.match(failure.message, says)
           assert.notInclude(failure.message, tmpdir())
         }

@@ -1,5 +1,5 @@
 import type { Fidelity } from "@seatrial/domain"
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import { ask, type Subject } from "../Subject.ts"
 import { fidelityItems, fidelitySuite } from "./items.ts"
@@ -66,13 +66,3 @@ export const compareAnswers = (answers: Compared, circumstances: Circumstances, 
   const fidelity = fidelityOf({ ...fidelitySuite, outcomes, tier: tierOf(circumstances), withinUlpMin, measuredAt })
   return { fidelity, failure: fidelityFailure(fidelity, outcomes) }
 }
-
-/** Asks adapter and base, which one engine serves, what the child was asked, and compares the three. */
-export const measureFidelity = Effect.fn("measureFidelity")(function* (
-  models: { readonly child: ItemAnswers; readonly adapter: Subject; readonly base: Subject },
-  circumstances: Circumstances
-) {
-  const adapter = yield* answerItems(models.adapter)
-  const base = yield* answerItems(models.base)
-  return compareAnswers({ child: models.child, adapter, base }, circumstances, yield* Clock.currentTimeMillis)
-})

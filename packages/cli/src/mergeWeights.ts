@@ -1,0 +1,30 @@
+import { mergedAgreement, mergeWeights } from "@seatrial/trial"
+import { Console, Effect } from "effect"
+import { Command, Flag } from "effect/cli"
+import { CommandError } from "./CommandError.ts"
+
+const folder = (name: string, description: string) => Flag.String(name).pipe(Flag.withDescription(description))
+
+/** Makes the model that an adapter's fidelity is measured against, and holds it to a second reckoning. */
+export const mergeWeightsCommand = Command.make(
+  "merge-weights",
+  {
+    base: folder("base", "Folder with the base's files"),
+    adapter: folder("adapter", "Folder with the adapter's files"),
+    target: folder("target", "Folder to write, which must not be there yet")
+  },
+  Effect.fn(
+    function* (folders) {
+      yield* mergeWeights(folders)
+      const { othersEqual, withinUlpMin } = yield* mergedAgreement({ ...folders, child: folders.target })
+      yield* Console.log(`${(withinUlpMin * 100).toFixed(3)}% within one unit in the last place, all other tensors ${othersEqual ? "equal" : "DIFFERENT"}`)
+      if (withinUlpMin < 0.999 || !othersEqual) return yield* new CommandError({ message: "What was written is not base and adapter.", exitCode: 3 })
+    },
+    Effect.catchTag("NotMergeable", ({ message }) => new CommandError({ message }))
+  )
+).pipe(
+  Command.withShortDescription("Merges a LoRA adapter into its base's weights."),
+  Command.withDescription(
+    "Merges a LoRA adapter into its base's weights, in single precision and rounded once, and compares what it wrote with a second reckoning in double precision. In a few megabytes of memory, whatever the model's size."
+  )
+)

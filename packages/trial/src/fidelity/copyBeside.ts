@@ -1,0 +1,27 @@
+import { copyFile, mkdir, readdir } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { NotMergeable } from "./NotMergeable.ts"
+
+/** Files of an adapter that stand for its base's where it has them: it may have been trained on other prompts. */
+const overlaid = new Set(["chat_template.jinja", "tokenizer_config.json"])
+
+/** Copies what a model needs beside its weights into a new folder: the base's files, and the adapter's own chat template. Fails where the folder is there already. */
+export const copyBeside = Effect.fnUntraced(function* (options: { readonly base: string; readonly adapter: string; readonly target: string }) {
+  const { adapter, base, target } = options
+  const filesOf = (folder: string) =>
+    Effect.tryPromise({
+      try: async () => (await readdir(folder, { withFileTypes: true })).filter((entry) => entry.isFile()).map(({ name }) => name),
+      catch: () => new NotMergeable({ message: "There is no folder of weights." })
+    })
+  const own = (yield* filesOf(base)).filter((name) => !name.endsWith(".safetensors"))
+  const added = (yield* filesOf(adapter)).filter((name) => overlaid.has(name))
+  yield* Effect.tryPromise({
+    try: () => mkdir(target),
+    catch: () => new NotMergeable({ message: "The folder to write cannot be made: it is there already, or the one around it is not." })
+  })
+  const copies = [...own.map((name) => [base, name] as const), ...added.map((name) => [adapter, name] as const)]
+  yield* Effect.promise(async () => {
+    for (const [folder, name] of copies) await copyFile(join(folder, name), join(target, name))
+  })
+})

@@ -1,0 +1,87 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Result, Schema } from "effect"
+import { FetchHttpClient } from "effect/http"
+import type { EngineClient } from "../../src/EngineClient.ts"
+import { adapterEffect, hasEffect, meanDistance } from "../../src/fidelity/adapterEffect.ts"
+import { subjectAt } from "../suite/subject.ts"
+
+const Asked = Schema.fromJsonString(Schema.Struct({ model: Schema.String, prompt: Schema.String }))
+const askedOf = Schema.decodeUnknownSync(Asked)
+
+/** An engine that scores each piece of a prompt, by the model's name and the how many-th request it is. */
+const scoring = (score: (model: string, word: number, request: number) => number | null, counts: (model: string) => number = () => 0) => {
+  let requests = 0
+  return (client: EngineClient): EngineClient => ({
+    ...client,
+    post: (_, body) => {
+      const { model, prompt } = askedOf(body)
+      const words = (prompt.match(/.{1,4}/gsu) ?? []).slice(counts(model))
+      const request = requests++
+      const places = words.map((word, at) => {
+        const value = score(model, (word.codePointAt(0) ?? 0) + at, request)
+        return at === 0 || value === null ? null : { [String(at)]: { logprob: value } }
+      })
+      const none = places.slice(1).every((place) => place === null)
+      const answer = {
+        choices: [{ text: "", finish_reason: "length", ...(none ? {} : { prompt_logprobs: places }) }],
+        usage: { prompt_tokens: words.length, completion_tokens: 1, total_tokens: words.length + 1 }
+      }
+      return Effect.succeed({ status: 200, text: JSON.stringify(answer) })
+    }
+  })
+}
+
+const verdict = Effect.fnUntraced(function* (engine: (client: EngineClient) => EngineClient) {
+  const subject = yield* subjectAt("http://127.0.0.1:9", { servedName: "adapter", baseName: "base" })
+  const result = yield* Effect.result(adapterEffect.run({ ...subject, client: engine(subject.client) }))
+  return Result.isSuccess(result) ? "passed" : result.failure._tag
+}, Effect.provide(FetchHttpClient.layer))
+
+describe("adapter_effect", () => {
+  const usual = (word: number) => -((word * 37) % 11) / 5
+  const cases: ReadonlyArray<readonly [why: string, engine: (client: EngineClient) => EngineClient, expected: string]> = [
+    ["an adapter that is applied passes", scoring((model, word) => usual(word) - (model === "adapter" ? 0.2 : 0)), "passed"],
+    ["a weak one too: a thousandth of a nat", scoring((model, word) => usual(word) - (model === "adapter" ? 0.001 : 0)), "passed"],
+    ["one that is dropped fails", scoring((_, word) => usual(word)), "Unexpected"],
+    ["one that moves no more than rounding fails", scoring((model, word) => usual(word) - (model === "adapter" ? 0.0004 : 0)), "Unexpected"],
+    // The base itself moves by a tenth between two runs, so two tenths prove nothing.
+    [
+      "one within what the base differs from itself fails",
+      scoring((model, word, request) => usual(word) - (model === "adapter" ? 0.2 : request < 8 ? 0 : 0.1)),
+      "Unexpected"
+    ],
+    [
+      "other tokens for the same text fail",
+      scoring(
+        (model, word) => usual(word) - (model === "adapter" ? 0.2 : 0),
+        (model) => (model === "base" ? 0 : 1)
+      ),
+      "Unexpected"
+    ],
+    ["without log-probabilities nothing is claimed", scoring(() => null), "NotApplicable"]
+  ]
+  for (const [why, engine, expected] of cases) {
+    it.effect(why, () => Effect.map(verdict(engine), (found) => assert.strictEqual(found, expected)))
+  }
+
+  it.effect("is left out where there is no adapter", () =>
+    Effect.map(subjectAt("http://127.0.0.1:9"), (subject) => assert.strictEqual(adapterEffect.skipped?.(subject), "no adapter")).pipe(
+      Effect.provide(FetchHttpClient.layer)
+    )
+  )
+
+  it("asks for three times the noise and more than half a thousandth of a nat", () => {
+    for (const [fromBase, ofBase, has] of [
+      [0.375, 0.125, true],
+      [0.374, 0.125, false],
+      [0.0005, 0, false],
+      [0.00051, 0, true],
+      [0, 0, false]
+    ] as const) {
+      assert.strictEqual(hasEffect(fromBase, ofBase), has)
+    }
+    assert.strictEqual(meanDistance([-1, -2], [-1.5, -1]), 0.75)
+    assert.strictEqual(meanDistance([], []), null)
+    assert.strictEqual(meanDistance([1], [1, 2]), null)
+  })
+})

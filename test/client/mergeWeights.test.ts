@@ -1,0 +1,40 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { type TrainedName, writeTrained } from "@seatrial/engines/sample"
+import { mergedAgreement } from "@seatrial/trial"
+import { Effect } from "effect"
+import { startProgram } from "../e2e/ChildProgram.ts"
+
+const run = Effect.fnUntraced(function* (folders: Readonly<Record<"base" | "adapter" | "target", string>>) {
+  const words = Object.entries(folders).map(([name, folder]) => `--${name}=${folder}`)
+  const program = yield* startProgram(["packages/cli/src/main.ts", "merge-weights", ...words], {})
+  return { code: yield* program.exited, said: program.said() }
+}, Effect.scoped)
+
+it.live("the trained adapter is merged into the very bytes of its merged twin, and what is not its base is told from it", () =>
+  Effect.gen(function* () {
+    const root = yield* Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "merge-"))),
+      (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+    )
+    const at = (name: TrainedName) => {
+      writeTrained(join(root, name), name)
+      return join(root, name)
+    }
+    const [base, adapter, child, earlier] = [at("tiny-chat"), at("tiny-chat-adapter"), at("tiny-chat-sailor"), at("tiny-chat-first")]
+    const target = join(root, "merged")
+    const merged = yield* run({ base, adapter, target })
+    assert.deepStrictEqual(merged, { code: 0, said: "100.000% within one unit in the last place, all other tensors equal" })
+    assert.strictEqual(Buffer.compare(readFileSync(join(target, "model.safetensors")), readFileSync(join(child, "model.safetensors"))), 0)
+    assert.deepStrictEqual(readdirSync(target).sort(), readdirSync(base).sort())
+
+    const wrong = yield* Effect.all([mergedAgreement({ base: earlier, adapter, child }), mergedAgreement({ base, adapter: at("tiny-chat-greeter"), child })])
+    for (const { withinUlpMin } of wrong) assert.isBelow(withinUlpMin, 0.5)
+
+    const again = yield* run({ base, adapter, target })
+    assert.strictEqual(again.code, 1)
+    assert.match(again.said, /it is there already/)
+  }).pipe(Effect.scoped)
+)
