@@ -1,5 +1,6 @@
 export { runBenchmark } from "./benchmark/runBenchmark.ts"
 export { workload } from "./benchmark/workload.ts"
 export { makeEngineClient } from "./EngineClient.ts"
+export { firstToken } from "./firstToken.ts"
 export type { Subject } from "./Subject.ts"
 export { runSuite } from "./suite/runSuite.ts"

@@ -134,6 +134,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
         yield* gate("record image")
         return true
       }),
+    recordStart: () => gate("record start"),
     recordChecks: (id) =>
       Effect.as(
         Effect.andThen(
