@@ -53,7 +53,7 @@ const measuredBy = (figures: TrialFigures, json: boolean) => {
         `${error.inside ? "inside" : "OUTSIDE"}, ${(100 * Math.abs(error.error)).toFixed(1)}% ${error.error < 0 ? "below" : "above"} the middle`
   const layout = figures.measured.kv_layout
   const starts = figures.starts.map(({ kind, median, of }) => {
-    const parts = Object.entries(median).flatMap(([part, seconds]) => (seconds === null ? [] : [`${part.replaceAll("_", " ")} ${seconds.toFixed(1)} s`]))
+    const parts = Object.entries(median).flatMap(([part, seconds]) => (seconds === null ? [] : [`${part.replaceAll("_", " ")} ${seconds.toFixed(2)} s`]))
     return [`${kind}_start`, `${parts.join(", ")} (median of ${of})`]
   })
   return {
