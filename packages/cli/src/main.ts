@@ -58,6 +58,17 @@ const admin = async () => {
   return makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore))
 }
 
+const bench = async () => {
+  const { Database, ModelAdmin, Organizations } = await import("@seatrial/store")
+  const { benchCommand } = await import("./bench.ts")
+  const layerStore = Layer.mergeAll(Organizations.layerSql, ModelAdmin.layerSql).pipe(
+    Layer.provideMerge([Database.layerMigrated, Ids.layer]),
+    Layer.provide(layerLocalConfig),
+    orSentence
+  )
+  return benchCommand.pipe(Command.provide(layerStore))
+}
+
 const cleanWeights = async () => {
   const { Database, NeededWeights } = await import("@seatrial/store")
   const { cleanWeightsCommand } = await import("./cleanWeights.ts")
@@ -86,6 +97,7 @@ Command.make("seatrial").pipe(
     catalogCommand.pipe(Command.provide(layerPublic)),
     auditCommand.pipe(Command.provide(layerKeyed)),
     await lazily("admin", "Administration, straight in Postgres.", admin),
+    await lazily("bench", "Benchmarks of models, straight from Postgres.", bench),
     serverCommand,
     operatorCommand,
     gatewayCommand,

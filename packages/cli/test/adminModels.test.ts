@@ -33,6 +33,9 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
         const published = yield* models("publish", "tiny", "--yes", ...rates, "--cache-write", "4")
         const prices = { input_micros_per_mtok: "1", output_micros_per_mtok: "2", cache_read_micros_per_mtok: "3", cache_write_micros_per_mtok: "4" }
         assert.deepInclude(parse(published.out), { model: "tiny", visibility: "public", prices })
+        const unknown = yield* seatrial(["bench", "show", "--org", "acme", "tiny"], env)
+        assert.deepStrictEqual([unknown.code, unknown.out], [1, ""])
+        assert.match(unknown.err, /has not been benchmarked yet/u)
         assert.strictEqual((yield* models("delete", "tiny", "--yes")).code, 0)
         const gone = yield* models("show", "tiny")
         assert.strictEqual(gone.code, 1)

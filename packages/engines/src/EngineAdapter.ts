@@ -46,6 +46,8 @@ export interface EngineAdapter extends EngineContract {
   readonly offers: (settings: ServingSettings, simulated: boolean) => TrialOffers
   /** From the text of `/metrics` and the container's log. */
   readonly measured: (said: { readonly metrics: string; readonly log: string }) => Measured
+  /** The line of its log that says that the weights are loaded: `{}` stands for a number, `{*}` for anything. */
+  readonly weightsLoaded: string
   /** A named reason for a start that failed, from the end of the container's log. */
   readonly bootFailure: (log: string) => NamedFailure
 }

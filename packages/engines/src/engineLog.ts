@@ -20,6 +20,14 @@ const patternOf = (line: string): RegExp =>
     "g"
   )
 
+/** When the last line was said that matches, Unix milliseconds, of a log whose lines begin with their times as Kubernetes writes them; null where there is none. */
+export const timeOfHit = (log: string, line: string): number | null => {
+  const pattern = patternOf(line)
+  const said = log.split("\n").findLast((one) => one.search(pattern) >= 0)
+  const time = Date.parse(said?.split(" ", 1)[0] ?? "")
+  return Number.isNaN(time) ? null : time
+}
+
 /** Bytes of what an engine tells in GiB; null where it told nothing. */
 export const bytesOfGib = (text: string | undefined): number | null => (text === undefined ? null : Math.round(Number(text) * 2 ** 30))
 

@@ -1,6 +1,7 @@
 export { argumentProblem } from "./CommandLine.ts"
 export * from "./commandLines.ts"
 export * from "./EngineAdapter.ts"
+export { timeOfHit } from "./engineLog.ts"
 export * from "./engines.ts"
 export * from "./readings.ts"
 export { vllmMemory } from "./vllm/memory.ts"

@@ -167,7 +167,13 @@ const make = Effect.fnUntraced(function* (settings: KubeSettings) {
       transport.send({
         method: "GET",
         path: `/api/v1/namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}/log`,
-        query: { container: options?.container, tailLines: options?.tailLines, previous: options?.previous, limitBytes: maxLogBytes },
+        query: {
+          container: options?.container,
+          tailLines: options?.tailLines,
+          previous: options?.previous,
+          timestamps: options?.timestamps,
+          limitBytes: maxLogBytes
+        },
         accept: "*/*"
       })
   })
@@ -206,7 +212,7 @@ export class KubeClient extends Context.Service<
     readonly podLog: (
       name: string,
       namespace: string,
-      options?: { readonly container?: string; readonly tailLines?: number; readonly previous?: boolean }
+      options?: { readonly container?: string; readonly tailLines?: number; readonly previous?: boolean; readonly timestamps?: boolean }
     ) => Effect.Effect<string, KubeError>
   }
 >()("seatrial/KubeClient") {

@@ -5,6 +5,7 @@ import { SqlSchema, type Statement } from "effect/sql"
 import { writeAudit } from "./audit.ts"
 import { callableName, IsoFromDate } from "./columns.ts"
 import { deleteModel } from "./models/deleteModel.ts"
+import { type TrialFigures, trialFigures } from "./models/trialFigures.ts"
 
 const pricesJson = `CASE WHEN r.id IS NOT NULL THEN json_build_object(
   'input_micros_per_mtok', r.input_micros_per_mtok::text,
@@ -49,6 +50,8 @@ export class ModelAdmin extends Context.Service<
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<AdministeredModel>>
     /** By id or slug. */
     readonly find: (orgId: OrgId, idOrSlug: string) => Effect.Effect<Option.Option<AdministeredModel>>
+    /** What the trial of what serves measured, or of the newest revision that was measured. */
+    readonly figures: (orgId: OrgId, id: ModelId) => Effect.Effect<Option.Option<TrialFigures>>
     /** Takes no requests from now on, and its GPUs are given back; its weights and its settings stay. */
     readonly disable: (orgId: OrgId, id: ModelId) => Effect.Effect<AdministeredModel, ModelNotFound | ModelServesNothing>
     /** What served before serves again, once its engine is ready. */
@@ -178,6 +181,7 @@ export class ModelAdmin extends Context.Service<
       return ModelAdmin.of({
         list: Effect.fn("ModelAdmin.list")((orgId) => Effect.orDie(list(orgId))),
         find: Effect.fn("ModelAdmin.find")((orgId, idOrSlug) => Effect.orDie(find({ orgId, idOrSlug }))),
+        figures: trialFigures(sql),
         disable: Effect.fn("ModelAdmin.disable")((orgId, id) => atOnce(setStatus(orgId, id, "disabled")).pipe(Effect.catchTag("SqlError", Effect.die))),
         enable: Effect.fn("ModelAdmin.enable")((orgId, id) => atOnce(setStatus(orgId, id, "active")).pipe(Effect.catchTag("SqlError", Effect.die))),
         remove: Effect.fn("ModelAdmin.remove")((orgId, id) =>

@@ -6,6 +6,7 @@ import {
   type CheckReport,
   type Choices,
   DeploymentId,
+  type EngineStart,
   type Failure,
   type Fit,
   Ids,
@@ -40,6 +41,7 @@ import { recordChecks } from "./runs/recordChecks.ts"
 import { recordEngineImage } from "./runs/recordEngineImage.ts"
 import { recordResult } from "./runs/recordResult.ts"
 import { recordScreening } from "./runs/recordScreening.ts"
+import { recordStart } from "./runs/recordStart.ts"
 import { forgetWeights, noteWeights } from "./runs/storedWeights.ts"
 
 /** The configuration revision that a run prepares, with what is known of it so far. */
@@ -191,6 +193,8 @@ export class Runs extends Context.Service<
     readonly forgetWeights: (id: DeploymentId, orgId: OrgId, store: string) => Effect.Effect<void>
     /** With which image its revision is tried and serves from now on, and which that is, `sha256:...`; null: its node does not say. False where that is known. */
     readonly recordEngineImage: (id: DeploymentId, orgId: OrgId, engine: { readonly image: string; readonly digest: string | null }) => Effect.Effect<boolean>
+    /** How long the engine of a pod of its revision took to start; only the first time that it is told of that pod. */
+    readonly recordStart: (id: DeploymentId, orgId: OrgId, start: EngineStart) => Effect.Effect<void>
     /** False where the run is no longer in the phase that the result belongs to. */
     readonly recordChecks: (
       id: DeploymentId,
@@ -300,6 +304,7 @@ export class Runs extends Context.Service<
         noteWeights: noteWeights(sql),
         forgetWeights: forgetWeights(sql),
         recordEngineImage: recordEngineImage(sql),
+        recordStart: recordStart(sql),
         recordChecks: recordChecks(sql),
         earlierTrials: earlierTrials(sql),
         recordMeasured: recordResult(sql, "measured", "measuring"),

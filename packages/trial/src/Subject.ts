@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import type { Answer, EngineClient, EngineUnreachable, Unexpected } from "./EngineClient.ts"
+import type { Answer, EngineClient, EngineUnreachable, StreamedAnswer, Unexpected } from "./EngineClient.ts"
 
 /** What a trial is made against: one engine, and what it must be. */
 export interface Subject {
@@ -49,6 +49,9 @@ export const question = ({ chat, servedName }: Subject, words: string, asking: A
 
 export const ask = (subject: Subject, words: string, asking: Asking): Effect.Effect<Answer, EngineUnreachable | Unexpected> =>
   subject.client.ask(...question(subject, words, asking))
+
+export const askStreamed = (subject: Subject, words: string, asking: Asking): Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected> =>
+  subject.client.stream(...question(subject, words, asking))
 
 /** Token ids in the middle of the vocabulary, where no tokenizer keeps its special ones; the same for the same seed. */
 export const tokenIds = (subject: Pick<Subject, "vocabSize">, length: number, seed: number): ReadonlyArray<number> => {

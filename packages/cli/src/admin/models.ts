@@ -1,12 +1,14 @@
-import { type AdministeredModel, ModelAdmin } from "@seatrial/store"
+import { fitErrorOf } from "@seatrial/domain"
+import { type AdministeredModel, ModelAdmin, type TrialFigures } from "@seatrial/store"
 import { Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { CommandError } from "../CommandError.ts"
 import { printRecord, printRows } from "../print.ts"
+import { size } from "../readable.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
 
-const modelArgument = Argument.String("model").pipe(Argument.withDescription("The model's slug, or its id, mdl_..."))
+export const modelArgument = Argument.String("model").pipe(Argument.withDescription("The model's slug, or its id, mdl_..."))
 
 const rate = (name: string, of: string) =>
   Flag.String(name).pipe(
@@ -15,7 +17,7 @@ const rate = (name: string, of: string) =>
   )
 
 /** The organisation's model of that slug or id, or a sentence that says there is none. */
-const modelOf = Effect.fnUntraced(function* (orgSlug: string, idOrSlug: string) {
+export const modelOf = Effect.fnUntraced(function* (orgSlug: string, idOrSlug: string) {
   const models = yield* ModelAdmin
   const { id: orgId } = yield* organization(orgSlug)
   const found = yield* models.find(orgId, idOrSlug)
@@ -38,6 +40,28 @@ const listed = ({ id, model, revision_id, slug, status, updated_at, visibility }
   revision_id,
   updated_at
 })
+
+/** How good the estimate was and how long starts take: for people in words, for programs in figures. */
+const measuredBy = (figures: TrialFigures, json: boolean) => {
+  const error = fitErrorOf(figures.estimate, figures.measured)
+  const { calibrated } = figures.estimate
+  if (json) return { estimate: error === null ? null : { kv_cache_bytes: error, calibrated }, measured: figures.measured, starts: figures.starts }
+  const words =
+    error === null
+      ? "the engine did not tell"
+      : `${size(error.low)} to ${size(error.high)} of KV cache a GPU were estimated${calibrated ? " (calibrated)" : ""}, ${size(error.measured)} measured: ` +
+        `${error.inside ? "inside" : "OUTSIDE"}, ${(100 * Math.abs(error.error)).toFixed(1)}% ${error.error < 0 ? "below" : "above"} the middle`
+  const layout = figures.measured.kv_layout
+  const starts = figures.starts.map(({ kind, median, of }) => {
+    const parts = Object.entries(median).flatMap(([part, seconds]) => (seconds === null ? [] : [`${part.replaceAll("_", " ")} ${seconds.toFixed(2)} s`]))
+    return [`${kind}_start`, `${parts.join(", ")} (median of ${of})`]
+  })
+  return {
+    estimate: words,
+    ...(layout?.differs === true ? { kv_layout_differs: `${layout.told.toFixed(1)} bytes a token, estimated ${layout.exact.toFixed(1)}` } : {}),
+    ...Object.fromEntries(starts)
+  }
+}
 
 const changes = (orgSlug: string, model: AdministeredModel) => ({
   ModelNotFound: () => notFound(orgSlug, model.slug),
@@ -62,9 +86,10 @@ export const modelsCommand = Command.make("models").pipe(
       { org, model: modelArgument, json },
       Effect.fn(function* ({ json, model, org }) {
         const found = yield* modelOf(org, model)
-        yield* printRecord(json, { ...found.model })
+        const figures = Option.getOrNull(yield* found.models.figures(found.orgId, found.model.id))
+        yield* printRecord(json, { ...found.model, ...(figures === null ? {} : measuredBy(figures, json)) })
       })
-    ).pipe(Command.withDescription("Shows a model with the rates of what serves.")),
+    ).pipe(Command.withDescription("Shows a model with the rates of what serves, and how good the estimate of its memory was.")),
     Command.make(
       "disable",
       { org, model: modelArgument, yes, json },

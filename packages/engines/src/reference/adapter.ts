@@ -126,6 +126,7 @@ export const reference: EngineAdapter = {
       boot_seconds: boot?.[1] === undefined ? null : Number(boot[1])
     }
   },
+  weightsLoaded: "Model loading took {} GiB memory and {} seconds",
   bootFailure: (log): NamedFailure => {
     const known = bootFailures.find(([pattern]) => pattern.test(log))
     return known === undefined

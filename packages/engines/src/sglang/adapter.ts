@@ -201,5 +201,6 @@ export const sglang: EngineAdapter = {
       boot_seconds: metricValue(metrics, sglangMetrics.boot)
     }
   },
+  weightsLoaded: sglangLines.weights,
   bootFailure: (log) => startFailureOf(log, sglangStartFailures, version)
 }

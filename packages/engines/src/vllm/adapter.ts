@@ -193,5 +193,6 @@ export const vllm: EngineAdapter = {
       boot_seconds: numberOf(boot)
     }
   },
+  weightsLoaded: vllmLines.weights,
   bootFailure: (log) => startFailureOf(log, vllmStartFailures, version)
 }

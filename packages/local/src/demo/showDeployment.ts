@@ -55,7 +55,8 @@ const CustomResource = Schema.fromJsonString(
             outputTokensPerSecond: Schema.Finite,
             ttftMsP50: Schema.optionalKey(Schema.Finite)
           })
-        )
+        ),
+        missing: Schema.optionalKey(Schema.String)
       })
     })
   })
@@ -103,5 +104,6 @@ export const showTrial = async (
       `${step.outputTokensPerSecond.toFixed(0)} tokens/s${first}, ${step.requests} requests of ${benchmark.inputTokens} + ${benchmark.outputTokens} tokens`
     )
   }
+  if (benchmark.missing !== undefined) row("void", `${benchmark.missing}: this machine had too little left for the load generator beside the engine`)
   say(dim("   Figures of the reference engine on simulated GPUs: real for it, and for nothing else."))
 }

@@ -7,7 +7,9 @@ import type { Observation, WorkKind } from "../decide/Observation.ts"
 import type { Gathered } from "../gather/gather.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { benchmarkEngine, makeBenchmarkTurns } from "./benchmarkEngine.ts"
+import type { EngineUnderTrial } from "./EngineUnderTrial.ts"
 import { measureEngine } from "./measureEngine.ts"
+import { observeStart } from "./observeStart.ts"
 import { screenRepository } from "./screenRepository.ts"
 import { checkEngine } from "./tryEngine.ts"
 import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
@@ -19,7 +21,11 @@ export type StartWork = (gathered: Gathered, seen: Observation, kind: WorkKind) 
 
 /** Screening reads the hub; the rest is done to the engine of the run's ready pod. */
 export const startWork = (namespace: string, failedCapability: OperatorSettings["failedCapability"] = "withdraw"): StartWork => {
-  const trials = { checking: checkEngine, measuring: measureEngine, benchmarking: benchmarkEngine(makeBenchmarkTurns()) } as const
+  const trials = {
+    checking: (trial: EngineUnderTrial) => Effect.andThen(observeStart(trial), checkEngine(trial)),
+    measuring: measureEngine,
+    benchmarking: benchmarkEngine(makeBenchmarkTurns())
+  } as const
   return ({ hostClasses, node, podClass, pods, run }, { engine, pod }, kind) => {
     if (kind === "screening") return screenRepository(run, hostClasses)
     if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null) {

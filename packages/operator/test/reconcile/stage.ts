@@ -136,6 +136,7 @@ export const makeStage = (token: Option.Option<string> = Option.none()) => {
         return true
       }),
     earlierTrials: () => Effect.succeed([]),
+    recordStart: () => gate("record start"),
     recordChecks: (id) =>
       Effect.as(
         Effect.andThen(

@@ -22,7 +22,8 @@ import { callableName, MillisFromDate } from "../columns.ts"
 import type { Run } from "../Runs.ts"
 
 const Interval = Schema.Struct({ low: Schema.Finite, high: Schema.Finite })
-const Estimate = Schema.Struct({
+/** What a revision keeps of the fit that it was made from. */
+export const Estimate = Schema.Struct({
   verdict: Schema.Literals(["fits", "tight"]),
   host_class: Schema.String,
   gpu_pool: Schema.String,

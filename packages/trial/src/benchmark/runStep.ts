@@ -2,7 +2,7 @@ import type { BenchmarkStep } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { LoadGenerator, Progress } from "./LoadGenerator.ts"
 import { blocksOf, stepFigures } from "./stepFigures.ts"
-import type { Workload, WorkloadStep } from "./workload.ts"
+import { sketchScale, type Workload, type WorkloadStep } from "./workload.ts"
 
 /** What an answer under way may still take when its step is over, at full scale and at least, milliseconds. */
 const drainMillis = 30_000
@@ -24,16 +24,13 @@ const endOf = (work: Workload, step: WorkloadStep) => {
       if (until !== null) return elapsed >= until
       const enough = elapsed >= step.leastMillis && ended >= step.leastRequests
       if (!enough && elapsed < step.mostMillis) return false
-      if (isSteady(yield* peek, step.concurrency, work.blockMillis)) return true
+      if (step.prolongMillis === 0 || isSteady(yield* peek, step.concurrency, work.blockMillis)) return true
       prolonged = true
       until = elapsed + step.prolongMillis
       return false
     })
   }
 }
-
-/** Share of the full times from which a step whose generator was its own limit is worth another try. */
-const retried = 0.2
 
 /** One step of the workload; once more where the generator was its own limit. */
 export const runStep = Effect.fnUntraced(function* (generator: LoadGenerator, work: Workload, step: WorkloadStep, gpus: number) {
@@ -50,5 +47,5 @@ export const runStep = Effect.fnUntraced(function* (generator: LoadGenerator, wo
     return stepFigures({ ...seen, records, concurrency, inputTokens: work.inputTokens, gpus, blockMillis: work.blockMillis, prolonged: wasProlonged() })
   })
   const first: BenchmarkStep = yield* once
-  return first.figures?.client_limited === true && work.scale >= retried ? yield* once : first
+  return first.figures?.client_limited === true && work.scale >= sketchScale ? yield* once : first
 })

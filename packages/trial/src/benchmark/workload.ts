@@ -23,6 +23,9 @@ export interface Workload {
 
 const seed = 20_261_121
 
+/** Share of the full times from which a step is worth being prolonged, or tried again where its generator was the limit. */
+export const sketchScale = 0.2
+
 /** Seconds for which the full workload is made. */
 export const fullBudget = 300
 
@@ -56,7 +59,7 @@ export const workload = (budget: number, maxContext: number, kvTokens: number | 
     leastRequests: concurrency === 1 ? 5 : 30,
     leastMillis: (concurrency === 1 ? 20_000 : 40_000) * scale,
     mostMillis: 75_000 * scale,
-    prolongMillis: 30_000 * scale
+    prolongMillis: scale < sketchScale ? 0 : 30_000 * scale
   })
   return { inputTokens, outputTokens, seed, budgetSeconds: budget, scale, blockMillis: 5_000 * scale, steps: levels.map(step) }
 }

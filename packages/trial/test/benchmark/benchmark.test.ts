@@ -31,7 +31,7 @@ describe("the workload", () => {
   it("halves a context that is shorter, and is a sketch in a small budget", () => {
     assert.deepStrictEqual([workload(300, 1024, null, {}).inputTokens, workload(300, 1024, null, {}).outputTokens], [512, 128])
     const small = workload(4, 1024, null, {})
-    assert.deepStrictEqual([small.inputTokens, small.outputTokens, levels(small)], [64, 16, [1, 4]])
+    assert.deepStrictEqual([small.inputTokens, small.outputTokens, levels(small), small.steps[0]?.prolongMillis], [64, 16, [1, 4], 0])
   })
 
   it("sends the same prompts for the same seed, and none that share even a token of their first sixteen in place", () => {

@@ -1,0 +1,51 @@
+import type { EngineStart } from "@seatrial/domain"
+import { timeOfHit } from "@seatrial/engines"
+import { KubeClient, type Pod } from "@seatrial/kube"
+import { Runs } from "@seatrial/store"
+import { firstToken } from "@seatrial/trial"
+import { Effect } from "effect"
+import { copyContainer } from "../resources/objectNames.ts"
+import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
+import { persist } from "./persist.ts"
+
+/** Longest that image and weights take which are on the node already, seconds. */
+const there = 5
+
+const millisOf = (time: string | null | undefined): number | null => {
+  const parsed = Date.parse(time ?? "")
+  return Number.isNaN(parsed) ? null : parsed
+}
+
+const between = (from: number | null, to: number | null): number | null => (from === null || to === null ? null : Math.max(0, to - from) / 1_000)
+
+/** How long the parts of a pod's start took, by its own status and by its log with times; `first`: seconds to the first token. */
+export const startOf = (pod: Pod, loadedAt: number | null, first: number | null): EngineStart => {
+  const initial = pod.status?.initContainerStatuses?.at(-1)
+  const copied = initial?.state?.terminated
+  const container = pod.status?.containerStatuses?.[0]
+  const condition = (name: string) => millisOf(pod.status?.conditions?.find(({ status, type }) => type === name && status === "True")?.lastTransitionTime)
+  const beganAt = millisOf(container?.state?.running?.startedAt)
+  const copyEnded = millisOf(copied?.finishedAt)
+  const image_pull = between(initial === undefined ? condition("PodScheduled") : copyEnded, beganAt)
+  const weights_to_node = initial?.name === copyContainer ? between(millisOf(copied?.startedAt), copyEnded) : null
+  const parts = {
+    image_pull,
+    weights_to_node,
+    process_to_loaded: between(beganAt, loadedAt),
+    loaded_to_ready: between(loadedAt, condition("Ready")),
+    first_token: first
+  }
+  return { podUid: pod.metadata.uid ?? "", kind: (image_pull ?? 0) <= there && (weights_to_node ?? 0) <= there ? "warm" : "cold", parts }
+}
+
+/** Asks the engine its first question, and records how long it took to start. What cannot be seen is left out: a start fails no run. */
+export const observeStart = Effect.fn("observeStart")(function* (trial: EngineUnderTrial) {
+  const runs = yield* Runs
+  const kube = yield* KubeClient
+  const { engine, enginePod, namespace, pod, run } = trial
+  // One that started again is neither cold nor warm.
+  if (enginePod === undefined || (enginePod.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0) return
+  const first = yield* firstToken(yield* subjectOf(trial, "60 seconds"))
+  const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: 2_000, timestamps: true }), () => Effect.succeed(""))
+  yield* persist(runs.recordStart(run.id, run.orgId, startOf(enginePod, timeOfHit(log, engine.weightsLoaded), first)))
+})

@@ -1,0 +1,64 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Node } from "@seatrial/kube"
+import { Effect, Fiber, Latch } from "effect"
+import { benchmarkKey, makeBenchmarkTurns } from "../../src/work/benchmarkEngine.ts"
+import { podClass, revision } from "../observations.ts"
+
+const node = (name: string, labels: Readonly<Record<string, string>> = {}): Node => ({ metadata: { name, labels } })
+
+describe("what a benchmark is of", () => {
+  const keyOf = (settings: Partial<typeof revision.settings>, on?: Node) =>
+    benchmarkKey({ node: on, podClass, revision: { ...revision, settings: { ...revision.settings, ...settings } } })
+
+  it("is the same whatever order its settings were written in, and another with other settings", () => {
+    const [one, other] = [{ engine_flags: { max_num_seqs: 4, seed: 1 } }, { engine_flags: { seed: 1, max_num_seqs: 4 } }]
+    assert.deepStrictEqual(keyOf(one), keyOf(other))
+    assert.notStrictEqual(keyOf(one).flags_sha256, keyOf({ engine_flags: { max_num_seqs: 5, seed: 1 } }).flags_sha256)
+    assert.match(keyOf({}).flags_sha256, /^[0-9a-f]{64}$/)
+  })
+
+  it.each([
+    ["by its whole version", { "nvidia.com/cuda.driver-version.full": "580.65.06" }, "580.65.06"],
+    [
+      "by the parts of its version",
+      { "nvidia.com/cuda.driver-version.major": "580", "nvidia.com/cuda.driver-version.minor": "65", "nvidia.com/cuda.driver-version.revision": "06" },
+      "580.65.06"
+    ],
+    [
+      "by the parts as they were called before",
+      { "nvidia.com/cuda.driver.major": "535", "nvidia.com/cuda.driver.minor": "104", "nvidia.com/cuda.driver.rev": "05" },
+      "535.104.05"
+    ],
+    ["by nothing where a part is missing", { "nvidia.com/cuda.driver.major": "535" }, null]
+  ])("names the driver %s", (_, labels, driver) => assert.strictEqual(keyOf({}, node("n", labels)).driver, driver))
+})
+
+it.effect("one benchmark runs on a node and two on a kind of card; an interrupted one gives its turn back", () =>
+  Effect.gen(function* () {
+    const inTurn = makeBenchmarkTurns()
+    const running = new Set<string>()
+    const start = Effect.fnUntraced(function* (name: string, on: string, pool: string) {
+      const end = yield* Latch.make()
+      const benchmark = Effect.acquireUseRelease(
+        Effect.sync(() => running.add(name)),
+        () => end.await,
+        () => Effect.sync(() => running.delete(name))
+      )
+      const at = { node: node(on), podClass: { ...podClass, hostClass: { ...podClass.hostClass, gpu_pool: pool } } }
+      const fibre = yield* Effect.forkChild(inTurn(at)(benchmark))
+      yield* Effect.yieldNow
+      return { end, fibre }
+    })
+    const first = yield* start("first", "n1", "h100")
+    yield* start("same node", "n1", "l4")
+    const second = yield* start("second", "n2", "h100")
+    yield* start("third of its cards", "n3", "h100")
+    yield* start("other cards", "n4", "l4")
+    assert.sameMembers([...running], ["first", "second", "other cards"])
+    yield* first.end.open
+    yield* Fiber.join(first.fibre)
+    yield* Fiber.interrupt(second.fibre)
+    yield* Effect.yieldNow
+    assert.sameMembers([...running], ["same node", "third of its cards", "other cards"])
+  })
+)
