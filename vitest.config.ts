@@ -7,7 +7,7 @@ export default defineConfig({
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, "node_modules/.cache/node-compile") },
     globalSetup: "test/postgres.ts",
     include: ["packages/*/test/**/*.test.ts", "packages/engines/reference/test/**/*.test.ts", "test/**/*.test.ts"],
-    exclude: ["**/node_modules/**", "test/contract/**", "test/cluster/**", "test/faults/**", "test/engines/**", "test/e2e/long/**"],
+    exclude: ["**/node_modules/**", "test/contract/**", "test/cluster/**", "test/faults/**", "test/engines/**", "test/mutants/**", "test/e2e/long/**"],
     testTimeout: 120_000,
     hookTimeout: 240_000,
     maxWorkers: 2

@@ -149,7 +149,7 @@ export const sglang: EngineAdapter = {
   offers: ({ engine_flags }, simulated) => ({
     // It knows no log-probabilities of prompts by themselves, but those of one that is echoed; the engine that stands in for it knows the former only.
     scoring: { echo: true, logprobs: 1, ...(simulated ? { prompt_logprobs: 0 } : {}) },
-    prefixCache: simulated || engine_flags?.disable_radix_cache !== true,
+    prefixCache: engine_flags?.disable_radix_cache !== true,
     // Its sampler takes seeds in its deterministic mode only.
     seeds: simulated || engine_flags?.enable_deterministic_inference === true
   }),

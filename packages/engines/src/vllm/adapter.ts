@@ -162,9 +162,9 @@ export const vllm: EngineAdapter = {
       group: 0
     }
   },
-  offers: ({ engine_flags }, simulated) => ({
+  offers: ({ engine_flags }) => ({
     scoring: { prompt_logprobs: 0 },
-    prefixCache: simulated || engine_flags?.enable_prefix_caching !== false,
+    prefixCache: engine_flags?.enable_prefix_caching !== false,
     seeds: true
   }),
   measured: ({ log, metrics }): Measured => {

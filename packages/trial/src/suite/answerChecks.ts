@@ -1,7 +1,9 @@
 import { Effect } from "effect"
 import type { Answer, Usage } from "../EngineClient.ts"
+import { textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { goOn, promptOf, put, putStreamed, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
+import { continuation, goOn, promptOf, put, putStreamed, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
+import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 const sums = ({ completion_tokens, prompt_tokens, total_tokens }: Usage) => total_tokens === prompt_tokens + completion_tokens
@@ -29,17 +31,23 @@ export const usageExact: TrialCheck = {
       if ((whole.cached ?? 0) > whole.usage.prompt_tokens) return yield* unexpected(`${whole.cached} cached of ${whole.usage.prompt_tokens} prompt tokens`)
       yield* judge((yield* putStreamed(subject, words, { max_tokens, ignore_eos: true })).usage, max_tokens)
     }
-    const natural = yield* put(subject, words, { max_tokens: 16, return_token_ids: true })
+    if (prompts.size !== 1) return yield* unexpected(`the same prompt was counted in ${prompts.size} ways`)
+    // An answer that ends early by itself: its last token counts too, and it goes on where the end is to be passed over.
+    prompts.clear()
+    const brief = "Answer with one word."
+    const longest = counts.at(-1) ?? 1
+    const natural = yield* put(subject, brief, { max_tokens: longest, return_token_ids: true })
     yield* judge(natural.usage, natural.ids?.length ?? null)
-    const streamed = yield* putStreamed(subject, words, { max_tokens: 16 })
+    const streamed = yield* putStreamed(subject, brief, { max_tokens: longest })
     yield* judge(streamed.usage, natural.content === streamed.content ? natural.usage.completion_tokens : null)
+    yield* judge((yield* put(subject, brief, { max_tokens: longest, ignore_eos: true })).usage, longest)
     if (prompts.size !== 1) return yield* unexpected(`the same prompt was counted in ${prompts.size} ways`)
     const ids = promptOf(subject, words)
     if (typeof ids !== "string") {
       const { usage } = yield* goOn(subject, ids, { max_tokens: 1 })
       if (usage.prompt_tokens !== ids.length) return yield* unexpected(`${usage.prompt_tokens} prompt tokens for ${ids.length} ids`)
     }
-    return `${counts.length * 2 + 2} answers`
+    return `${counts.length * 2 + 3} answers`
   })
 }
 
@@ -83,12 +91,14 @@ const streamPrompts = [
 
 const same = (one: Answer, other: Answer) => one.content === other.content && one.reasoning === other.reasoning && one.finishReason === other.finishReason
 
+const broken = (text: string) => text.split("\ufffd").length - 1
+
 /** A stream says what the whole answer says, once each: role, pieces, end, usage, `[DONE]`. */
 export const streamEqualsWhole: TrialCheck = {
   name: "stream_equals_whole",
   class: "required",
   purpose: "A stream says exactly what the whole answer says, and ends as streams have to",
-  limitSeconds: seconds(20),
+  limitSeconds: seconds(30),
   run: Effect.fnUntraced(function* (subject) {
     const asking = { max_tokens: Math.min(32, Math.floor(subject.maxContext / 4)) }
     const prompts = streamPrompts.slice(0, extentOf(subject.parameters).streamedPrompts)
@@ -110,6 +120,16 @@ export const streamEqualsWhole: TrialCheck = {
         return yield* unexpected(`${at}: ${streamed.content.length} characters streamed, ${whole.content.length} whole`)
       }
       if (streamed.usage.completion_tokens !== whole.usage.completion_tokens) return yield* unexpected(`${at}: other counts streamed than whole`)
+    }
+    // Characters of several tokens, which a chat model of one language may never write by itself.
+    for (const { kind, text } of likelihoodTexts.filter((each) => each.kind === "cyrillic" || each.kind === "chinese")) {
+      const prompt = promptOf(subject, text.slice(0, Math.floor(text.length / 2)))
+      const brief = { max_tokens: Math.min(16, asking.max_tokens), return_token_ids: true }
+      const whole = yield* goOn(subject, prompt, brief)
+      const streamed = yield* subject.client.stream(textPath, continuation(subject, prompt, brief))
+      const meant = whole.ids === null ? undefined : subject.repository.tokenizer?.decode(whole.ids)
+      if (meant !== undefined && broken(whole.content) > broken(meant)) return yield* unexpected(`${kind}: characters are broken that the tokens have whole`)
+      if (!same(whole, streamed) && same(whole, yield* goOn(subject, prompt, brief))) return yield* unexpected(`${kind}: other text streamed than whole`)
     }
     return `${prompts.length - unsteady} prompts${unsteady === 0 ? "" : `, ${unsteady} more do not repeat`}`
   })

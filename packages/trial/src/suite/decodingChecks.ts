@@ -48,7 +48,9 @@ export const decodeMatchesPrefill: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const { decodedPrompts, decodedTokens } = extentOf(subject.parameters)
     const differences: Array<number> = []
-    for (const prompt of beginnings(subject, decodedPrompts)) {
+    // What repeats hangs on positions more than prose does.
+    const repeating = ["a b c d a b c d a b c d a", "one, two, three, one, two, three, one,"].map((text) => promptOf(subject, text))
+    for (const prompt of [...beginnings(subject, decodedPrompts), ...repeating]) {
       if (typeof prompt === "string") return yield* new NotApplicable({ reason: "no tokenizer.json that we read" })
       const decoded = yield* goOn(subject, prompt, { max_tokens: decodedTokens, ignore_eos: true, logprobs: 1, return_token_ids: true })
       if (decoded.ids === null || decoded.logprobs === null) return yield* new NotApplicable({ reason: "no token ids with log-probabilities" })

@@ -129,7 +129,7 @@ export const kvPressure: TrialCheck = {
       ...tokenIds(subject, length - 32, 500 + index),
       ...asIds(subject, `Repeat this code: ${codeOf(index)}\nCode: ${codeOf(index)}\nCode:`)
     ]
-    const fields = { max_tokens: 24, ignore_eos: true }
+    const fields = { max_tokens: 24, ignore_eos: true, logprobs: 1, return_token_ids: true }
     const first = yield* goOn(subject, ids(0), fields)
     const each = (yield* Clock.currentTimeMillis) - begunAt
     if (each * count > thresholds.pressureSeconds * 500) return yield* new NotApplicable({ reason: `it would take ${Math.round((each * count) / 1000)} s` })
@@ -142,6 +142,20 @@ export const kvPressure: TrialCheck = {
     const again = answers[0]
     if (again !== undefined && first.content !== again.content && first.content.includes(codeOf(0)) && !again.content.includes(codeOf(0))) {
       return yield* unexpected("an answer lost its code under pressure")
+    }
+    // Who came last gives way first: what was computed again has to be what the same tokens are when they are read.
+    for (const index of all.slice(-2)) {
+      const { ids: written, logprobs } = answers[index] ?? first
+      if (written === null || logprobs === null) continue
+      const prompt = ids(index)
+      const scored = yield* goOn(subject, [...prompt, ...written], { max_tokens: 1, ...subject.offers.scoring })
+      const read = scored.promptLogprobs?.slice(prompt.length - 1) ?? []
+      if (read.length !== logprobs.length) continue
+      const differences = logprobs.map((value, at) => Math.abs(value - (read[at] ?? Number.NaN)))
+      const mean = differences.reduce((sum, value) => sum + value, 0) / differences.length
+      if (!(mean <= thresholds.decodeMean && Math.max(...differences) <= thresholds.decodeWorst)) {
+        return yield* unexpected(`answer ${index + 1}: mean ${mean.toFixed(3)} nats off when it is read`)
+      }
     }
     const short = answers.filter(({ usage }) => usage.completion_tokens !== fields.max_tokens).length
     return short > 0 ? yield* unexpected(`${short} of ${count} answers are short`) : `${count} requests for ${tokens} tokens`

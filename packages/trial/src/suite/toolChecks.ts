@@ -77,7 +77,8 @@ export const toolChoiceNamed: TrialCheck = {
   name: "tool_choice_named",
   purpose: "With a named tool every answer is a call of that one",
   skipped: claims(({ tool_choice }) => tool_choice.named),
-  run: calling("tool_choice_named", unrelated, { type: "function", function: { name: "get_time" } }, "get_time", ["tool_calls", "stop"])
+  // The question asks for the other tool, so that only obeying leads to this one.
+  run: calling("tool_choice_named", weather, { type: "function", function: { name: "get_time" } }, "get_time", ["tool_calls", "stop"])
 }
 
 export const toolChoiceNone: TrialCheck = {
@@ -120,8 +121,12 @@ export const toolRoundTrip: TrialCheck = {
     const answers = yield* both(subject, messages, { tool_choice: "auto" })
     const used = answers.filter(({ content, toolCalls }) => toolCalls.length === 0 && content.toLowerCase().includes("snow")).length
     if (used < answers.length) return yield* unexpected(`${answers.length - used} of ${answers.length} answers do not use the result`)
-    const cut = yield* converse(subject, [user(weather)], { max_tokens: 6, tools, tool_choice: "auto", ...withoutThinking(subject) })
-    if (cut.usage.completion_tokens >= 6 && cut.finishReason === "tool_calls") return yield* unexpected("a call that was cut is told as complete")
+    const asking = { tools, tool_choice: "auto", ...withoutThinking(subject) }
+    const { usage } = yield* converse(subject, [user(weather)], { ...asking, max_tokens: 128 })
+    for (const max_tokens of [Math.floor(usage.completion_tokens / 2), usage.completion_tokens - 3].filter((tokens) => tokens > 0)) {
+      const cut = yield* converse(subject, [user(weather)], { ...asking, max_tokens })
+      if (cut.usage.completion_tokens >= max_tokens && cut.finishReason === "tool_calls") return yield* unexpected("a call that was cut is told as complete")
+    }
     return `${used} answers with the result`
   })
 }

@@ -76,11 +76,11 @@ export const forwardMutants: Mutants = {
       }
     })
   },
-  nan_at_129: {
-    spoils: "prompts of 129 tokens give what is no number",
+  nan_from_129: {
+    spoils: "prompts of 129 tokens and more give what is no number",
     seams: () => ({
       computed: (logits, { promptLength }) => {
-        if (promptLength === 129) logits.fill(Number.NaN)
+        if (promptLength >= 129) logits.fill(Number.NaN)
       }
     })
   },

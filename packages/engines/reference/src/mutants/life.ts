@@ -54,6 +54,5 @@ export const lifeMutants: Mutants = {
         }
       }
     }
-  },
-  version_other: { spoils: "it is another engine than said", seams: () => ({}) }
+  }
 }

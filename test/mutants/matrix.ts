@@ -1,0 +1,45 @@
+import { Effect } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { type Case, cases } from "./cases.ts"
+import { serveSample } from "./serveSample.ts"
+import { killers, unseen } from "./table.ts"
+import { type Earlier, trySample } from "./trySample.ts"
+
+// `node test/mutants/matrix.ts [NAME ...]`: every row that fails for each fault, which says more than whether those do that have to. With `--table`: the table of docs/trial.md.
+const words = process.argv.slice(2)
+const say = (line: string) => process.stdout.write(`${line}\n`)
+
+const failing = ({ change, files, mutant }: Omit<Case, "name" | "spoils">, earlier: Earlier) =>
+  Effect.gen(function* () {
+    const served = yield* serveSample({ ...(files === undefined ? {} : { files: files() }), ...(mutant === undefined ? {} : { mutant }) })
+    const parameters = process.env.SEATRIAL_MUTANT_PARAMETERS
+    return yield* trySample(served, {
+      ...(change === undefined ? {} : { change }),
+      earlier,
+      ...(parameters === undefined ? {} : { parameters: Number(parameters) })
+    })
+  }).pipe(Effect.scoped)
+
+const told = ({ checks }: { readonly checks: ReadonlyArray<{ readonly name: string; readonly passed: boolean; readonly detail?: string }> }) =>
+  checks
+    .filter(({ passed }) => !passed)
+    .map(({ detail, name }) => `${name} (${detail})`)
+    .join(" | ") || "nothing failed"
+
+const matrix = Effect.gen(function* () {
+  const { likelihood, report } = yield* failing({}, [])
+  say(`sound: ${told(report)}`)
+  const earlier = [{ fingerprints: report.fingerprints, likelihood }]
+  for (const one of cases.filter(({ name }) => words.length === 0 || words.includes(name))) {
+    const found = yield* Effect.result(failing(one, earlier))
+    say(`${one.name}: ${found._tag === "Success" ? told(found.success.report) : found.failure.message}`)
+  }
+}).pipe(Effect.provide(FetchHttpClient.layer))
+
+if (words[0] === "--table") {
+  for (const { name, spoils } of cases)
+    say(`| \`${name}\` | ${spoils} | ${killers[name]?.map((check) => `\`${check}\``).join(", ") || unseen[name] || "any row that it meets"} |`)
+} else {
+  await Effect.runPromise(matrix)
+  process.exit(0)
+}

@@ -1,0 +1,84 @@
+import { assert, describe, it } from "@effect/vitest"
+import { suiteChecks } from "@seatrial/trial"
+import { Effect } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { type Case, cases } from "./cases.ts"
+import { serveSample } from "./serveSample.ts"
+import { anyRow, killers, needsExtent, needsHistory, unseen } from "./table.ts"
+import { type Earlier, trySample } from "./trySample.ts"
+
+/** Parameters of a model from which on all is asked. */
+const realSize = 5_000_000
+
+/** Checks that no fault here can make fail, and why. */
+const idle: ReadonlyMap<string, string> = new Map([
+  ["golden_answers", "it only informs for a model as small as this one"],
+  ["reasoning_separate", "no sample model thinks"],
+  ["thinking_toggle", "no sample model thinks"],
+  ["image_input", "no sample model takes images"]
+])
+
+/** The rows of a run that failed, with what they say. */
+const failures = ({ change, files, mutant, name }: Case, earlier: Earlier, rows: (name: string) => boolean) =>
+  Effect.gen(function* () {
+    const served = yield* serveSample({ ...(files === undefined ? {} : { files: files() }), ...(mutant === undefined ? {} : { mutant }) })
+    const { report } = yield* trySample(served, {
+      ...(change === undefined ? {} : { change }),
+      earlier,
+      rows,
+      ...(needsExtent.has(name) ? { parameters: realSize } : {})
+    })
+    return new Map(report.checks.filter(({ passed }) => !passed).map(({ detail, name }) => [name, detail]))
+  }).pipe(Effect.scoped)
+
+describe("the check suite", () => {
+  // What an earlier trial of the same commit found is there from the first mutant on, as it is for every deployment but the first.
+  let earlier: Earlier = []
+
+  it.live("passes the sound engine", () =>
+    Effect.gen(function* () {
+      const served = yield* serveSample({})
+      const { likelihood, report } = yield* trySample(served)
+      assert.deepStrictEqual(
+        report.checks.filter(({ passed }) => !passed),
+        []
+      )
+      earlier = [{ fingerprints: report.fingerprints, likelihood }]
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+  )
+
+  it("has an answer for every fault, and a fault for every check", () => {
+    assert.deepStrictEqual(
+      cases.filter(({ name }) => (killers[name] ?? []).length === 0 && unseen[name] === undefined && !anyRow.has(name)).map(({ name }) => name),
+      []
+    )
+    assert.deepStrictEqual(
+      Object.keys({ ...killers, ...unseen }).filter((name) => !cases.some((one) => one.name === name)),
+      []
+    )
+    const killing = new Set(Object.values(killers).flat())
+    assert.deepStrictEqual(
+      suiteChecks({ repeats: null, likelihood: null })
+        .map(({ name }) => name)
+        .filter((name) => !killing.has(name) && !idle.has(name)),
+      []
+    )
+  })
+
+  for (const one of cases) {
+    const expected = killers[one.name] ?? []
+    if (expected.length === 0 && !anyRow.has(one.name)) continue
+    it.live(`finds ${one.name} (${one.spoils}): ${anyRow.has(one.name) ? "any row" : expected.join(", ")}`, () =>
+      Effect.gen(function* () {
+        // All rows where a fault shows only after others have run, else those that have to find it.
+        const failed = yield* failures(one, earlier, (name) => anyRow.has(one.name) || needsHistory.has(one.name) || expected.includes(name))
+        if (anyRow.has(one.name)) assert.isAbove(failed.size, 0)
+        assert.deepStrictEqual(
+          expected.filter((name) => !failed.has(name)),
+          [],
+          JSON.stringify([...failed])
+        )
+      }).pipe(Effect.provide(FetchHttpClient.layer))
+    )
+  }
+})

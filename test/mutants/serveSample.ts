@@ -1,0 +1,53 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { trainedFiles } from "@seatrial/engines/sample"
+import { Effect } from "effect"
+import { parseArguments } from "../../packages/engines/reference/src/Arguments.ts"
+import { boot } from "../../packages/engines/reference/src/Boot.ts"
+import { makeServer } from "../../packages/engines/reference/src/HttpServer.ts"
+
+export type Files = ReadonlyMap<string, Uint8Array>
+
+export interface Served {
+  readonly url: string
+  readonly version: string
+  readonly files: Files
+}
+
+/** Bytes of the simulated card: room for two or three full sequences, so that requests can press on the cache. */
+const cardBytes = 10 * 2 ** 20
+
+/** A reference engine in this process, with those files and that fault, until the scope closes. */
+export const serveSample = ({ files = trainedFiles("tiny-chat"), mutant }: { readonly files?: Files; readonly mutant?: string }) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const directory = mkdtempSync(join(tmpdir(), "seatrial-mutant-"))
+      for (const [name, bytes] of files) writeFileSync(join(directory, name), bytes)
+      const settings = parseArguments([
+        `--model=${directory}`,
+        "--served-model-name=m",
+        "--host=127.0.0.1",
+        "--port=0",
+        `--gpu-memory-bytes=${cardBytes}`,
+        "--enable-prompt-tokens-details",
+        ...(mutant === undefined ? [] : [`--test-only-mutant=${mutant}`])
+      ])
+      if (typeof settings === "string") throw new Error(settings)
+      const booted = boot(settings, () => {})
+      const server = makeServer(booted)
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+      const address: AddressInfo | string | null = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      const served: Served = { url: `http://127.0.0.1:${port}`, version: `reference-0.1.0${mutant === undefined ? "" : `+mutant.${mutant}`}`, files }
+      const close = async () => {
+        booted.engine.scheduler.close()
+        server.closeAllConnections()
+        await new Promise<void>((resolve) => server.close(() => resolve()))
+        rmSync(directory, { recursive: true, force: true })
+      }
+      return { served, close }
+    }),
+    ({ close }) => Effect.promise(close)
+  ).pipe(Effect.map(({ served }) => served))

@@ -1,0 +1,175 @@
+/** The checks that have to fail for each fault; others may fail too. */
+export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
+  // What the model computes.
+  rope_theta_500000: ["text_likelihood"],
+  rope_theta_12000: ["text_likelihood"],
+  rope_linear_4: ["text_likelihood", "needle"],
+  rope_off: ["text_likelihood", "output_sane", "needle"],
+  rope_interleaved: ["text_likelihood", "needle"],
+  kv_heads_tiled: ["text_likelihood", "output_sane", "needle"],
+  attention_unscaled: ["text_likelihood", "output_sane", "needle"],
+  last_layer_skipped: ["text_likelihood", "needle"],
+  window_32: ["text_likelihood", "needle"],
+  decode_position_shifted: ["decode_matches_prefill"],
+  kv_4_bit: ["text_likelihood"],
+  nan_from_129: ["needle", "context_edge"],
+  one_token_only: ["output_sane", "greedy_is_top", "finish_reasons"],
+  garbage_after_100: ["output_sane"],
+
+  // What is kept of the past, and who may see it.
+  cached_block_of_another: ["cache_hit_equal"],
+  salt_ignored: ["cache_hit_equal"],
+  cached_first_token_wrong: ["cache_hit_equal", "greedy_repeats"],
+  cached_at_64_wrong: ["cache_hit_equal"],
+  cache_never_told: ["cache_hit_equal"],
+  cache_overtold: ["usage_exact", "cache_hit_equal"],
+  batch_corrupts: ["batch_equals_alone"],
+  tokens_swapped: ["batch_equals_alone"],
+  preempted_wrongly: ["kv_pressure"],
+
+  // How tokens are chosen, and what is said of them.
+  best_skipped_200: ["greedy_repeats"],
+  best_skipped_20: ["greedy_is_top", "greedy_repeats"],
+  penalty_kept: ["greedy_is_top"],
+  seed_ignored: ["sampling_obeyed"],
+  seed_always_same: ["sampling_obeyed"],
+  greedy_is_drawn: ["greedy_is_top", "greedy_repeats"],
+  temperature_ignored: ["sampling_obeyed"],
+  top_k_ignored: ["sampling_obeyed"],
+  logit_bias_ignored: ["sampling_obeyed"],
+  logprobs_raised: ["greedy_is_top", "decode_matches_prefill"],
+  logprobs_of_another: ["decode_matches_prefill"],
+
+  // What becomes of a prompt on its way to the model.
+  bos_missing: ["template_agrees"],
+  bos_double: ["template_agrees"],
+  bos_double_unseen: ["template_agrees"],
+  generation_prompt_missing: ["template_agrees"],
+  role_token_wrong: ["template_agrees"],
+  system_dropped: ["template_agrees"],
+  content_trimmed: ["template_agrees"],
+  empty_content_as_list: ["template_agrees"],
+  past_calls_dropped: ["template_agrees"],
+  functions_unseen: ["template_agrees"],
+  encoded_by_characters: ["tokenizer_agrees"],
+  detokenize_trims: ["tokenizer_agrees"],
+  prompt_cut: ["context_edge"],
+  limit_short: ["context_edge"],
+  limit_short_8: ["context_edge"],
+  error_at_limit: ["context_edge"],
+
+  // What is read of a request.
+  stop_ignored: ["stop_strings"],
+  ignore_eos_ignored: ["usage_exact"],
+  max_tokens_more: ["usage_exact"],
+  response_format_ignored: ["json_mode", "json_schema"],
+  json_object_ignored: ["json_mode"],
+  schema_as_object: ["json_schema"],
+  tools_ignored: ["tool_choice_auto"],
+  required_as_auto: ["tool_choice_required"],
+  named_as_required: ["tool_choice_named"],
+  none_as_auto: ["tool_choice_none"],
+  one_call_only: ["tool_parallel"],
+  results_dropped: ["tool_round_trip"],
+  any_model_name: ["bad_requests"],
+  bad_values_taken: ["bad_requests"],
+  usage_not_streamed: ["usage_exact", "stream_equals_whole"],
+
+  // What is sent.
+  usage_prompt_short: ["usage_exact"],
+  usage_completion_short: ["usage_exact"],
+  usage_total_wrong: ["usage_exact"],
+  usage_stream_differs: ["usage_exact"],
+  end_token_uncounted: ["usage_exact"],
+  finish_always_stop: ["finish_reasons"],
+  finish_always_length: ["finish_reasons"],
+  finish_not_streamed: ["stream_equals_whole"],
+  finish_twice: ["stream_equals_whole"],
+  role_twice: ["stream_equals_whole"],
+  done_missing: ["stream_equals_whole"],
+  after_done: ["stream_equals_whole"],
+  usage_with_choice: ["stream_equals_whole"],
+  last_chunk_lost: ["stream_equals_whole"],
+  third_chunk_lost: ["stream_equals_whole"],
+  character_split: ["stream_equals_whole"],
+  stop_text_leaks: ["stop_strings"],
+  special_tokens_shown: ["finish_reasons"],
+  never_ends: ["finish_reasons"],
+  unreadable_frame: ["stream_equals_whole"],
+
+  // Answers of a form, and calls of functions.
+  schema_ignored: ["json_mode", "json_schema"],
+  schema_ignored_streamed: ["json_mode", "json_schema"],
+  call_markup_shown: ["tool_choice_auto"],
+  call_brace_lost: ["tool_choice_auto"],
+  call_brace_lost_streamed: ["tool_choice_auto"],
+  call_index_lost: ["tool_choice_auto"],
+  call_name_lost: ["tool_choice_auto"],
+  call_told_as_stop: ["tool_choice_auto"],
+  cut_call_told_whole: ["tool_round_trip"],
+  content_beside_call: ["tool_choice_auto"],
+
+  // How long and how well it lives.
+  abort_ignored: ["abort_frees"],
+  abort_leaks: ["abort_frees"],
+  dead_after_50: ["still_alive"],
+  dies_of_bad_request: ["bad_requests"],
+  bad_request_is_500: ["bad_requests"],
+  one_in_30_fails: [],
+
+  // Files that are not the commit's.
+  file_tensor_zero: ["files_match_commit", "text_likelihood"],
+  file_tensor_random: ["files_match_commit", "text_likelihood"],
+  file_cut: ["files_match_commit", "text_likelihood"],
+  file_norm_ones: ["files_match_commit", "text_likelihood"],
+  file_one_percent: ["files_match_commit"],
+  file_int8: ["files_match_commit"],
+  file_int4: ["files_match_commit", "text_likelihood"],
+  file_rows_swapped: ["files_match_commit", "text_likelihood"],
+  file_head_rows_swapped: ["files_match_commit", "text_likelihood"],
+  file_first_commit: ["files_match_commit"],
+  file_other_model: ["files_match_commit", "text_likelihood"],
+  file_vocabulary_swapped: ["files_match_commit", "tokenizer_agrees"],
+  file_merges_fewer: ["files_match_commit", "tokenizer_agrees"],
+  file_merges_reversed: ["files_match_commit", "tokenizer_agrees"],
+  file_template_other: ["files_match_commit", "template_agrees"],
+  file_template_no_bos: ["files_match_commit", "template_agrees"],
+  file_end_token_wrong: ["files_match_commit", "finish_reasons"],
+  file_rope_theta: ["files_match_commit", "text_likelihood"],
+
+  // How it was started, and what it was asked to be.
+  files_not_looked_at: ["files_match_commit"],
+  files_writable: ["files_match_commit"],
+  engine_online: ["files_match_commit"],
+  folder_other: ["files_match_commit"],
+  image_other: ["engine_identity"],
+  version_other: ["engine_identity"],
+  name_other: ["engine_identity"],
+  context_other: ["engine_identity"],
+  shard_missing: ["tensors_complete"],
+  end_token_outside: ["config_coherent"],
+  vocabulary_larger: ["config_coherent"]
+}
+
+/** Faults that come by chance, to whichever row is under way then. */
+export const anyRow: ReadonlySet<string> = new Set(["one_in_30_fails"])
+
+/** Faults that show only after other rows have run. */
+export const needsHistory: ReadonlySet<string> = new Set(["dead_after_50", "one_in_30_fails", "best_skipped_200"])
+
+/** Faults that show only where as much is asked as of a model of real size. */
+export const needsExtent: ReadonlySet<string> = new Set(["garbage_after_100"])
+
+/** Why no check of the suite has to find these. */
+export const unseen: Readonly<Record<string, string>> = {
+  epsilon_large: "this model's numbers are so large that it computes as well: its likelihood moves by less than rounding may",
+  logprobs_unsorted: "completions tell them by name, in no order",
+  noise: "no fault: the suite has to pass it",
+  stalls: "the benchmark's `chunk_gap_ms` shows it",
+  adapter_dropped: "the fidelity of adapters shows it",
+  adapter_half: "the fidelity of adapters shows it",
+  adapter_x4: "the fidelity of adapters shows it",
+  adapter_module_lost: "the fidelity of adapters shows it",
+  adapter_layer_lost: "the fidelity of adapters shows it",
+  cache_of_adapter_shared: "the fidelity of adapters shows it"
+}

@@ -1,0 +1,100 @@
+import { Commit, type ModelCapabilities, modelCapabilities, type RepositoryFacts } from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
+import { trainedFiles } from "@seatrial/engines/sample"
+import { makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks } from "@seatrial/trial"
+import { Effect, Schema } from "effect"
+import type { Files, Served } from "./serveSample.ts"
+
+const TokenizerConfig = Schema.fromJsonString(Schema.Struct({ chat_template: Schema.String }))
+const text = (files: Files, name: string) => Buffer.from(files.get(name) ?? new Uint8Array()).toString("utf8")
+
+/** The commit that every engine here was asked to serve. */
+const pinned = trainedFiles("tiny-chat")
+
+const facts: RepositoryFacts = {
+  repo: "seatrial/tiny-chat",
+  ref: "main",
+  commit: Commit.make("0123456789abcdef0123456789abcdef01234567"),
+  license: "apache-2.0",
+  gated: false,
+  files: [...pinned].map(([path, bytes]) => ({ path, size: bytes.length, blob_id: "", sha256: null })),
+  config: {
+    architecture: "LlamaForCausalLM",
+    model_type: "llama",
+    num_layers: 4,
+    hidden_size: 128,
+    num_attention_heads: 4,
+    num_kv_heads: 2,
+    head_dim: 32,
+    vocab_size: 512,
+    native_context: 1_024,
+    sliding_window: null,
+    dtype: "bfloat16",
+    quantization: "none"
+  },
+  weights_bytes: 1_448_192,
+  parameters: 724_096,
+  chat_template: Schema.decodeUnknownSync(TokenizerConfig)(text(pinned, "tokenizer_config.json")).chat_template
+}
+
+const same = (a: Uint8Array | undefined, b: Uint8Array | undefined) => a !== undefined && b !== undefined && Buffer.compare(a, b) === 0
+
+/** Files of the engine that are the commit's; null where any is not. */
+const verified = (files: Files): number | null => ([...pinned].every(([name, bytes]) => same(bytes, files.get(name))) ? pinned.size : null)
+
+const reference = engineFor("reference")
+
+/** All that the reference engine does, whether the gateway takes it yet or not. */
+const able = (capabilities: ModelCapabilities): ModelCapabilities => ({
+  ...capabilities,
+  supports_tool_calls: true,
+  supports_json_mode: true,
+  supports_structured_output: true,
+  tool_calling: {
+    tool_choice: { auto: true, required: true, named: true, none: true },
+    parallel_calls: true,
+    single_call: true,
+    strict_arguments: false,
+    tool_results: true
+  }
+})
+
+export type Earlier = SuiteSubject["earlier"]
+
+export interface Trying {
+  readonly earlier?: Earlier
+  /** What is known of the model's size decides how much is asked of it. */
+  readonly parameters?: number
+  readonly change?: (subject: SuiteSubject) => SuiteSubject
+  /** The rows that are run. */
+  readonly rows?: (name: string) => boolean
+}
+
+/** Runs the check suite against an engine that was asked to serve the sample model. */
+export const trySample = Effect.fnUntraced(function* (
+  served: Served,
+  { change = (subject) => subject, earlier = [], parameters = facts.parameters, rows = () => true }: Trying = {}
+) {
+  if (reference === undefined) return yield* Effect.die(new Error("there is no reference engine"))
+  const texts = new Map([...pinned.keys()].filter((name) => name.endsWith(".json")).map((name) => [name, text(pinned, name)]))
+  const subject: SuiteSubject = {
+    client: yield* makeEngineClient(served.url, "60 seconds"),
+    servedName: "m",
+    maxContext: 1_024,
+    engineVersion: served.version,
+    vocabSize: facts.config.vocab_size,
+    chat: true,
+    card: "Simulated x1",
+    salt: "",
+    parameters,
+    slots: 64,
+    offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true },
+    batchInvariant: false,
+    capabilities: able(modelCapabilities(reference.served, facts)),
+    repository: readRepository({ facts, files: facts.files, commit: facts.commit, texts }),
+    start: { verifiedFiles: verified(served.files), readOnly: true, offline: true, localPath: true, ownImage: null },
+    earlier,
+    cacheTokens: (metrics) => reference.measured({ metrics, log: "" }).kv_cache_tokens
+  }
+  return yield* runSuite(change(subject), (state) => suiteChecks(state).filter(({ name }) => rows(name)))
+})

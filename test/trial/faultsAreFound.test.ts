@@ -1,0 +1,25 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { serveSample } from "../mutants/serveSample.ts"
+import { killers } from "../mutants/table.ts"
+import { trySample } from "../mutants/trySample.ts"
+
+/** The quickest of the faults of `npm run test:mutants`, one of a kind each. */
+const quick = ["bos_double_unseen", "usage_stream_differs", "stop_text_leaks", "encoded_by_characters", "salt_ignored"]
+const rows = new Set(quick.flatMap((name) => killers[name] ?? []))
+
+const failures = (mutant?: string) =>
+  Effect.gen(function* () {
+    const served = yield* serveSample(mutant === undefined ? {} : { mutant })
+    const wanted = mutant === undefined ? rows : new Set(killers[mutant] ?? [])
+    const { report } = yield* trySample(served, { rows: (name) => wanted.has(name) })
+    return report.checks.filter(({ passed }) => !passed).map(({ name }) => name)
+  }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+
+describe("the check suite", () => {
+  it.live("passes the sound engine", () => Effect.map(failures(), (failed) => assert.deepStrictEqual(failed, [])))
+  for (const mutant of quick) {
+    it.live(`finds ${mutant}`, () => Effect.map(failures(mutant), (failed) => assert.includeMembers(failed, [...(killers[mutant] ?? [])])))
+  }
+})
