@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Answer, Usage } from "../EngineClient.ts"
 import { textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { continuation, goOn, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
+import { continuation, goOn, promptOf, put, putStreamed, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -64,7 +64,7 @@ export const finishReasons: TrialCheck = {
       const { finishReason } = yield* put(subject, "Tell a long story.", { max_tokens, ignore_eos: true })
       if (finishReason !== "length") return yield* unexpected(`${finishReason} where the limit of ${max_tokens} was reached`)
     }
-    const limit = Math.min(subject.capabilities.supports_reasoning ? thresholds.thinkingTokens : thresholds.wordTokens, Math.floor(subject.maxContext / 4))
+    const limit = Math.min(thinksAnyway(subject) ? thresholds.thinkingTokens : thresholds.wordTokens, Math.floor(subject.maxContext / 4))
     let stopped = 0
     for (const prompt of wordPrompts) {
       const { content, finishReason, usage } = yield* put(subject, prompt, { max_tokens: limit })

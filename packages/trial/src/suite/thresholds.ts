@@ -85,6 +85,7 @@ export const thresholds = {
   printable: 0.85,
   /** Share of the commonest run of five words. */
   commonestRun: 0.25,
+  commonestRunOfText: 0.6,
   /** One prompt in so many may change between runs alone. */
   steadyOf: 8,
   /** Fingerprints kept at most, and the fewest that mean anything. */
@@ -97,6 +98,8 @@ export const thresholds = {
   decodeMean: 0.05,
   decodeWorst: 1.5,
   cachedFirst: 0.1,
+  /** Prompts whose text may be another one when cached: near ties. */
+  cachedOthers: 1,
   /** Share of answers that have to be the same among others as alone. */
   batchSame: 0.9,
   /** Seconds that pressure on the KV cache may take, and by how much it is overfilled. */
