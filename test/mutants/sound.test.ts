@@ -20,6 +20,7 @@ const neighbours = Effect.acquireRelease(
 const kinds = [
   ["the sound engine", {}],
   ["sums in another order with each batch", { mutant: "noise" }],
+  ["two tokens sent at once", { mutant: "two_tokens_a_chunk" }],
   ["the weights in float32", { files: float32Files() }]
 ] as const
 

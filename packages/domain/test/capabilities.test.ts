@@ -9,7 +9,8 @@ import {
   requestVocabulary,
   type ServedContract,
   storedCapabilities,
-  type TemplateFacts
+  type TemplateFacts,
+  withdrawCapabilities
 } from "../src/index.ts"
 
 const commit = "c0ffee0123456789c0ffee0123456789c0ffee01"
@@ -175,5 +176,54 @@ describe("what a revision can do", () => {
     assert.deepStrictEqual(restored({ ...then, supports_telepathy: true }), then)
     // What has another form than it had says nothing about itself, nor about the rest.
     for (const stored of [null, "text", [], {}, { ...then, tool_calling: "yes" }]) assert.deepStrictEqual(restored(stored), now)
+  })
+})
+
+describe("what a check did not see working", () => {
+  const every: ModelCapabilities = {
+    ...modelCapabilities(able, { chat_template: qwen3, commit }),
+    supports_json_mode: true,
+    supports_structured_output: true,
+    supports_image_input: true,
+    image_input: { ...initialImageProfile, processor_revision: commit },
+    input_modalities: ["text", "image"],
+    supported_parameters: ["model", "messages", "tools", "tool_choice", "reasoning_effort"],
+    supported_parameters_by_endpoint: { [chat]: ["model", "messages", "tools", "tool_choice", "reasoning_effort"] },
+    supported_response_formats: ["text", "json_object", "json_schema"],
+    supported_response_formats_by_endpoint: { [chat]: ["text", "json_object", "json_schema"] }
+  }
+  const { tool_calling: calling } = every
+  const losses: ReadonlyArray<readonly [check: string, lost: Partial<ModelCapabilities>]> = [
+    [
+      "json_mode",
+      {
+        supports_json_mode: false,
+        supported_response_formats: ["text", "json_schema"],
+        supported_response_formats_by_endpoint: { [chat]: ["text", "json_schema"] }
+      }
+    ],
+    ["json_schema", { supports_structured_output: false, supported_response_formats: ["text", "json_object"] }],
+    ["tool_choice_auto", { supports_tool_calls: false, supported_parameters: ["model", "messages", "reasoning_effort"] }],
+    ["tool_choice_required", { supports_tool_calls: true, tool_calling: { ...calling, tool_choice: { ...calling.tool_choice, required: false } } }],
+    ["tool_choice_named", { tool_calling: { ...calling, tool_choice: { ...calling.tool_choice, named: false } } }],
+    ["tool_choice_none", { tool_calling: { ...calling, tool_choice: { ...calling.tool_choice, none: false } } }],
+    ["tool_parallel", { tool_calling: { ...calling, parallel_calls: false } }],
+    ["tool_round_trip", { tool_calling: { ...calling, tool_results: false } }],
+    ["reasoning_separate", { supports_reasoning: false, supported_parameters: ["model", "messages", "tools", "tool_choice"] }],
+    ["thinking_toggle", { supports_reasoning: true, reasoning_controls: { ...every.reasoning_controls, thinking_toggle: false } }],
+    ["image_input", { supports_image_input: false, image_input: null, input_modalities: ["text"] }]
+  ]
+  for (const [check, lost] of losses) {
+    it(`${check}: is taken from the model, and nothing else is`, () => {
+      const left = withdrawCapabilities(every, [check])
+      assert.deepInclude(left, lost)
+      assert.isTrue(Object.values(left.capability_sources).includes("engine"))
+      const untouched = check === "image_input" ? "json_mode" : "image_input"
+      assert.strictEqual(left[untouched === "json_mode" ? "supports_json_mode" : "supports_image_input"], true)
+      assert.deepStrictEqual(withdrawCapabilities(left, [check]), left)
+    })
+  }
+  it("what no row is named after takes nothing", () => {
+    assert.deepStrictEqual(withdrawCapabilities(every, ["usage_exact", "constructor"]), every)
   })
 })

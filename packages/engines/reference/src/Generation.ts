@@ -187,7 +187,7 @@ export const generate = (
       stop = pushed.stop
     }
     if (stop !== null) return true
-    if (pendingText !== "" && completionTokens < maxTokens) onPiece(take())
+    if (pendingText !== "" && completionTokens < maxTokens && pending.length >= (seams.chunkTokens ?? 1)) onPiece(take())
     return false
   }
   const ticket = engine.scheduler.submit({

@@ -64,6 +64,8 @@ export interface Seams {
   readonly holdsStops?: boolean
   /** True: each token's bytes are made into text alone. */
   readonly splitsCharacters?: boolean
+  /** The fewest tokens that are sent at once while more come. */
+  readonly chunkTokens?: number
   /** True: special tokens are text. */
   readonly showsSpecial?: boolean
   /** True: an answer goes on although its caller has left. */

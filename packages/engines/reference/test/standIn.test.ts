@@ -93,6 +93,10 @@ describe("the reference engine in another's place", () => {
     const get = async (path: string) => (await fetch(`${address}${path}`)).text()
     expect(JSON.parse(await get("/version"))).toEqual({ version: "simulated-vllm-0.33.0" })
     expect(JSON.parse(await get("/v1/models"))).toMatchObject({ data: [{ max_model_len: 2_048 }] })
+    // Functions are refused by one that was not told how to read calls.
+    const tools = [{ type: "function", function: { name: "f" } }]
+    const body = JSON.stringify({ messages: [{ role: "user", content: "x" }], tools, max_tokens: 1 })
+    expect((await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })).status).toBe(400)
     const measured = engineOf("vllm").measured({ metrics: await get("/metrics"), log: said.out })
     // It captures no graphs.
     for (const [figure, value] of Object.entries(measured)) if (figure !== "graph_seconds") expect(value, figure).not.toBeNull()
@@ -111,6 +115,15 @@ describe("the reference engine in another's place", () => {
     expect(await (await ask({ prompt: Array.from({ length: 1_030 }, () => 7), max_tokens: 2, ignore_eos: true })).json()).toMatchObject({
       usage: { prompt_tokens: 1_030, completion_tokens: 2 }
     })
+    // What it tells beside, in its own way.
+    expect(JSON.parse(await (await fetch(`${address}/model_info`)).text())).toMatchObject({ is_generation: true, weight_version: "default" })
+    const again = { prompt: Array.from({ length: 40 }, (_, at) => 300 + at), max_tokens: 1, ignore_eos: true, return_prompt_token_ids: true }
+    expect(await (await ask(again)).json()).toMatchObject({
+      choices: [{ prompt_token_ids: again.prompt }],
+      usage: { prompt_tokens_details: { cached_tokens: 0 } }
+    })
+    expect(await (await ask(again)).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 32 } } })
+    expect(await (await ask({ ...again, cache_salt: "other" })).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 0 } } })
     expect(await (await ask({ prompt: "x", max_tokens: -1 })).json()).toMatchObject({ object: "error", code: 400, message: expect.any(String) })
     const metrics = await (await fetch(`${address}/metrics`)).text()
     const untold = new Set(["activation_bytes", "graph_bytes", "graph_seconds", "boot_seconds"])

@@ -42,6 +42,8 @@ export const lifeMutants: Mutants = {
       return { reception: (path) => (generates(path) && ++count.answers % 30 === 0 ? "fail" : "serve") }
     }
   },
+  // No fault: engines may send several tokens at once.
+  two_tokens_a_chunk: { spoils: "nothing: two tokens are sent at once", seams: () => ({ chunkTokens: 2 }) },
   stalls: {
     spoils: "every 5 seconds nothing comes for a second",
     seams: () => {
