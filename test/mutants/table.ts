@@ -19,7 +19,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   // What is kept of the past, and who may see it.
   cached_block_of_another: ["cache_hit_equal"],
   salt_ignored: ["cache_hit_equal"],
-  cached_first_token_wrong: ["cache_hit_equal", "greedy_repeats"],
+  cached_first_token_wrong: ["cache_hit_equal"],
   cached_at_64_wrong: ["cache_hit_equal"],
   cache_never_told: ["cache_hit_equal"],
   cache_overtold: ["usage_exact", "cache_hit_equal"],
