@@ -12,7 +12,6 @@ const realSize = 5_000_000
 
 /** Checks that no fault here can make fail, and why. */
 const idle: ReadonlyMap<string, string> = new Map([
-  ["golden_answers", "it only informs for a model as small as this one"],
   ["reasoning_separate", "no sample model thinks"],
   ["thinking_toggle", "no sample model thinks"],
   ["image_input", "no sample model takes images"]
@@ -56,7 +55,7 @@ describe("the check suite", () => {
       Object.keys({ ...killers, ...unseen }).filter((name) => !cases.some((one) => one.name === name)),
       []
     )
-    const killing = new Set(Object.values(killers).flat())
+    const killing = new Set([...Object.values(killers).flat(), "golden_answers"])
     assert.deepStrictEqual(
       suiteChecks({ repeats: null, likelihood: null })
         .map(({ name }) => name)
@@ -64,6 +63,19 @@ describe("the check suite", () => {
       []
     )
   })
+
+  it.live("knows right answers from wrong ones, where the model counts as one of half a billion parameters", () =>
+    Effect.gen(function* () {
+      const golden = (mutant?: string) =>
+        Effect.gen(function* () {
+          const served = yield* serveSample(mutant === undefined ? {} : { mutant })
+          const { report } = yield* trySample(served, { parameters: 500_000_000, rows: (name) => name === "golden_answers" })
+          return report.passed
+        }).pipe(Effect.scoped)
+      assert.isTrue(yield* golden())
+      for (const mutant of ["rope_interleaved", "last_layer_skipped", "kv_heads_tiled"]) assert.isFalse(yield* golden(mutant), mutant)
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
 
   for (const one of cases) {
     const expected = killers[one.name] ?? []
