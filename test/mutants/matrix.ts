@@ -37,7 +37,8 @@ const matrix = Effect.gen(function* () {
 }).pipe(Effect.provide(FetchHttpClient.layer))
 
 if (words[0] === "--table") {
-  for (const { name, spoils } of cases) say(`| \`${name}\` | ${spoils} | ${killers[name]?.map((check) => `\`${check}\``).join(", ") ?? unseen[name]} |`)
+  for (const { name, spoils } of cases)
+    say(`| \`${name}\` | ${spoils} | ${killers[name]?.map((check) => `\`${check}\``).join(", ") || unseen[name] || "any row that it meets"} |`)
 } else {
   await Effect.runPromise(matrix)
   process.exit(0)

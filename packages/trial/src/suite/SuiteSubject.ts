@@ -20,6 +20,8 @@ export interface PinnedRepository {
   /** Null where there is none that we read. */
   readonly tokenizer: OwnTokenizer | null
   readonly template: OwnTemplate | null
+  /** Whether its template has a place for thinking, and a variable that turns it off. */
+  readonly thinking: { readonly thinks: boolean; readonly toggle: boolean }
 }
 
 /** How the engine was started, as the cluster tells. */
@@ -68,8 +70,11 @@ export const chatPath = "/v1/chat/completions"
 export type Fields = Readonly<Record<string, unknown>> & { readonly max_tokens: number }
 
 /** What turns a model's thinking off, where it can be: the names that templates have for it. */
-export const withoutThinking = ({ capabilities }: SuiteSubject): object =>
-  capabilities.reasoning_controls.thinking_toggle ? { chat_template_kwargs: { enable_thinking: false, thinking: false } } : {}
+export const withoutThinking = ({ repository }: SuiteSubject): object =>
+  repository.thinking.toggle ? { chat_template_kwargs: { enable_thinking: false, thinking: false } } : {}
+
+/** Whether it may think before it answers although it was asked not to, so that an answer needs room. */
+export const thinksAnyway = ({ repository: { thinking } }: SuiteSubject): boolean => thinking.thinks && !thinking.toggle
 
 const salted = ({ salt, servedName }: SuiteSubject) => ({ model: servedName, cache_salt: salt, ...greedy })
 

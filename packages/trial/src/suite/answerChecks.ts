@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Answer, Usage } from "../EngineClient.ts"
 import { textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { continuation, goOn, promptOf, put, putStreamed, type SuiteSubject } from "./SuiteSubject.ts"
+import { continuation, goOn, promptOf, put, putStreamed, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -64,7 +64,7 @@ export const finishReasons: TrialCheck = {
       const { finishReason } = yield* put(subject, "Tell a long story.", { max_tokens, ignore_eos: true })
       if (finishReason !== "length") return yield* unexpected(`${finishReason} where the limit of ${max_tokens} was reached`)
     }
-    const limit = Math.min(subject.capabilities.supports_reasoning ? thresholds.thinkingTokens : thresholds.wordTokens, Math.floor(subject.maxContext / 4))
+    const limit = Math.min(thinksAnyway(subject) ? thresholds.thinkingTokens : thresholds.wordTokens, Math.floor(subject.maxContext / 4))
     let stopped = 0
     for (const prompt of wordPrompts) {
       const { content, finishReason, usage } = yield* put(subject, prompt, { max_tokens: limit })
@@ -91,12 +91,14 @@ const streamPrompts = [
 
 const same = (one: Answer, other: Answer) => one.content === other.content && one.reasoning === other.reasoning && one.finishReason === other.finishReason
 
+const broken = (text: string) => text.split("\ufffd").length - 1
+
 /** A stream says what the whole answer says, once each: role, pieces, end, usage, `[DONE]`. */
 export const streamEqualsWhole: TrialCheck = {
   name: "stream_equals_whole",
   class: "required",
   purpose: "A stream says exactly what the whole answer says, and ends as streams have to",
-  limitSeconds: seconds(20),
+  limitSeconds: seconds(30),
   run: Effect.fnUntraced(function* (subject) {
     const asking = { max_tokens: Math.min(32, Math.floor(subject.maxContext / 4)) }
     const prompts = streamPrompts.slice(0, extentOf(subject.parameters).streamedPrompts)
@@ -122,10 +124,12 @@ export const streamEqualsWhole: TrialCheck = {
     // Characters of several tokens, which a chat model of one language may never write by itself.
     for (const { kind, text } of likelihoodTexts.filter((each) => each.kind === "cyrillic" || each.kind === "chinese")) {
       const prompt = promptOf(subject, text.slice(0, Math.floor(text.length / 2)))
-      const whole = yield* goOn(subject, prompt, asking)
-      const streamed = yield* subject.client.stream(textPath, continuation(subject, prompt, asking))
-      if (whole.content.slice(0, -2).includes("�")) return yield* unexpected(`${kind}: broken characters`)
-      if (!same(whole, streamed) && same(whole, yield* goOn(subject, prompt, asking))) return yield* unexpected(`${kind}: other text streamed than whole`)
+      const brief = { max_tokens: Math.min(16, asking.max_tokens), return_token_ids: true }
+      const whole = yield* goOn(subject, prompt, brief)
+      const streamed = yield* subject.client.stream(textPath, continuation(subject, prompt, brief))
+      const meant = whole.ids === null ? undefined : subject.repository.tokenizer?.decode(whole.ids)
+      if (meant !== undefined && broken(whole.content) > broken(meant)) return yield* unexpected(`${kind}: characters are broken that the tokens have whole`)
+      if (!same(whole, streamed) && same(whole, yield* goOn(subject, prompt, brief))) return yield* unexpected(`${kind}: other text streamed than whole`)
     }
     return `${prompts.length - unsteady} prompts${unsteady === 0 ? "" : `, ${unsteady} more do not repeat`}`
   })

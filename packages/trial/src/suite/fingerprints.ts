@@ -52,7 +52,9 @@ export const greedyRepeats = Effect.fnUntraced(function* (subject: SuiteSubject)
   const fields = fingerprintFields(subject)
   const prompts = fingerprintPrompts.slice(0, extentOf(subject.parameters).repeatedPrompts)
   const once = (prompt: string) => Effect.map(put(subject, prompt, fields), digest)
-  const alone = yield* Effect.forEach(prompts, (prompt) => Effect.all([once(prompt), once(prompt), once(prompt)]))
+  // Each time computed anew: what the prefix cache gives may be rounded otherwise, and is another row's.
+  const anew = (prompt: string, turn: number) => Effect.map(put({ ...subject, salt: `${subject.salt}-${turn}` }, prompt, fields), digest)
+  const alone = yield* Effect.forEach(prompts, (prompt) => Effect.all([anew(prompt, 1), anew(prompt, 2), anew(prompt, 3)]))
   const together = yield* Effect.all(
     [0, 1].map(() => Effect.forEach(prompts, once, { concurrency: "unbounded" })),
     { concurrency: 1 }

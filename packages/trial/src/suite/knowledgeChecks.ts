@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { goOn, promptOf, put, type SuiteSubject } from "./SuiteSubject.ts"
+import { goOn, promptOf, put, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { goldenQuestions } from "./texts/goldenQuestions.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -76,7 +76,8 @@ export const outputSane: TrialCheck = {
       if (strange > (1 - thresholds.printable) * all.length)
         return yield* unexpected(`${at}: ${strange} of ${all.length} characters are not of the asked script`)
       const { character, run } = repetition(text)
-      if (run >= thresholds.commonestRun || character >= 0.6)
+      // Without a template a model goes on with a text, and may well fall into a sentence's circle where it always takes the likeliest.
+      if (run >= (subject.chat ? thresholds.commonestRun : thresholds.commonestRunOfText) || character >= 0.6)
         return yield* unexpected(`${at}: one thing is ${Math.round(100 * Math.max(run, character))}% of ${usage.completion_tokens} tokens`)
     }
     return characters === 0 ? yield* unexpected(`${sanePrompts.length} empty answers`) : `${sanePrompts.length} answers, ${characters} characters`
@@ -101,7 +102,7 @@ const haystack = (subject: SuiteSubject, tokens: number, place: number, key: str
     sum += sentence.length + 1
   }
   filler.splice(Math.floor(filler.length * place), 0, `The secret key is ${key}.`)
-  return `${filler.join(" ")} What is the secret key?`
+  return `${filler.join(" ")} What is the secret key?${subject.chat ? "" : "\nThe secret key is"}`
 }
 
 /** What stands far back is still seen: rope scaling, windows, prefill in chunks. */
@@ -114,7 +115,8 @@ export const needle: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const extent = extentOf(subject.parameters)
     const shortest = Math.min(extent.needleTokens, Math.floor(subject.maxContext / 3))
-    const room = subject.maxContext - 160
+    const max_tokens = thinksAnyway(subject) ? Math.min(thresholds.thinkingTokens, Math.floor(subject.maxContext / 4)) : 24
+    const room = subject.maxContext - 160 - max_tokens
     const lengths = [
       shortest,
       ...(extent.needleTokens < 1_000 ? [] : [Math.floor(room / 2), Math.floor(room * 0.85)].filter((length) => length > shortest * 2))
@@ -124,7 +126,7 @@ export const needle: TrialCheck = {
       let count = 0
       for (const [index, place] of places.entries()) {
         const key = keys[index] ?? ""
-        const { content, reasoning } = yield* put(subject, haystack(subject, length, place, key), { max_tokens: 24 })
+        const { content, reasoning } = yield* put(subject, haystack(subject, length, place, key), { max_tokens })
         if (`${reasoning} ${content}`.includes(key)) count++
       }
       found.push(count)

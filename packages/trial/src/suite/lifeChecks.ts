@@ -41,6 +41,8 @@ export const abortFrees: TrialCheck = {
         )
       }
       yield* Effect.sleep("50 millis")
+      // Some engines write their gauges with the next step only.
+      yield* put(subject, "Say yes.", { max_tokens: 1 })
       now = yield* load(subject)
     }
     const next = yield* subject.client.firstPiece(path, body)
@@ -64,7 +66,11 @@ export const stillAlive = (kept: () => ReadonlyArray<typeof OutputFingerprint.Ty
     if (first !== undefined && digest(yield* put(subject, first.prompt, fingerprintFields(subject))) !== first.sha256) {
       return yield* unexpected("another answer than at the beginning")
     }
-    const { running } = yield* load(subject)
+    let { running } = yield* load(subject)
+    for (let look = 0; running > 0 && look < 3; look++) {
+      yield* Effect.sleep("200 millis")
+      running = (yield* load(subject)).running
+    }
     return running > 0 ? yield* unexpected(`${running} requests run on`) : "nothing runs"
   })
 })

@@ -1,4 +1,4 @@
-import type { RepositoryFacts, RepositoryFile } from "@seatrial/domain"
+import { type RepositoryFacts, type RepositoryFile, readTemplate } from "@seatrial/domain"
 import { readOwnTemplate } from "./OwnTemplate.ts"
 import { readTokenizer } from "./OwnTokenizer.ts"
 import type { PinnedRepository } from "./SuiteSubject.ts"
@@ -23,5 +23,6 @@ export const readRepository = ({
   small: texts,
   // Of these the engine's own tokenizer may be another than the file describes.
   tokenizer: files.some(({ path }) => path === "tekken.json") ? null : readTokenizer(texts),
-  template: readOwnTemplate(facts.chat_template, texts)
+  template: readOwnTemplate(facts.chat_template, texts),
+  thinking: { thinks: readTemplate(facts.chat_template).reasoningFormat !== null, toggle: readTemplate(facts.chat_template).thinkingToggle }
 })

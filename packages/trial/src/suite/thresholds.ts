@@ -38,18 +38,18 @@ const whole: Extent = {
 
 const tiny: Extent = {
   likelihoodTokens: 64,
-  goldenQuestions: 8,
-  saneTokens: 48,
-  repeatedPrompts: 5,
+  goldenQuestions: 5,
+  saneTokens: 32,
+  repeatedPrompts: 4,
   topTokens: 16,
-  decodedPrompts: 3,
+  decodedPrompts: 2,
   decodedTokens: 24,
   cachedLengths: [64, 65],
-  batch: 8,
+  batch: 6,
   streamedPrompts: 3,
-  seeds: 8,
+  seeds: 6,
   pressureRequests: 8,
-  needleTokens: 256,
+  needleTokens: 192,
   schemas: 3
 }
 
@@ -85,6 +85,7 @@ export const thresholds = {
   printable: 0.85,
   /** Share of the commonest run of five words. */
   commonestRun: 0.25,
+  commonestRunOfText: 0.6,
   /** One prompt in so many may change between runs alone. */
   steadyOf: 8,
   /** Fingerprints kept at most, and the fewest that mean anything. */
@@ -97,6 +98,8 @@ export const thresholds = {
   decodeMean: 0.05,
   decodeWorst: 1.5,
   cachedFirst: 0.1,
+  /** Prompts whose text may be another one when cached: near ties. */
+  cachedOthers: 1,
   /** Share of answers that have to be the same among others as alone. */
   batchSame: 0.9,
   /** Seconds that pressure on the KV cache may take, and by how much it is overfilled. */

@@ -63,7 +63,8 @@ export const subjectAt = (url: string, change: Partial<SuiteSubject> = {}) =>
         parameters: 1_000_000,
         small: new Map(),
         tokenizer: null,
-        template: null
+        template: null,
+        thinking: { thinks: false, toggle: false }
       },
       start: { verifiedFiles: 5, readOnly: true, offline: true, localPath: true, ownImage: true },
       earlier: [],

@@ -1,0 +1,197 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Fiber, Ref } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { TestClock } from "effect/testing"
+import { EngineUnreachable, Unexpected } from "../../src/EngineClient.ts"
+import { NotApplicable, type TrialCheck } from "../../src/suite/Check.ts"
+import { runSuite } from "../../src/suite/runSuite.ts"
+import { suiteChecks } from "../../src/suite/suiteChecks.ts"
+import { subjectAt } from "./subject.ts"
+
+const subject = subjectAt("http://127.0.0.1:9").pipe(Effect.provide(FetchHttpClient.layer))
+
+const check = (name: string, run: TrialCheck["run"], more: Partial<TrialCheck> = {}): TrialCheck => ({
+  name,
+  class: "required",
+  purpose: "For a test",
+  limitSeconds: () => 10,
+  run,
+  ...more
+})
+const passes = (name: string, more: Partial<TrialCheck> = {}) => check(name, () => Effect.succeed("fine"), more)
+const wrong = (detail: string) => Effect.fail(new Unexpected({ detail }))
+const trial = (...checks: ReadonlyArray<TrialCheck>) => Effect.flatMap(subject, (tried) => runSuite(tried, () => checks))
+/** Fails the first time and passes the second. */
+const once = (name: string, more: Partial<TrialCheck> = {}) =>
+  Effect.map(Ref.make(0), (turns) =>
+    check(
+      name,
+      () =>
+        Effect.flatMap(
+          Ref.updateAndGet(turns, (n) => n + 1),
+          (turn) => (turn === 1 ? wrong("3 of 4") : Effect.succeed("4 of 4"))
+        ),
+      more
+    )
+  )
+
+describe("how the suite is run", () => {
+  it.effect("a row that fails twice says what it found first, and the others are run all the same", () =>
+    Effect.gen(function* () {
+      const { report } = yield* trial(
+        check("bad", () => wrong("1 of 2")),
+        passes("good")
+      )
+      assert.isFalse(report.passed)
+      assert.deepStrictEqual(report.checks.slice(0, 2), [
+        { name: "bad", passed: false, detail: "1 of 2" },
+        { name: "good", passed: true, detail: "fine" }
+      ])
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 1: 2 run, 0 not applicable, 0 s")
+    })
+  )
+
+  it.effect("passing at the second try is failing, but where the clock judges", () =>
+    Effect.gen(function* () {
+      const { report } = yield* trial(yield* once("steady"), yield* once("timed", { clockBound: true }))
+      assert.deepStrictEqual(report.checks.slice(0, 2), [
+        { name: "steady", passed: false, detail: "nondeterministic_output: failed, then passed (3 of 4)" },
+        { name: "timed", passed: true, detail: "4 of 4; at the second try" }
+      ])
+    })
+  )
+
+  it.effect("a capability that fails is withdrawn, what informs is told, and neither fails the run", () =>
+    Effect.gen(function* () {
+      const { report } = yield* trial(
+        check("json_mode", () => wrong("1 of 2"), { class: "capability" }),
+        check("told", () => wrong("slow"), { class: "informs" })
+      )
+      assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["json_mode"]])
+      assert.deepStrictEqual(
+        report.checks.map(({ passed }) => passed),
+        [false, false, true]
+      )
+    })
+  )
+
+  it.effect("what does not apply has no row, and is named at the end", () =>
+    Effect.gen(function* () {
+      const { report } = yield* trial(
+        passes("images", { skipped: () => "text only" }),
+        check("scores", () => Effect.fail(new NotApplicable({ reason: "not told" }))),
+        passes("good")
+      )
+      assert.deepStrictEqual(
+        report.checks.map(({ name }) => name),
+        ["good", "suite"]
+      )
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 1: 1 run, 2 not applicable (images, scores), 0 s")
+    })
+  )
+
+  it.effect("a row that is not done within its limit fails, which is stretched for an engine of a processor", () =>
+    Effect.gen(function* () {
+      const fibre = yield* Effect.forkChild(
+        trial(
+          check("stuck", () => Effect.never),
+          passes("good")
+        )
+      )
+      yield* TestClock.adjust("79 seconds")
+      assert.isUndefined(fibre.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      const { report } = yield* Fiber.join(fibre)
+      assert.deepStrictEqual(report.checks[0], { name: "stuck", passed: false, detail: "not done within 40 s" })
+      assert.isTrue(report.checks[1]?.passed)
+    })
+  )
+
+  it.effect("after its time only required rows are begun: a capability that was not seen is withdrawn", () =>
+    Effect.gen(function* () {
+      const slow = check("slow", () => Effect.as(Effect.sleep("2401 seconds"), "done"), { limitSeconds: () => 700 })
+      const fibre = yield* Effect.forkChild(trial(slow, passes("json_mode", { class: "capability" }), passes("last")))
+      yield* TestClock.adjust("3 hours")
+      const { report } = yield* Fiber.join(fibre)
+      assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["json_mode"]])
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 1: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s")
+    })
+  )
+
+  it.effect("where all its time is over before a verdict, nothing is said against the model; a fault that was found stands", () =>
+    Effect.gen(function* () {
+      const slow = check("slow", () => Effect.as(Effect.sleep("3599 seconds"), "done"), { limitSeconds: () => 3_000 })
+      const second = check("second", () => Effect.as(Effect.sleep("5 seconds"), "done"))
+      const none = yield* Effect.forkChild(
+        Effect.flip(
+          trial(
+            slow,
+            check("second", () => Effect.as(Effect.sleep("1 second"), "done")),
+            passes("last")
+          )
+        )
+      )
+      const found = yield* Effect.forkChild(trial(slow, second, passes("last")))
+      yield* TestClock.adjust("10 hours")
+      assert.strictEqual((yield* Fiber.join(none))._tag, "SuiteTimedOut")
+      const { report } = yield* Fiber.join(found)
+      assert.deepStrictEqual(report.checks[1], { name: "second", passed: false, detail: "not done within 1 s" })
+      assert.isFalse(report.passed)
+    })
+  )
+
+  it.effect("it ends at once when it is stopped, and what it was doing is interrupted", () =>
+    Effect.gen(function* () {
+      const begun = yield* Deferred.make<void>()
+      const stopped = yield* Ref.make(false)
+      const busy = check("busy", () =>
+        Deferred.succeed(begun, undefined).pipe(
+          Effect.andThen(Effect.never),
+          Effect.onInterrupt(() => Ref.set(stopped, true))
+        )
+      )
+      const fibre = yield* Effect.forkChild(trial(busy))
+      yield* Deferred.await(begun)
+      yield* Fiber.interrupt(fibre)
+      assert.isTrue(yield* Ref.get(stopped))
+    })
+  )
+
+  it.effect("an engine that is away is no verdict, whatever was found before", () =>
+    Effect.gen(function* () {
+      const away = check("away", () => Effect.fail(new EngineUnreachable({ message: "Away." })))
+      assert.strictEqual(
+        (yield* Effect.flip(
+          trial(
+            check("bad", () => wrong("1 of 2")),
+            away
+          )
+        ))._tag,
+        "EngineUnreachable"
+      )
+    })
+  )
+
+  it.effect("each run of a row has a prefix cache of its own, and no detail is longer than 240 characters", () =>
+    Effect.gen(function* () {
+      const salts = yield* Ref.make<ReadonlyArray<string>>([])
+      const salted = (name: string) =>
+        check(name, ({ salt }) =>
+          Effect.andThen(
+            Ref.update(salts, (all) => [...all, salt]),
+            wrong("x".repeat(500))
+          )
+        )
+      const { report } = yield* trial(salted("one"), salted("two"))
+      const used = yield* Ref.get(salts)
+      assert.deepStrictEqual([used.length, new Set(used).size], [4, 4])
+      assert.isTrue(report.checks.every(({ detail = "" }) => detail.length <= 240))
+    })
+  )
+
+  it("every row has a name of its own, a purpose and a limit", () => {
+    const rows = suiteChecks({ repeats: null, likelihood: null })
+    assert.strictEqual(new Set(rows.map(({ name }) => name)).size, rows.length)
+    assert.isTrue(rows.every(({ name, purpose }) => /^[a-z_]+$/.test(name) && purpose.length > 20))
+  })
+})
