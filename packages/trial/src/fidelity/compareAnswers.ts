@@ -1,7 +1,8 @@
 import type { Fidelity } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
-import { ask, type Subject } from "../Subject.ts"
+import { greedy, type Subject, textPath } from "../Subject.ts"
+import { chatPath } from "../suite/SuiteSubject.ts"
 import { fidelityItems, fidelitySuite } from "./items.ts"
 import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type MergedAgreement, tierOf } from "./rules.ts"
 
@@ -12,15 +13,19 @@ const concurrency = 8
 export type ItemAnswers = ReadonlyArray<string>
 
 /** Asks every item. One that the engine fails is asked once more; if it fails again, so does this. */
-export const answerItems = (subject: Subject): Effect.Effect<ItemAnswers, EngineUnreachable | Unexpected> =>
-  Effect.forEach(
+export const answerItems = ({ chat, client, servedName }: Subject): Effect.Effect<ItemAnswers, EngineUnreachable | Unexpected> => {
+  const common = { model: servedName, ...greedy, max_tokens: 64 }
+  return Effect.forEach(
     fidelityItems,
     ({ question }) => {
-      const asked = ask(subject, question, { max_tokens: 64 })
+      const asked = client.ask(
+        ...(chat ? [chatPath, { ...common, messages: [{ role: "user", content: question }] }] : [textPath, { ...common, prompt: question }])
+      )
       return Effect.map(Effect.retry(asked, { times: 1 }), ({ content }) => content)
     },
     { concurrency }
   )
+}
 
 interface Compared {
   readonly child: ItemAnswers
