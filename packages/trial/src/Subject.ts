@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import type { Answer, EngineClient, EngineUnreachable, StreamedAnswer, Unexpected } from "./EngineClient.ts"
+import type { EngineClient, EngineUnreachable, StreamedAnswer, Unexpected } from "./EngineClient.ts"
 
 /** What a trial is made against: one engine, and what it must be. */
 export interface Subject {
@@ -46,9 +46,6 @@ export const question = ({ chat, servedName }: Subject, words: string, asking: A
   chat
     ? [chatPath, { model: servedName, messages: [{ role: "user", content: words }], ...greedy, ...asking }]
     : [textPath, { model: servedName, prompt: words, ...greedy, ...asking }]
-
-export const ask = (subject: Subject, words: string, asking: Asking): Effect.Effect<Answer, EngineUnreachable | Unexpected> =>
-  subject.client.ask(...question(subject, words, asking))
 
 export const askStreamed = (subject: Subject, words: string, asking: Asking): Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected> =>
   subject.client.stream(...question(subject, words, asking))
