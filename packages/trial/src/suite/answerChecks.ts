@@ -123,7 +123,7 @@ export const streamEqualsWhole: TrialCheck = {
     }
     // Characters of several tokens, which a chat model of one language may never write by itself.
     for (const { kind, text } of likelihoodTexts.filter((each) => each.kind === "cyrillic" || each.kind === "chinese")) {
-      const prompt = promptOf(subject, text.slice(0, Math.min(24, Math.floor(subject.maxContext / 16))))
+      const prompt = promptOf(subject, text.slice(0, Math.min(60, Math.floor(subject.maxContext / 8))))
       const brief = { max_tokens: Math.min(16, asking.max_tokens), return_token_ids: true }
       const whole = yield* goOn(subject, prompt, brief)
       const streamed = yield* subject.client.stream(textPath, continuation(subject, prompt, brief))

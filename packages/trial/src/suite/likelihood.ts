@@ -8,8 +8,8 @@ const mean = (values: ReadonlyArray<number>) => values.reduce((sum, value) => su
 const fixed = (value: number, places: number) => value.toFixed(places)
 
 /** The text's first tokens as ids; characters in proportion where we do not read the tokenizer. */
-const beginning = ({ parameters, repository }: SuiteSubject, text: string): ReadonlyArray<number> | string => {
-  const tokens = extentOf(parameters).likelihoodTokens
+const beginning = ({ maxContext, parameters, repository }: SuiteSubject, text: string): ReadonlyArray<number> | string => {
+  const tokens = Math.min(extentOf(parameters).likelihoodTokens, Math.floor(maxContext / 2))
   return repository.tokenizer === null ? text.slice(0, tokens * 3) : repository.tokenizer.encode(text, true).slice(0, tokens)
 }
 
