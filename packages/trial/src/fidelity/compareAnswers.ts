@@ -18,9 +18,9 @@ export const answerItems = ({ chat, client, servedName }: Subject): Effect.Effec
   return Effect.forEach(
     fidelityItems,
     ({ question }) => {
-      const asked = client.ask(
-        ...(chat ? [chatPath, { ...common, messages: [{ role: "user", content: question }] }] : [textPath, { ...common, prompt: question }])
-      )
+      const asked = chat
+        ? client.ask(chatPath, { ...common, messages: [{ role: "user", content: question }] })
+        : client.ask(textPath, { ...common, prompt: question })
       return Effect.map(Effect.retry(asked, { times: 1 }), ({ content }) => content)
     },
     { concurrency }
