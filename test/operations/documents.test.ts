@@ -89,12 +89,12 @@ describe("the document for operators", () => {
 
   it("lists every metric as it is", () => assert.deepStrictEqual([...tableUnder("Metrics")].sort(), families.map(rowOf).sort()))
 
-  it("names metrics as Prometheus does, and labels none by a key or a model, and by a deployment only what goes with it", () => {
+  it("names metrics as Prometheus does, and labels none by a key, and by a model or a deployment only what goes with it", () => {
     for (const { labels, name, type } of families) {
       assert.match(name, /^seatrial_[a-z_]+$/)
       assert.strictEqual(name.endsWith("_total"), type === "counter", name)
-      // Its rows go ten minutes after the deployment gave its GPUs back.
-      const ending = name === "seatrial_deployment_gpu_seconds_total" ? "deployment" : undefined
+      // Rows that end: ten minutes after the deployment gave its GPUs back, and with what the model serves.
+      const ending = name === "seatrial_deployment_gpu_seconds_total" ? "deployment" : name.startsWith("seatrial_benchmark_") ? "model" : undefined
       for (const label of labels) if (label !== ending) assert.notMatch(label, /key|model|deployment|request|user|pod|prompt|_id$/, name)
     }
   })
