@@ -1,6 +1,6 @@
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { makeTinyChat } from "@seatrial/engines/sample"
+import { trainedFiles } from "@seatrial/engines/sample"
 import { Lease, Pod } from "@seatrial/kube"
 import { makeRepository, sampleHubToken } from "@seatrial/local"
 import { Effect, Option, Schema } from "effect"
@@ -18,7 +18,7 @@ const account = "system:serviceaccount:seatrial:seatrial-operator"
 const gated = makeRepository({
   name: "test/gated",
   gated: true,
-  commits: [{ title: "Weights", files: Object.fromEntries(makeTinyChat({ seed: 7, variant: "first" })) }]
+  commits: [{ title: "Weights", files: Object.fromEntries(trainedFiles("tiny-chat")) }]
 })
 
 /** What an operator's own metrics say. */

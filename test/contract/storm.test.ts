@@ -150,7 +150,7 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
         // Every second key is another run of one of few models, whose rows are locked.
         const bodies = Array.from({ length: keys }, (_, index) =>
           JSON.stringify(
-            index % 2 === 0 ? { source, model_name: `model-${index}` } : { model_id: models[index % models.length], serving: { max_context: index } }
+            index % 2 === 0 ? { source, model_name: `model-${index}` } : { model_id: models[index % models.length], serving: { max_context: 128 + index } }
           )
         )
         let done = 0
@@ -218,7 +218,7 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
         const inputs = 5
         const count = Math.ceil(keys / 5)
         const bodyFor = (index: number, input: number) =>
-          JSON.stringify({ source, model_name: `model-${index}-${input % 2}`, serving: { max_context: input + 1 } })
+          JSON.stringify({ source, model_name: `model-${index}-${input % 2}`, serving: { max_context: 128 + input } })
         const winners = yield* Effect.forEach(
           Array.from({ length: count }, (_, index) => index),
           Effect.fnUntraced(function* (index) {
@@ -245,7 +245,7 @@ layer(Stage.layer({ DATABASE_POOL_SIZE: "20" }), { excludeTestServices: true, ti
         assert.strictEqual(models, count)
         for (const { id, index, input, key } of winners) {
           const row = rows.find((candidate) => candidate.key === key)
-          assert.deepInclude(row, { id, slug: `model-${index}-${input % 2}`, max: input + 1 })
+          assert.deepInclude(row, { id, slug: `model-${index}-${input % 2}`, max: 128 + input })
         }
       }).pipe(seeded)
     )

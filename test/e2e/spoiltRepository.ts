@@ -1,11 +1,11 @@
-import { makeTinyChat } from "@seatrial/engines/sample"
+import { trainedFiles } from "@seatrial/engines/sample"
 import { makeRepository } from "@seatrial/local"
 import { Schema } from "effect"
 
 const decodeObject = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json)))
 
-const first: Readonly<Record<string, Uint8Array>> = Object.fromEntries(makeTinyChat({ seed: 7, variant: "first" }))
-const second: Readonly<Record<string, Uint8Array>> = Object.fromEntries(makeTinyChat({ seed: 7, variant: "second" }))
+const first: Readonly<Record<string, Uint8Array>> = Object.fromEntries(trainedFiles("tiny-chat"))
+const second: Readonly<Record<string, Uint8Array>> = Object.fromEntries(trainedFiles("tiny-chat-first"))
 const { "model.safetensors": _, ...withoutWeights } = first
 
 const config = (more: Readonly<Record<string, Schema.Json>>) => ({

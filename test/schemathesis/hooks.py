@@ -16,8 +16,8 @@ def _by_contract(status: int, error: dict) -> bool:
     if code == "invalid_parameter":
         # `to` has to be later than `from`. Which host classes, runtimes and cache types there are depends on the installation.
         return param == "to" or re.fullmatch(r"serving\.(host_class|runtime|kv_cache_dtype)", param) is not None
-    # So does which flags an engine takes.
-    return code == "invalid_body" and param.startswith("serving.engine_flags.")
+    # So does which flags an engine takes. What no trial could be held in, or no model was ever extended by, is refused by its value.
+    return code == "invalid_body" and (param.startswith("serving.engine_flags.") or param in ("serving.max_context", "serving.yarn.factor"))
 
 
 @schemathesis.check

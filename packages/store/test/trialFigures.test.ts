@@ -1,3 +1,4 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { BenchmarkKey } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
@@ -41,6 +42,9 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       // Of a pod only the first tells: a second look at it comes after its first token.
       yield* runs.recordStart(id, orgId, { podUid: "pod-5", kind: "cold", parts })
       yield* runs.recordStart(id, stranger.caller.orgId, { podUid: "pod-6", kind: "cold", parts })
+      // Some of them may have been recorded in the same millisecond.
+      const sql = yield* PgClient.PgClient
+      yield* sql`UPDATE engine_starts SET created_at = created_at + substr(pod_uid, 5)::int * interval '1 second' WHERE org_id = ${orgId}`
       yield* runs.recordEngineImage(id, orgId, { image: engineImage, digest: engineDigest })
       yield* runs.recordChecks(id, orgId, checks)
       yield* enter("checking", "measuring")

@@ -1,5 +1,5 @@
 import { chmod, mkdir, writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import type { Phase } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
@@ -15,6 +15,7 @@ import { makeStateFolder, startSystem } from "../LocalSystem.ts"
 import { serving } from "../Served.ts"
 import { spoiltRepository } from "../spoiltRepository.ts"
 
+const root = join(import.meta.dirname, "../../..")
 const engineImage = "ghcr.io/seatrial/reference-engine"
 const silent = { name: "silent", product: "Silent-1GiB" }
 
@@ -29,7 +30,8 @@ const joinSilentNode = Effect.fnUntraced(function* (kube: KubeClient["Service"],
   const agent = NodeAgent.layer({
     directory: folder,
     nodes: [{ name: "silent-0", gpus: 1, product: silent.product, memoryMiB: 1_024, memory: "256Mi" }],
-    images: { [engineImage]: { path: [programs] } },
+    // Of the product itself only what its pods run before the engine is real.
+    images: { [engineImage]: { path: [programs] }, "ghcr.io/seatrial/seatrial": { path: [join(root, "node_modules/.bin"), dirname(process.execPath)] } },
     network: "127.253"
   })
   yield* Layer.build(agent.pipe(Layer.provide(Layer.succeed(KubeClient, kube))))
