@@ -67,7 +67,7 @@ export const playDeath = Effect.fnUntraced(function* (lane: Lane, serving: Servi
   const [what, story] = stories[(seed - 1) % stories.length] ?? stories[0]
   const number = ++played
   const name = `m-${number}`
-  const context = 100 + (number % 880)
+  const context = 128 + (number % 880)
   // Else no later run than the lane's first would have a download.
   if (number % 3 !== 0) yield* lane.forgetWeights
   const earlier = (yield* lane.runs).filter((id) => id !== serving.run || story !== rollOut).map(within)
