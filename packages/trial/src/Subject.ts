@@ -1,5 +1,4 @@
-import type { Effect } from "effect"
-import type { EngineClient, EngineUnreachable, StreamedAnswer, Unexpected } from "./EngineClient.ts"
+import type { EngineClient } from "./EngineClient.ts"
 
 /** What a trial is made against: one engine, and what it must be. */
 export interface Subject {
@@ -33,30 +32,4 @@ export const greedy = {
   n: 1
 } as const
 
-export interface Asking {
-  readonly max_tokens: number
-  readonly ignore_eos?: boolean
-}
-
-const chatPath = "/v1/chat/completions"
 export const textPath = "/v1/completions"
-
-/** Path and body that put one user's message, or a text to be gone on with, to the engine. */
-export const question = ({ chat, servedName }: Subject, words: string, asking: Asking): readonly [path: string, body: object] =>
-  chat
-    ? [chatPath, { model: servedName, messages: [{ role: "user", content: words }], ...greedy, ...asking }]
-    : [textPath, { model: servedName, prompt: words, ...greedy, ...asking }]
-
-export const askStreamed = (subject: Subject, words: string, asking: Asking): Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected> =>
-  subject.client.stream(...question(subject, words, asking))
-
-/** Token ids in the middle of the vocabulary, where no tokenizer keeps its special ones; the same for the same seed. */
-export const tokenIds = (subject: Pick<Subject, "vocabSize">, length: number, seed: number): ReadonlyArray<number> => {
-  const low = Math.floor(subject.vocabSize / 4)
-  const span = Math.max(1, Math.floor(subject.vocabSize / 2))
-  let state = (seed * 2_654_435_761 + 1) >>> 0
-  return Array.from({ length }, () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    return low + (state % span)
-  })
-}

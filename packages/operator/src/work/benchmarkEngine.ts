@@ -1,19 +1,11 @@
 import { createHash } from "node:crypto"
-import { type BenchmarkKey, slowness } from "@seatrial/domain"
+import { type BenchmarkKey, canonicalJson, slowness } from "@seatrial/domain"
 import type { Node } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { runBenchmark, workload } from "@seatrial/trial"
 import { Effect, Semaphore } from "effect"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
-
-/** JSON with sorted keys, so that equal settings are equal text. */
-const canonical = (value: unknown): string =>
-  JSON.stringify(value, (_, member: unknown) =>
-    typeof member === "object" && member !== null && !Array.isArray(member)
-      ? Object.fromEntries(Object.entries(member).sort(([one], [other]) => (one < other ? -1 : 1)))
-      : member
-  )
 
 /** The GPU driver's version by the labels of NVIDIA's feature discovery, or null. */
 const driverOf = (node: Node | undefined): string | null => {
@@ -38,7 +30,7 @@ export const benchmarkKey = ({ node, podClass, revision }: Pick<EngineUnderTrial
     ...(base === undefined ? {} : { adapter_commit: revision.facts.commit }),
     engine_version: revision.engineVersion,
     engine_digest: revision.engineDigest,
-    flags_sha256: createHash("sha256").update(canonical(revision.settings)).digest("hex"),
+    flags_sha256: createHash("sha256").update(canonicalJson(revision.settings)).digest("hex"),
     gpu_pool,
     gpu_count,
     // Engines split a model over all GPUs of its host class.

@@ -7,11 +7,11 @@ import type { Observation, WorkKind } from "../decide/Observation.ts"
 import type { Gathered } from "../gather/gather.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { benchmarkEngine, makeBenchmarkTurns } from "./benchmarkEngine.ts"
+import { checkEngine } from "./checkEngine.ts"
 import type { EngineUnderTrial } from "./EngineUnderTrial.ts"
 import { measureEngine } from "./measureEngine.ts"
 import { observeStart } from "./observeStart.ts"
 import { screenRepository } from "./screenRepository.ts"
-import { checkEngine } from "./tryEngine.ts"
 import type { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 export type WorkServices = Runs | KubeClient | Hub | HttpClient.HttpClient

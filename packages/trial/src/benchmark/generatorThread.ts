@@ -1,9 +1,9 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
 import { parentPort, workerData } from "node:worker_threads"
+import { promptTokens } from "../promptTokens.ts"
 import { EngineConnection, type Exchange, now } from "./EngineConnection.ts"
 import { isOrders, isThreadMessage, type Orders, sharedAt, type ThreadAnswer, type ThreadMessage, type ThreadStep } from "./generatorWords.ts"
-import { promptTokens } from "./promptTokens.ts"
 import type { RequestRecord, ThreadReport } from "./RequestRecord.ts"
 
 // One thread of the load generator: some of the streams of a closed loop, each sending its next request when the last one ended.

@@ -1,5 +1,6 @@
 import { Effect, Option, Schema } from "effect"
-import { greedy, textPath, tokenIds } from "../Subject.ts"
+import { promptTokens } from "../promptTokens.ts"
+import { greedy, textPath } from "../Subject.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { chatPath, put, type SuiteSubject } from "./SuiteSubject.ts"
 
@@ -77,7 +78,7 @@ export const contextEdge: TrialCheck = {
     const { client, maxContext, salt, servedName } = subject
     const body = (length: number, max_tokens: number) => ({
       model: servedName,
-      prompt: tokenIds(subject, length, 7),
+      prompt: promptTokens(subject.vocabSize, length, 7),
       cache_salt: salt,
       ...greedy,
       max_tokens,

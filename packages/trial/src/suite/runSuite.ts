@@ -22,6 +22,15 @@ export interface SuiteFindings {
 
 const row = (name: string, passed: boolean, detail: string): Check => ({ name, passed, detail: detail.slice(0, longestDetail) })
 
+/** As many whole names in brackets as there is room for, in characters. */
+const named = (names: ReadonlyArray<string>, room: number): string => {
+  for (let count = names.length; count > 0; count--) {
+    const text = ` (${[...names.slice(0, count), ...(count < names.length ? ["..."] : [])].join(", ")})`
+    if (text.length <= room) return text
+  }
+  return ""
+}
+
 /** How far the limits are stretched for an engine whose tokens take longer than usual: what one answer alone takes for each. */
 const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
   if (subject.parameters < tinyParameters) return thresholds.mostStretch
@@ -105,7 +114,6 @@ export const runSuite = Effect.fn("runSuite")(function* (
 
   const seconds = Math.round(yield* since)
   const { fingerprints = [], drifted = 0 } = state.repeats ?? {}
-  const left = skipped.length === 0 ? "" : ` (${skipped.join(", ")})`
   const late = unrun.length === 0 ? "" : `, ${unrun.length} not reached (${unrun.join(", ")})`
   const ending = `, ${seconds} s`
   const summary = `${suite.name} ${suite.version}: ${rows.length} run, ${skipped.length} not applicable${late}`
@@ -116,7 +124,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
       suite: suite.name,
       suite_version: suite.version,
       passed,
-      checks: [...rows, row("suite", true, `${summary}${left.slice(0, longestDetail - summary.length - ending.length)}${ending}`)],
+      checks: [...rows, row("suite", true, `${summary}${named(skipped, longestDetail - summary.length - ending.length)}${ending}`)],
       fingerprints,
       fingerprint_card: fingerprints.length === 0 ? null : subject.card,
       ...(withdrawn.length === 0 ? {} : { withdrawn }),

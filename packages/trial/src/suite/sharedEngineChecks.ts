@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import { tokenIds } from "../Subject.ts"
+import { promptTokens } from "../promptTokens.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
 import { chatPath, continuation, goOn, promptOf, questionOf, type SuiteSubject } from "./SuiteSubject.ts"
@@ -25,7 +25,7 @@ export const cacheHitEqual: TrialCheck = {
         .join(" ")
     )
     const prompt = (length: number, seed: number) =>
-      typeof prose === "string" || prose.length < length + seed ? tokenIds(subject, length, seed) : prose.slice(seed, seed + length)
+      typeof prose === "string" || prose.length < length + seed ? promptTokens(subject.vocabSize, length, seed) : prose.slice(seed, seed + length)
     const lengths = extentOf(subject.parameters).cachedLengths.filter((length) => length + 24 <= subject.maxContext)
     const fields = { max_tokens: 8, ignore_eos: true, logprobs: 1 }
     let hits = 0
@@ -47,7 +47,7 @@ export const cacheHitEqual: TrialCheck = {
     if (others > thresholds.cachedOthers || (others > 0 && subject.batchInvariant))
       return yield* unexpected(`${others} of ${lengths.length} answers are others when cached`)
     const shared = prompt(length, 0)
-    const ended = [...shared.slice(0, length - 8), ...tokenIds(subject, 16, 77)]
+    const ended = [...shared.slice(0, length - 8), ...promptTokens(subject.vocabSize, 16, 77)]
     const warm = yield* goOn(subject, ended, fields)
     const cold = yield* goOn({ ...subject, salt: `${subject.salt}-cold` }, ended, fields)
     const shift = Math.abs((warm.logprobs?.[0] ?? 0) - (cold.logprobs?.[0] ?? 0))
@@ -126,7 +126,7 @@ export const kvPressure: TrialCheck = {
     if (count > subject.slots || length < 64) return yield* new NotApplicable({ reason: `${subject.slots} sequences cannot fill it` })
     const begunAt = yield* Clock.currentTimeMillis
     const ids = (index: number) => [
-      ...tokenIds(subject, length - 32, 500 + index),
+      ...promptTokens(subject.vocabSize, length - 32, 500 + index),
       ...asIds(subject, `Repeat this code: ${codeOf(index)}\nCode: ${codeOf(index)}\nCode:`)
     ]
     const fields = { max_tokens: 24, ignore_eos: true, logprobs: 1, return_token_ids: true }

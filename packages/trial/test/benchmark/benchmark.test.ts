@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { benchmarkFault } from "@seatrial/domain"
 import { Effect } from "effect"
-import { promptTokens } from "../../src/benchmark/promptTokens.ts"
 import { runBenchmark } from "../../src/benchmark/runBenchmark.ts"
 import { workload } from "../../src/benchmark/workload.ts"
+import { promptTokens } from "../../src/promptTokens.ts"
 import { fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
 import type { Fault } from "../suite/fakeWords.ts"
 

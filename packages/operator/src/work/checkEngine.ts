@@ -4,7 +4,7 @@ import { runSuite } from "@seatrial/trial"
 import { Effect } from "effect"
 import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
-import { suiteSubjectOf } from "./trialSubject.ts"
+import { suiteSubjectOf } from "./suiteSubject.ts"
 
 /** Runs the checks against the engine itself and records their report. What a check did not see working is taken from what the revision can do. */
 export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnderTrial) {
