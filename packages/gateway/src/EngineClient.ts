@@ -1,5 +1,6 @@
 import { Agent, type IncomingMessage, request } from "node:http"
 import { Context, Data, Effect, Layer } from "effect"
+import { GatewayConfig } from "./GatewayConfig.ts"
 import type { Endpoint } from "./requestBody.ts"
 
 /**
@@ -11,7 +12,7 @@ export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ r
 export interface EngineCall {
   /** `http://address:port`. */
   readonly url: string
-  readonly path: Endpoint | "/health" | "/ready"
+  readonly path: Endpoint | "/health" | "/metrics" | "/ready"
   readonly method: "GET" | "POST"
   readonly body: string | null
   readonly requestId: string
@@ -20,9 +21,6 @@ export interface EngineCall {
   /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
   readonly signal: AbortSignal
 }
-
-/** Milliseconds until a connection must be open. */
-const connectTimeout = 1_000
 
 /** Milliseconds within which a kept connection shows that its other end had closed it before. */
 const staleWithin = 1_000
@@ -37,6 +35,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
   static readonly layer = Layer.effect(
     EngineClient,
     Effect.gen(function* () {
+      const { connect: connectTimeout } = yield* GatewayConfig
       // Engines close idle connections after 5 s: ours go first, or a reused one races with its end.
       const agent = yield* Effect.acquireRelease(
         Effect.sync(() => new Agent({ keepAlive: true, timeout: 4_000, maxSockets: 1_024, maxFreeSockets: 128 })),

@@ -19,12 +19,13 @@ import {
   missingApiKey,
   missingScope,
   modelNotFound,
-  modelStarting,
   notFound,
   type Refusal,
   writeRefusal
 } from "./refusals.ts"
 import { checkRequest, type Endpoint, parseBody, streamOf } from "./requestBody.ts"
+import { patienceOf } from "./routing/patienceOf.ts"
+import { Routing } from "./routing/Routing.ts"
 
 const endpoints = new Map<string, Endpoint>([
   ["/v1/chat/completions", "/v1/chat/completions"],
@@ -69,6 +70,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const inference = yield* Inference
       const metering = yield* Metering
       const routes = yield* Routes
+      const routing = yield* Routing
       const concurrency = new Concurrency(config)
       const run = yield* FiberSet.makeRuntime()
 
@@ -99,8 +101,10 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           route = found.value
           const checked = yield* checkRequest(endpoint, body)
           run(routes.use(route))
-          if (route.endpoints.length === 0) return yield* modelStarting
-          return { id, caller, checked, route, response, departure, startedAt }
+          const passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
+          yield* Effect.addFinalizer(() => Effect.sync(() => passage.leave()))
+          if (!passage.enter()) yield* passage.wait({ patience: patienceOf(request.headers), signal: departure.signal })
+          return { id, caller, checked, passage, response, departure, startedAt }
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -116,7 +120,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             error: requestError(error)
           })
         const admitted = yield* Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error)))
-        const ended = Effect.sync(() => void run(routes.use(admitted.route)))
+        const ended = Effect.sync(() => void run(routes.use(admitted.passage.route)))
         yield* Effect.ensuring(inference.serve(admitted), ended)
       }, Effect.scoped)
 
@@ -158,7 +162,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
     })
   )
 
-  static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide(Inference.layer)), layerReachability, layerSweeper).pipe(
+  static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide([Inference.layer, Routing.layer])), layerReachability, layerSweeper).pipe(
     Layer.provide(EngineClient.layer),
     Layer.provide(GatewayConfig.layer)
   )

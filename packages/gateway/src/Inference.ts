@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
-import { type Caller, Metering, type Route } from "@seatrial/store"
+import { type Caller, Metering } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Fiber, Layer, Option, Schema } from "effect"
 import { deliver, handedOver } from "./deliver.ts"
 import { EngineClient } from "./EngineClient.ts"
@@ -9,20 +9,21 @@ import { elapsed, round } from "./elapsed.ts"
 import { readEngineError } from "./engineError.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { failed, noUsage, type Outcome, refused, requestError } from "./Outcome.ts"
-import { Outstanding } from "./Outstanding.ts"
 import { EngineUsage, Progress, usageOf } from "./Progress.ts"
 import { Running } from "./Running.ts"
 import { finishReasonOf } from "./readFrame.ts"
 import { readWhole } from "./readWhole.ts"
-import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, modelStarting, type Refusal, unavailable } from "./refusals.ts"
+import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, type Refusal, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
 import { bodyFor, type CheckedRequest, namedAsAsked } from "./requestBody.ts"
+import type { Passage } from "./routing/Passage.ts"
 
 export interface Admitted {
   readonly id: RequestId
   readonly caller: Caller
   readonly checked: CheckedRequest
-  readonly route: Route
+  /** Its way to an engine, which it has entered. */
+  readonly passage: Passage
   readonly response: ServerResponse
   /** Aborted when there is nobody to answer any more; the reason is `gone` for a caller who left. */
   readonly departure: AbortController
@@ -36,8 +37,6 @@ interface Work {
   readonly stream: EventStream | null
   readonly progress: Progress
   readonly begun: Fiber.Fiber<Exit.Exit<void>>
-  /** Endpoints that were asked. */
-  readonly tried: Array<string>
 }
 
 const WholeAnswer = Schema.fromJsonString(
@@ -68,15 +67,16 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const engine = yield* EngineClient
       const metering = yield* Metering
       const running = yield* Running.make
-      const outstanding = new Outstanding()
 
       const relayStream = Effect.fnUntraced(function* (work: Work, upstream: IncomingMessage, stream: EventStream) {
         const { admitted, progress } = work
-        const { checked, departure, route, startedAt } = admitted
+        const { checked, departure, passage, startedAt } = admitted
+        const { route } = passage
         const relayed = yield* relay({
           upstream,
           stream,
           progress,
+          pulse: passage.pulse,
           wantsUsage: checked.wantsUsage,
           rename: namedAsAsked(route, checked),
           firstFrame: config.firstFrame - (performance.now() - startedAt),
@@ -98,7 +98,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
 
       const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: IncomingMessage) {
         const { admitted, progress } = work
-        const { checked, departure, route, startedAt } = admitted
+        const { checked, departure, passage, startedAt } = admitted
+        const { route } = passage
         const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), departure.signal)
         if (departure.signal.aborted) return departed(work)
         if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
@@ -126,9 +127,10 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       })
 
       /** One engine's answer. Undefined: it took no work, another one may. */
-      const attempt = Effect.fnUntraced(function* (work: Work, url: string) {
+      const attempt = Effect.fnUntraced(function* (work: Work) {
         const { admitted, begun, progress, stream } = work
-        const { checked, departure, id, route } = admitted
+        const { checked, departure, id, passage } = admitted
+        const { route, url } = passage
         const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
         const { signal } = departure
         const opened = yield* Effect.result(
@@ -148,10 +150,11 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         if (opened._tag === "Failure") {
           const { reason } = opened.failure
           if (reason === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
-          if (reason === "broken") return failed(engineFailed, "The engine gave no answer.", progress)
-          return { retry: reason, outcome: failed(engineFailed, "No engine could be reached.", progress) } as const
+          const what = reason === "broken" ? "The engine gave no answer." : "No engine could be reached."
+          return { retry: reason === "stale" ? "stale" : "lost", outcome: failed(engineFailed, what, progress) } as const
         }
         const upstream = opened.success
+        passage.pulse.at = performance.now()
         const status = upstream.statusCode ?? 500
         let outcome: Outcome
         if (status !== 200) {
@@ -164,26 +167,20 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         } else {
           outcome = yield* stream === null ? readAnswer(work, upstream) : relayStream(work, upstream, stream)
         }
-        return outcome.error === modelOverloaded ? ({ retry: "refused", outcome } as const) : outcome
+        return outcome.error === modelOverloaded ? ({ retry: "full", outcome } as const) : outcome
       })
 
       /** What an engine made of the request; one other is asked where the first took no work. */
       const ask = Effect.fnUntraced(function* (work: Work) {
-        const { endpoints } = work.admitted.route
-        for (let url = outstanding.pick(endpoints, [])?.url; url !== undefined; ) {
-          work.tried.push(url)
-          outstanding.add(url)
-          const answer = yield* attempt(work, url)
+        for (;;) {
+          const answer = yield* attempt(work)
           if (!("retry" in answer)) return answer
-          const next = outstanding.pick(endpoints, work.tried)?.url ?? (answer.retry === "stale" ? url : undefined)
-          if (next === undefined || work.tried.length > 1) return answer.outcome
-          url = next
+          if (!work.admitted.passage.another(answer.retry)) return answer.outcome
         }
-        return refused(modelStarting)
       })
 
       const record = (
-        { caller, checked, id, route, startedAt }: Admitted,
+        { caller, checked, id, passage: { route }, startedAt }: Admitted,
         { error, finishReason, note, state, status, usage }: Outcome,
         firstContentAt: number | null
       ) =>
@@ -219,8 +216,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const serve = (admitted: Admitted) =>
         Effect.uninterruptibleMask(
           Effect.fnUntraced(function* (restore) {
-            const { caller, checked, departure, id, response, route } = admitted
-            const { model, modelId, revisionId } = route
+            const { caller, checked, departure, id, passage, response } = admitted
+            const { model, modelId, revisionId } = passage.route
             const progress = new Progress()
             const { heartbeat, writeStall } = config
             const stream = checked.stream ? new EventStream({ response, heartbeat, writeStall, onStall: () => departure.abort("gone") }) : null
@@ -236,7 +233,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               }),
               { startImmediately: true }
             )
-            const work: Work = { admitted, stream, progress, begun, tried: [] }
+            const work: Work = { admitted, stream, progress, begun }
             const outcome = yield* restore(ask(work)).pipe(
               Effect.catchCause((cause) => {
                 departure.abort("stopped")
@@ -249,7 +246,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               Exit.isFailure(exit) ? exit : record(admitted, outcome, progress.firstContentAt)
             ).pipe(Effect.as(null), Effect.catchCause(logged(id, "the record could not be committed")))
             running.remove(id)
-            for (const url of work.tried) outstanding.remove(url)
+            passage.leave()
             // Nobody may take an answer for complete that is not recorded.
             deliver({ response, stream, id, body: outcome.body, error: outcome.error ?? committed })
             yield* restore(handedOver(response, writeStall))

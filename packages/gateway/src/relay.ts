@@ -4,6 +4,7 @@ import type { EventStream } from "./EventStream.ts"
 import { FrameSplitter } from "./FrameSplitter.ts"
 import type { Progress } from "./Progress.ts"
 import { readFrame } from "./readFrame.ts"
+import type { Pulse } from "./routing/EngineState.ts"
 
 /** How an engine's stream ended. The terminal frame is not sent yet: that waits for the record. */
 export type Relayed =
@@ -20,6 +21,8 @@ export interface RelayOptions {
   readonly upstream: IncomingMessage
   readonly stream: EventStream
   readonly progress: Progress
+  /** Told of each sign of life of the engine. */
+  readonly pulse: Pulse
   readonly wantsUsage: boolean
   /** What is done to the text of each frame before the caller gets it. */
   readonly rename: (text: string) => string
@@ -33,7 +36,7 @@ export interface RelayOptions {
 }
 
 /** Passes an engine's event stream to the caller frame by frame, no faster than the caller reads. */
-export const relay = ({ firstFrame, progress, rename, signal, silence, stream, upstream, wantsUsage, whole }: RelayOptions): Effect.Effect<Relayed> =>
+export const relay = ({ firstFrame, progress, pulse, rename, signal, silence, stream, upstream, wantsUsage, whole }: RelayOptions): Effect.Effect<Relayed> =>
   Effect.callback((resume) => {
     const { response } = stream
     const splitter = new FrameSplitter()
@@ -90,6 +93,7 @@ export const relay = ({ firstFrame, progress, rename, signal, silence, stream, u
       if (frames === null) return settle({ _tag: "Broken" })
       if (frames.length === 0) return
       lastFrameAt = performance.now()
+      pulse.at = lastFrameAt
       const end = take(frames)
       if (end !== null) settle(end)
     }
