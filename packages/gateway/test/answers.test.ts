@@ -1,7 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { answers, type Call, chunk, deadAddress, done, errorFrame, finish, makeEngine, openStream, streams, wholeAnswer } from "./fakeEngine.ts"
-import { chat, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
+import {
+  answers,
+  type Call,
+  chunk,
+  deadAddress,
+  done,
+  errorFrame,
+  finish,
+  makeEngine,
+  opening,
+  openStream,
+  type Script,
+  streams,
+  wholeAnswer
+} from "./fakeEngine.ts"
+import { chat, chatStream, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
 describe("an answer that is not streamed", () => {
   it.live("comes as the engine wrote it, and its tokens are recorded", () =>
@@ -112,7 +126,7 @@ describe("another endpoint", () => {
         const engine = yield* makeEngine(streams(["a"]))
         const { address, world } = yield* makeStage([full.url, engine.url])
         const seen = yield* fetched(address)
-        assert.isTrue(seen.text().startsWith(chunk("")) && seen.text().endsWith(done))
+        assert.isTrue(seen.text().startsWith(opening) && seen.text().endsWith(done))
         assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
       })
     )
@@ -164,7 +178,7 @@ describe("another endpoint", () => {
       const kept = engine.calls[0]?.request.socket
       engine.script = (call) => (call.request.socket === kept ? call.response.destroy() : streams(["b"])(call))
       const seen = yield* fetched(address)
-      assert.strictEqual(seen.text(), [chunk(""), chunk("b"), finish("stop"), done].join(""))
+      assert.strictEqual(seen.text(), [opening, chunk("b"), finish("stop"), done].join(""))
       assert.isTrue(engine.calls[1]?.request.socket === kept && engine.calls.length === 3)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 200", "Begin", "End 200"])
     })
