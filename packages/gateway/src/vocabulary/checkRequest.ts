@@ -12,6 +12,8 @@ export interface CheckedRequest {
   readonly stream: boolean
   /** Whether the caller asked for the usage chunk. */
   readonly wantsUsage: boolean
+  /** How many choices the answer has. */
+  readonly choices: number
   /** The same for requests that begin alike, and so share what an engine has cached; at most 1,024 characters. */
   readonly affinity: string
   /** Images that the body still has to get: `withImages` puts them in. */
@@ -34,6 +36,10 @@ const addressed = (model: string, { adapted, cacheSalt, requestId, runtime }: Ta
   ...(runtime === "sglang" ? { rid: requestId } : {})
 })
 
+/** So many of each prompt. */
+const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number =>
+  (typeof n === "number" ? n : 1) * (Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1)
+
 const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: Target): CheckedRequest => {
   if (!target.capabilities.supported_endpoints.includes(endpoint)) throw unsupportedEndpoint(`The model is not served on ${endpoint}.`, "model")
   const at = new Checking(endpoint, target)
@@ -47,6 +53,7 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
     model,
     stream: stream === true,
     wantsUsage: isMembers(stream_options) && stream_options.include_usage === true,
+    choices: choicesOf(body),
     affinity: affinityOf(body),
     images: at.images,
     engineBody: JSON.stringify({

@@ -6,16 +6,14 @@ import { checkFields } from "./requestFields.ts"
 
 /** A path that engines generate on. */
 export interface Endpoint {
-  /** Which API it belongs to: its errors and its streams have that API's form. */
-  readonly family: "openai" | "anthropic"
   /** Gives what goes to the engine; refuses by throwing a `Refusal`. */
   readonly check: (members: Readonly<Record<string, unknown>>, at: Checking) => Record<string, unknown>
 }
 
 /** The paths of inference. */
 export const endpoints: Readonly<Record<InferencePath, Endpoint>> = {
-  "/v1/chat/completions": { family: "openai", check: checkFields(chat) },
-  "/v1/completions": { family: "openai", check: checkFields(completions) }
+  "/v1/chat/completions": { check: checkFields(chat) },
+  "/v1/completions": { check: checkFields(completions) }
 }
 
 /** Whether engines generate on the path. */
