@@ -16,8 +16,9 @@ import { Running } from "./Running.ts"
 import { readWhole } from "./readWhole.ts"
 import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, type Refusal, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
-import { bodyFor, type CheckedRequest, namedAsAsked } from "./requestBody.ts"
 import type { Passage } from "./routing/Passage.ts"
+import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
+import { namedAsAsked } from "./vocabulary/namedAsAsked.ts"
 
 export interface Admitted {
   readonly id: RequestId
@@ -133,7 +134,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             url,
             path: checked.endpoint,
             method: "POST",
-            body: bodyFor(route, checked),
+            body: checked.engineBody,
             requestId: id,
             timeout,
             signal

@@ -1,5 +1,19 @@
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
-import { type Scope as ApiScope, Ids, KeyId, ModelId, OrgId, type RequestId, RevisionId, type Usage, UserId, zeroPrices } from "@seatrial/domain"
+import {
+  type Scope as ApiScope,
+  Ids,
+  KeyId,
+  ModelId,
+  modelCapabilities,
+  nothingServed,
+  OrgId,
+  type RequestId,
+  RevisionId,
+  type Usage,
+  UserId,
+  zeroPrices
+} from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
 import {
   ApiKeys,
   type Caller,
@@ -58,7 +72,8 @@ const makeWorld = Effect.gen(function* () {
     mayIdle: false,
     adapted: false,
     concurrency: null,
-    startSeconds: null
+    startSeconds: null,
+    capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) })
   }
   const world: World = {
     caller: { keyId: yield* ids.make(KeyId), orgId, orgSlug: "acme", userId: yield* ids.make(UserId), scopes, firstPurchase: true },
