@@ -87,7 +87,7 @@ describe("a refusal", () => {
 
   it.live("waits until it is recorded, and is 503 where it cannot be", () =>
     Effect.gen(function* () {
-      const { address, world } = yield* makeStage([])
+      const { address, world } = yield* makeStage([], { GATEWAY_COLD_SECONDS: 0.05 })
       const committed = yield* Deferred.make<void>()
       world.onRefuse = Deferred.await(committed)
       const seen = yield* send(address, { body: chat })
