@@ -8,6 +8,8 @@ import { EngineClient } from "./EngineClient.ts"
 import { elapsed } from "./elapsed.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { Inference } from "./Inference.ts"
+import { ImageFetcher } from "./images/ImageFetcher.ts"
+import { inlineImages } from "./images/inlineImages.ts"
 import { layerReachability } from "./layerReachability.ts"
 import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
@@ -64,6 +66,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
     Effect.gen(function* () {
       const config = yield* GatewayConfig
       const keys = yield* ApiKeys
+      const fetcher = yield* ImageFetcher
       const ids = yield* Ids
       const inference = yield* Inference
       const metering = yield* Metering
@@ -100,8 +103,10 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           const checked = checkRequest(endpoint, body, targetOf(route, caller, id))
           if (checked instanceof Refusal) return yield* checked
           run(routes.use(route))
+          const whole =
+            checked.images.length === 0 ? checked : yield* inlineImages(fetcher, caller.orgId, route.capabilities.image_input, checked, departure.signal)
           if (route.endpoints.length === 0) return yield* modelStarting
-          return { id, caller, checked, route, response, departure, startedAt }
+          return { id, caller, checked: whole, route, response, departure, startedAt }
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -160,7 +165,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
   )
 
   static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide(Inference.layer)), layerReachability, layerSweeper).pipe(
-    Layer.provide(EngineClient.layer),
+    Layer.provide([EngineClient.layer, ImageFetcher.layer]),
     Layer.provide(GatewayConfig.layer)
   )
 }
