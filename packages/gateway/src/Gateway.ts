@@ -3,6 +3,7 @@ import { Ids, RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
 import { Cause, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import { Concurrency } from "./Concurrency.ts"
+import { dialectOf } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { elapsed } from "./elapsed.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
@@ -133,16 +134,17 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
 
       const handle = Effect.fnUntraced(function* (request: IncomingMessage, response: ServerResponse) {
         const startedAt = performance.now()
+        const dialect = dialectOf(pathOf(request.url))
         const id = yield* ids.make(RequestId)
         response.setHeader("x-request-id", id)
         response.setHeader("request-id", id)
         yield* answer({ id, request, response, startedAt }).pipe(
           Effect.catchCause((cause) => {
             const failure = cause.reasons.find(Cause.isFailReason)
-            if (failure !== undefined) return Effect.sync(() => writeRefusal(response, failure.error, id))
+            if (failure !== undefined) return Effect.sync(() => writeRefusal(response, failure.error, id, dialect))
             return Effect.logError("a request could not be handled", cause).pipe(
               Effect.annotateLogs("request_id", id),
-              Effect.andThen(Effect.sync(() => writeRefusal(response, faultOf(Cause.squash(cause)), id)))
+              Effect.andThen(Effect.sync(() => writeRefusal(response, faultOf(Cause.squash(cause)), id, dialect)))
             )
           })
         )

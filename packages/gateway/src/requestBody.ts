@@ -117,6 +117,8 @@ export interface CheckedRequest {
   readonly stream: boolean
   /** Whether the caller asked for the usage chunk. */
   readonly wantsUsage: boolean
+  /** How many choices the answer has. */
+  readonly choices: number
   /** What goes to the engine: serialised from what was checked, never the caller's bytes. */
   readonly engineBody: string
 }
@@ -239,5 +241,5 @@ export const checkRequest = Effect.fnUntraced(function* (endpoint: Endpoint, { m
     stream ? { ...forwarded, stream, stream_options: { include_usage: true, continuous_usage_stats: true } } : forwarded,
     text
   )
-  return { endpoint, model: rest.model, stream, wantsUsage: stream_options?.include_usage === true, engineBody }
+  return { endpoint, model: rest.model, stream, wantsUsage: stream_options?.include_usage === true, choices: rest.n ?? 1, engineBody }
 })
