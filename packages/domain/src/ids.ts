@@ -103,7 +103,8 @@ export class Ids extends Context.Service<
   static readonly layer = Layer.succeed(
     Ids,
     Ids.of({
-      make: (kind, millis) => (millis === undefined ? Effect.map(Clock.currentTimeMillis, (now) => makeId(kind, now)) : Effect.sync(() => makeId(kind, millis))),
+      make: (kind, millis) =>
+        millis === undefined ? Effect.map(Clock.currentTimeMillis, (now) => makeId(kind, now)) : Effect.sync(() => makeId(kind, millis)),
       requestId: (millis) => decodeRequestId(`req_${encodeIdBody(millis, tenRandomBytes())}`)
     })
   )

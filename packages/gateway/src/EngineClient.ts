@@ -1,5 +1,6 @@
 import { Agent, type IncomingMessage, request } from "node:http"
 import { Context, Data, Effect, Layer } from "effect"
+import type { Signal } from "./Departure.ts"
 import type { Endpoint } from "./requestBody.ts"
 
 /**
@@ -18,7 +19,7 @@ export interface EngineCall {
   /** Milliseconds until the answer's head. */
   readonly timeout: number
   /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
-  readonly signal: AbortSignal
+  readonly signal: Signal
 }
 
 /** Milliseconds until a connection must be open. */

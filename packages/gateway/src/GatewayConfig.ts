@@ -1,3 +1,4 @@
+import { SpoolSettings } from "@seatrial/store"
 import { Config, Context, Effect, Layer, Schema } from "effect"
 
 export interface GatewaySettings {
@@ -31,7 +32,13 @@ export const gatewaySettings = [
   { name: "GATEWAY_STREAM_SECONDS", description: "Time for a whole stream", default: 3_600 },
   { name: "GATEWAY_SILENCE_SECONDS", description: "Silence of an engine within a stream after which it counts as dead", default: 60 },
   { name: "GATEWAY_HEARTBEAT_SECONDS", description: "Silence after which a comment keeps a stream's connection alive", default: 15 },
-  { name: "GATEWAY_WRITE_STALL_SECONDS", description: "Time a caller may take to read what waits for it", default: 60 }
+  { name: "GATEWAY_WRITE_STALL_SECONDS", description: "Time a caller may take to read what waits for it", default: 60 },
+  {
+    name: "GATEWAY_SPOOL",
+    description: "Folder of its own, on a local disk, for records that the database does not take within two seconds; without it such requests fail",
+    default: ""
+  },
+  { name: "GATEWAY_SPOOL_BYTES", description: "Largest size of that folder, in bytes", default: 256 * 1024 * 1024 }
 ] as const
 
 const byName = new Map<string, string | number>(gatewaySettings.map((entry) => [entry.name, entry.default]))
@@ -52,6 +59,16 @@ export const listenSettings = Config.all({
     Config.map((value) => value * 1_000)
   )
 })
+
+/** Where records wait while the database is away, where that is set. */
+export const layerSpool = Layer.effect(
+  SpoolSettings,
+  Effect.gen(function* () {
+    const folder = yield* Config.String("GATEWAY_SPOOL").pipe(Config.withDefault(""))
+    const maxBytes = yield* setting("GATEWAY_SPOOL_BYTES")
+    return folder === "" ? null : { folder, maxBytes }
+  })
+)
 
 export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySettings>()("seatrial/GatewayConfig") {
   static readonly layer = Layer.effect(

@@ -1,7 +1,7 @@
 import { adapterModel, type InferencePath, type RequestField, responseFormatVocabulary, schemaProblem } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
-import { Effect, Result, Schema } from "effect"
-import { invalidBody, invalidParameter, type Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "./refusals.ts"
+import { Result, Schema } from "effect"
+import { invalidBody, invalidParameter, Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "./refusals.ts"
 
 const optional = Schema.optionalKey
 const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
@@ -183,18 +183,18 @@ const isMembers = Schema.is(Schema.Record(Schema.String, Schema.Unknown))
 export const streamOf = ({ stream }: Readonly<Record<string, unknown>>): boolean | null => (typeof stream === "boolean" ? stream : null)
 
 /** Reads the text of a body as far as the name of its model. */
-export const parseBody = Effect.fnUntraced(function* (text: string): Effect.fn.Return<ParsedBody, Refusal> {
+export const parseBody = (text: string): ParsedBody | Refusal => {
   const parsed = decodeMembers(text)
-  if (Result.isFailure(parsed)) return yield* invalidBody("The body is not valid JSON.")
-  if (!isMembers(parsed.success)) return yield* invalidBody("The body must be a JSON object.")
+  if (Result.isFailure(parsed)) return invalidBody("The body is not valid JSON.")
+  if (!isMembers(parsed.success)) return invalidBody("The body must be a JSON object.")
   const members = withoutNulls(parsed.success)
-  if (!isMembers(members)) return yield* invalidBody(`The body may be nested ${maxDepth} deep and have ${maxContainers} objects and lists at most.`)
+  if (!isMembers(members)) return invalidBody(`The body may be nested ${maxDepth} deep and have ${maxContainers} objects and lists at most.`)
   const { model } = members
   if (typeof model !== "string" || model.length < 1 || model.length > 256) {
-    return yield* invalidParameter(model === undefined ? "model is required." : "model must be a string of 1 to 256 characters.", "model")
+    return invalidParameter(model === undefined ? "model is required." : "model must be a string of 1 to 256 characters.", "model")
   }
   return { model, members, text }
-})
+}
 
 const decodeChat = Schema.decodeUnknownResult(ChatBody, { onExcessProperty: "error" })
 const decodeCompletion = Schema.decodeUnknownResult(CompletionBody, { onExcessProperty: "error" })
@@ -205,41 +205,39 @@ const decode = (endpoint: Endpoint, body: unknown): Result.Result<typeof ChatBod
 /** The seed's own digits, where a number does not hold them: the last such member counts, as it does for the parser. */
 const exactSeed = (text: string): string | undefined => [...text.matchAll(/"seed"\s*:\s*(-?\d{16,19})\s*[,}]/g)].at(-1)?.[1]
 
-const serialise = (body: Readonly<Record<string, unknown>>, text: string): Effect.Effect<string, Refusal> => {
-  if (body.seed === undefined || Number.isSafeInteger(body.seed)) return Effect.succeed(JSON.stringify(body))
+const serialise = (body: Readonly<Record<string, unknown>>, text: string): string | Refusal => {
+  if (body.seed === undefined || Number.isSafeInteger(body.seed)) return JSON.stringify(body)
   const digits = exactSeed(text)
   if (digits === undefined || BigInt.asIntN(64, BigInt(digits)) !== BigInt(digits)) {
-    return Effect.fail(invalidParameter("seed: expected an integer of 64 bits.", "seed"))
+    return invalidParameter("seed: expected an integer of 64 bits.", "seed")
   }
   const { seed: _, ...rest } = body
-  return Effect.succeed(`{"seed":${digits},${JSON.stringify(rest).slice(1)}`)
+  return `{"seed":${digits},${JSON.stringify(rest).slice(1)}`
 }
 
 /** Checks the members of a body against the closed vocabulary of its endpoint. */
-export const checkRequest = Effect.fnUntraced(function* (endpoint: Endpoint, { members, text }: ParsedBody): Effect.fn.Return<CheckedRequest, Refusal> {
+export const checkRequest = (endpoint: Endpoint, { members, text }: ParsedBody): CheckedRequest | Refusal => {
   const { tools, ...others } = members
   // Many clients send an empty list where there are no tools.
   const decoded = decode(endpoint, Array.isArray(tools) && tools.length === 0 ? others : members)
   if (Result.isFailure(decoded)) {
     const { message, param, unexpected } = schemaProblem(decoded.failure.issue)
-    if (param === null) return yield* invalidBody(`The body ${message}.`)
-    if (unexpected && unsupported.has(param)) return yield* unsupportedParameter(`The model does not support ${param}.`, param)
-    if (unexpected) return yield* unknownParameter(`${param} ${message} of this request.`, param)
-    if (closedValues.test(param)) return yield* unsupportedValue(`${param}: ${message}.`, param)
-    return yield* invalidParameter(`${param}: ${message}.`, param)
+    if (param === null) return invalidBody(`The body ${message}.`)
+    if (unexpected && unsupported.has(param)) return unsupportedParameter(`The model does not support ${param}.`, param)
+    if (unexpected) return unknownParameter(`${param} ${message} of this request.`, param)
+    if (closedValues.test(param)) return unsupportedValue(`${param}: ${message}.`, param)
+    return invalidParameter(`${param}: ${message}.`, param)
   }
   const { stream = false, stream_options, ...rest } = decoded.success
-  if (stream_options !== undefined && !stream) return yield* unsupportedParameter("stream_options goes with `stream: true` only.", "stream_options")
+  if (stream_options !== undefined && !stream) return unsupportedParameter("stream_options goes with `stream: true` only.", "stream_options")
   if ("max_completion_tokens" in rest && rest.max_tokens !== undefined && rest.max_tokens !== rest.max_completion_tokens) {
-    return yield* invalidParameter("max_tokens and max_completion_tokens differ; send one of them.", "max_completion_tokens")
+    return invalidParameter("max_tokens and max_completion_tokens differ; send one of them.", "max_completion_tokens")
   }
   if ("messages" in rest && rest.top_logprobs !== undefined && rest.logprobs !== true) {
-    return yield* invalidParameter("top_logprobs goes with `logprobs: true` only.", "top_logprobs")
+    return invalidParameter("top_logprobs goes with `logprobs: true` only.", "top_logprobs")
   }
   const forwarded = Object.fromEntries(Object.entries(rest).filter(([name]) => !advisory.has(name)))
-  const engineBody = yield* serialise(
-    stream ? { ...forwarded, stream, stream_options: { include_usage: true, continuous_usage_stats: true } } : forwarded,
-    text
-  )
+  const engineBody = serialise(stream ? { ...forwarded, stream, stream_options: { include_usage: true, continuous_usage_stats: true } } : forwarded, text)
+  if (engineBody instanceof Refusal) return engineBody
   return { endpoint, model: rest.model, stream, wantsUsage: stream_options?.include_usage === true, choices: rest.n ?? 1, engineBody }
-})
+}

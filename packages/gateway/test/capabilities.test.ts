@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type InferencePath, type ModelCapabilities, modelCapabilities, type RequestField, requestVocabulary } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
-import { Effect, Result } from "effect"
+import { Result } from "effect"
 import { isInferencePath } from "../src/index.ts"
-import { checkRequest, parseBody } from "../src/requestBody.ts"
+import { Refusal } from "../src/refusals.ts"
+import { type CheckedRequest, checkRequest, parseBody } from "../src/requestBody.ts"
 
 const paths: ReadonlyArray<InferencePath> = ["/v1/chat/completions", "/v1/completions"]
 type Names<Path extends InferencePath> = Exclude<RequestField<Path>, "model">
@@ -79,8 +80,11 @@ const others: Readonly<Record<string, unknown>> = {
   ignore_eos: true
 }
 
-const check = (path: InferencePath, body: unknown) =>
-  Effect.runSync(Effect.result(Effect.flatMap(parseBody(JSON.stringify(body)), (parsed) => checkRequest(path, parsed))))
+const check = (path: InferencePath, body: unknown): Result.Result<CheckedRequest, Refusal> => {
+  const parsed = parseBody(JSON.stringify(body))
+  const checked = parsed instanceof Refusal ? parsed : checkRequest(path, parsed)
+  return checked instanceof Refusal ? Result.fail(checked) : Result.succeed(checked)
+}
 
 const templates: ReadonlyArray<readonly [name: string, template: string | null]> = [
   ["no template", null],

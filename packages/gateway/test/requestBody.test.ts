@@ -1,10 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { isInferencePath } from "../src/index.ts"
-import { checkRequest, type Endpoint, parseBody, withoutModel } from "../src/requestBody.ts"
+import { Refusal } from "../src/refusals.ts"
+import { type CheckedRequest, checkRequest, type Endpoint, parseBody, withoutModel } from "../src/requestBody.ts"
 
 const check = (body: unknown, endpoint: Endpoint = "/v1/chat/completions") =>
-  Effect.flatMap(parseBody(typeof body === "string" ? body : JSON.stringify(body)), (parsed) => checkRequest(endpoint, parsed))
+  Effect.suspend((): Effect.Effect<CheckedRequest, Refusal> => {
+    const parsed = parseBody(typeof body === "string" ? body : JSON.stringify(body))
+    if (parsed instanceof Refusal) return parsed
+    const checked = checkRequest(endpoint, parsed)
+    return checked instanceof Refusal ? checked : Effect.succeed(checked)
+  })
 
 const messages = [{ role: "user", content: "hi" }]
 const chat = { model: "m", messages }
