@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
-import { Ids, type RequestId } from "@seatrial/domain"
+import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Option } from "effect"
 import { Concurrency } from "./Concurrency.ts"
@@ -26,18 +26,16 @@ import {
   Refusal,
   writeRefusal
 } from "./refusals.ts"
-import { checkRequest, type Endpoint, parseBody, streamOf } from "./requestBody.ts"
-
-const endpoints = new Map<string, Endpoint>([
-  ["/v1/chat/completions", "/v1/chat/completions"],
-  ["/v1/completions", "/v1/completions"]
-])
+import { checkRequest } from "./vocabulary/checkRequest.ts"
+import { isEndpoint } from "./vocabulary/endpoints.ts"
+import { parseBody, streamOf } from "./vocabulary/parseBody.ts"
+import { targetOf } from "./vocabulary/targetOf.ts"
 
 /** The path of a request's address. */
 export const pathOf = (url: string | undefined): string => (url ?? "/").split("?", 1)[0] ?? "/"
 
 /** Whether a request is the gateway's: where gateway and API share an address, all else is the API's. */
-export const isInferencePath = (url: string | undefined): boolean => endpoints.has(pathOf(url))
+export const isInferencePath = (url: string | undefined): boolean => isEndpoint(pathOf(url))
 
 /** Milliseconds for which the rest of a body that is not wanted is read and dropped: a connection that is closed before may lose the answer on its way. */
 const linger = 2_000
@@ -93,7 +91,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       }
 
       /** From an authenticated caller on, every outcome is recorded. */
-      const admit = Effect.fnUntraced(function* ({ id, request, response, startedAt }: Exchange, endpoint: Endpoint) {
+      const admit = Effect.fnUntraced(function* ({ id, request, response, startedAt }: Exchange, endpoint: InferencePath) {
         const known = authenticate(request)
         const caller = Effect.isEffect(known) ? yield* known : known
         let route: Route | null = null
@@ -114,7 +112,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           route = routes.known(caller.orgId, body.model) ?? null
           if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
           if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
-          const checked = checkRequest(endpoint, body)
+          const checked = checkRequest(endpoint, body, targetOf(route, caller, id))
           if (checked instanceof Refusal) return yield* checked
           use(route)
           if (route.endpoints.length === 0) return yield* modelStarting
@@ -155,15 +153,14 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const { id, request, response } = exchange
         const path = pathOf(request.url)
         if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
-        const endpoint = endpoints.get(path)
         const refused = (error: Refusal) => {
           writeRefusal(response, error, id, dialectOf(path))
           discardRest(request)
         }
-        if (endpoint === undefined) return refused(notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
+        if (!isEndpoint(path)) return refused(notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
         if (request.method === "OPTIONS") return response.writeHead(204, { allow }).end()
         if (request.method !== "POST") return refused(methodNotAllowed(request.method ?? "", allow))
-        run(Effect.catchCause(admit(exchange, endpoint), (cause) => tellFault(exchange, cause)))
+        run(Effect.catchCause(admit(exchange, path), (cause) => tellFault(exchange, cause)))
       }
 
       return Gateway.of({
