@@ -57,7 +57,7 @@ describe("the check suite", () => {
     )
     const killing = new Set([...Object.values(killers).flat(), "golden_answers"])
     assert.deepStrictEqual(
-      suiteChecks({ repeats: null, likelihood: null })
+      suiteChecks({ repeats: null, likelihood: null, fidelity: null })
         .map(({ name }) => name)
         .filter((name) => !killing.has(name) && !idle.has(name)),
       []
