@@ -8,8 +8,9 @@ const head = {
 
 export interface EventStreamOptions {
   readonly response: ServerResponse
-  /** Milliseconds of silence after which a comment keeps the connection alive. */
+  /** Milliseconds of silence after which `keepAlive` keeps the connection alive. */
   readonly heartbeat: number
+  readonly keepAlive: string
   /** Milliseconds that a caller may take to read what waits for it. */
   readonly writeStall: number
   readonly onStall: () => void
@@ -34,11 +35,11 @@ export class EventStream {
   }
 
   #look() {
-    const { heartbeat, onStall, writeStall } = this.#options
+    const { heartbeat, keepAlive, onStall, writeStall } = this.#options
     const silence = performance.now() - this.#writtenAt
     if (this.response.writableNeedDrain) {
       if (silence > writeStall) onStall()
-    } else if (silence > heartbeat) this.write(": keep-alive\n\n")
+    } else if (silence > heartbeat) this.write(keepAlive)
   }
 
   get started(): boolean {
@@ -57,10 +58,10 @@ export class EventStream {
     clearInterval(this.#timer)
   }
 
-  /** The terminal frame: the marker, after the error where there is one. */
-  end(error: string | null) {
+  /** The last frames, Latin-1. */
+  end(frames: string) {
     this.close()
     if (!this.response.headersSent) this.response.writeHead(200, head)
-    this.response.end(error === null ? "data: [DONE]\n\n" : `data: ${error}\n\ndata: [DONE]\n\n`)
+    this.response.end(frames, "latin1")
   }
 }

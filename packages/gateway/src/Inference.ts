@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
 import { type Caller, Metering, type Route } from "@seatrial/store"
-import { Cause, Context, Effect, Exit, Fiber, Layer, Option, Schema } from "effect"
+import { Cause, Context, Effect, Exit, Fiber, Layer } from "effect"
 import { deliver, handedOver } from "./deliver.ts"
+import type { Dialect, StreamReader } from "./dialects/Dialect.ts"
+import { dialects } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { EventStream } from "./EventStream.ts"
 import { elapsed, round } from "./elapsed.ts"
@@ -10,13 +12,13 @@ import { readEngineError } from "./engineError.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { failed, noUsage, type Outcome, refused, requestError } from "./Outcome.ts"
 import { Outstanding } from "./Outstanding.ts"
-import { EngineUsage, Progress, usageOf } from "./Progress.ts"
+import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
-import { finishReasonOf } from "./readFrame.ts"
 import { readWhole } from "./readWhole.ts"
 import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, modelStarting, type Refusal, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
-import { bodyFor, type CheckedRequest, namedAsAsked } from "./requestBody.ts"
+import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
+import { namedAsAsked } from "./vocabulary/namedAsAsked.ts"
 
 export interface Admitted {
   readonly id: RequestId
@@ -33,20 +35,15 @@ export interface Admitted {
 /** A request under way. */
 interface Work {
   readonly admitted: Admitted
+  readonly dialect: Dialect
   readonly stream: EventStream | null
+  /** Of the attempt under way: each engine's stream is read anew. */
+  reader: StreamReader
   readonly progress: Progress
   readonly begun: Fiber.Fiber<Exit.Exit<void>>
   /** Endpoints that were asked. */
   readonly tried: Array<string>
 }
-
-const WholeAnswer = Schema.fromJsonString(
-  Schema.Struct({
-    usage: Schema.optionalKey(Schema.NullOr(EngineUsage)),
-    choices: Schema.Array(Schema.Struct({ finish_reason: Schema.NullOr(Schema.String) })).check(Schema.isMinLength(1))
-  })
-)
-const decodeWhole = Schema.decodeUnknownOption(WholeAnswer)
 
 /** Bytes of the largest answer that is not streamed. */
 const maxAnswer = 16 * 1024 * 1024
@@ -73,11 +70,12 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const relayStream = Effect.fnUntraced(function* (work: Work, upstream: IncomingMessage, stream: EventStream) {
         const { admitted, progress } = work
         const { checked, departure, route, startedAt } = admitted
+        work.reader = work.dialect.makeReader(checked)
         const relayed = yield* relay({
           upstream,
           stream,
           progress,
-          wantsUsage: checked.wantsUsage,
+          reader: work.reader,
           rename: namedAsAsked(route, checked),
           firstFrame: config.firstFrame - (performance.now() - startedAt),
           silence: config.silence,
@@ -104,24 +102,19 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
         if (body === "broken") return failed(engineFailed, "The engine's answer broke off.", progress)
         const text = body.toString("utf8")
-        const answer = decodeWhole(text)
-        if (Option.isNone(answer)) return turnedAway(readEngineError(text, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
-        const { choices, usage } = answer.value
-        const reason = choices[0]?.finish_reason ?? null
-        const finishReason = reason === null ? null : finishReasonOf(reason)
-        const known = usage == null ? null : usageOf(usage)
-        if (finishReason === null) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: known ?? noUsage }
-        const renamed = namedAsAsked(route, checked)(text)
-        const ended = finishReason === reason ? renamed : renamed.replace(/"finish_reason":\s*"repetition"/g, '"finish_reason":"stop"')
-        const told = ended === text ? body : Buffer.from(ended)
+        const answer = work.dialect.readWhole(text)
+        if (answer === null) return turnedAway(readEngineError(text, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
+        const { finishReason, usage } = answer
+        if (finishReason === null) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
+        const told = namedAsAsked(route, checked)(answer.body)
         return {
           state: "completed",
           status: 200,
-          usage: known ?? noUsage,
+          usage: usage ?? noUsage,
           finishReason,
           error: null,
-          note: known === null ? "The engine told no usage." : null,
-          body: told
+          note: usage === null ? "The engine told no usage." : null,
+          body: told === text ? body : Buffer.from(told)
         } satisfies Outcome
       })
 
@@ -136,7 +129,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             url,
             path: checked.endpoint,
             method: "POST",
-            body: bodyFor(route, checked),
+            body: checked.engineBody,
             requestId: id,
             timeout,
             signal
@@ -221,9 +214,11 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           Effect.fnUntraced(function* (restore) {
             const { caller, checked, departure, id, response, route } = admitted
             const { model, modelId, revisionId } = route
-            const progress = new Progress()
+            const dialect = dialects[checked.endpoint]
+            const progress = new Progress(dialect.usageOf)
             const { heartbeat, writeStall } = config
-            const stream = checked.stream ? new EventStream({ response, heartbeat, writeStall, onStall: () => departure.abort("gone") }) : null
+            const onStall = () => departure.abort("gone")
+            const stream = checked.stream ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall }) : null
             const start = { id, orgId: caller.orgId, keyId: caller.keyId, endpoint: checked.endpoint, streamed: checked.stream, modelId, model, revisionId }
             const begun = yield* Effect.forkChild(
               Effect.map(Effect.exit(metering.begin(start)), (exit) => {
@@ -236,7 +231,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               }),
               { startImmediately: true }
             )
-            const work: Work = { admitted, stream, progress, begun, tried: [] }
+            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, begun, tried: [] }
             const outcome = yield* restore(ask(work)).pipe(
               Effect.catchCause((cause) => {
                 departure.abort("stopped")
@@ -251,7 +246,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             running.remove(id)
             for (const url of work.tried) outstanding.remove(url)
             // Nobody may take an answer for complete that is not recorded.
-            deliver({ response, stream, id, body: outcome.body, error: outcome.error ?? committed })
+            deliver({ response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error ?? committed })
             yield* restore(handedOver(response, writeStall))
           })
         )

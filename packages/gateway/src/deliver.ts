@@ -1,11 +1,15 @@
 import type { ServerResponse } from "node:http"
 import { Effect } from "effect"
+import type { Dialect, StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
-import { clientClosed, errorBody, type Refusal, writeRefusal } from "./refusals.ts"
+import { clientClosed, type Refusal, writeRefusal } from "./refusals.ts"
 
 export interface Delivery {
   readonly response: ServerResponse
   readonly stream: EventStream | null
+  /** Of the stream that was passed on last. */
+  readonly reader: StreamReader
+  readonly dialect: Dialect
   readonly id: string
   /** The whole answer, where it is not a stream. */
   readonly body: Buffer | null
@@ -13,10 +17,10 @@ export interface Delivery {
 }
 
 /** Tells the caller how the request ended: a stream that has begun ends in its terminal frame, whatever happened. */
-export const deliver = ({ body, error, id, response, stream }: Delivery): void => {
+export const deliver = ({ body, dialect, error, id, reader, response, stream }: Delivery): void => {
   if (error === clientClosed || response.destroyed) response.destroy()
-  else if (stream !== null && (stream.started || error === null)) stream.end(error === null ? null : errorBody(error, id))
-  else if (error !== null) writeRefusal(response, error, id)
+  else if (stream !== null && (stream.started || error === null)) stream.end(error === null ? reader.ending() : reader.failure(error, id))
+  else if (error !== null) writeRefusal(response, error, id, dialect)
   else response.writeHead(200, { "content-type": "application/json", "content-length": body?.length ?? 0 }).end(body)
 }
 

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http"
 import { Data } from "effect"
 import { SqlError } from "effect/sql"
+import type { Dialect } from "./dialects/Dialect.ts"
 
 /** A request that is answered without the engine, or whose engine failed: what the caller and the record see. */
 export class Refusal extends Data.TaggedError("Refusal")<{
@@ -26,6 +27,7 @@ export const invalidParameter = invalid("invalid_parameter")
 export const unknownParameter = invalid("unknown_parameter")
 export const unsupportedParameter = invalid("unsupported_parameter")
 export const unsupportedValue = invalid("unsupported_value")
+export const unsupportedEndpoint = invalid("unsupported_endpoint")
 export const contextLengthExceeded = invalid("context_length_exceeded")
 export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
 export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
@@ -70,12 +72,8 @@ export const internal = refusal(500, "api_error", "internal")("The request could
 /** What a caller is told of a defect: the database is away, or no more than that something failed. */
 export const faultOf = (defect: unknown): Refusal => (SqlError.isSqlError(defect) ? unavailable : internal)
 
-/** The Error object of the contract. */
-export const errorBody = (error: Refusal, requestId: string): string =>
-  JSON.stringify({ error: { message: error.message, type: error.type, code: error.code, param: error.param, request_id: requestId } })
-
-/** Answers with the error, where nothing has gone out yet. */
-export const writeRefusal = (response: ServerResponse, error: Refusal, requestId: string): void => {
+/** Answers with the error, in the words of a dialect, where nothing has gone out yet. */
+export const writeRefusal = (response: ServerResponse, error: Refusal, requestId: string, { errorBody }: Pick<Dialect, "errorBody">): void => {
   if (response.headersSent || response.destroyed) {
     response.destroy()
     return

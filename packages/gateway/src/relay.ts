@@ -1,17 +1,17 @@
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
+import type { StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
 import { FrameSplitter } from "./FrameSplitter.ts"
 import type { Progress } from "./Progress.ts"
-import { readFrame } from "./readFrame.ts"
 
 /** How an engine's stream ended. The terminal frame is not sent yet: that waits for the record. */
 export type Relayed =
   /** Also without `[DONE]`, where the answer had come to its end. */
   | { readonly _tag: "Done" }
-  /** The engine told an error; `first`: before any frame. */
+  /** The engine told an error; `first`: before any frame, here and where it broke off. */
   | { readonly _tag: "Failed"; readonly payload: string; readonly first: boolean }
-  | { readonly _tag: "Broken" }
+  | { readonly _tag: "Broken"; readonly first: boolean }
   | { readonly _tag: "Silent" }
   /** `signal` was aborted. */
   | { readonly _tag: "Departed" }
@@ -20,7 +20,7 @@ export interface RelayOptions {
   readonly upstream: IncomingMessage
   readonly stream: EventStream
   readonly progress: Progress
-  readonly wantsUsage: boolean
+  readonly reader: StreamReader
   /** What is done to the text of each frame before the caller gets it. */
   readonly rename: (text: string) => string
   /** Milliseconds that are left until the first frame must have come. */
@@ -33,7 +33,7 @@ export interface RelayOptions {
 }
 
 /** Passes an engine's event stream to the caller frame by frame, no faster than the caller reads. */
-export const relay = ({ firstFrame, progress, rename, signal, silence, stream, upstream, wantsUsage, whole }: RelayOptions): Effect.Effect<Relayed> =>
+export const relay = ({ firstFrame, progress, reader, rename, signal, silence, stream, upstream, whole }: RelayOptions): Effect.Effect<Relayed> =>
   Effect.callback((resume) => {
     const { response } = stream
     const splitter = new FrameSplitter()
@@ -58,15 +58,16 @@ export const relay = ({ firstFrame, progress, rename, signal, silence, stream, u
       let end: Relayed | null = null
       let hasContent = false
       for (const text of frames) {
-        const frame = readFrame(text, wantsUsage)
+        const frame = reader.read(text)
         if (frame._tag === "Comment") continue
-        if (frame._tag === "Done") end = { _tag: progress.finishReason === null ? "Broken" : "Done" }
+        if (frame._tag === "Done") end = { _tag: "Done" }
         else if (frame._tag === "Failed") end = { _tag: "Failed", payload: frame.payload, first }
-        else if (frame._tag === "Broken") end = { _tag: "Broken" }
-        if (frame._tag !== "Chunk") break
+        else if (frame._tag === "Broken") end = { _tag: "Broken", first }
+        if (frame._tag !== "Chunk" && frame._tag !== "Done") break
         first = false
         if (frame.usage !== null) progress.sawUsage(frame.usage)
         progress.finishReason = frame.finishReason ?? progress.finishReason
+        if (frame._tag === "Done") break
         if (frame.text !== null) out += rename(frame.text)
         if (frame.hasContent) {
           hasContent = true
@@ -87,13 +88,13 @@ export const relay = ({ firstFrame, progress, rename, signal, silence, stream, u
     }
     const onData = (chunk: Buffer) => {
       const frames = splitter.push(chunk)
-      if (frames === null) return settle({ _tag: "Broken" })
+      if (frames === null) return settle({ _tag: "Broken", first })
       if (frames.length === 0) return
       lastFrameAt = performance.now()
       const end = take(frames)
       if (end !== null) settle(end)
     }
-    const onEnd = () => settle(upstream.complete && progress.finishReason !== null ? { _tag: "Done" } : { _tag: "Broken" })
+    const onEnd = () => settle(upstream.complete && reader.finished ? { _tag: "Done" } : { _tag: "Broken", first })
     const onAbort = () => settle({ _tag: "Departed" })
     const look = () => {
       const now = performance.now()

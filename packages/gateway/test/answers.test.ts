@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import { answers, type Call, chunk, deadAddress, done, errorFrame, finish, makeEngine, openStream, streams, wholeAnswer } from "./fakeEngine.ts"
+import { answers, type Call, chunk, deadAddress, done, errorFrame, finish, makeEngine, opening, openStream, streams, wholeAnswer } from "./fakeEngine.ts"
 import { chat, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
 describe("an answer that is not streamed", () => {
@@ -106,7 +106,7 @@ describe("another endpoint", () => {
         const engine = yield* makeEngine(streams(["a"]))
         const { address, world } = yield* makeStage([full.url, engine.url])
         const seen = yield* fetched(address)
-        assert.isTrue(seen.text().startsWith(chunk("")) && seen.text().endsWith(done))
+        assert.isTrue(seen.text().startsWith(opening) && seen.text().endsWith(done))
         assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
       })
     )
@@ -149,7 +149,7 @@ describe("another endpoint", () => {
       const kept = engine.calls[0]?.request.socket
       engine.script = (call) => (call.request.socket === kept ? call.response.destroy() : streams(["b"])(call))
       const seen = yield* fetched(address)
-      assert.strictEqual(seen.text(), [chunk(""), chunk("b"), finish("stop"), done].join(""))
+      assert.strictEqual(seen.text(), [opening, chunk("b"), finish("stop"), done].join(""))
       assert.isTrue(engine.calls[1]?.request.socket === kept && engine.calls.length === 3)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 200", "Begin", "End 200"])
     })

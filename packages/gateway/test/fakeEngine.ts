@@ -74,6 +74,12 @@ export const chunk = (content: string, completion: number | null = null) =>
     ...(completion === null ? {} : { usage: usage(10, completion) })
   })}\n\n`
 
+/** The first frame of a chat, as vLLM writes it. */
+export const opening = `data: ${JSON.stringify({ ...envelope, choices: [{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }] })}\n\n`
+
+/** A frame of content, with the role that the gateway gives the first where the engine did not. */
+export const withRole = (frame: string): string => (frame.includes('"role"') ? frame : frame.replace(/"delta":\{([^}]*)\}/, '"delta":{$1,"role":"assistant"}'))
+
 export const finish = (reason: string) => `data: ${JSON.stringify({ ...envelope, choices: [{ index: 0, delta: {}, finish_reason: reason }] })}\n\n`
 export const usageFrame = (completion: number) => `data: ${JSON.stringify({ ...envelope, choices: [], usage: usage(10, completion) })}\n\n`
 export const errorFrame = (code: number, message = "the prompt was: secret") =>
@@ -84,7 +90,7 @@ export const openStream = ({ response }: Call): ServerResponse => response.write
 
 /** A whole stream of those texts: role, contents, finish, usage, marker. */
 export const streamOf = (texts: ReadonlyArray<string>): string =>
-  [chunk(""), ...texts.map((text, index) => chunk(text, index + 1)), finish("stop"), usageFrame(texts.length), done].join("")
+  [opening, ...texts.map((text, index) => chunk(text, index + 1)), finish("stop"), usageFrame(texts.length), done].join("")
 
 export const streams =
   (texts: ReadonlyArray<string>): Script =>

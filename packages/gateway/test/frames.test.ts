@@ -1,13 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { chat } from "../src/dialects/openAi.ts"
 import { FrameSplitter } from "../src/FrameSplitter.ts"
 import { Progress } from "../src/Progress.ts"
-import { readFrame } from "../src/readFrame.ts"
-import { chunk, done, finish, streamOf, usageFrame } from "./fakeEngine.ts"
+import { chunk, done, finish, opening, streamOf, usageFrame } from "./fakeEngine.ts"
 
 const split = (pieces: ReadonlyArray<Buffer>): ReadonlyArray<string> => {
   const splitter = new FrameSplitter()
   return pieces.flatMap((piece) => splitter.push(piece) ?? ["too large"])
+}
+/** Reads a frame in the midst of an answer. */
+const readFrame = (frame: string, wantsUsage: boolean) => {
+  const reader = chat.makeReader({ wantsUsage, choices: 1 })
+  reader.read(opening)
+  return reader.read(frame)
 }
 const textOf = (frame: string, wantsUsage = false) => {
   const read = readFrame(frame, wantsUsage)
@@ -72,7 +78,8 @@ describe("frames", () => {
     assert.deepInclude(readFrame(usageFrame(3), false), { text: null, usage: '{"prompt_tokens":10,"total_tokens":13,"completion_tokens":3}' })
     assert.deepInclude(readFrame(usageFrame(3), true), { text: usageFrame(3) })
     const reasoning = 'data: {"choices":[{"delta":{"reasoning_content":"hm"},"finish_reason":null}]}\n\n'
-    assert.deepInclude(readFrame(reasoning, false), { text: reasoning, hasContent: true })
+    const both = 'data: {"choices":[{"delta":{"reasoning":"hm","reasoning_content":"hm"},"finish_reason":null}]}\n\n'
+    assert.deepInclude(readFrame(reasoning, false), { text: both, hasContent: true })
   })
 
   it("lose comments, names and numbers, which break some clients", () => {
@@ -80,7 +87,10 @@ describe("frames", () => {
     const data = chunk("a")
     assert.strictEqual(textOf(`: ping\nid: 7\nevent: message\n${data}`), data)
     assert.strictEqual(textOf(data.replace("data: ", "data:")), data)
-    assert.strictEqual(textOf(`\n${done}`), "Done")
+    const reader = chat.makeReader({ wantsUsage: false, choices: 1 })
+    reader.read(finish("stop"))
+    assert.strictEqual(reader.read(`\n${done}`)._tag, "Done")
+    assert.strictEqual(textOf(done), "Broken")
     assert.strictEqual(textOf('data: {"choices":\ndata: []}\n\n', true), 'data: {"choices": []}\n\n')
   })
 
@@ -100,7 +110,7 @@ describe("frames", () => {
 
 describe("usage", () => {
   const usageOf = (json: string) => {
-    const progress = new Progress()
+    const progress = new Progress(chat.usageOf)
     progress.sawUsage(json)
     return progress.told
   }
@@ -115,7 +125,7 @@ describe("usage", () => {
   })
 
   it("once told is not forgotten for one that cannot be read", () => {
-    const progress = new Progress()
+    const progress = new Progress(chat.usageOf)
     progress.sawUsage('{"prompt_tokens":3,"completion_tokens":1}')
     assert.strictEqual(progress.usage.input_tokens, 3)
     progress.sawUsage("null")

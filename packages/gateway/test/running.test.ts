@@ -3,6 +3,7 @@ import { Ids, OrgId, RequestId } from "@seatrial/domain"
 import { Metering } from "@seatrial/store"
 import { Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
+import { chat } from "../src/dialects/openAi.ts"
 import { Progress } from "../src/Progress.ts"
 import { Running } from "../src/Running.ts"
 
@@ -21,7 +22,7 @@ it.effect("requests under way have their usage written down every five seconds, 
     const [first, second] = [yield* ids.make(RequestId), yield* ids.make(RequestId)]
     const orgId = yield* ids.make(OrgId)
     const running = yield* Running.make
-    const progress = new Progress()
+    const progress = new Progress(chat.usageOf)
     running.add({ id: first, orgId }, progress)
     progress.sawUsage('{"prompt_tokens":1,"completion_tokens":7}')
     yield* TestClock.adjust("4999 millis")
@@ -32,7 +33,7 @@ it.effect("requests under way have their usage written down every five seconds, 
     yield* TestClock.adjust("5 seconds")
     away = false
     written.length = 0
-    running.add({ id: second, orgId }, new Progress())
+    running.add({ id: second, orgId }, new Progress(chat.usageOf))
     progress.sawUsage('{"prompt_tokens":1,"completion_tokens":9}')
     yield* TestClock.adjust("5 seconds")
     assert.deepStrictEqual(written.splice(0), [

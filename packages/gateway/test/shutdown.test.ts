@@ -3,7 +3,7 @@ import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import { listen } from "../src/listen.ts"
-import { chunk, done, finish, makeEngine, openStream } from "./fakeEngine.ts"
+import { chunk, done, finish, makeEngine, openStream, withRole } from "./fakeEngine.ts"
 import { chat, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
 const begun = Effect.fnUntraced(function* (grace: number) {
@@ -11,7 +11,7 @@ const begun = Effect.fnUntraced(function* (grace: number) {
   const scope = yield* Scope.make()
   const { address, world } = yield* Scope.provide(makeStage([engine.url], {}, grace), scope)
   const seen = yield* send(address)
-  yield* soon(() => seen.text().includes(chunk("a")))
+  yield* soon(() => seen.text().includes(withRole(chunk("a"))))
   const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
   return { address, closing, engine, seen, world }
 })
@@ -25,7 +25,7 @@ describe("a gateway that is stopped", () => {
       engine.calls[0]?.response.end(finish("stop") + done)
       yield* Fiber.join(closing)
       yield* soon(() => seen.ended === "end")
-      assert.strictEqual(seen.text(), chunk("a") + finish("stop") + done)
+      assert.strictEqual(seen.text(), withRole(chunk("a")) + finish("stop") + done)
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
     })
   )

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { RequestGivenUp } from "@seatrial/store"
 import { Deferred, Effect } from "effect"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
-import { type Call, chunk, done, errorFrame, finish, makeEngine, openStream, streamOf, streams, usageFrame } from "./fakeEngine.ts"
+import { type Call, chunk, done, errorFrame, finish, makeEngine, opening, openStream, streamOf, streams, usageFrame, withRole } from "./fakeEngine.ts"
 import { chat, chatStream, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
 const withoutUsage = (text: string) => text.replaceAll(/,"usage":\{[^}]*\}/g, "")
@@ -14,7 +14,7 @@ describe("a stream", () => {
       const engine = yield* makeEngine(streams(texts))
       const { address, world } = yield* makeStage([engine.url])
       const seen = yield* fetched(address)
-      assert.strictEqual(seen.text(), [chunk(""), ...texts.map((text) => chunk(text)), finish("stop"), done].join(""))
+      assert.strictEqual(seen.text(), [opening, ...texts.map((text) => chunk(text)), finish("stop"), done].join(""))
       assert.deepStrictEqual([seen.status(), seen.ended], [200, "end"])
       assert.strictEqual(seen.headers()["content-type"], "text/event-stream; charset=utf-8")
       assert.strictEqual(seen.headers()["cache-control"], "no-cache, no-transform")
@@ -40,7 +40,7 @@ describe("a stream", () => {
       const engine = yield* makeEngine(streams(texts))
       const { address } = yield* makeStage([engine.url])
       const seen = yield* fetched(address, { body: { ...chatStream, stream_options: { include_usage: true } } })
-      assert.strictEqual(seen.text(), [chunk(""), ...texts.map((text) => chunk(text)), finish("stop"), usageFrame(3), done].join(""))
+      assert.strictEqual(seen.text(), [opening, ...texts.map((text) => chunk(text)), finish("stop"), usageFrame(3), done].join(""))
     })
   )
 
@@ -131,8 +131,8 @@ describe("a stream", () => {
   )
 
   const endings: ReadonlyArray<readonly [promise: string, frames: ReadonlyArray<string>, cut: boolean, status: number, code: string, output: number]> = [
-    ["the engine dies", [chunk(""), chunk("a", 1), chunk("b", 2)], true, 502, "engine_failed", 2],
-    ["the engine dies without having told its usage", [chunk(""), chunk("a"), chunk("b"), chunk("c")], true, 502, "engine_failed", 3],
+    ["the engine dies", [opening, chunk("a", 1), chunk("b", 2)], true, 502, "engine_failed", 2],
+    ["the engine dies without having told its usage", [opening, chunk("a"), chunk("b"), chunk("c")], true, 502, "engine_failed", 3],
     ["the engine ends it without a finish", [chunk("a", 1)], false, 502, "engine_failed", 1],
     ["the engine says done without a finish", [chunk("a", 1), done], false, 502, "engine_failed", 1],
     ["the engine tells an error", [chunk("a", 1), errorFrame(500), done], false, 502, "engine_failed", 1],
@@ -149,7 +149,7 @@ describe("a stream", () => {
         const seen = yield* fetched(address)
         assert.deepStrictEqual([seen.status(), seen.ended], [200, "end"])
         const id = seen.headers()["x-request-id"]
-        const contents = withoutUsage(frames.filter((frame) => frame.includes('"finish_reason":null')).join(""))
+        const contents = withRole(withoutUsage(frames.filter((frame) => frame.includes('"finish_reason":null')).join("")))
         assert.isTrue(seen.text().startsWith(contents))
         const [, error, marker] = /^data: (\{"error".*\})\n\n(data: \[DONE\]\n\n)$/.exec(seen.text().slice(contents.length)) ?? []
         assert.strictEqual(marker, done)
@@ -168,14 +168,14 @@ describe("a stream", () => {
       const engine = yield* makeEngine((call) => openStream(call).end(chunk("a", 1) + finish("length")))
       const { address, world } = yield* makeStage([engine.url])
       const seen = yield* fetched(address)
-      assert.strictEqual(seen.text(), chunk("a") + finish("length") + done)
+      assert.strictEqual(seen.text(), withRole(chunk("a")) + finish("length") + done)
       assert.deepStrictEqual([endOf(world).statusCode, endOf(world).finishReason], [200, "length"])
     })
   )
 
   it.live("without any usage counts what was delivered, and says so", () =>
     Effect.gen(function* () {
-      const engine = yield* makeEngine((call) => openStream(call).end(chunk("") + chunk("a") + chunk("b") + finish("stop") + done))
+      const engine = yield* makeEngine((call) => openStream(call).end(opening + chunk("a") + chunk("b") + finish("stop") + done))
       const { address, world } = yield* makeStage([engine.url])
       yield* fetched(address)
       const { finishReason, note, statusCode, usage } = endOf(world)
@@ -189,7 +189,7 @@ describe("a stream", () => {
       const engine = yield* makeEngine((call) => openStream(call).end(chunk("a", 1) + finish("repetition") + done))
       const { address, world } = yield* makeStage([engine.url])
       const seen = yield* fetched(address)
-      assert.strictEqual(seen.text(), chunk("a") + finish("stop") + done)
+      assert.strictEqual(seen.text(), withRole(chunk("a")) + finish("stop") + done)
       assert.strictEqual(endOf(world).finishReason, "stop")
     })
   )

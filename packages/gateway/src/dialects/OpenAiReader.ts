@@ -1,0 +1,139 @@
+import { Option, Schema } from "effect"
+import type { Refusal } from "../refusals.ts"
+import { broken, comment, dataOf, type Frame, fromLatin1, type StreamOptions, type StreamReader, toLatin1 } from "./Dialect.ts"
+import { finishReasonOf } from "./finishReason.ts"
+import { openAiError } from "./openAiError.ts"
+import { withBothNames } from "./reasoningNames.ts"
+
+const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
+const Choice = Schema.Struct({
+  index: Schema.optionalKey(Schema.Int),
+  finish_reason: Text,
+  text: Text,
+  delta: Schema.optionalKey(
+    Schema.Struct({
+      role: Text,
+      content: Text,
+      reasoning: Text,
+      reasoning_content: Text,
+      tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.Unknown)))
+    })
+  )
+})
+const Chunk = Schema.Struct({ choices: Schema.Array(Choice), usage: Schema.optionalKey(Schema.Unknown), error: Schema.optionalKey(Schema.Unknown) })
+const decodeChunk = Schema.decodeUnknownOption(Chunk)
+const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+
+const marker = "data: [DONE]\n\n"
+const done: Frame = { _tag: "Done", usage: null, finishReason: null }
+
+/** An unescaped quotation mark cannot stand inside a JSON string, so each of these is a member's name and not the model's words. */
+const content = /"(?:content|text|reasoning|reasoning_content|arguments)":"[^"]/
+const usageTail = /^\],"usage":(null|\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})\}\n\n$/
+const usageName = '],"usage":'
+
+/** A chunk in the compact form that engines write, in the midst of an answer; undefined for all else, which is parsed. */
+const readCompact = (text: string): Frame | undefined => {
+  if (!text.startsWith('data: {"') || text.indexOf("\n") !== text.length - 2) return undefined
+  if (!text.includes('"finish_reason":null') || text.includes('"error":')) return undefined
+  const cut = text.lastIndexOf(usageName)
+  if (cut === -1) {
+    return text.includes('"usage":') ? undefined : { _tag: "Chunk", text: withBothNames(text), usage: null, hasContent: content.test(text), finishReason: null }
+  }
+  const tail = text.slice(cut)
+  if (!usageTail.test(tail)) return undefined
+  const kept = `${text.slice(0, cut + 1)}}\n\n`
+  return { _tag: "Chunk", text: withBothNames(kept), usage: tail.slice(usageName.length, -3), hasContent: content.test(kept), finishReason: null }
+}
+
+const aborted: Frame = { _tag: "Failed", payload: "" }
+
+/**
+ * Reads the chunks of a chat or a completion. A chunk's own usage is for the record only; the last chunk, which has nothing else, goes to the caller where it was asked
+ * for. Comments and every line that is not data are dropped: some clients fail at `id:` and `retry:`.
+ */
+export class OpenAiReader implements StreamReader {
+  readonly #options: StreamOptions
+  /** The choices that have begun; before that each chunk is parsed, for its first delta has to have a role. */
+  readonly #begun = new Set<number>()
+  #ended = 0
+  /** Whether deltas have roles. */
+  readonly #roles: boolean
+
+  constructor(options: StreamOptions, roles: boolean) {
+    this.#options = options
+    this.#roles = roles
+  }
+
+  get finished(): boolean {
+    return this.#ended >= this.#options.choices
+  }
+
+  ending(): string {
+    return marker
+  }
+
+  failure(error: Refusal, requestId: string): string {
+    return `data: ${toLatin1(openAiError(error, requestId))}\n\n${marker}`
+  }
+
+  read(frame: string): Frame {
+    if (this.#begun.size >= this.#options.choices) {
+      const compact = readCompact(frame)
+      if (compact !== undefined) return compact
+    }
+    const data = dataOf(frame)
+    if (data === null) return comment
+    if (data.trim() === "[DONE]") return this.finished ? done : broken
+    // Only a frame of one plain line may go out as it came.
+    return this.#readParsed(fromLatin1(data), `data: ${data.replaceAll("\n", " ")}\n\n`)
+  }
+
+  #readParsed(payload: string, frame: string): Frame {
+    const object = decodeObject(payload)
+    if (Option.isNone(object)) return broken
+    const chunk = decodeChunk(object.value)
+    if (Option.isNone(chunk) || chunk.value.error != null)
+      return "error" in object.value || object.value.object === "error" ? { _tag: "Failed", payload } : broken
+    const { choices, usage } = chunk.value
+    let reason: string | null = null
+    let changed = usage !== undefined
+    const roleless = new Set<number>()
+    for (const { delta, finish_reason, index = 0 } of choices) {
+      if (!this.#begun.has(index)) {
+        this.#begun.add(index)
+        if (this.#roles && typeof delta?.role !== "string") roleless.add(index)
+      }
+      if (typeof finish_reason !== "string") continue
+      reason = finishReasonOf(finish_reason)
+      if (reason === null) return aborted
+      this.#ended++
+      changed ||= reason !== finish_reason
+    }
+    const told = usage == null ? null : JSON.stringify(usage)
+    if (choices.length === 0) return { _tag: "Chunk", text: this.#options.wantsUsage ? frame : null, usage: told, hasContent: false, finishReason: reason }
+    const hasContent = choices.some(
+      ({ delta, text }) => [text, delta?.content, delta?.reasoning, delta?.reasoning_content].some(Boolean) || (delta?.tool_calls ?? []).length > 0
+    )
+    if (!changed && roleless.size === 0) return { _tag: "Chunk", text: withBothNames(frame), usage: null, hasContent, finishReason: reason }
+    const { usage: _, ...rest } = { usage: null, ...object.value }
+    const rewritten = JSON.stringify(roleless.size === 0 ? rest : withRoles(rest, roleless), closed)
+    return { _tag: "Chunk", text: `data: ${withBothNames(toLatin1(rewritten))}\n\n`, usage: told, hasContent, finishReason: reason }
+  }
+}
+
+const closed = (name: string, value: unknown) => (name === "finish_reason" && typeof value === "string" ? finishReasonOf(value) : value)
+
+const RawChoices = Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
+const decodeChoices = Schema.decodeUnknownOption(RawChoices)
+const decodeDelta = Schema.decodeUnknownOption(Schema.Record(Schema.String, Schema.Unknown))
+
+/** The chunk, where the deltas of these choices begin with the role that the engine left out. */
+const withRoles = (chunk: Readonly<Record<string, unknown>>, indices: ReadonlySet<number>) => ({
+  ...chunk,
+  choices: Option.getOrElse(decodeChoices(chunk.choices), () => []).map((choice) => {
+    const index = typeof choice.index === "number" ? choice.index : 0
+    const delta = Option.getOrElse(decodeDelta(choice.delta), () => ({}))
+    return indices.has(index) ? { ...choice, delta: { ...delta, role: "assistant" } } : choice
+  })
+})

@@ -1,0 +1,14 @@
+import type { InferencePath } from "@seatrial/domain"
+import type { Dialect } from "./Dialect.ts"
+import { chat, completions } from "./openAi.ts"
+
+/** How each path of inference speaks. */
+export const dialects: Readonly<Record<InferencePath, Dialect>> = {
+  "/v1/chat/completions": chat,
+  "/v1/completions": completions
+}
+
+const byPath = new Map(Object.entries(dialects))
+
+/** How errors are told on a path, which may be none of inference. */
+export const dialectOf = (path: string): Dialect => byPath.get(path) ?? chat
