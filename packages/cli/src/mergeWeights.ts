@@ -13,7 +13,10 @@ export const mergeWeightsCommand = Command.make(
     base: folder("base", "Folder with the base's files"),
     adapter: folder("adapter", "Folder with the adapter's files"),
     target: folder("target", "Folder to write, which must not be there yet"),
-    replace: Flag.Boolean("replace").pipe(Flag.withDescription("Removes a folder of that name first, as an interrupted merge leaves it"), Flag.withDefault(false))
+    replace: Flag.Boolean("replace").pipe(
+      Flag.withDescription("Removes a folder of that name first, as an interrupted merge leaves it"),
+      Flag.withDefault(false)
+    )
   },
   Effect.fn(
     function* ({ replace, ...folders }) {
