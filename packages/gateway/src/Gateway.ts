@@ -1,5 +1,5 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
-import { Ids, RequestId } from "@seatrial/domain"
+import { Ids, type InferencePath, RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
 import { Cause, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import { Concurrency } from "./Concurrency.ts"
@@ -8,6 +8,8 @@ import { EngineClient } from "./EngineClient.ts"
 import { elapsed } from "./elapsed.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { Inference } from "./Inference.ts"
+import { ImageFetcher } from "./images/ImageFetcher.ts"
+import { inlineImages } from "./images/inlineImages.ts"
 import { layerReachability } from "./layerReachability.ts"
 import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
@@ -22,21 +24,19 @@ import {
   modelNotFound,
   modelStarting,
   notFound,
-  type Refusal,
+  Refusal,
   writeRefusal
 } from "./refusals.ts"
-import { checkRequest, type Endpoint, parseBody, streamOf } from "./requestBody.ts"
-
-const endpoints = new Map<string, Endpoint>([
-  ["/v1/chat/completions", "/v1/chat/completions"],
-  ["/v1/completions", "/v1/completions"]
-])
+import { checkRequest } from "./vocabulary/checkRequest.ts"
+import { isEndpoint } from "./vocabulary/endpoints.ts"
+import { parseBody, streamOf } from "./vocabulary/parseBody.ts"
+import { targetOf } from "./vocabulary/targetOf.ts"
 
 /** The path of a request's address. */
 export const pathOf = (url: string | undefined): string => (url ?? "/").split("?", 1)[0] ?? "/"
 
 /** Whether a request is the gateway's: where gateway and API share an address, all else is the API's. */
-export const isInferencePath = (url: string | undefined): boolean => endpoints.has(pathOf(url))
+export const isInferencePath = (url: string | undefined): boolean => isEndpoint(pathOf(url))
 
 /** Milliseconds for which the rest of a body that is not wanted is read and dropped: a connection that is closed before may lose the answer on its way. */
 const linger = 2_000
@@ -66,6 +66,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
     Effect.gen(function* () {
       const config = yield* GatewayConfig
       const keys = yield* ApiKeys
+      const fetcher = yield* ImageFetcher
       const ids = yield* Ids
       const inference = yield* Inference
       const metering = yield* Metering
@@ -83,7 +84,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       })
 
       /** From an authenticated caller on, every outcome is recorded. */
-      const admit = Effect.fnUntraced(function* ({ id, request, response, startedAt }: Exchange, endpoint: Endpoint, caller: Caller) {
+      const admit = Effect.fnUntraced(function* ({ id, request, response, startedAt }: Exchange, endpoint: InferencePath, caller: Caller) {
         let route: Route | null = null
         let streamed: boolean | null = null
         const departure = new AbortController()
@@ -93,15 +94,19 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const check = Effect.gen(function* () {
           if (!caller.scopes.has("inference:write")) return yield* missingScope("inference:write")
           yield* concurrency.take(caller)
-          const body = yield* parseBody(yield* readBody(request, config.maxBody, config.bodyTimeout))
+          const body = parseBody(yield* readBody(request, config.maxBody, config.bodyTimeout))
+          if (body instanceof Refusal) return yield* body
           streamed = streamOf(body.members)
           const found = yield* routes.find(caller.orgId, body.model)
           if (Option.isNone(found)) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
           route = found.value
-          const checked = yield* checkRequest(endpoint, body)
+          const checked = checkRequest(endpoint, body, targetOf(route, caller, id))
+          if (checked instanceof Refusal) return yield* checked
           run(routes.use(route))
+          const whole =
+            checked.images.length === 0 ? checked : yield* inlineImages(fetcher, caller.orgId, route.capabilities.image_input, checked, departure.signal)
           if (route.endpoints.length === 0) return yield* modelStarting
-          return { id, caller, checked, route, response, departure, startedAt }
+          return { id, caller, checked: whole, route, response, departure, startedAt }
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -125,11 +130,10 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const { request, response } = exchange
         const path = pathOf(request.url)
         if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
-        const endpoint = endpoints.get(path)
-        if (endpoint === undefined) return yield* notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`)
+        if (!isEndpoint(path)) return yield* notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`)
         if (request.method === "OPTIONS") return response.writeHead(204, { allow }).end()
         if (request.method !== "POST") return yield* methodNotAllowed(request.method ?? "", allow)
-        return yield* admit(exchange, endpoint, yield* authenticate(request))
+        return yield* admit(exchange, path, yield* authenticate(request))
       })
 
       const handle = Effect.fnUntraced(function* (request: IncomingMessage, response: ServerResponse) {
@@ -161,7 +165,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
   )
 
   static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide(Inference.layer)), layerReachability, layerSweeper).pipe(
-    Layer.provide(EngineClient.layer),
+    Layer.provide([EngineClient.layer, ImageFetcher.layer]),
     Layer.provide(GatewayConfig.layer)
   )
 }

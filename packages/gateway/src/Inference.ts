@@ -17,7 +17,8 @@ import { Running } from "./Running.ts"
 import { readWhole } from "./readWhole.ts"
 import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, modelStarting, type Refusal, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
-import { bodyFor, type CheckedRequest, namedAsAsked } from "./requestBody.ts"
+import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
+import { namedAsAsked } from "./vocabulary/namedAsAsked.ts"
 
 export interface Admitted {
   readonly id: RequestId
@@ -128,7 +129,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             url,
             path: checked.endpoint,
             method: "POST",
-            body: bodyFor(route, checked),
+            body: checked.engineBody,
             requestId: id,
             timeout,
             signal

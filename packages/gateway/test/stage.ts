@@ -1,5 +1,19 @@
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
-import { type Scope as ApiScope, Ids, KeyId, ModelId, OrgId, type RequestId, RevisionId, type Usage, UserId, zeroPrices } from "@seatrial/domain"
+import {
+  type Scope as ApiScope,
+  Ids,
+  KeyId,
+  ModelId,
+  modelCapabilities,
+  nothingServed,
+  OrgId,
+  type RequestId,
+  RevisionId,
+  type Usage,
+  UserId,
+  zeroPrices
+} from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
 import {
   ApiKeys,
   type Caller,
@@ -55,7 +69,8 @@ const makeWorld = Effect.gen(function* () {
       prices: zeroPrices,
       endpoints: [],
       mayIdle: false,
-      adapted: false
+      adapted: false,
+      capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) })
     },
     used: 0,
     recorded: [],

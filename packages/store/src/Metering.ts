@@ -3,6 +3,7 @@ import type { KeyId, ModelId, OrgId, Prices, RequestError, RequestId, RevisionId
 import { Context, Data, Deferred, Effect, Layer } from "effect"
 import { groupCommit } from "./GroupCommit.ts"
 import { endRow, tokensOf } from "./metering/endRow.ts"
+import { Spool, SpoolSettings } from "./metering/Spool.ts"
 import {
   type CheckpointRow,
   checkpointStatement,
@@ -97,33 +98,56 @@ export class Metering extends Context.Service<
       const sql = yield* PgClient.PgClient
       const lane = { batch: 500, committers: 2, capacity: 10_000 }
 
+      const commitInserts = (rows: ReadonlyArray<InsertRow>) => {
+        const statement = insertStatement(sql, rows)
+        const withPartitions = Effect.gen(function* () {
+          for (const time of monthsOf(rows)) yield* ensurePartitions(sql, time, time)
+          yield* statement
+        })
+        return Effect.asVoid(statement).pipe(
+          // A month for which nobody made a partition ahead.
+          Effect.catchReason("SqlError", "ConstraintError", () => withPartitions)
+        )
+      }
+      const commitCheckpoints = (rows: ReadonlyArray<CheckpointRow>) => Effect.asVoid(checkpointStatement(sql, lastOfEach(rows)))
+      /** Those of the rows that find their request swept. */
+      const commitEnds = Effect.fnUntraced(function* (rows: ReadonlyArray<EndRow>) {
+        const ended = new Set((yield* endStatement(sql, rows)).map(({ id }) => id))
+        const left = rows.filter(({ id }) => !ended.has(id))
+        if (left.length === 0) return []
+        const swept = new Set((yield* sweptStatement(sql, left)).map(({ id }) => id))
+        return left.filter(({ id }) => swept.has(id))
+      })
+
+      const spoolSettings = yield* SpoolSettings
+      const spool =
+        spoolSettings === null
+          ? undefined
+          : yield* Spool.make(spoolSettings, {
+              insert: commitInserts,
+              checkpoint: commitCheckpoints,
+              end: Effect.fnUntraced(function* (rows) {
+                // Their callers were told these ends.
+                const swept = yield* commitEnds(firstOfEach(rows))
+                if (swept.length > 0) yield* endStatement(sql, swept, "swept")
+              })
+            })
+
       // An end must not overtake its own begin: it waits for one that is under way.
       const beginning = new Map<string, Deferred.Deferred<void>>()
       const insert = yield* groupCommit<InsertRow>({
         ...lane,
-        commit: (rows) => {
-          const statement = insertStatement(sql, rows)
-          const withPartitions = Effect.gen(function* () {
-            for (const time of monthsOf(rows)) yield* ensurePartitions(sql, time, time)
-            yield* statement
-          })
-          return Effect.asVoid(statement).pipe(
-            // A month for which nobody made a partition ahead.
-            Effect.catchReason("SqlError", "ConstraintError", () => withPartitions)
-          )
-        },
+        commit: commitInserts,
+        fallback: spool?.fallback((row) => ({ kind: "insert", row })),
         settled: ({ id }) => beginning.delete(id)
       })
       // Ends that found their request swept.
       const givenUp = new WeakSet<EndRow>()
       const end = yield* groupCommit<EndRow>({
         ...lane,
+        fallback: spool?.fallback((row) => ({ kind: "end", row })),
         commit: Effect.fnUntraced(function* (rows) {
-          const first = firstOfEach(rows)
-          const ended = new Set((yield* endStatement(sql, first)).map(({ id }) => id))
-          const left = first.filter(({ id }) => !ended.has(id))
-          if (left.length === 0) return
-          const swept = new Set((yield* sweptStatement(sql, left)).map(({ id }) => id))
+          const swept = new Set((yield* commitEnds(firstOfEach(rows))).map(({ id }) => id))
           for (const row of rows) if (swept.has(row.id)) givenUp.add(row)
         })
       })
@@ -131,7 +155,8 @@ export class Metering extends Context.Service<
         ...lane,
         // One at a time, so that an older checkpoint never comes after a newer one.
         committers: 1,
-        commit: (rows) => Effect.asVoid(checkpointStatement(sql, lastOfEach(rows)))
+        fallback: spool?.fallback((row) => ({ kind: "checkpoint", row })),
+        commit: commitCheckpoints
       })
 
       const begun = (id: string) => {

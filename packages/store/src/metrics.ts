@@ -1,4 +1,4 @@
-import { counter, histogram } from "@seatrial/domain"
+import { counter, gauge, histogram } from "@seatrial/domain"
 
 /** What the store tells of itself, in every program that uses it. */
 export const storeMetrics = {
@@ -11,6 +11,21 @@ export const storeMetrics = {
     labels: [],
     unit: "seconds",
     meaning: "From when the first of the rows that share a commit was handed in until they were committed: the lag of request records"
+  }),
+  spoolBytes: gauge("seatrial_store_spool_bytes", {
+    labels: [],
+    unit: "bytes",
+    meaning: "Records of requests that wait on the local disk for the database"
+  }),
+  spooledRows: counter("seatrial_store_spooled_rows_total", {
+    labels: [],
+    unit: "rows",
+    meaning: "Rows of request records that the database did not take in time and the spool did"
+  }),
+  spoolRefusedRows: counter("seatrial_store_spool_refused_rows_total", {
+    labels: [],
+    unit: "rows",
+    meaning: "Rows of the spool that the database refused for what they are: they are put aside beside the spool, and somebody must look"
   }),
   probeSeconds: histogram("seatrial_store_probe_seconds", [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15], {
     labels: ["outcome"],

@@ -113,9 +113,30 @@ const within = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: strin
   return sql`r.created_at BETWEEN ${new Date(Math.min(...times))} AND ${new Date(Math.max(...times))}`
 }
 
-/** Ends requests that still run and writes their receipts, in one statement; the others it leaves alone. `lost`: only those whose lease is over. */
-export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, lost = false): Statement.Statement<{ readonly id: string }> => {
+/**
+ * Which requests an end is for. `running`: those that still run. `lost`: those of them whose lease is over. `swept`: those that a sweep gave up although their gateway lived and was only cut
+ * off from the database: it has told the caller this end, and so must the record.
+ */
+type EndOf = "running" | "lost" | "swept"
+
+const heard = "The gateway was cut off from the database for longer than a lease and told this end later."
+
+/** Ends requests and writes their receipts, in one statement; the others it leaves alone. */
+export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, which: EndOf = "running"): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
+  const those =
+    which === "swept"
+      ? sql`r.state = 'completed' AND r.error_code = ${gatewayLost}`
+      : which === "lost"
+        ? sql`r.state = 'running' AND r.lease_until <= now()`
+        : sql`r.state = 'running'`
+  const anew = sql`
+    ON CONFLICT (org_id, created_at, request_id) DO UPDATE SET hf_revision = excluded.hf_revision, engine_version = excluded.engine_version,
+      status_code = excluded.status_code, finish_reason = excluded.finish_reason, input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens,
+      cache_read_tokens = excluded.cache_read_tokens, cache_write_tokens = excluded.cache_write_tokens, input_micros_per_mtok = excluded.input_micros_per_mtok,
+      output_micros_per_mtok = excluded.output_micros_per_mtok, cache_read_micros_per_mtok = excluded.cache_read_micros_per_mtok,
+      cache_write_micros_per_mtok = excluded.cache_write_micros_per_mtok, cost_micros = excluded.cost_micros, ttft_ms = excluded.ttft_ms,
+      latency_ms = excluded.latency_ms, note = excluded.note`
   return sql<{ readonly id: string }>`
     WITH given AS (
       SELECT * FROM unnest(
@@ -150,8 +171,7 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
         ttft_ms = given.ttft_ms, latency_ms = given.latency_ms, finish_reason = given.finish_reason, error_code = given.error_code,
         error_message = given.error_message, error_param = given.error_param, lease_until = NULL
       FROM given
-      WHERE r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND r.state = 'running'
-        AND ${within(sql, rows)} ${lost ? sql`AND r.lease_until <= now()` : sql``}
+      WHERE r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND ${those} AND ${within(sql, rows)}
       RETURNING r.*
     )
     INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
@@ -159,8 +179,10 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
       cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note)
     SELECT ended.org_id, ended.created_at, ended.id, ended.revision_id, ended.model, ended.endpoint, ended.streamed, given.hf_revision, given.engine_version,
       ended.status_code, ended.finish_reason, ended.input_tokens, ended.output_tokens, ended.cache_read_tokens, ended.cache_write_tokens, given.input_price,
-      given.output_price, given.cache_read_price, given.cache_write_price, ended.cost_micros, ended.ttft_ms, ended.latency_ms, given.note
+      given.output_price, given.cache_read_price, given.cache_write_price, ended.cost_micros, ended.ttft_ms, ended.latency_ms,
+      ${which === "swept" ? sql`concat_ws(' ', given.note, ${heard}::text)` : sql`given.note`}
     FROM ended JOIN given ON given.org_id = ended.org_id AND given.id = ended.id
+    ${which === "swept" ? anew : sql``}
     RETURNING request_id AS id`
 }
 

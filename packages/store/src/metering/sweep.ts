@@ -51,7 +51,7 @@ export const sweepLost = (sql: PgClient.PgClient) => {
     while (true) {
       const lost = yield* findLost()
       // One that gives a sign of life meanwhile is left alone.
-      if (lost.length > 0) ended += (yield* endStatement(sql, lost.map(lostEnd), true)).length
+      if (lost.length > 0) ended += (yield* endStatement(sql, lost.map(lostEnd), "lost")).length
       if (lost.length < sweepRound) return ended
     }
   })

@@ -1,0 +1,191 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { PgClient } from "@effect/sql-pg"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Ids } from "@seatrial/domain"
+import { ConfigProvider, Context, Effect, Exit, Layer, Option, type Redacted, Schema, Scope } from "effect"
+import { inject } from "vitest"
+import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, Requests, Runs, SpoolSettings } from "../src/index.ts"
+import { SpoolFile } from "../src/metering/SpoolFile.ts"
+import { makeCaller, makeServing, makeTestDatabase, withoutDatabase } from "../src/testing.ts"
+import { endOf, startOf, usage } from "./requestRows.ts"
+import { encryptionKey, soon } from "./stage.ts"
+
+const scratch = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-spool-"))),
+  (folder) => Effect.sync(() => rmSync(folder, { recursive: true }))
+)
+
+const contents = (path: string) =>
+  Effect.gen(function* () {
+    const file = yield* Effect.promise(() => SpoolFile.open(path))
+    const texts: Array<string> = []
+    let damaged = 0
+    for (let at = 0; at < file.size; ) {
+      const read = yield* Effect.promise(() => file.read(at, 3))
+      texts.push(...read.payloads.map(String))
+      damaged += read.damaged
+      at = read.next
+    }
+    return { file, texts, damaged }
+  })
+
+describe("the file of the spool", () => {
+  it.effect.prop(
+    "has every append that was told to be kept, wherever a crash tore the one that was not",
+    [Schema.Array(Schema.String).check(Schema.isMinLength(1), Schema.isMaxLength(8)), Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000 }))],
+    ([texts, cut]) =>
+      Effect.gen(function* () {
+        const path = join(yield* scratch, "a", "records.spool")
+        const first = yield* Effect.promise(() => SpoolFile.open(path))
+        const lengths: Array<number> = []
+        for (const text of texts) {
+          yield* Effect.promise(() => first.append([Buffer.from(text)]))
+          lengths.push(first.size)
+        }
+        yield* Effect.promise(() => first.close())
+        const bytes = readFileSync(path)
+        const left = bytes.subarray(0, Math.floor((bytes.length * cut) / 1_000))
+        writeFileSync(path, left)
+        const whole = lengths.filter((length) => length <= left.length).length
+        const torn = yield* contents(path)
+        const same = texts.map((text) => String(Buffer.from(text)))
+        assert.deepStrictEqual([torn.texts, torn.damaged, torn.file.size], [same.slice(0, whole), 0, lengths[whole - 1] ?? 0])
+        yield* Effect.promise(() => torn.file.append([Buffer.from("after")]))
+        yield* Effect.promise(() => torn.file.close())
+        const again = yield* contents(path)
+        assert.deepStrictEqual(again.texts, [...same.slice(0, whole), "after"])
+        yield* Effect.promise(() => again.file.close())
+      }).pipe(Effect.scoped),
+    { arbitrary: { runs: 20 } }
+  )
+
+  it.effect("that was damaged in the middle still gives all frames that are whole", () =>
+    Effect.gen(function* () {
+      const path = join(yield* scratch, "records.spool")
+      const first = yield* Effect.promise(() => SpoolFile.open(path))
+      yield* Effect.promise(() => first.append(["one", "two", "three"].map((text) => Buffer.from(text))))
+      yield* Effect.promise(() => first.close())
+      const bytes = readFileSync(path)
+      bytes[bytes.indexOf("two")] = 0
+      writeFileSync(path, bytes)
+      const { damaged, file, texts } = yield* contents(path)
+      assert.deepStrictEqual([texts, damaged], [["one", "three"], 15])
+      yield* Effect.promise(() => file.close())
+    }).pipe(Effect.scoped)
+  )
+})
+
+class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/test/Url") {}
+
+const layerUrl = Layer.effect(
+  Url,
+  Effect.suspend(() => makeTestDatabase(inject("postgres")))
+)
+const layerStore = Layer.mergeAll(ApiKeys.layerSql, Deployments.layerSql, Organizations.layerSql, Requests.layerSql, Runs.layerSql).pipe(
+  Layer.provideMerge(HubConnections.layerSql),
+  Layer.provideMerge(Ids.layer),
+  Layer.provideMerge(Layer.unwrap(Effect.map(Url, (url) => Database.layerUrl(url)))),
+  Layer.provideMerge(layerUrl),
+  Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ SEATRIAL_ENCRYPTION_KEY: encryptionKey })))
+)
+
+/** A gateway's metering with a spool there, until the scope closes. */
+const meteringAt = Effect.fnUntraced(function* (folder: string, maxBytes = 1_000_000) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const context = yield* Layer.buildWithScope(Metering.layerSql, scope).pipe(Effect.provideService(SpoolSettings, { folder, maxBytes }))
+  return { metering: Context.get(context, Metering), close: Scope.close(scope, Exit.void) }
+})
+
+layer(layerStore, { excludeTestServices: true })("while the database is away", (it) => {
+  it.effect("records wait on the disk, and are in the database once, with their receipts, when it is back or the gateway starts anew", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const requests = yield* Requests
+      const folder = yield* scratch
+      const { caller } = yield* makeCaller("spooled")
+      const served = yield* makeServing(caller, "k")
+      const [before, whole, open, refused, swept, late] = yield* Effect.all([
+        startOf(caller, served),
+        startOf(caller, served),
+        startOf(caller, served),
+        startOf(caller, served),
+        startOf(caller, served),
+        startOf(caller, served)
+      ])
+      const error = { code: "model_overloaded", message: "m", param: null }
+      const first = yield* meteringAt(folder)
+      yield* Effect.forEach([before, swept], first.metering.begin)
+      // Others take that gateway for dead.
+      yield* sql`UPDATE requests SET state = 'completed', status_code = 500, error_code = 'gateway_lost', cost_micros = 0, latency_ms = 1 WHERE id = ${swept.id}`
+      const path = join(folder, "records.spool")
+      let copy = Buffer.alloc(0)
+      yield* withoutDatabase(
+        inject("postgres"),
+        yield* Url,
+        Effect.gen(function* () {
+          yield* first.metering.end(endOf(before))
+          yield* Effect.forEach([whole, open, refused, late], first.metering.begin, { concurrency: "unbounded" })
+          yield* first.metering.checkpoint(open, usage)
+          yield* first.metering.end(endOf(whole))
+          yield* first.metering.end(endOf(swept))
+          yield* first.metering.refuse({ ...refused, statusCode: 503, latencyMs: 1, error })
+          copy = readFileSync(path)
+        })
+      )
+      // The first statement finds a connection that was cut.
+      yield* Effect.retry(sql`SELECT 1`, { times: 20 })
+      yield* first.metering.end(endOf(late))
+      yield* soon(Effect.sync(() => statSync(path).size === 0))
+      const seen = Effect.gen(function* () {
+        const of = Effect.fnUntraced(function* (id: string) {
+          const record = Option.getOrThrow(yield* requests.find(caller.orgId, id))
+          const receipt = Option.getOrNull(yield* requests.findReceipt(caller.orgId, id))
+          return [record.state, record.status_code, record.error?.code, record.cost_micros, receipt?.usage.output_tokens, receipt?.note]
+        })
+        return yield* Effect.forEach([before, whole, late, open, refused, swept], ({ id }) => of(id))
+      })
+      const completed = ["completed", 200, undefined, "700", 2_000, undefined]
+      const expected = [
+        completed,
+        completed,
+        completed,
+        ["running", null, undefined, null, undefined, undefined],
+        ["refused", 503, "model_overloaded", "0", undefined, undefined],
+        [...completed.slice(0, 5), "The gateway was cut off from the database for longer than a lease and told this end later."]
+      ]
+      assert.deepStrictEqual(yield* seen, expected)
+
+      // It was killed before it had emptied its spool: the next one writes all of it once more, and nothing changes.
+      yield* first.close
+      writeFileSync(path, Buffer.concat([copy, Buffer.from("SPL1torn")]))
+      const second = yield* meteringAt(folder)
+      assert.strictEqual(statSync(path).size, 0)
+      assert.deepStrictEqual(yield* seen, expected)
+      const { items } = yield* requests.list(caller.orgId, { limit: 100, after: null })
+      assert.strictEqual(items.length, 5)
+      yield* second.metering.end(endOf(open))
+      assert.strictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, open.id)).state, "completed")
+      yield* second.close
+
+      // A full one takes no new requests, and still the ends of those under way.
+      const third = yield* meteringAt(folder, 3_200)
+      const [running, ...more] = yield* Effect.all(Array.from({ length: 12 }, () => startOf(caller, served)))
+      if (running === undefined) return assert.fail()
+      yield* third.metering.begin(running)
+      yield* withoutDatabase(
+        inject("postgres"),
+        yield* Url,
+        Effect.gen(function* () {
+          const begins = yield* Effect.forEach(more, (start) => Effect.exit(third.metering.begin(start)))
+          assert.isTrue(begins.some(Exit.isFailure))
+          assert.isTrue(Exit.isSuccess(yield* Effect.exit(third.metering.end(endOf(running)))))
+        })
+      )
+      yield* Effect.retry(sql`SELECT 1`, { times: 20 })
+      yield* third.close
+      assert.strictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, running.id)).status_code, 200)
+    }).pipe(Effect.scoped)
+  )
+})
