@@ -45,14 +45,17 @@ export interface LabGateway {
   /** Null while it does not listen. */
   readonly address: () => string | null
   readonly kill: () => void
+  /** How often it began to keep records on its disk. */
+  readonly timesSpooled: () => number
 }
 
 const openGateway = (databaseUrl: string, spool: string) =>
   Effect.acquireRelease(
-    Effect.sync(() => {
+    Effect.sync((): LabGateway & { readonly close: () => void } => {
       let child: ChildProcessByStdio<null, Readable, null> | undefined
       let address: string | null = null
       let isOver = false
+      let spooled = 0
       const start = () => {
         if (isOver) return
         const current = spawn(process.execPath, [program], {
@@ -70,13 +73,16 @@ const openGateway = (databaseUrl: string, spool: string) =>
         child = current
         let text = ""
         current.stdout.on("data", (bytes: Buffer) => {
-          text = (text + bytes.toString("utf8")).slice(-100_000)
-          const found = /gateway listens on (127\.0\.0\.1:\d+)/.exec(text)?.[1]
-          if (found !== undefined && address === null && current.exitCode === null && current.signalCode === null) address = `http://${found}`
+          const lines = (text + bytes.toString("utf8")).split("\n")
+          text = lines.pop() ?? ""
+          for (const line of lines) {
+            const found = /gateway listens on (127\.0\.0\.1:\d+)/.exec(line)?.[1]
+            if (found !== undefined && !current.killed) address = `http://${found}`
+            if (line.includes("they are kept in the spool")) spooled++
+          }
         })
         current.once("exit", () => {
           address = null
-          if (process.env.LOSS_LOG !== undefined) process.stderr.write(text)
           setTimeout(start, 100)
         })
       }
@@ -89,7 +95,7 @@ const openGateway = (databaseUrl: string, spool: string) =>
         isOver = true
         kill()
       }
-      return { address: () => address, kill, close }
+      return { address: () => address, kill, timesSpooled: () => spooled, close }
     }),
     ({ close }) => Effect.sync(close)
   )
