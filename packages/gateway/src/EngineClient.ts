@@ -1,6 +1,7 @@
 import { Agent, type IncomingMessage, request } from "node:http"
 import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
+import type { Signal } from "./Departure.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 
 /**
@@ -19,7 +20,7 @@ export interface EngineCall {
   /** Milliseconds until the answer's head. */
   readonly timeout: number
   /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
-  readonly signal: AbortSignal
+  readonly signal: Signal
 }
 
 /** Milliseconds within which a kept connection shows that its other end had closed it before. */

@@ -1,6 +1,7 @@
 import type { OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
 import { Effect } from "effect"
+import type { Departure } from "../Departure.ts"
 import { clientClosed, modelNotFound, modelOverloaded, modelStarting, type Refusal, unavailable } from "../refusals.ts"
 import type { EngineState, Pulse } from "./EngineState.ts"
 import type { ModelPool, Waiter } from "./ModelPool.ts"
@@ -21,8 +22,8 @@ export interface Asked {
 export interface WaitOptions {
   /** Milliseconds that the caller waits as it says; null where it says nothing. */
   readonly patience: number | null
-  /** Aborted when there is nobody to answer any more; the reason is `gone` for a caller who left. */
-  readonly signal: AbortSignal
+  /** Tells when there is nobody to answer any more. */
+  readonly departure: Departure
 }
 
 /** What a passage needs of the gateway's routing. */
@@ -101,7 +102,7 @@ export class Passage {
   }
 
   /** Waits for an engine, in turn with others and no longer than the caller. Fails where there is none in time, or too many wait. */
-  wait({ patience, signal }: WaitOptions): Effect.Effect<void, Refusal> {
+  wait({ departure, patience }: WaitOptions): Effect.Effect<void, Refusal> {
     return Effect.callback((resume) => {
       const { now, poolOf, settings } = this.#world
       const { orgId, streamed } = this.#asked
@@ -113,11 +114,11 @@ export class Passage {
       if (pool.queue.size >= (cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
       const settle = (end: Effect.Effect<void, Refusal>) => {
         clearTimeout(timer)
-        signal.removeEventListener("abort", onAbort)
+        departure.removeEventListener("abort", onAbort)
         pool.queue.remove(orgId, waiter)
         resume(end)
       }
-      const onAbort = () => settle(Effect.fail(signal.reason === "gone" ? clientClosed : unavailable))
+      const onAbort = () => settle(Effect.fail(departure.reason === "gone" ? clientClosed : unavailable))
       const waiter: Waiter = {
         key: this.#key(),
         streamed,
@@ -126,8 +127,8 @@ export class Passage {
       }
       const limit = cold ? settings.coldWait : settings.queueWait
       const timer = setTimeout(() => settle(Effect.fail(refusal())), Math.min(limit, patience ?? limit))
-      if (signal.aborted) return onAbort()
-      signal.addEventListener("abort", onAbort)
+      if (departure.aborted) return onAbort()
+      departure.addEventListener("abort", onAbort)
       pool.queue.add(orgId, waiter)
       pool.dispatch()
       return Effect.sync(onAbort)

@@ -1,4 +1,5 @@
 import type { InferencePath, ModelCapabilities, Runtime } from "@seatrial/domain"
+import { type ImagePlace, ImagePlaces } from "../images/ImagePlaces.ts"
 import { invalidParameter, type Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "../refusals.ts"
 
 interface Gates {
@@ -34,15 +35,6 @@ export interface Target {
   readonly cacheSalt: string | null
 }
 
-/** An image that is to be fetched before the engine is asked. */
-export interface ImagePlace {
-  /** Where in the request, as `param` names it. */
-  readonly param: string
-  readonly url: string
-  /** What stands in the engine's body where the image is to be. */
-  readonly placeholder: string
-}
-
 /** The state of one check: where it is, what the model can do, and what was noticed on the way. */
 export class Checking {
   readonly target: Target
@@ -50,8 +42,8 @@ export class Checking {
   readonly fields: ReadonlySet<string>
   /** The values of `response_format.type` that are. */
   readonly formats: ReadonlySet<string>
-  readonly images: Array<ImagePlace> = []
   readonly #path: Array<string | number> = []
+  #images: ImagePlaces | undefined
 
   constructor(endpoint: InferencePath, target: Target) {
     const { fields, formats } = gatesOf(endpoint, target.capabilities)
@@ -71,6 +63,17 @@ export class Checking {
   /** The path of the value that is looked at, or of what is in it. */
   param(...deeper: ReadonlyArray<string | number>): string {
     return [...this.#path, ...deeper].map((step, index) => (typeof step === "number" ? `[${step}]` : index === 0 ? step : `.${step}`)).join("")
+  }
+
+  /** The images so far. */
+  get images(): ReadonlyArray<ImagePlace> {
+    return this.#images?.list ?? []
+  }
+
+  /** Notes an image, and gives what stands in the engine's body until that is known. */
+  image(url: string, ...deeper: ReadonlyArray<string | number>): string {
+    this.#images ??= new ImagePlaces()
+    return this.#images.add(this.param(...deeper), url)
   }
 
   #refuse(refusal: (message: string, param: string) => Refusal, message: string, deeper: ReadonlyArray<string | number>): never {

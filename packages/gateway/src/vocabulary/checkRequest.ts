@@ -1,7 +1,8 @@
 import { adapterModel, type InferencePath } from "@seatrial/domain"
+import type { ImagePlace } from "../images/ImagePlaces.ts"
 import { Refusal, unsupportedEndpoint, unsupportedParameter } from "../refusals.ts"
 import { affinityOf } from "./affinityOf.ts"
-import { Checking, type ImagePlace, type Target } from "./Checking.ts"
+import { Checking, type Target } from "./Checking.ts"
 import { endpoints } from "./endpoints.ts"
 import { isMembers, type ParsedBody } from "./parseBody.ts"
 
@@ -16,15 +17,11 @@ export interface CheckedRequest {
   readonly choices: number
   /** The same for requests that begin alike, and so share what an engine has cached; at most 1,024 characters. */
   readonly affinity: string
-  /** Images that the body still has to get: `withImages` puts them in. */
+  /** Images that the body still has to get: `inlineImages` puts them in. */
   readonly images: ReadonlyArray<ImagePlace>
   /** What goes to the engine: serialised from what was checked, never the caller's bytes. */
   readonly engineBody: string
 }
-
-/** The engine's body with the images in their places, by their places' order. */
-export const withImages = ({ engineBody, images }: Pick<CheckedRequest, "engineBody" | "images">, urls: ReadonlyArray<string>): string =>
-  images.reduce((body, { placeholder }, index) => body.replace(placeholder, () => urls[index] ?? ""), engineBody)
 
 /**
  * What an engine is told beside the request. vLLM is asked without a name: it knows the one only that it was started with, which a model that was published or withdrawn
