@@ -218,7 +218,9 @@ export const operatorScale: Benchmark = {
     })
 
     const setReady = (name: string, status: "True" | "False") => {
-      const conditions = [{ type: "Ready", status, lastTransitionTime: new Date().toISOString().replace(/\.\d+/, "") }]
+      const lastTransitionTime = new Date().toISOString().replace(/\.\d+/, "")
+      // As a kubelet has it whose probe says so.
+      const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status, lastTransitionTime }))
       const object = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: cluster.namespace }, status: { conditions } }
       return cluster.kube.applyStatus(Pod, object)
     }

@@ -58,7 +58,14 @@ export const initialImageProfile: Omit<typeof ImageInput.Type, "processor_revisi
 }
 
 const toolFields: ReadonlySet<string> = new Set(["tools", "tool_choice", "parallel_tool_calls"])
-const reasoningFields: ReadonlySet<string> = new Set(["reasoning_effort", "chat_template_kwargs", "thinking_token_budget"])
+type Controls = typeof ReasoningControls.Type
+
+/** The fields that control reasoning, each with whether there is anything to control by it. */
+const reasoningFields = new Map<string, (controls: Controls) => boolean>([
+  ["reasoning_effort", ({ effort_values, thinking_toggle }) => effort_values.length > 0 || thinking_toggle],
+  ["chat_template_kwargs", ({ thinking_toggle }) => thinking_toggle],
+  ["thinking_token_budget", ({ token_budget }) => token_budget]
+])
 
 /** Who decides on a feature that the template has to name and the engine has to serve: the engine only where it alone says no. */
 const sourceOf = (named: boolean, served: boolean): CapabilitySource => (named && !served ? "engine" : "model_metadata")
@@ -86,7 +93,7 @@ export const modelCapabilities = (
   const hasControl = reasoningControls.thinking_toggle || reasoningControls.effort_values.length > 0
   const imageInput = template.images && served.imageInput !== null ? { ...served.imageInput, processor_revision: commit } : null
 
-  const offered = (field: string) => (!toolFields.has(field) || readsToolCalls) && (!reasoningFields.has(field) || readsReasoning)
+  const offered = (field: string) => (!toolFields.has(field) || readsToolCalls) && (reasoningFields.get(field)?.(reasoningControls) ?? true)
   const paths = Object.entries(served.paths)
   const parameters = Object.fromEntries(paths.map(([path, contract]) => [path, contract.parameters.filter(offered)]))
   const formats = Object.fromEntries(paths.map(([path, contract]): [string, ReadonlyArray<string>] => [path, contract.responseFormats]))
@@ -135,11 +142,11 @@ const withoutFormat = (capabilities: ModelCapabilities, format: string): ModelCa
   )
 })
 
-const withoutFields = (capabilities: ModelCapabilities, fields: ReadonlySet<string>): ModelCapabilities => ({
+const withoutFields = (capabilities: ModelCapabilities, isGone: (field: string) => boolean): ModelCapabilities => ({
   ...capabilities,
-  supported_parameters: capabilities.supported_parameters.filter((field) => !fields.has(field)),
+  supported_parameters: capabilities.supported_parameters.filter((field) => !isGone(field)),
   supported_parameters_by_endpoint: Object.fromEntries(
-    Object.entries(capabilities.supported_parameters_by_endpoint).map(([path, all]) => [path, all.filter((field) => !fields.has(field))])
+    Object.entries(capabilities.supported_parameters_by_endpoint).map(([path, all]) => [path, all.filter((field) => !isGone(field))])
   )
 })
 
@@ -155,10 +162,19 @@ const withChoice = (capabilities: ModelCapabilities, choice: Partial<(typeof Too
   withCalling(capabilities, { tool_choice: { ...capabilities.tool_calling.tool_choice, ...choice } })
 
 const withoutTools = (capabilities: ModelCapabilities): ModelCapabilities =>
-  source(withCalling(withoutFields({ ...capabilities, supports_tool_calls: false }, toolFields), noToolCalling), "supports_tool_calls")
+  source(
+    withCalling(
+      withoutFields({ ...capabilities, supports_tool_calls: false }, (field) => toolFields.has(field)),
+      noToolCalling
+    ),
+    "supports_tool_calls"
+  )
 
-const withControls = (capabilities: ModelCapabilities, controls: Partial<typeof ReasoningControls.Type>): ModelCapabilities =>
-  source({ ...capabilities, reasoning_controls: { ...capabilities.reasoning_controls, ...controls } }, "reasoning_controls")
+const withControls = (capabilities: ModelCapabilities, changed: Partial<Controls>): ModelCapabilities => {
+  const reasoning_controls = { ...capabilities.reasoning_controls, ...changed }
+  const left = withoutFields({ ...capabilities, reasoning_controls }, (field) => reasoningFields.get(field)?.(reasoning_controls) === false)
+  return source(left, "reasoning_controls")
+}
 
 /** What is taken from a model of which a check did not see it working, by the check's name. */
 const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => ModelCapabilities>> = {
@@ -170,8 +186,7 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   tool_choice_none: (capabilities) => withChoice(capabilities, { none: false }),
   tool_parallel: (capabilities) => withCalling(capabilities, { parallel_calls: false }),
   tool_round_trip: (capabilities) => withCalling(capabilities, { tool_results: false }),
-  reasoning_separate: (capabilities) =>
-    source(withControls(withoutFields({ ...capabilities, supports_reasoning: false }, reasoningFields), noReasoningControls), "supports_reasoning"),
+  reasoning_separate: (capabilities) => source(withControls({ ...capabilities, supports_reasoning: false }, noReasoningControls), "supports_reasoning"),
   thinking_toggle: (capabilities) => withControls(capabilities, { thinking_toggle: false }),
   image_input: (capabilities) => source({ ...capabilities, supports_image_input: false, image_input: null, input_modalities: ["text"] }, "supports_image_input")
 }
@@ -183,13 +198,13 @@ export const withdrawCapabilities = (capabilities: ModelCapabilities, checks: Re
 const decodeCapabilities = Schema.decodeUnknownOption(ModelCapabilities)
 
 /**
- * A revision's capabilities from what was stored with it. What an older version did not store yet, or stored in another form, is as `now`, what the contract says today;
- * all else stays as it was.
+ * A revision's capabilities from what was stored with it. What an older version did not store yet, or stored in another form, is as in `otherwise`; all else stays as it
+ * was.
  */
-export const storedCapabilities = (stored: unknown, now: () => ModelCapabilities): ModelCapabilities => {
+export const storedCapabilities = (stored: unknown, otherwise: () => ModelCapabilities): ModelCapabilities => {
   const whole = decodeCapabilities(stored)
   if (Option.isSome(whole)) return whole.value
-  const current = now()
+  const current = otherwise()
   if (!Predicate.isReadonlyObject(stored)) return current
   const sources = Predicate.hasProperty(stored, "capability_sources") && Predicate.isReadonlyObject(stored.capability_sources) ? stored.capability_sources : {}
   const merged = { ...current, ...stored, capability_sources: { ...current.capability_sources, ...sources } }

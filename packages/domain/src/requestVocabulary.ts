@@ -1,4 +1,5 @@
-const shared = [
+/** The fields that Chat Completions and Completions have in common. */
+export const shared = [
   "model",
   "stream",
   "stream_options",
@@ -13,6 +14,8 @@ const shared = [
   "n",
   "seed",
   "stop",
+  "logit_bias",
+  "response_format",
   "user"
 ] as const
 
@@ -36,7 +39,12 @@ export const requestVocabulary = {
     "service_tier",
     "verbosity",
     "modalities",
-    "response_format"
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning_effort",
+    "chat_template_kwargs",
+    "thinking_token_budget"
   ],
   "/v1/completions": [...shared, "prompt", "echo", "logprobs", "best_of"]
 } as const
@@ -49,8 +57,8 @@ export type RequestField<Path extends InferencePath> = (typeof requestVocabulary
 
 /** The `response_format.type` values that the gateway takes; a path without `response_format` has none. */
 export const responseFormatVocabulary = {
-  "/v1/chat/completions": ["text"],
-  "/v1/completions": []
+  "/v1/chat/completions": ["text", "json_object", "json_schema"],
+  "/v1/completions": ["text", "json_object", "json_schema"]
 } as const satisfies Readonly<Record<InferencePath, ReadonlyArray<string>>>
 
 /** The values of `response_format.type` of a path of inference. */

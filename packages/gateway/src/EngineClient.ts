@@ -1,6 +1,7 @@
 import { Agent, type IncomingMessage, request } from "node:http"
+import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
-import type { Endpoint } from "./requestBody.ts"
+import type { Signal } from "./Departure.ts"
 
 /**
  * No answer came. `refused`: there was no connection. `stale`: a kept connection turned out closed at once, so that nothing was worked on. `broken`: the connection
@@ -11,14 +12,14 @@ export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ r
 export interface EngineCall {
   /** `http://address:port`. */
   readonly url: string
-  readonly path: Endpoint | "/health" | "/ready"
+  readonly path: InferencePath | "/health" | "/ready"
   readonly method: "GET" | "POST"
   readonly body: string | null
   readonly requestId: string
   /** Milliseconds until the answer's head. */
   readonly timeout: number
   /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
-  readonly signal: AbortSignal
+  readonly signal: Signal
 }
 
 /** Milliseconds until a connection must be open. */

@@ -1,3 +1,4 @@
+import { type Network, parseNetwork } from "@seatrial/domain"
 import { SpoolSettings } from "@seatrial/store"
 import { Config, Context, Effect, Layer, Schema } from "effect"
 
@@ -14,6 +15,18 @@ export interface GatewaySettings {
   readonly silence: number
   readonly heartbeat: number
   readonly writeStall: number
+  readonly images: ImageSettings
+}
+
+/** How images are downloaded. */
+export interface ImageSettings {
+  /** Milliseconds until a connection must be open, and for one image in all. */
+  readonly connect: number
+  readonly whole: number
+  /** Downloads at once for one organisation. */
+  readonly atOnce: number
+  /** From where nothing is downloaded, besides what no address of the internet is in. */
+  readonly inside: ReadonlyArray<Network>
 }
 
 /** Every setting of the gateway: its name, what it does and its default. Times in seconds. */
@@ -33,6 +46,14 @@ export const gatewaySettings = [
   { name: "GATEWAY_SILENCE_SECONDS", description: "Silence of an engine within a stream after which it counts as dead", default: 60 },
   { name: "GATEWAY_HEARTBEAT_SECONDS", description: "Silence after which a comment keeps a stream's connection alive", default: 15 },
   { name: "GATEWAY_WRITE_STALL_SECONDS", description: "Time a caller may take to read what waits for it", default: 60 },
+  { name: "GATEWAY_IMAGE_SECONDS", description: "Time for the download of an image", default: 5 },
+  { name: "GATEWAY_IMAGE_CONNECT_SECONDS", description: "Time until the connection to an image's host is open", default: 2 },
+  { name: "GATEWAY_IMAGE_CONCURRENCY", description: "Downloads of images at once for one organization", default: 4 },
+  {
+    name: "GATEWAY_CLUSTER_NETWORKS",
+    description: "Public networks of the cluster's own, separated by commas, as 203.0.113.0/24: no image is downloaded from them, nor from any private network",
+    default: "none"
+  },
   {
     name: "GATEWAY_SPOOL",
     description: "Folder of its own, on a local disk, for records that the database does not take within two seconds; without it such requests fail",
@@ -49,6 +70,17 @@ const Port = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 65_535 }))
 const Positive = Schema.Finite.check(Schema.isGreaterThan(0))
 const setting = (name: Name) => Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Positive)), name).pipe(Config.withDefault(Number(byName.get(name))))
 const seconds = (name: Name) => setting(name).pipe(Config.map((value) => value * 1_000))
+
+const namesOf = (text: string) => (text === "none" ? [] : text.split(",").map((name) => name.trim()))
+const Networks = Schema.String.check(
+  Schema.makeFilter((text: string) => namesOf(text).every((name) => parseNetwork(name) !== null), {
+    expected: "networks as 203.0.113.0/24, separated by commas"
+  })
+)
+const insideNetworks = Config.schema(Networks, "GATEWAY_CLUSTER_NETWORKS" satisfies Name).pipe(
+  Config.withDefault("none"),
+  Config.map((text) => namesOf(text).flatMap((name) => parseNetwork(name) ?? []))
+)
 
 /** Where the gateway's own program listens; `grace` in milliseconds. */
 export const listenSettings = Config.all({
@@ -84,7 +116,13 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         stream: seconds("GATEWAY_STREAM_SECONDS"),
         silence: seconds("GATEWAY_SILENCE_SECONDS"),
         heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
-        writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS")
+        writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
+        images: Config.all({
+          connect: seconds("GATEWAY_IMAGE_CONNECT_SECONDS"),
+          whole: seconds("GATEWAY_IMAGE_SECONDS"),
+          atOnce: setting("GATEWAY_IMAGE_CONCURRENCY"),
+          inside: insideNetworks
+        })
       })
     })
   )

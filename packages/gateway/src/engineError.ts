@@ -1,6 +1,6 @@
+import type { InferencePath } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import { contextLengthExceeded, engineFailed, invalidParameter, modelOverloaded, type Refusal } from "./refusals.ts"
-import type { Endpoint } from "./requestBody.ts"
 
 const Told = { message: Schema.String, code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Finite, Schema.String]))) }
 // vLLM nests its errors, SGLang's chat does not.
@@ -8,7 +8,7 @@ const EngineError = Schema.fromJsonString(Schema.Union([Schema.Struct({ error: S
 const decode = Schema.decodeUnknownOption(EngineError)
 
 /** Our own words for an engine's error: its own may echo the prompt. `status` is the answer's, where it is not 200; else the error's own code counts. */
-export const readEngineError = (body: string, status: number, at: { readonly endpoint: Endpoint; readonly maxModelLen: number }): Refusal => {
+export const readEngineError = (body: string, status: number, at: { readonly endpoint: InferencePath; readonly maxModelLen: number }): Refusal => {
   const told = Option.getOrNull(Option.map(decode(body), (error) => ("error" in error ? error.error : error)))
   const code = status === 200 ? Number(told?.code ?? 500) : status
   if (code === 503 || code === 429) return modelOverloaded

@@ -1,6 +1,6 @@
-import { PgClient, PgTypes } from "@effect/sql-pg"
-import { ModelCapabilities, ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
-import { Context, Effect, Layer, Result, Schedule, Schema, Stream } from "effect"
+import { PgClient } from "@effect/sql-pg"
+import { ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
+import { Context, Effect, Layer, Schedule, Schema, Stream } from "effect"
 import type { Statement } from "effect/sql"
 import { callableName, MillisFromDate } from "./columns.ts"
 import { listen } from "./listen.ts"
@@ -30,12 +30,10 @@ const ServedModelRow = Schema.Struct({
   verifiedAt: Schema.NullOr(MillisFromDate)
 })
 
-/** A model with the revision that serves it now. `chatTemplate` is there where the stored capabilities are not whole: what is missing can be derived from it. */
-export type ServedModel = typeof ServedModelRow.Type & { readonly chatTemplate: string | null }
+/** A model with the revision that serves it now. */
+export type ServedModel = typeof ServedModelRow.Type
 
 const readable = readableRows(ServedModelRow, "A model of the catalog")
-const decodeTemplates = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: RevisionId, chatTemplate: Schema.NullOr(Schema.String) })))
-const areWhole = Schema.is(ModelCapabilities)
 
 /** Models of a catalog at most: those above it, the oldest, are left out. */
 const mostModels = 5_000
@@ -73,22 +71,8 @@ export class Catalog extends Context.Service<
         JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
         WHERE ${condition} AND m.active_revision_id IS NOT NULL AND m.status = 'active' AND m.deleted_at IS NULL AND o.status = 'active'
         ORDER BY m.created_at DESC, m.id DESC LIMIT ${mostModels}`
-      // Templates are large, and next to no revision needs its own here.
-      const templatesOf = Effect.fnUntraced(function* (condition: Statement.Fragment, ids: ReadonlyArray<RevisionId>) {
-        if (ids.length === 0) return new Map<RevisionId, string | null>()
-        const rows = yield* sql`
-          SELECT r.id, r.facts ->> 'chat_template' AS "chatTemplate"
-          FROM models m JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
-          WHERE ${condition} AND r.id = ANY(${Result.getOrThrow(PgTypes.array(ids, PgTypes.OID.text))})`
-        return new Map((yield* decodeTemplates(rows)).map(({ chatTemplate, id }) => [id, chatTemplate]))
-      })
       const find = Effect.fnUntraced(function* (condition: Statement.Fragment) {
-        const models = yield* readable(yield* served(condition))
-        const templates = yield* templatesOf(
-          condition,
-          models.filter(({ capabilities }) => !areWhole(capabilities)).map(({ revisionId }) => revisionId)
-        )
-        return models.map((model): ServedModel => ({ ...model, chatTemplate: templates.get(model.revisionId) ?? null }))
+        return yield* readable(yield* served(condition))
       })
 
       // Changes that come while the models are read become one more reading.

@@ -1,5 +1,5 @@
 import { PgClient } from "@effect/sql-pg"
-import { ModelId, OrgId, Prices, RevisionId, Runtime, zeroPrices } from "@seatrial/domain"
+import { earliestCapabilities, type ModelCapabilities, ModelId, OrgId, Prices, RevisionId, Runtime, storedCapabilities, zeroPrices } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaphore, Stream } from "effect"
 import { callableName } from "./columns.ts"
 import { listen } from "./listen.ts"
@@ -30,6 +30,8 @@ export interface Route {
   readonly mayIdle: boolean
   /** Whether it serves an adapter, which its engine knows by another name than its base. */
   readonly adapted: boolean
+  /** What the revision can do, as it was stored and verified with it: the same object for all routes of which the same was stored. */
+  readonly capabilities: ModelCapabilities
 }
 
 /** An endpoint whose reachability from the gateways is not known yet. */
@@ -52,7 +54,9 @@ const RouteRow = Schema.Struct({
   prices: Prices,
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String })),
   mayIdle: Schema.Boolean,
-  adapted: Schema.Boolean
+  adapted: Schema.Boolean,
+  /** JSON. */
+  capabilities: Schema.NullOr(Schema.String)
 })
 const UnprovenRow = Schema.Struct({ orgId: OrgId, url: Schema.String, pod: Schema.String, revisionId: RevisionId, runtime: Runtime })
 
@@ -66,10 +70,32 @@ interface Snapshot {
   readonly unproven: ReadonlyArray<UnprovenEndpoint>
 }
 
-const snapshotOf = (rows: ReadonlyArray<typeof RouteRow.Type>, unproven: ReadonlyArray<UnprovenEndpoint>): Snapshot => {
+const parse = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
+
+/** Reads stored capabilities, each text of them once for as long as some route has it. */
+const makeReader = () => {
+  let known = new Map<string, ModelCapabilities>()
+  return (rows: ReadonlyArray<typeof RouteRow.Type>): ((text: string | null) => ModelCapabilities) => {
+    const read = new Map<string, ModelCapabilities>()
+    for (const { capabilities } of rows) {
+      if (capabilities === null || read.has(capabilities)) continue
+      const stored = known.get(capabilities) ?? storedCapabilities(Option.getOrNull(parse(capabilities)), () => earliestCapabilities)
+      read.set(capabilities, stored)
+    }
+    known = read
+    return (text) => (text === null ? undefined : read.get(text)) ?? earliestCapabilities
+  }
+}
+
+const snapshotOf = (
+  rows: ReadonlyArray<typeof RouteRow.Type>,
+  capabilitiesOf: (text: string | null) => ModelCapabilities,
+  unproven: ReadonlyArray<UnprovenEndpoint>
+): Snapshot => {
   const ofOrganization = new Map<string, Map<string, Route>>()
   const ofAll = new Map<string, Route>()
-  for (const { visibility, ...route } of rows) {
+  for (const { capabilities, visibility, ...facts } of rows) {
+    const route = { ...facts, capabilities: capabilitiesOf(capabilities) }
     const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
     // Its own organisation pays for a model by GPU time, also for one that it has published.
     ofOrganization.set(route.orgId, own.set(route.model, { ...route, prices: zeroPrices }))
@@ -84,6 +110,8 @@ export class Routes extends Context.Service<
   {
     /** The route of a callable name, as this organization sees it. From memory, without a query; only one that is not known, or has no engine, is looked for in the database too. */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<Route>>
+    /** The route of a callable name as it is known, from memory alone. */
+    readonly known: (orgId: OrgId, model: string) => Route | undefined
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
     /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
     readonly unproven: Stream.Stream<ReadonlyArray<UnprovenEndpoint>>
@@ -108,7 +136,8 @@ export class Routes extends Context.Service<
               'cache_write_micros_per_mtok', r.cache_write_micros_per_mtok::text) AS prices,
             coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod) ORDER BY e.url)
               FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]') AS endpoints,
-            jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle", r.base_hf_revision IS NOT NULL AS adapted
+            jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle", r.base_hf_revision IS NOT NULL AS adapted,
+            r.capabilities::text AS capabilities
           FROM models m
           JOIN organizations o ON o.id = m.org_id
           JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id
@@ -116,8 +145,10 @@ export class Routes extends Context.Service<
       const findUnproven = sql`
           SELECT e.org_id AS "orgId", e.url, e.pod, e.revision_id AS "revisionId", r.runtime FROM endpoints e JOIN revisions r ON r.org_id = e.org_id AND r.id = e.revision_id
           WHERE e.reachable_at IS NULL ORDER BY e.published_at, e.url`
+      const readCapabilities = makeReader()
       const read = Effect.gen(function* () {
-        return snapshotOf(yield* readableRoutes(yield* findRoutes), yield* readableEndpoints(yield* findUnproven))
+        const routes = yield* readableRoutes(yield* findRoutes)
+        return snapshotOf(routes, readCapabilities(routes), yield* readableEndpoints(yield* findUnproven))
       })
 
       let current = yield* Effect.orDie(read)
@@ -173,6 +204,7 @@ export class Routes extends Context.Service<
           yield* catchUp
           return Option.fromUndefinedOr(known(orgId, model))
         }),
+        known,
         list: (orgId) => Effect.sync(() => [...(current.ofOrganization.get(orgId)?.values() ?? [])]),
         use: tellUse(sql),
         unproven: Stream.map(Stream.fromPubSub(snapshots), ({ unproven }) => unproven),

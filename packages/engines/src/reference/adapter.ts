@@ -62,13 +62,18 @@ export const reference: EngineAdapter = {
     issue: ({ experts }) => (experts ? "reference-0.1.0 knows no mixtures of experts." : null),
     buffers: ({ rank, targets }) => ({ slots: 1, rank, modules: targets, embeddings: targets.includes("lm_head"), graphs: 0 })
   },
-  served: servedContract(["hermes"], [], {
-    tool_choice: { auto: true, required: true, named: true, none: true },
-    parallel_calls: true,
-    single_call: true,
-    // Arguments are held to their schema where a call is required, not where the model calls by itself.
-    strict_arguments: false,
-    tool_results: true
+  served: servedContract({
+    toolCalls: ["hermes"],
+    toolCalling: {
+      tool_choice: { auto: true, required: true, named: true, none: true },
+      parallel_calls: true,
+      single_call: true,
+      // Arguments are held to their schema where a call is required, not where the model calls by itself.
+      strict_arguments: false,
+      tool_results: true
+    },
+    reasoning: [],
+    without: ["n"]
   }),
   templateIssue: (template) => templateIssue(template, true),
   flagIssue: (given) => {

@@ -80,10 +80,20 @@ export const sglang: EngineAdapter = {
   cacheIssue: sglangCacheIssue,
   kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3", "fp8_e5m2"]),
   memory: sglangMemory,
-  served: servedContract(
-    ["deepseek_v3", "glm45", "gpt_oss", "hermes", "kimi_k2", "lfm2", "llama3_json", "minimax_m2", "mistral", "qwen3_coder"],
-    ["gpt_oss", "mistral", "think"]
-  ),
+  served: servedContract({
+    toolCalls: ["deepseek_v3", "glm45", "gpt_oss", "hermes", "kimi_k2", "lfm2", "llama3_json", "minimax_m2", "mistral", "qwen3_coder"],
+    toolCalling: {
+      tool_choice: { auto: true, required: true, named: true, none: true },
+      parallel_calls: true,
+      single_call: true,
+      // Where the model calls by itself, not every reader holds arguments to their schema.
+      strict_arguments: false,
+      tool_results: true
+    },
+    reasoning: ["gpt_oss", "mistral", "think"],
+    // What templates name; a budget of tokens needs marks of the model's own, which it is not started with.
+    reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
+  }),
   adapters: sglangAdapters,
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),

@@ -73,10 +73,33 @@ export const vllm: EngineAdapter = {
   cacheIssue: vllmCacheIssue,
   kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3"]),
   memory: vllmMemory(release),
-  served: servedContract(
-    ["deepseek_v3", "functiongemma", "glm45", "gpt_oss", "granite", "hermes", "kimi_k2", "lfm2", "llama3_json", "minimax_m2", "mistral", "qwen3_coder"],
-    ["gpt_oss", "mistral", "think"]
-  ),
+  served: servedContract({
+    toolCalls: [
+      "deepseek_v3",
+      "functiongemma",
+      "glm45",
+      "gpt_oss",
+      "granite",
+      "hermes",
+      "kimi_k2",
+      "lfm2",
+      "llama3_json",
+      "minimax_m2",
+      "mistral",
+      "qwen3_coder"
+    ],
+    toolCalling: {
+      tool_choice: { auto: true, required: true, named: true, none: true },
+      parallel_calls: true,
+      single_call: true,
+      // Where the model calls by itself, not every reader holds arguments to their schema.
+      strict_arguments: false,
+      tool_results: true
+    },
+    reasoning: ["gpt_oss", "mistral", "think"],
+    // What templates name; a budget of tokens needs marks of the model's own, which it is not started with.
+    reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
+  }),
   adapters: vllmAdapters,
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),

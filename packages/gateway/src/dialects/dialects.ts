@@ -1,9 +1,9 @@
-import type { Endpoint } from "../requestBody.ts"
+import type { InferencePath } from "@seatrial/domain"
 import type { Dialect } from "./Dialect.ts"
 import { chat, completions } from "./openAi.ts"
 
 /** How each path of inference speaks. */
-export const dialects: Readonly<Record<Endpoint, Dialect>> = {
+export const dialects: Readonly<Record<InferencePath, Dialect>> = {
   "/v1/chat/completions": chat,
   "/v1/completions": completions
 }

@@ -40,8 +40,15 @@ export const facts: RepositoryFacts = {
   chat_template: "{{ messages }}"
 }
 const chat = "/v1/chat/completions"
+const text = "/v1/completions"
 export const capabilities: ModelCapabilities = modelCapabilities(
-  { ...nothingServed, paths: { [chat]: { parameters: requestVocabulary[chat], responseFormats: ["text"] } } },
+  {
+    ...nothingServed,
+    paths: {
+      [chat]: { parameters: requestVocabulary[chat], responseFormats: ["text"] },
+      [text]: { parameters: requestVocabulary[text], responseFormats: ["text"] }
+    }
+  },
   facts
 )
 export const settings: ServingSettings = { runtime: "reference", host_class: "cpu-small", max_context: 2_048, kv_cache_dtype: "auto" }

@@ -1,16 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
 import { isInferencePath } from "../src/index.ts"
-import { checkRequest, type Endpoint, parseBody, withoutModel } from "../src/requestBody.ts"
-
-const check = (body: unknown, endpoint: Endpoint = "/v1/chat/completions") =>
-  Effect.flatMap(parseBody(typeof body === "string" ? body : JSON.stringify(body)), (parsed) => checkRequest(endpoint, parsed))
+import { refusalOf, sentOf, takenOf, targetWith } from "./vocabularyTargets.ts"
 
 const messages = [{ role: "user", content: "hi" }]
 const chat = { model: "m", messages }
 const text = { model: "m", prompt: "hi" }
-const refusalOf = (body: unknown, endpoint?: Endpoint) => Effect.runSync(Effect.flip(check(body, endpoint)))
-const sentOf = (body: unknown, endpoint?: Endpoint): unknown => JSON.parse(Effect.runSync(check(body, endpoint)).engineBody)
 
 /** Fields that either engine would act on, and that no caller may send it: templates, files, adapters, caches, other users' answers. */
 const engineFields = [
@@ -82,22 +76,15 @@ describe("what only an engine's owner may say", () => {
     it(`${path} of an engine is out of reach`, () => assert.isFalse(isInferencePath(path)))
   }
 
-  it("an engine that knows one name only is asked without any, whatever the name and wherever else it stands", () => {
-    for (const model of ["m", 'a"b\\', "org/$&", "ä"]) {
-      const more = { seed: 2 ** 53, user: "u" }
-      const said = `"model":${JSON.stringify(model)},`
-      for (const [endpoint, body] of [
-        ["/v1/chat/completions", { messages: [{ role: "user", content: said }] }] as const,
-        ["/v1/completions", { prompt: said }] as const
-      ]) {
-        for (const extra of [{}, { stream: true }, more]) {
-          const checked = Effect.runSync(check({ ...body, ...extra, model }, endpoint))
-          const { model: named, ...rest } = JSON.parse(checked.engineBody)
-          assert.strictEqual(named, model)
-          assert.deepStrictEqual(JSON.parse(withoutModel(checked)), rest)
-        }
-      }
-    }
+  it("an engine that knows one name only is asked without any, and an adapter's by the name that the engine has for it", () => {
+    const said = { messages: [{ role: "user", content: 'say "model":"org/$&"' }] }
+    const body = { model: 'org/$&"', ...said }
+    const named = (over: Parameters<typeof targetWith>[0]) => sentOf(body, "/v1/chat/completions", targetWith(over))
+    assert.deepStrictEqual(named({ runtime: "vllm" }), said)
+    assert.deepStrictEqual(named({ runtime: "vllm", adapted: true }), { model: "adapter", ...said })
+    assert.deepStrictEqual(named({ runtime: "sglang" }), { ...body, rid: "req_1" })
+    assert.deepStrictEqual(named({ runtime: "sglang", adapted: true }), { model: "base:adapter", ...said, rid: "req_1" })
+    assert.deepStrictEqual(named({ cacheSalt: "s" }), { ...body, cache_salt: "s" })
   })
 })
 
@@ -109,13 +96,14 @@ describe("the vocabulary is closed", () => {
     [{ messages: [...messages, { role: "user", content: [{ type: "text", text: "a", x: 1 }] }] }, "unknown_parameter", "messages[1].content[0].x"],
     [{ stream: true, stream_options: { continuous_usage_stats: true } }, "unknown_parameter", "stream_options.continuous_usage_stats"],
     [{ ["__proto__"]: { polluted: true } }, "unknown_parameter", "__proto__"],
-    [{ tools: [{ type: "function" }] }, "unsupported_parameter", "tools"],
-    [{ reasoning_effort: "low" }, "unsupported_parameter", "reasoning_effort"],
+    [{ audio: {} }, "unsupported_parameter", "audio"],
+    [{ suffix: "a" }, "unsupported_parameter", "suffix"],
     [{ stream_options: { include_usage: true } }, "unsupported_parameter", "stream_options"],
-    [{ messages: [{ role: "tool", content: "a" }] }, "unsupported_value", "messages[0].role"],
+    [{ messages: [{ role: "function", content: "a" }] }, "unsupported_value", "messages[0].role"],
     [{ messages: [{ role: "user", content: [{ type: "image_url", text: "x" }] }] }, "unsupported_value", "messages[0].content[0].type"],
-    [{ response_format: { type: "json_object" } }, "unsupported_value", "response_format.type"],
-    [{ n: 2 }, "unsupported_value", "n"],
+    [{ response_format: { type: "structural_tag" } }, "unsupported_value", "response_format.type"],
+    [{ n: 9 }, "invalid_parameter", "n"],
+    [{ n: 2, temperature: 0 }, "invalid_parameter", "n"],
     [{ store: true }, "unsupported_value", "store"],
     [{ service_tier: "flex" }, "unsupported_value", "service_tier"],
     [{ messages: [] }, "invalid_parameter", "messages"],
@@ -185,9 +173,9 @@ describe("what goes to the engine", () => {
   })
 
   it("has the seed to its last digit", () => {
-    const sent = (seed: string) => Effect.runSync(check(`{"seed":1,"seed" : ${seed},"model":"m","messages":${JSON.stringify(messages)}}`)).engineBody
-    assert.include(sent("9223372036854775807"), '{"seed":9223372036854775807,')
-    assert.include(sent("-9223372036854775808"), '{"seed":-9223372036854775808,')
+    const sent = (seed: string) => takenOf(`{"seed":1,"seed" : ${seed},"model":"m","messages":${JSON.stringify(messages)}}`).engineBody
+    assert.include(sent("9223372036854775807"), '"seed":9223372036854775807,')
+    assert.include(sent("-9223372036854775808"), '"seed":-9223372036854775808,')
     assert.include(sent("42"), '"seed":42')
     assert.strictEqual(refusalOf(`{"seed":9223372036854775808,"model":"m","messages":${JSON.stringify(messages)}}`).param, "seed")
   })

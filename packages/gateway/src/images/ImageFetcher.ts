@@ -1,0 +1,62 @@
+import { type ImageInput, isPublicAddress, type OrgId } from "@seatrial/domain"
+import { Context, Effect, Layer } from "effect"
+import { GatewayConfig } from "../GatewayConfig.ts"
+import type { Refusal } from "../refusals.ts"
+import { checkImageBytes, type RemoteImage } from "./checkImages.ts"
+import { download } from "./download.ts"
+import type { CheckedImage } from "./ImagePlaces.ts"
+import { Internet } from "./Internet.ts"
+import { failedToDownloadImage, imageFileTooLarge } from "./imageRefusals.ts"
+import { imageUrl } from "./imageUrl.ts"
+import { Turns } from "./Turns.ts"
+
+/** How often a host may lead to another place. */
+const maxRedirects = 3
+
+/** Milliseconds that an image may wait for others of its organisation to be downloaded. */
+const maxWait = 30_000
+
+/**
+ * Downloads images that callers keep at hosts of their own. Each host's name is resolved once, every address of it has to be public, and the connection goes to what was
+ * checked: a name that means something else a moment later leads nowhere. Addresses are neither logged nor kept: signed ones are secrets.
+ */
+export class ImageFetcher extends Context.Service<
+  ImageFetcher,
+  { readonly fetch: (orgId: OrgId, image: RemoteImage, limits: typeof ImageInput.Type) => Effect.Effect<CheckedImage, Refusal> }
+>()("seatrial/ImageFetcher") {
+  static readonly layer = Layer.effect(
+    ImageFetcher,
+    Effect.gen(function* () {
+      const { images } = yield* GatewayConfig
+      const internet = yield* Internet
+      const turns = new Turns(images.atOnce)
+
+      const follow = Effect.fnUntraced(function* ({ param, url }: RemoteImage, limit: number) {
+        let at: URL | null = url
+        for (let redirects = 0; at !== null && redirects <= maxRedirects; redirects++) {
+          const { hostname } = at
+          const addresses = yield* internet.resolve(hostname)
+          if (addresses.length === 0 || !addresses.every((address) => isPublicAddress(address, images.inside))) break
+          const answer = yield* download({ url: at, connect: () => internet.connect(hostname, addresses), connectTimeout: images.connect, limit })
+          if (answer._tag === "Bytes") return answer.bytes
+          if (answer._tag === "Long") return yield* imageFileTooLarge(`An image may have at most ${limit} bytes.`, param)
+          if (answer._tag === "Failed") break
+          at = imageUrl(answer.location, at)
+        }
+        return yield* failedToDownloadImage(param)
+      })
+
+      const fetch = Effect.fnUntraced(function* (orgId: OrgId, image: RemoteImage, limits: typeof ImageInput.Type) {
+        const { param } = image
+        const late = { orElse: () => Effect.fail(failedToDownloadImage(param)) }
+        const bytes = yield* turns
+          .take(orgId, follow(image, limits.max_bytes_per_image).pipe(Effect.timeoutOrElse({ duration: images.whole, ...late })))
+          .pipe(Effect.timeoutOrElse({ duration: maxWait + images.whole, ...late }))
+        const mediaType = checkImageBytes(bytes, limits, param)
+        return typeof mediaType === "string" ? { mediaType, base64: bytes.toString("base64") } : yield* mediaType
+      })
+
+      return ImageFetcher.of({ fetch })
+    })
+  )
+}

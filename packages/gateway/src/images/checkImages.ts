@@ -1,0 +1,80 @@
+import type { ImageInput } from "@seatrial/domain"
+import type { Refusal } from "../refusals.ts"
+import type { CheckedImage, ImagePlace } from "./ImagePlaces.ts"
+import {
+  emptyImageFile,
+  imageFileTooLarge,
+  imageParseError,
+  imageTooLarge,
+  invalidBase64Image,
+  invalidImageUrl,
+  tooManyImages,
+  unsupportedImageMediaType
+} from "./imageRefusals.ts"
+import { imageUrl } from "./imageUrl.ts"
+import { readBase64 } from "./readBase64.ts"
+import { readImageHeader } from "./readImageHeader.ts"
+
+/** An image that is still to be downloaded. */
+export interface RemoteImage {
+  readonly param: string
+  readonly url: URL
+}
+
+type Limits = typeof ImageInput.Type
+
+/** Checks an image's own bytes: its true type, whatever was declared, and its size in pixels. */
+export const checkImageBytes = (bytes: Buffer, limits: Limits, param: string): CheckedImage["mediaType"] | Refusal => {
+  if (bytes.length === 0) return emptyImageFile("The image is empty.", param)
+  if (bytes.length > limits.max_bytes_per_image) return imageFileTooLarge(`An image may have at most ${limits.max_bytes_per_image} bytes.`, param)
+  const header = readImageHeader(bytes)
+  if (header === "unreadable") return imageParseError("The image's size cannot be read from its headers.", param)
+  if (header === "unknown" || !limits.formats.includes(header.format)) {
+    return unsupportedImageMediaType(`The image has to be one of ${limits.formats.join(", ")}; its own bytes tell, not the type that it is sent with.`, param)
+  }
+  const { format, height, width } = header
+  if (width > limits.max_side_pixels || height > limits.max_side_pixels || width * height > limits.max_total_pixels) {
+    return imageTooLarge(
+      `The image has ${width} x ${height} pixels; each side may have at most ${limits.max_side_pixels}, and the whole ${limits.max_total_pixels}.`,
+      param
+    )
+  }
+  return format === "png" ? "image/png" : "image/jpeg"
+}
+
+/** Where the base64 text of a `data:` address begins; -1 where it has none. The type that it declares means nothing. */
+const dataStart = (url: string): number => /^data:[^,]{0,256};base64,/i.exec(url)?.[0].length ?? -1
+
+const checkInline = (url: string, limits: Limits, param: string): CheckedImage | Refusal => {
+  const start = dataStart(url)
+  if (start === -1) return invalidImageUrl("The image has to be `data:image/...;base64,...` or an https address.", param)
+  const base64 = url.slice(start)
+  const bytes = readBase64(base64, limits.max_bytes_per_image)
+  if (bytes === "long") return imageFileTooLarge(`An image may have at most ${limits.max_bytes_per_image} bytes.`, param)
+  if (bytes === "invalid") return invalidBase64Image("The image is not valid base64, with padding and without spaces.", param)
+  const mediaType = checkImageBytes(bytes, limits, param)
+  return typeof mediaType === "string" ? { mediaType, base64 } : mediaType
+}
+
+const checkSource = ({ param, url }: ImagePlace, limits: Limits): CheckedImage | RemoteImage | Refusal => {
+  const inline = /^data:/i.test(url)
+  if (!limits.sources.includes(inline ? "base64" : "https")) return invalidImageUrl(`Images are taken as ${limits.sources.join(" or ")} only.`, param)
+  if (inline) return checkInline(url, limits, param)
+  const remote = imageUrl(url)
+  if (remote !== null) return { param, url: remote }
+  return invalidImageUrl("The image has to be `data:image/...;base64,...` or an https address of a named host, without a port, a user and a password.", param)
+}
+
+/** Checks all images of a request, history and results of tools included, as far as that can be done without asking anybody. */
+export const checkImages = (images: ReadonlyArray<ImagePlace>, limits: Limits): ReadonlyArray<CheckedImage | RemoteImage> | Refusal => {
+  const extra = images[limits.max_images]
+  if (extra !== undefined)
+    return tooManyImages(`A request may have at most ${limits.max_images} images, earlier turns included; it has ${images.length}.`, extra.param)
+  const checked: Array<CheckedImage | RemoteImage> = []
+  for (const image of images) {
+    const result = checkSource(image, limits)
+    if ("code" in result) return result
+    checked.push(result)
+  }
+  return checked
+}

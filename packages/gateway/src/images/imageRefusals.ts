@@ -1,0 +1,15 @@
+import { Refusal } from "../refusals.ts"
+
+const refusal = (code: string) => (message: string, param: string) => new Refusal({ status: 400, type: "invalid_request_error", code, message, param })
+
+export const tooManyImages = refusal("too_many_images")
+export const imageFileTooLarge = refusal("image_file_too_large")
+export const emptyImageFile = refusal("empty_image_file")
+export const invalidBase64Image = refusal("invalid_base64_image")
+export const unsupportedImageMediaType = refusal("unsupported_image_media_type")
+export const imageParseError = refusal("image_parse_error")
+export const imageTooLarge = refusal("image_too_large")
+export const invalidImageUrl = refusal("invalid_image_url")
+
+/** One wording, whether the address is private, dead, slow or answers with something else: none of it is the caller's to find out through us. */
+export const failedToDownloadImage = (param: string) => refusal("failed_to_download_image")("The image could not be downloaded.", param)

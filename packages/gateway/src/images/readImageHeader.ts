@@ -1,0 +1,80 @@
+/** What the first bytes of an image tell, and whether anything in it might tell an engine otherwise. */
+export type ImageHeader =
+  | { readonly format: "png" | "jpeg"; readonly width: number; readonly height: number }
+  /** Neither a PNG nor a JPEG. */
+  | "unknown"
+  /** Begins as one of them, and its size cannot be told. */
+  | "unreadable"
+
+const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+const jpegSignature = Buffer.from([0xff, 0xd8, 0xff])
+const scanMarker = Buffer.from([0xff, 0xda])
+
+/** Scans of a JPEG: each makes a decoder go over the whole picture once more. */
+const maxScans = 64
+
+const sized = (format: "png" | "jpeg", width: number, height: number): ImageHeader => (width === 0 || height === 0 ? "unreadable" : { format, width, height })
+
+/** A decoder believes the last header before the picture's data: there may be one. */
+const hasAnotherHeader = (bytes: Buffer): boolean => {
+  for (let at = 33; at + 8 <= bytes.length; at += 12 + bytes.readUInt32BE(at)) {
+    const type = bytes.toString("latin1", at + 4, at + 8)
+    if (type === "IHDR") return true
+    if (type === "IDAT" || type === "IEND") return false
+  }
+  return false
+}
+
+const readPng = (bytes: Buffer): ImageHeader => {
+  if (bytes.length < 24 || bytes.readUInt32BE(8) !== 13 || bytes.toString("latin1", 12, 16) !== "IHDR" || hasAnotherHeader(bytes)) return "unreadable"
+  return sized("png", bytes.readUInt32BE(16), bytes.readUInt32BE(20))
+}
+
+const hasTooManyScans = (bytes: Buffer): boolean => {
+  let scans = 0
+  for (let at = bytes.indexOf(scanMarker); at !== -1; at = bytes.indexOf(scanMarker, at + 2)) {
+    if (++scans > maxScans) return true
+  }
+  return false
+}
+
+const standsAlone = (marker: number): boolean => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)
+
+const isFrame = (marker: number): boolean => marker >= 0xc0 && marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc
+
+/** The segments of a JPEG before its first scan, each by its marker and the place of its length. */
+function* segmentsOf(bytes: Buffer): Generator<{ readonly marker: number; readonly at: number; readonly length: number }> {
+  for (let at = 2; at + 2 <= bytes.length; ) {
+    if (bytes[at] !== 0xff) return
+    const marker = bytes[at + 1] ?? 0
+    if (marker === 0xff) at += 1
+    else if (standsAlone(marker)) at += 2
+    else {
+      // No segment, a second beginning, the end, a scan.
+      if (marker === 0x00 || (marker >= 0xd8 && marker <= 0xda) || at + 4 > bytes.length) return
+      const length = bytes.readUInt16BE(at + 2)
+      if (length < 2) return
+      yield { marker, at: at + 2, length }
+      at += 2 + length
+    }
+  }
+}
+
+const readJpeg = (bytes: Buffer): ImageHeader => {
+  let header: ImageHeader = "unreadable"
+  for (const { at, length, marker } of segmentsOf(bytes)) {
+    if (!isFrame(marker)) continue
+    // A decoder believes the last frame before the scans, or none of them.
+    if (header !== "unreadable" || length < 8 || at + 8 > bytes.length) return "unreadable"
+    header = sized("jpeg", bytes.readUInt16BE(at + 5), bytes.readUInt16BE(at + 3))
+    if (header === "unreadable") return header
+  }
+  return header !== "unreadable" && hasTooManyScans(bytes) ? "unreadable" : header
+}
+
+/** The true type and the size in pixels of a PNG or JPEG, from its headers alone: nothing is decoded. */
+export const readImageHeader = (bytes: Buffer): ImageHeader => {
+  if (bytes.subarray(0, 8).equals(pngSignature)) return readPng(bytes)
+  if (bytes.subarray(0, 3).equals(jpegSignature)) return readJpeg(bytes)
+  return "unknown"
+}

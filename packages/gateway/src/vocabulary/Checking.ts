@@ -1,0 +1,103 @@
+import type { InferencePath, ModelCapabilities, Runtime } from "@seatrial/domain"
+import { type ImagePlace, ImagePlaces } from "../images/ImagePlaces.ts"
+import { invalidParameter, type Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "../refusals.ts"
+
+interface Gates {
+  readonly fields: ReadonlySet<string>
+  readonly formats: ReadonlySet<string>
+}
+
+const gates = new WeakMap<ModelCapabilities, Map<InferencePath, Gates>>()
+
+const gatesOf = (endpoint: InferencePath, capabilities: ModelCapabilities): Gates => {
+  const known = gates.get(capabilities)?.get(endpoint)
+  if (known !== undefined) return known
+  const made = {
+    fields: new Set(capabilities.supported_parameters_by_endpoint[endpoint]),
+    formats: new Set(capabilities.supported_response_formats_by_endpoint[endpoint])
+  }
+  gates.set(capabilities, (gates.get(capabilities) ?? new Map<InferencePath, Gates>()).set(endpoint, made))
+  return made
+}
+
+/** What of the route decides on what is taken, and on how it is told to the engine. */
+export interface Target {
+  /** As they were stored and verified with the revision. */
+  readonly capabilities: ModelCapabilities
+  readonly runtime: Runtime
+  /** Whether it serves an adapter, which its engine knows by another name than its base. */
+  readonly adapted: boolean
+  readonly maxModelLen: number
+  /** Whether the chat template knows the role `developer`; where not, such a message goes out as `system`. */
+  readonly knowsDeveloper: boolean
+  readonly requestId: string
+  /** Separates the prefix caches of organisations; null where the engine has no field for it. */
+  readonly cacheSalt: string | null
+}
+
+/** The state of one check: where it is, what the model can do, and what was noticed on the way. */
+export class Checking {
+  readonly target: Target
+  /** The top-level fields that are served on the request's path. */
+  readonly fields: ReadonlySet<string>
+  /** The values of `response_format.type` that are. */
+  readonly formats: ReadonlySet<string>
+  readonly #path: Array<string | number> = []
+  #images: ImagePlaces | undefined
+
+  constructor(endpoint: InferencePath, target: Target) {
+    const { fields, formats } = gatesOf(endpoint, target.capabilities)
+    this.target = target
+    this.fields = fields
+    this.formats = formats
+  }
+
+  /** Runs a check one step deeper. After a refusal the path stays where it was. */
+  within<A>(step: string | number, check: (value: unknown, at: Checking) => A, value: unknown): A {
+    this.#path.push(step)
+    const checked = check(value, this)
+    this.#path.pop()
+    return checked
+  }
+
+  /** The path of the value that is looked at, or of what is in it. */
+  param(...deeper: ReadonlyArray<string | number>): string {
+    return [...this.#path, ...deeper].map((step, index) => (typeof step === "number" ? `[${step}]` : index === 0 ? step : `.${step}`)).join("")
+  }
+
+  /** The images so far. */
+  get images(): ReadonlyArray<ImagePlace> {
+    return this.#images?.list ?? []
+  }
+
+  /** Notes an image, and gives what stands in the engine's body until that is known. */
+  image(url: string, ...deeper: ReadonlyArray<string | number>): string {
+    this.#images ??= new ImagePlaces()
+    return this.#images.add(this.param(...deeper), url)
+  }
+
+  #refuse(refusal: (message: string, param: string) => Refusal, message: string, deeper: ReadonlyArray<string | number>): never {
+    const param = this.param(...deeper)
+    throw refusal(`${param}: ${message}.`, param)
+  }
+
+  /** The wrong type, or out of range. */
+  invalid(expected: string, ...deeper: ReadonlyArray<string | number>): never {
+    return this.#refuse(invalidParameter, expected, deeper)
+  }
+
+  /** In no API. */
+  unknown(...deeper: ReadonlyArray<string | number>): never {
+    return this.#refuse(unknownParameter, "is not a known member of this request", deeper)
+  }
+
+  /** A field of the API that this model does not serve. */
+  unsupported(...deeper: ReadonlyArray<string | number>): never {
+    return this.#refuse(unsupportedParameter, "the model does not support it", deeper)
+  }
+
+  /** A value of the API that this model does not serve. */
+  unsupportedValue(why: string, ...deeper: ReadonlyArray<string | number>): never {
+    return this.#refuse(unsupportedValue, why, deeper)
+  }
+}

@@ -1,0 +1,65 @@
+import { advisory, type Check, list, members, text, variant } from "./Check.ts"
+import type { Checking } from "./Checking.ts"
+import { imageUrl } from "./imageUrl.ts"
+import { pastCalls } from "./tools.ts"
+
+const most = 100_000
+
+const textPart = members({ type: text, text }, ["text"])
+
+const refusalMembers = members({ type: text, refusal: text }, ["refusal"])
+/** Templates know no refusals: what the model said is text to it. */
+const refusalPart: Check = (value, at) => ({ type: "text", text: refusalMembers(value, at).refusal })
+
+const imagePart: Check = (value, at) =>
+  at.target.capabilities.supports_image_input ? imageMembers(value, at) : at.unsupportedValue("the model takes no images", "type")
+const imageMembers = members({ type: text, image_url: imageUrl }, ["image_url"])
+
+/** A text, or a list of parts of these kinds. */
+const content = (kinds: Readonly<Record<string, Check>>): Check => {
+  const parts = list(variant("type", kinds), 1, most)
+  return (value, at) => {
+    if (typeof value === "string") return value
+    return Array.isArray(value) ? parts(value, at) : at.invalid("expected a string or a list of parts")
+  }
+}
+const textContent = content({ text: textPart })
+
+const developerRole = (_: unknown, at: Checking) => (at.target.knowsDeveloper ? "developer" : "system")
+
+const assistantMembers = members({
+  role: text,
+  content: content({ text: textPart, refusal: refusalPart }),
+  name: text,
+  refusal: text,
+  reasoning: text,
+  reasoning_content: text,
+  tool_calls: pastCalls,
+  // Answers have it, and callers send them back as they came.
+  annotations: advisory(list((value) => value, 0, most))
+})
+
+/** A turn of the model: each engine has a name of its own for what the model thought. */
+const assistant: Check = (value, at) => {
+  const { reasoning, reasoning_content, refusal, ...turn } = assistantMembers(value, at)
+  const said = turn.content ?? refusal
+  if (said === undefined && turn.tool_calls === undefined) return at.invalid("is required", "content")
+  if (said !== undefined) turn.content = said
+  const thought = reasoning_content ?? reasoning
+  if (thought !== undefined) turn[at.target.runtime === "vllm" ? "reasoning" : "reasoning_content"] = thought
+  return turn
+}
+
+const toolMembers = members({ role: text, content: textContent, tool_call_id: text, name: text }, ["content", "tool_call_id"])
+
+const message = variant("role", {
+  system: members({ role: text, content: textContent, name: text }, ["content"]),
+  developer: members({ role: developerRole, content: textContent, name: text }, ["content"]),
+  user: members({ role: text, content: content({ text: textPart, image_url: imagePart }), name: text }, ["content"]),
+  assistant,
+  tool: (value, at) =>
+    at.target.capabilities.tool_calling.tool_results ? toolMembers(value, at) : at.unsupportedValue("the model takes no results of tools", "role")
+})
+
+/** The turns of a conversation. */
+export const chatMessages = list(message, 1, most)

@@ -1,0 +1,72 @@
+import { adapterModel, type InferencePath } from "@seatrial/domain"
+import type { ImagePlace } from "../images/ImagePlaces.ts"
+import { Refusal, unsupportedEndpoint, unsupportedParameter } from "../refusals.ts"
+import { affinityOf } from "./affinityOf.ts"
+import { Checking, type Target } from "./Checking.ts"
+import { endpoints } from "./endpoints.ts"
+import { isMembers, type ParsedBody } from "./parseBody.ts"
+
+/** A request that was checked against the closed vocabulary of its endpoint and the capabilities of its model. */
+export interface CheckedRequest {
+  readonly endpoint: InferencePath
+  readonly model: string
+  readonly stream: boolean
+  /** Whether the caller asked for the usage chunk. */
+  readonly wantsUsage: boolean
+  /** How many choices the answer has. */
+  readonly choices: number
+  /** The same for requests that begin alike, and so share what an engine has cached; at most 1,024 characters. */
+  readonly affinity: string
+  /** Images that the body still has to get: `inlineImages` puts them in. */
+  readonly images: ReadonlyArray<ImagePlace>
+  /** What goes to the engine: serialised from what was checked, never the caller's bytes. */
+  readonly engineBody: string
+}
+
+/**
+ * What an engine is told beside the request. vLLM is asked without a name: it knows the one only that it was started with, which a model that was published or withdrawn
+ * since is not called by any more.
+ */
+const addressed = (model: string, { adapted, cacheSalt, requestId, runtime }: Target): Record<string, unknown> => ({
+  ...(adapted ? { model: adapterModel(runtime) } : runtime === "vllm" ? {} : { model }),
+  ...(cacheSalt === null ? {} : { cache_salt: cacheSalt }),
+  ...(runtime === "sglang" ? { rid: requestId } : {})
+})
+
+/** So many of each prompt. */
+const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number =>
+  (typeof n === "number" ? n : 1) * (Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1)
+
+const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: Target): CheckedRequest => {
+  if (!target.capabilities.supported_endpoints.includes(endpoint)) throw unsupportedEndpoint(`The model is not served on ${endpoint}.`, "model")
+  const at = new Checking(endpoint, target)
+  const body = endpoints[endpoint].check(members, at)
+  const { model: _, prompt_cache_key: __, stream, stream_options, ...forwarded } = body
+  if (stream_options !== undefined && stream !== true) throw unsupportedParameter("stream_options goes with `stream: true` only.", "stream_options")
+  // vLLM counts the whole answer anew for each chunk where it parts the reasoning from it.
+  const running = target.runtime !== "vllm" || !target.capabilities.supports_reasoning
+  return {
+    endpoint,
+    model,
+    stream: stream === true,
+    wantsUsage: isMembers(stream_options) && stream_options.include_usage === true,
+    choices: choicesOf(body),
+    affinity: affinityOf(body),
+    images: at.images,
+    engineBody: JSON.stringify({
+      ...addressed(model, target),
+      ...forwarded,
+      ...(stream === true ? { stream, stream_options: { include_usage: true, ...(running ? { continuous_usage_stats: true } : {}) } } : {})
+    })
+  }
+}
+
+/** Checks a body against the closed vocabulary of its endpoint, as far as the model serves it. */
+export const checkRequest = (endpoint: InferencePath, parsed: ParsedBody, target: Target): CheckedRequest | Refusal => {
+  try {
+    return check(endpoint, parsed, target)
+  } catch (cause) {
+    if (cause instanceof Refusal) return cause
+    throw cause
+  }
+}

@@ -1,0 +1,11 @@
+import { type Check, members, text } from "./Check.ts"
+
+const detail: Check = (value, at) => (value === "auto" ? undefined : at.unsupportedValue("only auto is served"))
+
+const given = members({ url: text, detail }, ["url"])
+
+/** `image_url` of a part: what is behind it is checked with all images of the request. */
+export const imageUrl: Check = (value, at) => {
+  const { url } = given(value, at)
+  return { url: at.image(String(url), "url") }
+}

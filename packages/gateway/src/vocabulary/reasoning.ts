@@ -1,0 +1,32 @@
+import { boolean, type Check, integer } from "./Check.ts"
+import type { Checking } from "./Checking.ts"
+import { isMembers } from "./parseBody.ts"
+
+const toggles = new Set(["enable_thinking", "thinking"])
+
+export const reasoningEffort: Check = (value, at) => {
+  if (typeof value !== "string") return at.invalid("expected a string")
+  const { effort_values, thinking_toggle } = at.target.capabilities.reasoning_controls
+  if (effort_values.includes(value) || (value === "none" && thinking_toggle)) return value
+  return at.unsupportedValue(`the model serves ${(thinking_toggle ? [...effort_values, "none"] : effort_values).join(", ")}`)
+}
+
+export const chatTemplateKwargs: Check = (value, at) => {
+  if (!isMembers(value)) return at.invalid("expected an object")
+  const kept: Record<string, unknown> = {}
+  for (const [name, given] of Object.entries(value)) {
+    if (given === null) continue
+    if (!toggles.has(name) || !at.target.capabilities.reasoning_controls.thinking_toggle) return at.unsupported(name)
+    kept[name] = at.within(name, boolean, given)
+  }
+  return Object.keys(kept).length === 0 ? undefined : kept
+}
+
+export const thinkingTokenBudget = integer(0, 1_000_000_000)
+
+/** An effort of none that the template does not know by that name is told it as the switch that it knows. */
+export const reasoningTogether = (body: Record<string, unknown>, at: Checking): void => {
+  if (body.reasoning_effort !== "none" || at.target.capabilities.reasoning_controls.effort_values.includes("none")) return
+  delete body.reasoning_effort
+  body.chat_template_kwargs = { enable_thinking: false, thinking: false }
+}

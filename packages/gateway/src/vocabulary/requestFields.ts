@@ -1,0 +1,54 @@
+import type { InferencePath, RequestField } from "@seatrial/domain"
+import type { Check } from "./Check.ts"
+import type { Checking } from "./Checking.ts"
+import { isMembers } from "./parseBody.ts"
+
+/** A path's own vocabulary: its top-level fields, each held to the table that catalogs are made from, and what holds between them. */
+export interface Vocabulary<Path extends InferencePath> {
+  readonly fields: Readonly<Record<RequestField<Path>, Check>>
+  /** One of them is not enough by itself: the rules between fields, on what was checked of each. What is left in it goes to the engine. */
+  readonly together: (body: Record<string, unknown>, at: Checking) => void
+  readonly required: ReadonlyArray<RequestField<Path>>
+}
+
+/** Real fields of these APIs that no model is served with. */
+const never = new Set([
+  ...["audio", "prediction", "web_search_options", "functions", "function_call", "moderation", "suffix"],
+  ...["tools", "tool_choice", "parallel_tool_calls", "reasoning_effort", "chat_template_kwargs", "thinking_token_budget"]
+])
+
+/** Fields of the engines, which are in no API: they are known where a model is served with them, and nowhere else. */
+const extensions = new Set(["top_k", "min_p", "repetition_penalty"])
+
+const isEmptyObject = (value: unknown) => isMembers(value) && Object.keys(value).length === 0
+
+/** Values that ask for nothing: clients send them to every model. */
+const asksNothing = (name: string, value: unknown): boolean =>
+  (name === "n" && value === 1) ||
+  (name === "tools" && Array.isArray(value) && value.length === 0) ||
+  (name === "logit_bias" && isEmptyObject(value)) ||
+  (value === false && (name === "stream" || name === "logprobs" || name === "echo"))
+
+/** Checks names first and values then; gives the body without what has no effect. */
+export const checkFields = <Path extends InferencePath>({ fields, required, together }: Vocabulary<Path>) => {
+  const checks = new Map<string, Check>(Object.entries<Check>(fields))
+  return (given: Readonly<Record<string, unknown>>, at: Checking): Record<string, unknown> => {
+    const names = Object.keys(given)
+    for (const name of names) {
+      const value = given[name]
+      if (value === null || at.fields.has(name) || asksNothing(name, value)) continue
+      if (checks.has(name) ? !extensions.has(name) : never.has(name)) return at.unsupported(name)
+      return at.unknown(name)
+    }
+    const body: Record<string, unknown> = {}
+    for (const name of names) {
+      const value = given[name]
+      const check = value === null ? undefined : checks.get(name)
+      const checked = check === undefined ? undefined : at.within(name, check, value)
+      if (checked !== undefined) body[name] = checked
+    }
+    for (const name of required) if (given[name] == null) return at.invalid("is required", name)
+    together(body, at)
+    return body
+  }
+}

@@ -1,0 +1,64 @@
+import { advisory, boolean, type Check, integer, list, members, nonEmptyText, number, numberAbove, text } from "./Check.ts"
+import { isMembers } from "./parseBody.ts"
+import { responseFormat } from "./responseFormat.ts"
+
+const maxBias = 100
+const maxBiases = 300
+
+const smallest = -(2n ** 63n)
+const largest = 2n ** 63n - 1n
+
+/** A whole number of 64 bits, to its last digit. */
+const seed: Check = (value, at) => {
+  if (typeof value === "number" && Number.isSafeInteger(value)) return value
+  if (JSON.isRawJSON(value)) {
+    const digits = BigInt(JSON.stringify(value))
+    if (digits >= smallest && digits <= largest) return value
+  }
+  return at.invalid("expected an integer of 64 bits")
+}
+
+/** What the engines know as 0 or -1, one of them each: both leave it off. */
+const topK: Check = (value, at) => (integer(-1, 1_000_000)(value, at) === 0 ? -1 : value)
+
+const stop: Check = (value, at) => {
+  if (typeof value === "string") return nonEmptyText(value, at)
+  return list(nonEmptyText, 1, 4)(value, at)
+}
+
+const logitBias: Check = (value, at) => {
+  if (!isMembers(value)) return at.invalid("expected an object")
+  const tokens = Object.keys(value)
+  if (tokens.length > maxBiases) return at.invalid(`expected ${maxBiases} tokens at most`)
+  for (const token of tokens) {
+    if (!/^\d{1,9}$/.test(token)) return at.invalid("expected the id of a token", token)
+    at.within(token, number(-maxBias, maxBias), value[token])
+  }
+  return tokens.length === 0 ? undefined : value
+}
+
+const streamOptions = members({ include_usage: boolean, include_obfuscation: boolean })
+
+/** The most tokens that can be asked for, whatever the model's context: what is above that is cut. */
+export const tokenLimit = integer(1, Number.MAX_SAFE_INTEGER, "expected a whole number from 1")
+
+/** The fields that Chat Completions and Completions have in common. */
+export const sampling = {
+  model: text,
+  stream: boolean,
+  stream_options: streamOptions,
+  max_tokens: tokenLimit,
+  temperature: number(0, 2),
+  top_p: numberAbove(0, 1),
+  top_k: topK,
+  min_p: number(0, 1),
+  presence_penalty: number(-2, 2),
+  frequency_penalty: number(-2, 2),
+  repetition_penalty: numberAbove(0, 2),
+  n: integer(1, 8),
+  seed,
+  stop,
+  logit_bias: logitBias,
+  response_format: responseFormat,
+  user: advisory(text)
+} as const

@@ -1,0 +1,59 @@
+import { type InferencePath, type ModelCapabilities, modelCapabilities, nothingServed, type ServedContract } from "@seatrial/domain"
+import { engineFor } from "@seatrial/engines"
+import { Refusal } from "../src/refusals.ts"
+import type { Target } from "../src/vocabulary/Checking.ts"
+import { type CheckedRequest, checkRequest } from "../src/vocabulary/checkRequest.ts"
+import { parseBody } from "../src/vocabulary/parseBody.ts"
+
+/** A template that names all that a template can name. */
+export const ableTemplate = "{% if tools %}<tool_call>{% endif %}{% if enable_thinking is defined %}<think>{% endif %}{{ reasoning_effort }}<|image_pad|>"
+
+const forms = {
+  tool_choice: { auto: true, required: true, named: true, none: true },
+  parallel_calls: true,
+  single_call: true,
+  strict_arguments: true,
+  tool_results: true
+}
+
+/** The contract of an engine that serves everything that there is a word for. */
+export const everything: ServedContract = {
+  ...(engineFor("vllm")?.served ?? nothingServed),
+  toolCalling: forms,
+  reasoningControls: { thinking_toggle: true, effort_values: ["low", "high"], token_budget: true }
+}
+
+export const capabilitiesOf = (served: ServedContract, chat_template: string | null = ableTemplate): ModelCapabilities =>
+  modelCapabilities(served, { chat_template, commit: "c".repeat(40) })
+
+export const targetWith = (over: Partial<Target> = {}): Target => ({
+  capabilities: capabilitiesOf(everything),
+  runtime: "reference",
+  adapted: false,
+  maxModelLen: 2_048,
+  knowsDeveloper: false,
+  requestId: "req_1",
+  cacheSalt: null,
+  ...over
+})
+
+/** What becomes of a body, given as text or as a value. */
+export const outcomeOf = (body: unknown, endpoint: InferencePath = "/v1/chat/completions", target: Target = targetWith()): CheckedRequest | Refusal => {
+  const parsed = parseBody(typeof body === "string" ? body : JSON.stringify(body))
+  return parsed instanceof Refusal ? parsed : checkRequest(endpoint, parsed, target)
+}
+
+export const takenOf = (...given: Parameters<typeof outcomeOf>): CheckedRequest => {
+  const outcome = outcomeOf(...given)
+  if (outcome instanceof Refusal) throw new Error(`refused: ${outcome.code} at ${outcome.param}: ${outcome.message}`)
+  return outcome
+}
+
+export const refusalOf = (...given: Parameters<typeof outcomeOf>): Refusal => {
+  const outcome = outcomeOf(...given)
+  if (outcome instanceof Refusal) return outcome
+  throw new Error(`taken: ${outcome.engineBody}`)
+}
+
+/** What the engine gets of a body. */
+export const sentOf = (...given: Parameters<typeof outcomeOf>): unknown => JSON.parse(takenOf(...given).engineBody)
