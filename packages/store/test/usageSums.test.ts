@@ -90,10 +90,10 @@ layer(Layer.mergeAll(UsageSums.layerSql, GpuHolds.layerSql, Billing.layerSql).pi
               ] as const) {
                 const sums = yield* usage.sums({ orgId: own.caller.orgId, from: dayOf(first), to: dayOf(last), by: new Set(groups) })
                 assert.deepStrictEqual(
-                  sums.map(({ cacheReadTokens, cacheWriteTokens, costMicros, day, inputTokens, keyId, modelId, outputTokens, refused, requests }) => [
-                    JSON.stringify([day, modelId, keyId]),
-                    [requests, refused, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costMicros]
-                  ]),
+                  sums.map(({ cacheReadTokens, cacheWriteTokens, costMicros, day, inputTokens, keyId, modelId, outputTokens, refused, requests }) => ({
+                    key: JSON.stringify([day, modelId, keyId]),
+                    figures: [requests, refused, inputTokens, outputTokens, cacheReadTokens, cacheWriteTokens, costMicros]
+                  })),
                   sumsOf(groups, first, last)
                 )
               }
