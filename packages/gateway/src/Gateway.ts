@@ -27,6 +27,7 @@ import {
   Refusal,
   writeRefusal
 } from "./refusals.ts"
+import { CacheSalts } from "./vocabulary/CacheSalts.ts"
 import { checkRequest } from "./vocabulary/checkRequest.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
 import { parseBody, streamOf } from "./vocabulary/parseBody.ts"
@@ -72,6 +73,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const metering = yield* Metering
       const routes = yield* Routes
       const concurrency = new Concurrency(config)
+      const salts = new CacheSalts(Redacted.value(config.cacheSecret))
       const run = yield* FiberSet.makeRuntime()
 
       const authenticate = Effect.fnUntraced(function* (request: IncomingMessage) {
@@ -100,7 +102,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           const found = yield* routes.find(caller.orgId, body.model)
           if (Option.isNone(found)) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
           route = found.value
-          const checked = checkRequest(endpoint, body, targetOf(route, caller, id))
+          const checked = checkRequest(endpoint, body, targetOf(route, caller, id, salts))
           if (checked instanceof Refusal) return yield* checked
           run(routes.use(route))
           const whole =

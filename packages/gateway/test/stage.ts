@@ -70,7 +70,9 @@ const makeWorld = Effect.gen(function* () {
       endpoints: [],
       mayIdle: false,
       adapted: false,
-      capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) })
+      capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) }),
+      knowsDeveloper: false,
+      sampling: null
     },
     used: 0,
     recorded: [],
