@@ -1,4 +1,5 @@
-import { mergedAgreement, mergeWeights } from "@seatrial/trial"
+import { rm } from "node:fs/promises"
+import { agreementTold, mergedAgreement, mergeWeights } from "@seatrial/trial"
 import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
@@ -11,16 +12,23 @@ export const mergeWeightsCommand = Command.make(
   {
     base: folder("base", "Folder with the base's files"),
     adapter: folder("adapter", "Folder with the adapter's files"),
-    target: folder("target", "Folder to write, which must not be there yet")
+    target: folder("target", "Folder to write, which must not be there yet"),
+    replace: Flag.Boolean("replace").pipe(
+      Flag.withDescription("Removes a folder of that name first, as an interrupted merge leaves it"),
+      Flag.withDefault(false)
+    )
   },
   Effect.fn(
-    function* (folders) {
+    function* ({ replace, ...folders }) {
+      if (replace) yield* Effect.promise(() => rm(folders.target, { recursive: true, force: true }))
       yield* mergeWeights(folders)
-      const { othersEqual, withinUlpMin } = yield* mergedAgreement({ ...folders, child: folders.target })
-      yield* Console.log(`${(withinUlpMin * 100).toFixed(3)}% within one unit in the last place, all other tensors ${othersEqual ? "equal" : "DIFFERENT"}`)
-      if (withinUlpMin < 0.999 || !othersEqual) return yield* new CommandError({ message: "What was written is not base and adapter.", exitCode: 3 })
+      const agreement = yield* mergedAgreement({ ...folders, child: folders.target })
+      yield* Console.log(agreementTold(agreement))
+      if (agreement.withinUlpMin < 0.999 || !agreement.othersEqual) {
+        return yield* new CommandError({ message: "fidelity_not_run: What was merged is not base and adapter.", exitCode: 3 })
+      }
     },
-    Effect.catchTag("NotMergeable", ({ message }) => new CommandError({ message }))
+    Effect.catchTag("NotMergeable", ({ message }) => new CommandError({ message: `fidelity_not_run: ${message}` }))
   )
 ).pipe(
   Command.withShortDescription("Merges a LoRA adapter into its base's weights."),

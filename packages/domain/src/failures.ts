@@ -28,6 +28,8 @@ export const FailureCode = Schema.Literals([
   "output_garbage",
   "template_mismatch",
   "adapter_not_applied",
+  "fidelity_failed",
+  "fidelity_not_run",
   "cross_request_leak",
   "nondeterministic_output",
   "trial_unavailable",

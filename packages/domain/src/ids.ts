@@ -88,18 +88,24 @@ const tenRandomBytes = (): Uint8Array => {
 const makeId = <A>(kind: Schema.Codec<A, string>, millis: number): A =>
   Schema.decodeSync(kind)(`${prefixes.get(kind)}_${encodeIdBody(millis, tenRandomBytes())}`)
 
+const decodeRequestId = Schema.decodeSync(RequestId)
+
 /** Makes ids from the clock and secure randomness. */
 export class Ids extends Context.Service<
   Ids,
   {
     /** An id of that kind (one of the id schemas) for a record whose `created_at` is `millis`, Unix milliseconds; without it, now. */
     readonly make: <A>(kind: Schema.Codec<A, string>, millis?: number) => Effect.Effect<A>
+    /** A request's id, at once. */
+    readonly requestId: (millis: number) => RequestId
   }
 >()("seatrial/Ids") {
   static readonly layer = Layer.succeed(
     Ids,
     Ids.of({
-      make: (kind, millis) => (millis === undefined ? Effect.map(Clock.currentTimeMillis, (now) => makeId(kind, now)) : Effect.sync(() => makeId(kind, millis)))
+      make: (kind, millis) =>
+        millis === undefined ? Effect.map(Clock.currentTimeMillis, (now) => makeId(kind, now)) : Effect.sync(() => makeId(kind, millis)),
+      requestId: (millis) => decodeRequestId(`req_${encodeIdBody(millis, tenRandomBytes())}`)
     })
   )
 }

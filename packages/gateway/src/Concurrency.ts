@@ -1,5 +1,4 @@
 import type { Caller } from "@seatrial/store"
-import { Effect, type Scope } from "effect"
 import { keyConcurrencyLimited, orgConcurrencyLimited, type Refusal } from "./refusals.ts"
 
 export interface ConcurrencyLimits {
@@ -22,20 +21,17 @@ export class Concurrency {
     else this.#counts.set(id, count)
   }
 
-  /** A place for one request until the scope closes, or the refusal. A draw beyond one limit takes from none. */
-  take({ keyId, orgId }: Caller): Effect.Effect<void, Refusal, Scope.Scope> {
-    const draw = Effect.suspend(() => {
-      if ((this.#counts.get(keyId) ?? 0) >= this.#limits.perKey) return Effect.fail(keyConcurrencyLimited)
-      if ((this.#counts.get(orgId) ?? 0) >= this.#limits.perOrg) return Effect.fail(orgConcurrencyLimited)
-      this.#add(keyId, 1)
-      this.#add(orgId, 1)
-      return Effect.void
-    })
-    return Effect.acquireRelease(draw, () =>
-      Effect.sync(() => {
-        this.#add(keyId, -1)
-        this.#add(orgId, -1)
-      })
-    )
+  /** Takes a place for one request, which `give` gives back, or tells why there is none. A draw beyond one limit takes from none. */
+  take({ keyId, orgId }: Caller): Refusal | null {
+    if ((this.#counts.get(keyId) ?? 0) >= this.#limits.perKey) return keyConcurrencyLimited
+    if ((this.#counts.get(orgId) ?? 0) >= this.#limits.perOrg) return orgConcurrencyLimited
+    this.#add(keyId, 1)
+    this.#add(orgId, 1)
+    return null
+  }
+
+  give({ keyId, orgId }: Caller) {
+    this.#add(keyId, -1)
+    this.#add(orgId, -1)
   }
 }

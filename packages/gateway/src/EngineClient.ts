@@ -1,6 +1,7 @@
 import { Agent, type IncomingMessage, request } from "node:http"
 import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
+import type { Signal } from "./Departure.ts"
 
 /**
  * No answer came. `refused`: there was no connection. `stale`: a kept connection turned out closed at once, so that nothing was worked on. `broken`: the connection
@@ -18,7 +19,7 @@ export interface EngineCall {
   /** Milliseconds until the answer's head. */
   readonly timeout: number
   /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
-  readonly signal: AbortSignal
+  readonly signal: Signal
 }
 
 /** Milliseconds until a connection must be open. */

@@ -1,8 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
-import { Ids, type InferencePath, RequestId } from "@seatrial/domain"
+import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
-import { Cause, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
+import { Cause, Clock, Context, Effect, FiberSet, Layer, Option } from "effect"
 import { Concurrency } from "./Concurrency.ts"
+import { Departure } from "./Departure.ts"
 import { dialectOf } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { elapsed } from "./elapsed.ts"
@@ -49,6 +50,8 @@ const discardRest = (request: IncomingMessage) => {
   request.resume()
 }
 
+const bearer = /^Bearer +(\S+) *$/i
+
 /** The methods that the paths of inference take. */
 const allow = "OPTIONS, POST"
 
@@ -67,6 +70,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
     Effect.gen(function* () {
       const config = yield* GatewayConfig
       const keys = yield* ApiKeys
+      const clock = yield* Clock.Clock
       const fetcher = yield* ImageFetcher
       const ids = yield* Ids
       const inference = yield* Inference
@@ -76,39 +80,49 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const salts = new CacheSalts(Redacted.value(config.cacheSecret))
       const run = yield* FiberSet.makeRuntime()
 
-      const authenticate = Effect.fnUntraced(function* (request: IncomingMessage) {
+      /** From memory where it can be. */
+      const authenticate = (request: IncomingMessage): Effect.Effect<Caller, Refusal> | Caller => {
         const header = request.headers.authorization
-        if (header === undefined) return yield* missingApiKey
-        const token = /^Bearer +(\S+) *$/i.exec(header)?.[1]
-        const caller = token === undefined ? Option.none<Caller>() : yield* keys.authenticate(Redacted.make(token))
-        if (Option.isNone(caller)) return yield* invalidApiKey
-        return caller.value
-      })
+        if (header === undefined) return missingApiKey
+        const token = bearer.exec(header)?.[1]
+        const found = token === undefined ? Option.none<Caller>() : keys.identify(token)
+        if (Effect.isEffect(found)) return Effect.flatMap(found, (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey))
+        return Option.isSome(found) ? found.value : invalidApiKey
+      }
+
+      /** Tells that somebody asks for the route, where that matters. */
+      const use = (route: Route) => {
+        if (route.mayIdle) run(routes.use(route))
+      }
 
       /** From an authenticated caller on, every outcome is recorded. */
-      const admit = Effect.fnUntraced(function* ({ id, request, response, startedAt }: Exchange, endpoint: InferencePath, caller: Caller) {
+      const admit = Effect.fnUntraced(function* ({ id, request, response, startedAt }: Exchange, endpoint: InferencePath) {
+        const known = authenticate(request)
+        const caller = Effect.isEffect(known) ? yield* known : known
         let route: Route | null = null
         let streamed: boolean | null = null
-        const departure = new AbortController()
+        let placed = false
+        const departure = new Departure()
         response.once("close", () => departure.abort("gone"))
         onStopping(response, () => departure.abort("stopped"))
 
         const check = Effect.gen(function* () {
           if (!caller.scopes.has("inference:write")) return yield* missingScope("inference:write")
-          yield* concurrency.take(caller)
+          const full = concurrency.take(caller)
+          if (full !== null) return yield* full
+          placed = true
           const body = parseBody(yield* readBody(request, config.maxBody, config.bodyTimeout))
           if (body instanceof Refusal) return yield* body
           streamed = streamOf(body.members)
-          const found = yield* routes.find(caller.orgId, body.model)
-          if (Option.isNone(found)) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
-          route = found.value
+          route = routes.known(caller.orgId, body.model) ?? null
+          if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
+          if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
           const checked = checkRequest(endpoint, body, targetOf(route, caller, id, salts))
           if (checked instanceof Refusal) return yield* checked
-          run(routes.use(route))
-          const whole =
-            checked.images.length === 0 ? checked : yield* inlineImages(fetcher, caller.orgId, route.capabilities.image_input, checked, departure.signal)
+          use(route)
+          const whole = checked.images.length === 0 ? checked : yield* inlineImages(fetcher, caller.orgId, route.capabilities.image_input, checked, departure)
           if (route.endpoints.length === 0) return yield* modelStarting
-          return { id, caller, checked: whole, route, response, departure, startedAt }
+          return yield* inference.serve({ id, caller, checked: whole, route, response, departure, startedAt })
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -123,44 +137,45 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             latencyMs: elapsed(startedAt),
             error: requestError(error)
           })
-        const admitted = yield* Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error)))
-        const ended = Effect.sync(() => void run(routes.use(admitted.route)))
-        yield* Effect.ensuring(inference.serve(admitted), ended)
-      }, Effect.scoped)
+        yield* Effect.onExit(
+          Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error))),
+          () => {
+            if (placed) concurrency.give(caller)
+            if (route !== null && route.endpoints.length > 0) use(route)
+            return Effect.void
+          }
+        )
+      })
 
-      const answer = Effect.fnUntraced(function* (exchange: Exchange) {
-        const { request, response } = exchange
+      const tellFault = ({ id, request, response }: Exchange, cause: Cause.Cause<Refusal>) => {
+        const dialect = dialectOf(pathOf(request.url))
+        const failure = cause.reasons.find(Cause.isFailReason)
+        writeRefusal(response, failure === undefined ? faultOf(Cause.squash(cause)) : failure.error, id, dialect)
+        discardRest(request)
+        return failure === undefined ? Effect.annotateLogs(Effect.logError("a request could not be handled", cause), "request_id", id) : Effect.void
+      }
+
+      const handle = (exchange: Exchange) => {
+        const { id, request, response } = exchange
         const path = pathOf(request.url)
         if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
-        if (!isEndpoint(path)) return yield* notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`)
+        const refused = (error: Refusal) => {
+          writeRefusal(response, error, id, dialectOf(path))
+          discardRest(request)
+        }
+        if (!isEndpoint(path)) return refused(notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
         if (request.method === "OPTIONS") return response.writeHead(204, { allow }).end()
-        if (request.method !== "POST") return yield* methodNotAllowed(request.method ?? "", allow)
-        return yield* admit(exchange, path, yield* authenticate(request))
-      })
-
-      const handle = Effect.fnUntraced(function* (request: IncomingMessage, response: ServerResponse) {
-        const startedAt = performance.now()
-        const dialect = dialectOf(pathOf(request.url))
-        const id = yield* ids.make(RequestId)
-        response.setHeader("x-request-id", id)
-        response.setHeader("request-id", id)
-        yield* answer({ id, request, response, startedAt }).pipe(
-          Effect.catchCause((cause) => {
-            const failure = cause.reasons.find(Cause.isFailReason)
-            if (failure !== undefined) return Effect.sync(() => writeRefusal(response, failure.error, id, dialect))
-            return Effect.logError("a request could not be handled", cause).pipe(
-              Effect.annotateLogs("request_id", id),
-              Effect.andThen(Effect.sync(() => writeRefusal(response, faultOf(Cause.squash(cause)), id, dialect)))
-            )
-          })
-        )
-        discardRest(request)
-      })
+        if (request.method !== "POST") return refused(methodNotAllowed(request.method ?? "", allow))
+        run(Effect.catchCause(admit(exchange, path), (cause) => tellFault(exchange, cause)))
+      }
 
       return Gateway.of({
         handler: (request, response) => {
           response.on("error", () => response.destroy())
-          run(handle(request, response))
+          const id = ids.requestId(clock.currentTimeMillisUnsafe())
+          response.setHeader("x-request-id", id)
+          response.setHeader("request-id", id)
+          handle({ id, request, response, startedAt: performance.now() })
         }
       })
     })

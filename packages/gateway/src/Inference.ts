@@ -1,7 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
 import { type Caller, Metering, type Route } from "@seatrial/store"
-import { Cause, Context, Effect, Exit, Fiber, Layer } from "effect"
+import { Cause, Context, Effect, Exit, Layer } from "effect"
+import { Beginning } from "./Beginning.ts"
+import type { Departure } from "./Departure.ts"
 import { deliver, handedOver } from "./deliver.ts"
 import type { Dialect, StreamReader } from "./dialects/Dialect.ts"
 import { dialects } from "./dialects/dialects.ts"
@@ -27,7 +29,7 @@ export interface Admitted {
   readonly route: Route
   readonly response: ServerResponse
   /** Aborted when there is nobody to answer any more; the reason is `gone` for a caller who left. */
-  readonly departure: AbortController
+  readonly departure: Departure
   /** `performance.now()` at the request's first byte. */
   readonly startedAt: number
 }
@@ -40,7 +42,7 @@ interface Work {
   /** Of the attempt under way: each engine's stream is read anew. */
   reader: StreamReader
   readonly progress: Progress
-  readonly begun: Fiber.Fiber<Exit.Exit<void>>
+  readonly beginning: Beginning
   /** Endpoints that were asked. */
   readonly tried: Array<string>
 }
@@ -49,7 +51,7 @@ interface Work {
 const maxAnswer = 16 * 1024 * 1024
 
 const departed = ({ admitted: { departure }, progress }: Work): Outcome =>
-  departure.signal.reason === "gone" ? failed(clientClosed, "The caller left.", progress) : failed(unavailable, "The gateway was stopped.", progress)
+  departure.reason === "gone" ? failed(clientClosed, "The caller left.", progress) : failed(unavailable, "The gateway was stopped.", progress)
 
 /** An error of the engine before any frame; only one of the engine itself may have cost work. */
 const turnedAway = (error: Refusal, { progress }: Work): Outcome => (error === engineFailed ? failed(error, "The engine failed.", progress) : refused(error))
@@ -80,7 +82,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           firstFrame: config.firstFrame - (performance.now() - startedAt),
           silence: config.silence,
           whole: config.stream - (performance.now() - startedAt),
-          signal: departure.signal
+          signal: departure
         })
         if (relayed._tag === "Departed") return departed(work)
         if (relayed._tag === "Silent") return failed(engineTimeout, "The engine fell silent.", progress)
@@ -97,8 +99,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: IncomingMessage) {
         const { admitted, progress } = work
         const { checked, departure, route, startedAt } = admitted
-        const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), departure.signal)
-        if (departure.signal.aborted) return departed(work)
+        const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), departure)
+        if (departure.aborted) return departed(work)
         if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
         if (body === "broken") return failed(engineFailed, "The engine's answer broke off.", progress)
         const text = body.toString("utf8")
@@ -120,10 +122,9 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
 
       /** One engine's answer. Undefined: it took no work, another one may. */
       const attempt = Effect.fnUntraced(function* (work: Work, url: string) {
-        const { admitted, begun, progress, stream } = work
+        const { admitted, beginning, progress, stream } = work
         const { checked, departure, id, route } = admitted
         const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
-        const { signal } = departure
         const opened = yield* Effect.result(
           engine.call({
             url,
@@ -132,12 +133,12 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             body: checked.engineBody,
             requestId: id,
             timeout,
-            signal
+            signal: departure
           })
         )
         // Nothing goes out before the row is committed; the engine works meanwhile.
-        yield* Fiber.join(begun)
-        if (signal.aborted) return departed(work)
+        if (beginning.exit === null) yield* beginning.ended
+        if (departure.aborted) return departed(work)
         if (opened._tag === "Failure") {
           const { reason } = opened.failure
           if (reason === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
@@ -148,8 +149,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const status = upstream.statusCode ?? 500
         let outcome: Outcome
         if (status !== 200) {
-          const body = yield* readWhole(upstream, 64 * 1024, 10_000, signal)
-          if (signal.aborted) return departed(work)
+          const body = yield* readWhole(upstream, 64 * 1024, 10_000, departure)
+          if (departure.aborted) return departed(work)
           outcome = turnedAway(
             readEngineError(typeof body === "string" ? "" : body.toString("utf8"), status, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }),
             work
@@ -220,18 +221,16 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             const onStall = () => departure.abort("gone")
             const stream = checked.stream ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall }) : null
             const start = { id, orgId: caller.orgId, keyId: caller.keyId, endpoint: checked.endpoint, streamed: checked.stream, modelId, model, revisionId }
-            const begun = yield* Effect.forkChild(
-              Effect.map(Effect.exit(metering.begin(start)), (exit) => {
-                if (Exit.isFailure(exit)) departure.abort("unrecorded")
-                else {
-                  running.add({ id, orgId: caller.orgId }, progress)
-                  stream?.open()
-                }
-                return exit
-              }),
-              { startImmediately: true }
-            )
-            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, begun, tried: [] }
+            const beginning = new Beginning()
+            metering.enter(start, (exit) => {
+              beginning.settle(exit)
+              if (Exit.isFailure(exit)) departure.abort("unrecorded")
+              else {
+                running.add({ id, orgId: caller.orgId }, progress)
+                stream?.open()
+              }
+            })
+            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, tried: [] }
             const outcome = yield* restore(ask(work)).pipe(
               Effect.catchCause((cause) => {
                 departure.abort("stopped")
@@ -240,9 +239,11 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               })
             )
             stream?.close()
-            const committed = yield* Effect.flatMap(Fiber.join(begun), (exit) =>
-              Exit.isFailure(exit) ? exit : record(admitted, outcome, progress.firstContentAt)
-            ).pipe(Effect.as(null), Effect.catchCause(logged(id, "the record could not be committed")))
+            const begun = beginning.exit ?? (yield* beginning.ended)
+            const committed = yield* (Exit.isFailure(begun) ? begun : record(admitted, outcome, progress.firstContentAt)).pipe(
+              Effect.as(null),
+              Effect.catchCause(logged(id, "the record could not be committed"))
+            )
             running.remove(id)
             for (const url of work.tried) outstanding.remove(url)
             // Nobody may take an answer for complete that is not recorded.

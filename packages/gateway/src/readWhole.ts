@@ -1,8 +1,9 @@
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
+import type { Signal } from "./Departure.ts"
 
 /** Reads a whole answer of at most `limit` bytes; `late` after `timeout` milliseconds, `broken` where it breaks off, is larger, or `signal` is aborted. */
-export const readWhole = (upstream: IncomingMessage, limit: number, timeout: number, signal: AbortSignal): Effect.Effect<Buffer | "late" | "broken"> =>
+export const readWhole = (upstream: IncomingMessage, limit: number, timeout: number, signal: Signal): Effect.Effect<Buffer | "late" | "broken"> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
+import type { Signal } from "./Departure.ts"
 import type { StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
 import { FrameSplitter } from "./FrameSplitter.ts"
@@ -29,7 +30,7 @@ export interface RelayOptions {
   readonly silence: number
   /** Milliseconds that the whole stream may take. */
   readonly whole: number
-  readonly signal: AbortSignal
+  readonly signal: Signal
 }
 
 /** Passes an engine's event stream to the caller frame by frame, no faster than the caller reads. */

@@ -76,6 +76,7 @@ describe("a refusal", () => {
   it.live("of a model without an endpoint is 503 with a time to come back, recorded with its model", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([])
+      world.route = { ...world.route, mayIdle: true }
       const seen = yield* fetched(address, { body: { ...chat, stream: true } })
       assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "5"])
       const [record] = world.recorded

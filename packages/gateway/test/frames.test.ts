@@ -11,7 +11,7 @@ const split = (pieces: ReadonlyArray<Buffer>): ReadonlyArray<string> => {
 }
 /** Reads a frame in the midst of an answer. */
 const readFrame = (frame: string, wantsUsage: boolean) => {
-  const reader = chat.makeReader({ wantsUsage, choices: 1 })
+  const reader = chat.makeReader({ model: "acme/tiny", wantsUsage, choices: 1 })
   reader.read(opening)
   return reader.read(frame)
 }
@@ -87,7 +87,7 @@ describe("frames", () => {
     const data = chunk("a")
     assert.strictEqual(textOf(`: ping\nid: 7\nevent: message\n${data}`), data)
     assert.strictEqual(textOf(data.replace("data: ", "data:")), data)
-    const reader = chat.makeReader({ wantsUsage: false, choices: 1 })
+    const reader = chat.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1 })
     reader.read(finish("stop"))
     assert.strictEqual(reader.read(`\n${done}`)._tag, "Done")
     assert.strictEqual(textOf(done), "Broken")

@@ -27,6 +27,7 @@ const makeWorld = Effect.gen(function* () {
   const world = { asked: new Map<string, number>(), proven: [] as string[], status: new Map<string, number>(), storeIsAway: false, marks: 0 }
   const layerWorld = Layer.mergeAll(
     Layer.mock(Routes)({
+      known: () => undefined,
       unproven: Stream.fromQueue(snapshots),
       markReachable: ({ pod }) =>
         Effect.suspend(() => {

@@ -11,6 +11,7 @@ it.effect("requests under way have their usage written down every five seconds, 
   const written: Array<readonly [RequestId, number]> = []
   let away = false
   const metering = Layer.mock(Metering)({
+    enter: () => {},
     checkpoint: ({ id }, { output_tokens }) =>
       Effect.suspend(() => {
         written.push([id, output_tokens])

@@ -25,7 +25,7 @@ import {
   type Route,
   Routes
 } from "@seatrial/store"
-import { ConfigProvider, Context, Effect, Layer, Option, Redacted, type Scope, Stream } from "effect"
+import { ConfigProvider, Context, Effect, Layer, Option, type Scope, Stream } from "effect"
 import { Gateway } from "../src/Gateway.ts"
 import { listen } from "../src/listen.ts"
 
@@ -93,17 +93,16 @@ const record = <E>({ recorded }: World, entry: Recorded, commit: () => Effect.Ef
 const doubles = (world: World) =>
   Layer.mergeAll(
     Layer.mock(ApiKeys)({
-      authenticate: (token) =>
-        Effect.sync(() => {
-          const text = Redacted.value(token)
-          if (text === "reader") return Option.some({ ...world.caller, scopes: new Set<ApiScope>(["models:read"]) })
-          return text === apiKey ? Option.some(world.caller) : Option.none()
-        })
+      identify: (text) => {
+        if (text === "reader") return Option.some({ ...world.caller, scopes: new Set<ApiScope>(["models:read"]) })
+        return text === apiKey ? Option.some(world.caller) : Effect.succeedNone
+      }
     }),
     Layer.succeed(
       Routes,
       Routes.of({
         find: (orgId, model) => Effect.sync(() => (orgId === world.route.orgId && model === world.route.model ? Option.some(world.route) : Option.none())),
+        known: (orgId, model) => (orgId === world.route.orgId && model === world.route.model ? world.route : undefined),
         list: () => Effect.succeed([world.route]),
         unproven: Stream.never,
         use: () => Effect.sync(() => void world.used++),
@@ -114,6 +113,7 @@ const doubles = (world: World) =>
       Metering,
       Metering.of({
         begin: (row) => record(world, { _tag: "Begin", row }, () => world.onBegin),
+        enter: (row, settled) => Effect.runFork(record(world, { _tag: "Begin", row }, () => world.onBegin)).addObserver(settled),
         end: (row) => record(world, { _tag: "End", row }, () => world.onEnd),
         refuse: (row) => record(world, { _tag: "Refuse", row }, () => world.onRefuse),
         checkpoint: ({ id }, usage) => Effect.sync(() => void world.checkpoints.push({ id, usage })),

@@ -2,6 +2,7 @@ import { type DeploymentId, isFinished } from "@seatrial/domain"
 import type { KubeObject } from "@seatrial/kube"
 import { fromKey, type Reflector, WorkQueue } from "@seatrial/kube"
 import { HostClasses, Runs } from "@seatrial/store"
+import type { MergedModel } from "@seatrial/trial"
 import { Effect, Option, Stream } from "effect"
 import { reconcileApplied } from "./applied/reconcileApplied.ts"
 import type { Shown } from "./apply/mirror.ts"
@@ -39,6 +40,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     pool,
     blocked: new Map<DeploymentId, number>(),
     withdrawn: new Map<DeploymentId, number>(),
+    mergedAnswers: new Map<DeploymentId, MergedModel>(),
     shown,
     madePods: new Map<string, string | undefined>(),
     madeBudgets: new Map<DeploymentId, number>(),

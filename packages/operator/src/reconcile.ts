@@ -137,7 +137,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
   reconciler: Reconciler,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, benchmarks, phases, pool, shown, withdrawn } = reconciler
+  const { background, benchmarks, mergedAnswers, phases, pool, shown, withdrawn } = reconciler
   const runs = yield* Runs
   const pass = yield* Effect.option(Effect.currentSpan)
   let before: string | null = null
@@ -147,6 +147,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
     if (Option.isNone(found)) {
       pool.forget(id)
       withdrawn.delete(id)
+      mergedAnswers.delete(id)
       shown.delete(id)
       yield* phases.note(id, null)
       yield* benchmarks.forget(id)

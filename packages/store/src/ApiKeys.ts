@@ -49,6 +49,8 @@ export class ApiKeys extends Context.Service<
      * changes (`NOTIFY api_keys`); `last_used_at` is written at most once a minute.
      */
     readonly authenticate: (token: Redacted.Redacted<string>) => Effect.Effect<Option.Option<Caller>>
+    /** The same, without an effect where the answer is remembered. */
+    readonly identify: (token: string) => Option.Option<Caller> | Effect.Effect<Option.Option<Caller>>
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
     readonly find: (orgId: OrgId, id: KeyId) => Effect.Effect<Option.Option<ApiKey>>
     /** None where the organisation has no such live key. */
@@ -71,6 +73,7 @@ export class ApiKeys extends Context.Service<
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       const ids = yield* Ids
+      const clock = yield* Clock.Clock
       const cache = new KeyCache(10_000)
       yield* countLookUps(cache)
 
@@ -115,11 +118,22 @@ export class ApiKeys extends Context.Service<
       })
 
       /** Who the key is; that it was used is written down now and then. */
-      const admit = (key: LiveKey, now: number) => {
+      const admit = (key: LiveKey, now: number): Option.Option<Caller> => {
         const { caller } = key
-        if (now - key.usedAt < useInterval) return Effect.succeedSome(caller)
-        key.usedAt = now
-        return Effect.as(Queue.offer(used, { id: caller.keyId, orgId: caller.orgId, at: now }), Option.some(caller))
+        if (now - key.usedAt >= useInterval) {
+          key.usedAt = now
+          Queue.offerUnsafe(used, { id: caller.keyId, orgId: caller.orgId, at: now })
+        }
+        return Option.some(caller)
+      }
+      const identify = (text: string) => {
+        if (!isApiKey(text)) return Option.none<Caller>()
+        const now = clock.currentTimeMillisUnsafe()
+        const sha256 = sha256Of(text)
+        const live = cache.live(sha256, now)
+        if (live !== undefined) return admit(live, now)
+        if (cache.isUnknown(sha256, now)) return Option.none<Caller>()
+        return Effect.map(lookUp(sha256, now), (entry) => (entry === undefined ? Option.none<Caller>() : admit(entry, now)))
       }
 
       const audit = (orgId: OrgId, id: KeyId, action: "created" | "updated" | "revoked", before: unknown, after: unknown, at: number) =>
@@ -171,15 +185,11 @@ export class ApiKeys extends Context.Service<
           return { key, secret: Redacted.make(secret) }
         }),
         authenticate: (token) =>
-          Effect.flatMap(Clock.currentTimeMillis, (now) => {
-            const text = Redacted.value(token)
-            if (!isApiKey(text)) return Effect.succeedNone
-            const sha256 = sha256Of(text)
-            const live = cache.live(sha256, now)
-            if (live !== undefined) return admit(live, now)
-            if (cache.isUnknown(sha256, now)) return Effect.succeedNone
-            return Effect.flatMap(lookUp(sha256, now), (entry) => (entry === undefined ? Effect.succeedNone : admit(entry, now)))
+          Effect.suspend(() => {
+            const known = identify(Redacted.value(token))
+            return Effect.isEffect(known) ? known : Effect.succeed(known)
           }),
+        identify,
         list: Effect.fn("ApiKeys.list")((orgId) => Effect.orDie(statements.list(orgId))),
         find: Effect.fn("ApiKeys.find")((orgId, id) => Effect.orDie(statements.find({ orgId, id }))),
         rename: Effect.fn("ApiKeys.rename")(function* (orgId, id, name) {

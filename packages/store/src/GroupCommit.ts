@@ -1,11 +1,14 @@
-import { Cause, Deferred, Effect, Exit, Fiber, Option, Predicate, Queue, Schedule } from "effect"
+import { Cause, Effect, Exit, Fiber, Option, Predicate, Schedule } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { storeMetrics } from "./metrics.ts"
+
+/** Told once how the commit of a row ended. */
+export type Settled = (exit: Exit.Exit<void>) => void
 
 /** What has been handed in and waits for its commit. */
 interface Pending<Row> {
   readonly row: Row
-  readonly committed: Deferred.Deferred<void>
+  readonly settled: Settled
   /** When it was handed in, on the monotonic clock. */
   readonly since: number
 }
@@ -25,12 +28,17 @@ export interface GroupCommitOptions<Row> {
   readonly batch: number
   /** Transactions at once. */
   readonly committers: number
-  /** Rows that may wait; whoever brings more waits until there is room. */
+  /** Rows that may wait; one more is not taken and dies. */
   readonly capacity: number
-  /** Told of each row after it was committed or given up. */
-  readonly settled?: (row: Row) => void
   /** Without one, rows that the database does not take die. */
   readonly fallback?: Fallback<Row> | undefined
+}
+
+export interface GroupCommit<Row> {
+  /** Takes a row and returns at once; `settled` is called when the row is committed, or with a defect when it cannot be. */
+  readonly enter: (row: Row, settled: Settled) => void
+  /** The same, completed once the row is committed. Whoever stops waiting does not take the row back. */
+  readonly write: (row: Row) => Effect.Effect<void>
 }
 
 /** SQLSTATEs of a server that is going down or coming up, is full or out of memory, only reads, or cannot reach its disk. */
@@ -51,19 +59,18 @@ const patience = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 20 })
 const limit = "2 seconds"
 
 /**
- * Gathers rows that come while a transaction is under way into the next one, so that many share a commit and none waits for a timer. The effect that it gives
- * takes a row and the deferred that is completed once the row is committed, or dies when it cannot be. A batch that the database refuses is halved until the
- * offending row stands alone, so that it harms no other. When the scope closes, what was handed in is still committed.
+ * Gathers rows that come while a transaction is under way into the next one, so that many share a commit and none waits for a timer. A batch that the database
+ * refuses is halved until the offending row stands alone, so that it harms no other. When the scope closes, what was handed in is still committed.
  */
 export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommitOptions<Row>) {
-  const queue = yield* Queue.bounded<Pending<Row>>(options.capacity)
+  let waiting: Array<Pending<Row>> = []
+  // Committers that have nothing to do; each takes what there is when it is called.
+  const idle: Array<() => void> = []
+  let calling = false
 
   const settle = (pending: ReadonlyArray<Pending<Row>>, exit: Exit.Exit<void>) =>
     Effect.suspend(() => {
-      for (const { committed, row } of pending) {
-        options.settled?.(row)
-        Deferred.doneUnsafe(committed, exit)
-      }
+      for (const { settled } of pending) settled(exit)
       const [first] = pending
       return first === undefined ? Effect.void : storeMetrics.commitSeconds.update({}, (performance.now() - first.since) / 1_000)
     })
@@ -92,7 +99,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
       return yield* new SqlError({ reason: new ConnectionError({ cause: "no answer in time" }) })
     })
 
-  const write = (pending: ReadonlyArray<Pending<Row>>) => {
+  const attempt = (pending: ReadonlyArray<Pending<Row>>) => {
     const tries = Effect.suspend(() => options.commit(pending.map(({ row }) => row))).pipe(Effect.retry({ while: isTransient, schedule: patience }))
     return fallback === undefined ? tries : limited(tries)
   }
@@ -107,7 +114,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     })
 
   const toDatabase = (pending: ReadonlyArray<Pending<Row>>): Effect.Effect<void> =>
-    write(pending).pipe(
+    attempt(pending).pipe(
       Effect.exit,
       Effect.flatMap((exit): Effect.Effect<void> => {
         if (Exit.isSuccess(exit)) return settle(pending, Exit.void)
@@ -120,19 +127,46 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
       })
     )
 
+  const take = () => {
+    if (waiting.length > options.batch) return waiting.splice(0, options.batch)
+    const taken = waiting
+    waiting = []
+    return taken
+  }
+  const call = () => {
+    calling = false
+    if (waiting.length > 0) idle.pop()?.()
+  }
+  const enter = (row: Row, settled: Settled) => {
+    if (waiting.length >= options.capacity) return settled(Exit.die(new Error("Too many rows wait for their commit.")))
+    waiting.push({ row, settled, since: performance.now() })
+    if (calling || idle.length === 0) return
+    // Not before all that came with this one has been read: it shares the commit.
+    calling = true
+    setImmediate(call)
+  }
+  const write = (row: Row) => Effect.callback<void>((resume) => enter(row, resume))
+
+  const next = Effect.callback<void>((resume) => {
+    if (waiting.length > 0) return resume(Effect.void)
+    const wake = () => resume(Effect.void)
+    idle.push(wake)
+    return Effect.sync(() => void idle.splice(idle.indexOf(wake), 1))
+  })
+
   // Runs after the committers were interrupted, and before the pool that they use is closed.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
-      while (true) {
-        const left = yield* Queue.clear(queue)
-        if (left.length === 0) break
-        yield* commit(left)
-      }
-      yield* Queue.shutdown(queue)
+      while (waiting.length > 0) yield* commit(take())
     })
   )
-  const committer = Effect.uninterruptibleMask((restore) => Effect.flatMap(restore(Queue.takeBetween(queue, 1, options.batch)), commit)).pipe(Effect.forever)
+  const committer = Effect.uninterruptibleMask((restore) =>
+    Effect.flatMap(restore(next), () => {
+      const taken = take()
+      return taken.length === 0 ? Effect.void : commit(taken)
+    })
+  ).pipe(Effect.forever)
   for (let index = 0; index < options.committers; index++) yield* Effect.forkScoped(committer)
 
-  return (row: Row, committed: Deferred.Deferred<void>): Effect.Effect<void> => Effect.asVoid(Queue.offer(queue, { row, committed, since: performance.now() }))
+  return { enter, write } satisfies GroupCommit<Row>
 })

@@ -1,7 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
 import type { KeyId, ModelId, OrgId, Prices, RequestError, RequestId, RevisionId, Usage } from "@seatrial/domain"
-import { Context, Data, Deferred, Effect, Layer } from "effect"
-import { groupCommit } from "./GroupCommit.ts"
+import { Context, Data, Effect, Layer } from "effect"
+import { groupCommit, type Settled } from "./GroupCommit.ts"
 import { endRow, tokensOf } from "./metering/endRow.ts"
 import { Spool, SpoolSettings } from "./metering/Spool.ts"
 import {
@@ -80,6 +80,8 @@ export class Metering extends Context.Service<
   Metering,
   {
     readonly begin: (start: RequestStart) => Effect.Effect<void>
+    /** The same for whoever goes on meanwhile: returns at once, and `settled` is called when the row is committed, or with a defect when it cannot be. */
+    readonly enter: (start: RequestStart, settled: Settled) => void
     readonly end: (end: RequestEnd) => Effect.Effect<void, RequestGivenUp>
     /** Of a request that runs already: its engine turned it away before any work. */
     readonly refuse: (refusal: RequestRefusal) => Effect.Effect<void>
@@ -134,12 +136,11 @@ export class Metering extends Context.Service<
             })
 
       // An end must not overtake its own begin: it waits for one that is under way.
-      const beginning = new Map<string, Deferred.Deferred<void>>()
+      const beginning = new Map<string, Array<() => void>>()
       const insert = yield* groupCommit<InsertRow>({
         ...lane,
         commit: commitInserts,
-        fallback: spool?.fallback((row) => ({ kind: "insert", row })),
-        settled: ({ id }) => beginning.delete(id)
+        fallback: spool?.fallback((row) => ({ kind: "insert", row }))
       })
       // Ends that found their request swept.
       const givenUp = new WeakSet<EndRow>()
@@ -159,32 +160,32 @@ export class Metering extends Context.Service<
         commit: commitCheckpoints
       })
 
-      const begun = (id: string) => {
-        const pending = beginning.get(id)
-        return pending === undefined ? Effect.void : Effect.asVoid(Effect.exit(Deferred.await(pending)))
+      const enter = (start: RequestStart, settled: Settled) => {
+        const waiting: Array<() => void> = []
+        beginning.set(start.id, waiting)
+        insert.enter({ ...start, state: "running", statusCode: null, costMicros: null, latencyMs: null, error: null }, (exit) => {
+          beginning.delete(start.id)
+          settled(exit)
+          for (const resume of waiting) resume()
+        })
       }
-      const write = <Row>(hand: (row: Row, committed: Deferred.Deferred<void>) => Effect.Effect<void>, row: Row) => {
-        const committed = Deferred.makeUnsafe<void>()
-        return Effect.andThen(hand(row, committed), Deferred.await(committed))
-      }
+      const begun = (id: string) =>
+        Effect.suspend(() => {
+          const waiting = beginning.get(id)
+          return waiting === undefined ? Effect.void : Effect.callback<void>((resume) => void waiting.push(() => resume(Effect.void)))
+        })
 
       return Metering.of({
-        begin: Effect.fnUntraced(function* (start) {
-          const committed = Deferred.makeUnsafe<void>()
-          beginning.set(start.id, committed)
-          yield* insert({ ...start, state: "running", statusCode: null, costMicros: null, latencyMs: null, error: null }, committed).pipe(
-            Effect.onInterrupt(() => Effect.sync(() => beginning.delete(start.id)))
-          )
-          yield* Deferred.await(committed)
-        }),
+        begin: (start) => Effect.callback((resume) => enter(start, resume)),
+        enter,
         end: Effect.fnUntraced(function* (ending) {
-          yield* begun(ending.id)
+          if (beginning.has(ending.id)) yield* begun(ending.id)
           const row = endRow(ending)
-          yield* write(end, row)
+          yield* end.write(row)
           if (givenUp.has(row)) return yield* new RequestGivenUp()
         }),
-        refuse: (refusal) => Effect.andThen(begun(refusal.id), write(insert, { ...refusal, state: "refused", revisionId: null, costMicros: 0n })),
-        checkpoint: ({ id, orgId }, usage) => Effect.andThen(begun(id), write(checkpoint, { id, orgId, ...tokensOf(usage) })),
+        refuse: (refusal) => Effect.andThen(begun(refusal.id), insert.write({ ...refusal, state: "refused", revisionId: null, costMicros: 0n })),
+        checkpoint: ({ id, orgId }, usage) => Effect.andThen(begun(id), checkpoint.write({ id, orgId, ...tokensOf(usage) })),
         sweep: Effect.orDie(sweepLost(sql)).pipe(Effect.withSpan("Metering.sweep"))
       })
     })

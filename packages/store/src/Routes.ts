@@ -116,6 +116,8 @@ export class Routes extends Context.Service<
   {
     /** The route of a callable name, as this organization sees it. From memory, without a query; only one that is not known, or has no engine, is looked for in the database too. */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<Route>>
+    /** The route of a callable name as it is known, from memory alone. */
+    readonly known: (orgId: OrgId, model: string) => Route | undefined
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
     /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
     readonly unproven: Stream.Stream<ReadonlyArray<UnprovenEndpoint>>
@@ -208,6 +210,7 @@ export class Routes extends Context.Service<
           yield* catchUp
           return Option.fromUndefinedOr(known(orgId, model))
         }),
+        known,
         list: (orgId) => Effect.sync(() => [...(current.ofOrganization.get(orgId)?.values() ?? [])]),
         use: tellUse(sql),
         unproven: Stream.map(Stream.fromPubSub(snapshots), ({ unproven }) => unproven),

@@ -9,7 +9,7 @@ describe("groupCommit", () => {
     Effect.gen(function* () {
       const batches: Array<number> = []
       const gate = yield* Deferred.make<void>()
-      const hand = yield* groupCommit<number>({
+      const { write } = yield* groupCommit<number>({
         batch: 4,
         committers: 1,
         capacity: 100,
@@ -21,10 +21,6 @@ describe("groupCommit", () => {
                 Effect.sync(() => batches.push(rows.length))
               )
       })
-      const write = (row: number) => {
-        const committed = Deferred.makeUnsafe<void>()
-        return Effect.andThen(hand(row, committed), Deferred.await(committed))
-      }
       const writers = yield* Effect.forkChild(Effect.forEach([1, 2, 3, 4, 5, 6, 7, 8, 9, 10], write, { concurrency: "unbounded" }), { startImmediately: true })
       yield* Effect.yieldNow
       yield* Deferred.succeed(gate, undefined)
@@ -41,7 +37,7 @@ describe("groupCommit", () => {
     Effect.gen(function* () {
       const failure = (code: string) => new SqlError({ reason: new UnknownError({ cause: Object.assign(new Error(code), { code }) }) })
       let attempts = 0
-      const hand = yield* groupCommit<string>({
+      const lane = yield* groupCommit<string>({
         batch: 10,
         committers: 1,
         capacity: 10,
@@ -53,8 +49,7 @@ describe("groupCommit", () => {
       })
       const write = Effect.fnUntraced(function* (code: string) {
         attempts = 0
-        const committed = Deferred.makeUnsafe<void>()
-        const fibre = yield* Effect.forkChild(Effect.exit(Effect.andThen(hand(code, committed), Deferred.await(committed))), { startImmediately: true })
+        const fibre = yield* Effect.forkChild(Effect.exit(lane.write(code)), { startImmediately: true })
         yield* TestClock.adjust("1 second")
         return yield* Fiber.join(fibre)
       })

@@ -25,7 +25,7 @@ const described = (vocabulary: Vocabulary, id: number, logprob: number) => ({
   bytes: [...vocabulary.bytesOf(id)]
 })
 
-const chatLogprobs = (vocabulary: Vocabulary, tokens: ReadonlyArray<ReportedToken>) => ({
+export const chatLogprobs = (vocabulary: Vocabulary, tokens: ReadonlyArray<ReportedToken>) => ({
   content: tokens.flatMap(({ id, logprobs }) =>
     logprobs === null
       ? []
@@ -66,13 +66,13 @@ export interface Dialect {
 const finishOf = (ending: Ending) => ({ finish_reason: ending.reason, stop_reason: ending.stop })
 
 /** How calls are read out of an answer, and what ends one that has some. */
-interface Calls {
+export interface Calls {
   readonly reader: ToolCallReader
   readonly finish: "stop" | "tool_calls"
 }
 
 /** The parts of calls joined, each call whole. */
-const joined = (deltas: ReadonlyArray<ToolCallDelta>) => {
+export const joined = (deltas: ReadonlyArray<ToolCallDelta>) => {
   const calls = new Map<number, { id: string; type: "function"; function: { name: string; arguments: string } }>()
   for (const { function: part, id = "", index } of deltas) {
     const call = calls.get(index) ?? { id, type: "function", function: { name: part.name ?? "", arguments: "" } }

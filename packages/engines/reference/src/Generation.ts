@@ -82,7 +82,7 @@ const settingsOf = (body: SamplingBody, engine: Engine): SamplingSettings => {
 
 const refuseUnsupported = (body: SamplingBody, plan: Plan, engine: Engine) => {
   const { maxLogprobs } = engine.settings
-  if ((body.n ?? 1) !== 1) throw badRequest("n must be 1 on this engine", "n")
+  if ((body.n ?? 1) > 1 && body.temperature === 0) throw badRequest(`n must be 1 when using greedy sampling, got ${body.n}.`, "n")
   if (body.stream_options && body.stream !== true) throw badRequest("Stream options can only be defined when `stream=True`.", "stream_options")
   if (Math.max(plan.topLogprobs ?? 0, body.prompt_logprobs ?? 0) > maxLogprobs) {
     throw badRequest(

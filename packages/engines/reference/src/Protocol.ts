@@ -22,13 +22,13 @@ export class ApiError extends Error {
 
 export const badRequest = (message: string, param: string | null = null) => new ApiError(400, "BadRequestError", message, param)
 
-const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
-const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
+export const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
 const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 const TokenId = atLeast(0)
 const StopString = Schema.String.check(Schema.isBetweenLength(1, 1024))
 
-const sampling = {
+export const sampling = {
   model: given(Schema.String),
   max_tokens: given(atLeast(1)),
   temperature: given(Schema.Finite.check(Schema.isGreaterThanOrEqualTo(0))),
@@ -58,7 +58,7 @@ const sampling = {
   )
 }
 
-const Name = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_.:-]{1,64}$/))
+export const Name = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_.:-]{1,64}$/))
 const Tool = Schema.Struct({
   type: Schema.Literal("function"),
   function: Schema.Struct({ name: Name, description: given(Schema.String), parameters: given(Schema.Record(Schema.String, Schema.Unknown)) })
@@ -100,7 +100,7 @@ export const ChatBody = Schema.Struct({
 
 export const CompletionBody = Schema.Struct({
   ...sampling,
-  prompt: Schema.Union([Schema.String, Schema.Array(TokenId), Schema.Tuple([Schema.String]), Schema.Tuple([Schema.Array(TokenId)])]),
+  prompt: Schema.Union([Schema.String, Schema.Array(TokenId), Schema.NonEmptyArray(Schema.String), Schema.NonEmptyArray(Schema.Array(TokenId))]),
   logprobs: given(atLeast(0)),
   echo: given(Schema.Boolean),
   suffix: given(Schema.String)

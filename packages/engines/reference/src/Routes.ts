@@ -1,6 +1,6 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { chatDialect, type Dialect, textDialect } from "./Answers.ts"
+import { type Calls, chatDialect, type Dialect, textDialect } from "./Answers.ts"
 import type { ChatMessage, ChatTemplate } from "./ChatTemplate.ts"
 import { type Engine, encodePrompt, type Plan, understood } from "./Generation.ts"
 import { ApiError, badRequest, ChatBody, CompletionBody, DetokenizeBody, decodeBody, type MessageBody, type SamplingBody, TokenizeBody } from "./Protocol.ts"
@@ -8,12 +8,21 @@ import type { Speech } from "./Speech.ts"
 import { ToolCallReader } from "./ToolCallReader.ts"
 import { toolUseOf } from "./tools.ts"
 
-/** One request for an answer, decoded and checked as far as its own fields go. */
+/** One request for choices, decoded and checked as far as its own fields go. */
 export interface Asked {
   readonly prefix: "chatcmpl-" | "cmpl-"
   readonly body: SamplingBody
+  /** Those of each prompt, each of which is answered `n` times. */
+  readonly plans: ReadonlyArray<Plan>
+  /** How a choice for a prompt is written. */
+  readonly makeDialect: (prompt: number) => Dialect
+}
+
+/** A conversation, ready to be answered. */
+export interface Conversation {
   readonly plan: Plan
-  readonly dialect: Dialect
+  /** Made for each answer; null where the answer is text alone. */
+  readonly makeCalls: () => Calls | null
 }
 
 /** Whether a request asks for the adapter, by its name or, where any other name is taken for the model's, by one behind a colon. */
@@ -64,56 +73,72 @@ const renderChat = (
 
 const spoiled = ({ seams }: Engine, ids: ReadonlyArray<number>, path: string) => seams.prompt?.(ids, path) ?? ids
 
-/** `POST /v1/chat/completions`. */
-export const askChat = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): Asked => {
-  const body = decodeBody(ChatBody, text)
+/** Checks a conversation and makes its prompt. `path` is where it came. */
+export const converse = (engine: Engine, template: ChatTemplate, speech: Speech, body: ChatBody, path: string): Conversation => {
   const adapted = asksForAdapter(engine, body.model)
   const wants = body.logprobs === true
   if (!wants && (body.top_logprobs ?? 0) > 0) throw badRequest("when using `top_logprobs`, `logprobs` must be set to true.", "top_logprobs")
   const use = understood("tools", () => toolUseOf(body, engine.settings.readsToolCalls && template.showsTools))
   const prompt = renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.shown)
-  const calls =
-    use.most === 0 || engine.seams.readsCalls === false
-      ? null
-      : { reader: new ToolCallReader(use.most, speech.toolCallId), finish: use.named ? speech.finishOfNamedCall : "tool_calls" }
+  const finish = use.named ? speech.finishOfNamedCall : "tool_calls"
   return {
-    prefix: "chatcmpl-",
-    body,
+    makeCalls: () => (use.most === 0 || engine.seams.readsCalls === false ? null : { reader: new ToolCallReader(use.most, speech.toolCallId), finish }),
     plan: {
       adapted,
-      prompt: spoiled(engine, encodePrompt(engine, prompt, false), "/v1/chat/completions"),
+      prompt: spoiled(engine, encodePrompt(engine, prompt, false), path),
       grammar: use.grammar,
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
       requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null
-    },
-    dialect: chatDialect(engine.vocabulary, wants, body.return_token_ids === true, calls)
+    }
   }
 }
 
-const promptOf = (engine: Engine, prompt: CompletionBody["prompt"]): ReadonlyArray<number> => {
-  if (typeof prompt === "string") return encodePrompt(engine, prompt, true)
+/** `POST /v1/chat/completions`. */
+export const askChat = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): Asked => {
+  const body = decodeBody(ChatBody, text)
+  const { makeCalls, plan } = converse(engine, template, speech, body, "/v1/chat/completions")
+  return {
+    prefix: "chatcmpl-",
+    body,
+    plans: [plan],
+    makeDialect: () => chatDialect(engine.vocabulary, body.logprobs === true, body.return_token_ids === true, makeCalls())
+  }
+}
+
+const promptsOf = (engine: Engine, prompt: CompletionBody["prompt"]): ReadonlyArray<ReadonlyArray<number>> => {
+  if (typeof prompt === "string") return [encodePrompt(engine, prompt, true)]
   const ids: Array<number> = []
+  const prompts: Array<ReadonlyArray<number>> = []
   for (const item of prompt) {
-    if (typeof item === "string") return encodePrompt(engine, item, true)
-    if (typeof item !== "number") return item
-    ids.push(item)
+    if (typeof item === "string") prompts.push(encodePrompt(engine, item, true))
+    else if (typeof item === "number") ids.push(item)
+    else prompts.push(item)
   }
-  return ids
+  return prompts.length === 0 ? [ids] : prompts
 }
 
-/** `POST /v1/completions`: one prompt, as text or as token ids. */
+/** `POST /v1/completions`: prompts as text or as token ids. */
 export const askText = (engine: Engine, text: string): Asked => {
   const body = decodeBody(CompletionBody, text)
   const adapted = asksForAdapter(engine, body.model)
   if (body.suffix) throw badRequest("suffix is not currently supported", "suffix")
-  const prompt = spoiled(engine, promptOf(engine, body.prompt), "/v1/completions")
-  const echo = body.echo === true ? engine.vocabulary.decode(prompt) : null
+  const prompts = promptsOf(engine, body.prompt).map((prompt) => spoiled(engine, prompt, "/v1/completions"))
   return {
     prefix: "cmpl-",
     body,
-    plan: { adapted, prompt, grammar: null, topLogprobs: body.logprobs ?? null, defaultMaxTokens: 16, requestedMaxTokens: body.max_tokens ?? null },
-    dialect: textDialect(engine.vocabulary, body.logprobs != null, body.return_token_ids === true, echo)
+    plans: prompts.map((prompt) => ({
+      adapted,
+      prompt,
+      grammar: null,
+      topLogprobs: body.logprobs ?? null,
+      defaultMaxTokens: 16,
+      requestedMaxTokens: body.max_tokens ?? null
+    })),
+    makeDialect: (prompt) => {
+      const echo = body.echo === true ? engine.vocabulary.decode(prompts[prompt] ?? []) : null
+      return textDialect(engine.vocabulary, body.logprobs != null, body.return_token_ids === true, echo)
+    }
   }
 }
 

@@ -61,7 +61,7 @@ describe("bad requests", () => {
     ["a negative limit", chat, { messages, max_tokens: -1 }, 400, "max_tokens"],
     ["a text for a number", chat, { messages, temperature: "hot" }, 400, "temperature"],
     ["top_p above 1", chat, { messages, top_p: 1.5 }, 400, "top_p"],
-    ["two answers", chat, { messages, n: 2 }, 400, "n"],
+    ["two likeliest answers", chat, { messages, n: 2, temperature: 0 }, 400, "n"],
     ["an empty stop string", chat, { messages, stop: "" }, 400, "stop"],
     ["too many log-probabilities", chat, { messages, logprobs: true, top_logprobs: 21 }, 400, "logprobs"],
     ["a bias for no token", chat, { messages, logit_bias: { 9999: 1 } }, 400, "logit_bias"],
@@ -79,7 +79,7 @@ describe("bad requests", () => {
     ["no prompt", "/v1/completions", {}, 400, "prompt"],
     ["an empty prompt", "/v1/completions", { prompt: [] }, 400, "prompt"],
     ["a token beyond the vocabulary", "/v1/completions", { prompt: [512] }, 400, "prompt"],
-    ["two prompts", "/v1/completions", { prompt: ["a", "b"] }, 400, "prompt"],
+    ["a list of prompts, one of them none", "/v1/completions", { prompt: ["a", 1] }, 400, "prompt"],
     ["an array for a body", chat, [], 400, null],
     ["an unknown path", "/v1/embeddings", {}, 404, null]
   ]

@@ -35,6 +35,8 @@ export interface StreamReader {
 }
 
 export interface StreamOptions {
+  /** The callable name that was asked for. */
+  readonly model: string
   /** Whether the caller asked for the usage chunk. */
   readonly wantsUsage: boolean
   /** How many choices the answer has. */
@@ -78,6 +80,12 @@ export const dataOf = (frame: string): string | null => {
   }
   return data.length === 0 ? null : data.join("\n")
 }
+
+/** The name of a frame's event; empty where it has none. */
+export const eventOf = (frame: string): string => /^event: ?(.*)$/m.exec(frame)?.[1] ?? ""
+
+/** A named event, in Latin-1. */
+export const namedEvent = (name: string, data: string): string => `event: ${name}\ndata: ${toLatin1(data)}\n\n`
 
 export const comment: Frame = { _tag: "Comment" }
 export const broken: Frame = { _tag: "Broken" }

@@ -137,7 +137,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         yield* runs.forgetWeights(id, orgId, weightsStore(podClass, settings))
         break
       case "EnsurePod": {
-        const pod = wantedPod(run, podClass, settings)
+        const pod = wantedPod(run, podClass, settings, gathered.merged)
         if (pod === null) return yield* missing(run, "revision, host class or engine")
         const made = yield* kube.apply(Pod, tellCopiesInUse(pod, gathered.copiesInUse))
         madePods.set(made.metadata.name, made.metadata.resourceVersion)

@@ -19,6 +19,7 @@ import {
   traceparentAnnotation
 } from "../resources/objectNames.ts"
 import { adapterPath, weightsPath } from "../resources/weightFiles.ts"
+import { mergedFrom, mergedPath } from "./mergedWeights.ts"
 import { weightsFrom } from "./weightsCopy.ts"
 
 /** Labels that every object of a run carries. */
@@ -109,13 +110,15 @@ interface EnginePodInput {
   readonly engine: EngineAdapter
   readonly settings: Pick<OperatorSettings, "fetchImage" | "namespace" | "pullSecrets">
   readonly weightsClaim: string
+  /** Whether it serves base and adapter merged, for comparison. */
+  readonly merged?: boolean
 }
 
 /**
  * The pod of a run's engine: the weights read-only and offline, no credentials, all GPUs of the host class, ready when the engine says so. Nobody owns it: what
  * serves must not go with its custom resource, so the operator alone removes it.
  */
-export const enginePod = ({ engine, podClass, revision, run, settings, weightsClaim }: EnginePodInput): KubeObject => {
+export const enginePod = ({ engine, merged = false, podClass, revision, run, settings, weightsClaim }: EnginePodInput): KubeObject => {
   const { namespace } = settings
   const { hostClass } = podClass
   // What was verified serves, whatever the host class says and the image's name stands for by now.
@@ -126,9 +129,9 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
     settings: revision.settings,
     config: revision.facts.config,
     servedNames: servedNames(run),
-    modelPath: weightsPath("/models", revision),
+    modelPath: merged ? mergedPath : weightsPath("/models", revision),
     adapter:
-      revision.facts.adapter === undefined
+      merged || revision.facts.adapter === undefined
         ? undefined
         : { facts: revision.facts.adapter, path: adapterPath("/models", revision), chatTemplate: revision.facts.chat_template },
     hostClass,
@@ -142,6 +145,7 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
   const security = securityOf(podClass.podSecurity)
   const user = podClass.podSecurity.runAsRoot ? security.pod : { ...security.pod, runAsGroup: container.group }
   const weights = weightsFrom(podClass.weightsCache, revision, settings, weightsClaim, restrictedContainer)
+  const merge = merged ? mergedFrom(podClass.weightsCache, revision, settings, restrictedContainer) : null
   // Copies of terabytes are not gone through at each start.
   const pod = podClass.weightsCache === null ? user : { ...user, fsGroupChangePolicy: "OnRootMismatch" }
   const probe = ({ path, periodSeconds, timeoutSeconds }: EngineProbe) => ({ httpGet: { path, port: container.port }, periodSeconds, timeoutSeconds })
@@ -169,7 +173,7 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
       tolerations: podClass.tolerations,
       ...pullSecrets(settings),
       securityContext: pod,
-      ...weights.containers,
+      initContainers: [...weights.containers.initContainers, ...(merge === null ? [] : [merge.container])],
       containers: [
         {
           name: "engine",
@@ -197,6 +201,7 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
           terminationMessagePolicy: "FallbackToLogsOnError",
           volumeMounts: [
             { name: "weights", mountPath: "/models", readOnly: true },
+            ...(merge === null ? [] : [merge.mount]),
             { name: "scratch", mountPath: "/tmp", ...ownFolder(scratch, enginePodName(run.id)) },
             ...(compileCache === null
               ? []
@@ -214,6 +219,7 @@ export const enginePod = ({ engine, podClass, revision, run, settings, weightsCl
       ],
       volumes: [
         ...weights.volumes,
+        ...(merge === null ? [] : [merge.volume]),
         writable("scratch", scratch),
         ...(compileCache === null ? [] : [writable("cache", compileCache)]),
         // The default of 64 MiB is too small for tensor parallelism.

@@ -1,18 +1,21 @@
 import { engineFor } from "@seatrial/engines"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
+import type { Observation } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { enginePod } from "./engineObjects.ts"
 
-/** The pod that the run's engine is to have as things are now; null where its revision, its host class or its engine is not there. */
+/** The pod that the run's engine is to have as things are now, of base and adapter merged where these are `wanted` first; null where its revision, its host class or its engine is not there. */
 export const wantedPod = (
   run: Run,
   podClass: PodClass | null,
-  settings: Pick<OperatorSettings, "fetchImage" | "namespace" | "pullSecrets" | "weightsClaim">
+  settings: Pick<OperatorSettings, "fetchImage" | "namespace" | "pullSecrets" | "weightsClaim">,
+  merged: Observation["merged"] = "none"
 ): KubeObject | null => {
   const { engineRun, revision } = run
   const engine = revision === null ? undefined : engineFor(revision.settings.runtime)
   if (revision === null || podClass === null || engine === undefined) return null
-  return enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, settings, weightsClaim: podClass.weightsClaim ?? settings.weightsClaim })
+  const weightsClaim = podClass.weightsClaim ?? settings.weightsClaim
+  return enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, settings, weightsClaim, merged: merged === "wanted" })
 }

@@ -44,6 +44,17 @@ export interface CopySeen {
   readonly progress: DownloadState | null
 }
 
+/** The merge of an adapter into its base, which comes before an engine that serves that. */
+export interface MergeSeen {
+  readonly running: boolean
+  readonly done: boolean
+  /** When it ended last, Unix milliseconds; null where it has not. */
+  readonly endedAt: number | null
+  /** How often it has failed, and why it did last. */
+  readonly failures: number
+  readonly failure: NamedFailure | null
+}
+
 /** The engine's pod. Times are Unix milliseconds. */
 export interface PodSeen {
   readonly name: string
@@ -67,6 +78,8 @@ export interface PodSeen {
   readonly gated: boolean
   /** Null: the engine reads the store itself. */
   readonly copy: CopySeen | null
+  /** Null: it serves what the run is about. Else base and adapter merged, for comparison; it never has traffic. */
+  readonly merge: MergeSeen | null
   /** Whether its container has run at all. */
   readonly started: boolean
   /** When its container started last, or ended last where it waits to start again. */
@@ -88,7 +101,7 @@ export interface PodSeen {
   readonly url: string | null
 }
 
-export type WorkKind = "screening" | "checking" | "measuring" | "benchmarking"
+export type WorkKind = "screening" | "fidelity" | "checking" | "measuring" | "benchmarking"
 
 /** How the latest background work ended where it could not record a result. */
 export interface WorkEnded {
@@ -117,6 +130,8 @@ export interface Observation {
   /** What is known of the run's weights in the store that it takes them from, before any engine of it is ready: null: nothing; `own`: since the run was made. */
   readonly weights: { readonly own: boolean } | null
   readonly pod: PodSeen | null
+  /** What the adapter of the run is compared with: `wanted`: base and adapter merged have to answer first; `answered`: they have. `none`: it is compared with nothing. */
+  readonly merged: "none" | "wanted" | "answered"
   /** Since when its container cannot be started, as far as this operator has seen. */
   readonly blockedSince: number | null
   /** End of the container's log; read only where a start failed. */

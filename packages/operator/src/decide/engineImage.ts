@@ -13,9 +13,15 @@ export const noteImage = ({ pod, run }: Observation): ReadonlyArray<Action> => {
 
 /**
  * Takes the pod whose image is not the one that was tried, since its name stands for another by now and its container started again; the next one is asked for by the
- * digest. Null where it is the right one, or nobody can tell.
+ * digest. So too one that an adapter was only compared with. Null where it is the right one, or nobody can tell.
  */
-export const replaceChanged = ({ pod, run }: Observation): { readonly message: string; readonly actions: ReadonlyArray<Action> } | null => {
+export const replaceChanged = ({ merged, pod, run }: Observation): { readonly message: string; readonly actions: ReadonlyArray<Action> } | null => {
+  if (pod !== null && pod.merge !== null && merged === "none") {
+    return {
+      message: "The engine serves what the adapter was compared with. The adapter takes its place.",
+      actions: [Action.RemovePod({ uid: pod.uid, force: false })]
+    }
+  }
   const tried = run.revision?.engineDigest ?? null
   if (pod === null || pod.imagePinned || tried === null || pod.imageDigest === null || pod.imageDigest === tried) return null
   const message = `The image ${pod.image} is ${pod.imageDigest} now, and ${tried} was tried. The engine is replaced by one of that.`

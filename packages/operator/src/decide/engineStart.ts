@@ -3,6 +3,7 @@ import { copying, tooLargeToCopy } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
 import { lookForWeights } from "./materializing.ts"
+import { merging, preparedAt } from "./merging.ts"
 import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
@@ -64,7 +65,9 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (pod.unschedulable !== null) return unplaced(seen, pod.unschedulable, now)
   const copied = copying(seen, now)
   if (copied !== null) return copied
-  const since = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null)
+  const merged = merging(seen, now)
+  if (merged !== null) return merged
+  const since = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod))
   const deadline = since + provisioningDeadline
   if (pod.scheduled && now >= deadline) return fail("provisioning_timeout", "The engine's container was not started within 30 minutes.")
   return (

@@ -1,4 +1,5 @@
-import type { Check, CheckReport, FailureCode, NamedFailure } from "@seatrial/domain"
+import { type Check, type CheckReport, FailureCode, type NamedFailure } from "@seatrial/domain"
+import { Option, Schema } from "effect"
 
 /** What a failed row says of the model and its engine; of all others that checks failed. */
 const codes: Readonly<Record<string, FailureCode>> = {
@@ -9,10 +10,16 @@ const codes: Readonly<Record<string, FailureCode>> = {
   template_agrees: "template_mismatch",
   text_likelihood: "output_garbage",
   adapter_effect: "adapter_not_applied",
+  fidelity: "fidelity_not_run",
   golden_answers: "output_garbage",
   output_sane: "output_garbage",
   greedy_repeats: "nondeterministic_output"
 }
+
+/** What a row may say itself, before its words. */
+const decodeSaid = Schema.decodeUnknownOption(
+  FailureCode.pick(["cross_request_leak", "nondeterministic_output", "adapter_not_applied", "fidelity_failed", "fidelity_not_run"])
+)
 
 /** What to do, as a sentence. */
 const remedies: Partial<Record<FailureCode, string>> = {
@@ -21,14 +28,15 @@ const remedies: Partial<Record<FailureCode, string>> = {
   template_mismatch: "The engine does not serve this repository's tokenizer or template as they are; try another runtime.",
   output_garbage: "The checkpoint, or its support in this engine, is broken; try another revision or runtime.",
   adapter_not_applied: "The engine answers as the base alone does; try another runtime, or an adapter for this very base.",
+  fidelity_failed: "The engine applies the adapter otherwise than a merge does; try another runtime, or a repository with the adapter merged into its base.",
+  fidelity_not_run: "Deploy again; if it stays, name a repository with the adapter merged into its base.",
   nondeterministic_output: "The engine's answers change by themselves; try another host class or runtime.",
   cross_request_leak: "The engine mixes requests up; it must not serve. Tell the cluster's operator."
 }
 
 const codeOf = ({ detail = "", name }: Check): FailureCode => {
-  const said = /^(cross_request_leak|nondeterministic_output):/.exec(detail)?.[1]
-  if (said === "cross_request_leak") return "cross_request_leak"
-  return said === "nondeterministic_output" ? "nondeterministic_output" : (codes[name] ?? "checks_failed")
+  const said = decodeSaid(/^([a-z_]+):/.exec(detail)?.[1])
+  return Option.getOrElse(said, () => codes[name] ?? "checks_failed")
 }
 
 /** Why a trial's report ends the run: the first failed row, what it expected and what came, and the names of the others. The worst fault goes first. */

@@ -3,11 +3,18 @@ import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
 import { failedChecks } from "./failedChecks.ts"
-import { backoff, gatewayDeadline, trialAttempts } from "./limits.ts"
+import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "./limits.ts"
+import { merging, preparedAt } from "./merging.ts"
 import { countedFrom, type Observation, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 
-const names = { checking: "checks", measuring: "measurements", benchmarking: "benchmark", screening: "screening" } as const satisfies Record<WorkKind, string>
+const names = {
+  fidelity: "questions to base and adapter merged",
+  checking: "checks",
+  measuring: "measurements",
+  benchmarking: "benchmark",
+  screening: "screening"
+} as const satisfies Record<WorkKind, string>
 
 /** What to do first where the engine is not ready, although it was when the trial began; null where it is. */
 const engineFirst = (seen: Observation, now: number): Decision | null => {
@@ -28,8 +35,14 @@ const engineFirst = (seen: Observation, now: number): Decision | null => {
   if (!pod.scheduled && podClass?.autoscaling === true) return wait("No node takes the engine again yet, and one may be on its way.")
   const copied = copying(seen, now)
   if (copied !== null) return copied
+  const merged = merging(seen, now)
+  if (merged !== null) return merged
+  if (pod.restarts >= bootRestarts && !pod.gpuFault) {
+    const named = seen.engine?.bootFailure(seen.bootLog ?? "") ?? null
+    if (named !== null && named.code !== "engine_start_failed") return fail(named.code, named.text)
+  }
   const seconds = podClass?.bootDeadlineSeconds ?? 600
-  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null, pod.readyChangedAt) + seconds * 1_000
+  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod), pod.readyChangedAt) + seconds * 1_000
   if (now >= deadline) return fail("engine_lost", `The engine stopped answering during the trial and was not ready again within ${seconds} seconds.`)
   return wait("Waits for the engine to be ready again.", deadline)
 }
@@ -51,9 +64,26 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
   return { ...wait(doing), work: kind }
 }
 
+/**
+ * What comes before the checks of an adapter: base and adapter merged answer in the run's own place, and give it to the adapter then. Null where the adapter may be
+ * checked.
+ */
+const mergedFirst = (seen: Observation, now: number): Decision | null => {
+  const { merged, pod } = seen
+  const there = pod !== null && pod.lost === null && !pod.deleting
+  if (there && merged === "wanted" && pod.merge === null) {
+    const message = "What base and adapter merged have answered is known no more, as after a restart: they are asked anew, before the adapter."
+    return act(message, Action.RemovePod({ uid: pod.uid, force: false }))
+  }
+  if (merged === "wanted") return run("fidelity", seen, now, "Asks base and adapter merged what the adapter is compared by.")
+  if (there && pod.merge !== null)
+    return act("Base and adapter merged have answered. The adapter takes their place.", Action.RemovePod({ uid: pod.uid, force: false }))
+  return null
+}
+
 export const checking = (seen: Observation, now: number): Decision => {
   const report = seen.run.revision?.checks ?? null
-  if (report === null) return run("checking", seen, now, "Checks what the engine answers.")
+  if (report === null) return mergedFirst(seen, now) ?? run("checking", seen, now, "Checks what the engine answers.")
   if (!report.passed) {
     const { code, text } = failedChecks(report)
     return fail(code, text)

@@ -18,6 +18,7 @@ import { admissionOf } from "./admission.ts"
 import type { Cluster } from "./Cluster.ts"
 import { copySeen, firstContainer } from "./copySeen.ts"
 import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
+import { type MergedAnswers, mergedSeen } from "./MergedAnswers.ts"
 import { noView, type Pool } from "./Pool.ts"
 import { podSeen } from "./podSeen.ts"
 import { weightsSeen } from "./weightsSeen.ts"
@@ -34,6 +35,9 @@ export interface Gathered {
   readonly node: Node | undefined
   /** Which copies of weights the nodes of its host class have to keep, in the words of `seatrial copy-weights`; null where nobody has to be told. */
   readonly copiesInUse: string | null
+  /** What the engine that the run needs next is to serve: base and adapter merged, where it is an adapter's that is to be compared with them. */
+  readonly merged: Observation["merged"]
+  readonly mergedAnswers: MergedAnswers
   readonly observe: () => Observation
 }
 
@@ -54,6 +58,7 @@ export interface GatherFrom {
   readonly background: Background
   readonly withdrawn: Withdrawn
   readonly blocked: Blocked
+  readonly mergedAnswers: MergedAnswers
   readonly attendance: Attendance
   readonly settings: Pick<OperatorSettings, "fetchImage" | "keepFinishedDays" | "namespace" | "pullSecrets" | "weightsClaim">
   /** Pods that were made, by name, with the version that this gave them, until the watch tells of them. */
@@ -63,6 +68,9 @@ export interface GatherFrom {
   /** Runs that were released lately. */
   readonly released: Set<Run["id"]>
 }
+
+/** Phases that an engine's failed start ends, if it names its cause. */
+const ofEngine: ReadonlySet<Run["phase"]> = new Set(["booting", "checking", "measuring", "benchmarking", "activating"])
 
 const logTail = 200
 /** How long a watch is waited for to tell of what was made, milliseconds. */
@@ -104,7 +112,7 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
 
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  { attendance, background, blocked, cluster, madeBudgets, pool, released, settings, withdrawn }: GatherFrom,
+  { attendance, background, blocked, cluster, madeBudgets, mergedAnswers, pool, released, settings, withdrawn }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
@@ -131,7 +139,7 @@ export const gather = Effect.fnUntraced(function* (
   const fetched = run.phase === "materializing" ? fetchingPod(fetching) : undefined
   const fetchLog = fetched === undefined ? "" : yield* readLog(fetched.metadata.name, namespace)
 
-  const failedStart = run.phase === "booting" && pod !== null && !pod.ready && pod.restarts >= bootRestarts
+  const failedStart = ofEngine.has(run.phase) && pod !== null && !pod.ready && pod.restarts >= bootRestarts
   const bootLog = failedStart
     ? `${lastWords(enginePod)}\n${yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: logTail }), () => Effect.succeed(""))}`
     : null
@@ -142,12 +150,13 @@ export const gather = Effect.fnUntraced(function* (
   if (pod === null || pod.blocked === null) blocked.delete(run.id)
   else if (!blocked.has(run.id)) blocked.set(run.id, now)
 
+  const merged = mergedSeen(mergedAnswers, run)
   const holder = run.predecessor === null ? Option.none() : yield* cluster.pods.get(enginePodName(run.predecessor.run), namespace)
   const seen = {
     run,
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     predecessorHolds: Option.isSome(holder),
-    outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings)),
+    outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, merged)),
     budget: now < (madeBudgets.get(run.id) ?? Number.NEGATIVE_INFINITY) + untilTold || Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
     resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
     shownSince: Math.max(0, ...(resource?.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)),
@@ -157,6 +166,7 @@ export const gather = Effect.fnUntraced(function* (
     weights: weightsSeen(run, podClass, settings),
     fetch: fetchSeen(job, fetching, fetchLog),
     pod,
+    merged,
     blockedSince: blocked.get(run.id) ?? null,
     bootLog,
     work,
@@ -172,6 +182,8 @@ export const gather = Effect.fnUntraced(function* (
     pods: engines === own ? own : [...own, ...engines],
     node: Option.getOrUndefined(node),
     copiesInUse: copies === null ? null : copiesInUse(yield* cluster.pods.list(), copies, now),
+    merged,
+    mergedAnswers,
     observe: () => ({
       ...seen,
       predecessorPlace: podClass === null || Option.isNone(holder) ? null : pool.ledger.noPlaceOf(podClass, holder.value.metadata.name),

@@ -1,8 +1,16 @@
 import { FailureCode, type NamedFailure, RefusalCode } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 
-/** What `seatrial fetch` and `seatrial copy-weights` may name as the cause in their last line. */
-const codes = FailureCode.pick(["weights_mismatch", "weights_store_full", "weights_missing", "download_failed", "hub_unavailable", ...RefusalCode.literals])
+/** What `seatrial fetch`, `seatrial copy-weights` and `seatrial merge-weights` may name as the cause in their last line. */
+const codes = FailureCode.pick([
+  "weights_mismatch",
+  "weights_store_full",
+  "weights_missing",
+  "download_failed",
+  "hub_unavailable",
+  "fidelity_not_run",
+  ...RefusalCode.literals
+])
 const decodeCode = Schema.decodeUnknownOption(codes)
 
 const codeOf = (line: string): string => line.slice(0, Math.max(0, line.indexOf(": ")))

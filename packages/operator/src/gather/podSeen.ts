@@ -4,6 +4,7 @@ import type { PodSeen } from "../decide/Observation.ts"
 import { imageDigest, isPinned } from "../resources/imageDigest.ts"
 import { madeFromAnnotation } from "../resources/objectNames.ts"
 import { copySeen } from "./copySeen.ts"
+import { mergeSeen } from "./mergeSeen.ts"
 
 const blocking = new Set([
   "ErrImagePull",
@@ -78,6 +79,7 @@ export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
         : null,
     gated: isGated(pod),
     copy,
+    merge: mergeSeen(pod),
     started: container?.state?.running !== undefined || exit !== undefined || restarts > 0,
     startedAt: millisOrNull(startedAt),
     ready: isReady(pod),

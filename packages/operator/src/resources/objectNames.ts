@@ -24,6 +24,9 @@ export const copyContainer = "copy-weights"
 /** Container of an engine's pod that looks whether the weights in the store are what was downloaded, where the engine reads them there. */
 export const checkContainer = "check-weights"
 
+/** Container of a pod whose engine is to serve base and adapter as one model, for comparison: merges them. */
+export const mergeContainer = "merge-weights"
+
 /** Annotation of an engine's pod: what it was made from, so that one that has not started yet is known to be an old one. */
 export const madeFromAnnotation = "seatrial.dev/made-from"
 

@@ -2,7 +2,7 @@ import { adapterModel, adapterName } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
 import type { Node, Pod } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
-import { makeEngineClient, type Subject } from "@seatrial/trial"
+import { type MergedModel, makeEngineClient, type Subject } from "@seatrial/trial"
 import { type Duration, Effect } from "effect"
 import type { PodSeen } from "../decide/Observation.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
@@ -22,6 +22,8 @@ export interface EngineUnderTrial {
   readonly node: Node | undefined
   /** What a capability does that its check did not see working. */
   readonly failedCapability: "withdraw" | "fail"
+  /** What an adapter is compared with; null where it is compared with nothing. */
+  readonly merged: MergedModel | null
 }
 
 /** What the trial is made against; `timeout` bounds each exchange. */

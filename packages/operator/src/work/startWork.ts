@@ -6,6 +6,7 @@ import type { HttpClient } from "effect/http"
 import type { Observation, WorkKind } from "../decide/Observation.ts"
 import type { Gathered } from "../gather/gather.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
+import { askMerged } from "./askMerged.ts"
 import { benchmarkEngine, makeBenchmarkTurns } from "./benchmarkEngine.ts"
 import { checkEngine } from "./checkEngine.ts"
 import type { EngineUnderTrial } from "./EngineUnderTrial.ts"
@@ -26,12 +27,14 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     measuring: measureEngine,
     benchmarking: benchmarkEngine(makeBenchmarkTurns())
   } as const
-  return ({ hostClasses, node, podClass, pods, run }, { engine, pod }, kind) => {
+  return ({ hostClasses, mergedAnswers, node, podClass, pods, run }, { engine, pod }, kind) => {
     if (kind === "screening") return screenRepository(run, hostClasses)
     if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null) {
       return Effect.die(new Error(`${run.id} has no engine to try`))
     }
     const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
-    return trials[kind]({ run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, enginePod, node, failedCapability })
+    const merged = mergedAnswers.get(run.id) ?? null
+    const trial = { run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, enginePod, node, failedCapability, merged }
+    return kind === "fidelity" ? askMerged(trial, mergedAnswers) : trials[kind](trial)
   }
 }

@@ -52,7 +52,7 @@ export const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTri
   const flags = settings.engine_flags ?? {}
   const subject: SuiteSubject = {
     ...(yield* subjectOf(trial, timeout)),
-    ...(facts.adapter === undefined ? {} : { baseName: run.model }),
+    ...(facts.adapter === undefined ? {} : { baseName: run.model, merged: trial.merged }),
     salt: "",
     parameters: facts.parameters,
     slots: sequences(flags),

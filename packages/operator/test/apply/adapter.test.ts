@@ -1,38 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Commit } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { manifestSha256 } from "@seatrial/hub"
-import type { RunRevision } from "@seatrial/store"
 import { enginePod } from "../../src/apply/engineObjects.ts"
+import type { PodClass } from "../../src/resources/HostClassResource.ts"
 import { weightsManifest, weightsPath, weightsSize, weightsWords } from "../../src/resources/weightFiles.ts"
+import { adapted, baseCommit, baseFiles, files } from "../adapted.ts"
 import { commit, podClass, revision, run } from "../observations.ts"
-
-const baseCommit = Commit.make("b".repeat(40))
-const files = [{ path: "adapter_model.safetensors", size: 1_000, blob_id: "c".repeat(40), sha256: "d".repeat(64) }]
-const { files: baseFiles } = revision.facts
-const adapted: RunRevision = {
-  ...revision,
-  facts: {
-    ...revision.facts,
-    repo: "acme/tuned",
-    files,
-    adapter: {
-      base: { repo: "seatrial/tiny-chat", commit: baseCommit, files: baseFiles },
-      rank: 8,
-      uniform: true,
-      alpha: 16,
-      rslora: false,
-      named_by: "list",
-      listed: ["q_proj"],
-      targets: ["q_proj"],
-      unpaired: [],
-      experts: false,
-      bytes: 1_000,
-      template: "base",
-      content_hash: "e".repeat(64)
-    }
-  }
-}
 
 describe("a revision with an adapter", () => {
   it("has its base's files and its own brought, each under its own commit, and an engine that is told of both", () => {
@@ -55,6 +28,37 @@ describe("a revision with an adapter", () => {
       [...args],
       [`--model=/models/seatrial/tiny-chat/${baseCommit}`, `--lora-modules=adapter=/models/acme/tuned/${commit}`, "--enable-lora"]
     )
+  })
+
+  it("is compared with both merged, in a pod of the same name: merged before its engine starts, from what was looked at, into a volume that goes with it", () => {
+    const engine = engineFor("reference") ?? assert.fail()
+    const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
+    const made = (merged: boolean, change: Partial<PodClass> = {}) =>
+      JSON.parse(JSON.stringify(enginePod({ run, revision: adapted, podClass: { ...podClass, ...change }, engine, settings, weightsClaim: "weights", merged })))
+    const [own, merged] = [made(false), made(true)]
+    assert.strictEqual(merged.metadata.name, own.metadata.name)
+    assert.deepStrictEqual(merged.metadata.labels, own.metadata.labels)
+    const names = (pod: { spec: { initContainers: ReadonlyArray<{ name: string }> } }) => pod.spec.initContainers.map(({ name }) => name)
+    assert.deepStrictEqual([names(own), names(merged)], [["check-weights"], ["check-weights", "merge-weights"]])
+    assert.deepStrictEqual(merged.spec.initContainers[1].args, [
+      `--base=/models/seatrial/tiny-chat/${baseCommit}`,
+      `--adapter=/models/acme/tuned/${commit}`,
+      "--target=/merged/model",
+      "--replace"
+    ])
+    const [container] = merged.spec.containers
+    assert.include(container.args, "--model=/merged/model")
+    assert.notInclude(container.args.join(" "), "lora")
+    assert.deepStrictEqual(
+      container.volumeMounts.find(({ name }: { name: string }) => name === "merged"),
+      { name: "merged", mountPath: "/merged", readOnly: true }
+    )
+    const volumeOf = (pod: { spec: { volumes: ReadonlyArray<{ name: string }> } }) => pod.spec.volumes.find(({ name }) => name === "merged")
+    assert.deepStrictEqual(volumeOf(merged), Object({ name: "merged", emptyDir: {} }))
+    assert.isUndefined(volumeOf(own))
+    // Where copies of weights have disks of their own, so has this.
+    const cache = { claimName: null, sizeBytes: 2 ** 30, storageClassName: "fast", verify: "full" } as const
+    assert.nestedPropertyVal(volumeOf(made(true, { weightsCache: cache })), "ephemeral.volumeClaimTemplate.spec.storageClassName", "fast")
   })
 
   it("counts as stored only where both lists of files are what they were: the same of another base is none of it", () => {

@@ -73,12 +73,13 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     blocked: chance(0.1) ? "ImagePullBackOff" : null,
     lost: chance(0.15) ? `Evicted for ${foreign}` : null,
     scheduledAt: chance(0.8) ? time() : null,
+    merge: chance(0.1) ? { running: false, done: true, endedAt: time(), failures: 0, failure: null } : null,
     gpuFault: chance(0.15),
     nodeDownSince: chance(0.15) ? time() : null,
     url: ready || chance(0.5) ? url : null
   }
   const failure = { code: "does_not_fit", text: "No." } as const
-  const ran = pick("screening", "checking", "measuring", "benchmarking")
+  const ran = pick("screening", "fidelity", "checking", "measuring", "benchmarking")
   const seen: Observation = {
     ...observed,
     run: drawn,
@@ -94,6 +95,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
       FetchSeen.Failed({ failure })
     ),
     weights: pick(null, { own: true }, { own: false }),
+    merged: !ended && phase !== "screening" && found.checks === null && !reuses && chance(0.2) ? pick("wanted", "answered") : "none",
     pod: chance(0.7) ? present : null,
     blockedSince: chance(0.2) ? time() : null,
     bootLog: chance(0.5) ? `${secret}\n${pick("", "torch.OutOfMemoryError", "error")}` : null,

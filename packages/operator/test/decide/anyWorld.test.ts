@@ -33,6 +33,7 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
         hold(!seen.run.modelDeleted, "starts an engine of a model that was deleted")
         hold(phase !== "failed" && phase !== "cancelled", "starts an engine for a run that is over")
         hold(seen.pod === null, "asks for an engine that is there")
+        hold(!isFinished(phase) || seen.merged === "none", "asks for what an adapter is compared with where that is over")
         break
       case "RemoveResource":
         hold(isFinished(phase), "removes the object of a run that is at work")
@@ -48,6 +49,8 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
   }
   return wrong
 }
+
+const mergedBefore = { running: false, done: true, endedAt: null, failures: 0, failure: null }
 
 /** The cluster, the hub and the gateways do what they should; everything that was asked for happens before the next look. */
 const obey = (seen: Observation, now: number): Observation => {
@@ -77,7 +80,7 @@ const obey = (seen: Observation, now: number): Observation => {
         next = { ...next, run: { ...current, endpoints: action.endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) } }
         break
       case "EnsurePod":
-        next = { ...next, pod: { ...pod, createdAt: now, startedAt: now, readyChangedAt: now } }
+        next = { ...next, pod: { ...pod, createdAt: now, startedAt: now, readyChangedAt: now, merge: next.merged === "wanted" ? mergedBefore : null } }
         break
       case "RemovePod":
         next = { ...next, pod: null }
@@ -113,9 +116,11 @@ const obey = (seen: Observation, now: number): Observation => {
       default:
     }
   }
-  const results = { screening: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
+  const results = { screening: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
   if (work !== null)
     next = { ...next, run: { ...next.run, revision: { ...(next.run.revision ?? revision), ...results[work] } }, work: { running: null, ended: null } }
+  if (work === "fidelity") next = { ...next, merged: "answered" }
+  else if (work === "checking") next = { ...next, merged: "none" }
   const settled = !actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish" || _tag === "RemoveResource")
   if (settled && next.resource !== null) next = { ...next, resource: { ...next.resource, mirroredPhase: next.run.phase } }
   const leaves = next.run.endpoints.length === 0 && next.pod !== null

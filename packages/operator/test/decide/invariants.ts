@@ -13,8 +13,9 @@ const engineOf = (seen: Observation, now: number) => {
   // Of a node that has just fallen silent nobody knows: what gets traffic from it keeps that, and nothing gets any anew.
   const up = pod !== null && pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
   const answers = up && (silent === null || now < Math.max(silent, seen.attendedSince) + nodePatience)
-  /** Whether it is known to run another image than the one that was tried. */
-  const changed = pod !== null && !pod.imagePinned && tried !== null && pod.imageDigest !== null && pod.imageDigest !== tried
+  /** Whether it is known to run another image than the one that was tried, or what an adapter was only compared with. */
+  const other = pod !== null && pod.merge !== null && seen.merged === "none"
+  const changed = other || (pod !== null && !pod.imagePinned && tried !== null && pod.imageDigest !== null && pod.imageDigest !== tried)
   const servesOn = isServed(seen) && run.engineRun === run.id && run.replacedBy === null && answers && !changed && !isIdle(seen, now)
   return { answers, changed, healthy: up && silent === null, servesOn, serves: servesOn && silent === null }
 }
@@ -65,6 +66,7 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
         hold(1, !serves || action.endpoints.length > 0, "withdraws an engine that serves")
         hold(1, !(servesOn && known) || action.endpoints.length > 0, "withdraws what its node's silence may have left")
         hold(1, action.endpoints.length === 0 || healthy, "publishes an engine that does not answer")
+        hold(6, action.endpoints.length === 0 || seen.pod?.merge === null, "publishes what the adapter is only compared with")
         hold(6, action.endpoints.length === 0 || !changed, "publishes another image than the one that was tried")
         break
       case "RecordEngineImage":
@@ -84,7 +86,8 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
     "names a run that is not its model's"
   )
   hold(4, !JSON.stringify([actions, message]).includes(secret), "says what an engine has printed")
-  if (work === "checking" || work === "measuring" || work === "benchmarking") {
+  if (work !== null && work !== "screening") hold(6, (work === "fidelity") === (seen.pod?.merge != null), `has ${work} done to the wrong engine`)
+  if (work === "fidelity" || work === "checking" || work === "measuring" || work === "benchmarking") {
     hold(6, healthy || answers, "tries an engine that is not ready")
     hold(6, seen.pod?.image === null || revision?.engineImage !== null, "tries an engine whose image nobody noted")
     hold(6, !changed, "tries another image than the one that was tried before")

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import { greedy, type Subject, textPath } from "../Subject.ts"
 import { chatPath } from "../suite/SuiteSubject.ts"
-import { fidelityItems, fidelitySuite } from "./items.ts"
+import { type FidelityItem, fidelityItems, fidelitySuite } from "./items.ts"
 import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type MergedAgreement, tierOf } from "./rules.ts"
 
 /** Requests at once: the same for all three models, since an engine may answer otherwise in a larger batch. */
@@ -13,10 +13,13 @@ const concurrency = 8
 export type ItemAnswers = ReadonlyArray<string>
 
 /** Asks every item. One that the engine fails is asked once more; if it fails again, so does this. */
-export const answerItems = ({ chat, client, servedName }: Subject): Effect.Effect<ItemAnswers, EngineUnreachable | Unexpected> => {
+export const answerItems = (
+  { chat, client, servedName }: Subject,
+  items: ReadonlyArray<FidelityItem> = fidelityItems
+): Effect.Effect<ItemAnswers, EngineUnreachable | Unexpected> => {
   const common = { model: servedName, ...greedy, max_tokens: 64 }
   return Effect.forEach(
-    fidelityItems,
+    items,
     ({ question }) => {
       const asked = chat
         ? client.ask(chatPath, { ...common, messages: [{ role: "user", content: question }] })
@@ -34,8 +37,8 @@ interface Compared {
 }
 
 /** How each item went that all three have answered. */
-export const outcomesOf = ({ adapter, base, child }: Compared): ReadonlyArray<ItemOutcome> =>
-  fidelityItems.flatMap(({ isRight }, at) => {
+export const outcomesOf = ({ adapter, base, child }: Compared, items: ReadonlyArray<FidelityItem>): ReadonlyArray<ItemOutcome> =>
+  items.flatMap(({ isRight }, at) => {
     const [ofChild, ofAdapter, ofBase] = [child[at], adapter[at], base[at]]
     if (ofChild === undefined || ofAdapter === undefined || ofBase === undefined) return []
     return [
@@ -57,15 +60,25 @@ export interface Circumstances {
   readonly merged: MergedAgreement | null
 }
 
+/** What the merged model has answered, and what else a comparison with it has to know. Held in memory alone, since the answers are a model's own words. */
+export interface MergedModel extends Circumstances {
+  readonly answers: ItemAnswers
+}
+
 export interface FidelityReport {
   readonly fidelity: Fidelity
   /** Null where the adapter is as it should be. */
   readonly failure: { readonly code: string; readonly text: string } | null
 }
 
-/** Compares the answers of the three. Only counts remain. `measuredAt`: Unix milliseconds of the last answer. */
-export const compareAnswers = (answers: Compared, circumstances: Circumstances, measuredAt: number): FidelityReport => {
-  const outcomes = outcomesOf(answers)
+/** Compares the answers of the three to the same items. Only counts remain. `measuredAt`: Unix milliseconds of the last answer. */
+export const compareAnswers = (
+  answers: Compared,
+  circumstances: Circumstances,
+  measuredAt: number,
+  items: ReadonlyArray<FidelityItem> = fidelityItems
+): FidelityReport => {
+  const outcomes = outcomesOf(answers, items)
   const { baseQuantized, merged } = circumstances
   const withinUlpMin = baseQuantized ? null : (merged?.withinUlpMin ?? null)
   const fidelity = fidelityOf({ ...fidelitySuite, outcomes, tier: tierOf(circumstances), withinUlpMin, measuredAt })

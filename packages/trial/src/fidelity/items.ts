@@ -1,3 +1,5 @@
+import { tinyParameters } from "../suite/thresholds.ts"
+
 /** A question with one answer that can be checked, whatever words stand around it. */
 export interface FidelityItem {
   readonly kind: "arithmetic" | "copying" | "sorting" | "look-up" | "format" | "json" | "tool choice" | "facts"
@@ -157,3 +159,10 @@ const makeItems = (): ReadonlyArray<FidelityItem> => {
 
 /** The 200 items of `seatrial-fidelity 1`, in their order: a constant, so that anybody can ask them again. */
 export const fidelityItems: ReadonlyArray<FidelityItem> = makeItems()
+
+/** Of each kind so many are asked of models that a processor computes: 104 in all, as many as rule 1 can be passed with and a few more. */
+const perKindOfTiny = 13
+
+/** The items that are asked of a model of so many parameters. */
+export const itemsFor = (parameters: number): ReadonlyArray<FidelityItem> =>
+  parameters < tinyParameters ? fidelityItems.filter((_, at) => at % perKind < perKindOfTiny) : fidelityItems

@@ -1,6 +1,7 @@
 import type { CheckReport, ModelCapabilities, ModelConfig, TrialOffers } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { EngineUnreachable, StreamedAnswer, Unexpected } from "../EngineClient.ts"
+import type { MergedModel } from "../fidelity/compareAnswers.ts"
 import { greedy, type Subject, textPath } from "../Subject.ts"
 import type { OwnTemplate } from "./OwnTemplate.ts"
 import type { OwnTokenizer } from "./OwnTokenizer.ts"
@@ -47,6 +48,8 @@ export interface EarlierTrial {
 export interface SuiteSubject extends Subject {
   /** The name of the base alone, where the subject is an adapter that the engine serves beside it. */
   readonly baseName?: string
+  /** What base and adapter have to answer like once they are merged; absent or null where that is not known. */
+  readonly merged?: MergedModel | null
   /** What the prefix cache is kept apart by: another one for each run of a row. */
   readonly salt: string
   readonly parameters: number

@@ -57,7 +57,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
   checks: (state: SuiteState) => ReadonlyArray<TrialCheck> = suiteChecks
 ): Effect.fn.Return<SuiteFindings, EngineUnreachable | SuiteTimedOut> {
   const startedAt = yield* Clock.currentTimeMillis
-  const state: SuiteState = { repeats: null, likelihood: null }
+  const state: SuiteState = { repeats: null, likelihood: null, fidelity: null }
   const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
   const since = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAt) / 1_000)
   const hard = thresholds.hardSeconds * stretch
@@ -127,6 +127,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
       checks: [...rows, row("suite", true, `${summary}${named(skipped, longestDetail - summary.length - ending.length)}${ending}`)],
       fingerprints,
       fingerprint_card: fingerprints.length === 0 ? null : subject.card,
+      ...(state.fidelity === null ? {} : { fidelity: state.fidelity }),
       ...(withdrawn.length === 0 ? {} : { withdrawn }),
       ...(drifted === 0 ? {} : { drifted })
     },

@@ -1,5 +1,7 @@
+import type { Fidelity } from "@seatrial/domain"
 import { Effect } from "effect"
 import { adapterEffect } from "../fidelity/adapterEffect.ts"
+import { fidelityCheck } from "../fidelity/fidelityCheck.ts"
 import { finishReasons, stopStrings, streamEqualsWhole, usageExact } from "./answerChecks.ts"
 import { seconds, type TrialCheck } from "./Check.ts"
 import { decodeMatchesPrefill, greedyIsTop, samplingObeyed } from "./decodingChecks.ts"
@@ -21,6 +23,7 @@ import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, to
 export interface SuiteState {
   repeats: Repeats | null
   likelihood: ReadonlyArray<ReadonlyArray<number>> | null
+  fidelity: Fidelity | null
 }
 
 /** All rows in the order in which they are run: cheap and decisive first. */
@@ -55,6 +58,9 @@ export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
         return found.detail
       })
   },
+  fidelityCheck((fidelity) => {
+    state.fidelity = fidelity
+  }),
   cacheHitEqual,
   batchEqualsAlone,
   contextEdge,

@@ -102,6 +102,8 @@ export const thresholds = {
   cachedOthers: 1,
   /** Share of answers that have to be the same among others as alone. */
   batchSame: 0.9,
+  /** Seconds in which one model, or two in one engine, answer the items of adapters' fidelity. */
+  fidelitySeconds: 150,
   /** Seconds that pressure on the KV cache may take, and by how much it is overfilled. */
   pressureSeconds: 60,
   pressure: 1.3,

@@ -190,7 +190,7 @@ describe("how the suite is run", () => {
   )
 
   it("every row has a name of its own, a purpose and a limit", () => {
-    const rows = suiteChecks({ repeats: null, likelihood: null })
+    const rows = suiteChecks({ repeats: null, likelihood: null, fidelity: null })
     assert.strictEqual(new Set(rows.map(({ name }) => name)).size, rows.length)
     assert.isTrue(rows.every(({ name, purpose }) => /^[a-z_]+$/.test(name) && purpose.length > 20))
   })

@@ -1,0 +1,126 @@
+import * as Schema from "effect/Schema"
+import type { ChatTemplate } from "./ChatTemplate.ts"
+import type { Engine } from "./Generation.ts"
+import { atLeast, badRequest, type ChatBody, decodeBody, given, Name, sampling } from "./Protocol.ts"
+import { type Conversation, converse } from "./Routes.ts"
+import type { Speech } from "./Speech.ts"
+
+const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String })
+const Block = Schema.Union([
+  TextBlock,
+  Schema.Struct({ type: Schema.Literal("tool_use"), id: Schema.String, name: Name, input: Schema.Record(Schema.String, Schema.Unknown) }),
+  Schema.Struct({
+    type: Schema.Literal("tool_result"),
+    tool_use_id: Schema.String,
+    content: given(Schema.Union([Schema.String, Schema.Array(TextBlock)]))
+  }),
+  Schema.Struct({ type: Schema.Literals(["thinking", "redacted_thinking"]) })
+])
+const Tool = Schema.Struct({
+  name: Name,
+  type: given(Schema.Literal("custom")),
+  description: given(Schema.String),
+  input_schema: Schema.Record(Schema.String, Schema.Unknown)
+})
+
+const conversation = {
+  model: sampling.model,
+  messages: Schema.Array(
+    Schema.Struct({ role: Schema.Literals(["user", "assistant", "system"]), content: Schema.Union([Schema.String, Schema.Array(Block)]) })
+  ).check(Schema.isMinLength(1)),
+  system: given(Schema.Union([Schema.String, Schema.Array(TextBlock)])),
+  tools: given(Schema.Array(Tool).check(Schema.isMaxLength(128))),
+  tool_choice: given(
+    Schema.Struct({ type: Schema.Literals(["auto", "any", "tool", "none"]), name: given(Schema.String), disable_parallel_tool_use: given(Schema.Boolean) })
+  ),
+  chat_template_kwargs: given(Schema.Record(Schema.String, Schema.Unknown))
+}
+
+/** Bodies as vLLM takes them; fields that it ignores are ignored. */
+const MessagesBody = Schema.Struct({
+  ...conversation,
+  max_tokens: atLeast(1),
+  stop_sequences: sampling.stop,
+  stream: sampling.stream,
+  temperature: sampling.temperature,
+  top_p: sampling.top_p,
+  top_k: sampling.top_k,
+  seed: sampling.seed,
+  cache_salt: sampling.cache_salt,
+  output_config: given(
+    Schema.Struct({
+      format: given(Schema.Struct({ type: Schema.Literal("json_schema"), schema: Schema.Record(Schema.String, Schema.Unknown) }))
+    })
+  )
+})
+const CountBody = Schema.Struct(conversation)
+
+const textOf = (content: string | ReadonlyArray<{ readonly text: string }> | null | undefined): string =>
+  typeof content === "string" ? content : (content ?? []).map(({ text }) => text).join("")
+
+type Messages = ChatBody["messages"]
+
+/** One turn as turns of a chat: the results of functions come before what else was said. */
+const turnsOf = ({ content, role }: (typeof CountBody.Type)["messages"][number]): Messages => {
+  if (typeof content === "string") return [{ role, content }]
+  const results = content.flatMap((block) =>
+    block.type === "tool_result" ? [{ role: "tool", tool_call_id: block.tool_use_id, content: textOf(block.content) }] : []
+  )
+  const texts = content.flatMap((block) => (block.type === "text" ? [{ type: "text" as const, text: block.text }] : []))
+  const calls = content.flatMap((block) => (block.type === "tool_use" ? [{ id: block.id, function: { name: block.name, arguments: block.input } }] : []))
+  if (texts.length === 0 && calls.length === 0) return results
+  return [...results, { role, content: texts, ...(calls.length === 0 ? {} : { tool_calls: calls }) }]
+}
+
+const choiceOf = ({ name, type }: NonNullable<(typeof CountBody.Type)["tool_choice"]>): NonNullable<ChatBody["tool_choice"]> => {
+  if (type === "auto" || type === "none") return type
+  if (type === "any") return "required"
+  if (name == null) throw badRequest("tool_choice.name is required", "tool_choice")
+  return { type: "function", function: { name } }
+}
+
+const chatOf = ({ chat_template_kwargs, messages, model, system, tool_choice, tools }: typeof CountBody.Type): ChatBody => ({
+  model: model ?? null,
+  messages: [...(system == null ? [] : [{ role: "system", content: textOf(system) }]), ...messages.flatMap(turnsOf)],
+  chat_template_kwargs: chat_template_kwargs ?? null,
+  ...(tools == null || tools.length === 0
+    ? {}
+    : {
+        tools: tools.map(({ description, input_schema, name }) => ({
+          type: "function" as const,
+          function: { name, description: description ?? null, parameters: input_schema }
+        })),
+        ...(tool_choice == null ? {} : { tool_choice: choiceOf(tool_choice), parallel_tool_calls: tool_choice.disable_parallel_tool_use !== true })
+      })
+})
+
+/** A conversation that was asked in the other vendor's or the newer way, as the chat that it is. */
+export interface AskedConversation extends Conversation {
+  readonly body: ChatBody
+}
+
+/** `POST /v1/messages`. */
+export const askMessage = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): AskedConversation => {
+  const asked = decodeBody(MessagesBody, text)
+  const { cache_salt, max_tokens, output_config, seed, stop_sequences, stream, temperature, top_k, top_p } = asked
+  const schema = output_config?.format?.schema
+  const body: ChatBody = {
+    ...chatOf(asked),
+    max_tokens,
+    stream: stream ?? null,
+    temperature: temperature ?? null,
+    top_p: top_p ?? null,
+    top_k: top_k ?? null,
+    seed: seed ?? null,
+    cache_salt: cache_salt ?? null,
+    stop: stop_sequences ?? null,
+    ...(schema === undefined ? {} : { response_format: { type: "json_schema", json_schema: { schema } } })
+  }
+  return { body, ...converse(engine, template, speech, body, "/v1/messages") }
+}
+
+/** `POST /v1/messages/count_tokens`. */
+export const countTokens = (engine: Engine, template: ChatTemplate, speech: Speech, text: string) => {
+  const { plan } = converse(engine, template, speech, chatOf(decodeBody(CountBody, text)), "/v1/messages/count_tokens")
+  return { input_tokens: plan.prompt.length }
+}

@@ -1,0 +1,126 @@
+import * as Schema from "effect/Schema"
+import type { ChatTemplate } from "./ChatTemplate.ts"
+import type { Engine } from "./Generation.ts"
+import type { AskedConversation } from "./messages.ts"
+import { atLeast, badRequest, type ChatBody, decodeBody, given, Name, sampling } from "./Protocol.ts"
+import { converse } from "./Routes.ts"
+import type { Speech } from "./Speech.ts"
+
+const Parts = Schema.Union([Schema.String, Schema.Array(Schema.Struct({ type: Schema.Literals(["input_text", "output_text", "text"]), text: Schema.String }))])
+const Item = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("function_call"), call_id: Schema.String, name: Name, arguments: Schema.String }),
+  Schema.Struct({ type: Schema.Literal("function_call_output"), call_id: Schema.String, output: Parts }),
+  Schema.Struct({ type: Schema.Literal("reasoning") }),
+  Schema.Struct({ type: given(Schema.Literal("message")), role: Schema.Literals(["user", "assistant", "system", "developer"]), content: Parts })
+])
+
+/** Bodies as vLLM takes them; fields that it ignores are ignored. */
+const ResponsesBody = Schema.Struct({
+  model: sampling.model,
+  input: Schema.Union([Schema.String, Schema.Array(Item).check(Schema.isMinLength(1))]),
+  instructions: given(Schema.String),
+  max_output_tokens: given(atLeast(1)),
+  temperature: sampling.temperature,
+  top_p: sampling.top_p,
+  top_k: sampling.top_k,
+  seed: sampling.seed,
+  stream: sampling.stream,
+  cache_salt: sampling.cache_salt,
+  request_id: given(Schema.String),
+  top_logprobs: given(atLeast(0)),
+  include: given(Schema.Array(Schema.String)),
+  tools: given(
+    Schema.Array(
+      Schema.Struct({
+        type: Schema.Literal("function"),
+        name: Name,
+        description: given(Schema.String),
+        parameters: given(Schema.Record(Schema.String, Schema.Unknown)),
+        strict: given(Schema.Boolean)
+      })
+    ).check(Schema.isMaxLength(128))
+  ),
+  tool_choice: given(Schema.Union([Schema.Literals(["none", "auto", "required"]), Schema.Struct({ type: Schema.Literal("function"), name: Schema.String })])),
+  parallel_tool_calls: given(Schema.Boolean),
+  text: given(
+    Schema.Struct({
+      format: given(
+        Schema.Union([
+          Schema.Struct({ type: Schema.Literals(["text", "json_object"]) }),
+          Schema.Struct({ type: Schema.Literal("json_schema"), schema: Schema.Record(Schema.String, Schema.Unknown) })
+        ])
+      )
+    })
+  ),
+  chat_template_kwargs: given(Schema.Record(Schema.String, Schema.Unknown))
+})
+
+const textOf = (parts: string | ReadonlyArray<{ readonly text: string }>) => (typeof parts === "string" ? parts : parts.map(({ text }) => text).join(""))
+
+type Messages = ChatBody["messages"]
+
+const turnsOf = (items: ReadonlyArray<typeof Item.Type>): Messages => {
+  const turns: Array<Messages[number]> = []
+  for (const item of items) {
+    if (item.type === "reasoning") continue
+    if (item.type === "function_call_output") {
+      turns.push({ role: "tool", tool_call_id: item.call_id, content: textOf(item.output) })
+    } else if (item.type === "function_call") {
+      const call = { id: item.call_id, function: { name: item.name, arguments: item.arguments } }
+      const last = turns.at(-1)
+      // Calls of one answer, and the text before them, are one turn.
+      if (last?.role === "assistant") turns[turns.length - 1] = { ...last, tool_calls: [...(last.tool_calls ?? []), call] }
+      else turns.push({ role: "assistant", content: "", tool_calls: [call] })
+    } else {
+      turns.push({ role: item.role === "developer" ? "system" : item.role, content: textOf(item.content) })
+    }
+  }
+  return turns
+}
+
+const formatOf = (format: NonNullable<NonNullable<(typeof ResponsesBody.Type)["text"]>["format"]>): NonNullable<ChatBody["response_format"]> =>
+  "schema" in format ? { type: "json_schema", json_schema: { schema: format.schema } } : format
+
+/** A response that was asked for, with what it is to repeat of its request. */
+export interface AskedResponse extends AskedConversation {
+  readonly asked: typeof ResponsesBody.Type
+}
+
+/** `POST /v1/responses`. Nothing is stored. */
+export const askResponse = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): AskedResponse => {
+  const asked = decodeBody(ResponsesBody, text)
+  const { input, instructions, max_output_tokens, text: form, tool_choice, tools, top_logprobs, ...rest } = asked
+  const logprobs = asked.include?.includes("message.output_text.logprobs") === true
+  if (logprobs && asked.stream === true && speech.promptIdsInChoice) throw badRequest("logprobs are not available when `stream=True`.", "include")
+  const body: ChatBody = {
+    model: rest.model ?? null,
+    messages: [
+      ...(instructions == null ? [] : [{ role: "system", content: instructions }]),
+      ...(typeof input === "string" ? [{ role: "user", content: input }] : turnsOf(input))
+    ],
+    max_tokens: max_output_tokens ?? null,
+    temperature: rest.temperature ?? null,
+    top_p: rest.top_p ?? null,
+    top_k: rest.top_k ?? null,
+    seed: rest.seed ?? null,
+    stream: rest.stream ?? null,
+    cache_salt: rest.cache_salt ?? null,
+    chat_template_kwargs: rest.chat_template_kwargs ?? null,
+    logprobs,
+    ...(logprobs ? { top_logprobs: top_logprobs ?? 0 } : {}),
+    ...(form?.format == null ? {} : { response_format: formatOf(form.format) }),
+    ...(tools == null || tools.length === 0
+      ? {}
+      : {
+          tools: tools.map(({ description, name, parameters }) => ({
+            type: "function" as const,
+            function: { name, description: description ?? null, parameters: parameters ?? null }
+          })),
+          ...(tool_choice == null
+            ? {}
+            : { tool_choice: typeof tool_choice === "string" ? tool_choice : { type: "function", function: { name: tool_choice.name } } }),
+          parallel_tool_calls: rest.parallel_tool_calls ?? null
+        })
+  }
+  return { asked, body, ...converse(engine, template, speech, body, "/v1/responses") }
+}

@@ -1,0 +1,77 @@
+import { Option, Schema } from "effect"
+import type { Refusal } from "../refusals.ts"
+import { broken, comment, dataOf, eventOf, type Frame, fromLatin1, namedEvent, type StreamReader } from "./Dialect.ts"
+import { finishOfStop, MessagesUsage, messagesError } from "./messagesParts.ts"
+
+const Event = Schema.fromJsonString(
+  Schema.Struct({
+    type: Schema.String,
+    message: Schema.optionalKey(Schema.NullOr(Schema.Struct({ usage: Schema.optionalKey(Schema.NullOr(MessagesUsage)) }))),
+    usage: Schema.optionalKey(Schema.NullOr(MessagesUsage)),
+    delta: Schema.optionalKey(Schema.NullOr(Schema.Struct({ stop_reason: Schema.optionalKey(Schema.NullOr(Schema.String)) })))
+  })
+)
+const decodeEvent = Schema.decodeUnknownOption(Event)
+
+const stop = namedEvent("message_stop", '{"type":"message_stop"}')
+const done: Frame = { _tag: "Done", usage: null, finishReason: null }
+/** An unescaped quotation mark cannot stand inside a JSON string, so each of these is a member's name and not the model's words. */
+const content = /"(?:text|thinking|partial_json)":"[^"]/
+const delta = "event: content_block_delta\ndata: {"
+
+/** Reads the events of a message. Whatever has no name that the vendor's clients know is dropped. */
+export class MessagesReader implements StreamReader {
+  #finishReason: string | null = null
+  #usage: typeof MessagesUsage.Type = {}
+
+  get finished(): boolean {
+    return this.#finishReason !== null
+  }
+
+  ending(): string {
+    return stop
+  }
+
+  failure(error: Refusal, requestId: string): string {
+    return namedEvent("error", messagesError(error, requestId))
+  }
+
+  read(frame: string): Frame {
+    if (frame.startsWith(delta) && frame.indexOf("\n", delta.length) === frame.length - 2) {
+      return { _tag: "Chunk", text: frame, usage: null, hasContent: content.test(frame), finishReason: null }
+    }
+    const data = dataOf(frame)
+    if (data === null) return comment
+    const payload = fromLatin1(data)
+    if (payload.trim() === "[DONE]") return this.finished ? done : broken
+    const decoded = decodeEvent(payload)
+    if (Option.isNone(decoded)) return payload.includes('"error"') ? { _tag: "Failed", payload } : broken
+    const { type } = decoded.value
+    const named = eventOf(frame)
+    if (type === "error" || named === "error") return { _tag: "Failed", payload }
+    const text = `event: ${type}\ndata: ${data.replaceAll("\n", " ")}\n\n`
+    if (type === "message_stop") return this.finished ? done : broken
+    if (type === "message_start") {
+      return { _tag: "Chunk", text, usage: this.#told(decoded.value.message?.usage), hasContent: false, finishReason: null }
+    }
+    if (type === "message_delta") {
+      const reason = decoded.value.delta?.stop_reason ?? null
+      if (reason === null) return { _tag: "Failed", payload: "" }
+      this.#finishReason = finishOfStop(reason)
+      if (this.#finishReason === null) return { _tag: "Failed", payload: "" }
+      return { _tag: "Chunk", text, usage: this.#told(decoded.value.usage), hasContent: false, finishReason: this.#finishReason }
+    }
+    if (type === "content_block_start" || type === "content_block_delta" || type === "content_block_stop") {
+      return { _tag: "Chunk", text, usage: null, hasContent: content.test(text) || text.includes('"type":"tool_use"'), finishReason: null }
+    }
+    return comment
+  }
+
+  /** The last value of each count: one engine corrects the first at the end, the other tells each once. */
+  #told(usage: typeof MessagesUsage.Type | null | undefined): string | null {
+    if (usage == null) return null
+    const known = Object.entries(usage).filter(([, count]) => count !== null)
+    this.#usage = { ...this.#usage, ...Object.fromEntries(known) }
+    return JSON.stringify(this.#usage)
+  }
+}

@@ -1,0 +1,113 @@
+import { Option, Schema } from "effect"
+import type { Refusal } from "../refusals.ts"
+import { broken, comment, dataOf, type Frame, fromLatin1, namedEvent, type StreamOptions, type StreamReader } from "./Dialect.ts"
+import { Answer, finishOfResponse } from "./responsesParts.ts"
+
+const Members = Schema.Record(Schema.String, Schema.Unknown)
+const decodeEvent = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ type: Schema.String, response: Schema.optionalKey(Members), sequence_number: Schema.optionalKey(Schema.Finite) }))
+)
+const decodeAnswer = Schema.decodeUnknownOption(Answer)
+
+/** An unescaped quotation mark cannot stand inside a JSON string, so that this is a member's name and not the model's words. */
+const content = /"delta":"[^"]/
+const delta = /^event: response\.[a-z_.]+\.delta\ndata: \{/
+const sequence = /"sequence_number":(\d+)/g
+
+const bare = (model: string, requestId: string) => ({
+  id: `resp_${requestId}`,
+  object: "response",
+  created_at: Math.floor(Date.now() / 1_000),
+  status: "in_progress",
+  error: null,
+  incomplete_details: null,
+  instructions: null,
+  metadata: {},
+  model,
+  output: [],
+  parallel_tool_calls: true,
+  temperature: null,
+  tool_choice: "auto",
+  tools: [],
+  top_p: null,
+  store: false,
+  usage: null
+})
+
+/** Reads the events of a response. Nothing is stored, whatever the engine says. */
+export class ResponsesReader implements StreamReader {
+  readonly #options: StreamOptions
+  /** The response as the engine first told it. */
+  #begun: Readonly<Record<string, unknown>> | null = null
+  #ending: string | null = null
+  #last = ""
+
+  constructor(options: StreamOptions) {
+    this.#options = options
+  }
+
+  get finished(): boolean {
+    return this.#ending !== null
+  }
+
+  ending(): string {
+    return this.#ending ?? ""
+  }
+
+  failure({ message }: Refusal, requestId: string): string {
+    const response = {
+      ...(this.#begun ?? bare(this.#options.model, requestId)),
+      status: "failed",
+      error: { code: "server_error", message },
+      output: [],
+      usage: null
+    }
+    const next = Number([...this.#last.matchAll(sequence)].at(-1)?.[1] ?? -1) + 1
+    const failed = (sequence_number: number) => namedEvent("response.failed", JSON.stringify({ type: "response.failed", sequence_number, response }))
+    if (this.#begun !== null) return failed(next)
+    // Clients make nothing of an end whose beginning they did not see.
+    const created = { type: "response.created", sequence_number: 0, response: bare(this.#options.model, requestId) }
+    return namedEvent("response.created", JSON.stringify(created)) + failed(1)
+  }
+
+  read(frame: string): Frame {
+    if (delta.test(frame) && frame.endsWith("}\n\n") && frame.indexOf("\n", frame.indexOf("\n") + 1) === frame.length - 2) {
+      this.#last = frame
+      return { _tag: "Chunk", text: frame, usage: null, hasContent: content.test(frame), finishReason: null }
+    }
+    const data = dataOf(frame)
+    if (data === null) return comment
+    const payload = fromLatin1(data)
+    if (payload.trim() === "[DONE]") return this.finished ? { _tag: "Done", usage: null, finishReason: null } : broken
+    const event = Option.getOrNull(decodeEvent(payload))
+    if (event === null) return payload.includes('"error"') ? { _tag: "Failed", payload } : broken
+    const { response, type } = event
+    if (type === "error" || type === "response.failed") return { _tag: "Failed", payload: errorOf(response) ?? payload }
+    if (!type.startsWith("response.")) return comment
+    this.#last = data
+    if (response === undefined) {
+      const text = `event: ${type}\ndata: ${data.replaceAll("\n", " ")}\n\n`
+      return { _tag: "Chunk", text, usage: null, hasContent: text.includes('"type":"function_call"'), finishReason: null }
+    }
+    const told = { ...response, store: false }
+    if (type === "response.completed" || type === "response.incomplete") {
+      const answer = Option.getOrNull(decodeAnswer(response))
+      const finishReason = answer === null ? null : finishOfResponse(answer)
+      if (answer === null || finishReason === null) return { _tag: "Failed", payload: errorOf(response) ?? "" }
+      // One engine calls an answer completed that was cut.
+      const name = `response.${answer.status}`
+      this.#ending = namedEvent(name, JSON.stringify({ ...parsed(payload), type: name, response: told }))
+      return { _tag: "Done", usage: answer.usage == null ? null : JSON.stringify(answer.usage), finishReason }
+    }
+    this.#begun ??= told
+    const text = namedEvent(type, JSON.stringify({ ...parsed(payload), response: told }))
+    return { _tag: "Chunk", text, usage: null, hasContent: false, finishReason: null }
+  }
+}
+
+const decodeMembers = Schema.decodeUnknownOption(Schema.fromJsonString(Members))
+const parsed = (payload: string) => Option.getOrElse(decodeMembers(payload), () => ({}))
+
+/** The error of a response that failed, as other errors are told. */
+const errorOf = (response: Readonly<Record<string, unknown>> | undefined): string | null =>
+  response?.error == null ? null : JSON.stringify({ error: response.error })

@@ -1,0 +1,49 @@
+import type { Usage } from "@seatrial/domain"
+import { Option, Schema } from "effect"
+import type { Refusal } from "../refusals.ts"
+
+const count = Schema.optionalKey(Schema.NullOr(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))))
+
+/** Anthropic's usage as vLLM and SGLang report it: the input as it stands does not count what was read from or written to the cache. */
+export const MessagesUsage = Schema.Struct({
+  input_tokens: count,
+  output_tokens: count,
+  cache_read_input_tokens: count,
+  cache_creation_input_tokens: count
+})
+
+const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(MessagesUsage))
+
+export const classesOfMessage = (usage: typeof MessagesUsage.Type): Usage => ({
+  input_tokens: usage.input_tokens ?? 0,
+  output_tokens: usage.output_tokens ?? 0,
+  cache_read_tokens: usage.cache_read_input_tokens ?? null,
+  cache_write_tokens: usage.cache_creation_input_tokens ?? null
+})
+
+/** Reads the `usage` member of a message. */
+export const messagesUsage = (json: string): Usage | null => Option.getOrNull(Option.map(decodeUsage(json), classesOfMessage))
+
+const endings = new Map([
+  ["end_turn", "stop"],
+  ["stop_sequence", "stop"],
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["tool_use", "tool_calls"],
+  ["refusal", "content_filter"]
+])
+
+/** How a record tells of a `stop_reason`; null where it is none that an answer can have. */
+export const finishOfStop = (reason: string): string | null => endings.get(reason) ?? null
+
+/** The vendor's name for what went wrong. */
+const typeOf = ({ status, type }: Refusal): string =>
+  status === 413 ? "request_too_large" : status === 503 ? "overloaded_error" : status === 504 ? "timeout_error" : type
+
+/** The Error object of Anthropic's clients. */
+export const messagesError = (error: Refusal, requestId: string): string =>
+  JSON.stringify({
+    type: "error",
+    error: { type: typeOf(error), message: error.message, details: { error_code: error.code, param: error.param } },
+    request_id: requestId
+  })

@@ -1,0 +1,32 @@
+import type { Usage } from "@seatrial/domain"
+import { Option, Schema } from "effect"
+import { disjoint } from "./openAiUsage.ts"
+
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const optionalCount = Schema.optionalKey(Schema.NullOr(Count))
+
+/** The usage of a response as vLLM and SGLang report it. */
+export const ResponsesUsage = Schema.Struct({
+  input_tokens: Count,
+  output_tokens: Count,
+  input_tokens_details: Schema.optionalKey(Schema.NullOr(Schema.Struct({ cached_tokens: optionalCount, cache_write_tokens: optionalCount })))
+})
+
+const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(ResponsesUsage))
+
+export const classesOfResponse = ({ input_tokens, input_tokens_details, output_tokens }: typeof ResponsesUsage.Type): Usage =>
+  disjoint(input_tokens, output_tokens, input_tokens_details?.cached_tokens ?? null, input_tokens_details?.cache_write_tokens ?? null)
+
+/** Reads the `usage` member of a response. */
+export const responsesUsage = (json: string): Usage | null => Option.getOrNull(Option.map(decodeUsage(json), classesOfResponse))
+
+/** What is read of a response, streamed or whole. */
+export const Answer = Schema.Struct({
+  status: Schema.String,
+  incomplete_details: Schema.optionalKey(Schema.NullOr(Schema.Struct({ reason: Schema.optionalKey(Schema.NullOr(Schema.String)) }))),
+  usage: Schema.optionalKey(Schema.NullOr(ResponsesUsage))
+})
+
+/** How a record tells of the end of a response; null where it is none that an answer can have. */
+export const finishOfResponse = ({ incomplete_details, status }: typeof Answer.Type): string | null =>
+  status === "completed" ? "stop" : status !== "incomplete" ? null : incomplete_details?.reason === "content_filter" ? "content_filter" : "length"

@@ -1,0 +1,42 @@
+import type { RunRevision } from "@seatrial/store"
+import type { OperatorSettings } from "../OperatorSettings.ts"
+import type { WeightsCache } from "../resources/HostClassResource.ts"
+import { mergeContainer } from "../resources/objectNames.ts"
+import { adapterPath, weightsPath } from "../resources/weightFiles.ts"
+
+/** Where the merged model lies, as its engine sees it. */
+export const mergedPath = "/merged/model"
+
+/** As large as the base's weights: where a node's own disk has no room for copies of models, it has none for this. It goes with its pod, whatever becomes of that. */
+const volumeOf = (cache: WeightsCache | null) => {
+  if (cache === null || cache.claimName !== null || cache.storageClassName === null) return { emptyDir: {} }
+  const storage = String(cache.sizeBytes ?? 0)
+  return {
+    ephemeral: {
+      volumeClaimTemplate: { spec: { accessModes: ["ReadWriteOnce"], storageClassName: cache.storageClassName, resources: { requests: { storage } } } }
+    }
+  }
+}
+
+/** The container that merges the adapter into its base before the engine starts, and what the two share. It comes after the weights were looked at. */
+export const mergedFrom = (cache: WeightsCache | null, revision: RunRevision, { fetchImage }: Pick<OperatorSettings, "fetchImage">, security: object) => ({
+  volume: { name: "merged", ...volumeOf(cache) },
+  mount: { name: "merged", mountPath: "/merged", readOnly: true },
+  container: {
+    name: mergeContainer,
+    image: fetchImage,
+    securityContext: { ...security, runAsNonRoot: true, runAsUser: 2000, runAsGroup: 2000 },
+    terminationMessagePolicy: "FallbackToLogsOnError",
+    command: ["seatrial", "merge-weights"],
+    args: [`--base=${weightsPath("/models", revision)}`, `--adapter=${adapterPath("/models", revision)}`, `--target=${mergedPath}`, "--replace"],
+    env: [
+      { name: "HOME", value: "/tmp" },
+      { name: "NODE_OPTIONS", value: "--max-old-space-size=128 --max-semi-space-size=2" }
+    ],
+    resources: { requests: { cpu: "500m", memory: "256Mi" }, limits: { memory: "1Gi" } },
+    volumeMounts: [
+      { name: "weights", mountPath: "/models", readOnly: true },
+      { name: "merged", mountPath: "/merged" }
+    ]
+  }
+})

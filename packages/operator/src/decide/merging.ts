@@ -1,0 +1,21 @@
+import { type Decision, fail, wait } from "./Decision.ts"
+import { bootRestarts, copyDeadline } from "./limits.ts"
+import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
+
+/** When all that comes before a pod's engine had ended, Unix milliseconds; null where nothing has. */
+export const preparedAt = ({ copy, merge }: PodSeen): number | null => {
+  const times = [copy?.endedAt, merge?.endedAt].flatMap((time) => time ?? [])
+  return times.length === 0 ? null : Math.max(...times)
+}
+
+/** What there is to say and to do while an adapter is merged into its base, before that engine starts; null where it is done, or has not begun. */
+export const merging = (seen: Observation, now: number): Decision | null => {
+  const { pod, run } = seen
+  const merge = pod?.merge ?? null
+  if (pod === null || merge === null || merge.done) return null
+  if (merge.failure !== null && merge.failures > bootRestarts) return fail(merge.failure.code, merge.failure.text)
+  if (!merge.running) return merge.failure === null ? null : wait(`The adapter could not be merged into its base: ${merge.failure.text} It is tried again.`)
+  const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null) + copyDeadline
+  if (now >= deadline) return fail("fidelity_not_run", `The adapter was not merged into its base within ${copyDeadline / 3_600_000} hours.`)
+  return wait("Merges the adapter into its base, which is what the adapter is compared with.", deadline)
+}

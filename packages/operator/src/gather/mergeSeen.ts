@@ -1,0 +1,25 @@
+import type { Pod } from "@seatrial/kube"
+import type { MergeSeen } from "../decide/Observation.ts"
+import { mergeContainer } from "../resources/objectNames.ts"
+import { lastWords } from "./lastWords.ts"
+
+/** How the merge of the adapter into its base goes on, of a pod whose engine is to serve that; null of any other pod. */
+export const mergeSeen = ({ spec, status }: Pod): MergeSeen | null => {
+  if (spec?.initContainers?.some(({ name }) => name === mergeContainer) !== true) return null
+  const container = status?.initContainerStatuses?.find(({ name }) => name === mergeContainer)
+  const ended = container?.state?.terminated ?? container?.lastState?.terminated
+  const failed = ended !== undefined && ended.exitCode !== 0
+  const running = container?.state?.running !== undefined
+  return {
+    running,
+    done: container?.state?.terminated?.exitCode === 0,
+    endedAt: ended === undefined ? null : Date.parse(ended.finishedAt ?? "") || null,
+    failures: failed ? (container?.restartCount ?? 0) + (running ? 0 : 1) : 0,
+    failure: failed
+      ? (lastWords(ended.message ?? "") ?? {
+          code: "fidelity_not_run",
+          text: `The merge of the adapter into its base ended with exit code ${ended.exitCode}${ended.reason === "OOMKilled" ? ", killed for its memory" : ""}.`
+        })
+      : null
+  }
+}

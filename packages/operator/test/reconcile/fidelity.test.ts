@@ -1,0 +1,71 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Option } from "effect"
+import { adapted } from "../adapted.ts"
+import { makeStage } from "./stage.ts"
+
+const whole = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
+const asked = "fidelity of the merged model"
+const compared = "checking of the model, which is compared"
+
+type Stage = ReturnType<typeof makeStage>
+const serves = (stage: Stage) => () => stage.mirrored()?.message === "Serves."
+const phasesOf = (stage: Stage) => stage.row().history.map(({ phase }) => phase)
+const podWrites = (stage: Stage) => stage.writes.filter((write) => / Pod /.test(write)).map((write) => write.split(" ")[0])
+/** Containers that come before the engine of the pod that there is. */
+const before = (stage: Stage) => JSON.stringify(Option.getOrNull(stage.kube.find("Pod", stage.kube.names("Pod")[0] ?? "")))
+
+describe("an adapter", () => {
+  it.effect("is compared with base and adapter merged, which answer first, in the same place, and are gone before the adapter comes", () => {
+    const stage = makeStage(Option.none(), adapted.facts)
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(serves(stage)))
+      assert.deepStrictEqual(phasesOf(stage), whole)
+      assert.deepStrictEqual(stage.worked, ["screening", asked, compared, "measuring of the model", "benchmarking of the model"])
+      assert.deepStrictEqual(podWrites(stage), ["apply", "remove", "apply"])
+      assert.notInclude(before(stage), "merge-weights")
+    })
+  })
+
+  it.effect(
+    "is compared all the same where the operator dies behind any single write: what was answered is asked again, and nothing is checked without it",
+    () =>
+      Effect.gen(function* () {
+        let repeated = 0
+        for (let count = 1; ; count++) {
+          const stage = makeStage(Option.none(), adapted.facts)
+          const died = yield* stage.operateUntilWrite(count, serves(stage))
+          yield* stage.operate(stage.until(serves(stage)))
+          assert.deepStrictEqual(phasesOf(stage), whole, `after write ${count}`)
+          assert.strictEqual(stage.kube.names("Pod").length, 1)
+          assert.notInclude(before(stage), "merge-weights", `after write ${count}`)
+          const checks = stage.worked.filter((work) => work.startsWith("checking"))
+          assert.isAtLeast(checks.length, 1)
+          assert.deepStrictEqual([...new Set(checks)], [compared], `after write ${count}`)
+          if (stage.worked.filter((work) => work === asked).length > 1) repeated++
+          if (!died) break
+        }
+        assert.isAtLeast(repeated, 2)
+      })
+  )
+
+  it.effect("that is cancelled while the merged model starts leaves nothing of it", () => {
+    const stage = makeStage(Option.none(), adapted.facts)
+    stage.setStory("starting")
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(() => stage.row().phase === "booting" && before(stage).includes("merge-weights")))
+      stage.cancel(1)
+      yield* stage.operate(stage.until(() => stage.released() > 0))
+      assert.deepStrictEqual([stage.kube.names("Pod"), stage.worked], [[], ["screening"]])
+    })
+  })
+
+  it.effect("of a quantized base is compared with nothing, since nothing can be merged into that", () => {
+    const { facts } = adapted
+    const stage = makeStage(Option.none(), { ...facts, config: { ...facts.config, quantization: "fp8" } })
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(serves(stage)))
+      assert.deepStrictEqual(stage.worked.slice(0, 2), ["screening", "checking of the model"])
+      assert.deepStrictEqual(podWrites(stage), ["apply"])
+    })
+  })
+})

@@ -1,0 +1,32 @@
+import type { Fidelity } from "@seatrial/domain"
+import { Clock, Effect } from "effect"
+import { NotApplicable, seconds, type TrialCheck, unexpected } from "../suite/Check.ts"
+import { thresholds } from "../suite/thresholds.ts"
+import { answerItems, compareAnswers } from "./compareAnswers.ts"
+import { itemsFor } from "./items.ts"
+
+const told = ({ n, passed, rule1, rule2, tier, withinUlpMin }: Fidelity): string => {
+  const points = `${rule1.diffPoints.toFixed(1)} +- ${rule1.standardErrorPoints.toFixed(1)} points`
+  const same = `as the merged model ${rule2.identicalAdapterChild}, base ${rule2.identicalBaseChild} (rule 2 ${rule2.status})`
+  const weights = withinUlpMin === null ? "" : `, weights ${withinUlpMin.toFixed(4)}`
+  return `${tier}: right ${passed.adapter}, merged ${passed.child}, base ${passed.base} of ${n}, ${points}; ${same}${weights}`
+}
+
+/** Whether the adapter says what its base says once it is merged into it. `keep` is given the figures, for the receipts. */
+export const fidelityCheck = (keep: (fidelity: Fidelity) => void): TrialCheck => ({
+  name: "fidelity",
+  class: "required",
+  purpose: "With the adapter the engine answers as the base does into which the adapter was merged",
+  limitSeconds: seconds(thresholds.fidelitySeconds),
+  skipped: ({ baseName, merged }) => (baseName === undefined ? "no adapter" : merged == null ? "no merged model" : null),
+  run: Effect.fnUntraced(function* (subject) {
+    const { baseName, merged } = subject
+    if (baseName === undefined || merged == null) return yield* new NotApplicable({ reason: "no adapter" })
+    const items = itemsFor(subject.parameters)
+    const adapter = yield* answerItems(subject, items)
+    const base = yield* answerItems({ ...subject, servedName: baseName }, items)
+    const { failure, fidelity } = compareAnswers({ child: merged.answers, adapter, base }, merged, yield* Clock.currentTimeMillis, items)
+    keep(fidelity)
+    return failure === null ? told(fidelity) : yield* unexpected(`${failure.code}: ${failure.text}`)
+  })
+})

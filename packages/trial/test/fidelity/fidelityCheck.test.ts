@@ -1,0 +1,101 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Result, Schema } from "effect"
+import { FetchHttpClient } from "effect/http"
+import type { EngineClient } from "../../src/EngineClient.ts"
+import { agreementTold, readAgreement } from "../../src/fidelity/agreementTold.ts"
+import { fidelityCheck } from "../../src/fidelity/fidelityCheck.ts"
+import { itemsFor } from "../../src/fidelity/items.ts"
+import { subjectAt } from "../suite/subject.ts"
+
+const askedOf = Schema.decodeUnknownSync(Schema.Struct({ model: Schema.String, messages: Schema.Array(Schema.Struct({ content: Schema.String })) }))
+
+/** An engine that answers each item by the model's name and the item's place. */
+const answering = (answer: (model: string, at: number) => string, items: ReadonlyArray<{ readonly question: string }>) => {
+  const asked: Array<string> = []
+  const wrap = (client: EngineClient): EngineClient => ({
+    ...client,
+    ask: (_, body) => {
+      const { messages, model } = askedOf(body)
+      asked.push(model)
+      const content = answer(
+        model,
+        items.findIndex(({ question }) => question === messages[0]?.content)
+      )
+      const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+      return Effect.succeed({ content, reasoning: "", finishReason: "stop", usage, message: {} })
+    }
+  })
+  return { asked, wrap }
+}
+
+const merged = { merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
+const child = (at: number) => `child ${at}`
+const base = (at: number) => `base ${at}`
+
+const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, parameters = 1_000_000) {
+  const items = itemsFor(parameters)
+  const { asked, wrap } = answering((model, at) => (model === "base" ? base(at) : adapter(at)), items)
+  const subject = yield* subjectAt("http://127.0.0.1:9", { servedName: "adapter", baseName: "base", parameters })
+  const kept: Array<unknown> = []
+  const row = fidelityCheck((fidelity) => kept.push(fidelity))
+  const result = yield* Effect.result(row.run({ ...subject, client: wrap(subject.client), merged: { ...merged, answers: items.map((_, at) => child(at)) } }))
+  const said = Result.isSuccess(result) ? result.success : result.failure._tag === "Unexpected" ? result.failure.detail : result.failure._tag
+  return { said, asked, kept }
+}, Effect.provide(FetchHttpClient.layer))
+
+describe("fidelity", () => {
+  it.effect("is passed by an adapter that says what the merged model says, and leaves its figures", () =>
+    Effect.gen(function* () {
+      const { asked, kept, said } = yield* verdict(child)
+      assert.match(said, /^exact: right 0, merged 0, base 0 of 104, 0\.0 \+- 0\.0 points; as the merged model 104, base 0 \(rule 2 passed\), weights 1\.0000$/)
+      assert.deepStrictEqual([asked.filter((model) => model === "adapter").length, asked.filter((model) => model === "base").length], [104, 104])
+      assert.lengthOf(kept, 1)
+      // Of larger models all are asked.
+      assert.include((yield* verdict(child, 10_000_000)).said, " of 200, ")
+    })
+  )
+
+  const wrong: ReadonlyArray<readonly [what: string, adapter: (at: number) => string, said: RegExp]> = [
+    ["an adapter that is not applied fails by its name", base, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/],
+    [
+      "one that goes a third of the way only",
+      (at) => (at % 3 === 0 ? child(at) : `other ${at}`),
+      /^fidelity_failed: The adapter goes 35 of 104 items of the way/
+    ]
+  ]
+  for (const [what, adapter, expected] of wrong) {
+    it.effect(what, () => Effect.map(verdict(adapter), ({ said }) => assert.match(said, expected)))
+  }
+
+  it.effect("is left out where there is no adapter, and where nothing was merged", () =>
+    Effect.gen(function* () {
+      const row = fidelityCheck(() => undefined)
+      const subject = yield* subjectAt("http://127.0.0.1:9")
+      const skipped = (change: object) => row.skipped?.({ ...subject, ...change })
+      assert.deepStrictEqual(
+        [
+          skipped({}),
+          skipped({ baseName: "base" }),
+          skipped({ baseName: "base", merged: null }),
+          skipped({ baseName: "base", merged: { ...merged, answers: [] } })
+        ],
+        ["no adapter", "no merged model", "no merged model", null]
+      )
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it("reads what a merge said of its weights, and never rounds it up", () => {
+    for (const [withinUlpMin, told] of [
+      [1, 1],
+      [0.9999999, 0.99999],
+      [0.998996, 0.99899],
+      [0, 0]
+    ] as const) {
+      const line = agreementTold({ withinUlpMin, othersEqual: withinUlpMin > 0.5 })
+      const read = readAgreement(`one line\n${line}\n`)
+      assert.closeTo(read?.withinUlpMin ?? -1, told, 1e-9)
+      assert.strictEqual(read?.othersEqual, withinUlpMin > 0.5)
+    }
+    assert.isNull(readAgreement("killed"))
+  })
+})

@@ -1,0 +1,106 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import { Effect, Schema } from "effect"
+
+/** What an engine does with a request: the request itself says so. */
+export const Plan = Schema.Struct({
+  /** Milliseconds between tokens. */
+  pace: Schema.Int,
+  tokens: Schema.Int,
+  /** Prompt tokens of each class, disjoint. */
+  input: Schema.Int,
+  read: Schema.Int,
+  written: Schema.Int,
+  /** Ends without any usage. */
+  silent: Schema.Boolean
+})
+export type Plan = typeof Plan.Type
+
+const decode = Schema.decodeUnknownSync(
+  Schema.fromJsonString(
+    Schema.Struct({ stream: Schema.optionalKey(Schema.Boolean), messages: Schema.Array(Schema.Struct({ content: Schema.fromJsonString(Plan) })) })
+  )
+)
+
+export interface LossyEngine {
+  readonly url: string
+  /** Ids of the requests that it worked on. */
+  readonly worked: Set<string>
+  /** Dies and is there again at once. */
+  readonly die: () => void
+}
+
+const envelope = { id: "chatcmpl-1", object: "chat.completion", created: 1, model: "served" }
+
+const usageOf = ({ input, read, written }: Plan, completion: number) => ({
+  prompt_tokens: input + read + written,
+  completion_tokens: completion,
+  total_tokens: input + read + written + completion,
+  prompt_tokens_details: { cached_tokens: read, created_cache_tokens: written }
+})
+
+const frame = (value: object) => `data: ${JSON.stringify({ ...envelope, object: "chat.completion.chunk", ...value })}\n\n`
+
+const answer = (request: IncomingMessage, response: ServerResponse, body: string) => {
+  const { messages, stream } = decode(body)
+  const plan = messages[0]?.content
+  if (plan === undefined) return response.writeHead(400).end()
+  const told = (completion: number) => (plan.silent ? {} : { usage: usageOf(plan, completion) })
+  if (stream !== true) {
+    const choices = [{ index: 0, message: { role: "assistant", content: "x".repeat(plan.tokens) }, finish_reason: "stop" }]
+    const timer = setTimeout(
+      () => response.writeHead(200, { "content-type": "application/json" }).end(JSON.stringify({ ...envelope, choices, ...told(plan.tokens) })),
+      plan.pace * plan.tokens
+    )
+    return request.once("close", () => (response.writableEnded ? undefined : response.destroyed && clearTimeout(timer)))
+  }
+  response.writeHead(200, { "content-type": "text/event-stream" })
+  response.write(frame({ choices: [{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }], ...told(0) }))
+  let sent = 0
+  const timer = setInterval(() => {
+    if (sent < plan.tokens) {
+      sent++
+      response.write(frame({ choices: [{ index: 0, delta: { content: "x" }, logprobs: null, finish_reason: null }], ...told(sent) }))
+      return
+    }
+    clearInterval(timer)
+    response.write(frame({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }))
+    if (!plan.silent) response.write(frame({ choices: [], ...told(plan.tokens) }))
+    response.end("data: [DONE]\n\n")
+  }, plan.pace)
+  return response.once("close", () => clearInterval(timer))
+}
+
+/** An engine that does what each request says, until the scope closes. */
+export const openLossyEngine = Effect.acquireRelease(
+  Effect.callback<LossyEngine & { readonly close: () => void }>((resume) => {
+    const worked = new Set<string>()
+    const sockets = new Set<Socket>()
+    const server = createServer((request, response) => {
+      if (request.method === "GET") return response.writeHead(200).end()
+      const id = request.headers["x-request-id"]
+      if (typeof id === "string") worked.add(id)
+      const chunks: Array<Buffer> = []
+      request.on("data", (chunk: Buffer) => chunks.push(chunk))
+      request.on("end", () => answer(request, response, Buffer.concat(chunks).toString("utf8")))
+      return response.on("error", () => response.destroy())
+    })
+    server.on("connection", (socket) => {
+      sockets.add(socket)
+      socket.once("close", () => sockets.delete(socket))
+    })
+    const die = () => {
+      for (const socket of sockets) socket.resetAndDestroy()
+    }
+    server.listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = address !== null && typeof address === "object" ? address.port : 0
+      resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, worked, die, close: () => void server.close(die) }))
+    })
+  }),
+  ({ close, die }) =>
+    Effect.sync(() => {
+      close()
+      die()
+    })
+)
