@@ -21,7 +21,9 @@ const route: Route = {
   adapted: false,
   capabilities: earliestCapabilities,
   concurrency: null,
-  startSeconds: null
+  startSeconds: null,
+  knowsDeveloper: false,
+  sampling: null
 }
 
 /** The model's second revision. */
