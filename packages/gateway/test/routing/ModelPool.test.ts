@@ -106,6 +106,18 @@ describe("a model's engines", () => {
     assert.strictEqual((a?.ejectedUntil ?? 0) - world.now, 10_000, "long ago is forgotten")
   })
 
+  it("come back at once where all others are withdrawn", () => {
+    const { pool, world } = makePool(["a", "b", "c"])
+    failOften(pool, pool.engines[0])
+    world.now = 1
+    failOften(pool, pool.engines[1])
+    world.serve(["a", "b"])
+    assert.deepStrictEqual(
+      pool.engines.map((engine) => engine.isEjected(1)),
+      [false, true]
+    )
+  })
+
   it("are not out for failures that lie further apart", () => {
     const { pool, world } = makePool(["a", "b"])
     const [a] = pool.engines
@@ -119,7 +131,7 @@ describe("a model's engines", () => {
   const Step = Schema.Struct({ what: Schema.Literals(["take", "wait", "leave", "fail", "withdraw", "add", "time"]), which: int(0, 5) })
   it.prop(
     "are never all out, never have more than they may, and nobody waits while one has room",
-    [Schema.Array(Step).check(Schema.isMaxLength(80))],
+    [Schema.Array(Step).check(Schema.isBetweenLength(40, 80))],
     ([steps]) => {
       const { pool, world } = makePool(["e0", "e1", "e2"], 1)
       const held: Array<EngineState> = []
