@@ -150,11 +150,9 @@ describe("a model's engines", () => {
         else if (what === "add" && served().length < 6) world.serve([...served(), `e${names++}`])
         else if (what === "time") world.now += 4_000
         pool.dispatch()
-        for (const got of waiters) {
-          if (got.engine === undefined) continue
-          held.push(got.engine)
-          got.engine = undefined
+        for (const got of waiters.filter(({ engine }) => engine !== undefined)) {
           waiters.splice(waiters.indexOf(got), 1)
+          if (got.engine !== undefined) held.push(got.engine)
         }
         const { now } = world
         if (pool.engines.length > 0 && pool.engines.every((one) => one.isEjected(now))) return false
