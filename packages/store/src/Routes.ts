@@ -146,8 +146,11 @@ export class Routes extends Context.Service<
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
     /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
     readonly unproven: Stream.Stream<ReadonlyArray<UnprovenEndpoint>>
-    /** A request for that revision begins or ends: where it may idle it does not now, and where it has no engine one is to be started. Never fails. */
-    readonly use: (route: Route) => Effect.Effect<void>
+    /**
+     * A request for that revision begins or ends: where it may idle it does not now, and where it has no engine one is to be started. `woken`: that was told already, and
+     * somebody still waits for it. Never fails.
+     */
+    readonly use: (route: Route, woken?: boolean) => Effect.Effect<void>
     /** This gateway got an answer from the endpoint. */
     readonly markReachable: (endpoint: UnprovenEndpoint) => Effect.Effect<void>
   }

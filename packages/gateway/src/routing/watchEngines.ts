@@ -12,7 +12,7 @@ export interface Watched {
   readonly pools: Map<ModelId, ModelPool>
   readonly settings: RoutingSettings
   readonly engine: EngineClient["Service"]
-  readonly use: (route: Route) => Effect.Effect<void>
+  readonly use: (route: Route, woken: boolean) => Effect.Effect<void>
   readonly now: () => number
 }
 
@@ -53,10 +53,10 @@ export const watchEngines = ({ engine, now, pools, settings, use }: Watched): Ef
       for (const state of pool.engines) if (state.isHung(at, settings.hang)) pool.eject(state)
       if (pool.queue.size === 0) continue
       pool.dispatch()
-      // An engine is kept on its way by whoever waits for it.
+      // An engine that nobody asks for is given up on its way: those who wait do ask for it.
       if (pool.engines.length === 0) wanted.push(pool.route)
     }
-    return Effect.forEach(wanted, use, { concurrency: atOnce, discard: true })
+    return Effect.forEach(wanted, (route) => use(route, true), { concurrency: atOnce, discard: true })
   })
 
   const scrape = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
