@@ -96,6 +96,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         let streamed: boolean | null = null
         let placed = false
         let passage: Passage | null = null
+        let downloads: Map<string, Buffer> | undefined
         const departure = new Departure()
         response.once("close", () => departure.abort("gone"))
         onStopping(response, () => departure.abort("stopped"))
@@ -115,7 +116,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
             const checked = checkRequest(endpoint, body, targetOf(to, caller, id, salts))
             if (checked instanceof Refusal || checked.images.length === 0) return checked
-            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, departure)
+            downloads ??= new Map()
+            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
           }
           let prepared = prepare(route)
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
