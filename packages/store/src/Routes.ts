@@ -1,5 +1,16 @@
 import { PgClient } from "@effect/sql-pg"
-import { earliestCapabilities, type ModelCapabilities, ModelId, OrgId, Prices, RevisionId, Runtime, storedCapabilities, zeroPrices } from "@seatrial/domain"
+import {
+  earliestCapabilities,
+  type ModelCapabilities,
+  ModelId,
+  OrgId,
+  Prices,
+  publicCapabilities,
+  RevisionId,
+  Runtime,
+  storedCapabilities,
+  zeroPrices
+} from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaphore, Stream } from "effect"
 import { callableName } from "./columns.ts"
 import { listen } from "./listen.ts"
@@ -95,7 +106,8 @@ const snapshotOf = (
   const ofOrganization = new Map<string, Map<string, Route>>()
   const ofAll = new Map<string, Route>()
   for (const { capabilities, visibility, ...facts } of rows) {
-    const route = { ...facts, capabilities: capabilitiesOf(capabilities) }
+    const able = capabilitiesOf(capabilities)
+    const route = { ...facts, capabilities: visibility === "public" ? publicCapabilities(facts.runtime, able) : able }
     const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
     // Its own organisation pays for a model by GPU time, also for one that it has published.
     ofOrganization.set(route.orgId, own.set(route.model, { ...route, prices: zeroPrices }))

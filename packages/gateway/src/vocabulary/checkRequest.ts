@@ -27,11 +27,24 @@ export interface CheckedRequest {
  * What an engine is told beside the request. vLLM is asked without a name: it knows the one only that it was started with, which a model that was published or withdrawn
  * since is not called by any more.
  */
-const addressed = (model: string, { adapted, cacheSalt, requestId, runtime }: Target): Record<string, unknown> => ({
-  ...(adapted ? { model: adapterModel(runtime) } : runtime === "vllm" ? {} : { model }),
-  ...(cacheSalt === null ? {} : { cache_salt: cacheSalt }),
-  ...(runtime === "sglang" ? { rid: requestId } : {})
+const addressed = (endpoint: InferencePath, model: string, { adapted, cacheSalt, requestId, runtime }: Target): Record<string, unknown> => ({
+  // On the vendor's own path it wants a name.
+  ...(adapted ? { model: adapterModel(runtime) } : runtime === "vllm" && !isAnthropic(endpoint) ? {} : { model }),
+  ...(endpoint === "/v1/responses" ? { request_id: `resp_${requestId}`, store: false } : {}),
+  ...(isAnthropic(endpoint) && runtime === "sglang"
+    ? {}
+    : { ...(cacheSalt === null ? {} : { cache_salt: cacheSalt }), ...(runtime === "sglang" ? { rid: requestId } : {}) })
 })
+
+const isAnthropic = (endpoint: InferencePath) => endpoint === "/v1/messages" || endpoint === "/v1/messages/count_tokens"
+
+/** How a stream is asked for. Two paths tell usage by themselves. */
+const streamed = (endpoint: InferencePath, { capabilities, runtime }: Target): Record<string, unknown> => {
+  if (endpoint !== "/v1/chat/completions" && endpoint !== "/v1/completions") return { stream: true }
+  // vLLM counts the whole answer anew for each chunk where it parts the reasoning from it.
+  const running = runtime !== "vllm" || !capabilities.supports_reasoning
+  return { stream: true, stream_options: { include_usage: true, ...(running ? { continuous_usage_stats: true } : {}) } }
+}
 
 /** So many of each prompt. */
 const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number =>
@@ -43,8 +56,6 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
   const body = endpoints[endpoint].check(members, at)
   const { model: _, prompt_cache_key: __, stream, stream_options, ...forwarded } = body
   if (stream_options !== undefined && stream !== true) throw unsupportedParameter("stream_options goes with `stream: true` only.", "stream_options")
-  // vLLM counts the whole answer anew for each chunk where it parts the reasoning from it.
-  const running = target.runtime !== "vllm" || !target.capabilities.supports_reasoning
   return {
     endpoint,
     model,
@@ -54,9 +65,9 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
     affinity: affinityOf(body),
     images: at.images,
     engineBody: JSON.stringify({
-      ...addressed(model, target),
+      ...addressed(endpoint, model, target),
       ...forwarded,
-      ...(stream === true ? { stream, stream_options: { include_usage: true, ...(running ? { continuous_usage_stats: true } : {}) } } : {})
+      ...(stream === true ? streamed(endpoint, target) : {})
     })
   }
 }
