@@ -41,6 +41,8 @@ export interface StreamOptions {
   readonly wantsUsage: boolean
   /** How many choices the answer has. */
   readonly choices: number
+  /** Whether what the engine tells of its cache is not of all prompts. */
+  readonly cachedUnknown: boolean
 }
 
 /** An answer that is not a stream, read. */

@@ -15,6 +15,8 @@ export interface CheckedRequest {
   readonly wantsUsage: boolean
   /** How many choices the answer has. */
   readonly choices: number
+  /** Whether what the engine tells of its cache is not of all prompts: of several, vLLM streams the first one's. */
+  readonly cachedUnknown: boolean
   /** The same for requests that begin alike, and so share what an engine has cached; at most 1,024 characters. */
   readonly affinity: string
   /** Images that the body still has to get: `inlineImages` puts them in. */
@@ -48,7 +50,9 @@ const streamed = (endpoint: InferencePath, { capabilities, runtime }: Target): R
 
 /** So many of each prompt. */
 const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number =>
-  (typeof n === "number" ? n : 1) * (Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1)
+  (typeof n === "number" ? n : 1) * (isSeveral(prompt) ? prompt.length : 1)
+
+const isSeveral = (prompt: unknown): prompt is ReadonlyArray<unknown> => Array.isArray(prompt) && prompt.length > 1 && typeof prompt[0] !== "number"
 
 const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: Target): CheckedRequest => {
   if (!target.capabilities.supported_endpoints.includes(endpoint)) throw unsupportedEndpoint(`The model is not served on ${endpoint}.`, "model")
@@ -62,6 +66,7 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
     stream: stream === true,
     wantsUsage: isMembers(stream_options) && stream_options.include_usage === true,
     choices: choicesOf(body),
+    cachedUnknown: target.runtime === "vllm" && stream === true && isSeveral(body.prompt),
     affinity: affinityOf(body),
     images: at.images,
     engineBody: JSON.stringify({
