@@ -104,10 +104,16 @@ describe("frames", () => {
   it("of several prompts tell nothing of a cache that is only the first one's", () => {
     const reader = chat.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: true })
     reader.read(opening)
-    const frame = 'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4}}}\n\n'
+    const frame =
+      'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4}}}\n\n'
     for (const text of [frame, frame.replace("data: ", "data:")]) {
       const read = reader.read(text)
-      assert.deepStrictEqual(read._tag === "Chunk" && chat.usageOf(read.usage ?? ""), { input_tokens: 9, output_tokens: 1, cache_read_tokens: null, cache_write_tokens: null })
+      assert.deepStrictEqual(read._tag === "Chunk" && chat.usageOf(read.usage ?? ""), {
+        input_tokens: 9,
+        output_tokens: 1,
+        cache_read_tokens: null,
+        cache_write_tokens: null
+      })
     }
   })
 

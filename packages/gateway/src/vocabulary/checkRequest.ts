@@ -49,8 +49,7 @@ const streamed = (endpoint: InferencePath, { capabilities, runtime }: Target): R
 }
 
 /** So many of each prompt. */
-const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number =>
-  (typeof n === "number" ? n : 1) * (isSeveral(prompt) ? prompt.length : 1)
+const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number => (typeof n === "number" ? n : 1) * (isSeveral(prompt) ? prompt.length : 1)
 
 const isSeveral = (prompt: unknown): prompt is ReadonlyArray<unknown> => Array.isArray(prompt) && prompt.length > 1 && typeof prompt[0] !== "number"
 

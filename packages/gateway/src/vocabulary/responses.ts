@@ -7,6 +7,7 @@ import { reasoningEffort } from "./reasoning.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { responsesInput } from "./responsesInput.ts"
 import { tokenLimit } from "./sampling.ts"
+import { sayDefaults } from "./sayDefaults.ts"
 import { functionName, parallelToolCalls } from "./tools.ts"
 
 const mostTools = 128
@@ -127,7 +128,8 @@ export const responses: Vocabulary<"/v1/responses"> = {
     }
     toolsTogether(body, at)
     for (const name of ["text", "reasoning"]) if (nothing(body[name])) delete body[name]
-    // One engine has defaults of its own here, which are not the model's.
+    sayDefaults(body, at.target)
+    // One engine has defaults of its own here, which are nobody's.
     if (at.target.runtime === "sglang") {
       body.temperature ??= 1
       body.top_p ??= 1
