@@ -44,6 +44,9 @@ const discardRest = (request: IncomingMessage) => {
 
 const bearer = /^Bearer +(\S+) *$/i
 
+/** Anthropic's older clients send the key by a header of its own. */
+const takesOwnHeader = (path: string) => path.startsWith("/v1/messages")
+
 /** The methods that the paths of inference take. */
 const allow = "OPTIONS, POST"
 
@@ -75,9 +78,10 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
 
       /** From memory where it can be. */
       const authenticate = (request: IncomingMessage): Effect.Effect<Caller, Refusal> | Caller => {
-        const header = request.headers.authorization
-        if (header === undefined) return missingApiKey
-        const token = bearer.exec(header)?.[1]
+        const { authorization, "x-api-key": own } = request.headers
+        const ownHeader = typeof own === "string" && takesOwnHeader(pathOf(request.url)) ? own : undefined
+        if (authorization === undefined && ownHeader === undefined) return missingApiKey
+        const token = authorization === undefined ? ownHeader : bearer.exec(authorization)?.[1]
         const found = token === undefined ? Option.none<Caller>() : keys.identify(token)
         if (Effect.isEffect(found)) return Effect.flatMap(found, (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey))
         return Option.isSome(found) ? found.value : invalidApiKey

@@ -1,10 +1,12 @@
 import { Caller } from "@seatrial/api"
-import { type CatalogModel, earliestCapabilities, microsToDollars, type Prices, storedCapabilities, zeroPrices } from "@seatrial/domain"
+import { type CatalogModel, earliestCapabilities, microsToDollars, type Prices, publicCapabilities, storedCapabilities, zeroPrices } from "@seatrial/domain"
 import { Catalog, type ServedModel } from "@seatrial/store"
 import { Deferred, Effect, Stream } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { namesTag, tagOf } from "./entityTag.ts"
 import { ServerSettings } from "./ServerSettings.ts"
+
+const stored = ({ capabilities }: ServedModel) => storedCapabilities(capabilities, () => earliestCapabilities)
 
 /** A served model as catalogs list it. What was not kept with its revision yet is as the first versions served it, and as the gateway takes it. */
 export const catalogModel = (served: ServedModel, ownedBy: string, prices: Prices): CatalogModel => ({
@@ -29,7 +31,7 @@ export const catalogModel = (served: ServedModel, ownedBy: string, prices: Price
   price_cache_write_micros_per_mtok: prices.cache_write_micros_per_mtok,
   pricing: { input: microsToDollars(prices.input_micros_per_mtok), output: microsToDollars(prices.output_micros_per_mtok) },
   status: served.status,
-  ...storedCapabilities(served.capabilities, () => earliestCapabilities),
+  ...(served.model.includes("/") ? stored(served) : publicCapabilities(served.runtime, stored(served))),
   capabilities_verified_at: served.verifiedAt === null ? null : Math.floor(served.verifiedAt / 1000)
 })
 

@@ -46,6 +46,9 @@ const readCompact = (text: string): Frame | undefined => {
   return { _tag: "Chunk", text: withBothNames(kept), usage: tail.slice(usageName.length, -3), hasContent: content.test(kept), finishReason: null }
 }
 
+const details = /,?"prompt_tokens_details":\{[^{}]*\}/
+const withoutDetails = (frame: Frame): Frame => (frame._tag === "Chunk" && frame.usage !== null ? { ...frame, usage: frame.usage.replace(details, "") } : frame)
+
 const aborted: Frame = { _tag: "Failed", payload: "" }
 
 /**
@@ -80,7 +83,7 @@ export class OpenAiReader implements StreamReader {
   read(frame: string): Frame {
     if (this.#begun.size >= this.#options.choices) {
       const compact = readCompact(frame)
-      if (compact !== undefined) return compact
+      if (compact !== undefined) return this.#options.cachedUnknown ? withoutDetails(compact) : compact
     }
     const data = dataOf(frame)
     if (data === null) return comment
@@ -110,7 +113,8 @@ export class OpenAiReader implements StreamReader {
       this.#ended++
       changed ||= reason !== finish_reason
     }
-    const told = usage == null ? null : JSON.stringify(usage)
+    const told =
+      usage == null ? null : JSON.stringify(this.#options.cachedUnknown && typeof usage === "object" ? { ...usage, prompt_tokens_details: null } : usage)
     if (choices.length === 0) return { _tag: "Chunk", text: this.#options.wantsUsage ? frame : null, usage: told, hasContent: false, finishReason: reason }
     const hasContent = choices.some(
       ({ delta, text }) => [text, delta?.content, delta?.reasoning, delta?.reasoning_content].some(Boolean) || (delta?.tool_calls ?? []).length > 0
