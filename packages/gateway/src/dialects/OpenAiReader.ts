@@ -59,7 +59,7 @@ export class OpenAiReader implements StreamReader {
   readonly #options: StreamOptions
   /** The choices that have begun; before that each chunk is parsed, for its first delta has to have a role. */
   readonly #begun = new Set<number>()
-  #ended = 0
+  readonly #ended = new Set<number>()
   /** Whether deltas have roles. */
   readonly #roles: boolean
 
@@ -69,7 +69,7 @@ export class OpenAiReader implements StreamReader {
   }
 
   get finished(): boolean {
-    return this.#ended >= this.#options.choices
+    return this.#ended.size >= this.#options.choices
   }
 
   ending(): string {
@@ -110,7 +110,7 @@ export class OpenAiReader implements StreamReader {
       if (typeof finish_reason !== "string") continue
       reason = finishReasonOf(finish_reason)
       if (reason === null) return aborted
-      this.#ended++
+      this.#ended.add(index)
       changed ||= reason !== finish_reason
     }
     const told =
