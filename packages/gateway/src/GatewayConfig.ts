@@ -15,6 +15,7 @@ export interface GatewaySettings {
   readonly silence: number
   readonly heartbeat: number
   readonly writeStall: number
+  readonly platformName: string
   readonly cacheSecret: Redacted.Redacted<string>
   readonly images: ImageSettings
 }
@@ -55,6 +56,7 @@ export const gatewaySettings = [
     description: "Public networks of the cluster's own, separated by commas, as 203.0.113.0/24: no image is downloaded from them, nor from any private network",
     default: "none"
   },
+  { name: "GATEWAY_PLATFORM_NAME", description: "Whose the published models are, as the server's SERVER_PLATFORM_NAME", default: "seatrial" },
   {
     name: "GATEWAY_CACHE_SECRET",
     description:
@@ -124,6 +126,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         silence: seconds("GATEWAY_SILENCE_SECONDS"),
         heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
+        platformName: Config.NonEmptyString("GATEWAY_PLATFORM_NAME" satisfies Name).pipe(Config.withDefault("seatrial")),
         cacheSecret: Config.Redacted("GATEWAY_CACHE_SECRET" satisfies Name).pipe(Config.withDefault(Redacted.make(""))),
         images: Config.all({
           connect: seconds("GATEWAY_IMAGE_CONNECT_SECONDS"),

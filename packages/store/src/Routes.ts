@@ -1,5 +1,16 @@
 import { PgClient } from "@effect/sql-pg"
-import { earliestCapabilities, type ModelCapabilities, ModelId, OrgId, Prices, RevisionId, Runtime, SamplingDefaults, storedCapabilities, zeroPrices } from "@seatrial/domain"
+import {
+  earliestCapabilities,
+  type ModelCapabilities,
+  ModelId,
+  OrgId,
+  Prices,
+  RevisionId,
+  Runtime,
+  SamplingDefaults,
+  storedCapabilities,
+  zeroPrices
+} from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaphore, Stream } from "effect"
 import { callableName } from "./columns.ts"
 import { listen } from "./listen.ts"
