@@ -79,7 +79,7 @@ export const relay = ({ firstFrame, progress, reader, rename, signal, silence, s
         waiting = true
         upstream.pause()
       }
-      if (hasContent) progress.firstContentAt ??= performance.now()
+      if (hasContent) progress.handedContent(performance.now())
       return end
     }
     const onDrain = () => {
