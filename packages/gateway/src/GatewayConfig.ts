@@ -65,6 +65,7 @@ export const gatewaySettings = [
     description: "Public networks of the cluster's own, separated by commas, as 203.0.113.0/24: no image is downloaded from them, nor from any private network",
     default: "none"
   },
+  { name: "GATEWAY_ACCESS_LOG", description: "Whether a line of JSON is logged for each request", default: "false" },
   {
     name: "GATEWAY_SPOOL",
     description: "Folder of its own, on a local disk, for records that the database does not take within two seconds; without it such requests fail",

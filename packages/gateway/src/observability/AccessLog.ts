@@ -55,7 +55,9 @@ export class AccessLog {
     const dropped = this.#dropped
     this.#dropped = 0
     const lost =
-      dropped === 0 ? "" : `${JSON.stringify({ timestamp: new Date().toISOString(), level: "WARN", message: "access log lines were dropped", annotations: { dropped } })}\n`
+      dropped === 0
+        ? ""
+        : `${JSON.stringify({ timestamp: new Date().toISOString(), level: "WARN", message: "access log lines were dropped", annotations: { dropped } })}\n`
     if (this.#lines !== "" || lost !== "") this.#target.write(this.#lines + lost)
     this.#lines = ""
   }
