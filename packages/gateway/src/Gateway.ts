@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
-import { Cause, Clock, Context, Effect, FiberSet, Layer, Option } from "effect"
+import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import { Concurrency } from "./Concurrency.ts"
 import { Departure } from "./Departure.ts"
 import { dialectOf } from "./dialects/dialects.ts"
@@ -21,6 +21,7 @@ import { faultOf, invalidApiKey, methodNotAllowed, missingApiKey, missingScope, 
 import type { Passage } from "./routing/Passage.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
 import { Routing } from "./routing/Routing.ts"
+import { CacheSalts } from "./vocabulary/CacheSalts.ts"
 import { type CheckedRequest, checkRequest } from "./vocabulary/checkRequest.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
 import { parseBody, streamOf } from "./vocabulary/parseBody.ts"
@@ -73,6 +74,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const routes = yield* Routes
       const routing = yield* Routing
       const concurrency = new Concurrency(config)
+      const salts = new CacheSalts(Redacted.value(config.cacheSecret))
       const run = yield* FiberSet.makeRuntime()
 
       /** From memory where it can be. */
@@ -115,7 +117,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
           use(route)
           const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
-            const checked = checkRequest(endpoint, body, targetOf(to, caller, id))
+            const checked = checkRequest(endpoint, body, targetOf(to, caller, id, salts))
             if (checked instanceof Refusal || checked.images.length === 0) return checked
             return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, departure)
           }

@@ -1,6 +1,6 @@
 import { type Network, parseNetwork } from "@seatrial/domain"
 import { SpoolSettings } from "@seatrial/store"
-import { Config, Context, Effect, Layer, Schema } from "effect"
+import { Config, Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { RoutingSettings } from "./routing/RoutingSettings.ts"
 
 export interface GatewaySettings {
@@ -18,6 +18,7 @@ export interface GatewaySettings {
   readonly writeStall: number
   readonly connect: number
   readonly routing: RoutingSettings
+  readonly cacheSecret: Redacted.Redacted<string>
   readonly images: ImageSettings
 }
 
@@ -66,6 +67,12 @@ export const gatewaySettings = [
     default: "none"
   },
   { name: "GATEWAY_ACCESS_LOG", description: "Whether a line of JSON is logged for each request", default: "false" },
+  {
+    name: "GATEWAY_CACHE_SECRET",
+    description:
+      "Secret of the salts that separate organizations' prefix caches inside engines, the same for all gateways; without one the salts can be worked out",
+    default: ""
+  },
   {
     name: "GATEWAY_SPOOL",
     description: "Folder of its own, on a local disk, for records that the database does not take within two seconds; without it such requests fail",
@@ -139,6 +146,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
           health: seconds("GATEWAY_HEALTH_SECONDS"),
           hang: seconds("GATEWAY_HANG_SECONDS")
         }),
+        cacheSecret: Config.Redacted("GATEWAY_CACHE_SECRET" satisfies Name).pipe(Config.withDefault(Redacted.make(""))),
         images: Config.all({
           connect: seconds("GATEWAY_IMAGE_CONNECT_SECONDS"),
           whole: seconds("GATEWAY_IMAGE_SECONDS"),

@@ -73,7 +73,9 @@ const makeWorld = Effect.gen(function* () {
     adapted: false,
     concurrency: null,
     startSeconds: null,
-    capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) })
+    capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) }),
+    knowsDeveloper: false,
+    sampling: null
   }
   const world: World = {
     caller: { keyId: yield* ids.make(KeyId), orgId, orgSlug: "acme", userId: yield* ids.make(UserId), scopes, firstPurchase: true },
