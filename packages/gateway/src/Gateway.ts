@@ -48,6 +48,9 @@ const discardRest = (request: IncomingMessage) => {
 
 const bearer = /^Bearer +(\S+) *$/i
 
+/** Anthropic's older clients send the key by a header of its own. */
+const takesOwnHeader = (path: string) => path.startsWith("/v1/messages")
+
 /** The methods that the paths of inference take. */
 const allow = "OPTIONS, POST"
 
@@ -80,9 +83,10 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
 
       /** From memory where it can be. */
       const authenticate = (request: IncomingMessage): Effect.Effect<Caller, Refusal> | Caller => {
-        const header = request.headers.authorization
-        if (header === undefined) return missingApiKey
-        const token = bearer.exec(header)?.[1]
+        const { authorization, "x-api-key": own } = request.headers
+        const ownHeader = typeof own === "string" && takesOwnHeader(pathOf(request.url)) ? own : undefined
+        if (authorization === undefined && ownHeader === undefined) return missingApiKey
+        const token = authorization === undefined ? ownHeader : bearer.exec(authorization)?.[1]
         const found = token === undefined ? Option.none<Caller>() : keys.identify(token)
         if (Effect.isEffect(found)) return Effect.flatMap(found, (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey))
         return Option.isSome(found) ? found.value : invalidApiKey
@@ -101,6 +105,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         let streamed: boolean | null = null
         let placed = false
         let passage: Passage | null = null
+        let downloads: Map<string, Buffer> | undefined
         const departure = new Departure()
         response.once("close", () => departure.abort("gone"))
         onStopping(response, () => departure.abort("stopped"))
@@ -120,7 +125,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
             const checked = checkRequest(endpoint, body, targetOf(to, caller, id, salts))
             if (checked instanceof Refusal || checked.images.length === 0) return checked
-            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, departure)
+            downloads ??= new Map()
+            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
           }
           let prepared = prepare(route)
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
