@@ -244,8 +244,7 @@ const alike: ReadonlyArray<CapabilityUse> = [
     "unsupported_value",
     responses
   ),
-  ...[messages, count].flatMap((each): ReadonlyArray<CapabilityUse> => {
-    const path = each === messages ? messages : count
+  ...([messages, count] as const).flatMap((path): ReadonlyArray<CapabilityUse> => {
     const of = (capability: string, body: Readonly<Record<string, unknown>>, without: ModelCapabilities, param: string, code = "unsupported_value") =>
       value(capability, body, without, param, code, path)
     return [
@@ -279,7 +278,7 @@ const alike: ReadonlyArray<CapabilityUse> = [
 
 /** Every capability that a catalog record can deny, with a request that would use it. */
 export const capabilityUses: ReadonlyArray<CapabilityUse> = [
-  ...[chat, text, responses, messages, count].flatMap((path) => fieldUses(path)),
+  ...([chat, text, responses, messages, count] as const).flatMap((path) => fieldUses(path)),
   ...([chat, text] as const).flatMap((path) => [
     formatUse(path, "json_object", { response_format: { type: "json_object" } }, "response_format.type"),
     formatUse(path, "json_schema", { response_format: schema }, "response_format.type")

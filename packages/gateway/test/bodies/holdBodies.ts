@@ -3,7 +3,9 @@ import { assert } from "@effect/vitest"
 import type { InferencePath } from "@seatrial/domain"
 import { Effect } from "effect"
 import { Refusal } from "../../src/refusals.ts"
-import { answers, makeEngine, streams, wholeAnswer } from "../fakeEngine.ts"
+import { isEndpoint } from "../../src/vocabulary/endpoints.ts"
+import { speaks } from "../fakeAnswers.ts"
+import { makeEngine } from "../fakeEngine.ts"
 import { apiKey, makeStage } from "../stage.ts"
 import { capabilitiesOf, everything, outcomeOf, targetWith } from "../vocabularyTargets.ts"
 import { issueOf } from "./forwardable.ts"
@@ -27,7 +29,7 @@ const post = (agent: Agent, address: string, { path, text }: MutatedBody) =>
  * many reached the engine.
  */
 export const holdBodies = Effect.fnUntraced(function* (seed: number, count: number) {
-  const engine = yield* makeEngine((call) => (call.body.includes('"stream":true') ? streams(["a"]) : answers(wholeAnswer("a")))(call))
+  const engine = yield* makeEngine(speaks(["a"]))
   const { address, world } = yield* makeStage([engine.url])
   world.route = { ...world.route, capabilities: capabilitiesOf(everything) }
   const agent = yield* Effect.acquireRelease(
@@ -46,7 +48,9 @@ export const holdBodies = Effect.fnUntraced(function* (seed: number, count: numb
     )
     for (const { body, request: incoming } of engine.calls.splice(0)) {
       reached++
-      hold(seed + done, incoming.url === "/v1/completions" ? "/v1/completions" : "/v1/chat/completions", body)
+      const path = incoming.url ?? ""
+      assert.isTrue(isEndpoint(path), path)
+      if (isEndpoint(path)) hold(seed + done, path, body)
     }
     world.recorded.splice(0)
   }

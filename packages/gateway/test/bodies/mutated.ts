@@ -29,10 +29,51 @@ const rich = {
   stream_options: { include_usage: true }
 }
 
+const richResponse = {
+  input: [
+    { role: "user", content: [{ type: "input_text", text: "u" }] },
+    { type: "function_call", call_id: "c", name: "f", arguments: "{}", status: "completed" },
+    { type: "function_call_output", call_id: "c", output: [{ type: "input_text", text: "1" }] },
+    { type: "reasoning", id: "r", summary: [], encrypted_content: "x" },
+    { type: "message", role: "assistant", id: "m", content: [{ type: "output_text", text: "a", annotations: [] }] }
+  ],
+  instructions: "i",
+  tools: [{ type: "function", name: "f", parameters: { type: "object" }, strict: false }],
+  tool_choice: { type: "function", name: "f" },
+  text: { format: { type: "json_schema", name: "a", schema: {} }, verbosity: "medium" },
+  reasoning: { effort: "low", summary: "auto" },
+  include: ["reasoning.encrypted_content"],
+  store: false,
+  stream: true
+}
+const richMessage = {
+  max_tokens: 9,
+  system: [{ type: "text", text: "s", cache_control: { type: "ephemeral" } }],
+  messages: [
+    { role: "user", content: "u" },
+    {
+      role: "assistant",
+      content: [
+        { type: "thinking", thinking: "t", signature: "x" },
+        { type: "tool_use", id: "c", name: "f", input: { a: null } }
+      ]
+    },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: [{ type: "text", text: "1" }], is_error: false }] }
+  ],
+  tools: [{ name: "f", description: "d", input_schema: { type: "object" }, cache_control: { type: "ephemeral" } }],
+  tool_choice: { type: "auto", disable_parallel_tool_use: true },
+  thinking: { type: "disabled" },
+  output_config: { effort: "low" },
+  stop_sequences: ["a"],
+  stream: true
+}
+
 const bases: ReadonlyArray<readonly [path: InferencePath, body: Readonly<Record<string, unknown>>]> = [
   ...capabilityUses.filter(({ capability }) => !capability.startsWith("supports_image")).map(({ body, path }) => [path, body] as const),
   ...Array.from({ length: 20 }, () => [chat, rich] as const),
   ["/v1/completions", { prompt: ["a", "b"], echo: true, logprobs: 1, n: 2, temperature: 1, stream: true }],
+  ...Array.from({ length: 6 }, () => ["/v1/responses", richResponse] as const),
+  ...Array.from({ length: 6 }, () => ["/v1/messages", richMessage] as const),
   ["/v1/completions", { prompt: [[1, 2], [3]], max_tokens: 3, stop: "a", response_format: { type: "json_object" } }]
 ]
 
