@@ -156,6 +156,8 @@ export interface Observation {
   readonly predecessorHolds: boolean
   /** Why the GPUs of that pod would be none for an engine of the host class; null where they would. */
   readonly predecessorPlace: string | null
+  /** Whether its host class has, or may get, a node that the run's pod is not on and where nothing has gone wrong with the run. */
+  readonly elsewhere: boolean
   /** Whether the run's pod has not started, and another would be asked for now: its host class has changed. */
   readonly outdated: boolean
   /** Whether there is a disruption budget for the run's engine. */

@@ -50,6 +50,7 @@ const serving = (seen: Observation): Decision => {
     return act(
       "A GPU failed under the engine, which does not start again on it. It is replaced.",
       ...withdraw(seen),
+      Action.NoteNodeFault({ code: "gpu_fault" }),
       Action.RemovePod({ uid: pod.uid, force: false })
     )
   if (seen.outdated && !pod.deleting) return replaceOutdated(pod, ...withdraw(seen))

@@ -156,7 +156,7 @@ export const gather = Effect.fnUntraced(function* (
     run,
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     predecessorHolds: Option.isSome(holder),
-    outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, merged)),
+    outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, { merged })),
     budget: now < (madeBudgets.get(run.id) ?? Number.NEGATIVE_INFINITY) + untilTold || Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
     resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
     shownSince: Math.max(0, ...(resource?.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)),
@@ -186,6 +186,9 @@ export const gather = Effect.fnUntraced(function* (
     mergedAnswers,
     observe: () => ({
       ...seen,
+      elsewhere:
+        podClass !== null &&
+        (podClass.autoscaling || pool.ledger.hasNodeBeside(podClass, [enginePod?.spec?.nodeName ?? "", ...run.nodeFaults.map(({ node: failed }) => failed)])),
       predecessorPlace: podClass === null || Option.isNone(holder) ? null : pool.ledger.noPlaceOf(podClass, holder.value.metadata.name),
       ...(places ? pool.view({ run, podClass, classes, reservations }) : noView)
     })

@@ -37,6 +37,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     phase,
     phaseSince: time(),
     requeues: Math.floor(draw() * 4),
+    nodeFaults: chance(0.2) ? [{ node: "node-1", code: pick("gpu_fault", "output_garbage", "engine_crashed"), at: time() }] : [],
     failure: phase === "failed" ? { code: "does_not_fit", text: "No." } : null,
     serve: chance(0.8),
     endedAt: ended ? time() : null,
@@ -105,6 +106,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     setAside: chance(0.2),
     organizationGpus: Math.floor(draw() * 3),
     predecessorHolds: chance(0.2),
+    elsewhere: chance(0.5),
     budget: chance(0.3),
     work: {
       running: chance(0.2) ? ran : null,

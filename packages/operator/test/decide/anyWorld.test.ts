@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isFinished } from "@seatrial/domain"
+import { fallsBack, isFinished } from "@seatrial/domain"
 import { Schema } from "effect"
 import { Action, type Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
@@ -60,11 +60,19 @@ const obey = (seen: Observation, now: number): Observation => {
     const { run: current } = next
     switch (action._tag) {
       case "Enter": {
-        const requeued = action.to === "queued" && (current.phase === "provisioning" || current.phase === "booting")
+        const requeued = fallsBack(current.phase, action.to)
         const endedAt = isFinished(action.to) ? now : null
         next = {
           ...next,
-          run: { ...current, phase: action.to, phaseSince: now, endedAt, requeues: current.requeues + (requeued ? 1 : 0), failure: action.failure }
+          run: {
+            ...current,
+            phase: action.to,
+            phaseSince: now,
+            endedAt,
+            requeues: current.requeues + (requeued ? 1 : 0),
+            failure: action.failure,
+            revision: requeued && current.revision !== null ? { ...current.revision, checks: null, measured: null, benchmark: null } : current.revision
+          }
         }
         break
       }
@@ -94,6 +102,9 @@ const obey = (seen: Observation, now: number): Observation => {
       case "NoteWeights":
       case "ForgetWeights":
         next = { ...next, weights: action._tag === "NoteWeights" ? { own: true } : null }
+        break
+      case "NoteNodeFault":
+        next = { ...next, run: { ...current, nodeFaults: [...current.nodeFaults, { node: "node-1", code: action.code, at: now }] } }
         break
       case "RecordEngineImage": {
         const { digest, image } = action
