@@ -110,7 +110,13 @@ describe("whose fault it is", () => {
 
   it("says of every row that may fail what failed, what came, what failed too and what to do, and nothing of where", () => {
     for (const { name } of suiteChecks({ repeats: null, likelihood: null, fidelity: null })) {
-      const failed = { ...row(name, "9.1, expected under 5.2"), checks: [{ name, passed: false, detail: "9.1, expected under 5.2" }, { name: "needle", passed: false }] }
+      const failed = {
+        ...row(name, "9.1, expected under 5.2"),
+        checks: [
+          { name, passed: false, detail: "9.1, expected under 5.2" },
+          { name: "needle", passed: false }
+        ]
+      }
       const failure = failureOf(seen("checking", { pod }, found({ checks: failed })))
       assert.match(failure?.text ?? "", new RegExp(`^${name}: 9\\.1, expected under 5\\.2\\. Failed too: needle\\. [A-Z].*\\.$`), name)
       assert.notMatch(failure?.text ?? "", /\d+\.\d+\.\d+|node-|\/models|http/)
