@@ -199,6 +199,7 @@ export const observed: Observation = {
   fetch: FetchSeen.Absent(),
   weights: null,
   pod: null,
+  boot: null,
   merged: "none",
   blockedSince: null,
   bootLog: null,

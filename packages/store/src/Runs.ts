@@ -33,7 +33,7 @@ import { leads, whileLeading } from "./OperatorTerms.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
 import { earlierBenchmarks } from "./runs/earlierBenchmarks.ts"
-import { earlierTrials } from "./runs/earlierTrials.ts"
+import { earlierTrials, keptLikelihood } from "./runs/earlierTrials.ts"
 import { enterPhase } from "./runs/enter.ts"
 import { avoidedNodes, noteNodeFault } from "./runs/nodeFaults.ts"
 import { observeRun } from "./runs/observe.ts"
@@ -228,6 +228,8 @@ export class Runs extends Context.Service<
         readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
       }>
     >
+    /** The likelihoods that the revision's own trial kept; null where it kept none. */
+    readonly likelihood: (orgId: OrgId, revision: RevisionId) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>> | null>
     readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured) => Effect.Effect<boolean>
     readonly recordBenchmark: (id: DeploymentId, orgId: OrgId, benchmark: Benchmark) => Effect.Effect<boolean>
     /** The pods that serve the run's revision now, replacing what was published of it; gateways hear of it at once. */
@@ -318,6 +320,7 @@ export class Runs extends Context.Service<
         avoidedNodes: avoidedNodes(sql),
         recordChecks: recordChecks(sql),
         earlierTrials: earlierTrials(sql),
+        likelihood: keptLikelihood(sql),
         recordMeasured: recordResult(sql, "measured", "measuring"),
         recordBenchmark: recordResult(sql, "benchmark", "benchmarking"),
         publishEndpoints: publishEndpoints(sql),

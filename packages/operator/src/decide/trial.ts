@@ -1,4 +1,5 @@
 import { benchmarkFault, leastContext, type Measured } from "@seatrial/domain"
+import { answersOtherwise, compareFirst, toldOfBoot } from "./bootCheck.ts"
 import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { judge, leaveFailedCard, onceElsewhere } from "./elsewhere.ts"
@@ -11,6 +12,7 @@ import { countedFrom, type Observation, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 
 const names = {
+  boot: "comparison",
   fidelity: "questions to base and adapter merged",
   checking: "checks",
   measuring: "measurements",
@@ -180,7 +182,14 @@ export const activating = (seen: Observation, now: number): Decision => {
   const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt) + gatewayDeadline
   if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
   if (!alone) {
-    return { ...act("Tells the gateways of the engine.", Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })), lookAgainAt: deadline }
+    const boot = seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
+    if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
+    const compared = compareFirst(seen, now)
+    if (compared !== null) return compared
+    return {
+      ...act("Tells the gateways of the engine.", ...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })),
+      lookAgainAt: deadline
+    }
   }
   return wait("Waits until a gateway has reached the engine.", deadline)
 }

@@ -21,7 +21,7 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
   }
   hold(message !== "", "says nothing")
   hold(lookAgainAt === null || lookAgainAt > now, "looks again at once")
-  hold(work === null || !isFinished(phase), "tries an engine of a run that is over")
+  hold(work === null || !isFinished(phase) || work === "boot", "tries an engine of a run that is over")
   const entered = actions.filter(({ _tag }) => _tag === "Enter" || _tag === "Activate")
   hold(entered.length <= 1, "goes two ways")
   for (const action of actions) {
@@ -91,7 +91,7 @@ const obey = (seen: Observation, now: number): Observation => {
         next = { ...next, pod: { ...pod, createdAt: now, startedAt: now, readyChangedAt: now, merge: next.merged === "wanted" ? mergedBefore : null } }
         break
       case "RemovePod":
-        next = { ...next, pod: null }
+        next = { ...next, pod: null, boot: next.boot === null ? null : { ...next.boot, verdict: null } }
         break
       case "EnsureFetch":
         next = { ...next, fetch: FetchSeen.Succeeded() }
@@ -127,10 +127,11 @@ const obey = (seen: Observation, now: number): Observation => {
       default:
     }
   }
-  const results = { screening: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
+  const results = { screening: {}, boot: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
   if (work !== null)
     next = { ...next, run: { ...next.run, revision: { ...(next.run.revision ?? revision), ...results[work] } }, work: { running: null, ended: null } }
-  if (work === "fidelity") next = { ...next, merged: "answered" }
+  if (work === "boot" && next.boot !== null) next = { ...next, boot: { ...next.boot, verdict: { outcome: "same", message: "", failures: 0 } } }
+  else if (work === "fidelity") next = { ...next, merged: "answered" }
   else if (work === "checking") next = { ...next, merged: "none" }
   const settled = !actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish" || _tag === "RemoveResource")
   if (settled && next.resource !== null) next = { ...next, resource: { ...next.resource, mirroredPhase: next.run.phase } }

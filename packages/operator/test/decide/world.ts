@@ -252,7 +252,7 @@ export class World {
       return
     }
     next.work = { running: null, ended: null }
-    const result = { screening: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }[kind]
+    const result = { screening: {}, boot: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }[kind]
     next.run = { ...next.run, revision: { ...(next.run.revision ?? revision), ...result } }
   }
 

@@ -157,6 +157,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         yield* gate("note node fault")
       }),
     avoidedNodes: (id) => Effect.sync(() => (rows.get(id)?.nodeFaults ?? []).map(({ node }) => node)),
+    likelihood: () => Effect.succeed(null),
     earlierTrials: () => Effect.succeed([]),
     recordStart: () => gate("record start"),
     recordChecks: (id) =>
