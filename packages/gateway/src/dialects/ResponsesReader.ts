@@ -87,7 +87,7 @@ export class ResponsesReader implements StreamReader {
     this.#last = data
     if (response === undefined) {
       const text = `event: ${type}\ndata: ${data.replaceAll("\n", " ")}\n\n`
-      return { _tag: "Chunk", text, usage: null, hasContent: text.includes('"type":"function_call"'), finishReason: null }
+      return { _tag: "Chunk", text, usage: null, hasContent: content.test(text) || text.includes('"type":"function_call"'), finishReason: null }
     }
     const told = { ...response, store: false }
     if (type === "response.completed" || type === "response.incomplete") {
