@@ -15,6 +15,7 @@ import { layerReachability } from "./layerReachability.ts"
 import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
 import { requestError } from "./Outcome.ts"
+import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { readBody } from "./readBody.ts"
 import { faultOf, invalidApiKey, methodNotAllowed, missingApiKey, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
 import type { Passage } from "./routing/Passage.ts"
@@ -29,8 +30,11 @@ import { targetOf } from "./vocabulary/targetOf.ts"
 /** The path of a request's address. */
 export const pathOf = (url: string | undefined): string => (url ?? "/").split("?", 1)[0] ?? "/"
 
-/** Whether a request is the gateway's: where gateway and API share an address, all else is the API's. */
+/** Whether engines generate on the path of a request. */
 export const isInferencePath = (url: string | undefined): boolean => isEndpoint(pathOf(url))
+
+/** Whether a path is the gateway's: where gateway and API share an address, all else is the API's. */
+export const isGatewayPath = (url: string | undefined): boolean => isInferencePath(url) || isOtherPath(pathOf(url))
 
 /** Milliseconds for which the rest of a body that is not wanted is read and dropped: a connection that is closed before may lose the answer on its way. */
 const linger = 2_000
@@ -74,6 +78,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const routing = yield* Routing
       const concurrency = new Concurrency(config)
       const salts = new CacheSalts(Redacted.value(config.cacheSecret))
+      const otherPath = yield* makeOtherPaths
       const run = yield* FiberSet.makeRuntime()
 
       /** From memory where it can be. */
@@ -100,6 +105,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         let streamed: boolean | null = null
         let placed = false
         let passage: Passage | null = null
+        let downloads: Map<string, Buffer> | undefined
         const departure = new Departure()
         response.once("close", () => departure.abort("gone"))
         onStopping(response, () => departure.abort("stopped"))
@@ -119,7 +125,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
             const checked = checkRequest(endpoint, body, targetOf(to, caller, id, salts))
             if (checked instanceof Refusal || checked.images.length === 0) return checked
-            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, departure)
+            downloads ??= new Map()
+            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
           }
           let prepared = prepare(route)
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
@@ -157,6 +164,19 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         )
       })
 
+      const answerOther = Effect.fnUntraced(function* ({ request, response }: Exchange, path: string) {
+        const known = authenticate(request)
+        const caller = Effect.isEffect(known) ? yield* known : known
+        const full = concurrency.take(caller)
+        if (full !== null) return yield* full
+        const body = yield* Effect.ensuring(
+          otherPath(caller, path),
+          Effect.sync(() => concurrency.give(caller))
+        )
+        response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(body)
+        discardRest(request)
+      })
+
       const tellFault = ({ id, request, response }: Exchange, cause: Cause.Cause<Refusal>) => {
         const dialect = dialectOf(pathOf(request.url))
         const failure = cause.reasons.find(Cause.isFailReason)
@@ -172,6 +192,12 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const refused = (error: Refusal) => {
           writeRefusal(response, error, id, dialectOf(path))
           discardRest(request)
+        }
+        const others = methodsOf(path)
+        if (others !== null) {
+          if (request.method === "OPTIONS") return response.writeHead(204, { allow: others }).end()
+          if (request.method === undefined || !others.includes(request.method)) return refused(methodNotAllowed(request.method ?? "", others))
+          return run(Effect.catchCause(answerOther(exchange, path), (cause) => tellFault(exchange, cause)))
         }
         if (!isEndpoint(path)) return refused(notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
         if (request.method === "OPTIONS") return response.writeHead(204, { allow }).end()
