@@ -10,7 +10,7 @@ import {
   type ServedContract
 } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { ApiKeys, Database, Metering, Requests, Routes, Runs } from "@seatrial/store"
+import { ApiKeys, Catalog, Database, Metering, Requests, Routes, Runs } from "@seatrial/store"
 import { makeCaller, makeServing } from "@seatrial/store/testing"
 import { ConfigProvider, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -139,7 +139,7 @@ const make = Effect.gen(function* () {
 const startGazing = Effect.fnUntraced(function* (internet: Internet) {
   const settings = ConfigProvider.fromUnknown({ GATEWAY_IMAGE_SECONDS: 2, GATEWAY_IMAGE_CONNECT_SECONDS: 1 })
   const layer = Gateway.layer.pipe(
-    Layer.provide([ApiKeys.layerSql, Metering.layerSql, Routes.layerSql]),
+    Layer.provide([ApiKeys.layerSql, Catalog.layerSql, Metering.layerSql, Routes.layerSql]),
     Layer.provide([Database.layerUrl(yield* Url), Ids.layer]),
     Layer.provide(ConfigProvider.layer(settings)),
     Layer.provide(Layer.succeed(Internet, internet))
