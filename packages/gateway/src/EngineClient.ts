@@ -17,6 +17,8 @@ export interface EngineCall {
   readonly method: "GET" | "POST"
   readonly body: string | null
   readonly requestId: string
+  /** Joins the engine's trace to the request's. */
+  readonly traceparent?: string | undefined
   /** Milliseconds until the answer's head. */
   readonly timeout: number
   /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
@@ -27,7 +29,7 @@ export interface EngineCall {
 const staleWithin = 1_000
 
 /**
- * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept and our request id. The answer's body is the
+ * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept, our request id and trace. The answer's body is the
  * caller's to read or destroy.
  */
 export class EngineClient extends Context.Service<EngineClient, { readonly call: (call: EngineCall) => Effect.Effect<IncomingMessage, EngineUnreachable> }>()(
@@ -43,7 +45,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
         (open) => Effect.sync(() => open.destroy())
       )
 
-      const call = ({ body, method, path, requestId, signal, timeout, url }: EngineCall) =>
+      const call = ({ body, method, path, requestId, signal, timeout, traceparent, url }: EngineCall) =>
         Effect.callback<IncomingMessage, EngineUnreachable>((resume) => {
           const fail = (reason: EngineUnreachable["reason"]) => resume(new EngineUnreachable({ reason }))
           if (signal.aborted) return fail("aborted")
@@ -57,6 +59,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
             headers: {
               accept: "application/json, text/event-stream",
               "x-request-id": requestId,
+              ...(traceparent === undefined ? {} : { traceparent }),
               ...(body === null ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) })
             }
           })

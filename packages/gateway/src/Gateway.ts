@@ -15,6 +15,8 @@ import { layerReachability } from "./layerReachability.ts"
 import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
 import { requestError } from "./Outcome.ts"
+import { Observer } from "./observability/Observer.ts"
+
 import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { readBody } from "./readBody.ts"
 import { faultOf, invalidApiKey, methodNotAllowed, missingApiKey, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
@@ -46,6 +48,8 @@ const discardRest = (request: IncomingMessage) => {
   request.resume()
 }
 
+const traceparentOf = ({ headers: { traceparent } }: IncomingMessage) => (typeof traceparent === "string" ? traceparent : undefined)
+
 const bearer = /^Bearer +(\S+) *$/i
 
 /** Anthropic's older clients send the key by a header of its own. */
@@ -74,6 +78,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const ids = yield* Ids
       const inference = yield* Inference
       const metering = yield* Metering
+      const observer = yield* Observer
       const routes = yield* Routes
       const routing = yield* Routing
       const concurrency = new Concurrency(config)
@@ -138,7 +143,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             prepared = prepare(route)
             checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           }
-          return yield* inference.serve({ id, caller, checked, passage, response, departure, startedAt })
+          return yield* inference.serve({ id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request) })
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -177,32 +182,33 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         discardRest(request)
       })
 
-      const tellFault = ({ id, request, response }: Exchange, cause: Cause.Cause<Refusal>) => {
-        const dialect = dialectOf(pathOf(request.url))
-        const failure = cause.reasons.find(Cause.isFailReason)
-        writeRefusal(response, failure === undefined ? faultOf(Cause.squash(cause)) : failure.error, id, dialect)
+      /** The answer to what no engine was asked for. */
+      const tell = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal) => {
+        observer.refused({ id, endpoint, given: traceparentOf(request), startedAt }, error)
+        writeRefusal(response, error, id, dialectOf(pathOf(request.url)))
         discardRest(request)
-        return failure === undefined ? Effect.annotateLogs(Effect.logError("a request could not be handled", cause), "request_id", id) : Effect.void
+      }
+
+      const tellFault = (exchange: Exchange, endpoint: string, cause: Cause.Cause<Refusal>) => {
+        const failure = cause.reasons.find(Cause.isFailReason)
+        tell(exchange, endpoint, failure === undefined ? faultOf(Cause.squash(cause)) : failure.error)
+        return failure === undefined ? Effect.annotateLogs(Effect.logError("a request could not be handled", cause), "request_id", exchange.id) : Effect.void
       }
 
       const handle = (exchange: Exchange) => {
-        const { id, request, response } = exchange
+        const { request, response } = exchange
         const path = pathOf(request.url)
         if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
-        const refused = (error: Refusal) => {
-          writeRefusal(response, error, id, dialectOf(path))
-          discardRest(request)
-        }
         const others = methodsOf(path)
         if (others !== null) {
           if (request.method === "OPTIONS") return response.writeHead(204, { allow: others }).end()
-          if (request.method === undefined || !others.includes(request.method)) return refused(methodNotAllowed(request.method ?? "", others))
-          return run(Effect.catchCause(answerOther(exchange, path), (cause) => tellFault(exchange, cause)))
+          if (request.method === undefined || !others.includes(request.method)) return tell(exchange, "other", methodNotAllowed(request.method ?? "", others))
+          return run(Effect.catchCause(answerOther(exchange, path), (cause) => tellFault(exchange, "other", cause)))
         }
-        if (!isEndpoint(path)) return refused(notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
+        if (!isEndpoint(path)) return tell(exchange, "other", notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
         if (request.method === "OPTIONS") return response.writeHead(204, { allow }).end()
-        if (request.method !== "POST") return refused(methodNotAllowed(request.method ?? "", allow))
-        run(Effect.catchCause(admit(exchange, path), (cause) => tellFault(exchange, cause)))
+        if (request.method !== "POST") return tell(exchange, path, methodNotAllowed(request.method ?? "", allow))
+        run(Effect.catchCause(admit(exchange, path), (cause) => tellFault(exchange, path, cause)))
       }
 
       return Gateway.of({
@@ -218,7 +224,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
   )
 
   static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide([Inference.layer, Routing.layer])), layerReachability, layerSweeper).pipe(
-    Layer.provide([EngineClient.layer, ImageFetcher.layer]),
+    Layer.provide([EngineClient.layer, ImageFetcher.layer, Observer.layer]),
     Layer.provide(GatewayConfig.layer)
   )
 }

@@ -68,6 +68,7 @@ export const gatewaySettings = [
     default: "none"
   },
   { name: "GATEWAY_PLATFORM_NAME", description: "Whose the published models are, as the server's SERVER_PLATFORM_NAME", default: "seatrial" },
+  { name: "GATEWAY_ACCESS_LOG", description: "Whether a line of JSON is logged for each request", default: "false" },
   {
     name: "GATEWAY_CACHE_SECRET",
     description:
