@@ -1,7 +1,8 @@
-import { Agent, type IncomingMessage, request } from "node:http"
 import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
 import type { Signal } from "./Departure.ts"
+import { ConnectionPool } from "./engine/ConnectionPool.ts"
+import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 
 /**
  * No answer came. `refused`: there was no connection. `stale`: a kept connection turned out closed at once, so that nothing was worked on. `broken`: the connection
@@ -28,43 +29,38 @@ const connectTimeout = 1_000
 /** Milliseconds within which a kept connection shows that its other end had closed it before. */
 const staleWithin = 1_000
 
+/** What goes before the id of the request, of each path of each engine. */
+const headOf = (method: string, path: string, host: string) =>
+  `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\naccept: application/json, text/event-stream\r\nconnection: keep-alive\r\nx-request-id: `
+
 /**
  * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept and our request id. The answer's body is the
  * caller's to read or destroy.
  */
-export class EngineClient extends Context.Service<EngineClient, { readonly call: (call: EngineCall) => Effect.Effect<IncomingMessage, EngineUnreachable> }>()(
+export class EngineClient extends Context.Service<EngineClient, { readonly call: (call: EngineCall) => Effect.Effect<EngineAnswer, EngineUnreachable> }>()(
   "seatrial/EngineClient"
 ) {
   static readonly layer = Layer.effect(
     EngineClient,
     Effect.gen(function* () {
-      // Engines close idle connections after 5 s: ours go first, or a reused one races with its end.
-      const agent = yield* Effect.acquireRelease(
-        Effect.sync(() => new Agent({ keepAlive: true, timeout: 4_000, maxSockets: 1_024, maxFreeSockets: 128 })),
-        (open) => Effect.sync(() => open.destroy())
+      const pool = yield* Effect.acquireRelease(
+        Effect.sync(() => new ConnectionPool()),
+        (open) => Effect.sync(() => open.close())
       )
 
       const call = ({ body, method, path, requestId, signal, timeout, url }: EngineCall) =>
-        Effect.callback<IncomingMessage, EngineUnreachable>((resume) => {
+        Effect.callback<EngineAnswer, EngineUnreachable>((resume) => {
           const fail = (reason: EngineUnreachable["reason"]) => resume(new EngineUnreachable({ reason }))
           if (signal.aborted) return fail("aborted")
+          const origin = pool.of(url)
+          const connection = origin.take()
+          if (connection === undefined) return fail("refused")
           const startedAt = performance.now()
-          let connected = false
+          const { isConnected: reused } = connection
           let late = false
           let connecting: NodeJS.Timeout | undefined
-          const outgoing = request(`${url}${path}`, {
-            agent,
-            method,
-            headers: {
-              accept: "application/json, text/event-stream",
-              "x-request-id": requestId,
-              ...(body === null ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) })
-            }
-          })
-          const hangUp = () => {
-            outgoing.destroy()
-          }
-          const forget = () => signal.removeEventListener("abort", hangUp)
+          let answer: EngineAnswer | undefined
+          const hangUp = () => (answer ?? connection).destroy()
           const settled = () => {
             clearTimeout(limit)
             clearTimeout(connecting)
@@ -72,35 +68,32 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
           const limit = setTimeout(() => {
             late = true
             hangUp()
-          }, timeout)
+          }, Math.ceil(timeout))
+          // A process that was busy for so long hears of the connection only after its timers.
+          if (!reused) connecting = setTimeout(() => setImmediate(() => (connection.isConnected ? undefined : hangUp())), connectTimeout)
           signal.addEventListener("abort", hangUp)
-          outgoing.once("socket", (socket) => {
-            connected = !socket.connecting
-            if (connected) return
-            // A process that was busy for so long hears of the connection only after its timers.
-            connecting = setTimeout(() => setImmediate(() => (connected ? undefined : hangUp())), connectTimeout)
-            socket.once("connect", () => {
-              connected = true
-              clearTimeout(connecting)
-            })
+          const length = body === null ? 0 : Buffer.byteLength(body)
+          const head = headOf(method, path, origin.name) + requestId
+          const request = body === null ? `${head}\r\n\r\n` : `${head}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${body}`
+          // Characters of one byte each need no encoding.
+          connection.send(request, body === null || length === body.length ? "latin1" : "utf8", {
+            connected: () => clearTimeout(connecting),
+            answered: (incoming) => {
+              answer = incoming
+              settled()
+              incoming.once("close", () => signal.removeEventListener("abort", hangUp))
+              resume(Effect.succeed(incoming))
+            },
+            lost: () => {
+              settled()
+              signal.removeEventListener("abort", hangUp)
+              const stale = reused && performance.now() - startedAt < staleWithin
+              fail(signal.aborted ? "aborted" : late ? "late" : !connection.isConnected ? "refused" : stale ? "stale" : "broken")
+            }
           })
-          outgoing.once("response", (incoming) => {
-            settled()
-            // Whoever reads the answer learns of its end from `close`.
-            incoming.on("error", () => {})
-            incoming.once("close", forget)
-            resume(Effect.succeed(incoming))
-          })
-          outgoing.on("error", () => {
-            settled()
-            forget()
-            const stale = outgoing.reusedSocket && performance.now() - startedAt < staleWithin
-            fail(signal.aborted ? "aborted" : late ? "late" : !connected ? "refused" : stale ? "stale" : "broken")
-          })
-          outgoing.end(body ?? undefined)
           return Effect.sync(() => {
             settled()
-            forget()
+            signal.removeEventListener("abort", hangUp)
             hangUp()
           })
         })
