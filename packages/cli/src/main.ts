@@ -69,6 +69,17 @@ const bench = async () => {
   return benchCommand.pipe(Command.provide(layerStore))
 }
 
+const usage = async () => {
+  const { Database, Organizations, UsageSums } = await import("@seatrial/store")
+  const { usageSumsCommand } = await import("./usage.ts")
+  const layerStore = Layer.mergeAll(Organizations.layerSql, UsageSums.layerSql).pipe(
+    Layer.provideMerge([Database.layerMigrated, Ids.layer]),
+    Layer.provide(layerLocalConfig),
+    orSentence
+  )
+  return usageSumsCommand.pipe(Command.provide(layerStore))
+}
+
 const cleanWeights = async () => {
   const { Database, NeededWeights } = await import("@seatrial/store")
   const { cleanWeightsCommand } = await import("./cleanWeights.ts")
@@ -98,6 +109,7 @@ Command.make("seatrial").pipe(
     auditCommand.pipe(Command.provide(layerKeyed)),
     await lazily("admin", "Administration, straight in Postgres.", admin),
     await lazily("bench", "Benchmarks of models, straight from Postgres.", bench),
+    await lazily("usage", "Tokens, money and GPU time of all organizations, straight from Postgres.", usage),
     serverCommand,
     operatorCommand,
     gatewayCommand,

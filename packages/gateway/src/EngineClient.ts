@@ -3,6 +3,7 @@ import { Context, Data, Effect, Layer } from "effect"
 import type { Signal } from "./Departure.ts"
 import { ConnectionPool } from "./engine/ConnectionPool.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
+import { GatewayConfig } from "./GatewayConfig.ts"
 
 /**
  * No answer came. `refused`: there was no connection. `stale`: a kept connection turned out closed at once, so that nothing was worked on. `broken`: the connection
@@ -13,7 +14,7 @@ export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ r
 export interface EngineCall {
   /** `http://address:port`. */
   readonly url: string
-  readonly path: InferencePath | "/health" | "/ready"
+  readonly path: InferencePath | "/health" | "/metrics" | "/ready"
   readonly method: "GET" | "POST"
   readonly body: string | null
   readonly requestId: string
@@ -22,9 +23,6 @@ export interface EngineCall {
   /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
   readonly signal: Signal
 }
-
-/** Milliseconds until a connection must be open. */
-const connectTimeout = 1_000
 
 /** Milliseconds within which a kept connection shows that its other end had closed it before. */
 const staleWithin = 1_000
@@ -43,6 +41,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
   static readonly layer = Layer.effect(
     EngineClient,
     Effect.gen(function* () {
+      const { connect: connectTimeout } = yield* GatewayConfig
       const pool = yield* Effect.acquireRelease(
         Effect.sync(() => new ConnectionPool()),
         (open) => Effect.sync(() => open.close())

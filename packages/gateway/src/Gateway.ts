@@ -16,19 +16,11 @@ import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
 import { requestError } from "./Outcome.ts"
 import { readBody } from "./readBody.ts"
-import {
-  faultOf,
-  invalidApiKey,
-  methodNotAllowed,
-  missingApiKey,
-  missingScope,
-  modelNotFound,
-  modelStarting,
-  notFound,
-  Refusal,
-  writeRefusal
-} from "./refusals.ts"
-import { checkRequest } from "./vocabulary/checkRequest.ts"
+import { faultOf, invalidApiKey, methodNotAllowed, missingApiKey, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
+import type { Passage } from "./routing/Passage.ts"
+import { patienceOf } from "./routing/patienceOf.ts"
+import { Routing } from "./routing/Routing.ts"
+import { type CheckedRequest, checkRequest } from "./vocabulary/checkRequest.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
 import { parseBody, streamOf } from "./vocabulary/parseBody.ts"
 import { targetOf } from "./vocabulary/targetOf.ts"
@@ -75,6 +67,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const inference = yield* Inference
       const metering = yield* Metering
       const routes = yield* Routes
+      const routing = yield* Routing
       const concurrency = new Concurrency(config)
       const run = yield* FiberSet.makeRuntime()
 
@@ -100,6 +93,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         let route: Route | null = null
         let streamed: boolean | null = null
         let placed = false
+        let passage: Passage | null = null
         const departure = new Departure()
         response.once("close", () => departure.abort("gone"))
         onStopping(response, () => departure.abort("stopped"))
@@ -115,12 +109,23 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           route = routes.known(caller.orgId, body.model) ?? null
           if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
           if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
-          const checked = checkRequest(endpoint, body, targetOf(route, caller, id))
-          if (checked instanceof Refusal) return yield* checked
           use(route)
-          const whole = checked.images.length === 0 ? checked : yield* inlineImages(fetcher, caller.orgId, route.capabilities.image_input, checked, departure)
-          if (route.endpoints.length === 0) return yield* modelStarting
-          return yield* inference.serve({ id, caller, checked: whole, route, response, departure, startedAt })
+          const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
+            const checked = checkRequest(endpoint, body, targetOf(to, caller, id))
+            if (checked instanceof Refusal || checked.images.length === 0) return checked
+            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, departure)
+          }
+          let prepared = prepare(route)
+          let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
+          passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
+          if (!passage.enter()) yield* passage.wait({ patience: patienceOf(request.headers), departure })
+          if (passage.route.revisionId !== route.revisionId) {
+            // Another revision took over while the request waited: what that one cannot do is refused too.
+            route = passage.route
+            prepared = prepare(route)
+            checked = Effect.isEffect(prepared) ? yield* prepared : prepared
+          }
+          return yield* inference.serve({ id, caller, checked, passage, response, departure, startedAt })
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -138,6 +143,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         yield* Effect.onExit(
           Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error))),
           () => {
+            passage?.leave()
             if (placed) concurrency.give(caller)
             if (route !== null && route.endpoints.length > 0) use(route)
             return Effect.void
@@ -179,7 +185,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
     })
   )
 
-  static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide(Inference.layer)), layerReachability, layerSweeper).pipe(
+  static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide([Inference.layer, Routing.layer])), layerReachability, layerSweeper).pipe(
     Layer.provide([EngineClient.layer, ImageFetcher.layer]),
     Layer.provide(GatewayConfig.layer)
   )

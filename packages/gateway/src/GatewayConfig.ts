@@ -1,6 +1,7 @@
 import { type Network, parseNetwork } from "@seatrial/domain"
 import { SpoolSettings } from "@seatrial/store"
 import { Config, Context, Effect, Layer, Schema } from "effect"
+import type { RoutingSettings } from "./routing/RoutingSettings.ts"
 
 export interface GatewaySettings {
   /** Bytes. */
@@ -15,6 +16,8 @@ export interface GatewaySettings {
   readonly silence: number
   readonly heartbeat: number
   readonly writeStall: number
+  readonly connect: number
+  readonly routing: RoutingSettings
   readonly images: ImageSettings
 }
 
@@ -46,6 +49,14 @@ export const gatewaySettings = [
   { name: "GATEWAY_SILENCE_SECONDS", description: "Silence of an engine within a stream after which it counts as dead", default: 60 },
   { name: "GATEWAY_HEARTBEAT_SECONDS", description: "Silence after which a comment keeps a stream's connection alive", default: 15 },
   { name: "GATEWAY_WRITE_STALL_SECONDS", description: "Time a caller may take to read what waits for it", default: 60 },
+  { name: "GATEWAY_CONNECT_SECONDS", description: "Time until a connection to an engine must be open", default: 1 },
+  { name: "GATEWAY_ENGINE_CONCURRENCY", description: "Requests at once for an engine of which nothing was measured", default: 256 },
+  { name: "GATEWAY_QUEUE_SECONDS", description: "Longest wait of a request for an engine with room", default: 30 },
+  { name: "GATEWAY_COLD_SECONDS", description: "Longest wait of a request for a model that has no engine yet", default: 55 },
+  { name: "GATEWAY_COLD_WAITING", description: "Requests that may wait for a model that has no engine yet", default: 256 },
+  { name: "GATEWAY_SCRAPE_SECONDS", description: "Pause between two looks at the metrics of an engine that has traffic", default: 1 },
+  { name: "GATEWAY_HEALTH_SECONDS", description: "Pause between two looks at its health, where another engine could serve", default: 2 },
+  { name: "GATEWAY_HANG_SECONDS", description: "Silence of an engine with work after which other engines are asked", default: 30 },
   { name: "GATEWAY_IMAGE_SECONDS", description: "Time for the download of an image", default: 5 },
   { name: "GATEWAY_IMAGE_CONNECT_SECONDS", description: "Time until the connection to an image's host is open", default: 2 },
   { name: "GATEWAY_IMAGE_CONCURRENCY", description: "Downloads of images at once for one organization", default: 4 },
@@ -117,6 +128,16 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         silence: seconds("GATEWAY_SILENCE_SECONDS"),
         heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
+        connect: seconds("GATEWAY_CONNECT_SECONDS"),
+        routing: Config.all({
+          engineConcurrency: setting("GATEWAY_ENGINE_CONCURRENCY"),
+          queueWait: seconds("GATEWAY_QUEUE_SECONDS"),
+          coldWait: seconds("GATEWAY_COLD_SECONDS"),
+          coldWaiting: setting("GATEWAY_COLD_WAITING"),
+          scrape: seconds("GATEWAY_SCRAPE_SECONDS"),
+          health: seconds("GATEWAY_HEALTH_SECONDS"),
+          hang: seconds("GATEWAY_HANG_SECONDS")
+        }),
         images: Config.all({
           connect: seconds("GATEWAY_IMAGE_CONNECT_SECONDS"),
           whole: seconds("GATEWAY_IMAGE_SECONDS"),

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
-import { type Caller, Metering, type Route } from "@seatrial/store"
+import { type Caller, Metering } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { Beginning } from "./Beginning.ts"
 import type { Departure } from "./Departure.ts"
@@ -14,12 +14,12 @@ import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { readEngineError } from "./engineError.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { failed, noUsage, type Outcome, refused, requestError } from "./Outcome.ts"
-import { Outstanding } from "./Outstanding.ts"
 import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
 import { readWhole } from "./readWhole.ts"
-import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, modelStarting, type Refusal, unavailable } from "./refusals.ts"
+import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, type Refusal, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
+import type { Passage } from "./routing/Passage.ts"
 import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
 import { namedAsAsked } from "./vocabulary/namedAsAsked.ts"
 
@@ -27,7 +27,8 @@ export interface Admitted {
   readonly id: RequestId
   readonly caller: Caller
   readonly checked: CheckedRequest
-  readonly route: Route
+  /** Its way to an engine, which it has entered. */
+  readonly passage: Passage
   readonly response: ServerResponse
   /** Aborted when there is nobody to answer any more; the reason is `gone` for a caller who left. */
   readonly departure: Departure
@@ -44,8 +45,6 @@ interface Work {
   reader: StreamReader
   readonly progress: Progress
   readonly beginning: Beginning
-  /** Endpoints that were asked. */
-  readonly tried: Array<string>
 }
 
 /** Bytes of the largest answer that is not streamed. */
@@ -68,16 +67,17 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const engine = yield* EngineClient
       const metering = yield* Metering
       const running = yield* Running.make
-      const outstanding = new Outstanding()
 
       const relayStream = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, stream: EventStream) {
         const { admitted, progress } = work
-        const { checked, departure, route, startedAt } = admitted
+        const { checked, departure, passage, startedAt } = admitted
+        const { route } = passage
         work.reader = work.dialect.makeReader(checked)
         const relayed = yield* relay({
           upstream,
           stream,
           progress,
+          pulse: passage.pulse,
           reader: work.reader,
           rename: namedAsAsked(route, checked),
           firstFrame: config.firstFrame - (performance.now() - startedAt),
@@ -87,7 +87,10 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         })
         if (relayed._tag === "Departed") return departed(work)
         if (relayed._tag === "Silent") return failed(engineTimeout, "The engine fell silent.", progress)
-        if (relayed._tag === "Broken") return failed(engineFailed, "The engine's stream broke off.", progress)
+        if (relayed._tag === "Broken") {
+          const outcome = failed(engineFailed, "The engine's stream broke off.", progress)
+          return relayed.first ? ({ retry: "lost", outcome } as const) : outcome
+        }
         if (relayed._tag === "Failed") {
           if (!relayed.first) return failed(engineFailed, "The engine failed.", progress)
           return turnedAway(readEngineError(relayed.payload, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
@@ -99,7 +102,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
 
       const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer) {
         const { admitted, progress } = work
-        const { checked, departure, route, startedAt } = admitted
+        const { checked, departure, passage, startedAt } = admitted
+        const { route } = passage
         const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), departure)
         if (departure.aborted) return departed(work)
         if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
@@ -121,10 +125,11 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         } satisfies Outcome
       })
 
-      /** One engine's answer. Undefined: it took no work, another one may. */
-      const attempt = Effect.fnUntraced(function* (work: Work, url: string) {
+      /** One engine's answer; `retry` where another one may be asked. */
+      const attempt = Effect.fnUntraced(function* (work: Work) {
         const { admitted, beginning, progress, stream } = work
-        const { checked, departure, id, route } = admitted
+        const { checked, departure, id, passage } = admitted
+        const { route, url } = passage
         const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
         const opened = yield* Effect.result(
           engine.call({
@@ -143,12 +148,13 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         if (opened._tag === "Failure") {
           const { reason } = opened.failure
           if (reason === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
-          if (reason === "broken") return failed(engineFailed, "The engine gave no answer.", progress)
-          return { retry: reason, outcome: failed(engineFailed, "No engine could be reached.", progress) } as const
+          const what = reason === "broken" ? "The engine gave no answer." : "No engine could be reached."
+          return { retry: reason === "stale" ? "stale" : "lost", outcome: failed(engineFailed, what, progress) } as const
         }
         const upstream = opened.success
+        passage.pulse.at = performance.now()
         const status = upstream.statusCode ?? 500
-        let outcome: Outcome
+        let outcome: Outcome | { readonly retry: "lost"; readonly outcome: Outcome }
         if (status !== 200) {
           const body = yield* readWhole(upstream, 64 * 1024, 10_000, departure)
           if (departure.aborted) return departed(work)
@@ -159,26 +165,20 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         } else {
           outcome = yield* stream === null ? readAnswer(work, upstream) : relayStream(work, upstream, stream)
         }
-        return outcome.error === modelOverloaded ? ({ retry: "refused", outcome } as const) : outcome
+        return "retry" in outcome || outcome.error !== modelOverloaded ? outcome : ({ retry: "full", outcome } as const)
       })
 
       /** What an engine made of the request; one other is asked where the first took no work. */
       const ask = Effect.fnUntraced(function* (work: Work) {
-        const { endpoints } = work.admitted.route
-        for (let url = outstanding.pick(endpoints, [])?.url; url !== undefined; ) {
-          work.tried.push(url)
-          outstanding.add(url)
-          const answer = yield* attempt(work, url)
+        for (;;) {
+          const answer = yield* attempt(work)
           if (!("retry" in answer)) return answer
-          const next = outstanding.pick(endpoints, work.tried)?.url ?? (answer.retry === "stale" ? url : undefined)
-          if (next === undefined || work.tried.length > 1) return answer.outcome
-          url = next
+          if (!work.admitted.passage.another(answer.retry)) return answer.outcome
         }
-        return refused(modelStarting)
       })
 
       const record = (
-        { caller, checked, id, route, startedAt }: Admitted,
+        { caller, checked, id, passage: { route }, startedAt }: Admitted,
         { error, finishReason, note, state, status, usage }: Outcome,
         firstContentAt: number | null
       ) =>
@@ -214,8 +214,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const serve = (admitted: Admitted) =>
         Effect.uninterruptibleMask(
           Effect.fnUntraced(function* (restore) {
-            const { caller, checked, departure, id, response, route } = admitted
-            const { model, modelId, revisionId } = route
+            const { caller, checked, departure, id, passage, response } = admitted
+            const { model, modelId, revisionId } = passage.route
             const dialect = dialects[checked.endpoint]
             const progress = new Progress(dialect.usageOf)
             const { heartbeat, writeStall } = config
@@ -231,7 +231,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
                 stream?.open()
               }
             })
-            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, tried: [] }
+            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning }
             const outcome = yield* restore(ask(work)).pipe(
               Effect.catchCause((cause) => {
                 departure.abort("stopped")
@@ -246,7 +246,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               Effect.catchCause(logged(id, "the record could not be committed"))
             )
             running.remove(id)
-            for (const url of work.tried) outstanding.remove(url)
+            passage.leave()
             // Nobody may take an answer for complete that is not recorded.
             deliver({ response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error ?? committed })
             yield* restore(handedOver(response, writeStall))

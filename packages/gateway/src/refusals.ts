@@ -54,7 +54,9 @@ const later = (status: number, type: string, code: string, message: string, retr
   new Refusal({ status, type, code, message, param: null, retryAfter })
 export const keyConcurrencyLimited = later(429, "rate_limit_error", "key_concurrency_limited", "The key has too many requests under way.", 1)
 export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurrency_limited", "The organization has too many requests under way.", 1)
-export const modelStarting = later(503, "api_error", "model_starting", "The model has no engine ready yet. Try again shortly.", 5)
+/** `retryAfter`: seconds until its engine may be there. */
+export const modelStarting = (retryAfter: number): Refusal =>
+  later(503, "api_error", "model_starting", "The model has no engine ready yet. Try again shortly.", retryAfter)
 export const modelOverloaded = later(503, "api_error", "model_overloaded", "The model's engines are full. Try again shortly.", 2)
 export const unavailable = later(503, "api_error", "unavailable", "The service cannot take the request now. Try again shortly.", 2)
 export const engineFailed = later(502, "api_error", "engine_failed", "The engine failed to answer.", 1)

@@ -5,6 +5,7 @@ import type { EventStream } from "./EventStream.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { FrameSplitter } from "./FrameSplitter.ts"
 import type { Progress } from "./Progress.ts"
+import type { Pulse } from "./routing/EngineState.ts"
 
 /** How an engine's stream ended. The terminal frame is not sent yet: that waits for the record. */
 export type Relayed =
@@ -22,6 +23,8 @@ export interface RelayOptions {
   readonly stream: EventStream
   readonly progress: Progress
   readonly reader: StreamReader
+  /** Told of each sign of life of the engine. */
+  readonly pulse: Pulse
   /** What is done to the text of each frame before the caller gets it. */
   readonly rename: (text: string) => string
   /** Milliseconds that are left until the first frame must have come. */
@@ -34,7 +37,7 @@ export interface RelayOptions {
 }
 
 /** Passes an engine's event stream to the caller frame by frame, no faster than the caller reads. */
-export const relay = ({ firstFrame, progress, reader, rename, signal, silence, stream, upstream, whole }: RelayOptions): Effect.Effect<Relayed> =>
+export const relay = ({ firstFrame, progress, pulse, reader, rename, signal, silence, stream, upstream, whole }: RelayOptions): Effect.Effect<Relayed> =>
   Effect.callback((resume) => {
     const { response } = stream
     const splitter = new FrameSplitter()
@@ -92,6 +95,7 @@ export const relay = ({ firstFrame, progress, reader, rename, signal, silence, s
       if (frames === null) return settle({ _tag: "Broken", first })
       if (frames.length === 0) return
       lastFrameAt = performance.now()
+      pulse.at = lastFrameAt
       const end = take(frames)
       if (end !== null) settle(end)
     }

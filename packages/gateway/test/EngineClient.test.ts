@@ -1,7 +1,8 @@
 import { getEventListeners } from "node:events"
 import { assert, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Layer } from "effect"
 import { EngineClient } from "../src/EngineClient.ts"
+import { GatewayConfig } from "../src/GatewayConfig.ts"
 import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
 import { soon } from "./stage.ts"
 
@@ -32,5 +33,5 @@ it.live("a call leaves nothing on its signal, however it ended", () =>
     yield* soon(() => engine.calls.length > calls)
     yield* Fiber.interrupt(left)
     assert.strictEqual(listeners(), 0)
-  }).pipe(Effect.scoped, Effect.provide(EngineClient.layer))
+  }).pipe(Effect.scoped, Effect.provide(EngineClient.layer.pipe(Layer.provide(GatewayConfig.layer))))
 )

@@ -75,10 +75,10 @@ describe("a refusal", () => {
 
   it.live("of a model without an endpoint is 503 with a time to come back, recorded with its model", () =>
     Effect.gen(function* () {
-      const { address, world } = yield* makeStage([])
+      const { address, world } = yield* makeStage([], { GATEWAY_COLD_SECONDS: 0.05 })
       world.route = { ...world.route, mayIdle: true }
       const seen = yield* fetched(address, { body: { ...chat, stream: true } })
-      assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "5"])
+      assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "30"])
       const [record] = world.recorded
       assert.deepStrictEqual(outcomes(world), ["Refuse 503 model_starting"])
       assert.strictEqual(world.used, 1, "an engine that idles is to be started")
@@ -88,7 +88,7 @@ describe("a refusal", () => {
 
   it.live("waits until it is recorded, and is 503 where it cannot be", () =>
     Effect.gen(function* () {
-      const { address, world } = yield* makeStage([])
+      const { address, world } = yield* makeStage([], { GATEWAY_COLD_SECONDS: 0.05 })
       const committed = yield* Deferred.make<void>()
       world.onRefuse = Deferred.await(committed)
       const seen = yield* send(address, { body: chat })

@@ -15,9 +15,15 @@ export type Script = (call: Call) => void
 /** An engine that does whatever the script says. */
 export interface FakeEngine {
   readonly url: string
+  /** Requests to generate, in order. */
   readonly calls: Array<Call>
   script: Script
+  /** What it answers to who looks at its health and its metrics: well, and no such page. */
+  observed: Script
 }
+
+/** An engine that is well and tells nothing. */
+const well: Script = ({ request, response }) => response.writeHead(request.url === "/metrics" ? 404 : 200).end()
 
 export const makeEngine = (script: Script) =>
   Effect.acquireRelease(
@@ -32,6 +38,7 @@ export const makeEngine = (script: Script) =>
             cut = !response.writableFinished
           })
           const call = { request, response, body: Buffer.concat(chunks).toString("utf8"), isCut: () => cut }
+          if (request.method === "GET") return engine.observed(call)
           calls.push(call)
           engine.script(call)
         })
@@ -40,6 +47,7 @@ export const makeEngine = (script: Script) =>
         url: "",
         calls,
         script,
+        observed: well,
         close: () => {
           server.close()
           server.closeAllConnections()

@@ -25,6 +25,7 @@ const makeWorld = Effect.gen(function* () {
   const layerWorld = Layer.mergeAll(
     Layer.mock(Routes)({
       known: () => undefined,
+      ofModel: () => undefined,
       unproven: Stream.fromQueue(snapshots),
       markReachable: ({ pod }) =>
         Effect.suspend(() => {

@@ -25,7 +25,7 @@ import {
   type Route,
   Routes
 } from "@seatrial/store"
-import { ConfigProvider, Context, Effect, Layer, Option, type Scope, Stream } from "effect"
+import { ConfigProvider, Context, Effect, Layer, Option, Queue, type Scope, Stream } from "effect"
 import { Gateway } from "../src/Gateway.ts"
 import { listen } from "../src/listen.ts"
 
@@ -37,7 +37,9 @@ export type Recorded =
 /** What the doubles hold: a test may change it at any time. */
 export interface World {
   readonly caller: Caller
+  /** A change is heard of as the gateway hears of it. */
   route: Route
+  readonly changes: Stream.Stream<void>
   /** How often it was told that somebody asks for the route. */
   used: number
   /** What was handed to be committed, in order. */
@@ -55,22 +57,33 @@ const makeWorld = Effect.gen(function* () {
   const ids = yield* Ids
   const orgId = yield* ids.make(OrgId)
   const scopes = new Set<ApiScope>(["inference:write"])
+  const changes = yield* Queue.sliding<void>(1)
+  let route: Route = {
+    orgId,
+    modelId: yield* ids.make(ModelId),
+    model: "acme/tiny",
+    revisionId: yield* ids.make(RevisionId),
+    runtime: "reference",
+    engineVersion: "reference-1",
+    hfRevision: "c".repeat(40),
+    maxModelLen: 2_048,
+    prices: zeroPrices,
+    endpoints: [],
+    mayIdle: false,
+    adapted: false,
+    concurrency: null,
+    startSeconds: null,
+    capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) })
+  }
   const world: World = {
     caller: { keyId: yield* ids.make(KeyId), orgId, orgSlug: "acme", userId: yield* ids.make(UserId), scopes, firstPurchase: true },
-    route: {
-      orgId,
-      modelId: yield* ids.make(ModelId),
-      model: "acme/tiny",
-      revisionId: yield* ids.make(RevisionId),
-      runtime: "reference",
-      engineVersion: "reference-1",
-      hfRevision: "c".repeat(40),
-      maxModelLen: 2_048,
-      prices: zeroPrices,
-      endpoints: [],
-      mayIdle: false,
-      adapted: false,
-      capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) })
+    changes: Stream.fromQueue(changes),
+    get route() {
+      return route
+    },
+    set route(changed) {
+      route = changed
+      Queue.offerUnsafe(changes, undefined)
     },
     used: 0,
     recorded: [],
@@ -101,6 +114,8 @@ const doubles = (world: World) =>
       Routes.of({
         find: (orgId, model) => Effect.sync(() => (orgId === world.route.orgId && model === world.route.model ? Option.some(world.route) : Option.none())),
         known: (orgId, model) => (orgId === world.route.orgId && model === world.route.model ? world.route : undefined),
+        ofModel: (id) => (id === world.route.modelId ? world.route : undefined),
+        changes: world.changes,
         list: () => Effect.succeed([world.route]),
         unproven: Stream.never,
         use: () => Effect.sync(() => void world.used++),

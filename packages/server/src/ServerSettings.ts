@@ -1,3 +1,4 @@
+import type { RetentionSettings } from "@seatrial/store"
 import { Config, Context, Duration, Layer, Option, Redacted, Schema } from "effect"
 import { type ClientTimeouts, defaultClientTimeouts } from "./nodeServer.ts"
 
@@ -47,6 +48,12 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_KEEP_ALIVE_TIMEOUT", description: "How long a connection is kept for another request.", default: "5 seconds" },
   { name: "SERVER_STALLED_TIMEOUT", description: "How long nothing may move on a connection; more than SERVER_REQUEST_TIMEOUT.", default: "90 seconds" },
   { name: "SERVER_SHUTDOWN_TIMEOUT", description: "How long requests in flight may take when the server is told to stop.", default: "20 seconds" },
+  {
+    name: "SERVER_KEEP_REQUESTS_MONTHS",
+    description: "Whole months of requests that are kept beside the current one; older ones are dropped, their sums kept; 0 keeps all.",
+    default: "0"
+  },
+  { name: "SERVER_KEEP_RECEIPTS_MONTHS", description: "The same for receipts, which never go before their requests; 0 keeps all.", default: "0" },
   { name: "HF_ENDPOINT", description: "Address of the model hub.", default: "https://huggingface.co" }
 ]
 
@@ -149,6 +156,18 @@ export class ServerSettings extends Context.Service<
 >()("seatrial/ServerSettings") {
   static readonly layerConfig = Layer.effect(ServerSettings, config)
 }
+
+const months = (name: string) =>
+  Config.schema(Schema.NumberFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: 1_200 })), name).pipe(
+    Config.withDefault(0),
+    Config.map((value) => (value === 0 ? null : value))
+  )
+
+/** For how long requests and receipts are kept. */
+export const retention: Config.Config<RetentionSettings> = Config.all({
+  requests: months("SERVER_KEEP_REQUESTS_MONTHS"),
+  receipts: months("SERVER_KEEP_RECEIPTS_MONTHS")
+})
 
 /** Where and how long the stand-alone server listens. */
 export const listening: Config.Config<{

@@ -3,7 +3,19 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Ids, layerTracing, tellStartProblem } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
-import { ApiKeys, AuditEvents, Catalog, Database, Deployments, HostClasses, HubConnections, layerProbe, OrgModels, Requests } from "@seatrial/store"
+import {
+  ApiKeys,
+  AuditEvents,
+  Catalog,
+  Database,
+  Deployments,
+  HostClasses,
+  HubConnections,
+  layerProbe,
+  layerRetention,
+  OrgModels,
+  Requests
+} from "@seatrial/store"
 import { Effect, Layer, Logger, Runtime } from "effect"
 import { HttpServer } from "effect/http"
 import { layerMetrics, metricsPort } from "./layerMetrics.ts"
@@ -11,7 +23,7 @@ import { lingerOnClose } from "./lingerOnClose.ts"
 import { makeNodeServer } from "./nodeServer.ts"
 import { observeRequests } from "./observeRequests.ts"
 import { makeApp } from "./Server.ts"
-import { listening, ServerSettings } from "./ServerSettings.ts"
+import { listening, retention, ServerSettings } from "./ServerSettings.ts"
 
 const layerServices = Layer.mergeAll(
   ApiKeys.layerSql,
@@ -40,7 +52,7 @@ const layerNode = Layer.unwrap(
 
 const layerServer = Layer.unwrap(Effect.map(makeApp, (app) => HttpServer.serve(app))).pipe(HttpServer.withLogAddress, Layer.provide(layerNode))
 
-Layer.mergeAll(layerServer, layerProbe).pipe(
+Layer.mergeAll(layerServer, layerProbe, Layer.unwrap(Effect.map(retention, layerRetention))).pipe(
   Layer.provide(layerServices),
   Layer.provide([NodeHttpServer.layerHttpServices, NodeServices.layer]),
   // Before anything answers, so that nothing is asked of it that it does not know yet.

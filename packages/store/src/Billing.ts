@@ -70,7 +70,8 @@ export class Billing extends Context.Service<
         execute: (orgId) => sql`
           SELECT (SELECT coalesce(sum(amount_micros), 0)::text FROM purchases WHERE org_id = ${orgId}) AS purchased,
             (SELECT coalesce(sum(amount_micros), 0)::text FROM credits WHERE org_id = ${orgId}) AS credited,
-            (SELECT coalesce(sum(cost_micros), 0)::text FROM receipts WHERE org_id = ${orgId}) AS spent,
+            ((SELECT coalesce(sum(cost_micros), 0) FROM receipts WHERE org_id = ${orgId}) +
+              (SELECT coalesce(sum(cost_micros), 0) FROM dropped_receipts WHERE org_id = ${orgId}))::text AS spent,
             (SELECT coalesce(sum(micros), 0)::text FROM (${gpuDaysOf(sql, orgId)}) days) AS "gpuTime"`
       })
       const columns = sql.literal(`gpu_limit AS "gpuLimit", billing_suspended_at IS NOT NULL AS suspended`)

@@ -4,6 +4,7 @@ import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaph
 import { callableName } from "./columns.ts"
 import { listen } from "./listen.ts"
 import { readableRows } from "./readableRows.ts"
+import { measuredConcurrency, measuredStart } from "./routes/measuredFigures.ts"
 import { tellUse } from "./routes/tellUse.ts"
 
 /** A pod that serves a revision. */
@@ -30,6 +31,10 @@ export interface Route {
   readonly mayIdle: boolean
   /** Whether it serves an adapter, which its engine knows by another name than its base. */
   readonly adapted: boolean
+  /** Requests that its engine was seen to work on at once, when it was measured; null where that was not done. */
+  readonly concurrency: number | null
+  /** Seconds that its engine took to start, as it was measured; null where nothing tells. */
+  readonly startSeconds: number | null
   /** What the revision can do, as it was stored and verified with it: the same object for all routes of which the same was stored. */
   readonly capabilities: ModelCapabilities
 }
@@ -55,6 +60,8 @@ const RouteRow = Schema.Struct({
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String })),
   mayIdle: Schema.Boolean,
   adapted: Schema.Boolean,
+  concurrency: Schema.NullOr(Schema.Int),
+  startSeconds: Schema.NullOr(Schema.Finite),
   /** JSON. */
   capabilities: Schema.NullOr(Schema.String)
 })
@@ -67,6 +74,7 @@ const readableEndpoints = readableRows(UnprovenRow, "An endpoint")
 interface Snapshot {
   readonly ofOrganization: ReadonlyMap<string, ReadonlyMap<string, Route>>
   readonly ofAll: ReadonlyMap<string, Route>
+  readonly ofModel: ReadonlyMap<ModelId, Route>
   readonly unproven: ReadonlyArray<UnprovenEndpoint>
 }
 
@@ -94,14 +102,16 @@ const snapshotOf = (
 ): Snapshot => {
   const ofOrganization = new Map<string, Map<string, Route>>()
   const ofAll = new Map<string, Route>()
+  const ofModel = new Map<ModelId, Route>()
   for (const { capabilities, visibility, ...facts } of rows) {
     const route = { ...facts, capabilities: capabilitiesOf(capabilities) }
+    ofModel.set(route.modelId, route)
     const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
     // Its own organisation pays for a model by GPU time, also for one that it has published.
     ofOrganization.set(route.orgId, own.set(route.model, { ...route, prices: zeroPrices }))
     if (visibility === "public") ofAll.set(route.model, route)
   }
-  return { ofOrganization, ofAll, unproven }
+  return { ofOrganization, ofAll, ofModel, unproven }
 }
 
 /** The gateway's side of routing: a copy of the routes in memory, kept up to date by `LISTEN`. */
@@ -110,8 +120,12 @@ export class Routes extends Context.Service<
   {
     /** The route of a callable name, as this organization sees it. From memory, without a query; only one that is not known, or has no engine, is looked for in the database too. */
     readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<Route>>
-    /** The route of a callable name as it is known, from memory alone. */
+    /** The route of a callable name, as this organization sees it, from memory alone. */
     readonly known: (orgId: OrgId, model: string) => Route | undefined
+    /** Where requests for a model go now, from memory alone: its engines, not what anybody pays. */
+    readonly ofModel: (id: ModelId) => Route | undefined
+    /** Emits after each reading of the routes, of which there may have been several. */
+    readonly changes: Stream.Stream<void>
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
     /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
     readonly unproven: Stream.Stream<ReadonlyArray<UnprovenEndpoint>>
@@ -137,6 +151,7 @@ export class Routes extends Context.Service<
             coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod) ORDER BY e.url)
               FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]') AS endpoints,
             jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle", r.base_hf_revision IS NOT NULL AS adapted,
+            ${sql.literal(measuredConcurrency)} AS concurrency, ${sql.literal(measuredStart)} AS "startSeconds",
             r.capabilities::text AS capabilities
           FROM models m
           JOIN organizations o ON o.id = m.org_id
@@ -204,9 +219,11 @@ export class Routes extends Context.Service<
           yield* catchUp
           return Option.fromUndefinedOr(known(orgId, model))
         }),
-        known,
         list: (orgId) => Effect.sync(() => [...(current.ofOrganization.get(orgId)?.values() ?? [])]),
         use: tellUse(sql),
+        known,
+        ofModel: (id) => current.ofModel.get(id),
+        changes: Stream.map(Stream.fromPubSub(snapshots), () => undefined),
         unproven: Stream.map(Stream.fromPubSub(snapshots), ({ unproven }) => unproven),
         markReachable: Effect.fn("Routes.markReachable")(function* ({ orgId, pod, revisionId, url }) {
           const at = new Date(yield* Clock.currentTimeMillis)

@@ -77,7 +77,9 @@ export const holdToRecords = (databaseUrl: string, lab: LossLab, seen: ReadonlyA
     for (const one of seen) {
       const record = one.id === null ? undefined : recordOf.get(one.id)
       const what = JSON.stringify({ seen: one, record, receipt: one.id === null ? undefined : receiptOf.get(one.id) })
-      const outcome = `${one.end} ${one.error ?? ""} ${record?.state ?? "no record"} ${record?.status_code ?? ""} ${record?.error_code ?? ""}`.replace(/ +/g, " ").trim()
+      const outcome = `${one.end} ${one.error ?? ""} ${record?.state ?? "no record"} ${record?.status_code ?? ""} ${record?.error_code ?? ""}`
+        .replace(/ +/g, " ")
+        .trim()
       outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
       if (one.end === "finished") {
         assert.deepStrictEqual([record?.state, record?.status_code, record?.error_code, record?.finish_reason], ["completed", 200, null, "stop"], what)

@@ -81,7 +81,7 @@ describe("nothing is lost", () => {
         const spooled = gateways.reduce((sum, { timesSpooled }) => sum + timesSpooled(), 0)
         yield* told(order.map(({ disaster: [name] }) => name).join(", "), { ...result, spooled })
         assert.isAbove(seen.filter(({ end }) => end === "finished").length, 50)
-        assert.isAbove(spooled, 1)
+        assert.isAbove(spooled, 0)
       }).pipe(Effect.scoped)
   )
 })

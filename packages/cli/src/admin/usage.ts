@@ -1,19 +1,9 @@
 import { GpuHolds } from "@seatrial/store"
-import { Clock, Effect, Option, Schema } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Clock, Effect, Option } from "effect"
+import { Command } from "effect/cli"
+import { fromDay as from, toDay as to } from "../days.ts"
 import { printRows } from "../print.ts"
 import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
-
-const Day = Schema.String.check(
-  Schema.isPattern(/^\d{4}-\d{2}-\d{2}$/u, { message: "Expected a day, as 2026-01-31" }),
-  Schema.makeFilter((text) => (Number.isNaN(Date.parse(text)) || new Date(text).toISOString().slice(0, 10) !== text ? "is no day of the calendar" : undefined))
-)
-const from = Flag.String("from").pipe(
-  Flag.withDescription("First day, YYYY-MM-DD in UTC; default: the first of this month"),
-  Flag.withSchema(Day),
-  Flag.optional
-)
-const to = Flag.String("to").pipe(Flag.withDescription("Last day, YYYY-MM-DD in UTC; default: today"), Flag.withSchema(Day), Flag.optional)
 
 /** GPU-seconds to the millisecond, exact. */
 const seconds = (gpuMillis: bigint) => `${gpuMillis / 1_000n}.${(gpuMillis % 1_000n).toString().padStart(3, "0")}`

@@ -22,6 +22,7 @@ import { measuredStarts } from "./0023_measured_starts.ts"
 import { engineStarts } from "./0024_engine_starts.ts"
 import { frozenVerification } from "./0026_frozen_verification.ts"
 import { trialLikelihood } from "./0028_trial_likelihood.ts"
+import { usageDays } from "./0032_usage_days.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -48,5 +49,6 @@ export const migrations = {
   "0023_measured_starts": measuredStarts,
   "0024_engine_starts": engineStarts,
   "0026_frozen_verification": frozenVerification,
-  "0028_trial_likelihood": trialLikelihood
+  "0028_trial_likelihood": trialLikelihood,
+  "0032_usage_days": usageDays
 }

@@ -1,0 +1,176 @@
+import type { ModelId } from "@seatrial/domain"
+import type { Route } from "@seatrial/store"
+import { EngineState } from "./EngineState.ts"
+import { FairQueue } from "./FairQueue.ts"
+import { pickEngine } from "./pickEngine.ts"
+
+/** Requests that an engine may have beyond what it was seen to work on at once. */
+const beyondMeasured = 4
+/** So many times what a model's engines can have may wait for them. */
+const waitingPerPlace = 4
+
+/** A request that waits for an engine. */
+export interface Waiter {
+  readonly key: number | null
+  readonly streamed: boolean
+  /** It has the engine now. */
+  readonly give: (engine: EngineState) => void
+  /** The model is no more. */
+  readonly gone: () => void
+}
+
+export interface PoolOptions {
+  /** Requests at once for engines of which nothing was measured. */
+  readonly unmeasured: number
+  /** `performance.now()`. */
+  readonly now: () => number
+  /** Where requests for the model go now; undefined where there is no such model any more. */
+  readonly current: (id: ModelId) => Route | undefined
+}
+
+/** The engines of a model, what each of them has, and who waits for one. Times are `performance.now()`. */
+export class ModelPool {
+  route: Route
+  engines: ReadonlyArray<EngineState> = []
+  readonly queue = new FairQueue<Waiter>()
+  /** When a request last came. */
+  usedAt: number
+  /** Since when somebody asks who finds no engine; null where there is one, or nobody asks. */
+  coldSince: number | null = null
+  /** Milliseconds that the last start took which somebody waited for. */
+  lastStart: number | null = null
+  readonly #options: PoolOptions
+  #step: NodeJS.Timeout | undefined
+
+  constructor(route: Route, options: PoolOptions) {
+    this.#options = options
+    this.usedAt = options.now()
+    this.route = { ...route, endpoints: [] }
+    this.adopt(route)
+  }
+
+  /** Requests that one engine may have at once. */
+  get limit(): number {
+    return (this.route.concurrency ?? this.#options.unmeasured) + beyondMeasured
+  }
+
+  /** Requests that may wait while there are engines. */
+  get waitingLimit(): number {
+    return waitingPerPlace * this.limit * this.engines.length
+  }
+
+  /** Whether nothing is lost when it is forgotten. */
+  isIdleSince(moment: number): boolean {
+    return this.queue.size === 0 && this.usedAt < moment && this.engines.every(({ outstanding }) => outstanding === 0)
+  }
+
+  /** Looks where requests go now. */
+  refresh() {
+    const route = this.#options.current(this.route.modelId)
+    if (route !== undefined) return this.adopt(route)
+    this.adopt({ ...this.route, endpoints: [] })
+    for (const waiter of [...this.queue]) waiter.gone()
+  }
+
+  /** Takes over where requests go. Engines that are no longer there get nothing any more; what they have comes to its end with whoever sent it. */
+  adopt(route: Route) {
+    if (route.endpoints === this.route.endpoints && route.revisionId === this.route.revisionId) {
+      this.route = route
+      return
+    }
+    const now = this.#options.now()
+    const same = route.revisionId === this.route.revisionId
+    this.route = route
+    this.engines = route.endpoints.map(
+      (endpoint) =>
+        (same ? this.engines.find((known) => known.endpoint.url === endpoint.url && known.endpoint.pod === endpoint.pod) : undefined) ??
+        new EngineState(endpoint, now, this.queue.size > 0)
+    )
+    if (this.engines.length > 0 && this.coldSince !== null) {
+      this.lastStart = now - this.coldSince
+      this.coldSince = null
+    }
+    this.#keepOne(now)
+  }
+
+  /** Of several that are all out, the first to come back comes back now: the last one is never taken out. */
+  #keepOne(now: number) {
+    if (this.engines.some((engine) => !engine.isEjected(now))) return
+    const [first] = this.engines.toSorted((one, other) => one.ejectedUntil - other.ejectedUntil)
+    if (first !== undefined) first.ejectedUntil = now
+  }
+
+  /** An engine with room that has it now, for who does not have to wait behind others; undefined where there is none. */
+  take(key: () => number | null, streamed: boolean): EngineState | undefined {
+    this.refresh()
+    if (this.queue.size > 0) return undefined
+    const now = this.#options.now()
+    const [only] = this.engines
+    const engine =
+      this.engines.length === 1 && only !== undefined
+        ? only.outstanding < only.allowed(this.limit, now) && !only.isFull(now)
+          ? only
+          : undefined
+        : this.engines.length === 0
+          ? undefined
+          : pickEngine(this.engines, { now, limit: this.limit, key: key(), except: [] })
+    engine?.enter(now, streamed)
+    return engine
+  }
+
+  /** Another engine for a request that those of `except` did not serve; it does not wait. */
+  takeOther(except: ReadonlyArray<EngineState>, streamed: boolean): EngineState | undefined {
+    const now = this.#options.now()
+    const engine = pickEngine(this.engines, { now, limit: this.limit, key: null, except })
+    engine?.enter(now, streamed)
+    return engine
+  }
+
+  leave(engine: EngineState, streamed: boolean) {
+    engine.leave(streamed)
+    if (this.queue.size > 0) this.dispatch()
+  }
+
+  /** It failed; out it goes for a while where it did too often and is not the last. */
+  fail(engine: EngineState) {
+    const now = this.#options.now()
+    if (engine.fail(now)) this.eject(engine)
+  }
+
+  /** Whether it was taken out: never the last one. */
+  eject(engine: EngineState): boolean {
+    const now = this.#options.now()
+    if (!this.engines.some((other) => other !== engine && !other.isEjected(now))) return false
+    engine.eject(now)
+    return true
+  }
+
+  /** Gives engines with room to those who wait, in their turns. */
+  dispatch() {
+    clearTimeout(this.#step)
+    this.refresh()
+    while (this.queue.size > 0) {
+      const now = this.#options.now()
+      // All keys are served alike: whether there is room does not depend on whose turn it is.
+      if (pickEngine(this.engines, { now, limit: this.limit, key: null, except: [] }) === undefined) {
+        this.#stepLater(now)
+        return
+      }
+      const waiter = this.queue.take()
+      if (waiter === undefined) return
+      const engine = pickEngine(this.engines, { now, limit: this.limit, key: waiter.key, except: [] })
+      if (engine === undefined) return
+      engine.enter(now, waiter.streamed)
+      waiter.give(engine)
+    }
+  }
+
+  #stepLater(now: number) {
+    const steps = this.engines.flatMap((engine) => engine.nextStep(now) ?? [])
+    if (steps.length > 0) this.#step = setTimeout(() => this.dispatch(), Math.ceil(Math.min(...steps)))
+  }
+
+  close() {
+    clearTimeout(this.#step)
+  }
+}

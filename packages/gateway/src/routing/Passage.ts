@@ -1,0 +1,173 @@
+import type { OrgId } from "@seatrial/domain"
+import type { Route } from "@seatrial/store"
+import { Effect } from "effect"
+import type { Departure } from "../Departure.ts"
+import { clientClosed, modelNotFound, modelOverloaded, modelStarting, type Refusal, unavailable } from "../refusals.ts"
+import type { EngineState, Pulse } from "./EngineState.ts"
+import type { ModelPool, Waiter } from "./ModelPool.ts"
+import { prefixOf } from "./prefixOf.ts"
+import type { RetryBudget } from "./RetryBudget.ts"
+import type { RoutingSettings } from "./RoutingSettings.ts"
+import { hashOf } from "./rendezvous.ts"
+import { secondsUntilStarted } from "./secondsUntilStarted.ts"
+
+/** A request that looks for an engine. */
+export interface Asked {
+  readonly orgId: OrgId
+  /** Its parsed body: what it shares with others decides whose cache may know it. */
+  readonly members: Readonly<Record<string, unknown>>
+  readonly streamed: boolean
+}
+
+export interface WaitOptions {
+  /** Milliseconds that the caller waits as it says; null where it says nothing. */
+  readonly patience: number | null
+  /** Tells when there is nobody to answer any more. */
+  readonly departure: Departure
+}
+
+/** What a passage needs of the gateway's routing. */
+export interface PassageWorld {
+  readonly settings: RoutingSettings
+  readonly poolOf: (route: Route) => ModelPool
+  readonly known: (orgId: OrgId, model: string) => Route | undefined
+  readonly budget: RetryBudget
+  readonly now: () => number
+}
+
+const notFound = (model: string) => modelNotFound(`There is no model ${model.slice(0, 128)}.`, "model")
+
+/**
+ * A request's way to an engine: it enters at once or waits for its turn, may be sent on to one other engine, and leaves. Whoever makes one has to call `leave` in the end,
+ * however it ends, as often as may be.
+ */
+export class Passage {
+  readonly #world: PassageWorld
+  readonly #asked: Asked
+  #route: Route
+  #pool: ModelPool | null = null
+  #engine: EngineState | null = null
+  #tried: ReadonlyArray<EngineState> = []
+  #left = false
+
+  constructor(world: PassageWorld, route: Route, asked: Asked) {
+    this.#world = world
+    this.#route = route
+    this.#asked = asked
+  }
+
+  /** Where the request goes: of the moment at which it entered, which may be another revision than that at which it came. */
+  get route(): Route {
+    return this.#route
+  }
+
+  /** The engine's address; empty before the request has one. */
+  get url(): string {
+    return this.#engine?.endpoint.url ?? ""
+  }
+
+  /** To be told of each sign of life of the engine. */
+  get pulse(): Pulse {
+    return this.#engine?.pulse ?? { at: 0 }
+  }
+
+  #key = (): number => {
+    const { members, orgId } = this.#asked
+    return hashOf(`${orgId}\n${this.#route.modelId}\n${prefixOf(members)}`)
+  }
+
+  /** Takes the engine, unless the model has gone meanwhile, or the request. */
+  #enter(pool: ModelPool, engine: EngineState): boolean {
+    this.#pool = pool
+    this.#engine = engine
+    const route = this.#world.known(this.#asked.orgId, this.#route.model)
+    if (this.#left || route === undefined || route.modelId !== this.#route.modelId) {
+      this.#drop()
+      return false
+    }
+    this.#route = route
+    return true
+  }
+
+  #drop() {
+    if (this.#pool !== null && this.#engine !== null) this.#pool.leave(this.#engine, this.#asked.streamed)
+    this.#engine = null
+  }
+
+  /** Whether there was an engine with room, which the request has now. */
+  enter(): boolean {
+    const pool = this.#world.poolOf(this.#route)
+    const engine = pool.take(this.#key, this.#asked.streamed)
+    return engine !== undefined && this.#enter(pool, engine)
+  }
+
+  /** Waits for an engine, in turn with others and no longer than the caller. Fails where there is none in time, or too many wait. */
+  wait({ departure, patience }: WaitOptions): Effect.Effect<void, Refusal> {
+    return Effect.callback((resume) => {
+      const { now, poolOf, settings } = this.#world
+      const { orgId, streamed } = this.#asked
+      const startedAt = now()
+      const pool = poolOf(this.#route)
+      const cold = pool.engines.length === 0
+      const refusal = () => (pool.engines.length === 0 ? modelStarting(this.#secondsUntilStarted(pool)) : modelOverloaded)
+      if (cold) pool.coldSince ??= startedAt
+      if (pool.queue.size >= (cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
+      const settle = (end: Effect.Effect<void, Refusal>) => {
+        clearTimeout(timer)
+        departure.removeEventListener("abort", onAbort)
+        pool.queue.remove(orgId, waiter)
+        resume(end)
+      }
+      const onAbort = () => settle(Effect.fail(departure.reason === "gone" ? clientClosed : unavailable))
+      const waiter: Waiter = {
+        key: this.#key(),
+        streamed,
+        give: (engine) => settle(this.#enter(pool, engine) ? Effect.void : Effect.fail(notFound(this.#route.model))),
+        gone: () => settle(Effect.fail(notFound(this.#route.model)))
+      }
+      const limit = cold ? settings.coldWait : settings.queueWait
+      const timer = setTimeout(() => settle(Effect.fail(refusal())), Math.min(limit, patience ?? limit))
+      if (departure.aborted) return onAbort()
+      departure.addEventListener("abort", onAbort)
+      pool.queue.add(orgId, waiter)
+      pool.dispatch()
+      return Effect.sync(onAbort)
+    })
+  }
+
+  #secondsUntilStarted({ coldSince, lastStart, route }: ModelPool): number {
+    const { now } = this.#world
+    return secondsUntilStarted({ lastStart, startSeconds: route.startSeconds, passed: coldSince === null ? 0 : now() - coldSince })
+  }
+
+  /**
+   * Sends a request on to another engine that did not get through to the one that it has. `full`: that had no room; `lost`: the connection failed; `stale`: a kept connection
+   * was closed already, which says nothing of the engine, so that the same one may be asked again. False where it was sent on before, there is none, or too many requests of
+   * the gateway are.
+   */
+  another(why: "full" | "lost" | "stale"): boolean {
+    const pool = this.#pool
+    const engine = this.#engine
+    if (pool === null || engine === null) return false
+    if (why === "full") engine.turnAway(this.#world.now())
+    if (why === "lost") pool.fail(engine)
+    if (this.#tried.length > 0) return false
+    const next = pool.takeOther([engine], this.#asked.streamed)
+    if ((next === undefined && why !== "stale") || !this.#world.budget.spend()) {
+      if (next !== undefined) pool.leave(next, this.#asked.streamed)
+      return false
+    }
+    this.#tried = [engine]
+    if (next !== undefined) {
+      pool.leave(engine, this.#asked.streamed)
+      this.#engine = next
+    }
+    return true
+  }
+
+  /** The request has ended. */
+  leave() {
+    this.#left = true
+    this.#drop()
+  }
+}

@@ -1,0 +1,63 @@
+import type { ModelId } from "@seatrial/domain"
+import { type Route, Routes } from "@seatrial/store"
+import { Context, Effect, Layer, Stream } from "effect"
+import { EngineClient } from "../EngineClient.ts"
+import { GatewayConfig } from "../GatewayConfig.ts"
+import { ModelPool } from "./ModelPool.ts"
+import { type Asked, Passage, type PassageWorld } from "./Passage.ts"
+import { RetryBudget } from "./RetryBudget.ts"
+import { watchEngines } from "./watchEngines.ts"
+
+/** Decides which engine a request goes to, and when. */
+export class Routing extends Context.Service<
+  Routing,
+  {
+    /** The way of one request to an engine of the route, or of what that has become when it enters; its `leave` must be called. */
+    readonly open: (route: Route, asked: Asked) => Passage
+  }
+>()("seatrial/Routing") {
+  static readonly layer = Layer.effect(
+    Routing,
+    Effect.gen(function* () {
+      const { routing: settings } = yield* GatewayConfig
+      const engine = yield* EngineClient
+      const routes = yield* Routes
+      const now = () => performance.now()
+      const pools = new Map<ModelId, ModelPool>()
+      yield* Effect.addFinalizer(() =>
+        Effect.sync(() => {
+          for (const pool of pools.values()) pool.close()
+        })
+      )
+      const world: PassageWorld = {
+        settings,
+        known: routes.known,
+        budget: new RetryBudget(),
+        now,
+        poolOf: (route) => {
+          const known = pools.get(route.modelId)
+          if (known !== undefined) return known
+          const pool = new ModelPool(route, { unmeasured: settings.engineConcurrency, now, current: routes.ofModel })
+          pools.set(route.modelId, pool)
+          return pool
+        }
+      }
+      yield* routes.changes.pipe(
+        Stream.runForEach(() =>
+          Effect.sync(() => {
+            for (const pool of pools.values()) pool.dispatch()
+          })
+        ),
+        Effect.forkScoped
+      )
+      yield* watchEngines({ engine, now, pools, settings, use: routes.use })
+
+      return Routing.of({
+        open: (route, asked) => {
+          world.budget.earn()
+          return new Passage(world, route, asked)
+        }
+      })
+    })
+  )
+}

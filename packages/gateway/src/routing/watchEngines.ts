@@ -1,0 +1,96 @@
+import type { ModelId } from "@seatrial/domain"
+import type { Route } from "@seatrial/store"
+import { Effect, Schedule, type Scope } from "effect"
+import type { EngineClient } from "../EngineClient.ts"
+import { readWhole } from "../readWhole.ts"
+import type { EngineState } from "./EngineState.ts"
+import type { ModelPool } from "./ModelPool.ts"
+import type { RoutingSettings } from "./RoutingSettings.ts"
+import { readEngineMetrics } from "./readEngineMetrics.ts"
+
+export interface Watched {
+  readonly pools: Map<ModelId, ModelPool>
+  readonly settings: RoutingSettings
+  readonly engine: EngineClient["Service"]
+  readonly use: (route: Route) => Effect.Effect<void>
+  readonly now: () => number
+}
+
+/** Milliseconds after the last request for a model from which its engines are asked no more, and nothing of them is remembered. */
+const restAfter = 60_000
+/** Engines that are asked at once. */
+const atOnce = 16
+/** Bytes of an engine's metrics. */
+const largest = 4 * 1024 * 1024
+
+/**
+ * Looks after the engines that have traffic, and those of nobody else: the others need not be chosen among, and the first request after a rest goes by what the gateway
+ * itself knows. Metrics are asked for at each pause and forgotten when they are old; health only where there is another engine to turn to. Three loops of one scope,
+ * whatever the traffic is.
+ */
+export const watchEngines = ({ engine, now, pools, settings, use }: Watched): Effect.Effect<void, never, Scope.Scope> => {
+  const get = (url: string, path: "/metrics" | "/health" | "/ready", timeout: number) =>
+    Effect.suspend(() => {
+      const { signal } = new AbortController()
+      return Effect.flatMap(engine.call({ url, path, method: "GET", body: null, requestId: "routing", timeout, signal }), (answer) =>
+        Effect.map(readWhole(answer, largest, timeout, signal), (body) =>
+          answer.statusCode === 200 && typeof body !== "string" ? body.toString("latin1") : null
+        )
+      )
+    }).pipe(Effect.orElseSucceed(() => null))
+
+  const active = (): ReadonlyArray<ModelPool> => [...pools.values()].filter((pool) => pool.engines.length > 0)
+
+  const look = Effect.suspend(() => {
+    const at = now()
+    const wanted: Array<Route> = []
+    for (const [id, pool] of pools) {
+      if (pool.isIdleSince(at - restAfter)) {
+        pool.close()
+        pools.delete(id)
+        continue
+      }
+      for (const state of pool.engines) if (state.isHung(at, settings.hang)) pool.eject(state)
+      if (pool.queue.size === 0) continue
+      pool.dispatch()
+      // An engine is kept on its way by whoever waits for it.
+      if (pool.engines.length === 0) wanted.push(pool.route)
+    }
+    return Effect.forEach(wanted, use, { concurrency: atOnce, discard: true })
+  })
+
+  const scrape = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
+    const text = yield* get(state.endpoint.url, "/metrics", settings.scrape)
+    if (text === null) return
+    state.tell(readEngineMetrics(text), now())
+    if (pool.queue.size > 0) pool.dispatch()
+  })
+  const metrics = Effect.suspend(() =>
+    Effect.forEach(
+      active().flatMap((pool) => pool.engines.map((state) => [pool, state] as const)),
+      ([pool, state]) => scrape(pool, state),
+      { concurrency: atOnce, discard: true }
+    )
+  )
+
+  const examine = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
+    // SGLang's health is a generated token, which may take twenty seconds.
+    const text = yield* get(state.endpoint.url, pool.route.runtime === "sglang" ? "/ready" : "/health", settings.health)
+    if (text === null) pool.fail(state)
+  })
+  const health = Effect.suspend(() =>
+    Effect.forEach(
+      active().flatMap((pool) => (pool.engines.length > 1 ? pool.engines.map((state) => [pool, state] as const) : [])),
+      ([pool, state]) => examine(pool, state),
+      { concurrency: atOnce, discard: true }
+    )
+  )
+
+  const always = (what: Effect.Effect<void>, pause: number) =>
+    what.pipe(
+      Effect.catchCause((cause) => Effect.logWarning("engines could not be looked after", cause)),
+      Effect.repeat(Schedule.spaced(pause)),
+      Effect.forkScoped
+    )
+  return Effect.asVoid(Effect.all([always(look, settings.scrape), always(metrics, settings.scrape), always(health, settings.health)]))
+}
