@@ -252,11 +252,11 @@ export const gatewayLatency: Benchmark = {
     const [before, most] = yield* measureMemory(generate, ours)
 
     // A gateway that lost its records would be fast for the wrong reason.
-    const counted = yield* lab.sql<{ readonly all: number; readonly complete: number }>`
-      SELECT count(*)::int AS all, count(*) FILTER (WHERE state = 'completed' AND status_code = 200 AND request_id IS NOT NULL)::int AS complete
+    const counted = yield* lab.sql<{ readonly recorded: number; readonly complete: number }>`
+      SELECT count(*)::int AS recorded, count(*) FILTER (WHERE state = 'completed' AND status_code = 200 AND request_id IS NOT NULL)::int AS complete
       FROM requests LEFT JOIN receipts ON receipts.org_id = requests.org_id AND receipts.created_at = requests.created_at AND request_id = id
       WHERE requests.org_id = ${lab.orgId} AND requests.model = ${model}`
-    const { all: recorded = 0, complete = 0 } = counted[0] ?? {}
+    const { complete = 0, recorded = 0 } = counted[0] ?? {}
     if (recorded === 0 || recorded !== complete) return yield* new BenchError({ message: `Of ${recorded} records ${complete} are complete.` })
 
     return `\`POST /v1/chat/completions\` through the gateway and straight to the engine, by the same load generator. The engine is a stand-in that computes nothing. Each gateway keeps
