@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { FailureCode, type MetricFamily } from "@seatrial/domain"
+import { FailureCode, failureOwners, type MetricFamily } from "@seatrial/domain"
 import { gatewayMetrics } from "@seatrial/gateway"
 import { kubeMetrics } from "@seatrial/kube"
 import { operatorMetrics } from "@seatrial/operator"
@@ -87,14 +87,25 @@ describe("the document for operators", () => {
     assert.deepStrictEqual([...told].sort(), [...FailureCode.literals].sort())
   })
 
+  it("says of each whose fault it is, and what to do", () => {
+    for (const row of tableUnder("What a failed deployment says")) {
+      const [codes = "", , whose = "", meaning = "", remedy = ""] = row.split(" | ")
+      for (const [, code = ""] of codes.matchAll(/`([a-z_]+)`/g)) {
+        assert.strictEqual(whose, Object.entries(failureOwners).find(([name]) => name === code)?.[1], code)
+      }
+      assert.isAbove(meaning.length, 10, codes)
+      assert.isAbove(remedy.length, 10, codes)
+    }
+  })
+
   it("lists every metric as it is", () => assert.deepStrictEqual([...tableUnder("Metrics")].sort(), families.map(rowOf).sort()))
 
   it("names metrics as Prometheus does, and labels none by a key, and by a model or a deployment only what goes with it", () => {
     for (const { labels, name, type } of families) {
       assert.match(name, /^seatrial_[a-z_]+$/)
       assert.strictEqual(name.endsWith("_total"), type === "counter", name)
-      // Rows that end: ten minutes after the deployment gave its GPUs back, and with what the model serves.
-      const ending = name === "seatrial_deployment_gpu_seconds_total" ? "deployment" : name.startsWith("seatrial_benchmark_") ? "model" : undefined
+      // Rows that end: ten minutes after the deployment gave its GPUs back, with what the model serves, and an hour after it was asked for where there are many.
+      const ending = name === "seatrial_deployment_gpu_seconds_total" ? "deployment" : /^seatrial_(benchmark|gateway)_/u.test(name) ? "model" : undefined
       for (const label of labels) if (label !== ending) assert.notMatch(label, /key|model|deployment|request|user|pod|prompt|_id$/, name)
     }
   })

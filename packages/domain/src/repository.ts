@@ -173,6 +173,16 @@ export const AdapterFacts = Schema.Struct({
 })
 export type AdapterFacts = typeof AdapterFacts.Type
 
+/** What a repository's generation configuration says of sampling where a request says nothing. */
+export const SamplingDefaults = Schema.Struct({
+  temperature: Schema.optionalKey(Schema.Finite),
+  top_p: Schema.optionalKey(Schema.Finite),
+  top_k: Schema.optionalKey(Schema.Finite),
+  min_p: Schema.optionalKey(Schema.Finite),
+  repetition_penalty: Schema.optionalKey(Schema.Finite)
+})
+export type SamplingDefaults = typeof SamplingDefaults.Type
+
 /** What reading a repository at a pinned commit told, without its weights. */
 export const RepositoryFacts = Schema.Struct({
   repo: RepoName,
@@ -190,6 +200,8 @@ export const RepositoryFacts = Schema.Struct({
   weight_parts: Schema.optionalKey(WeightParts),
   parameters: Schema.Int,
   chat_template: Schema.NullOr(Schema.String),
+  /** Absent where its generation configuration was not read, and in records of earlier versions. */
+  sampling: Schema.optionalKey(SamplingDefaults),
   /** Present where the repository holds an adapter and no model of its own: then `files` are the adapter's. */
   adapter: Schema.optionalKey(AdapterFacts)
 })

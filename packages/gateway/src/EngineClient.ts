@@ -1,8 +1,9 @@
 import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
+import { type Dispatcher, errors } from "undici"
 import type { Signal } from "./Departure.ts"
-import { ConnectionPool } from "./engine/ConnectionPool.ts"
-import type { EngineAnswer } from "./engine/EngineAnswer.ts"
+import { EngineAnswer } from "./engine/EngineAnswer.ts"
+import { EnginePools } from "./engine/EnginePools.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 
 /**
@@ -18,6 +19,8 @@ export interface EngineCall {
   readonly method: "GET" | "POST"
   readonly body: string | null
   readonly requestId: string
+  /** Joins the engine's trace to the request's. */
+  readonly traceparent?: string | undefined
   /** Milliseconds until the answer's head. */
   readonly timeout: number
   /** Closes the connection at any time until the answer has been read, which makes the engine stop its work. */
@@ -27,12 +30,11 @@ export interface EngineCall {
 /** Milliseconds within which a kept connection shows that its other end had closed it before. */
 const staleWithin = 1_000
 
-/** What goes before the id of the request, of each path of each engine. */
-const headOf = (method: string, path: string, host: string) =>
-  `${method} ${path} HTTP/1.1\r\nhost: ${host}\r\naccept: application/json, text/event-stream\r\nconnection: keep-alive\r\nx-request-id: `
+/** Made once: a stack for each hang-up costs more than the hang-up. */
+const hungUp = new Error("The gateway hung up.")
 
 /**
- * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept and our request id. The answer's body is the
+ * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept, our request id and trace. The answer's body is the
  * caller's to read or destroy.
  */
 export class EngineClient extends Context.Service<EngineClient, { readonly call: (call: EngineCall) => Effect.Effect<EngineAnswer, EngineUnreachable> }>()(
@@ -42,57 +44,70 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
     EngineClient,
     Effect.gen(function* () {
       const { connect: connectTimeout } = yield* GatewayConfig
-      const pool = yield* Effect.acquireRelease(
-        Effect.sync(() => new ConnectionPool()),
-        (open) => Effect.sync(() => open.close())
+      const pools = yield* Effect.acquireRelease(
+        Effect.sync(() => new EnginePools(connectTimeout)),
+        (open) => Effect.promise(() => open.close())
       )
 
-      const call = ({ body, method, path, requestId, signal, timeout, url }: EngineCall) =>
+      const call = ({ body, method, path, requestId, signal, timeout, traceparent, url }: EngineCall) =>
         Effect.callback<EngineAnswer, EngineUnreachable>((resume) => {
-          const fail = (reason: EngineUnreachable["reason"]) => resume(new EngineUnreachable({ reason }))
-          if (signal.aborted) return fail("aborted")
-          const origin = pool.of(url)
-          const connection = origin.take()
-          if (connection === undefined) return fail("refused")
+          if (signal.aborted) return resume(new EngineUnreachable({ reason: "aborted" }))
           const startedAt = performance.now()
-          const { isConnected: reused } = connection
-          let late = false
-          let connecting: NodeJS.Timeout | undefined
+          /** Known from when the request goes out, which is when there is a connection. */
+          let control: Dispatcher.DispatchController | undefined
           let answer: EngineAnswer | undefined
-          const hangUp = () => (answer ?? connection).destroy()
+          let over = false
           const settled = () => {
             clearTimeout(limit)
-            clearTimeout(connecting)
+            signal.removeEventListener("abort", leave)
+          }
+          const fail = (reason: EngineUnreachable["reason"]) => {
+            if (over) return
+            over = true
+            settled()
+            resume(new EngineUnreachable({ reason }))
+          }
+          const hangUp = () => control?.abort(hungUp)
+          const leave = () => {
+            if (answer !== undefined) return answer.destroy()
+            fail("aborted")
+            hangUp()
           }
           const limit = setTimeout(() => {
-            late = true
+            fail("late")
             hangUp()
           }, Math.ceil(timeout))
-          // A process that was busy for so long hears of the connection only after its timers.
-          if (!reused) connecting = setTimeout(() => setImmediate(() => (connection.isConnected ? undefined : hangUp())), connectTimeout)
-          signal.addEventListener("abort", hangUp)
-          const length = body === null ? 0 : Buffer.byteLength(body)
-          const head = headOf(method, path, origin.name) + requestId
-          const request = body === null ? `${head}\r\n\r\n` : `${head}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n${body}`
-          // Characters of one byte each need no encoding.
-          connection.send(request, body === null || length === body.length ? "latin1" : "utf8", {
-            connected: () => clearTimeout(connecting),
-            answered: (incoming) => {
-              answer = incoming
-              settled()
-              incoming.once("close", () => signal.removeEventListener("abort", hangUp))
-              resume(Effect.succeed(incoming))
-            },
-            lost: () => {
-              settled()
-              signal.removeEventListener("abort", hangUp)
-              const stale = reused && performance.now() - startedAt < staleWithin
-              fail(signal.aborted ? "aborted" : late ? "late" : !connection.isConnected ? "refused" : stale ? "stale" : "broken")
+          signal.addEventListener("abort", leave)
+          const headers = ["accept", "application/json, text/event-stream", "x-request-id", requestId]
+          if (body !== null) headers.push("content-type", "application/json")
+          if (traceparent !== undefined) headers.push("traceparent", traceparent)
+          pools.of(url).dispatch(
+            { path, method, headers, body },
+            {
+              onRequestStart: (controller) => {
+                control = controller
+                if (over) hangUp()
+              },
+              onResponseStart: (controller, status) => {
+                if (over || status < 200) return
+                over = true
+                clearTimeout(limit)
+                answer = new EngineAnswer(status, { pause: () => controller.pause(), resume: () => controller.resume(), hangUp })
+                answer.once("close", () => signal.removeEventListener("abort", leave))
+                resume(Effect.succeed(answer))
+              },
+              onResponseData: (_, chunk) => answer?.push(chunk),
+              onResponseEnd: () => answer?.finish(),
+              onResponseError: (_, error) => {
+                if (answer !== undefined) return answer.fail()
+                // A kept connection that was closed before anything of this request could have been read.
+                const kept = error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0
+                fail(control === undefined ? "refused" : kept && performance.now() - startedAt < staleWithin ? "stale" : "broken")
+              }
             }
-          })
+          )
           return Effect.sync(() => {
-            settled()
-            signal.removeEventListener("abort", hangUp)
+            fail("aborted")
             hangUp()
           })
         })

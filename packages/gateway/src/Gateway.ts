@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http"
 import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
-import { Cause, Clock, Context, Effect, FiberSet, Layer, Option } from "effect"
+import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
 import { Concurrency } from "./Concurrency.ts"
 import { Departure } from "./Departure.ts"
 import { dialectOf } from "./dialects/dialects.ts"
@@ -15,11 +15,15 @@ import { layerReachability } from "./layerReachability.ts"
 import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
 import { requestError } from "./Outcome.ts"
+import { Observer } from "./observability/Observer.ts"
+
+import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { readBody } from "./readBody.ts"
 import { faultOf, invalidApiKey, methodNotAllowed, missingApiKey, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
 import type { Passage } from "./routing/Passage.ts"
 import { patienceOf } from "./routing/patienceOf.ts"
 import { Routing } from "./routing/Routing.ts"
+import { CacheSalts } from "./vocabulary/CacheSalts.ts"
 import { type CheckedRequest, checkRequest } from "./vocabulary/checkRequest.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
 import { parseBody, streamOf } from "./vocabulary/parseBody.ts"
@@ -28,8 +32,11 @@ import { targetOf } from "./vocabulary/targetOf.ts"
 /** The path of a request's address. */
 export const pathOf = (url: string | undefined): string => (url ?? "/").split("?", 1)[0] ?? "/"
 
-/** Whether a request is the gateway's: where gateway and API share an address, all else is the API's. */
+/** Whether engines generate on the path of a request. */
 export const isInferencePath = (url: string | undefined): boolean => isEndpoint(pathOf(url))
+
+/** Whether a path is the gateway's: where gateway and API share an address, all else is the API's. */
+export const isGatewayPath = (url: string | undefined): boolean => isInferencePath(url) || isOtherPath(pathOf(url))
 
 /** Milliseconds for which the rest of a body that is not wanted is read and dropped: a connection that is closed before may lose the answer on its way. */
 const linger = 2_000
@@ -41,7 +48,12 @@ const discardRest = (request: IncomingMessage) => {
   request.resume()
 }
 
+const traceparentOf = ({ headers: { traceparent } }: IncomingMessage) => (typeof traceparent === "string" ? traceparent : undefined)
+
 const bearer = /^Bearer +(\S+) *$/i
+
+/** Anthropic's older clients send the key by a header of its own. */
+const takesOwnHeader = (path: string) => path.startsWith("/v1/messages")
 
 /** The methods that the paths of inference take. */
 const allow = "OPTIONS, POST"
@@ -66,16 +78,20 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const ids = yield* Ids
       const inference = yield* Inference
       const metering = yield* Metering
+      const observer = yield* Observer
       const routes = yield* Routes
       const routing = yield* Routing
       const concurrency = new Concurrency(config)
+      const salts = new CacheSalts(Redacted.value(config.cacheSecret))
+      const otherPath = yield* makeOtherPaths
       const run = yield* FiberSet.makeRuntime()
 
       /** From memory where it can be. */
       const authenticate = (request: IncomingMessage): Effect.Effect<Caller, Refusal> | Caller => {
-        const header = request.headers.authorization
-        if (header === undefined) return missingApiKey
-        const token = bearer.exec(header)?.[1]
+        const { authorization, "x-api-key": own } = request.headers
+        const ownHeader = typeof own === "string" && takesOwnHeader(pathOf(request.url)) ? own : undefined
+        if (authorization === undefined && ownHeader === undefined) return missingApiKey
+        const token = authorization === undefined ? ownHeader : bearer.exec(authorization)?.[1]
         const found = token === undefined ? Option.none<Caller>() : keys.identify(token)
         if (Effect.isEffect(found)) return Effect.flatMap(found, (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey))
         return Option.isSome(found) ? found.value : invalidApiKey
@@ -94,6 +110,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         let streamed: boolean | null = null
         let placed = false
         let passage: Passage | null = null
+        let downloads: Map<string, Buffer> | undefined
         const departure = new Departure()
         response.once("close", () => departure.abort("gone"))
         onStopping(response, () => departure.abort("stopped"))
@@ -111,9 +128,10 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
           use(route)
           const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
-            const checked = checkRequest(endpoint, body, targetOf(to, caller, id))
+            const checked = checkRequest(endpoint, body, targetOf(to, caller, id, salts))
             if (checked instanceof Refusal || checked.images.length === 0) return checked
-            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, departure)
+            downloads ??= new Map()
+            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
           }
           let prepared = prepare(route)
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
@@ -125,7 +143,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             prepared = prepare(route)
             checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           }
-          return yield* inference.serve({ id, caller, checked, passage, response, departure, startedAt })
+          return yield* inference.serve({ id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request) })
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -151,26 +169,46 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         )
       })
 
-      const tellFault = ({ id, request, response }: Exchange, cause: Cause.Cause<Refusal>) => {
-        const dialect = dialectOf(pathOf(request.url))
-        const failure = cause.reasons.find(Cause.isFailReason)
-        writeRefusal(response, failure === undefined ? faultOf(Cause.squash(cause)) : failure.error, id, dialect)
+      const answerOther = Effect.fnUntraced(function* ({ request, response }: Exchange, path: string) {
+        const known = authenticate(request)
+        const caller = Effect.isEffect(known) ? yield* known : known
+        const full = concurrency.take(caller)
+        if (full !== null) return yield* full
+        const body = yield* Effect.ensuring(
+          otherPath(caller, path),
+          Effect.sync(() => concurrency.give(caller))
+        )
+        response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(body)
         discardRest(request)
-        return failure === undefined ? Effect.annotateLogs(Effect.logError("a request could not be handled", cause), "request_id", id) : Effect.void
+      })
+
+      /** The answer to what no engine was asked for. */
+      const tell = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal) => {
+        observer.refused({ id, endpoint, given: traceparentOf(request), startedAt }, error)
+        writeRefusal(response, error, id, dialectOf(pathOf(request.url)))
+        discardRest(request)
+      }
+
+      const tellFault = (exchange: Exchange, endpoint: string, cause: Cause.Cause<Refusal>) => {
+        const failure = cause.reasons.find(Cause.isFailReason)
+        tell(exchange, endpoint, failure === undefined ? faultOf(Cause.squash(cause)) : failure.error)
+        return failure === undefined ? Effect.annotateLogs(Effect.logError("a request could not be handled", cause), "request_id", exchange.id) : Effect.void
       }
 
       const handle = (exchange: Exchange) => {
-        const { id, request, response } = exchange
+        const { request, response } = exchange
         const path = pathOf(request.url)
         if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
-        const refused = (error: Refusal) => {
-          writeRefusal(response, error, id, dialectOf(path))
-          discardRest(request)
+        const others = methodsOf(path)
+        if (others !== null) {
+          if (request.method === "OPTIONS") return response.writeHead(204, { allow: others }).end()
+          if (request.method === undefined || !others.includes(request.method)) return tell(exchange, "other", methodNotAllowed(request.method ?? "", others))
+          return run(Effect.catchCause(answerOther(exchange, path), (cause) => tellFault(exchange, "other", cause)))
         }
-        if (!isEndpoint(path)) return refused(notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
+        if (!isEndpoint(path)) return tell(exchange, "other", notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
         if (request.method === "OPTIONS") return response.writeHead(204, { allow }).end()
-        if (request.method !== "POST") return refused(methodNotAllowed(request.method ?? "", allow))
-        run(Effect.catchCause(admit(exchange, path), (cause) => tellFault(exchange, cause)))
+        if (request.method !== "POST") return tell(exchange, path, methodNotAllowed(request.method ?? "", allow))
+        run(Effect.catchCause(admit(exchange, path), (cause) => tellFault(exchange, path, cause)))
       }
 
       return Gateway.of({
@@ -186,7 +224,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
   )
 
   static readonly layer = Layer.mergeAll(Gateway.layerHandler.pipe(Layer.provide([Inference.layer, Routing.layer])), layerReachability, layerSweeper).pipe(
-    Layer.provide([EngineClient.layer, ImageFetcher.layer]),
+    Layer.provide([EngineClient.layer, ImageFetcher.layer, Observer.layer]),
     Layer.provide(GatewayConfig.layer)
   )
 }

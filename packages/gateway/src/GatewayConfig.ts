@@ -1,6 +1,6 @@
 import { type Network, parseNetwork } from "@seatrial/domain"
 import { SpoolSettings } from "@seatrial/store"
-import { Config, Context, Effect, Layer, Schema } from "effect"
+import { Config, Context, Effect, Layer, Redacted, Schema } from "effect"
 import type { RoutingSettings } from "./routing/RoutingSettings.ts"
 
 export interface GatewaySettings {
@@ -16,8 +16,10 @@ export interface GatewaySettings {
   readonly silence: number
   readonly heartbeat: number
   readonly writeStall: number
+  readonly platformName: string
   readonly connect: number
   readonly routing: RoutingSettings
+  readonly cacheSecret: Redacted.Redacted<string>
   readonly images: ImageSettings
 }
 
@@ -64,6 +66,14 @@ export const gatewaySettings = [
     name: "GATEWAY_CLUSTER_NETWORKS",
     description: "Public networks of the cluster's own, separated by commas, as 203.0.113.0/24: no image is downloaded from them, nor from any private network",
     default: "none"
+  },
+  { name: "GATEWAY_PLATFORM_NAME", description: "Whose the published models are, as the server's SERVER_PLATFORM_NAME", default: "seatrial" },
+  { name: "GATEWAY_ACCESS_LOG", description: "Whether a line of JSON is logged for each request", default: "false" },
+  {
+    name: "GATEWAY_CACHE_SECRET",
+    description:
+      "Secret of the salts that separate organizations' prefix caches inside engines, the same for all gateways; without one the salts can be worked out",
+    default: ""
   },
   {
     name: "GATEWAY_SPOOL",
@@ -128,6 +138,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         silence: seconds("GATEWAY_SILENCE_SECONDS"),
         heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
+        platformName: Config.NonEmptyString("GATEWAY_PLATFORM_NAME" satisfies Name).pipe(Config.withDefault("seatrial")),
         connect: seconds("GATEWAY_CONNECT_SECONDS"),
         routing: Config.all({
           engineConcurrency: setting("GATEWAY_ENGINE_CONCURRENCY"),
@@ -138,6 +149,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
           health: seconds("GATEWAY_HEALTH_SECONDS"),
           hang: seconds("GATEWAY_HANG_SECONDS")
         }),
+        cacheSecret: Config.Redacted("GATEWAY_CACHE_SECRET" satisfies Name).pipe(Config.withDefault(Redacted.make(""))),
         images: Config.all({
           connect: seconds("GATEWAY_IMAGE_CONNECT_SECONDS"),
           whole: seconds("GATEWAY_IMAGE_SECONDS"),

@@ -14,6 +14,7 @@ import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { readEngineError } from "./engineError.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { failed, noUsage, type Outcome, refused, requestError } from "./Outcome.ts"
+import { type Observation, Observer } from "./observability/Observer.ts"
 import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
 import { readWhole } from "./readWhole.ts"
@@ -34,6 +35,8 @@ export interface Admitted {
   readonly departure: Departure
   /** `performance.now()` at the request's first byte. */
   readonly startedAt: number
+  /** As the caller sent it. */
+  readonly traceparent: string | undefined
 }
 
 /** A request under way. */
@@ -45,6 +48,7 @@ interface Work {
   reader: StreamReader
   readonly progress: Progress
   readonly beginning: Beginning
+  readonly observation: Observation
 }
 
 /** Bytes of the largest answer that is not streamed. */
@@ -66,6 +70,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const config = yield* GatewayConfig
       const engine = yield* EngineClient
       const metering = yield* Metering
+      const observer = yield* Observer
       const running = yield* Running.make
 
       const relayStream = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, stream: EventStream) {
@@ -111,8 +116,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const text = body.toString("utf8")
         const answer = work.dialect.readWhole(text)
         if (answer === null) return turnedAway(readEngineError(text, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
-        const { finishReason, usage } = answer
-        if (finishReason === null) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
+        const { finished, finishReason, usage } = answer
+        if (!finished) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
         const told = namedAsAsked(route, checked)(answer.body)
         return {
           state: "completed",
@@ -138,6 +143,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             method: "POST",
             body: checked.engineBody,
             requestId: id,
+            traceparent: work.observation.traceparent,
             timeout,
             signal: departure
           })
@@ -217,7 +223,9 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             const { caller, checked, departure, id, passage, response } = admitted
             const { model, modelId, revisionId } = passage.route
             const dialect = dialects[checked.endpoint]
-            const progress = new Progress(dialect.usageOf)
+            const observed = { id, endpoint: checked.endpoint, given: admitted.traceparent, startedAt: admitted.startedAt }
+            const observation = observer.begin(observed, caller, passage.route)
+            const progress = new Progress(dialect.usageOf, (seconds) => observation.series.betweenTokens.observe(seconds, id))
             const { heartbeat, writeStall } = config
             const onStall = () => departure.abort("gone")
             const stream = checked.stream ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall }) : null
@@ -231,7 +239,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
                 stream?.open()
               }
             })
-            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning }
+            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, observation }
             const outcome = yield* restore(ask(work)).pipe(
               Effect.catchCause((cause) => {
                 departure.abort("stopped")
@@ -246,6 +254,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               Effect.catchCause(logged(id, "the record could not be committed"))
             )
             running.remove(id)
+            const { firstContentAt } = progress
+            observer.ended(observed, observation, { caller, route: passage.route, streamed: checked.stream, outcome, told: committed, firstContentAt })
             passage.leave()
             // Nobody may take an answer for complete that is not recorded.
             deliver({ response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error ?? committed })

@@ -12,8 +12,20 @@ export class Progress {
   #usage: Usage | null = null
   #unread: string | null = null
 
-  constructor(usageOf: Dialect["usageOf"]) {
+  readonly #observe: ((seconds: number) => void) | undefined
+  #lastContentAt = 0
+
+  /** `observe` is told the time between one content and the next. */
+  constructor(usageOf: Dialect["usageOf"], observe?: (seconds: number) => void) {
     this.#usageOf = usageOf
+    this.#observe = observe
+  }
+
+  /** Content was handed to the caller; `now` of `performance.now()`. */
+  handedContent(now: number) {
+    if (this.firstContentAt === null) this.firstContentAt = now
+    else this.#observe?.((now - this.#lastContentAt) / 1_000)
+    this.#lastContentAt = now
   }
 
   /** The engine's latest usage, as JSON: read only when somebody asks, for most is soon replaced. */

@@ -3,6 +3,8 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Config, Effect, Layer, Schema } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
+import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
+import { toOpenMetrics } from "./observability/toOpenMetrics.ts"
 
 /** Port of `/metrics`; 0: none. */
 export const metricsPort = Config.schema(
@@ -12,9 +14,14 @@ export const metricsPort = Config.schema(
 
 // No router: that is one for the whole program, and what is added to it here would be on the public port too.
 const answer = Effect.gen(function* () {
-  const { method, url } = yield* HttpServerRequest.HttpServerRequest
+  const { headers, method, url } = yield* HttpServerRequest.HttpServerRequest
   if (url !== "/metrics" || method !== "GET") return HttpServerResponse.text("There is only GET /metrics.\n", { status: 404 })
-  return HttpServerResponse.text(yield* PrometheusMetrics.format(), { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+  const others = yield* PrometheusMetrics.format()
+  if (headers.accept?.includes("application/openmetrics-text") === true) {
+    const text = `${toOpenMetrics(others)}${inferenceMetrics.format(true)}# EOF\n`
+    return HttpServerResponse.text(text, { contentType: "application/openmetrics-text; version=1.0.0; charset=utf-8" })
+  }
+  return HttpServerResponse.text(`${others.trimEnd()}\n${inferenceMetrics.format(false)}`, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
 })
 
 const listening = Config.all({ host: Config.NonEmptyString("GATEWAY_METRICS_HOST").pipe(Config.withDefault("0.0.0.0")), port: metricsPort })

@@ -1,11 +1,56 @@
-import { gauge, histogram } from "@seatrial/domain"
+import type { MetricFamily } from "@seatrial/domain"
 
-/** What the gateway tells of its requests. */
+const family = (name: string, type: MetricFamily["type"], labels: ReadonlyArray<string>, unit: string, meaning: string): { readonly family: MetricFamily } => ({
+  family: { name, type, labels, unit, meaning }
+})
+
+const ofModel = ["model", "class"]
+
+/** What the gateway tells of its requests. `model` is the callable name, or `other` beyond a hundred of them; `class` is `owner` where the caller's organisation has the model, else `customer`. */
 export const gatewayMetrics = {
-  requestSeconds: histogram("seatrial_gateway_request_seconds", [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 3_600], {
-    labels: ["endpoint", "status"],
-    unit: "seconds",
-    meaning: "From a request's headers to the end of its answer, by endpoint (else other) and the class of the status; gone where the caller left first"
-  }),
-  inFlight: gauge("seatrial_gateway_requests_in_flight", { labels: [], unit: "requests", meaning: "Requests that are being answered" })
+  requestSeconds: family(
+    "seatrial_gateway_request_seconds",
+    "histogram",
+    ["endpoint", "status"],
+    "seconds",
+    "From a request's headers to the end of its answer, by endpoint (else other) and the class of the status; gone where the caller left first"
+  ),
+  inFlight: family("seatrial_gateway_requests_in_flight", "gauge", [], "requests", "Requests that are being answered"),
+  refusals: family("seatrial_gateway_refusals_total", "counter", ["code"], "requests", "Requests that were refused before an engine, by the error's code"),
+  outcomes: family(
+    "seatrial_gateway_inference_total",
+    "counter",
+    [...ofModel, "outcome"],
+    "requests",
+    "Requests that were given to an engine, by how they ended: completed, or the error's code"
+  ),
+  tokens: family(
+    "seatrial_gateway_tokens_total",
+    "counter",
+    [...ofModel, "kind"],
+    "tokens",
+    "Tokens of ended requests by class: input, cache_read, cache_write or output"
+  ),
+  withoutUsage: family(
+    "seatrial_gateway_without_usage_total",
+    "counter",
+    ofModel,
+    "requests",
+    "Complete answers whose engine told no usage: their record counts what was delivered"
+  ),
+  firstToken: family(
+    "seatrial_gateway_first_token_seconds",
+    "histogram",
+    ofModel,
+    "seconds",
+    "From a streamed request's first byte to the first content handed to the caller"
+  ),
+  betweenTokens: family(
+    "seatrial_gateway_between_tokens_seconds",
+    "histogram",
+    ofModel,
+    "seconds",
+    "Between one content handed to the caller of a stream and the next"
+  ),
+  queued: family("seatrial_gateway_queued_requests", "gauge", [], "requests", "Requests that wait for a place at an engine")
 }

@@ -1,19 +1,19 @@
 import type { RequestListener } from "node:http"
-import { Effect } from "effect"
 import { isInferencePath, pathOf } from "./Gateway.ts"
-import { gatewayMetrics } from "./metrics.ts"
+import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
 
 /** The same listener, with every exchange measured from outside. */
 export const observeRequests =
   (listener: RequestListener): RequestListener =>
   (request, response) => {
     const startedAt = performance.now()
-    Effect.runSync(gatewayMetrics.inFlight.modify({}, 1))
+    inferenceMetrics.inFlight++
     response.once("close", () => {
       const endpoint = isInferencePath(request.url) ? pathOf(request.url) : "other"
       const status = response.writableFinished ? `${Math.floor(response.statusCode / 100)}xx` : "gone"
-      const seconds = (performance.now() - startedAt) / 1_000
-      Effect.runSync(Effect.andThen(gatewayMetrics.inFlight.modify({}, -1), gatewayMetrics.requestSeconds.update({ endpoint, status }, seconds)))
+      const id = response.getHeader("x-request-id")
+      inferenceMetrics.inFlight--
+      inferenceMetrics.answered(endpoint, status, (performance.now() - startedAt) / 1_000, typeof id === "string" ? id : undefined)
     })
     listener(request, response)
   }

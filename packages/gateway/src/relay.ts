@@ -82,7 +82,7 @@ export const relay = ({ firstFrame, progress, pulse, reader, rename, signal, sil
         waiting = true
         upstream.pause()
       }
-      if (hasContent) progress.firstContentAt ??= performance.now()
+      if (hasContent) progress.handedContent(performance.now())
       return end
     }
     const onDrain = () => {

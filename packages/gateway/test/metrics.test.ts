@@ -30,6 +30,11 @@ layer(Url.layer, { excludeTestServices: true })("the gateway's metrics", (it) =>
       assert.match(shown, /^seatrial_gateway_request_seconds_count\{endpoint="\/v1\/chat\/completions",status="4xx"\} 1$/m)
       assert.match(shown, /^seatrial_gateway_request_seconds_count\{endpoint="other",status="4xx"\} 1$/m)
       assert.match(shown, /^seatrial_gateway_requests_in_flight 0$/m)
+      const headers = { accept: "application/openmetrics-text; version=1.0.0" }
+      const open = yield* Effect.promise(async () => (await fetch(`http://127.0.0.1:${port}/metrics`, { headers })).text())
+      assert.match(open, /^# TYPE seatrial_gateway_refusals counter$/m)
+      assert.match(open, /# \{request_id="req_[0-9a-z]+"\}/)
+      assert.isTrue(open.endsWith("\n# EOF\n"))
     })
   )
 })

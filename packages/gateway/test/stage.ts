@@ -17,6 +17,7 @@ import { engineFor } from "@seatrial/engines"
 import {
   ApiKeys,
   type Caller,
+  Catalog,
   Metering,
   type RequestEnd,
   type RequestGivenUp,
@@ -73,7 +74,9 @@ const makeWorld = Effect.gen(function* () {
     adapted: false,
     concurrency: null,
     startSeconds: null,
-    capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) })
+    capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) }),
+    knowsDeveloper: false,
+    sampling: null
   }
   const world: World = {
     caller: { keyId: yield* ids.make(KeyId), orgId, orgSlug: "acme", userId: yield* ids.make(UserId), scopes, firstPurchase: true },
@@ -109,6 +112,7 @@ const doubles = (world: World) =>
         return text === apiKey ? Option.some(world.caller) : Effect.succeedNone
       }
     }),
+    Layer.mock(Catalog)({ ownedBy: () => Effect.succeed([]), find: () => Effect.succeedNone }),
     Layer.succeed(
       Routes,
       Routes.of({

@@ -32,6 +32,7 @@ export const targetWith = (over: Partial<Target> = {}): Target => ({
   adapted: false,
   maxModelLen: 2_048,
   knowsDeveloper: false,
+  sampling: null,
   requestId: "req_1",
   cacheSalt: null,
   ...over

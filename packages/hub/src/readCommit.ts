@@ -11,6 +11,7 @@ import { countParameters, dominantType } from "./parameters.ts"
 import { parallelReads, readWeights } from "./readWeights.ts"
 import type { Resolved } from "./resolve.ts"
 import type { Sink } from "./safetensors.ts"
+import { samplingDefaults } from "./samplingDefaults.ts"
 import { processorCodeBeside, remoteCodeRequired } from "./screening.ts"
 import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBeside, weightsPattern } from "./servingFiles.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
@@ -156,7 +157,9 @@ export const readCommit = Effect.fnUntraced(function* (
   const unread = optional.filter((path) => path.includes("processor") && !further.includes(path))
   const python = [...root.keys()].find((path) => /(?:process|feature_extract)[A-Za-z0-9_]*\.py$/.test(path))
   if (python !== undefined && unread[0] !== undefined) return yield* processorCodeBeside(python, unread[0], commit)
-  const config = withQuantization(small.config, new Map(more).get("hf_quant_config.json") ?? {})
+  const extra = new Map(more)
+  const generation = extra.get("generation_config.json")
+  const config = withQuantization(small.config, extra.get("hf_quant_config.json") ?? {})
 
   const { index } = small
   const shards = index === null ? weights.single : [...root.values()].filter(({ path }) => index.files.has(path))
@@ -186,7 +189,8 @@ export const readCommit = Effect.fnUntraced(function* (
     weights_bytes: read.bytes,
     weight_parts: weightParts(read.groups, modelConfig),
     parameters,
-    chat_template: small.template === null ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer)) : new TextDecoder().decode(small.template)
+    chat_template: small.template === null ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer)) : new TextDecoder().decode(small.template),
+    ...(generation === undefined ? {} : { sampling: samplingDefaults(generation) })
   }
   return { facts, whole: read.whole && !spare, modules: new BaseModules(read.groups) }
 })

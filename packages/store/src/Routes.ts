@@ -1,5 +1,17 @@
 import { PgClient } from "@effect/sql-pg"
-import { earliestCapabilities, type ModelCapabilities, ModelId, OrgId, Prices, RevisionId, Runtime, storedCapabilities, zeroPrices } from "@seatrial/domain"
+import {
+  earliestCapabilities,
+  type ModelCapabilities,
+  ModelId,
+  OrgId,
+  Prices,
+  publicCapabilities,
+  RevisionId,
+  Runtime,
+  SamplingDefaults,
+  storedCapabilities,
+  zeroPrices
+} from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaphore, Stream } from "effect"
 import { callableName } from "./columns.ts"
 import { listen } from "./listen.ts"
@@ -37,6 +49,10 @@ export interface Route {
   readonly startSeconds: number | null
   /** What the revision can do, as it was stored and verified with it: the same object for all routes of which the same was stored. */
   readonly capabilities: ModelCapabilities
+  /** Whether its chat template knows the role `developer`. */
+  readonly knowsDeveloper: boolean
+  /** What its repository says of sampling where a request says nothing; null where that is not known. */
+  readonly sampling: SamplingDefaults | null
 }
 
 /** An endpoint whose reachability from the gateways is not known yet. */
@@ -63,7 +79,9 @@ const RouteRow = Schema.Struct({
   concurrency: Schema.NullOr(Schema.Int),
   startSeconds: Schema.NullOr(Schema.Finite),
   /** JSON. */
-  capabilities: Schema.NullOr(Schema.String)
+  capabilities: Schema.NullOr(Schema.String),
+  knowsDeveloper: Schema.Boolean,
+  sampling: Schema.NullOr(SamplingDefaults)
 })
 const UnprovenRow = Schema.Struct({ orgId: OrgId, url: Schema.String, pod: Schema.String, revisionId: RevisionId, runtime: Runtime })
 
@@ -104,7 +122,8 @@ const snapshotOf = (
   const ofAll = new Map<string, Route>()
   const ofModel = new Map<ModelId, Route>()
   for (const { capabilities, visibility, ...facts } of rows) {
-    const route = { ...facts, capabilities: capabilitiesOf(capabilities) }
+    const able = capabilitiesOf(capabilities)
+    const route = { ...facts, capabilities: visibility === "public" ? publicCapabilities(facts.runtime, able) : able }
     ofModel.set(route.modelId, route)
     const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
     // Its own organisation pays for a model by GPU time, also for one that it has published.
@@ -152,7 +171,7 @@ export class Routes extends Context.Service<
               FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]') AS endpoints,
             jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle", r.base_hf_revision IS NOT NULL AS adapted,
             ${sql.literal(measuredConcurrency)} AS concurrency, ${sql.literal(measuredStart)} AS "startSeconds",
-            r.capabilities::text AS capabilities
+            r.capabilities::text AS capabilities, r.knows_developer AS "knowsDeveloper", r.sampling
           FROM models m
           JOIN organizations o ON o.id = m.org_id
           JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id

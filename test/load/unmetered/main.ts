@@ -1,7 +1,7 @@
 import { NodeRuntime } from "@effect/platform-node"
 import { Ids } from "@seatrial/domain"
 import { Gateway, listen } from "@seatrial/gateway"
-import { ApiKeys, Database, Metering, Routes } from "@seatrial/store"
+import { ApiKeys, Catalog, Database, Metering, Routes } from "@seatrial/store"
 import { Config, Effect, Exit, Layer } from "effect"
 
 // The gateway without its records, which is what they are measured against: nothing is written, and nothing waits.
@@ -25,7 +25,7 @@ Layer.effectDiscard(
   })
 ).pipe(
   Layer.provide(Gateway.layer),
-  Layer.provide([ApiKeys.layerSql, layerUnmetered, Routes.layerSql]),
+  Layer.provide([ApiKeys.layerSql, Catalog.layerSql, layerUnmetered, Routes.layerSql]),
   Layer.provide([Database.layer, Ids.layer]),
   Layer.launch,
   NodeRuntime.runMain

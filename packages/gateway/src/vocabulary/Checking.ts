@@ -1,4 +1,4 @@
-import type { InferencePath, ModelCapabilities, Runtime } from "@seatrial/domain"
+import type { InferencePath, ModelCapabilities, Runtime, SamplingDefaults } from "@seatrial/domain"
 import { type ImagePlace, ImagePlaces } from "../images/ImagePlaces.ts"
 import { invalidParameter, type Refusal, unknownParameter, unsupportedParameter, unsupportedValue } from "../refusals.ts"
 
@@ -30,6 +30,8 @@ export interface Target {
   readonly maxModelLen: number
   /** Whether the chat template knows the role `developer`; where not, such a message goes out as `system`. */
   readonly knowsDeveloper: boolean
+  /** What the model's repository says of sampling; null where that is not known. */
+  readonly sampling: SamplingDefaults | null
   readonly requestId: string
   /** Separates the prefix caches of organisations; null where the engine has no field for it. */
   readonly cacheSalt: string | null

@@ -2,6 +2,7 @@ import { boolean, type Check, integer, list, only } from "./Check.ts"
 import { checkChoices, limitTokens } from "./maxTokens.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { sampling } from "./sampling.ts"
+import { sayDefaults } from "./sayDefaults.ts"
 
 const mostPrompts = 8
 
@@ -36,5 +37,6 @@ export const completions: Vocabulary<"/v1/completions"> = {
   together: (body, at) => {
     limitTokens(body, at, "max_tokens", "cut")
     checkChoices(body, at)
+    sayDefaults(body, at.target)
   }
 }

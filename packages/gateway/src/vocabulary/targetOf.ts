@@ -1,14 +1,21 @@
 import type { RequestId } from "@seatrial/domain"
 import type { Caller, Route } from "@seatrial/store"
+import type { CacheSalts } from "./CacheSalts.ts"
 import type { Target } from "./Checking.ts"
 
 /** What a route means for the request that is sent there. */
-export const targetOf = ({ adapted, capabilities, maxModelLen, runtime }: Route, _caller: Caller, requestId: RequestId): Target => ({
+export const targetOf = (
+  { adapted, capabilities, knowsDeveloper, maxModelLen, modelId, runtime, sampling }: Route,
+  caller: Caller,
+  requestId: RequestId,
+  salts: CacheSalts
+): Target => ({
   capabilities,
   runtime,
   adapted,
   maxModelLen,
-  knowsDeveloper: false,
+  knowsDeveloper,
+  sampling,
   requestId,
-  cacheSalt: null
+  cacheSalt: salts.of(caller.orgId, modelId)
 })

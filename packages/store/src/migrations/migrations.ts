@@ -22,7 +22,9 @@ import { measuredStarts } from "./0023_measured_starts.ts"
 import { engineStarts } from "./0024_engine_starts.ts"
 import { frozenVerification } from "./0026_frozen_verification.ts"
 import { trialLikelihood } from "./0028_trial_likelihood.ts"
+import { requestFacts } from "./0030_request_facts.ts"
 import { usageDays } from "./0032_usage_days.ts"
+import { nodeFaults } from "./0034_node_faults.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -50,5 +52,7 @@ export const migrations = {
   "0024_engine_starts": engineStarts,
   "0026_frozen_verification": frozenVerification,
   "0028_trial_likelihood": trialLikelihood,
-  "0032_usage_days": usageDays
+  "0030_request_facts": requestFacts,
+  "0032_usage_days": usageDays,
+  "0034_node_faults": nodeFaults
 }

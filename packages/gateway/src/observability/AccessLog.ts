@@ -1,0 +1,64 @@
+/** Bytes that wait for a slow reader of the log; what comes beyond them is dropped and counted. */
+const maxWaiting = 8 * 1024 * 1024
+
+/** Milliseconds for which lines are gathered. */
+const gather = 100
+
+/** One request as the access log tells of it: nothing that a caller or a model said, no key, no address of an image. */
+export interface AccessLine {
+  readonly request_id: string
+  readonly trace_id?: string | undefined
+  readonly endpoint: string
+  readonly status: number
+  readonly code: string | null
+  readonly latency_ms: number
+  readonly org_id?: string
+  readonly model?: string
+  readonly streamed?: boolean
+  readonly ttft_ms?: number | null
+  readonly finish_reason?: string | null
+  readonly input_tokens?: number
+  readonly output_tokens?: number
+  readonly cache_read_tokens?: number | null
+  readonly cache_write_tokens?: number | null
+}
+
+/** Where lines go. */
+export interface LogTarget {
+  readonly write: (text: string) => unknown
+  readonly writableLength: number
+}
+
+/** Writes a line of JSON a request, many to a write. */
+export class AccessLog {
+  readonly #target: LogTarget
+  #lines = ""
+  #dropped = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(target: LogTarget) {
+    this.#target = target
+  }
+
+  write(line: AccessLine): void {
+    if (this.#target.writableLength + this.#lines.length > maxWaiting) {
+      this.#dropped++
+      return
+    }
+    this.#lines += `${JSON.stringify({ timestamp: new Date().toISOString(), level: "INFO", message: "request", annotations: line })}\n`
+    this.#timer ??= setTimeout(() => this.flush(), gather)
+  }
+
+  flush(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    const dropped = this.#dropped
+    this.#dropped = 0
+    const lost =
+      dropped === 0
+        ? ""
+        : `${JSON.stringify({ timestamp: new Date().toISOString(), level: "WARN", message: "access log lines were dropped", annotations: { dropped } })}\n`
+    if (this.#lines !== "" || lost !== "") this.#target.write(this.#lines + lost)
+    this.#lines = ""
+  }
+}

@@ -1,0 +1,48 @@
+/** One observation that a bucket shows: which request it was, and when. */
+interface Exemplar {
+  readonly id: string
+  readonly value: number
+  /** Unix milliseconds. */
+  readonly at: number
+}
+
+const bound = (value: number) => (value === Number.POSITIVE_INFINITY ? "+Inf" : String(value))
+
+/** Counts observations in buckets with plain numbers: nothing else happens until somebody asks for the text. */
+export class Histogram {
+  readonly #bounds: ReadonlyArray<number>
+  readonly #counts: Array<number>
+  readonly #exemplars: Array<Exemplar | undefined>
+  #sum = 0
+
+  /** `bounds`: the upper ends of its buckets, rising. */
+  constructor(bounds: ReadonlyArray<number>) {
+    this.#bounds = [...bounds, Number.POSITIVE_INFINITY]
+    this.#counts = this.#bounds.map(() => 0)
+    this.#exemplars = this.#bounds.map(() => undefined)
+  }
+
+  observe(value: number, id?: string): void {
+    let bucket = 0
+    while (value > (this.#bounds[bucket] ?? Number.POSITIVE_INFINITY)) bucket++
+    this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1
+    this.#sum += value
+    // Each bucket's first, and then now and then a newer one: no object is made for each token.
+    const shown = this.#exemplars[bucket]
+    if (id !== undefined && (shown === undefined || (this.#counts[bucket] ?? 0) % 16 === 0)) this.#exemplars[bucket] = { id, value, at: Date.now() }
+  }
+
+  /** Its lines; exemplars are there in OpenMetrics only. */
+  lines(name: string, labels: string, openMetrics: boolean): ReadonlyArray<string> {
+    const before = labels === "" ? "" : `${labels},`
+    const braced = labels === "" ? "" : `{${labels}}`
+    let total = 0
+    const buckets = this.#bounds.map((limit, index) => {
+      total += this.#counts[index] ?? 0
+      const shown = openMetrics ? this.#exemplars[index] : undefined
+      const exemplar = shown === undefined ? "" : ` # {request_id="${shown.id}"} ${shown.value} ${shown.at / 1_000}`
+      return `${name}_bucket{${before}le="${bound(limit)}"} ${total}${exemplar}`
+    })
+    return [...buckets, `${name}_sum${braced} ${this.#sum}`, `${name}_count${braced} ${total}`]
+  }
+}

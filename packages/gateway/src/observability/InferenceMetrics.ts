@@ -1,0 +1,101 @@
+import type { MetricFamily, Usage } from "@seatrial/domain"
+import { gatewayMetrics } from "../metrics.ts"
+import { Histogram } from "./Histogram.ts"
+
+const answerBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 3_600]
+const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 60, 300]
+const betweenTokensBounds = [0.001, 0.0025, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.15, 0.25, 0.5, 1, 2.5, 10, 60]
+
+/** Models that are told apart at most; the others share one name. */
+const maxModels = 100
+
+/** After which a model that nobody asks for makes room, milliseconds. */
+const rest = 3_600_000
+
+const quoted = (text: string) => text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
+
+/** What callers of one class asked of one model. */
+export class ModelSeries {
+  readonly labels: string
+  readonly outcomes = new Map<string, number>()
+  readonly firstToken = new Histogram(firstTokenBounds)
+  readonly betweenTokens = new Histogram(betweenTokensBounds)
+  readonly tokens = { input: 0, cache_read: 0, cache_write: 0, output: 0 }
+  withoutUsage = 0
+  usedAt = 0
+
+  constructor(model: string, kind: string) {
+    this.labels = `model="${quoted(model)}",class="${kind}"`
+  }
+
+  ended(outcome: string, usage: Usage): void {
+    this.outcomes.set(outcome, (this.outcomes.get(outcome) ?? 0) + 1)
+    this.tokens.input += usage.input_tokens
+    this.tokens.cache_read += usage.cache_read_tokens ?? 0
+    this.tokens.cache_write += usage.cache_write_tokens ?? 0
+    this.tokens.output += usage.output_tokens
+  }
+}
+
+/** All that the gateway counts, as plain numbers: what a request costs here is a look-up and a few additions, and texts are made when they are asked for. */
+export class InferenceMetrics {
+  readonly #models = new Map<string, ModelSeries>()
+  readonly #others = { owner: new ModelSeries("other", "owner"), customer: new ModelSeries("other", "customer") }
+  readonly #answers = new Map<string, { readonly labels: string; readonly seconds: Histogram }>()
+  readonly #refusals = new Map<string, number>()
+  inFlight = 0
+  /** Reads the length of the queue. */
+  queued: () => number = () => 0
+
+  of(model: string, kind: "owner" | "customer"): ModelSeries {
+    const key = `${kind} ${model}`
+    let series = this.#models.get(key)
+    if (series === undefined) {
+      if (this.#models.size >= 2 * maxModels) return this.#others[kind]
+      series = new ModelSeries(model, kind)
+      this.#models.set(key, series)
+    }
+    series.usedAt = performance.now()
+    return series
+  }
+
+  refused(code: string): void {
+    this.#refusals.set(code, (this.#refusals.get(code) ?? 0) + 1)
+  }
+
+  answered(endpoint: string, status: string, seconds: number, id: string | undefined): void {
+    const key = `${endpoint} ${status}`
+    let answers = this.#answers.get(key)
+    if (answers === undefined) {
+      answers = { labels: `endpoint="${endpoint}",status="${status}"`, seconds: new Histogram(answerBounds) }
+      this.#answers.set(key, answers)
+    }
+    answers.seconds.observe(seconds, id)
+  }
+
+  /** All of it as Prometheus reads it, without an end mark. */
+  format(openMetrics: boolean): string {
+    const now = performance.now()
+    for (const [key, { usedAt }] of this.#models) if (this.#models.size > maxModels && now - usedAt > rest) this.#models.delete(key)
+    const all = [...this.#models.values(), ...Object.values(this.#others).filter(({ outcomes }) => outcomes.size > 0)]
+    const lines: Array<string> = []
+    const tell = ({ family: { meaning, name, type } }: { readonly family: MetricFamily }, of: (name: string) => ReadonlyArray<string>) => {
+      const shown = openMetrics && type === "counter" ? name.replace(/_total$/u, "") : name
+      lines.push(`# HELP ${shown} ${meaning}`, `# TYPE ${shown} ${type}`, ...of(name))
+    }
+    const { betweenTokens, firstToken, inFlight, outcomes, queued, refusals, requestSeconds, tokens, withoutUsage } = gatewayMetrics
+    tell(requestSeconds, (name) => [...this.#answers.values()].flatMap(({ labels, seconds }) => seconds.lines(name, labels, openMetrics)))
+    tell(inFlight, (name) => [`${name} ${this.inFlight}`])
+    tell(queued, (name) => [`${name} ${this.queued()}`])
+    tell(refusals, (name) => [...this.#refusals].map(([code, count]) => `${name}{code="${code}"} ${count}`))
+    tell(outcomes, (name) => all.flatMap(({ labels, outcomes }) => [...outcomes].map(([outcome, count]) => `${name}{${labels},outcome="${outcome}"} ${count}`)))
+    tell(tokens, (name) => all.flatMap(({ labels, tokens }) => Object.entries(tokens).map(([kind, count]) => `${name}{${labels},kind="${kind}"} ${count}`)))
+    tell(withoutUsage, (name) => all.map(({ labels, withoutUsage }) => `${name}{${labels}} ${withoutUsage}`))
+    tell(firstToken, (name) => all.flatMap(({ firstToken, labels }) => firstToken.lines(name, labels, openMetrics)))
+    tell(betweenTokens, (name) => all.flatMap(({ betweenTokens, labels }) => betweenTokens.lines(name, labels, openMetrics)))
+    return `${lines.join("\n")}\n`
+  }
+}
+
+/** Those of this process. */
+export const inferenceMetrics = new InferenceMetrics()

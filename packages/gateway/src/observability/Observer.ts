@@ -1,0 +1,142 @@
+import { toTraceparent } from "@seatrial/domain"
+import type { Caller, Route } from "@seatrial/store"
+import { Config, Context, Effect, Exit, Layer, Option, Tracer } from "effect"
+import { elapsed, round } from "../elapsed.ts"
+import type { Outcome } from "../Outcome.ts"
+import type { Refusal } from "../refusals.ts"
+import { AccessLog } from "./AccessLog.ts"
+import { inferenceMetrics, type ModelSeries } from "./InferenceMetrics.ts"
+
+const wellFormed = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/
+
+/** A request as it is observed. */
+export interface Observed {
+  readonly id: string
+  readonly endpoint: string
+  /** The caller's `traceparent`, as it came. */
+  readonly given: string | undefined
+  /** `performance.now()` at its first byte. */
+  readonly startedAt: number
+}
+
+/** An admitted request under observation. */
+export interface Observation {
+  readonly series: ModelSeries
+  /** For the engine: the span of the request where traces are exported, else the caller's own. */
+  readonly traceparent: string | undefined
+  readonly span: Tracer.Span | null
+}
+
+export interface Ended {
+  readonly caller: Caller
+  readonly route: Route
+  readonly streamed: boolean
+  readonly outcome: Outcome
+  /** What the caller was told, where that was not the outcome itself. */
+  readonly told: Refusal | null
+  /** `performance.now()` when the first content was handed over. */
+  readonly firstContentAt: number | null
+}
+
+const nanos = (at: number) => BigInt(Math.round((performance.timeOrigin + at) * 1_000)) * 1_000n
+
+/** Counts, traces and logs requests. Plain calls: what a request costs here must not show. */
+export class Observer extends Context.Service<
+  Observer,
+  {
+    readonly begin: (request: Observed, caller: Caller, route: Route) => Observation
+    readonly ended: (request: Observed, observation: Observation, ended: Ended) => void
+    /** Of a request that no engine was asked for. */
+    readonly refused: (request: Observed, refusal: Refusal) => void
+  }
+>()("seatrial/Observer") {
+  static readonly layer = Layer.effect(
+    Observer,
+    Effect.gen(function* () {
+      const isLogged = yield* Config.Boolean("GATEWAY_ACCESS_LOG").pipe(Config.withDefault(false))
+      const log = isLogged
+        ? yield* Effect.acquireRelease(
+            Effect.sync(() => new AccessLog(process.stdout)),
+            (open) => Effect.sync(() => open.flush())
+          )
+        : null
+      const tracer = yield* Effect.tracer
+      const isTraced = tracer !== Tracer.nativeTracer
+
+      const startSpan = ({ endpoint, given, id, startedAt }: Observed) => {
+        const [, traceId, spanId, flags] = given === undefined ? [] : (wellFormed.exec(given) ?? [])
+        const parent =
+          traceId === undefined || spanId === undefined
+            ? Option.none<Tracer.AnySpan>()
+            : Option.some(Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags ?? "0", 16) & 1) === 1 }))
+        const span = tracer.span({
+          name: `POST ${endpoint}`,
+          parent,
+          annotations: Context.empty(),
+          links: [],
+          startTime: nanos(startedAt),
+          kind: "server",
+          root: Option.isNone(parent),
+          sampled: Option.match(parent, { onNone: () => true, onSome: ({ sampled }) => sampled })
+        })
+        span.attribute("seatrial.request_id", id)
+        span.attribute("url.path", endpoint)
+        return span
+      }
+      const endSpan = (span: Tracer.Span, status: number, code: string | null) => {
+        span.attribute("http.response.status_code", status)
+        if (code !== null) span.attribute("error.type", code)
+        span.end(nanos(performance.now()), status >= 500 ? Exit.fail(code) : Exit.void)
+      }
+      const traceId = (given: string | undefined, span: Tracer.Span | null) => span?.traceId ?? (given === undefined ? undefined : wellFormed.exec(given)?.[1])
+
+      return Observer.of({
+        begin: (request, caller, route) => {
+          const series = inferenceMetrics.of(route.model, route.orgId === caller.orgId ? "owner" : "customer")
+          if (!isTraced) {
+            const { given } = request
+            return { series, traceparent: given !== undefined && wellFormed.test(given) ? given : undefined, span: null }
+          }
+          const span = startSpan(request)
+          span.attribute("gen_ai.request.model", route.model)
+          span.attribute("seatrial.org_id", caller.orgId)
+          return { series, traceparent: toTraceparent(span), span }
+        },
+        ended: ({ endpoint, given, id, startedAt }, { series, span }, { caller, firstContentAt, outcome, route, streamed, told }) => {
+          const { finishReason, note, status, usage } = outcome
+          const error = told ?? outcome.error
+          series.ended(error === null ? "completed" : error.code, usage)
+          if (error === null && note !== null) series.withoutUsage++
+          if (firstContentAt !== null) series.firstToken.observe((firstContentAt - startedAt) / 1_000, id)
+          if (span !== null) {
+            span.attribute("gen_ai.usage.input_tokens", usage.input_tokens)
+            span.attribute("gen_ai.usage.output_tokens", usage.output_tokens)
+            if (firstContentAt !== null) span.attribute("seatrial.ttft_ms", round(firstContentAt - startedAt))
+            endSpan(span, told?.status ?? status, error?.code ?? null)
+          }
+          log?.write({
+            request_id: id,
+            trace_id: traceId(given, span),
+            endpoint,
+            status: told?.status ?? status,
+            code: error?.code ?? null,
+            latency_ms: elapsed(startedAt),
+            org_id: caller.orgId,
+            model: route.model,
+            streamed,
+            ttft_ms: firstContentAt === null ? null : round(firstContentAt - startedAt),
+            finish_reason: finishReason,
+            ...usage
+          })
+        },
+        refused: (request, { code, status }) => {
+          inferenceMetrics.refused(code)
+          const span = isTraced ? startSpan(request) : null
+          if (span !== null) endSpan(span, status, code)
+          const { endpoint, given, id, startedAt } = request
+          log?.write({ request_id: id, trace_id: traceId(given, span), endpoint, status, code, latency_ms: elapsed(startedAt) })
+        }
+      })
+    })
+  )
+}

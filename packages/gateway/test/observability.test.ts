@@ -1,0 +1,153 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Tracer } from "effect"
+import { AccessLog } from "../src/observability/AccessLog.ts"
+import { Histogram } from "../src/observability/Histogram.ts"
+import { InferenceMetrics, inferenceMetrics } from "../src/observability/InferenceMetrics.ts"
+import { toOpenMetrics } from "../src/observability/toOpenMetrics.ts"
+import { chunk, done, finish, makeEngine, openStream, streams, usageFrame } from "./fakeEngine.ts"
+import { chat, fetched, makeStage, outcomes, soon } from "./stage.ts"
+
+const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+const traceparents = (calls: ReadonlyArray<{ readonly request: { readonly headers: Readonly<Record<string, unknown>> } }>) =>
+  calls.map(({ request }) => request.headers.traceparent)
+
+describe("a request's trace", () => {
+  it.live("goes on to the engine as it came where nobody exports traces, and what is none does not", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(streams(["a"]))
+      const { address, world } = yield* makeStage([engine.url])
+      for (const traceparent of [caller, "none", undefined]) yield* fetched(address, traceparent === undefined ? {} : { headers: { traceparent } })
+      yield* soon(() => outcomes(world).length === 6)
+      assert.deepStrictEqual(traceparents(engine.calls), [caller, undefined, undefined])
+    })
+  )
+
+  it.live("is one span, a child of the caller's, that the engine gets and that tells how it ended, without what was said", () =>
+    Effect.gen(function* () {
+      const spans: Array<Tracer.NativeSpan> = []
+      const tracer = Tracer.make({
+        span: (options) => {
+          const span = new Tracer.NativeSpan(options)
+          if (options.kind === "server") spans.push(span)
+          return span
+        }
+      })
+      const engine = yield* makeEngine(streams(["secret words"]))
+      const { address, world } = yield* Effect.provideService(makeStage([engine.url]), Tracer.Tracer, tracer)
+      yield* fetched(address, { headers: { traceparent: caller } })
+      const turned = yield* fetched(address, { headers: { traceparent: caller }, body: { ...chat, unheard: "secret words" } })
+      yield* soon(() => outcomes(world).length === 3 && spans.every(({ status }) => status._tag === "Ended"))
+      const [served, refused] = spans
+      if (served === undefined || refused === undefined) return assert.fail()
+      assert.deepStrictEqual([served.traceId, refused.traceId, spans.length], ["0af7651916cd43dd8448eb211c80319c", "0af7651916cd43dd8448eb211c80319c", 2])
+      assert.deepStrictEqual(traceparents(engine.calls), [`00-${served.traceId}-${served.spanId}-01`])
+      assert.deepInclude(Object.fromEntries(served.attributes), {
+        "gen_ai.request.model": "acme/tiny",
+        "http.response.status_code": 200,
+        "gen_ai.usage.output_tokens": 1
+      })
+      assert.deepInclude(Object.fromEntries(refused.attributes), { "seatrial.request_id": turned.headers()["x-request-id"], "error.type": "unknown_parameter" })
+      for (const { attributes } of spans) assert.notInclude(JSON.stringify([...attributes]), "secret")
+    })
+  )
+})
+
+describe("what the gateway counts", () => {
+  it.live("is told by model and class, with tokens by class, refusals by code, and what an engine did not tell", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(streams(["a", "b", "c"]))
+      const { address, world } = yield* makeStage([engine.url])
+      const model = "acme/counted"
+      world.route = { ...world.route, model }
+      const body = { ...chat, model, stream: true }
+      const seen = yield* fetched(address, { body })
+      yield* fetched(address, { body: { ...body, unheard: 1 } })
+      engine.script = (call) => openStream(call).end(chunk("a") + finish("stop") + done)
+      yield* fetched(address, { body })
+      engine.script = (call) => openStream(call).write(chunk("a", 1) + usageFrame(1), () => call.response.destroy())
+      yield* fetched(address, { body })
+      yield* soon(() => outcomes(world).length === 7)
+      const text = inferenceMetrics.format(true)
+      const of = `model="acme/counted",class="owner"`
+      for (const line of [
+        `seatrial_gateway_inference_total{${of},outcome="completed"} 2`,
+        `seatrial_gateway_inference_total{${of},outcome="engine_failed"} 1`,
+        `seatrial_gateway_tokens_total{${of},kind="input"} 20`,
+        `seatrial_gateway_tokens_total{${of},kind="output"} 5`,
+        `seatrial_gateway_without_usage_total{${of}} 1`,
+        `seatrial_gateway_first_token_seconds_count{${of}} 3`,
+        "# TYPE seatrial_gateway_inference counter"
+      ]) {
+        assert.include(text, `${line}\n`)
+      }
+      assert.match(text, /^seatrial_gateway_refusals_total\{code="unknown_parameter"\} \d+$/m)
+      assert.include(text, ` # {request_id="${seen.headers()["x-request-id"]}"} `)
+      assert.notInclude(inferenceMetrics.format(false), "request_id")
+    })
+  )
+
+  it("is bounded: beyond a hundred models they share a name, and a model's name can break no line", () => {
+    const metrics = new InferenceMetrics()
+    const usage = { input_tokens: 1, output_tokens: 2, cache_read_tokens: null, cache_write_tokens: null }
+    for (let index = 0; index < 1_000; index++) metrics.of(`m"\n${index}`, "customer").ended("completed", usage)
+    const lines = metrics.format(false).split("\n")
+    const outcomes = lines.filter((line) => line.startsWith("seatrial_gateway_inference_total{"))
+    assert.strictEqual(outcomes.length, 201)
+    assert.include(outcomes, `seatrial_gateway_inference_total{model="other",class="customer",outcome="completed"} 800`)
+    assert.include(outcomes, `seatrial_gateway_inference_total{model="m\\"\\n0",class="customer",outcome="completed"} 1`)
+  })
+
+  it("counts each observation once, in the lowest bucket that holds it", () => {
+    const histogram = new Histogram([1, 2])
+    for (const value of [0.5, 1, 1.5, 2, 3]) histogram.observe(value, `req_${value}`)
+    assert.deepStrictEqual(histogram.lines("x", 'a="b"', false), [
+      'x_bucket{a="b",le="1"} 2',
+      'x_bucket{a="b",le="2"} 4',
+      'x_bucket{a="b",le="+Inf"} 5',
+      'x_sum{a="b"} 8',
+      'x_count{a="b"} 5'
+    ])
+    assert.match(histogram.lines("x", "", true)[2] ?? "", /^x_bucket\{le="\+Inf"\} 5 # \{request_id="req_3"\} 3 \d+(\.\d+)?$/)
+  })
+
+  it("names counters as OpenMetrics wants them", () =>
+    assert.strictEqual(
+      toOpenMetrics("# HELP a_total What\n# TYPE a_total counter\na_total 1\n\n# TYPE b gauge\nb 2\n"),
+      "# HELP a What\n# TYPE a counter\na_total 1\n# TYPE b gauge\nb 2\n"
+    ))
+})
+
+describe("the access log", () => {
+  const line = { request_id: "req_1", endpoint: "/v1/completions", status: 200, code: null, latency_ms: 1 }
+
+  it("gathers lines, one of JSON a request", () => {
+    const written: Array<string> = []
+    const log = new AccessLog({ write: (text) => written.push(text), writableLength: 0 })
+    log.write(line)
+    log.write({ ...line, request_id: "req_2" })
+    assert.deepStrictEqual(written, [])
+    log.flush()
+    log.flush()
+    assert.strictEqual(written.length, 1)
+    assert.deepStrictEqual(
+      written[0]
+        ?.trimEnd()
+        .split("\n")
+        .map((text) => JSON.parse(text).annotations.request_id),
+      ["req_1", "req_2"]
+    )
+  })
+
+  it("drops lines that nobody reads, and tells how many", () => {
+    const written: Array<string> = []
+    const target = { write: (text: string) => written.push(text), writableLength: 16 * 1024 * 1024 }
+    const log = new AccessLog(target)
+    log.write(line)
+    log.write(line)
+    target.writableLength = 0
+    log.write(line)
+    log.flush()
+    assert.strictEqual(written.join("").match(/"req_1"/g)?.length, 1)
+    assert.include(written.join(""), '"dropped":2')
+  })
+})
