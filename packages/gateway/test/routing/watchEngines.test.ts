@@ -1,10 +1,9 @@
-import { IncomingMessage } from "node:http"
-import { Socket } from "node:net"
 import { assert, it } from "@effect/vitest"
 import type { ModelId } from "@seatrial/domain"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { Departure } from "../../src/Departure.ts"
+import { EngineAnswer } from "../../src/engine/EngineAnswer.ts"
 import type { ModelPool } from "../../src/routing/ModelPool.ts"
 import { Passage } from "../../src/routing/Passage.ts"
 import { RetryBudget } from "../../src/routing/RetryBudget.ts"
@@ -14,12 +13,10 @@ import { makePool, waiting } from "./pool.ts"
 const settings = { engineConcurrency: 256, queueWait: 10, coldWait: 10, coldWaiting: 256, scrape: 1_000, health: 2_000, hang: 30_000 }
 
 const answer = () => {
-  const message = new IncomingMessage(new Socket())
-  message.statusCode = 200
-  message.complete = true
-  message.push("vllm:num_requests_waiting 3\n")
-  message.push(null)
-  return message
+  const told = new EngineAnswer(200, { pause: () => {}, resume: () => {}, hangUp: () => {} })
+  told.push(Buffer.from("vllm:num_requests_waiting 3\n"))
+  told.finish()
+  return told
 }
 
 /** Watches a pool; what was asked of its engines is counted. */
