@@ -58,7 +58,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
         config_revision: revision_id ?? "",
         engine_version: revision?.engine_version ?? "",
         price_in_micros_per_mtok: "0",
-        supported_endpoints: ["/v1/chat/completions", "/v1/completions"],
+        supported_endpoints: ["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"],
         supports_streaming: true,
         capabilities_verified_at: Math.floor(Date.parse(revision?.verified_at ?? "") / 1000)
       })

@@ -65,6 +65,7 @@ export const makeDeaths = () => {
         forgetWeights: (id, orgId, store) => mortal("Runs.forgetWeights", id, runs.forgetWeights(id, orgId, store)),
         recordEngineImage: (id, orgId, engine) => mortal("Runs.recordEngineImage", id, runs.recordEngineImage(id, orgId, engine)),
         recordChecks: (id, orgId, found, kept) => mortal("Runs.recordChecks", id, runs.recordChecks(id, orgId, found, kept)),
+        noteNodeFault: (id, orgId, fault) => mortal("Runs.noteNodeFault", id, runs.noteNodeFault(id, orgId, fault)),
         recordStart: (id, orgId, start) => mortal("Runs.recordStart", id, runs.recordStart(id, orgId, start)),
         recordMeasured: (id, orgId, found) => mortal("Runs.recordMeasured", id, runs.recordMeasured(id, orgId, found)),
         recordBenchmark: (id, orgId, found) => mortal("Runs.recordBenchmark", id, runs.recordBenchmark(id, orgId, found)),

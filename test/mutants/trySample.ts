@@ -70,10 +70,10 @@ export interface Trying {
   readonly rows?: (name: string) => boolean
 }
 
-/** Runs the check suite against an engine that was asked to serve the sample model. */
-export const trySample = Effect.fnUntraced(function* (
+/** What a trial is told of an engine that was asked to serve the sample model. */
+export const sampleSubject = Effect.fnUntraced(function* (
   served: Served,
-  { change = (subject) => subject, earlier = [], parameters = facts.parameters, rows = () => true }: Trying = {}
+  { change = (subject) => subject, earlier = [], parameters = facts.parameters }: Omit<Trying, "rows"> = {}
 ) {
   if (reference === undefined) return yield* Effect.die(new Error("there is no reference engine"))
   const texts = new Map([...pinned.keys()].filter((name) => name.endsWith(".json")).map((name) => [name, text(pinned, name)]))
@@ -96,5 +96,10 @@ export const trySample = Effect.fnUntraced(function* (
     earlier,
     cacheTokens: (metrics) => reference.measured({ metrics, log: "" }).kv_cache_tokens
   }
-  return yield* runSuite(change(subject), (state) => suiteChecks(state).filter(({ name }) => rows(name)))
+  return change(subject)
+})
+
+/** Runs the check suite against it. */
+export const trySample = Effect.fnUntraced(function* (served: Served, { rows = () => true, ...trying }: Trying = {}) {
+  return yield* runSuite(yield* sampleSubject(served, trying), (state) => suiteChecks(state).filter(({ name }) => rows(name)))
 })

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { FailureCode, type MetricFamily } from "@seatrial/domain"
+import { FailureCode, failureOwners, type MetricFamily } from "@seatrial/domain"
 import { gatewayMetrics } from "@seatrial/gateway"
 import { kubeMetrics } from "@seatrial/kube"
 import { operatorMetrics } from "@seatrial/operator"
@@ -85,6 +85,17 @@ describe("the document for operators", () => {
       [...(row.split(" | ")[0] ?? "").matchAll(/`([a-z_]+)`/g)].map((match) => match[1])
     )
     assert.deepStrictEqual([...told].sort(), [...FailureCode.literals].sort())
+  })
+
+  it("says of each whose fault it is, and what to do", () => {
+    for (const row of tableUnder("What a failed deployment says")) {
+      const [codes = "", , whose = "", meaning = "", remedy = ""] = row.split(" | ")
+      for (const [, code = ""] of codes.matchAll(/`([a-z_]+)`/g)) {
+        assert.strictEqual(whose, Object.entries(failureOwners).find(([name]) => name === code)?.[1], code)
+      }
+      assert.isAbove(meaning.length, 10, codes)
+      assert.isAbove(remedy.length, 10, codes)
+    }
   })
 
   it("lists every metric as it is", () => assert.deepStrictEqual([...tableUnder("Metrics")].sort(), families.map(rowOf).sort()))

@@ -2,6 +2,7 @@ import { Option, Predicate, Schema } from "effect"
 import { type CapabilitySource, type ImageInput, ModelCapabilities, type ReasoningControls, type ToolCalling } from "./catalog.ts"
 import { type ReasoningFormat, readTemplate, type ToolCallFormat } from "./chatTemplate.ts"
 import type { InferencePath, RequestField, ResponseFormat } from "./requestVocabulary.ts"
+import type { Runtime } from "./serving.ts"
 
 /** What is served on one path: the top-level fields and the values of `response_format.type`. */
 export interface PathContract<Path extends InferencePath> {
@@ -149,6 +150,21 @@ const withoutFields = (capabilities: ModelCapabilities, isGone: (field: string) 
     Object.entries(capabilities.supported_parameters_by_endpoint).map(([path, all]) => [path, all.filter((field) => !isGone(field))])
   )
 })
+
+const timed: ReadonlySet<string> = new Set(["/v1/messages", "/v1/messages/count_tokens"])
+
+/** What a revision can do for all organisations: on these paths SGLang cannot keep their caches apart, and one could tell by the time what another asked. */
+export const publicCapabilities = (runtime: Runtime, capabilities: ModelCapabilities): ModelCapabilities => {
+  if (runtime !== "sglang") return capabilities
+  const kept = <Value>(byPath: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> =>
+    Object.fromEntries(Object.entries(byPath).filter(([path]) => !timed.has(path)))
+  return {
+    ...capabilities,
+    supported_endpoints: capabilities.supported_endpoints.filter((path) => !timed.has(path)),
+    supported_parameters_by_endpoint: kept(capabilities.supported_parameters_by_endpoint),
+    supported_response_formats_by_endpoint: kept(capabilities.supported_response_formats_by_endpoint)
+  }
+}
 
 const source = (capabilities: ModelCapabilities, feature: keyof ModelCapabilities["capability_sources"]): ModelCapabilities => ({
   ...capabilities,

@@ -12,6 +12,7 @@ export const FailureCode = Schema.Literals([
   "container_blocked",
   "provisioning_timeout",
   "capacity_lost",
+  "node_fault",
   "boot_timeout",
   "out_of_memory",
   "context_does_not_fit",
@@ -24,6 +25,8 @@ export const FailureCode = Schema.Literals([
   "arguments_refused",
   "engine_start_failed",
   "engine_lost",
+  "engine_crashed",
+  "engine_hung",
   "checks_failed",
   "output_garbage",
   "template_mismatch",
@@ -38,6 +41,59 @@ export const FailureCode = Schema.Literals([
   "gateway_unreachable"
 ])
 export type FailureCode = typeof FailureCode.Type
+
+/**
+ * Whose fault each is: the caller's wish, the hub or what stands between, the model (its repository), the estimate of what it needs (`fit`), the engine with this model, a
+ * node, the cluster, or our own. What may be a node's is tried on another one before it is anybody else's.
+ */
+export const failureOwners: Readonly<Record<FailureCode, "caller" | "hub" | "model" | "fit" | "engine" | "node" | "cluster" | "operator">> = {
+  repository_not_found: "caller",
+  access_required: "caller",
+  no_hub_connection: "caller",
+  revision_not_found: "caller",
+  unsupported_architecture: "model",
+  unsupported_format: "model",
+  remote_code_required: "model",
+  license_refused: "caller",
+  does_not_fit: "caller",
+  context_too_long: "caller",
+  host_class_unknown: "caller",
+  hub_unavailable: "hub",
+  weights_store_full: "cluster",
+  weights_mismatch: "hub",
+  download_failed: "cluster",
+  image_unavailable: "cluster",
+  container_blocked: "cluster",
+  provisioning_timeout: "cluster",
+  capacity_lost: "cluster",
+  node_fault: "node",
+  boot_timeout: "cluster",
+  out_of_memory: "fit",
+  context_does_not_fit: "fit",
+  weights_missing: "model",
+  weights_incomplete: "model",
+  tokenizer_unreadable: "model",
+  gpu_occupied: "cluster",
+  gpus_do_not_divide: "cluster",
+  shared_memory_full: "cluster",
+  arguments_refused: "engine",
+  engine_start_failed: "engine",
+  engine_lost: "cluster",
+  engine_crashed: "engine",
+  engine_hung: "engine",
+  checks_failed: "engine",
+  output_garbage: "model",
+  template_mismatch: "engine",
+  adapter_not_applied: "model",
+  fidelity_failed: "model",
+  fidelity_not_run: "model",
+  cross_request_leak: "engine",
+  nondeterministic_output: "engine",
+  trial_unavailable: "operator",
+  kv_capacity: "fit",
+  benchmark_floor: "engine",
+  gateway_unreachable: "cluster"
+}
 
 /** Why a run fails, by one of the codes that there are; what is stored may be an earlier version's. */
 export interface NamedFailure {

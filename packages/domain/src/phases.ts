@@ -22,8 +22,12 @@ export type WorkingPhase = typeof WorkingPhase.Type
 
 export const isFinished = (phase: Phase): boolean => finishedPhases.some((finished) => finished === phase)
 
-/** How often a run may fall back from provisioning or booting to queued because its node or capacity was lost. */
+/** How often a run may fall back to queued because its node or capacity was lost, or another node has to show whose fault something was. */
 export const maxRequeues = 3
+
+/** Whether a step leads back to the queue from what a run does with GPUs: it counts, and what the trial found so far is tried anew. */
+export const fallsBack = (from: Phase, to: Phase): boolean => to === "queued" && withGpus.has(from)
+const withGpus: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])
 
 const order = new Map<Phase, number>(workingPhases.map((phase, index) => [phase, index]))
 
@@ -36,7 +40,7 @@ export const canEnter = (from: Phase, to: Phase, requeues = 0): boolean => {
   if (start === undefined) return false
   if (to === "failed" || to === "cancelled") return true
   if (to === "activated") return from === "activating" || from === "benchmarking" || from === "screening"
-  if (to === "queued" && (from === "provisioning" || from === "booting")) return requeues < maxRequeues
+  if (fallsBack(from, to)) return requeues < maxRequeues
   return (order.get(to) ?? -1) > start
 }
 

@@ -19,6 +19,20 @@ export const shared = [
   "user"
 ] as const
 
+/** The fields of a conversation in Anthropic's form, which its tokens can be counted of. */
+const conversation = [
+  "model",
+  "messages",
+  "system",
+  "tools",
+  "tool_choice",
+  "thinking",
+  "output_config",
+  "cache_control",
+  "context_management",
+  "speed"
+] as const
+
 /**
  * The top-level fields that the gateway takes, by API path: its checks are typed by this table and the engines' contracts choose from it, so that what catalogs
  * list and what the gateway refuses cannot drift apart.
@@ -46,7 +60,36 @@ export const requestVocabulary = {
     "chat_template_kwargs",
     "thinking_token_budget"
   ],
-  "/v1/completions": [...shared, "prompt", "echo", "logprobs", "best_of"]
+  "/v1/completions": [...shared, "prompt", "echo", "logprobs", "best_of"],
+  "/v1/responses": [
+    "model",
+    "input",
+    "instructions",
+    "max_output_tokens",
+    "stream",
+    "stream_options",
+    "temperature",
+    "top_p",
+    "top_logprobs",
+    "include",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "text",
+    "reasoning",
+    "truncation",
+    "background",
+    "store",
+    "metadata",
+    "user",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "prompt_cache_options",
+    "service_tier"
+  ],
+  "/v1/messages": [...conversation, "max_tokens", "stop_sequences", "stream", "temperature", "top_p", "top_k", "metadata", "service_tier"],
+  "/v1/messages/count_tokens": conversation
 } as const
 
 /** A path of inference that the gateway serves. */
@@ -58,7 +101,10 @@ export type RequestField<Path extends InferencePath> = (typeof requestVocabulary
 /** The `response_format.type` values that the gateway takes; a path without `response_format` has none. */
 export const responseFormatVocabulary = {
   "/v1/chat/completions": ["text", "json_object", "json_schema"],
-  "/v1/completions": ["text", "json_object", "json_schema"]
+  "/v1/completions": ["text", "json_object", "json_schema"],
+  "/v1/responses": ["text", "json_object", "json_schema"],
+  "/v1/messages": ["json_schema"],
+  "/v1/messages/count_tokens": []
 } as const satisfies Readonly<Record<InferencePath, ReadonlyArray<string>>>
 
 /** The values of `response_format.type` of a path of inference. */

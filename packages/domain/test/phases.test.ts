@@ -3,6 +3,7 @@ import { Schema } from "effect"
 import {
   bucketPhases,
   canEnter,
+  fallsBack,
   finishedPhases,
   foldV1,
   isFinished,
@@ -25,7 +26,7 @@ describe("phases", () => {
       const entered: Array<PhaseType> = [phase]
       for (const wish of wishes) {
         if (!canEnter(phase, wish, requeues)) continue
-        if (wish === "queued" && (phase === "provisioning" || phase === "booting")) requeues++
+        if (fallsBack(phase, wish)) requeues++
         phase = wish
         entered.push(phase)
       }
@@ -42,6 +43,9 @@ describe("phases", () => {
     ["a candidate that was verified before ends where that is found", "screening", "activated", 0, true],
     ["a lost node sends a boot back to the queue", "booting", "queued", 2, true],
     ["the fourth loss does not", "booting", "queued", 3, false],
+    ["what another node has to show goes back to the queue", "benchmarking", "queued", 0, true],
+    ["and not for ever", "checking", "queued", 3, false],
+    ["but nothing that waits goes back", "waiting", "screening", 0, false],
     ["a check is never repeated by going back", "benchmarking", "checking", 0, false],
     ["a phase is not entered from itself", "checking", "checking", 0, false],
     ["every unfinished phase can be cancelled", "activating", "cancelled", 0, true]

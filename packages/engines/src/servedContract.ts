@@ -1,16 +1,15 @@
 import {
+  type InferencePath,
   noReasoningControls,
   noToolCalling,
   nothingServed,
+  type PathContract,
   type ReasoningFormat,
   requestVocabulary,
   responseFormatVocabulary,
   type ServedContract,
   type ToolCallFormat
 } from "@seatrial/domain"
-
-const chat = "/v1/chat/completions"
-const text = "/v1/completions"
 
 /** What tells one engine's contract from another's. */
 export interface Serving {
@@ -24,14 +23,20 @@ export interface Serving {
 
 /** What an engine serves behind the gateway: the gateway's vocabulary, but for what it has not. */
 export const servedContract = ({ reasoning, reasoningControls, toolCalling, toolCalls, without = [] }: Serving): ServedContract => {
-  const served = <Field extends string>(fields: ReadonlyArray<Field>) => fields.filter((field) => !without.includes(field))
+  const served = <Path extends InferencePath>(path: Path): PathContract<Path> => ({
+    parameters: requestVocabulary[path].filter((field) => !without.includes(field)),
+    responseFormats: responseFormatVocabulary[path]
+  })
   return {
     ...nothingServed,
     toolCalling: toolCalling ?? noToolCalling,
     reasoningControls: reasoningControls ?? noReasoningControls,
     paths: {
-      [chat]: { parameters: served(requestVocabulary[chat]), responseFormats: responseFormatVocabulary[chat] },
-      [text]: { parameters: served(requestVocabulary[text]), responseFormats: responseFormatVocabulary[text] }
+      "/v1/chat/completions": served("/v1/chat/completions"),
+      "/v1/completions": served("/v1/completions"),
+      "/v1/responses": served("/v1/responses"),
+      "/v1/messages": served("/v1/messages"),
+      "/v1/messages/count_tokens": served("/v1/messages/count_tokens")
     },
     toolCallFormats: new Set(toolCalls),
     reasoningFormats: new Set(reasoning)

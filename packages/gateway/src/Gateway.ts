@@ -16,6 +16,8 @@ import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
 import { requestError } from "./Outcome.ts"
 import { Observer } from "./observability/Observer.ts"
+
+import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { readBody } from "./readBody.ts"
 import { faultOf, invalidApiKey, methodNotAllowed, missingApiKey, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
 import type { Passage } from "./routing/Passage.ts"
@@ -30,8 +32,11 @@ import { targetOf } from "./vocabulary/targetOf.ts"
 /** The path of a request's address. */
 export const pathOf = (url: string | undefined): string => (url ?? "/").split("?", 1)[0] ?? "/"
 
-/** Whether a request is the gateway's: where gateway and API share an address, all else is the API's. */
+/** Whether engines generate on the path of a request. */
 export const isInferencePath = (url: string | undefined): boolean => isEndpoint(pathOf(url))
+
+/** Whether a path is the gateway's: where gateway and API share an address, all else is the API's. */
+export const isGatewayPath = (url: string | undefined): boolean => isInferencePath(url) || isOtherPath(pathOf(url))
 
 /** Milliseconds for which the rest of a body that is not wanted is read and dropped: a connection that is closed before may lose the answer on its way. */
 const linger = 2_000
@@ -46,6 +51,9 @@ const discardRest = (request: IncomingMessage) => {
 const traceparentOf = ({ headers: { traceparent } }: IncomingMessage) => (typeof traceparent === "string" ? traceparent : undefined)
 
 const bearer = /^Bearer +(\S+) *$/i
+
+/** Anthropic's older clients send the key by a header of its own. */
+const takesOwnHeader = (path: string) => path.startsWith("/v1/messages")
 
 /** The methods that the paths of inference take. */
 const allow = "OPTIONS, POST"
@@ -75,13 +83,15 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const routing = yield* Routing
       const concurrency = new Concurrency(config)
       const salts = new CacheSalts(Redacted.value(config.cacheSecret))
+      const otherPath = yield* makeOtherPaths
       const run = yield* FiberSet.makeRuntime()
 
       /** From memory where it can be. */
       const authenticate = (request: IncomingMessage): Effect.Effect<Caller, Refusal> | Caller => {
-        const header = request.headers.authorization
-        if (header === undefined) return missingApiKey
-        const token = bearer.exec(header)?.[1]
+        const { authorization, "x-api-key": own } = request.headers
+        const ownHeader = typeof own === "string" && takesOwnHeader(pathOf(request.url)) ? own : undefined
+        if (authorization === undefined && ownHeader === undefined) return missingApiKey
+        const token = authorization === undefined ? ownHeader : bearer.exec(authorization)?.[1]
         const found = token === undefined ? Option.none<Caller>() : keys.identify(token)
         if (Effect.isEffect(found)) return Effect.flatMap(found, (caller) => (Option.isSome(caller) ? Effect.succeed(caller.value) : invalidApiKey))
         return Option.isSome(found) ? found.value : invalidApiKey
@@ -100,6 +110,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         let streamed: boolean | null = null
         let placed = false
         let passage: Passage | null = null
+        let downloads: Map<string, Buffer> | undefined
         const departure = new Departure()
         response.once("close", () => departure.abort("gone"))
         onStopping(response, () => departure.abort("stopped"))
@@ -119,7 +130,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
             const checked = checkRequest(endpoint, body, targetOf(to, caller, id, salts))
             if (checked instanceof Refusal || checked.images.length === 0) return checked
-            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, departure)
+            downloads ??= new Map()
+            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
           }
           let prepared = prepare(route)
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
@@ -157,6 +169,19 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         )
       })
 
+      const answerOther = Effect.fnUntraced(function* ({ request, response }: Exchange, path: string) {
+        const known = authenticate(request)
+        const caller = Effect.isEffect(known) ? yield* known : known
+        const full = concurrency.take(caller)
+        if (full !== null) return yield* full
+        const body = yield* Effect.ensuring(
+          otherPath(caller, path),
+          Effect.sync(() => concurrency.give(caller))
+        )
+        response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) }).end(body)
+        discardRest(request)
+      })
+
       /** The answer to what no engine was asked for. */
       const tell = ({ id, request, response, startedAt }: Exchange, endpoint: string, error: Refusal) => {
         observer.refused({ id, endpoint, given: traceparentOf(request), startedAt }, error)
@@ -174,6 +199,12 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         const { request, response } = exchange
         const path = pathOf(request.url)
         if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
+        const others = methodsOf(path)
+        if (others !== null) {
+          if (request.method === "OPTIONS") return response.writeHead(204, { allow: others }).end()
+          if (request.method === undefined || !others.includes(request.method)) return tell(exchange, "other", methodNotAllowed(request.method ?? "", others))
+          return run(Effect.catchCause(answerOther(exchange, path), (cause) => tellFault(exchange, "other", cause)))
+        }
         if (!isEndpoint(path)) return tell(exchange, "other", notFound(`There is no route ${request.method} ${path.slice(0, 128)}.`))
         if (request.method === "OPTIONS") return response.writeHead(204, { allow }).end()
         if (request.method !== "POST") return tell(exchange, path, methodNotAllowed(request.method ?? "", allow))

@@ -16,6 +16,7 @@ export interface GatewaySettings {
   readonly silence: number
   readonly heartbeat: number
   readonly writeStall: number
+  readonly platformName: string
   readonly connect: number
   readonly routing: RoutingSettings
   readonly cacheSecret: Redacted.Redacted<string>
@@ -66,6 +67,7 @@ export const gatewaySettings = [
     description: "Public networks of the cluster's own, separated by commas, as 203.0.113.0/24: no image is downloaded from them, nor from any private network",
     default: "none"
   },
+  { name: "GATEWAY_PLATFORM_NAME", description: "Whose the published models are, as the server's SERVER_PLATFORM_NAME", default: "seatrial" },
   { name: "GATEWAY_ACCESS_LOG", description: "Whether a line of JSON is logged for each request", default: "false" },
   {
     name: "GATEWAY_CACHE_SECRET",
@@ -136,6 +138,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
         silence: seconds("GATEWAY_SILENCE_SECONDS"),
         heartbeat: seconds("GATEWAY_HEARTBEAT_SECONDS"),
         writeStall: seconds("GATEWAY_WRITE_STALL_SECONDS"),
+        platformName: Config.NonEmptyString("GATEWAY_PLATFORM_NAME" satisfies Name).pipe(Config.withDefault("seatrial")),
         connect: seconds("GATEWAY_CONNECT_SECONDS"),
         routing: Config.all({
           engineConcurrency: setting("GATEWAY_ENGINE_CONCURRENCY"),

@@ -115,8 +115,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const text = body.toString("utf8")
         const answer = work.dialect.readWhole(text)
         if (answer === null) return turnedAway(readEngineError(text, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
-        const { finishReason, usage } = answer
-        if (finishReason === null) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
+        const { finished, finishReason, usage } = answer
+        if (!finished) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
         const told = namedAsAsked(route, checked)(answer.body)
         return {
           state: "completed",

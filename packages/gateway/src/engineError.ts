@@ -7,6 +7,30 @@ const Told = { message: Schema.String, code: Schema.optionalKey(Schema.NullOr(Sc
 const EngineError = Schema.fromJsonString(Schema.Union([Schema.Struct({ error: Schema.Struct(Told) }), Schema.Struct(Told)]))
 const decode = Schema.decodeUnknownOption(EngineError)
 
+/** The tokens that were too many, where the engine told them. */
+const askedFor = (message: string, most: number): number => {
+  const beyond = [...message.matchAll(/\d{1,12}/g)].map(([digits]) => Number(digits)).filter((count) => count > most)
+  return beyond.length === 0 ? most + 1 : Math.min(...beyond)
+}
+
+/** Clients and agents look for these words. */
+const openAi = (most: number) => `This model's maximum context length is ${most} tokens. Shorten the input or lower the tokens of the answer.`
+const anthropic = (most: number, asked: number) => `prompt is too long: ${asked} tokens > ${most} maximum`
+const wordings = {
+  "/v1/chat/completions": openAi,
+  "/v1/completions": openAi,
+  "/v1/responses": openAi,
+  "/v1/messages": anthropic,
+  "/v1/messages/count_tokens": anthropic
+} as const satisfies Readonly<Record<InferencePath, (most: number, asked: number) => string>>
+const params: Readonly<Record<InferencePath, string>> = {
+  "/v1/chat/completions": "messages",
+  "/v1/completions": "prompt",
+  "/v1/responses": "input",
+  "/v1/messages": "messages",
+  "/v1/messages/count_tokens": "messages"
+}
+
 /** Our own words for an engine's error: its own may echo the prompt. `status` is the answer's, where it is not 200; else the error's own code counts. */
 export const readEngineError = (body: string, status: number, at: { readonly endpoint: InferencePath; readonly maxModelLen: number }): Refusal => {
   const told = Option.getOrNull(Option.map(decode(body), (error) => ("error" in error ? error.error : error)))
@@ -14,10 +38,8 @@ export const readEngineError = (body: string, status: number, at: { readonly end
   if (code === 503 || code === 429) return modelOverloaded
   // Where the engine knows no such model or does not take our key, the fault is not the caller's.
   if (code !== 400 && code !== 413 && code !== 422) return engineFailed
-  return /context length|max_model_len|too long/i.test(told?.message ?? "")
-    ? contextLengthExceeded(
-        `This model's maximum context length is ${at.maxModelLen} tokens. Shorten the input or lower max_tokens.`,
-        at.endpoint === "/v1/completions" ? "prompt" : "messages"
-      )
+  const message = told?.message ?? ""
+  return /context length|max_model_len|too long/i.test(message)
+    ? contextLengthExceeded(wordings[at.endpoint](at.maxModelLen, askedFor(message, at.maxModelLen)), params[at.endpoint])
     : invalidParameter("The engine cannot serve the request with these parameters.")
 }

@@ -1,4 +1,4 @@
-export { Gateway, isInferencePath } from "./Gateway.ts"
+export { Gateway, isGatewayPath, isInferencePath } from "./Gateway.ts"
 export { gatewaySettings } from "./GatewayConfig.ts"
 export { ListenError, listen } from "./listen.ts"
 export { gatewayMetrics } from "./metrics.ts"

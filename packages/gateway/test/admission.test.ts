@@ -17,6 +17,8 @@ const cases: ReadonlyArray<
   readonly [promise: string, request: SendOptions, status: number, type: string, code: string, param: string | null, recorded: boolean]
 > = [
   ["an unknown route, whoever asks", { path: "/v1/other", key: null }, 404, "not_found_error", "not_found", null, false],
+  ["a path for which there is no class of models", { path: "/v1/embeddings" }, 400, "invalid_request_error", "unsupported_endpoint", "model", false],
+  ["a model of that name", { path: "/v1/models/acme%2Fother", method: "GET", body: "" }, 404, "not_found_error", "model_not_found", "model", false],
   ["the wrong method, before the key", { method: "GET", key: null, body: "" }, 405, "invalid_request_error", "method_not_allowed", null, false],
   ["no key, before anything of the body", { key: null, body: "{" }, 401, "authentication_error", "missing_api_key", null, false],
   ["a wrong key", { key: "wrong" }, 401, "authentication_error", "invalid_api_key", null, false],

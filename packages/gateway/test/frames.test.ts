@@ -11,7 +11,7 @@ const split = (pieces: ReadonlyArray<Buffer>): ReadonlyArray<string> => {
 }
 /** Reads a frame in the midst of an answer. */
 const readFrame = (frame: string, wantsUsage: boolean) => {
-  const reader = chat.makeReader({ model: "acme/tiny", wantsUsage, choices: 1 })
+  const reader = chat.makeReader({ model: "acme/tiny", wantsUsage, choices: 1, cachedUnknown: false })
   reader.read(opening)
   return reader.read(frame)
 }
@@ -87,7 +87,7 @@ describe("frames", () => {
     const data = chunk("a")
     assert.strictEqual(textOf(`: ping\nid: 7\nevent: message\n${data}`), data)
     assert.strictEqual(textOf(data.replace("data: ", "data:")), data)
-    const reader = chat.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1 })
+    const reader = chat.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: false })
     reader.read(finish("stop"))
     assert.strictEqual(reader.read(`\n${done}`)._tag, "Done")
     assert.strictEqual(textOf(done), "Broken")
@@ -98,6 +98,22 @@ describe("frames", () => {
     for (const text of ["data: {\n\n", "data: 1\n\n", "data: {}\n\n", 'data: {"choices":1}\n\n']) assert.strictEqual(textOf(text), "Broken")
     for (const text of ['data: {"error":{"message":"m"}}\n\n', 'event: error\ndata: {"error":"m"}\n\n', finish("abort"), finish("error")]) {
       assert.strictEqual(textOf(text), "Failed")
+    }
+  })
+
+  it("of several prompts tell nothing of a cache that is only the first one's", () => {
+    const reader = chat.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: true })
+    reader.read(opening)
+    const frame =
+      'data: {"choices":[{"index":0,"delta":{"content":"a"},"finish_reason":null}],"usage":{"prompt_tokens":9,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":4}}}\n\n'
+    for (const text of [frame, frame.replace("data: ", "data:")]) {
+      const read = reader.read(text)
+      assert.deepStrictEqual(read._tag === "Chunk" && chat.usageOf(read.usage ?? ""), {
+        input_tokens: 9,
+        output_tokens: 1,
+        cache_read_tokens: null,
+        cache_write_tokens: null
+      })
     }
   })
 

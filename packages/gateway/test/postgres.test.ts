@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { RequestId } from "@seatrial/domain"
+import { CatalogModel, RequestId } from "@seatrial/domain"
 import { ApiKeys, Requests } from "@seatrial/store"
 import { withoutDatabase } from "@seatrial/store/testing"
 import { Effect, Option, Schema } from "effect"
@@ -23,6 +23,8 @@ const untilRouted = Effect.fnUntraced(function* (address: string, key: string, m
   const ask = fetched(address, { key, body: { model, prompt: "a" }, path: "/v1/completions" })
   for (let seen = yield* ask; seen.status() !== 200; seen = yield* ask) assert.include([404, 503], seen.status())
 })
+
+const decodeModels = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(CatalogModel) })))
 
 const callsOf = ({ calls }: FakeEngine) => calls.filter(({ request }) => request.url !== "/health")
 
@@ -59,6 +61,24 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
         cache_read_tokens: null,
         cache_write_tokens: null
       })
+
+      // Both vendors' clients encode the slash.
+      const read = (path: string, token = key) =>
+        Effect.map(fetched(address, { method: "GET", body: "", path, key: token }), (seen) => [seen.status(), seen.text()] as const)
+      const [status, list] = yield* read("/v1/models")
+      const [listed] = decodeModels(list).data
+      assert.deepStrictEqual([status, listed?.id, listed?.owned_by], [200, model, "served"])
+      for (const name of [model, encodeURIComponent(model)]) {
+        const [found, text] = yield* read(`/v1/models/${name}`)
+        assert.deepStrictEqual<unknown>([found, JSON.parse(text)], [200, JSON.parse(list).data[0]])
+      }
+      for (const name of ["served/other", "tiny", "%", "other/tiny"]) assert.strictEqual((yield* read(`/v1/models/${name}`))[0], 404, name)
+      const foreign = yield* makeServed("foreign", engine.url)
+      assert.deepStrictEqual(
+        [(yield* read(`/v1/models/${model}`, foreign.secret))[0], decodeModels((yield* read("/v1/models", foreign.secret))[1]).data.length],
+        [404, 1]
+      )
+      assert.strictEqual((yield* read("/v1/models", "wrong"))[0], 401)
 
       engine.script = answers("{}", 400)
       const turned = yield* fetched(address, { key, body: chat })

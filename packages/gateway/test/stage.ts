@@ -17,6 +17,7 @@ import { engineFor } from "@seatrial/engines"
 import {
   ApiKeys,
   type Caller,
+  Catalog,
   Metering,
   type RequestEnd,
   type RequestGivenUp,
@@ -111,6 +112,7 @@ const doubles = (world: World) =>
         return text === apiKey ? Option.some(world.caller) : Effect.succeedNone
       }
     }),
+    Layer.mock(Catalog)({ ownedBy: () => Effect.succeed([]), find: () => Effect.succeedNone }),
     Layer.succeed(
       Routes,
       Routes.of({

@@ -73,6 +73,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
     if (released.size >= 10_000) released.clear()
     released.add(id)
     shown.delete(id)
+    reconciler.bootVerdicts.delete(id)
     yield* background.forget(id)
   }
   const serves = run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted
@@ -137,7 +138,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
   reconciler: Reconciler,
   id: DeploymentId
 ): Effect.fn.Return<Option.Option<Duration.Duration>, KubeError, Runs | KubeClient | WorkServices> {
-  const { background, benchmarks, mergedAnswers, phases, pool, shown, withdrawn } = reconciler
+  const { background, benchmarks, bootVerdicts, mergedAnswers, phases, pool, shown, withdrawn } = reconciler
   const runs = yield* Runs
   const pass = yield* Effect.option(Effect.currentSpan)
   let before: string | null = null
@@ -148,6 +149,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
       pool.forget(id)
       withdrawn.delete(id)
       mergedAnswers.delete(id)
+      bootVerdicts.delete(id)
       shown.delete(id)
       yield* phases.note(id, null)
       yield* benchmarks.forget(id)

@@ -156,6 +156,7 @@ export const run: Run = {
   inFlight: 0,
   applied: null,
   storedWeights: [],
+  nodeFaults: [],
   history: [{ phase: "screening", at: 0, reason: null }]
 }
 
@@ -198,6 +199,7 @@ export const observed: Observation = {
   fetch: FetchSeen.Absent(),
   weights: null,
   pod: null,
+  boot: null,
   merged: "none",
   blockedSince: null,
   bootLog: null,
@@ -211,6 +213,7 @@ export const observed: Observation = {
   admission: null,
   predecessorHolds: false,
   predecessorPlace: null,
+  elsewhere: false,
   outdated: false,
   budget: false,
   work: { running: null, ended: null },

@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { ModelStatus, type OrgId, Prices, RevisionId, Runtime } from "@seatrial/domain"
-import { Context, Effect, Layer, Schedule, Schema, Stream } from "effect"
+import { Context, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
 import type { Statement } from "effect/sql"
 import { callableName, MillisFromDate } from "./columns.ts"
 import { listen } from "./listen.ts"
@@ -49,6 +49,8 @@ export class Catalog extends Context.Service<
     readonly published: Stream.Stream<ReadonlyArray<ServedModel>>
     /** The organisation's own, private and public. */
     readonly ownedBy: (orgId: OrgId) => Effect.Effect<ReadonlyArray<ServedModel>>
+    /** The model that the organisation may call by this name: its own, or a published one. */
+    readonly find: (orgId: OrgId, model: string) => Effect.Effect<Option.Option<ServedModel>>
   }
 >()("seatrial/Catalog") {
   static readonly layerSql = Layer.effect(
@@ -90,7 +92,13 @@ export class Catalog extends Context.Service<
 
       return Catalog.of({
         published: Stream.mapEffect(occasions, () => read),
-        ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(find(sql`m.org_id = ${orgId}`)))
+        ownedBy: Effect.fn("Catalog.ownedBy")((orgId) => Effect.orDie(find(sql`m.org_id = ${orgId}`))),
+        find: Effect.fn("Catalog.find")(function* (orgId, model) {
+          const slug = model.slice(model.indexOf("/") + 1)
+          const name = sql.literal(callableName)
+          const found = yield* Effect.orDie(find(sql`m.slug = ${slug} AND ${name} = ${model} AND (m.org_id = ${orgId} OR m.visibility = 'public')`))
+          return Option.fromUndefinedOr(found[0])
+        })
       })
     })
   )

@@ -5,6 +5,7 @@ import {
   ModelId,
   OrgId,
   Prices,
+  publicCapabilities,
   RevisionId,
   Runtime,
   SamplingDefaults,
@@ -121,7 +122,8 @@ const snapshotOf = (
   const ofAll = new Map<string, Route>()
   const ofModel = new Map<ModelId, Route>()
   for (const { capabilities, visibility, ...facts } of rows) {
-    const route = { ...facts, capabilities: capabilitiesOf(capabilities) }
+    const able = capabilitiesOf(capabilities)
+    const route = { ...facts, capabilities: visibility === "public" ? publicCapabilities(facts.runtime, able) : able }
     ofModel.set(route.modelId, route)
     const own = ofOrganization.get(route.orgId) ?? new Map<string, Route>()
     // Its own organisation pays for a model by GPU time, also for one that it has published.

@@ -33,8 +33,9 @@ import { leads, whileLeading } from "./OperatorTerms.ts"
 import type { Endpoint } from "./Routes.ts"
 import { activateRun } from "./runs/activate.ts"
 import { earlierBenchmarks } from "./runs/earlierBenchmarks.ts"
-import { earlierTrials } from "./runs/earlierTrials.ts"
+import { earlierTrials, keptLikelihood } from "./runs/earlierTrials.ts"
 import { enterPhase } from "./runs/enter.ts"
+import { avoidedNodes, noteNodeFault } from "./runs/nodeFaults.ts"
 import { observeRun } from "./runs/observe.ts"
 import { publishEndpoints } from "./runs/publishEndpoints.ts"
 import { recordChecks } from "./runs/recordChecks.ts"
@@ -135,6 +136,8 @@ export interface Run {
   } | null
   /** Where the files of its commit are known to be; read only until its engine is ready. */
   readonly storedWeights: ReadonlyArray<StoredWeights>
+  /** On which nodes it was tried and what was found there that may have been the node's fault. */
+  readonly nodeFaults: ReadonlyArray<{ readonly node: string; readonly code: string; readonly at: number }>
   readonly history: ReadonlyArray<{ readonly phase: Phase; readonly at: number; readonly reason: string | null }>
 }
 
@@ -158,7 +161,9 @@ export class Runs extends Context.Service<
     readonly reservations: Effect.Effect<ReadonlyArray<Reservation>>
     /** Ids of runs as they change (created, cancelled, moved, endpoints reached); after a lost connection all live ones again. */
     readonly changes: Stream.Stream<DeploymentId>
-    /** False where the run is no longer in `from`: somebody else was first. */
+    /**
+     * False where the run is no longer in `from`: somebody else was first. What falls back from its trial to the queue is tried anew: its results are gone.
+     */
     readonly enter: (input: {
       readonly id: DeploymentId
       readonly orgId: OrgId
@@ -195,6 +200,10 @@ export class Runs extends Context.Service<
     readonly recordEngineImage: (id: DeploymentId, orgId: OrgId, engine: { readonly image: string; readonly digest: string | null }) => Effect.Effect<boolean>
     /** How long the engine of a pod of its revision took to start; only the first time that it is told of that pod. */
     readonly recordStart: (id: DeploymentId, orgId: OrgId, start: EngineStart) => Effect.Effect<void>
+    /** Something went wrong with the run on that node that may have been the node's fault; told once of each code. */
+    readonly noteNodeFault: (id: DeploymentId, orgId: OrgId, fault: { readonly node: string; readonly code: string }) => Effect.Effect<void>
+    /** Nodes that an engine of the run had better not come to, where there are others. */
+    readonly avoidedNodes: (id: DeploymentId, orgId: OrgId) => Effect.Effect<ReadonlyArray<string>>
     /** False where the run is no longer in the phase that the result belongs to. */
     readonly recordChecks: (
       id: DeploymentId,
@@ -219,6 +228,8 @@ export class Runs extends Context.Service<
         readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
       }>
     >
+    /** The likelihoods that the revision's own trial kept; null where it kept none. */
+    readonly likelihood: (orgId: OrgId, revision: RevisionId) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>> | null>
     readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured) => Effect.Effect<boolean>
     readonly recordBenchmark: (id: DeploymentId, orgId: OrgId, benchmark: Benchmark) => Effect.Effect<boolean>
     /** The pods that serve the run's revision now, replacing what was published of it; gateways hear of it at once. */
@@ -305,8 +316,11 @@ export class Runs extends Context.Service<
         forgetWeights: forgetWeights(sql),
         recordEngineImage: recordEngineImage(sql),
         recordStart: recordStart(sql),
+        noteNodeFault: noteNodeFault(sql),
+        avoidedNodes: avoidedNodes(sql),
         recordChecks: recordChecks(sql),
         earlierTrials: earlierTrials(sql),
+        likelihood: keptLikelihood(sql),
         recordMeasured: recordResult(sql, "measured", "measuring"),
         recordBenchmark: recordResult(sql, "benchmark", "benchmarking"),
         publishEndpoints: publishEndpoints(sql),

@@ -14,11 +14,15 @@ const work =
   (namespace: string): StartWork =>
   (gathered, seen, kind) => {
     if (kind === "screening") return startWork(namespace)(gathered, seen, kind)
-    const { id, orgId } = gathered.run
+    const { engineRun, id, orgId } = gathered.run
     return Effect.gen(function* () {
       const runs = yield* Runs
       const answer = yield* Effect.orDie(HttpClient.get(`${seen.pod?.url}/v1/models`))
       yield* Effect.orDie(answer.text)
+      if (kind === "boot") {
+        gathered.bootVerdicts.set(engineRun, { boot: seen.boot?.boot ?? "", outcome: "same", message: "", failures: 0 })
+        return
+      }
       if (kind === "checking") yield* runs.recordChecks(id, orgId, checks)
       else if (kind === "measuring") yield* runs.recordMeasured(id, orgId, measured)
       else yield* runs.recordBenchmark(id, orgId, benchmark)

@@ -89,7 +89,8 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
       grammar: use.grammar,
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
-      requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null
+      requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null,
+      cutsToRoom: path !== "/v1/chat/completions"
     }
   }
 }
@@ -133,7 +134,8 @@ export const askText = (engine: Engine, text: string): Asked => {
       grammar: null,
       topLogprobs: body.logprobs ?? null,
       defaultMaxTokens: 16,
-      requestedMaxTokens: body.max_tokens ?? null
+      requestedMaxTokens: body.max_tokens ?? null,
+      cutsToRoom: false
     })),
     makeDialect: (prompt) => {
       const echo = body.echo === true ? engine.vocabulary.decode(prompts[prompt] ?? []) : null

@@ -72,8 +72,7 @@ export const reference: EngineAdapter = {
       strict_arguments: false,
       tool_results: true
     },
-    reasoning: [],
-    without: ["n"]
+    reasoning: []
   }),
   templateIssue: (template) => templateIssue(template, true),
   flagIssue: (given) => {

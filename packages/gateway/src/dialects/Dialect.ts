@@ -41,13 +41,16 @@ export interface StreamOptions {
   readonly wantsUsage: boolean
   /** How many choices the answer has. */
   readonly choices: number
+  /** Whether what the engine tells of its cache is not of all prompts. */
+  readonly cachedUnknown: boolean
 }
 
 /** An answer that is not a stream, read. */
 export interface WholeAnswer {
   /** Null where the engine told none. */
   readonly usage: Usage | null
-  /** Null where the answer did not come to an end, or to none that an answer can have. */
+  /** Whether the answer came to an end that an answer can have. */
+  readonly finished: boolean
   readonly finishReason: string | null
   /** What the caller gets: the engine's own text where nothing is to be changed. */
   readonly body: string

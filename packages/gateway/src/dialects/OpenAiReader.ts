@@ -46,6 +46,9 @@ const readCompact = (text: string): Frame | undefined => {
   return { _tag: "Chunk", text: withBothNames(kept), usage: tail.slice(usageName.length, -3), hasContent: content.test(kept), finishReason: null }
 }
 
+const details = /,?"prompt_tokens_details":\{[^{}]*\}/
+const withoutDetails = (frame: Frame): Frame => (frame._tag === "Chunk" && frame.usage !== null ? { ...frame, usage: frame.usage.replace(details, "") } : frame)
+
 const aborted: Frame = { _tag: "Failed", payload: "" }
 
 /**
@@ -56,7 +59,7 @@ export class OpenAiReader implements StreamReader {
   readonly #options: StreamOptions
   /** The choices that have begun; before that each chunk is parsed, for its first delta has to have a role. */
   readonly #begun = new Set<number>()
-  #ended = 0
+  readonly #ended = new Set<number>()
   /** Whether deltas have roles. */
   readonly #roles: boolean
 
@@ -66,7 +69,7 @@ export class OpenAiReader implements StreamReader {
   }
 
   get finished(): boolean {
-    return this.#ended >= this.#options.choices
+    return this.#ended.size >= this.#options.choices
   }
 
   ending(): string {
@@ -80,7 +83,7 @@ export class OpenAiReader implements StreamReader {
   read(frame: string): Frame {
     if (this.#begun.size >= this.#options.choices) {
       const compact = readCompact(frame)
-      if (compact !== undefined) return compact
+      if (compact !== undefined) return this.#options.cachedUnknown ? withoutDetails(compact) : compact
     }
     const data = dataOf(frame)
     if (data === null) return comment
@@ -107,10 +110,11 @@ export class OpenAiReader implements StreamReader {
       if (typeof finish_reason !== "string") continue
       reason = finishReasonOf(finish_reason)
       if (reason === null) return aborted
-      this.#ended++
+      this.#ended.add(index)
       changed ||= reason !== finish_reason
     }
-    const told = usage == null ? null : JSON.stringify(usage)
+    const told =
+      usage == null ? null : JSON.stringify(this.#options.cachedUnknown && typeof usage === "object" ? { ...usage, prompt_tokens_details: null } : usage)
     if (choices.length === 0) return { _tag: "Chunk", text: this.#options.wantsUsage ? frame : null, usage: told, hasContent: false, finishReason: reason }
     const hasContent = choices.some(
       ({ delta, text }) => [text, delta?.content, delta?.reasoning, delta?.reasoning_content].some(Boolean) || (delta?.tool_calls ?? []).length > 0

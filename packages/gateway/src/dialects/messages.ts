@@ -17,8 +17,14 @@ const readWhole = (text: string): WholeAnswer | null => {
   const answer = Option.getOrNull(decode(text))
   if (answer === null) return null
   const { stop_reason, usage } = answer
-  return { usage: usage == null ? null : classesOfMessage(usage), finishReason: stop_reason == null ? null : finishOfStop(stop_reason), body: text }
+  const finishReason = stop_reason == null ? null : finishOfStop(stop_reason)
+  return { usage: usage == null ? null : classesOfMessage(usage), finished: finishReason !== null, finishReason, body: text }
 }
+
+const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ input_tokens: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) })))
+
+/** Nothing is computed where tokens are counted: none of them costs. */
+const nothing = { input_tokens: 0, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null }
 
 /** `/v1/messages`. */
 export const messages: Dialect = {
@@ -27,4 +33,13 @@ export const messages: Dialect = {
   usageOf: messagesUsage,
   heartbeat: 'event: ping\ndata: {"type":"ping"}\n\n',
   errorBody: messagesError
+}
+
+/** `/v1/messages/count_tokens`. */
+export const countTokens: Dialect = {
+  ...messages,
+  readWhole: (text) =>
+    Option.getOrNull(
+      Option.map(decodeCount(text), ({ input_tokens }) => ({ usage: nothing, finished: true, finishReason: null, body: JSON.stringify({ input_tokens }) }))
+    )
 }

@@ -23,6 +23,7 @@ export const openAiWhole = (text: string): WholeAnswer | null => {
     : text
   return {
     usage: answer.usage == null ? null : classesOf(answer.usage),
+    finished: !reasons.includes(null),
     finishReason: reasons.includes(null) ? null : (reasons[0] ?? null),
     body: withBothNames(closed)
   }

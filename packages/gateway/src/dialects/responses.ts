@@ -11,9 +11,11 @@ const readWhole = (text: string): WholeAnswer | null => {
   const members = Option.getOrNull(decodeMembers(text))
   const answer = Option.getOrNull(decodeAnswer(members))
   if (members === null || answer === null) return null
+  const finishReason = finishOfResponse(answer)
   return {
     usage: answer.usage == null ? null : classesOfResponse(answer.usage),
-    finishReason: finishOfResponse(answer),
+    finished: finishReason !== null,
+    finishReason,
     body: JSON.stringify({ ...members, store: false })
   }
 }

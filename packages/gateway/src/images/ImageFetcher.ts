@@ -1,10 +1,9 @@
-import { type ImageInput, isPublicAddress, type OrgId } from "@seatrial/domain"
+import { isPublicAddress, type OrgId } from "@seatrial/domain"
 import { Context, Effect, Layer } from "effect"
 import { GatewayConfig } from "../GatewayConfig.ts"
 import type { Refusal } from "../refusals.ts"
-import { checkImageBytes, type RemoteImage } from "./checkImages.ts"
+import type { RemoteImage } from "./checkImages.ts"
 import { download } from "./download.ts"
-import type { CheckedImage } from "./ImagePlaces.ts"
 import { Internet } from "./Internet.ts"
 import { failedToDownloadImage, imageFileTooLarge } from "./imageRefusals.ts"
 import { imageUrl } from "./imageUrl.ts"
@@ -17,12 +16,12 @@ const maxRedirects = 3
 const maxWait = 30_000
 
 /**
- * Downloads images that callers keep at hosts of their own. Each host's name is resolved once, every address of it has to be public, and the connection goes to what was
+ * Downloads images, of `limit` bytes at most, that callers keep at hosts of their own. Each host's name is resolved once, every address of it has to be public, and the connection goes to what was
  * checked: a name that means something else a moment later leads nowhere. Addresses are neither logged nor kept: signed ones are secrets.
  */
 export class ImageFetcher extends Context.Service<
   ImageFetcher,
-  { readonly fetch: (orgId: OrgId, image: RemoteImage, limits: typeof ImageInput.Type) => Effect.Effect<CheckedImage, Refusal> }
+  { readonly fetch: (orgId: OrgId, image: RemoteImage, limit: number) => Effect.Effect<Buffer, Refusal> }
 >()("seatrial/ImageFetcher") {
   static readonly layer = Layer.effect(
     ImageFetcher,
@@ -46,15 +45,12 @@ export class ImageFetcher extends Context.Service<
         return yield* failedToDownloadImage(param)
       })
 
-      const fetch = Effect.fnUntraced(function* (orgId: OrgId, image: RemoteImage, limits: typeof ImageInput.Type) {
-        const { param } = image
-        const late = { orElse: () => Effect.fail(failedToDownloadImage(param)) }
-        const bytes = yield* turns
-          .take(orgId, follow(image, limits.max_bytes_per_image).pipe(Effect.timeoutOrElse({ duration: images.whole, ...late })))
+      const fetch = (orgId: OrgId, image: RemoteImage, limit: number) => {
+        const late = { orElse: () => Effect.fail(failedToDownloadImage(image.param)) }
+        return turns
+          .take(orgId, follow(image, limit).pipe(Effect.timeoutOrElse({ duration: images.whole, ...late })))
           .pipe(Effect.timeoutOrElse({ duration: maxWait + images.whole, ...late }))
-        const mediaType = checkImageBytes(bytes, limits, param)
-        return typeof mediaType === "string" ? { mediaType, base64: bytes.toString("base64") } : yield* mediaType
-      })
+      }
 
       return ImageFetcher.of({ fetch })
     })

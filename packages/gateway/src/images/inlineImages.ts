@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import type { Departure } from "../Departure.ts"
 import { clientClosed, Refusal, unavailable, unsupportedValue } from "../refusals.ts"
 import type { CheckedRequest } from "../vocabulary/checkRequest.ts"
-import { checkImages } from "./checkImages.ts"
+import { checkImageBytes, checkImages, type RemoteImage } from "./checkImages.ts"
 import type { ImageFetcher } from "./ImageFetcher.ts"
-import { fillPlaces } from "./ImagePlaces.ts"
+import { type CheckedImage, fillPlaces } from "./ImagePlaces.ts"
 
 /** Fails when there is nobody to answer any more. */
 const departed = (departure: Departure): Effect.Effect<never, Refusal> =>
@@ -16,19 +16,28 @@ const departed = (departure: Departure): Effect.Effect<never, Refusal> =>
     return Effect.sync(() => departure.removeEventListener("abort", leave))
   })
 
-/** Checks the images of a request, downloads those that are elsewhere, and gives the request with all of them in its body: the engine never goes out. */
+/** Checks the images of a request, downloads those that are elsewhere, and gives the request with all of them in its body: the engine never goes out. What is in `downloads` is not fetched again. */
 export const inlineImages = Effect.fnUntraced(function* (
   { fetch }: ImageFetcher["Service"],
   orgId: OrgId,
   limits: typeof ImageInput.Type | null,
   request: CheckedRequest,
+  downloads: Map<string, Buffer>,
   departure: Departure
 ): Effect.fn.Return<CheckedRequest, Refusal> {
   const { engineBody, images } = request
   if (limits === null) return yield* unsupportedValue("The model takes no images.", images[0]?.param ?? null)
   const checked = checkImages(images, limits)
   if (checked instanceof Refusal) return yield* checked
-  const known = Effect.forEach(checked, (image) => ("url" in image ? fetch(orgId, image, limits) : Effect.succeed(image)), { concurrency: "unbounded" })
+  const inline = Effect.fnUntraced(function* (image: CheckedImage | RemoteImage) {
+    if (!("url" in image)) return image
+    const { param, url } = image
+    const bytes = downloads.get(url.href) ?? (yield* fetch(orgId, image, limits.max_bytes_per_image))
+    downloads.set(url.href, bytes)
+    const mediaType = checkImageBytes(bytes, limits, param)
+    return typeof mediaType === "string" ? { mediaType, base64: bytes.toString("base64") } : yield* mediaType
+  })
+  const known = Effect.forEach(checked, inline, { concurrency: "unbounded" })
   const whole = checked.some((image) => "url" in image) ? Effect.raceFirst(known, departed(departure)) : known
   return { ...request, images: [], engineBody: fillPlaces(engineBody, images, yield* whole) }
 })

@@ -90,6 +90,7 @@ export class ModelPool {
       this.lastStart = now - this.coldSince
       this.coldSince = null
     }
+    if (this.engines.length === 0 && this.queue.size > 0) this.coldSince ??= now
     this.#keepOne(now)
   }
 
@@ -103,8 +104,9 @@ export class ModelPool {
   /** An engine with room that has it now, for who does not have to wait behind others; undefined where there is none. */
   take(key: () => number | null, streamed: boolean): EngineState | undefined {
     this.refresh()
-    if (this.queue.size > 0) return undefined
     const now = this.#options.now()
+    this.usedAt = now
+    if (this.queue.size > 0) return undefined
     const [only] = this.engines
     const engine =
       this.engines.length === 1 && only !== undefined

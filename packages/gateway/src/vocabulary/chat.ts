@@ -10,7 +10,8 @@ import { parallelToolCalls, toolChoice, tools, toolsTogether } from "./tools.ts"
 
 const mostPairs = 16
 
-const metadata: Check = (value, at) => {
+/** Up to 16 pairs of text, without effect. */
+export const metadata: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
   const names = Object.keys(value)
   if (names.length > mostPairs) return at.invalid(`expected ${mostPairs} pairs at most`)

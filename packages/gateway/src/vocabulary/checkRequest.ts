@@ -15,6 +15,8 @@ export interface CheckedRequest {
   readonly wantsUsage: boolean
   /** How many choices the answer has. */
   readonly choices: number
+  /** Whether what the engine tells of its cache is not of all prompts: of several, vLLM streams the first one's. */
+  readonly cachedUnknown: boolean
   /** The same for requests that begin alike, and so share what an engine has cached; at most 1,024 characters. */
   readonly affinity: string
   /** Images that the body still has to get: `inlineImages` puts them in. */
@@ -27,15 +29,29 @@ export interface CheckedRequest {
  * What an engine is told beside the request. vLLM is asked without a name: it knows the one only that it was started with, which a model that was published or withdrawn
  * since is not called by any more.
  */
-const addressed = (model: string, { adapted, cacheSalt, requestId, runtime }: Target): Record<string, unknown> => ({
-  ...(adapted ? { model: adapterModel(runtime) } : runtime === "vllm" ? {} : { model }),
-  ...(cacheSalt === null ? {} : { cache_salt: cacheSalt }),
-  ...(runtime === "sglang" ? { rid: requestId } : {})
+const addressed = (endpoint: InferencePath, model: string, { adapted, cacheSalt, requestId, runtime }: Target): Record<string, unknown> => ({
+  // On the vendor's own path it wants a name.
+  ...(adapted ? { model: adapterModel(runtime) } : runtime === "vllm" && !isAnthropic(endpoint) ? {} : { model }),
+  ...(endpoint === "/v1/responses" ? { request_id: `resp_${requestId}`, store: false } : {}),
+  ...(isAnthropic(endpoint) && runtime === "sglang"
+    ? {}
+    : { ...(cacheSalt === null ? {} : { cache_salt: cacheSalt }), ...(runtime === "sglang" ? { rid: requestId } : {}) })
 })
 
+const isAnthropic = (endpoint: InferencePath) => endpoint === "/v1/messages" || endpoint === "/v1/messages/count_tokens"
+
+/** How a stream is asked for. Two paths tell usage by themselves. */
+const streamed = (endpoint: InferencePath, { capabilities, runtime }: Target): Record<string, unknown> => {
+  if (endpoint !== "/v1/chat/completions" && endpoint !== "/v1/completions") return { stream: true }
+  // vLLM counts the whole answer anew for each chunk where it parts the reasoning from it.
+  const running = runtime !== "vllm" || !capabilities.supports_reasoning
+  return { stream: true, stream_options: { include_usage: true, ...(running ? { continuous_usage_stats: true } : {}) } }
+}
+
 /** So many of each prompt. */
-const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number =>
-  (typeof n === "number" ? n : 1) * (Array.isArray(prompt) && typeof prompt[0] !== "number" ? prompt.length : 1)
+const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number => (typeof n === "number" ? n : 1) * (isSeveral(prompt) ? prompt.length : 1)
+
+const isSeveral = (prompt: unknown): prompt is ReadonlyArray<unknown> => Array.isArray(prompt) && prompt.length > 1 && typeof prompt[0] !== "number"
 
 const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: Target): CheckedRequest => {
   if (!target.capabilities.supported_endpoints.includes(endpoint)) throw unsupportedEndpoint(`The model is not served on ${endpoint}.`, "model")
@@ -43,20 +59,19 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
   const body = endpoints[endpoint].check(members, at)
   const { model: _, prompt_cache_key: __, stream, stream_options, ...forwarded } = body
   if (stream_options !== undefined && stream !== true) throw unsupportedParameter("stream_options goes with `stream: true` only.", "stream_options")
-  // vLLM counts the whole answer anew for each chunk where it parts the reasoning from it.
-  const running = target.runtime !== "vllm" || !target.capabilities.supports_reasoning
   return {
     endpoint,
     model,
     stream: stream === true,
     wantsUsage: isMembers(stream_options) && stream_options.include_usage === true,
     choices: choicesOf(body),
+    cachedUnknown: target.runtime === "vllm" && stream === true && isSeveral(body.prompt),
     affinity: affinityOf(body),
     images: at.images,
     engineBody: JSON.stringify({
-      ...addressed(model, target),
+      ...addressed(endpoint, model, target),
       ...forwarded,
-      ...(stream === true ? { stream, stream_options: { include_usage: true, ...(running ? { continuous_usage_stats: true } : {}) } } : {})
+      ...(stream === true ? streamed(endpoint, target) : {})
     })
   }
 }

@@ -2,7 +2,9 @@ import type { InferencePath } from "@seatrial/domain"
 import type { Checking } from "./Checking.ts"
 import { chat } from "./chat.ts"
 import { completions } from "./completions.ts"
+import { countTokens, messages } from "./messages.ts"
 import { checkFields } from "./requestFields.ts"
+import { responses } from "./responses.ts"
 
 /** A path that engines generate on. */
 export interface Endpoint {
@@ -13,7 +15,10 @@ export interface Endpoint {
 /** The paths of inference. */
 export const endpoints: Readonly<Record<InferencePath, Endpoint>> = {
   "/v1/chat/completions": { check: checkFields(chat) },
-  "/v1/completions": { check: checkFields(completions) }
+  "/v1/completions": { check: checkFields(completions) },
+  "/v1/responses": { check: checkFields(responses) },
+  "/v1/messages": { check: checkFields(messages) },
+  "/v1/messages/count_tokens": { check: checkFields(countTokens) }
 }
 
 /** Whether engines generate on the path. */

@@ -9,10 +9,12 @@ export interface Vocabulary<Path extends InferencePath> {
   /** One of them is not enough by itself: the rules between fields, on what was checked of each. What is left in it goes to the engine. */
   readonly together: (body: Record<string, unknown>, at: Checking) => void
   readonly required: ReadonlyArray<RequestField<Path>>
+  /** Real fields of this API that no model is served with. */
+  readonly never?: ReadonlyArray<string>
 }
 
-/** Real fields of these APIs that no model is served with. */
-const never = new Set([
+/** Real fields of OpenAI's older APIs that no model is served with, or not every one. */
+const neverOnAny = new Set([
   ...["audio", "prediction", "web_search_options", "functions", "function_call", "moderation", "suffix"],
   ...["tools", "tool_choice", "parallel_tool_calls", "reasoning_effort", "chat_template_kwargs", "thinking_token_budget"]
 ])
@@ -30,14 +32,15 @@ const asksNothing = (name: string, value: unknown): boolean =>
   (value === false && (name === "stream" || name === "logprobs" || name === "echo"))
 
 /** Checks names first and values then; gives the body without what has no effect. */
-export const checkFields = <Path extends InferencePath>({ fields, required, together }: Vocabulary<Path>) => {
+export const checkFields = <Path extends InferencePath>({ fields, never = [], required, together }: Vocabulary<Path>) => {
+  const known = new Set([...neverOnAny, ...never])
   const checks = new Map<string, Check>(Object.entries<Check>(fields))
   return (given: Readonly<Record<string, unknown>>, at: Checking): Record<string, unknown> => {
     const names = Object.keys(given)
     for (const name of names) {
       const value = given[name]
       if (value === null || at.fields.has(name) || asksNothing(name, value)) continue
-      if (checks.has(name) ? !extensions.has(name) : never.has(name)) return at.unsupported(name)
+      if (checks.has(name) ? !extensions.has(name) : known.has(name)) return at.unsupported(name)
       return at.unknown(name)
     }
     const body: Record<string, unknown> = {}

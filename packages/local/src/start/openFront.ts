@@ -1,5 +1,5 @@
 import type { RequestListener } from "node:http"
-import { Gateway, isInferencePath, listen } from "@seatrial/gateway"
+import { Gateway, isGatewayPath, listen } from "@seatrial/gateway"
 import { defaultClientTimeouts, makeNodeServer, makeRequestListener } from "@seatrial/server"
 import { Console, Duration, Effect } from "effect"
 
@@ -18,12 +18,12 @@ const listenNear = (handler: RequestListener, port: number) => {
   )
 }
 
-/** API and gateway behind one address: the gateway has the paths of inference, the API all others. */
+/** API and gateway behind one address: the gateway has the paths of inference and single models, the API all others. */
 export const openFront = Effect.fn("openFront")(function* (port: number, programs: { readonly server: boolean; readonly gateway: boolean }) {
   const nothing: RequestListener = (_, response) => {
     response.writeHead(503, { "content-type": "text/plain" }).end("This program is not running here: see SEATRIAL_PROGRAMS.\n")
   }
   const server = programs.server ? yield* makeRequestListener : nothing
   const gateway = programs.gateway ? (yield* Gateway).handler : nothing
-  return yield* listenNear((request, response) => (isInferencePath(request.url) ? gateway : server)(request, response), port)
+  return yield* listenNear((request, response) => (isGatewayPath(request.url) ? gateway : server)(request, response), port)
 })

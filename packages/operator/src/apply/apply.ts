@@ -1,4 +1,4 @@
-import { failureDetail, isFinished, type Phase } from "@seatrial/domain"
+import { failureDetail, fallsBack, isFinished, type Phase } from "@seatrial/domain"
 import { Job, KubeClient, type KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Effect, Option, Redacted } from "effect"
@@ -9,6 +9,7 @@ import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
 import { enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
+import { avoidedNodes } from "./avoidedNodes.ts"
 import { customResource } from "./customResource.ts"
 import { disruptionBudget } from "./engineObjects.ts"
 import { fetchJob, hubSecret } from "./fetchObjects.ts"
@@ -33,8 +34,7 @@ const missing = (run: Run, what: string) => Effect.die(new Error(`${run.id} in $
 
 /** The run after such a transition, as it stands in Postgres then; null where more follows from that. */
 const entered = (run: Run, to: Phase, reason: string, at: number): Run | null => {
-  const falls = to === "queued" && (run.phase === "provisioning" || run.phase === "booting")
-  if (isFinished(to) || falls) return null
+  if (isFinished(to) || fallsBack(run.phase, to)) return null
   const phaseSince = Math.max(run.phaseSince, at)
   return { ...run, phase: to, phaseSince, history: [...run.history, { phase: to, at: phaseSince, reason }] }
 }
@@ -77,7 +77,7 @@ interface Applied {
   readonly run: Run | null
 }
 
-interface Applying extends Pick<GatherFrom, "madeBudgets" | "madePods"> {
+interface Applying extends Pick<GatherFrom, "cluster" | "madeBudgets" | "madePods"> {
   readonly settings: OperatorSettings
   readonly shown: Shown
 }
@@ -89,7 +89,7 @@ interface Applying extends Pick<GatherFrom, "madeBudgets" | "madePods"> {
 export const applyActions = Effect.fn("applyActions")(function* (applying: Applying, gathered: Gathered, actions: ReadonlyArray<Action>) {
   const kube = yield* KubeClient
   const runs = yield* Runs
-  const { madeBudgets, madePods, settings, shown } = applying
+  const { cluster, madeBudgets, madePods, settings, shown } = applying
   const { namespace } = settings
   let after: Run | null = gathered.run
   const { podClass, run } = gathered
@@ -137,7 +137,8 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         yield* runs.forgetWeights(id, orgId, weightsStore(podClass, settings))
         break
       case "EnsurePod": {
-        const pod = wantedPod(run, podClass, settings, gathered.merged)
+        const avoid = yield* avoidedNodes(cluster, run)
+        const pod = wantedPod(run, podClass, settings, { merged: gathered.merged, avoid })
         if (pod === null) return yield* missing(run, "revision, host class or engine")
         const made = yield* kube.apply(Pod, tellCopiesInUse(pod, gathered.copiesInUse))
         madePods.set(made.metadata.name, made.metadata.resourceVersion)
@@ -162,6 +163,10 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
             gracePeriodSeconds: action.force ? 0 : 1
           })
         )
+        break
+      case "NoteNodeFault":
+        if (gathered.node !== undefined) yield* runs.noteNodeFault(engineRun, orgId, { node: gathered.node.metadata.name, code: action.code })
+        after = null
         break
       case "RecordEngineImage":
         yield* runs.recordEngineImage(id, orgId, { image: action.image, digest: action.digest })

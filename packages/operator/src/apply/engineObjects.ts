@@ -95,12 +95,19 @@ export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
 export const imageOn = ({ runtimes }: HostClass, runtime: Runtime): string =>
   runtimes.find((offered) => offered.runtime === runtime)?.image ?? runtimes[0].image
 
-/** What tells one specification of a pod from another; the trace of whoever asked for it does not. */
+/** What tells one specification of a pod from another; the trace of whoever asked for it does not, and neither do nodes that failed since. */
 const digestOf = (spec: object): string => {
   const text = JSON.stringify(spec, (key, value: unknown) =>
-    key === "env" && Array.isArray(value) ? value.filter(({ name }) => name !== "TRACEPARENT") : value
+    key === "affinity" ? undefined : key === "env" && Array.isArray(value) ? value.filter(({ name }) => name !== "TRACEPARENT") : value
   )
   return createHash("sha256").update(text).digest("hex").slice(0, 32)
+}
+
+/** A wish alone: nothing waits for it. */
+const awayFrom = (nodes: ReadonlyArray<string>) => {
+  if (nodes.length === 0) return {}
+  const preference = { matchExpressions: [{ key: "kubernetes.io/hostname", operator: "NotIn", values: [...nodes].sort() }] }
+  return { affinity: { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, preference }] } } }
 }
 
 interface EnginePodInput {
@@ -112,13 +119,15 @@ interface EnginePodInput {
   readonly weightsClaim: string
   /** Whether it serves base and adapter merged, for comparison. */
   readonly merged?: boolean
+  /** Nodes that it had better not come to, by the label of their names. Where there are no others it does. */
+  readonly avoid?: ReadonlyArray<string>
 }
 
 /**
  * The pod of a run's engine: the weights read-only and offline, no credentials, all GPUs of the host class, ready when the engine says so. Nobody owns it: what
  * serves must not go with its custom resource, so the operator alone removes it.
  */
-export const enginePod = ({ engine, merged = false, podClass, revision, run, settings, weightsClaim }: EnginePodInput): KubeObject => {
+export const enginePod = ({ avoid = [], engine, merged = false, podClass, revision, run, settings, weightsClaim }: EnginePodInput): KubeObject => {
   const { namespace } = settings
   const { hostClass } = podClass
   // What was verified serves, whatever the host class says and the image's name stands for by now.
@@ -170,6 +179,7 @@ export const enginePod = ({ engine, merged = false, podClass, revision, run, set
       terminationGracePeriodSeconds: drainSeconds + 10,
       ...(runtimeClassName === null ? {} : { runtimeClassName }),
       nodeSelector: podClass.nodeSelector,
+      ...awayFrom(avoid),
       tolerations: podClass.tolerations,
       ...pullSecrets(settings),
       securityContext: pod,

@@ -1,4 +1,4 @@
-import { type Failure, fromTraceparent, isFinished, type Phase } from "@seatrial/domain"
+import { type Failure, fallsBack, fromTraceparent, isFinished, type Phase } from "@seatrial/domain"
 import type { Run } from "@seatrial/store"
 import { Clock, Context, Effect, Exit, Option } from "effect"
 import { operatorMetrics } from "../metrics.ts"
@@ -9,7 +9,7 @@ import { operatorMetrics } from "../metrics.ts"
  */
 export const tellTransition = Effect.fnUntraced(function* ({ id, orgSlug, phase, phaseSince, traceparent }: Run, to: Phase, failure: Failure | null) {
   const now = yield* Clock.currentTimeMillis
-  const back = to === "queued" && (phase === "provisioning" || phase === "booting")
+  const back = fallsBack(phase, to)
   const outcome = to === "failed" ? "failed" : back ? "requeued" : isFinished(to) && to !== "activated" ? "cancelled" : "passed"
   yield* operatorMetrics.phaseSeconds.update({ phase, outcome }, Math.max(0, now - phaseSince) / 1_000)
   if (failure !== null) yield* operatorMetrics.failures.update({ code: failure.code }, 1)

@@ -11,11 +11,11 @@ export const wantedPod = (
   run: Run,
   podClass: PodClass | null,
   settings: Pick<OperatorSettings, "fetchImage" | "namespace" | "pullSecrets" | "weightsClaim">,
-  merged: Observation["merged"] = "none"
+  { avoid = [], merged = "none" }: { readonly merged?: Observation["merged"]; readonly avoid?: ReadonlyArray<string> } = {}
 ): KubeObject | null => {
   const { engineRun, revision } = run
   const engine = revision === null ? undefined : engineFor(revision.settings.runtime)
   if (revision === null || podClass === null || engine === undefined) return null
   const weightsClaim = podClass.weightsClaim ?? settings.weightsClaim
-  return enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, settings, weightsClaim, merged: merged === "wanted" })
+  return enginePod({ run: { ...run, id: engineRun }, revision, podClass, engine, settings, weightsClaim, merged: merged === "wanted", avoid })
 }

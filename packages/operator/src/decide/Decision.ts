@@ -25,6 +25,8 @@ export type Action = Data.TaggedEnum<{
   KeepLog: { readonly code: string }
   /** `uid`: only that one. `force`: without waiting for its node, which is gone. */
   RemovePod: { readonly uid: string | null; readonly force: boolean }
+  /** What went wrong with the run may be the fault of its engine's node, which is avoided from now on. */
+  NoteNodeFault: { readonly code: string }
   /** From now on the run's revision has this image and no other, by its digest (`sha256:...`) where its node tells it. */
   RecordEngineImage: { readonly image: string; readonly digest: string | null }
   /** The endpoints of the run's revision from now on. */

@@ -55,6 +55,16 @@ export interface MergeSeen {
   readonly failure: NamedFailure | null
 }
 
+/** What is known of the latest start of an engine whose revision was verified. */
+export interface BootSeen {
+  /** Which start it is. */
+  readonly boot: string
+  /** Starts in a row that answered otherwise, this one counted. */
+  readonly failures: number
+  /** `same`: it answers as what was verified; `drifted`: not to the byte, and as likely; `differs`: otherwise. Null: not compared yet. */
+  readonly verdict: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly failures: number } | null
+}
+
 /** The engine's pod. Times are Unix milliseconds. */
 export interface PodSeen {
   readonly name: string
@@ -101,7 +111,7 @@ export interface PodSeen {
   readonly url: string | null
 }
 
-export type WorkKind = "screening" | "fidelity" | "checking" | "measuring" | "benchmarking"
+export type WorkKind = "screening" | "fidelity" | "checking" | "measuring" | "benchmarking" | "boot"
 
 /** How the latest background work ended where it could not record a result. */
 export interface WorkEnded {
@@ -130,6 +140,8 @@ export interface Observation {
   /** What is known of the run's weights in the store that it takes them from, before any engine of it is ready: null: nothing; `own`: since the run was made. */
   readonly weights: { readonly own: boolean } | null
   readonly pod: PodSeen | null
+  /** Null: there is nothing that an engine that starts again could be compared with. */
+  readonly boot: BootSeen | null
   /** What the adapter of the run is compared with: `wanted`: base and adapter merged have to answer first; `answered`: they have. `none`: it is compared with nothing. */
   readonly merged: "none" | "wanted" | "answered"
   /** Since when its container cannot be started, as far as this operator has seen. */
@@ -156,6 +168,8 @@ export interface Observation {
   readonly predecessorHolds: boolean
   /** Why the GPUs of that pod would be none for an engine of the host class; null where they would. */
   readonly predecessorPlace: string | null
+  /** Whether its host class has, or may get, a node that the run's pod is not on and where nothing has gone wrong with the run. */
+  readonly elsewhere: boolean
   /** Whether the run's pod has not started, and another would be asked for now: its host class has changed. */
   readonly outdated: boolean
   /** Whether there is a disruption budget for the run's engine. */

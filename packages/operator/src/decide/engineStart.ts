@@ -1,6 +1,7 @@
 import { type FailureCode, maxRequeues } from "@seatrial/domain"
 import { copying, tooLargeToCopy } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
+import { leaveFailedCard } from "./elsewhere.ts"
 import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience } from "./limits.ts"
 import { lookForWeights } from "./materializing.ts"
 import { merging, preparedAt } from "./merging.ts"
@@ -78,7 +79,7 @@ export const provisioning = (seen: Observation, now: number): Decision => {
 
 /** What a node says of containers that it lost by its own restart. */
 const lostByNode = new Set(["Unknown", "ContainerStatusUnknown"])
-const endedWithItsNode = ({ lastExit }: PodSeen) => lastExit !== null && lostByNode.has(lastExit.reason)
+export const endedWithItsNode = ({ lastExit }: PodSeen) => lastExit !== null && lostByNode.has(lastExit.reason)
 
 /** What an engine that lacks files may be thought to end of. */
 const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])
@@ -94,7 +95,7 @@ export const booting = (seen: Observation, now: number): Decision => {
     if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", "The engine was killed for its use of host memory while it started.")
     const failure = engine?.bootFailure(seen.bootLog ?? "") ?? { code: "engine_start_failed", text: "The engine ended before it was ready." }
     // What the engine itself names is its own, whatever became of another card of the node.
-    if (pod.gpuFault && failure.code === "engine_start_failed") return requeue(seen, "A GPU failed where the engine was to start.")
+    if (pod.gpuFault && failure.code === "engine_start_failed") return leaveFailedCard(seen)
     return (ofWeights.has(failure.code) ? lookForWeights(seen, now) : null) ?? fail(failure.code, failure.text)
   }
   const seconds = podClass?.bootDeadlineSeconds ?? 600

@@ -23,6 +23,7 @@ const decodeSaid = Schema.decodeUnknownOption(
 
 /** What to do, as a sentence. */
 const remedies: Partial<Record<FailureCode, string>> = {
+  checks_failed: "The engine does not serve this model as it should; try another runtime or revision.",
   weights_mismatch: "Deploy again, so that the files are brought anew.",
   weights_incomplete: "Choose a revision whose files fit its configuration.",
   template_mismatch: "The engine does not serve this repository's tokenizer or template as they are; try another runtime.",

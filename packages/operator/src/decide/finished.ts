@@ -1,3 +1,4 @@
+import { compareFirst, toldOfBoot } from "./bootCheck.ts"
 import { copyTold } from "./copying.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
@@ -39,7 +40,7 @@ const whyNotReady = ({ admission }: Pick<Observation, "admission">, pod: PodSeen
         (pod.lastExit === null ? "It loads the model." : `It ended with code ${pod.lastExit.code} and starts again.`))
 
 /** The revision that carries the model's traffic: its engine is there, and published exactly while it is ready. */
-const serving = (seen: Observation): Decision => {
+const serving = (seen: Observation, now: number): Decision => {
   const { pod, podClass, run } = seen
   if (pod === null) {
     return podClass === null ? act(classGone(seen), ...withdraw(seen)) : act("Starts the engine again.", ...withdraw(seen), Action.EnsurePod())
@@ -50,6 +51,7 @@ const serving = (seen: Observation): Decision => {
     return act(
       "A GPU failed under the engine, which does not start again on it. It is replaced.",
       ...withdraw(seen),
+      Action.NoteNodeFault({ code: "gpu_fault" }),
       Action.RemovePod({ uid: pod.uid, force: false })
     )
   if (seen.outdated && !pod.deleting) return replaceOutdated(pod, ...withdraw(seen))
@@ -60,9 +62,11 @@ const serving = (seen: Observation): Decision => {
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
   // What is published already may well answer, and gateways turn from what does not; but nothing gets traffic anew on the word of a status from before the silence.
   if (!current && pod.nodeDownSince !== null) return act("The engine's node does not answer.", ...withdraw(seen))
+  const first = current ? null : compareFirst(seen, now)
+  if (first !== null) return { ...first, actions: [...withdraw(seen), ...first.actions] }
   return act(
     "Serves.",
-    ...(current ? [] : [Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]),
+    ...(current ? [] : [...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]),
     // Where it was tried before anybody kept its image.
     ...noteImage(seen)
   )
@@ -164,7 +168,9 @@ const held = (seen: Observation, now: number): Decision => {
   }
   const at = idleAt(seen)
   const times = [hung, at === null ? null : Math.max(at, now + (at > now ? 0 : idleLook))].flatMap((time) => time ?? [])
-  return { ...serving(seen), lookAgainAt: times.length === 0 ? null : Math.min(...times) }
+  const decision = serving(seen, now)
+  const all = [...times, ...(decision.lookAgainAt === null ? [] : [decision.lookAgainAt])]
+  return { ...decision, lookAgainAt: all.length === 0 ? null : Math.min(...all) }
 }
 
 /** The budget that keeps an engine from being evicted is there exactly while it serves. */

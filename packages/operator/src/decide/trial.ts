@@ -1,7 +1,10 @@
 import { benchmarkFault, leastContext, type Measured } from "@seatrial/domain"
+import { answersOtherwise, compareFirst, toldOfBoot } from "./bootCheck.ts"
 import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
+import { judge, leaveFailedCard, onceElsewhere } from "./elsewhere.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
+import { endedWithItsNode } from "./engineStart.ts"
 import { failedChecks } from "./failedChecks.ts"
 import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { merging, preparedAt } from "./merging.ts"
@@ -9,12 +12,28 @@ import { countedFrom, type Observation, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 
 const names = {
+  boot: "comparison",
   fidelity: "questions to base and adapter merged",
   checking: "checks",
   measuring: "measurements",
   benchmarking: "benchmark",
   screening: "screening"
 } as const satisfies Record<WorkKind, string>
+
+/** What an engine that has ended again and again during the trial says of whose fault that is; null where it has not. */
+const crashed = (seen: Observation): Decision | null => {
+  const { engine, pod, run } = seen
+  if (pod === null || pod.restarts < bootRestarts || pod.startedAt === null || pod.startedAt <= run.phaseSince || endedWithItsNode(pod)) return null
+  if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", "The engine was killed for its use of host memory during the trial.")
+  const named = engine?.bootFailure(seen.bootLog ?? "") ?? null
+  if (named !== null && named.code !== "engine_start_failed") return fail(named.code, named.text)
+  if (pod.gpuFault) return leaveFailedCard(seen)
+  return judge(
+    seen,
+    "engine_crashed",
+    `${run.revision?.engineVersion ?? "The engine"} ended ${pod.restarts} times and was started again, the last time in ${run.phase}.`
+  )
+}
 
 /** What to do first where the engine is not ready, although it was when the trial began; null where it is. */
 const engineFirst = (seen: Observation, now: number): Decision | null => {
@@ -28,6 +47,8 @@ const engineFirst = (seen: Observation, now: number): Decision | null => {
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
   const changed = replaceChanged(seen)
   if (changed !== null) return act(changed.message, ...changed.actions)
+  const stopped = crashed(seen)
+  if (stopped !== null) return stopped
   if (pod.ready && pod.url !== null) return null
   if (seen.outdated) return replaceOutdated(pod)
   // Its place was lost, and somebody may be at work to give it another: that has not failed.
@@ -37,13 +58,13 @@ const engineFirst = (seen: Observation, now: number): Decision | null => {
   if (copied !== null) return copied
   const merged = merging(seen, now)
   if (merged !== null) return merged
-  if (pod.restarts >= bootRestarts && !pod.gpuFault) {
-    const named = seen.engine?.bootFailure(seen.bootLog ?? "") ?? null
-    if (named !== null && named.code !== "engine_start_failed") return fail(named.code, named.text)
-  }
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod), pod.readyChangedAt) + seconds * 1_000
-  if (now >= deadline) return fail("engine_lost", `The engine stopped answering during the trial and was not ready again within ${seconds} seconds.`)
+  if (now >= deadline) {
+    const alive = pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince
+    if (alive) return fail("engine_hung", `The engine's process runs and has said nothing for ${seconds} seconds, during the trial. Try another runtime.`)
+    return fail("engine_lost", `The engine stopped answering during the trial and was not ready again within ${seconds} seconds.`)
+  }
   return wait("Waits for the engine to be ready again.", deadline)
 }
 
@@ -86,7 +107,7 @@ export const checking = (seen: Observation, now: number): Decision => {
   if (report === null) return mergedFirst(seen, now) ?? run("checking", seen, now, "Checks what the engine answers.")
   if (!report.passed) {
     const { code, text } = failedChecks(report)
-    return fail(code, text)
+    return judge(seen, code, text)
   }
   const { drifted = 0, fingerprints, withdrawn = [] } = report
   const passed = report.checks.filter(({ name, passed }) => passed && name !== "suite").length
@@ -133,6 +154,11 @@ export const benchmarking = (seen: Observation, now: number): Decision => {
   const fault = benchmarkFault(benchmark)
   if (fault !== null) return fail("benchmark_floor", fault)
   const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
+  if (benchmark.slow !== undefined && seen.podClass?.hostClass.simulated === false) {
+    const share = `${Math.round(benchmark.slow.ratio * 100)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same`
+    const again = onceElsewhere(seen, "node_slow", `The node is slow: ${share}. Tries another one.`)
+    if (again !== null) return again
+  }
   if (!seen.run.serve) return act("Verified; it is not to be served.", Action.Activate())
   const answered = `${requests} requests answered under load.`
   return enter(
@@ -156,7 +182,14 @@ export const activating = (seen: Observation, now: number): Decision => {
   const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt) + gatewayDeadline
   if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
   if (!alone) {
-    return { ...act("Tells the gateways of the engine.", Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })), lookAgainAt: deadline }
+    const boot = seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
+    if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
+    const compared = compareFirst(seen, now)
+    if (compared !== null) return compared
+    return {
+      ...act("Tells the gateways of the engine.", ...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })),
+      lookAgainAt: deadline
+    }
   }
   return wait("Waits until a gateway has reached the engine.", deadline)
 }

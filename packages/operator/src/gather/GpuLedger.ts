@@ -227,6 +227,14 @@ export const makeGpuLedger = () => {
       shortages.set(name, { podClass, look, words })
       return words
     },
+    /** Whether a node takes engines of the class, were it empty, that is none of these. */
+    hasNodeBeside: (podClass: PodClass, names: ReadonlyArray<string>): boolean => {
+      const { gpuResource, hostClass } = podClass
+      for (const [name, node] of nodes) {
+        if (!names.includes(name) && accepts(podClass, node) && quantity(node.status?.allocatable?.[gpuResource]) >= hostClass.gpu_count) return true
+      }
+      return false
+    },
     /** Why an engine of the class could not have the place of the pod `holder` if that went; null where it could. */
     noPlaceOf: (podClass: PodClass, holder: string): string | null => {
       const taken = takenOf(holder)

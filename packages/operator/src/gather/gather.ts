@@ -15,6 +15,7 @@ import { deploymentLabel, enginePodName, fetchJobName, madeFromAnnotation, objec
 import type { Background } from "../work/Background.ts"
 import type { Attendance } from "./Attendance.ts"
 import { admissionOf } from "./admission.ts"
+import { type BootVerdicts, bootSeen } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
 import { copySeen, firstContainer } from "./copySeen.ts"
 import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
@@ -38,6 +39,7 @@ export interface Gathered {
   /** What the engine that the run needs next is to serve: base and adapter merged, where it is an adapter's that is to be compared with them. */
   readonly merged: Observation["merged"]
   readonly mergedAnswers: MergedAnswers
+  readonly bootVerdicts: BootVerdicts
   readonly observe: () => Observation
 }
 
@@ -59,6 +61,7 @@ export interface GatherFrom {
   readonly withdrawn: Withdrawn
   readonly blocked: Blocked
   readonly mergedAnswers: MergedAnswers
+  readonly bootVerdicts: BootVerdicts
   readonly attendance: Attendance
   readonly settings: Pick<OperatorSettings, "fetchImage" | "keepFinishedDays" | "namespace" | "pullSecrets" | "weightsClaim">
   /** Pods that were made, by name, with the version that this gave them, until the watch tells of them. */
@@ -112,7 +115,7 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
 
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  { attendance, background, blocked, cluster, madeBudgets, mergedAnswers, pool, released, settings, withdrawn }: GatherFrom,
+  { attendance, background, blocked, bootVerdicts, cluster, madeBudgets, mergedAnswers, pool, released, settings, withdrawn }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
@@ -156,7 +159,7 @@ export const gather = Effect.fnUntraced(function* (
     run,
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     predecessorHolds: Option.isSome(holder),
-    outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, merged)),
+    outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, { merged })),
     budget: now < (madeBudgets.get(run.id) ?? Number.NEGATIVE_INFINITY) + untilTold || Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
     resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
     shownSince: Math.max(0, ...(resource?.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)),
@@ -167,6 +170,7 @@ export const gather = Effect.fnUntraced(function* (
     fetch: fetchSeen(job, fetching, fetchLog),
     pod,
     merged,
+    boot: bootSeen(bootVerdicts, run, podClass, pod),
     blockedSince: blocked.get(run.id) ?? null,
     bootLog,
     work,
@@ -184,8 +188,12 @@ export const gather = Effect.fnUntraced(function* (
     copiesInUse: copies === null ? null : copiesInUse(yield* cluster.pods.list(), copies, now),
     merged,
     mergedAnswers,
+    bootVerdicts,
     observe: () => ({
       ...seen,
+      elsewhere:
+        podClass !== null &&
+        (podClass.autoscaling || pool.ledger.hasNodeBeside(podClass, [enginePod?.spec?.nodeName ?? "", ...run.nodeFaults.map(({ node: failed }) => failed)])),
       predecessorPlace: podClass === null || Option.isNone(holder) ? null : pool.ledger.noPlaceOf(podClass, holder.value.metadata.name),
       ...(places ? pool.view({ run, podClass, classes, reservations }) : noView)
     })

@@ -16,7 +16,10 @@ export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnde
   const fails = failedCapability === "fail" && withdrawn.length > 0
   const kept = {
     ...(likelihood === null ? {} : { likelihood }),
-    ...(withdrawn.length === 0 ? {} : { capabilities: withdrawCapabilities(modelCapabilities(engine.served, revision.facts), withdrawn) })
+    // What another node showed of it is over.
+    ...(withdrawn.length === 0 && run.nodeFaults.length === 0
+      ? {}
+      : { capabilities: withdrawCapabilities(modelCapabilities(engine.served, revision.facts), withdrawn) })
   }
   yield* persist(runs.recordChecks(run.id, run.orgId, fails ? { ...report, passed: false } : report, kept))
 })

@@ -4,11 +4,13 @@ import type { Runs } from "@seatrial/store"
 import { Effect } from "effect"
 import type { HttpClient } from "effect/http"
 import type { Observation, WorkKind } from "../decide/Observation.ts"
+import { keepVerdict } from "../gather/BootVerdicts.ts"
 import type { Gathered } from "../gather/gather.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { askMerged } from "./askMerged.ts"
 import { benchmarkEngine, makeBenchmarkTurns } from "./benchmarkEngine.ts"
 import { checkEngine } from "./checkEngine.ts"
+import { compareStart } from "./compareStart.ts"
 import type { EngineUnderTrial } from "./EngineUnderTrial.ts"
 import { measureEngine } from "./measureEngine.ts"
 import { observeStart } from "./observeStart.ts"
@@ -27,7 +29,7 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     measuring: measureEngine,
     benchmarking: benchmarkEngine(makeBenchmarkTurns())
   } as const
-  return ({ hostClasses, mergedAnswers, node, podClass, pods, run }, { engine, pod }, kind) => {
+  return ({ bootVerdicts, hostClasses, mergedAnswers, node, podClass, pods, run }, { engine, pod }, kind) => {
     if (kind === "screening") return screenRepository(run, hostClasses)
     if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null) {
       return Effect.die(new Error(`${run.id} has no engine to try`))
@@ -35,6 +37,10 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     const enginePod = pods.find(({ metadata }) => metadata.name === pod.name)
     const merged = mergedAnswers.get(run.id) ?? null
     const trial = { run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, enginePod, node, failedCapability, merged }
-    return kind === "fidelity" ? askMerged(trial, mergedAnswers) : trials[kind](trial)
+    if (kind === "fidelity") return askMerged(trial, mergedAnswers)
+    if (kind === "boot") return compareStart(trial, bootVerdicts)
+    // What was checked is what its fingerprints are of.
+    const checked = Effect.sync(() => keepVerdict(bootVerdicts, trial.run.engineRun, pod, { outcome: "same", message: "" }))
+    return kind === "checking" ? Effect.andThen(trials.checking(trial), checked) : trials[kind](trial)
   }
 }

@@ -37,6 +37,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     phase,
     phaseSince: time(),
     requeues: Math.floor(draw() * 4),
+    nodeFaults: chance(0.2) ? [{ node: "node-1", code: pick("gpu_fault", "output_garbage", "engine_crashed"), at: time() }] : [],
     failure: phase === "failed" ? { code: "does_not_fit", text: "No." } : null,
     serve: chance(0.8),
     endedAt: ended ? time() : null,
@@ -79,7 +80,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     url: ready || chance(0.5) ? url : null
   }
   const failure = { code: "does_not_fit", text: "No." } as const
-  const ran = pick("screening", "fidelity", "checking", "measuring", "benchmarking")
+  const ran = pick("screening", "boot", "fidelity", "checking", "measuring", "benchmarking")
   const seen: Observation = {
     ...observed,
     run: drawn,
@@ -95,6 +96,13 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
       FetchSeen.Failed({ failure })
     ),
     weights: pick(null, { own: true }, { own: false }),
+    boot: chance(0.6)
+      ? null
+      : {
+          boot: "pod-1 0",
+          failures: Math.floor(draw() * 3),
+          verdict: chance(0.3) ? null : { outcome: pick("same", "drifted", "differs"), message: "1 of 8 differs.", failures: 1 }
+        },
     merged: !ended && phase !== "screening" && found.checks === null && !reuses && chance(0.2) ? pick("wanted", "answered") : "none",
     pod: chance(0.7) ? present : null,
     blockedSince: chance(0.2) ? time() : null,
@@ -105,6 +113,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     setAside: chance(0.2),
     organizationGpus: Math.floor(draw() * 3),
     predecessorHolds: chance(0.2),
+    elsewhere: chance(0.5),
     budget: chance(0.3),
     work: {
       running: chance(0.2) ? ran : null,

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isFinished } from "@seatrial/domain"
+import { fallsBack, isFinished } from "@seatrial/domain"
 import { Schema } from "effect"
 import { Action, type Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
@@ -21,7 +21,7 @@ const wrongs = (seen: Observation, now: number): ReadonlyArray<string> => {
   }
   hold(message !== "", "says nothing")
   hold(lookAgainAt === null || lookAgainAt > now, "looks again at once")
-  hold(work === null || !isFinished(phase), "tries an engine of a run that is over")
+  hold(work === null || !isFinished(phase) || work === "boot", "tries an engine of a run that is over")
   const entered = actions.filter(({ _tag }) => _tag === "Enter" || _tag === "Activate")
   hold(entered.length <= 1, "goes two ways")
   for (const action of actions) {
@@ -60,11 +60,19 @@ const obey = (seen: Observation, now: number): Observation => {
     const { run: current } = next
     switch (action._tag) {
       case "Enter": {
-        const requeued = action.to === "queued" && (current.phase === "provisioning" || current.phase === "booting")
+        const requeued = fallsBack(current.phase, action.to)
         const endedAt = isFinished(action.to) ? now : null
         next = {
           ...next,
-          run: { ...current, phase: action.to, phaseSince: now, endedAt, requeues: current.requeues + (requeued ? 1 : 0), failure: action.failure }
+          run: {
+            ...current,
+            phase: action.to,
+            phaseSince: now,
+            endedAt,
+            requeues: current.requeues + (requeued ? 1 : 0),
+            failure: action.failure,
+            revision: requeued && current.revision !== null ? { ...current.revision, checks: null, measured: null, benchmark: null } : current.revision
+          }
         }
         break
       }
@@ -83,7 +91,7 @@ const obey = (seen: Observation, now: number): Observation => {
         next = { ...next, pod: { ...pod, createdAt: now, startedAt: now, readyChangedAt: now, merge: next.merged === "wanted" ? mergedBefore : null } }
         break
       case "RemovePod":
-        next = { ...next, pod: null }
+        next = { ...next, pod: null, boot: next.boot === null ? null : { ...next.boot, verdict: null } }
         break
       case "EnsureFetch":
         next = { ...next, fetch: FetchSeen.Succeeded() }
@@ -94,6 +102,9 @@ const obey = (seen: Observation, now: number): Observation => {
       case "NoteWeights":
       case "ForgetWeights":
         next = { ...next, weights: action._tag === "NoteWeights" ? { own: true } : null }
+        break
+      case "NoteNodeFault":
+        next = { ...next, run: { ...current, nodeFaults: [...current.nodeFaults, { node: "node-1", code: action.code, at: now }] } }
         break
       case "RecordEngineImage": {
         const { digest, image } = action
@@ -116,10 +127,11 @@ const obey = (seen: Observation, now: number): Observation => {
       default:
     }
   }
-  const results = { screening: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
+  const results = { screening: {}, boot: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
   if (work !== null)
     next = { ...next, run: { ...next.run, revision: { ...(next.run.revision ?? revision), ...results[work] } }, work: { running: null, ended: null } }
-  if (work === "fidelity") next = { ...next, merged: "answered" }
+  if (work === "boot" && next.boot !== null) next = { ...next, boot: { ...next.boot, verdict: { outcome: "same", message: "", failures: 0 } } }
+  else if (work === "fidelity") next = { ...next, merged: "answered" }
   else if (work === "checking") next = { ...next, merged: "none" }
   const settled = !actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish" || _tag === "RemoveResource")
   if (settled && next.resource !== null) next = { ...next, resource: { ...next.resource, mirroredPhase: next.run.phase } }

@@ -227,13 +227,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "an engine that dies on a card that failed does not blame the model",
       seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true } }),
       0,
-      "remove pod pod-1, enter queued"
+      "NoteNodeFault, enter queued"
     ],
     [
       "but not for ever",
       seen("booting", { pod: { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" }, gpuFault: true } }, { requeues: 3 }),
       0,
-      "keep log, enter failed capacity_lost"
+      "keep log, enter failed node_fault"
     ],
     [
       "nor where the engine names what is its own",
@@ -437,7 +437,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "one whose card failed, and that does not start on it again, is replaced",
       seen("activated", { pod: { ...unready, restarts: 2, gpuFault: true } }, { ...serving, endpoints: [endpoint] }),
       0,
-      "publish nothing, remove pod pod-1, again 600000"
+      "publish nothing, NoteNodeFault, remove pod pod-1, again 600000"
     ],
     ["but not one that starts again", seen("activated", { pod: { ...unready, restarts: 1, gpuFault: true } }, serving), 0, "again 600000"],
     [

@@ -66,6 +66,15 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
         hold(1, !serves || action.endpoints.length > 0, "withdraws an engine that serves")
         hold(1, !(servesOn && known) || action.endpoints.length > 0, "withdraws what its node's silence may have left")
         hold(1, action.endpoints.length === 0 || healthy, "publishes an engine that does not answer")
+        hold(6, action.endpoints.length === 0 || seen.boot?.verdict?.outcome !== "differs", "publishes what answers otherwise than what was verified")
+        hold(
+          6,
+          action.endpoints.length === 0 ||
+            seen.boot === null ||
+            seen.boot.verdict !== null ||
+            (seen.work.ended?.kind === "boot" && seen.work.ended.attempts >= 3),
+          "publishes an engine that was not compared"
+        )
         hold(6, action.endpoints.length === 0 || seen.pod?.merge === null, "publishes what the adapter is only compared with")
         hold(6, action.endpoints.length === 0 || !changed, "publishes another image than the one that was tried")
         break

@@ -1,4 +1,4 @@
-import { canEnter, isFinished, type Phase } from "@seatrial/domain"
+import { canEnter, fallsBack, isFinished, type Phase } from "@seatrial/domain"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { Action, Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
@@ -230,7 +230,7 @@ export class World {
   private move(state: State, to: Phase): void {
     const from = state.run.phase
     if (!canEnter(from, to, state.run.requeues)) this.violations.push(`${from} to ${to} after ${state.run.requeues} requeues`)
-    const requeued = to === "queued" && (from === "provisioning" || from === "booting")
+    const requeued = fallsBack(from, to)
     if (!requeued && !isFinished(to) && this.phases.filter((phase) => phase === to).length > state.run.requeues) this.violations.push(`${to} twice`)
     this.phases.push(to)
     state.run = { ...state.run, phase: to, phaseSince: this.now, requeues: state.run.requeues + (requeued ? 1 : 0), endedAt: isFinished(to) ? this.now : null }
@@ -252,7 +252,7 @@ export class World {
       return
     }
     next.work = { running: null, ended: null }
-    const result = { screening: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }[kind]
+    const result = { screening: {}, boot: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }[kind]
     next.run = { ...next.run, revision: { ...(next.run.revision ?? revision), ...result } }
   }
 

@@ -1,10 +1,11 @@
-import { canEnter, isFinished, modelCapabilities, nothingServed, type Phase } from "@seatrial/domain"
+import { type CheckReport, canEnter, fallsBack, isFinished, modelCapabilities, nothingServed, type Phase } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { AppliedResources, GpuHolds, HostClasses, type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { control } from "../../src/controller.ts"
+import { enginePodName } from "../../src/resources/objectNames.ts"
 import type { StartWork } from "../../src/work/startWork.ts"
 import { benchmark, hostClass, measured, report, revision, run } from "../observations.ts"
 import { makeMemoryApplied } from "./memoryApplied.ts"
@@ -51,6 +52,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   /** Whether another operator leads by now, so that none of this one's writes to Postgres changes anything. */
   let superseded = false
   let story: PodStory = "ready"
+  /** What the checks find on that node. */
+  let reportOn: (node: string) => CheckReport = () => report
   let crashAt = Number.POSITIVE_INFINITY
   let crashed = Deferred.makeUnsafe<void>()
 
@@ -78,18 +81,25 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   }
   const move = (row: Run, to: Phase, at: number, reason: string, failure: Run["failure"]): Run => {
     if (!canEnter(row.phase, to, row.requeues)) throw new Error(`${row.phase} to ${to}`)
-    const requeued = to === "queued" && (row.phase === "provisioning" || row.phase === "booting")
+    const requeued = fallsBack(row.phase, to)
     return {
       ...row,
       phase: to,
       phaseSince: at,
       failure,
       requeues: row.requeues + (requeued ? 1 : 0),
+      revision: requeued && row.revision !== null ? { ...row.revision, checks: null, measured: null, benchmark: null } : row.revision,
       endedAt: isFinished(to) ? at : null,
       history: [...row.history, { phase: to, at, reason }]
     }
   }
   const revised = (id: Run["id"], part: Partial<RunRevision>) => change(id, (row) => ({ ...row, revision: { ...(row.revision ?? revision), ...part } }))
+
+  /** The node that the run's pod is on. */
+  const nodeOf = (id: Run["id"]): string => {
+    const spec = Option.getOrUndefined(kube.find("Pod", enginePodName(id)))?.spec
+    return Predicate.isObject(spec) ? String(spec.nodeName) : ""
+  }
 
   const runs = Runs.of({
     ping: Effect.void,
@@ -137,12 +147,23 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         yield* gate("record image")
         return true
       }),
+    noteNodeFault: (id, _, fault) =>
+      Effect.gen(function* () {
+        const at = yield* Clock.currentTimeMillis
+        change(id, (row) => ({
+          ...row,
+          nodeFaults: [...row.nodeFaults.filter(({ code, node }) => code !== fault.code || node !== fault.node), { ...fault, at }]
+        }))
+        yield* gate("note node fault")
+      }),
+    avoidedNodes: (id) => Effect.sync(() => (rows.get(id)?.nodeFaults ?? []).map(({ node }) => node)),
+    likelihood: () => Effect.succeed(null),
     earlierTrials: () => Effect.succeed([]),
     recordStart: () => gate("record start"),
     recordChecks: (id) =>
       Effect.as(
         Effect.andThen(
-          Effect.sync(() => revised(id, { checks: report })),
+          Effect.sync(() => revised(id, { checks: reportOn(nodeOf(id)) })),
           gate("record checks")
         ),
         true
@@ -241,7 +262,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     if (kind === "Pod") {
       const pod = kube.find("Pod", name)
       const spec = Option.isSome(pod) && Predicate.isObject(pod.value.spec) ? pod.value.spec : {}
-      if (story !== "unschedulable") kube.add("Pod", name, { spec: { ...spec, nodeName: "node-1" } })
+      // As a scheduler does: what a pod had better not come to is taken where there is nothing else.
+      const avoided = JSON.stringify(spec.affinity ?? "")
+      const nodeName = kube.names("Node").find((node) => !avoided.includes(`"${node}"`)) ?? "node-1"
+      if (story !== "unschedulable") kube.add("Pod", name, { spec: { ...spec, nodeName } })
       kube.setStatus("Pod", name, podStatus())
     }
   })
@@ -296,6 +320,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     supersede: () => {
       superseded = true
     },
+    setReport: (next: (node: string) => CheckReport) => {
+      reportOn = next
+    },
+    nodeOf: () => nodeOf(run.id),
     setStory: (next: PodStory) => {
       story = next
     },

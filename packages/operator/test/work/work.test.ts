@@ -103,7 +103,13 @@ describe("screening", () => {
       assert.strictEqual(input.engineVersion, engineFor("reference")?.version)
       assert.strictEqual(input.engineImage, "reference:1")
       assert.strictEqual(input.facts.commit, revision.facts.commit)
-      assert.deepStrictEqual(input.capabilities.supported_endpoints, ["/v1/chat/completions", "/v1/completions"])
+      assert.deepStrictEqual(input.capabilities.supported_endpoints, [
+        "/v1/chat/completions",
+        "/v1/completions",
+        "/v1/responses",
+        "/v1/messages",
+        "/v1/messages/count_tokens"
+      ])
     })
   )
 

@@ -24,6 +24,7 @@ import { frozenVerification } from "./0026_frozen_verification.ts"
 import { trialLikelihood } from "./0028_trial_likelihood.ts"
 import { requestFacts } from "./0030_request_facts.ts"
 import { usageDays } from "./0032_usage_days.ts"
+import { nodeFaults } from "./0034_node_faults.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -52,5 +53,6 @@ export const migrations = {
   "0026_frozen_verification": frozenVerification,
   "0028_trial_likelihood": trialLikelihood,
   "0030_request_facts": requestFacts,
-  "0032_usage_days": usageDays
+  "0032_usage_days": usageDays,
+  "0034_node_faults": nodeFaults
 }

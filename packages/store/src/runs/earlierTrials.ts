@@ -34,3 +34,12 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
     })
   })
 }
+
+/** The likelihoods of a revision's own trial. */
+export const keptLikelihood = (sql: PgClient.PgClient): Runs["Service"]["likelihood"] => {
+  const decode = Schema.decodeUnknownOption(Row.mapFields(({ likelihood }) => ({ likelihood })))
+  return Effect.fn("Runs.likelihood")(function* (orgId, revision) {
+    const [row] = yield* Effect.orDie(sql`SELECT likelihood FROM revisions WHERE org_id = ${orgId} AND id = ${revision}`)
+    return Option.getOrNull(decode(row))?.likelihood ?? null
+  })
+}

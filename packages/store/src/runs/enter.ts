@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import { canEnter, type Ids, isFinished, maxRequeues, type Phase } from "@seatrial/domain"
+import { canEnter, fallsBack, type Ids, isFinished, maxRequeues } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { isOwnWrite, leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
@@ -7,8 +7,6 @@ import { activateRun } from "./activate.ts"
 
 /** Characters of a failure's text that are kept. */
 const failureLength = 500
-
-const fallsBack = (from: Phase, to: Phase) => to === "queued" && (from === "provisioning" || from === "booting")
 
 /** One compare-and-set on the phase, with its phase row and the operator's work in the same statement. */
 export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["enter"] => {
@@ -29,7 +27,11 @@ export const enterPhase = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["S
           failure_code = ${failed ? (failure?.code ?? "internal") : null},
           failure_text = ${failed ? text : null}
         WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND phase = ${from} AND requeues < ${fallsBack(from, to) ? maxRequeues : maxRequeues + 1}
-        RETURNING org_id, id, phase_count, phase_since
+        RETURNING org_id, id, revision_id, phase_count, phase_since
+      ),
+      retried AS (
+        UPDATE revisions r SET checks = NULL, likelihood = NULL, measured = NULL, benchmark = NULL, updated_at = ${at}
+        FROM moved WHERE ${fallsBack(from, to)} AND r.org_id = moved.org_id AND r.id = moved.revision_id AND r.status = 'draft' AND r.verified_at IS NULL
       ),
       entered AS (
         INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) SELECT org_id, id, phase_count, ${to}, phase_since, ${reason} FROM moved

@@ -95,6 +95,7 @@ const RunRow = Schema.Struct({
     })
   ),
   storedWeights: Schema.Array(Schema.Struct({ store: Schema.String, manifest: Schema.String, verifiedBy: DeploymentId, verifiedAt: Schema.Finite })),
+  nodeFaults: Schema.Array(Schema.Struct({ node: Schema.String, code: Schema.String, at: Schema.Finite })),
   history: Schema.Array(Schema.Struct({ phase: Phase, at: Schema.Finite, reason: Schema.NullOr(Schema.String) }))
 })
 
@@ -143,6 +144,8 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
               'verifiedAt', (extract(epoch FROM w.verified_at) * 1000)::bigint))
             FROM stored_weights w WHERE w.repo = r.hf_repo AND w.commit = r.hf_revision), '[]')
           ELSE '[]' END AS "storedWeights",
+        coalesce((SELECT json_agg(json_build_object('node', f.node, 'code', f.code, 'at', (extract(epoch FROM f.at) * 1000)::bigint) ORDER BY f.at, f.node)
+          FROM node_faults f WHERE f.org_id = d.org_id AND f.deployment_id = d.id), '[]') AS "nodeFaults",
         (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
           FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history
       FROM deployments d

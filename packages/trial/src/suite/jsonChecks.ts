@@ -14,7 +14,7 @@ export const jsonMode: TrialCheck = {
   limitSeconds: seconds(20),
   skipped: ({ capabilities, chat }) => (chat && capabilities.supports_json_mode ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
-    const fields = { max_tokens: 200, response_format: { type: "json_object" }, ...withoutThinking(subject) }
+    const fields = { max_tokens: extentOf(subject.parameters).jsonTokens, response_format: { type: "json_object" }, ...withoutThinking(subject) }
     const messages = ask("Which three colours does a traffic light have? Give each with what it means.")
     const answers = [yield* converse(subject, messages, fields), yield* converseStreamed(subject, messages, fields)]
     const wrong = answers.filter(({ content, finishReason }) => finishReason === "stop" && Option.isNone(decodeObject(content))).length

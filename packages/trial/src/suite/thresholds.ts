@@ -17,6 +17,8 @@ export interface Extent {
   readonly pressureRequests: number
   readonly needleTokens: number
   readonly schemas: number
+  /** Tokens at most of an answer that is any JSON object. */
+  readonly jsonTokens: number
 }
 
 const whole: Extent = {
@@ -33,7 +35,8 @@ const whole: Extent = {
   seeds: 16,
   pressureRequests: 128,
   needleTokens: 1_000,
-  schemas: 6
+  schemas: 6,
+  jsonTokens: 200
 }
 
 const tiny: Extent = {
@@ -50,7 +53,8 @@ const tiny: Extent = {
   seeds: 6,
   pressureRequests: 8,
   needleTokens: 192,
-  schemas: 3
+  schemas: 3,
+  jsonTokens: 48
 }
 
 /** What is asked of a model of so many parameters. */

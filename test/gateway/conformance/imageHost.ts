@@ -3,9 +3,9 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { createServer } from "node:https"
 import { connect as connectTls, type TLSSocket } from "node:tls"
 import { Effect, type Scope } from "effect"
-import type { Internet } from "../../packages/gateway/src/images/Internet.ts"
+import type { Internet } from "../../../packages/gateway/src/images/Internet.ts"
 
-const fixture = (name: string) => readFileSync(new URL(`fixtures/${name}`, import.meta.url))
+const fixture = (name: string) => readFileSync(new URL(`../fixtures/${name}`, import.meta.url))
 
 /** A request that reached the host of images. */
 export interface Asked {

@@ -1,0 +1,85 @@
+import { cacheControl } from "./anthropicBlocks.ts"
+import { advisory, anyMembers, boolean, type Check, list, members, text, variant } from "./Check.ts"
+import type { Checking } from "./Checking.ts"
+import { isMembers } from "./parseBody.ts"
+import { functionName } from "./tools.ts"
+
+const mostTools = 128
+
+const custom = members(
+  {
+    type: text,
+    name: functionName,
+    description: text,
+    input_schema: anyMembers,
+    strict: boolean,
+    cache_control: cacheControl,
+    eager_input_streaming: advisory(boolean)
+  },
+  ["name", "input_schema"]
+)
+
+/** The vendor's own tools have a type, run on its servers, and are nothing that an engine knows. */
+const tool: Check = (value, at) => {
+  if (!isMembers(value)) return at.invalid("expected an object")
+  if (value.type != null && value.type !== "custom") return at.unsupportedValue("only custom tools are served", "type")
+  const { type: _, ...checked } = custom(value, at)
+  return checked
+}
+const someTools = list(tool, 1, mostTools)
+
+/** `tools` of a message; none where the list is empty. */
+export const anthropicTools: Check = (value, at) => {
+  if (Array.isArray(value) && value.length === 0) return undefined
+  const checked = someTools(value, at)
+  const seen = new Set<unknown>()
+  for (const [index, one] of Array.isArray(checked) ? checked.entries() : []) {
+    if (seen.has(one.name)) at.invalid("another tool has this name", index, "name")
+    seen.add(one.name)
+  }
+  return checked
+}
+
+const one: Check = (value, at) => {
+  if (boolean(value, at) === false) return undefined
+  return at.target.capabilities.tool_calling.single_call ? value : at.unsupportedValue("the model does not serve answers of one call at most")
+}
+
+const choice = members({ type: text, disable_parallel_tool_use: one })
+
+/** `tool_choice` of a message. */
+export const anthropicChoice: Check = variant("type", {
+  auto: choice,
+  any: choice,
+  none: members({ type: text }),
+  tool: members({ type: text, name: functionName, disable_parallel_tool_use: one }, ["name"])
+})
+
+const gates = new Map([
+  ["auto", "auto"],
+  ["any", "required"],
+  ["tool", "named"],
+  ["none", "none"]
+] as const)
+
+/** What holds between the members about tools: what was checked of each is in `body`. */
+export const anthropicToolsTogether = (body: Record<string, unknown>, at: Checking): void => {
+  const { tool_choice, tools } = body
+  const chosen = isMembers(tool_choice) ? tool_choice : { type: "auto" }
+  if (!Array.isArray(tools)) {
+    if (chosen.type === "any" || chosen.type === "tool") at.invalid("goes with tools only", "tool_choice")
+    delete body.tool_choice
+    return
+  }
+  const { strict_arguments, tool_choice: served } = at.target.capabilities.tool_calling
+  for (const [type, gate] of gates) {
+    if (chosen.type === type && !served[gate]) at.unsupportedValue(`the model does not serve ${type}`, "tool_choice", "type")
+  }
+  if (chosen.type === "tool" && !tools.some((tool) => tool.name === chosen.name)) at.invalid("none of the tools has this name", "tool_choice", "name")
+  if (chosen.type !== "auto" || strict_arguments) return
+  for (const [index, tool] of tools.entries()) {
+    if (tool.strict === true) {
+      at.unsupportedValue("the model does not hold arguments to their schema where it calls by itself", "tools", index, "strict")
+    }
+  }
+}

@@ -1,0 +1,138 @@
+import { advisory, anyMembers, boolean, type Check, integer, list, members, number, numberAbove, only, text, variant } from "./Check.ts"
+import type { Checking } from "./Checking.ts"
+import { metadata } from "./chat.ts"
+import { limitTokens } from "./maxTokens.ts"
+import { isMembers } from "./parseBody.ts"
+import { reasoningEffort } from "./reasoning.ts"
+import type { Vocabulary } from "./requestFields.ts"
+import { responsesInput } from "./responsesInput.ts"
+import { tokenLimit } from "./sampling.ts"
+import { sayDefaults } from "./sayDefaults.ts"
+import { functionName, parallelToolCalls } from "./tools.ts"
+
+const mostTools = 128
+const logprobs = "message.output_text.logprobs"
+
+const someTools = list(
+  variant("type", { function: members({ type: text, name: functionName, description: text, parameters: anyMembers, strict: boolean }, ["name"]) }),
+  1,
+  mostTools
+)
+
+const tools: Check = (value, at) => {
+  if (Array.isArray(value) && value.length === 0) return undefined
+  const checked = someTools(value, at)
+  const seen = new Set<unknown>()
+  for (const [index, one] of Array.isArray(checked) ? checked.entries() : []) {
+    if (seen.has(one.name)) at.invalid("another tool has this name", index, "name")
+    seen.add(one.name)
+  }
+  return checked
+}
+
+const named = variant("type", { function: members({ type: text, name: functionName }, ["name"]) })
+const toolChoice: Check = (value, at) => {
+  if (isMembers(value)) return named(value, at)
+  if (value === "auto" || value === "required" || value === "none") return value
+  return typeof value === "string" ? at.unsupportedValue("only auto, required, none and a function are served") : at.invalid("expected a string or an object")
+}
+
+const toolsTogether = (body: Record<string, unknown>, at: Checking): void => {
+  const { tool_choice, tools: given } = body
+  const choice = typeof tool_choice === "string" ? tool_choice : tool_choice === undefined ? "auto" : "named"
+  if (!Array.isArray(given)) {
+    if (choice === "required" || choice === "named") at.invalid("goes with tools only", "tool_choice")
+    delete body.tool_choice
+    delete body.parallel_tool_calls
+    return
+  }
+  const { strict_arguments, tool_choice: served } = at.target.capabilities.tool_calling
+  if (!((choice === "auto" || choice === "required" || choice === "named" || choice === "none") && served[choice])) {
+    at.unsupportedValue(`the model does not serve ${choice === "named" ? "a function by its name" : choice}`, "tool_choice")
+  }
+  if (choice === "named" && isMembers(tool_choice) && !given.some((one) => one.name === tool_choice.name)) {
+    at.invalid("none of the tools has this name", "tool_choice", "name")
+  }
+  if (choice !== "auto" || strict_arguments) return
+  for (const [index, one] of given.entries()) {
+    if (one.strict === true) at.unsupportedValue("the model does not hold arguments to their schema where it calls by itself", "tools", index, "strict")
+  }
+}
+
+const formats: Readonly<Record<string, Check>> = {
+  text: (value, at) => {
+    members({ type: text })(value, at)
+    return undefined
+  },
+  json_object: members({ type: text }),
+  json_schema: members({ type: text, name: functionName, description: text, schema: anyMembers, strict: boolean }, ["name", "schema"])
+}
+const format: Check = (value, at) => {
+  const checked = variant("type", formats)(value, at)
+  if (isMembers(checked) && typeof checked.type === "string" && !at.formats.has(checked.type)) {
+    return at.unsupportedValue(`the model serves ${[...at.formats].join(", ")}`, "type")
+  }
+  return checked
+}
+const form = members({ format, verbosity: only("medium") })
+
+const reasoning = members({ effort: reasoningEffort, summary: advisory(text), generate_summary: advisory(text) })
+
+/** Encrypted reasoning is asked for by clients that store nothing themselves: there is none. */
+const include: Check = (value, at) => {
+  const asked = list(text, 0, 16)(value, at)
+  for (const [index, one] of Array.isArray(asked) ? asked.entries() : []) {
+    if (one !== logprobs && one !== "reasoning.encrypted_content") return at.unsupportedValue("the model does not support it", index)
+  }
+  return Array.isArray(asked) && asked.includes(logprobs) ? [logprobs] : undefined
+}
+
+const nothing = (checked: unknown) => isMembers(checked) && Object.keys(checked).length === 0
+
+/** `/v1/responses`, of which nothing is stored. */
+export const responses: Vocabulary<"/v1/responses"> = {
+  fields: {
+    model: text,
+    input: responsesInput,
+    instructions: text,
+    max_output_tokens: tokenLimit,
+    stream: boolean,
+    stream_options: advisory(members({ include_obfuscation: boolean })),
+    temperature: number(0, 2),
+    top_p: numberAbove(0, 1),
+    top_logprobs: integer(0, 20),
+    include,
+    tools,
+    tool_choice: toolChoice,
+    parallel_tool_calls: parallelToolCalls,
+    text: form,
+    reasoning,
+    truncation: only("disabled"),
+    background: only(false),
+    store: only(false),
+    metadata,
+    user: advisory(text),
+    safety_identifier: advisory(text),
+    prompt_cache_key: text,
+    prompt_cache_retention: advisory(text),
+    prompt_cache_options: advisory(anyMembers),
+    service_tier: only("auto", "default")
+  },
+  required: ["input"],
+  never: ["previous_response_id", "conversation", "prompt", "context_management", "max_tool_calls", "moderation", "access_programs", "image"],
+  together: (body, at) => {
+    limitTokens(body, at, "max_output_tokens", "omit")
+    if (body.top_logprobs !== undefined && body.include === undefined) at.invalid(`goes with \`include: ["${logprobs}"]\` only`, "top_logprobs")
+    if (body.include !== undefined && body.stream === true && at.target.runtime === "sglang") {
+      at.unsupportedValue("the model does not stream log-probabilities", "include")
+    }
+    toolsTogether(body, at)
+    for (const name of ["text", "reasoning"]) if (nothing(body[name])) delete body[name]
+    sayDefaults(body, at.target)
+    // One engine has defaults of its own here, which are nobody's.
+    if (at.target.runtime === "sglang") {
+      body.temperature ??= 1
+      body.top_p ??= 1
+    }
+  }
+}

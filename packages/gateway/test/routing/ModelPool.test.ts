@@ -1,0 +1,213 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import type { EngineState } from "../../src/routing/EngineState.ts"
+import { laterRevision, makePool, nameOf, waiting } from "./pool.ts"
+
+const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+/** Fails three times, which takes it out unless it is the last. */
+const failOften = (pool: ReturnType<typeof makePool>["pool"], engine: EngineState | undefined) => {
+  if (engine !== undefined) for (let time = 0; time < 3; time++) pool.fail(engine)
+}
+
+const nobody = () => null
+
+describe("a model's engines", () => {
+  it("have what was measured and four more, and the rest waits until one ends", () => {
+    const { pool } = makePool(["a"], 2)
+    const held = Array.from({ length: 6 }, () => pool.take(nobody, true))
+    assert.isTrue(held.every((engine) => engine !== undefined))
+    assert.isUndefined(pool.take(nobody, true))
+    const got = waiting(pool, "org")
+    pool.dispatch()
+    assert.isUndefined(got.engine)
+    const [first] = held
+    if (first !== undefined) pool.leave(first, true)
+    assert.strictEqual(got.engine, first)
+    assert.isUndefined(pool.take(nobody, true))
+  })
+
+  it("that come anew get those who wait, before anybody who comes later", () => {
+    const { pool, world } = makePool(["a"], 1)
+    for (let count = 0; count < 5; count++) pool.take(nobody, true)
+    const got = [waiting(pool, "org"), waiting(pool, "org")]
+    assert.isUndefined(pool.take(nobody, true))
+    world.serve(["a", "b"])
+    assert.deepStrictEqual(
+      got.map(({ engine }) => engine && nameOf(engine)),
+      ["b", "b"]
+    )
+  })
+
+  it("that come to a crowd get it step by step, twice as many each quarter of a second", () => {
+    const { pool, world } = makePool([], 60)
+    const crowd = Array.from({ length: 80 }, () => waiting(pool, "org"))
+    const served = () => crowd.filter(({ engine }) => engine !== undefined).length
+    world.serve(["a"])
+    const seen = [served()]
+    for (const now of [249, 250, 500, 750, 1_000]) {
+      world.now = now
+      pool.dispatch()
+      seen.push(served())
+    }
+    pool.close()
+    assert.deepStrictEqual(seen, [8, 8, 16, 32, 64, 64])
+  })
+
+  it("that are withdrawn get nothing more, what they have goes on, and those who waited there go to the next revision", () => {
+    const { pool, world } = makePool(["old"], 1)
+    const streams = Array.from({ length: 5 }, () => pool.take(nobody, true))
+    const got = waiting(pool, "org")
+    world.serve(["new"], { revisionId: laterRevision })
+    assert.deepStrictEqual([got.engine && nameOf(got.engine), pool.engines.map(nameOf)], ["new", ["new"]])
+    const [old] = streams
+    assert.strictEqual(old?.outstanding, 5)
+    for (const engine of streams) if (engine !== undefined) pool.leave(engine, true)
+    assert.strictEqual(old?.outstanding, 0)
+  })
+
+  it("serve organisations in turns, each in its own order", () => {
+    const { pool, world } = makePool([], 1)
+    const order: Array<string> = []
+    for (const [name, org] of [...Array.from({ length: 5 }, (_, index) => [`a${index}`, "a"]), ["b0", "b"], ["b1", "b"], ["c0", "c"]]) {
+      if (name === undefined || org === undefined) continue
+      const waiter = { key: null, streamed: true, gone: () => {}, give: () => void order.push(name) }
+      pool.queue.add(org, waiter)
+    }
+    world.serve(["x", "y"])
+    pool.close()
+    assert.deepStrictEqual(order, ["a0", "b0", "c0", "a1", "b1", "a2", "a3", "a4"])
+  })
+
+  it("tell those who wait that the model is gone", () => {
+    const { pool, world } = makePool([], 1)
+    const got = waiting(pool, "org")
+    world.gone = true
+    pool.dispatch()
+    assert.deepStrictEqual([got.gone, pool.queue.size], [true, 0])
+  })
+
+  it("are out for ten seconds after three failures, twice as long each time up to two minutes, and the last one never", () => {
+    const { pool, world } = makePool(["a", "b"])
+    const [a, b] = pool.engines
+    const times: Array<number> = []
+    for (let round = 0; round < 6; round++) {
+      failOften(pool, a)
+      times.push((a?.ejectedUntil ?? 0) - world.now)
+      failOften(pool, b)
+      assert.isFalse(b?.isEjected(world.now))
+      assert.strictEqual(pool.take(nobody, true), b)
+      world.now = a?.ejectedUntil ?? 0
+      assert.isFalse(a?.isEjected(world.now))
+    }
+    assert.deepStrictEqual(times, [10_000, 20_000, 40_000, 80_000, 120_000, 120_000])
+    world.now += 120_001
+    failOften(pool, a)
+    assert.strictEqual((a?.ejectedUntil ?? 0) - world.now, 10_000, "long ago is forgotten")
+  })
+
+  it("come back at once where all others are withdrawn", () => {
+    const { pool, world } = makePool(["a", "b", "c"])
+    failOften(pool, pool.engines[0])
+    world.now = 1
+    failOften(pool, pool.engines[1])
+    world.serve(["a", "b"])
+    assert.deepStrictEqual(
+      pool.engines.map((engine) => engine.isEjected(1)),
+      [false, true]
+    )
+  })
+
+  it("are not out for failures that lie further apart", () => {
+    const { pool, world } = makePool(["a", "b"])
+    const [a] = pool.engines
+    for (let time = 0; time < 10; time++) {
+      if (a !== undefined) pool.fail(a)
+      world.now += 5_001
+    }
+    assert.strictEqual(a?.ejectedUntil, 0)
+  })
+
+  const Step = Schema.Struct({ what: Schema.Literals(["take", "wait", "leave", "fail", "withdraw", "add", "time"]), which: int(0, 5) })
+  it.prop(
+    "are never all out, never have more than they may, and nobody waits while one has room",
+    [Schema.Array(Step).check(Schema.isBetweenLength(40, 80))],
+    ([steps]) => {
+      const { pool, world } = makePool(["e0", "e1", "e2"], 1)
+      const held: Array<EngineState> = []
+      const waiters: Array<ReturnType<typeof waiting>> = []
+      let names = 3
+      const served = () => pool.engines.map(nameOf)
+      for (const { what, which } of steps) {
+        const engine = pool.engines[which % Math.max(1, pool.engines.length)]
+        if (what === "take") held.push(...[pool.take(() => which, true)].flatMap((taken) => taken ?? []))
+        else if (what === "wait" && waiters.length < 40) waiters.push(waiting(pool, `org-${which}`, which))
+        else if (what === "leave") {
+          const [left] = held.splice(which % Math.max(1, held.length), 1)
+          if (left !== undefined) pool.leave(left, true)
+        } else if (what === "fail") failOften(pool, engine)
+        else if (what === "withdraw" && engine !== undefined) world.serve(served().filter((name) => name !== nameOf(engine)))
+        else if (what === "add" && served().length < 6) world.serve([...served(), `e${names++}`])
+        else if (what === "time") world.now += 4_000
+        pool.dispatch()
+        for (const got of waiters.filter(({ engine }) => engine !== undefined)) {
+          waiters.splice(waiters.indexOf(got), 1)
+          if (got.engine !== undefined) held.push(got.engine)
+        }
+        const { now } = world
+        if (pool.engines.length > 0 && pool.engines.every((one) => one.isEjected(now))) return false
+        if (pool.engines.some((one) => one.outstanding > pool.limit || one.outstanding !== held.filter((other) => other === one).length)) return false
+        if (pool.queue.size > 0 && pool.engines.some((one) => !one.isEjected(now) && one.outstanding < one.allowed(pool.limit, now))) return false
+      }
+      pool.close()
+      return true
+    }
+  )
+
+  const hung: ReadonlyArray<readonly [string, boolean, (engine: EngineState) => void]> = [
+    ["has a stream and says nothing", true, (engine) => engine.enter(0, true)],
+    ["has nothing to do", false, () => {}],
+    [
+      "sent a frame",
+      false,
+      (engine) => {
+        engine.enter(0, true)
+        engine.pulse.at = 20_000
+      }
+    ],
+    ["works on an answer that is not streamed, and has no counters", false, (engine) => engine.enter(0, false)],
+    [
+      "works on one and its counters stand still",
+      true,
+      (engine) => {
+        engine.tell({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 0)
+        engine.enter(0, false)
+        engine.tell({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 30_000)
+      }
+    ],
+    [
+      "works on one and its counters move",
+      false,
+      (engine) => {
+        engine.enter(0, false)
+        engine.tell({ running: 1, waiting: 0, cacheUse: 0, tokens: 7 }, 20_000)
+      }
+    ],
+    [
+      "says that it works on nothing, while a caller reads slowly",
+      false,
+      (engine) => {
+        engine.enter(0, true)
+        engine.tell({ running: 0, waiting: 0, cacheUse: 0, tokens: null }, 30_000)
+      }
+    ]
+  ]
+  for (const [which, expected, prepare] of hung) {
+    it(`are ${expected ? "" : "not "}taken for hung where one ${which}`, () => {
+      const [engine] = makePool(["a"]).pool.engines
+      if (engine === undefined) return assert.fail()
+      prepare(engine)
+      assert.strictEqual(engine.isHung(30_001, 30_000), expected)
+    })
+  }
+})

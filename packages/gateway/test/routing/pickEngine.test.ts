@@ -1,0 +1,89 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { EngineState } from "../../src/routing/EngineState.ts"
+import { pickEngine } from "../../src/routing/pickEngine.ts"
+import { hashOf } from "../../src/routing/rendezvous.ts"
+import { nameOf } from "./pool.ts"
+
+const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
+
+/** Engines with so many requests each. */
+const enginesWith = (loads: ReadonlyArray<number>) =>
+  loads.map((load, index) => {
+    const engine = new EngineState({ url: `http://10.0.0.${index}:8000`, pod: `pod-${index}` }, 0, false)
+    for (let count = 0; count < load; count++) engine.enter(0, true)
+    return engine
+  })
+const told = { running: 1, waiting: 0, cacheUse: 0, tokens: null }
+const at = { now: 0, limit: 20, except: [] }
+
+describe("the engine that a request goes to", () => {
+  it.prop(
+    "never has more than a quarter above the mean, nor more than it may, and there is one as long as one has room",
+    [Schema.Array(int(0, 24)).check(Schema.isBetweenLength(1, 8)), Schema.Array(int(0, 9)).check(Schema.isMaxLength(8)), int(0, 2 ** 32 - 1)],
+    ([loads, waiting, key]) => {
+      const engines = enginesWith(loads)
+      for (const [index, count] of waiting.entries()) engines[index]?.tell({ ...told, waiting: count }, 0)
+      const roomy = engines.filter((engine) => engine.outstanding < at.limit && !engine.isFull(0))
+      const picked = pickEngine(engines, { ...at, key })
+      if (picked === undefined) return roomy.length === 0
+      const total = roomy.reduce((sum, engine) => sum + engine.load(0), 0)
+      return roomy.includes(picked) && picked.load(0) + 1 <= Math.ceil((1.25 * (total + 1)) / roomy.length)
+    }
+  )
+
+  it.prop(
+    "is the same on every gateway, in whatever order it knows the engines",
+    [Schema.Array(int(0, 3)).check(Schema.isBetweenLength(2, 8)), int(0, 2 ** 32 - 1)],
+    ([loads, key]) => {
+      const engines = enginesWith(loads)
+      const picked = pickEngine(engines, { ...at, key })
+      const other = pickEngine(enginesWith(loads).toReversed(), { ...at, key })
+      return picked !== undefined && other !== undefined && nameOf(picked) === nameOf(other)
+    }
+  )
+
+  it("has its even share of the keys, and keeps them when another goes", () => {
+    const engines = enginesWith([0, 0, 0, 0, 0])
+    const keys = Array.from({ length: 5_000 }, (_, index) => hashOf(`org\nmodel\nconversation ${index}`))
+    const homes = (among: ReadonlyArray<EngineState>) => keys.map((key) => pickEngine(among, { ...at, key })?.endpoint.pod)
+    const before = homes(engines)
+    for (const { endpoint } of engines) assert.approximately(before.filter((pod) => pod === endpoint.pod).length, 1_000, 150)
+    const after = homes(engines.slice(0, 4))
+    assert.isTrue(before.every((pod, index) => pod === "pod-4" || pod === after[index]))
+  })
+
+  it("is the one with the least load where nothing is shared with other requests", () => {
+    const engines = enginesWith([3, 1, 2])
+    assert.strictEqual(pickEngine(engines, { ...at, key: null }), engines[1])
+    engines[1]?.tell({ ...told, waiting: 5 }, 0)
+    assert.strictEqual(pickEngine(engines, { ...at, key: null }), engines[2], "what waits there counts, too")
+  })
+
+  const vetoes: ReadonlyArray<readonly [string, Partial<typeof told>, number, boolean]> = [
+    ["whose cache is full", { cacheUse: 0.91 }, 0, true],
+    ["whose cache is nearly full", { cacheUse: 0.9 }, 0, false],
+    ["where six wait", { waiting: 6 }, 0, true],
+    ["where five wait", { waiting: 5 }, 0, false],
+    ["that said so six seconds ago", { waiting: 6, cacheUse: 1 }, 6_000, false],
+    ["that works on nothing", { running: 0, cacheUse: 1 }, 0, false]
+  ]
+  for (const [which, metrics, now, vetoed] of vetoes) {
+    it(`is ${vetoed ? "never" : "also"} one ${which}`, () => {
+      const [engine] = enginesWith([0])
+      engine?.tell({ ...told, ...metrics }, 0)
+      assert.strictEqual(engine?.isFull(now), vetoed)
+    })
+  }
+
+  it("is none that had no room a moment ago", () => {
+    const [first, second] = enginesWith([0, 1])
+    first?.turnAway(0)
+    const picked = (now: number) =>
+      pickEngine(
+        [first, second].flatMap((engine) => engine ?? []),
+        { ...at, key: null, now }
+      )
+    assert.deepStrictEqual([picked(999), picked(1_000)], [second, first])
+  })
+})

@@ -1,0 +1,69 @@
+import { earliestCapabilities, ModelId, OrgId, RevisionId, zeroPrices } from "@seatrial/domain"
+import type { Route } from "@seatrial/store"
+import { Schema } from "effect"
+import type { EngineState } from "../../src/routing/EngineState.ts"
+import { ModelPool } from "../../src/routing/ModelPool.ts"
+
+const id = (prefix: string, digit: number) => `${prefix}_${"0".repeat(25)}${digit}`
+
+const route: Route = {
+  orgId: Schema.decodeSync(OrgId)(id("org", 1)),
+  modelId: Schema.decodeSync(ModelId)(id("mdl", 1)),
+  model: "acme/tiny",
+  revisionId: Schema.decodeSync(RevisionId)(id("rev", 1)),
+  runtime: "reference",
+  engineVersion: "reference-1",
+  hfRevision: "c".repeat(40),
+  maxModelLen: 2_048,
+  prices: zeroPrices,
+  endpoints: [],
+  mayIdle: true,
+  adapted: false,
+  capabilities: earliestCapabilities,
+  concurrency: null,
+  startSeconds: null,
+  knowsDeveloper: false,
+  sampling: null
+}
+
+/** The model's second revision. */
+export const laterRevision = Schema.decodeSync(RevisionId)(id("rev", 2))
+
+export const endpointsOf = (names: ReadonlyArray<string>) => names.map((name) => ({ url: `http://${name}:8000`, pod: name }))
+
+/** A pool of engines by their names, on a clock that a test sets. An engine can have `concurrency` and four more. */
+export const makePool = (names: ReadonlyArray<string>, concurrency: number | null = null) => {
+  const world = {
+    now: 0,
+    /** Whether there is no such model any more. */
+    gone: false,
+    route: { ...route, concurrency, endpoints: endpointsOf(names) },
+    /** Changes where requests go. */
+    serve: (others: ReadonlyArray<string>, over: Partial<Route> = {}) => {
+      world.route = { ...world.route, ...over, endpoints: endpointsOf(others) }
+      pool.dispatch()
+    }
+  }
+  const pool = new ModelPool(world.route, { unmeasured: 256, now: () => world.now, current: () => (world.gone ? undefined : world.route) })
+  return { pool, world }
+}
+
+export const nameOf = ({ endpoint }: EngineState): string => endpoint.pod
+
+/** Somebody waits: what it got, once it has. */
+export const waiting = (pool: ModelPool, org: string, key: number | null = null) => {
+  const got: { engine: EngineState | undefined; gone: boolean } = { engine: undefined, gone: false }
+  const waiter = {
+    key,
+    streamed: true,
+    give: (engine: EngineState) => {
+      got.engine = engine
+    },
+    gone: () => {
+      pool.queue.remove(org, waiter)
+      got.gone = true
+    }
+  }
+  pool.queue.add(org, waiter)
+  return got
+}

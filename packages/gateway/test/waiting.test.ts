@@ -1,0 +1,190 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { answers, type Call, chunk, done, finish, makeEngine, opening, openStream, streams, wholeAnswer, withRole } from "./fakeEngine.ts"
+import { chat, chatStream, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
+
+const about = (content: string) => ({ ...chatStream, messages: [{ role: "user", content }] })
+const many = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
+const complete = (call: Call) => streams(["a"])(call)
+
+describe("a request for engines that are full", () => {
+  /** An engine that can have five at once and has them, and callers who wait. */
+  const makeFull = Effect.fnUntraced(function* (waiting: number, settings: Readonly<Record<string, number>> = {}) {
+    const engine = yield* makeEngine(() => {})
+    const { address, world } = yield* makeStage([engine.url], settings)
+    world.route = { ...world.route, concurrency: 1 }
+    const held = yield* Effect.forEach(many(5, chatStream), (body) => send(address, { body }))
+    yield* soon(() => engine.calls.length === 5)
+    const queued = yield* Effect.forEach(many(waiting, chatStream), (body) => send(address, { body }))
+    return { address, engine, held, queued, world }
+  })
+
+  it.live("waits in the gateway until one has room, and another that comes to it gets who waits", () =>
+    Effect.gen(function* () {
+      const { engine, queued, world } = yield* makeFull(3)
+      const [first] = engine.calls
+      if (first !== undefined) complete(first)
+      yield* soon(() => engine.calls.length === 6)
+      const other = yield* makeEngine(streams(["b"]))
+      world.route = { ...world.route, endpoints: [...world.route.endpoints, { url: other.url, pod: "other" }] }
+      yield* soon(() => queued.filter(({ ended }) => ended === "end").length === 2)
+      assert.deepStrictEqual([engine.calls.length, other.calls.length], [6, 2])
+    })
+  )
+
+  it.live("that waits too long, or finds too many waiting, is 503 and recorded as refused: no work was done", () =>
+    Effect.gen(function* () {
+      const { address, engine, queued, world } = yield* makeFull(20, { GATEWAY_QUEUE_SECONDS: 0.3 })
+      yield* soon(() => queued.every(({ request }) => request.socket?.connecting === false))
+      const late = yield* fetched(address)
+      yield* soon(() => queued.every(({ ended }) => ended === "end"))
+      for (const seen of [late, ...queued]) assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "2"])
+      assert.deepStrictEqual(
+        outcomes(world).filter((outcome) => outcome !== "Begin"),
+        many(21, "Refuse 503 model_overloaded")
+      )
+      assert.strictEqual(engine.calls.length, 5)
+    })
+  )
+
+  it.live("never waits longer than its caller says", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeFull(0)
+      const seen = yield* fetched(address, { headers: { "x-stainless-timeout": "1" } })
+      assert.strictEqual(seen.status(), 503)
+      assert.include(outcomes(world), "Refuse 503 model_overloaded")
+    })
+  )
+
+  it.live("whose caller leaves costs nothing, and takes nobody's place", () =>
+    Effect.gen(function* () {
+      const { engine, queued, world } = yield* makeFull(2)
+      const [leaver, stayer] = queued
+      yield* soon(() => queued.every(({ request }) => request.socket?.connecting === false))
+      leaver?.request.destroy()
+      yield* soon(() => outcomes(world).includes("Refuse 499 client_closed_request"))
+      engine.script = streams(["b"])
+      const [first] = engine.calls
+      if (first !== undefined) complete(first)
+      yield* soon(() => stayer?.ended === "end")
+      assert.strictEqual(engine.calls.length, 6)
+    })
+  )
+})
+
+describe("a request for a model without an engine", () => {
+  it.live("is held without a byte until there is one, and then served: fifty as one", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(streams(["a"]))
+      const { address, world } = yield* makeStage([])
+      world.route = { ...world.route, mayIdle: true, concurrency: 4 }
+      const crowd = yield* Effect.forEach(many(50, chatStream), (body) => send(address, { body }))
+      yield* soon(() => world.used >= 50)
+      assert.isTrue(crowd.every(({ response }) => response === undefined))
+      world.route = { ...world.route, endpoints: [{ url: engine.url, pod: "pod" }] }
+      yield* soon(() => crowd.every(({ ended }) => ended === "end"))
+      assert.isTrue(crowd.every((seen) => seen.text() === [opening, chunk("a"), finish("stop"), done].join("")))
+      assert.deepStrictEqual([outcomes(world).filter((outcome) => outcome === "End 200").length, world.recorded.length], [50, 100])
+    })
+  )
+
+  it.live("beyond those that may wait is told when to come back, by what its start took when it was measured", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeStage([], { GATEWAY_COLD_WAITING: 2 })
+      world.route = { ...world.route, mayIdle: true, startSeconds: 48 }
+      const held = yield* Effect.forEach(many(2, chatStream), (body) => send(address, { body }))
+      yield* soon(() => world.used === 2)
+      const seen = yield* fetched(address, { body: chat })
+      assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "48"])
+      assert.deepStrictEqual(outcomes(world), ["Refuse 503 model_starting"])
+      for (const { request } of held) request.destroy()
+      yield* soon(() => world.recorded.length === 3)
+    })
+  )
+})
+
+describe("a roll-out", () => {
+  it.live("lets streams of the old revision come to their end while the new one has all that is new", () =>
+    Effect.gen(function* () {
+      const old = yield* makeEngine((call) => openStream(call).write(chunk("a", 1)))
+      const fresh = yield* makeEngine(streams(["b"]))
+      const { address, world } = yield* makeStage([old.url])
+      const seen = yield* send(address)
+      yield* soon(() => seen.text().includes('"content":"a"'))
+      const { revisionId } = (yield* makeStage([])).world.route
+      world.route = { ...world.route, revisionId, endpoints: [{ url: fresh.url, pod: "fresh" }] }
+      assert.isTrue((yield* fetched(address)).text().includes('"content":"b"'))
+      old.calls[0]?.response.end(finish("stop") + done)
+      yield* soon(() => seen.ended === "end")
+      assert.strictEqual(seen.text(), [withRole(chunk("a")), finish("stop"), done].join(""))
+      assert.deepStrictEqual([old.calls.length, fresh.calls.length], [1, 1])
+      const revisions = world.recorded.flatMap((entry) => (entry._tag === "Begin" ? [entry.row.revisionId] : []))
+      assert.strictEqual(revisions[1], revisionId)
+    })
+  )
+})
+
+describe("of two engines", () => {
+  const settings = { GATEWAY_SCRAPE_SECONDS: 0.01, GATEWAY_HEALTH_SECONDS: 0.01, GATEWAY_HANG_SECONDS: 0.1 }
+
+  /** Two engines, and the one that requests of this kind go to first. */
+  const makeTwo = Effect.gen(function* () {
+    const engines = [yield* makeEngine(answers(wholeAnswer("a"))), yield* makeEngine(answers(wholeAnswer("a")))]
+    const { address, world } = yield* makeStage(
+      engines.map(({ url }) => url),
+      settings
+    )
+    const ask = fetched(address, { body: { ...about("hi"), stream: false } })
+    yield* ask
+    const home = engines.find(({ calls }) => calls.length === 1)
+    const other = engines.find(({ calls }) => calls.length === 0)
+    if (home === undefined || other === undefined) return yield* Effect.die("both were asked")
+    return { address, ask, home, other, world }
+  })
+  /** Asks until the other engine has it. */
+  const untilTurned = Effect.fnUntraced(function* ({ ask, other }: Effect.Success<typeof makeTwo>) {
+    while (other.calls.length === 0) assert.strictEqual((yield* ask).status(), 200)
+  })
+
+  it.live("the one that says that it is full is left to what it has", () =>
+    Effect.gen(function* () {
+      const two = yield* makeTwo
+      two.home.observed = ({ response }) => response.end('vllm:num_requests_running{engine="0"} 1\nvllm:num_requests_waiting{engine="0"} 6\n')
+      yield* untilTurned(two)
+    })
+  )
+
+  it.live("the one whose health fails is left alone, and the last one never", () =>
+    Effect.gen(function* () {
+      const two = yield* makeTwo
+      two.home.observed = ({ response }) => response.writeHead(503).end()
+      yield* untilTurned(two)
+      two.other.observed = two.home.observed
+      const calls = two.home.calls.length
+      for (let time = 0; time < 5; time++) assert.strictEqual((yield* two.ask).status(), 200)
+      assert.strictEqual(two.home.calls.length, calls)
+    })
+  )
+
+  const signs: ReadonlyArray<readonly [string, (looks: number) => string, boolean]> = [
+    ["the one that hangs with work is left alone, although its health is good", () => "vllm:generation_tokens_total 7", true],
+    ["the one whose own counters move is not taken for one that hangs", (looks) => `vllm:generation_tokens_total ${looks}`, false]
+  ]
+  for (const [promise, metrics, turned] of signs) {
+    it.live(promise, () =>
+      Effect.gen(function* () {
+        const two = yield* makeTwo
+        let looks = 0
+        two.home.observed = ({ response }) => response.end(`vllm:num_requests_running 1\n${metrics(looks++)}\n`)
+        two.home.script = () => {}
+        yield* send(two.address, { body: about("hi") })
+        yield* soon(() => two.home.calls.length === 2)
+        looks = 0
+        yield* soon(() => looks > 2 * 15)
+        two.home.script = answers(wholeAnswer("a"))
+        yield* two.ask
+        assert.strictEqual(two.other.calls.length, turned ? 1 : 0)
+      })
+    )
+  }
+})

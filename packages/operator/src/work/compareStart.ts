@@ -1,0 +1,61 @@
+import { modelCapabilities, weightCommits } from "@seatrial/domain"
+import { Runs } from "@seatrial/store"
+import { differingFingerprints, likelihoodDiffers, readRepository, type SuiteSubject } from "@seatrial/trial"
+import { Effect } from "effect"
+import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
+import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
+import { suiteSubjectOf } from "./suiteSubject.ts"
+import { WorkUnavailable } from "./WorkResult.ts"
+
+/** Longest that it may take: callers wait for the model. */
+const limit = "60 seconds"
+
+/** What fingerprints need of a model: nothing has to be read from the hub, which may be away when a model wakes. */
+const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
+  const { engine, pod, podClass, revision, run } = trial
+  const { facts, settings } = revision
+  const [{ commit, files }] = weightCommits(facts)
+  const subject: SuiteSubject = {
+    ...(yield* subjectOf(trial, "30 seconds")),
+    salt: `start-${pod.uid}-${pod.restarts}`,
+    parameters: facts.parameters,
+    slots: 1,
+    offers: engine.offers(settings, podClass.hostClass.simulated),
+    batchInvariant: false,
+    capabilities: modelCapabilities(engine.served, facts),
+    repository: readRepository({ facts, files, commit, texts: new Map() }),
+    start: { verifiedFiles: null, readOnly: false, offline: false, localPath: false, ownImage: null },
+    earlier: [],
+    cacheTokens: () => null
+  }
+  yield* Effect.annotateCurrentSpan("seatrial.deployment", run.id)
+  return subject
+})
+
+/** Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ the likelihood of texts. */
+export const compareStart = Effect.fn("compareStart")(
+  function* (trial: EngineUnderTrial, verdicts: BootVerdicts) {
+    const runs = yield* Runs
+    const { pod, revision, run } = trial
+    const { fingerprints = [] } = revision.checks ?? {}
+    const differing = yield* differingFingerprints(yield* bareSubject(trial), fingerprints)
+    if (differing === 0) return keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "" })
+    const answers = `${differing} of ${fingerprints.length} greedy answers differ`
+    const likelihood = yield* runs.likelihood(run.orgId, revision.id)
+    const full = likelihood === null ? null : yield* suiteSubjectOf(trial, "30 seconds")
+    const moved = full === null ? null : yield* likelihoodDiffers({ ...full, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })
+    // Without likelihoods a card's rounding is told from other weights by how many differ.
+    const differs = moved === null ? differing * 2 > fingerprints.length : moved !== ""
+    const message = `${answers}${moved === null ? "" : moved === "" ? ", the likelihood of texts does not" : `, and texts are ${moved}`}.`
+    yield* Effect.logWarning(`${run.id} after a start of its engine: ${message}`)
+    keepVerdict(verdicts, run.engineRun, pod, { outcome: differs ? "differs" : "drifted", message })
+  },
+  (effect) =>
+    effect.pipe(
+      Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.fail(new WorkUnavailable({ message: `The engine did not answer within ${limit}.` })) }),
+      Effect.catchTags({
+        EngineUnreachable: (error) => Effect.fail(unavailable(error)),
+        Unexpected: ({ detail }) => Effect.fail(new WorkUnavailable({ message: `The engine: ${detail}.` }))
+      })
+    )
+)

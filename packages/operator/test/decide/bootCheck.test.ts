@@ -1,0 +1,69 @@
+import { assert, describe, it } from "@effect/vitest"
+import { decide } from "../../src/decide/decide.ts"
+import type { BootSeen, Observation } from "../../src/decide/Observation.ts"
+import { bootSeen, keepVerdict } from "../../src/gather/BootVerdicts.ts"
+import { deploymentId, found, pod, podClass, report, revision, run, seen } from "../observations.ts"
+import { words } from "./words.ts"
+
+const prints = { ...report, fingerprints: [{ prompt: "p", sha256: "a".repeat(64) }], fingerprint_card: "simulated x1" }
+const serves = found({ status: "active", checks: prints })
+const start = (outcome: "same" | "drifted" | "differs" | null, failures = 0): BootSeen => ({
+  boot: "pod-1 0",
+  failures,
+  verdict: outcome === null ? null : { outcome, message: "3 of 8 greedy answers differ.", failures }
+})
+const activated = (change: Partial<Observation>, endpoints: typeof run.endpoints = []) =>
+  seen("activated", { pod, podClass: { ...podClass, evictable: true }, ...change }, { ...serves, endpoints })
+const endpoint = { url: pod.url ?? "", pod: pod.name, reachable: true }
+const publishes = `publish ${pod.url}`
+const away = (attempts: number) => ({ running: null, ended: { kind: "boot" as const, attempts, at: 0, failure: null, message: "Away." } })
+
+describe("an engine that has started again", () => {
+  const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
+    ["is compared with what was verified before it gets traffic", activated({ boot: start(null) }), "work boot"],
+    ["gets it where its answers are the same", activated({ boot: start("same") }), publishes],
+    ["and where they differ as rounding makes them, which is told", activated({ boot: start("drifted") }), `Tell, ${publishes}`],
+    [
+      "gets none where they differ, and another node is tried",
+      activated({ boot: start("differs", 1), elsewhere: true }),
+      "Tell, NoteNodeFault, remove pod pod-1"
+    ],
+    ["stays without where there is no other node", activated({ boot: start("differs", 1) }), ""],
+    ["and where a second node gives the same", activated({ boot: start("differs", 2), elsewhere: true }), ""],
+    ["is asked again where it could not be", activated({ boot: start(null), work: away(1) }), "again 1000"],
+    ["serves where nobody could ask it three times, which is told", activated({ boot: start(null), work: away(3) }), `Tell, ${publishes}`],
+    ["is let be where it has its traffic", activated({ boot: start(null) }, [endpoint]), ""],
+    ["loses nothing that another start has", activated({ boot: start(null) }, [{ ...endpoint, url: "http://127.0.9.9:8000" }]), "publish nothing, work boot"],
+    ["is not asked where its revision has no fingerprints", activated({ boot: null }), publishes],
+    [
+      "before gateways are told of it too, where its trial was another's",
+      seen("activating", { pod, boot: start(null) }, found({ checks: prints })),
+      "work boot"
+    ],
+    [
+      "and is tried on another node then",
+      seen("activating", { pod, boot: start("differs", 1), elsewhere: true }, found({ checks: prints })),
+      "NoteNodeFault, enter queued"
+    ],
+    ["or fails", seen("activating", { pod, boot: start("differs", 1) }, found({ checks: prints })), "keep log, enter failed nondeterministic_output"]
+  ]
+  for (const [promise, observation, expected] of cases) {
+    it(promise, () => assert.strictEqual(words(decide(observation, 0)), expected))
+  }
+
+  it("is known by its pod and how often that started, and compared on the card alone that the fingerprints are of", () => {
+    const verdicts = new Map()
+    const verified = { ...run, revision: { ...revision, checks: prints } }
+    const seenOf = (change: object = {}) => bootSeen(verdicts, verified, podClass, { ...pod, ...change })
+    assert.isNull(seenOf()?.verdict)
+    keepVerdict(verdicts, deploymentId, pod, { outcome: "differs", message: "m" })
+    assert.deepInclude(seenOf()?.verdict, { outcome: "differs", failures: 1 })
+    assert.deepStrictEqual([seenOf({ restarts: 1 })?.verdict, seenOf({ restarts: 1 })?.failures, seenOf({ uid: "pod-2" })?.verdict], [null, 1, null])
+    keepVerdict(verdicts, deploymentId, { ...pod, uid: "pod-2" }, { outcome: "differs", message: "m" })
+    assert.strictEqual(seenOf({ uid: "pod-2" })?.failures, 2)
+    keepVerdict(verdicts, deploymentId, pod, { outcome: "same", message: "" })
+    assert.strictEqual(seenOf()?.failures, 0)
+    assert.isNull(bootSeen(verdicts, verified, { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }, pod))
+    assert.isNull(bootSeen(verdicts, { ...run, revision: { ...revision, checks: report } }, podClass, pod))
+  })
+})

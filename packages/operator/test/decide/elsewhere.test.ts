@@ -1,0 +1,128 @@
+import { assert, describe, it } from "@effect/vitest"
+import { FailureCode, maxRequeues } from "@seatrial/domain"
+import { suiteChecks } from "@seatrial/trial"
+import { decide } from "../../src/decide/decide.ts"
+import type { Observation } from "../../src/decide/Observation.ts"
+import { benchmark, deploymentId, found, otherDeployment, pod, podClass, report, run, seen } from "../observations.ts"
+import { words } from "./words.ts"
+
+const row = (name: string, detail: string) => ({ ...report, passed: false, checks: [{ name, passed: false, detail }] })
+const garbage = found({ checks: row("text_likelihood", "8.90 nats per token, expected under 5.20") })
+const unsteady = found({ checks: row("greedy_repeats", "5 of 16 greedy prompts changed between runs on an idle engine") })
+const before = (code: string, at = 1_000) => ({ nodeFaults: [{ node: "node-1", code, at }] })
+const later = { phaseSince: 5_000 }
+const unready = { ...pod, ready: false }
+/** An engine that has ended twice since the checks began. */
+const crashed = { ...unready, restarts: 2, startedAt: 9_000, lastExit: { code: 139, reason: "Error" } }
+const failureOf = (observation: Observation, now = 10_000) =>
+  decide(observation, now).actions.flatMap((action) => (action._tag === "Enter" && action.failure !== null ? [action.failure] : []))[0]
+
+describe("whose fault it is", () => {
+  const elsewhere = "NoteNodeFault, enter queued"
+  const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
+    ["garbage on one node is tried on another", seen("checking", { pod, elsewhere: true }, garbage), elsewhere],
+    ["answers that change by themselves too", seen("checking", { pod, elsewhere: true }, unsteady), elsewhere],
+    ["where there is no other node, the first one decides", seen("checking", { pod }, garbage), "keep log, enter failed output_garbage"],
+    [
+      "on the second node it is the model's",
+      seen("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage"), ...later }),
+      "keep log, enter failed output_garbage"
+    ],
+    [
+      "what was noted this time, before a restart of ours, is not a second node",
+      seen("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage", 6_000), ...later }),
+      elsewhere
+    ],
+    [
+      "another fault than on the first node is tried once more",
+      seen("checking", { pod, elsewhere: true }, { ...unsteady, ...before("output_garbage"), ...later }),
+      elsewhere
+    ],
+    [
+      "but not when it was tried often enough",
+      seen("checking", { pod, elsewhere: true }, { ...garbage, requeues: maxRequeues }),
+      "keep log, enter failed output_garbage"
+    ],
+    ["a card that failed is to blame before the model", seen("checking", { pod: { ...pod, gpuFault: true } }, garbage), elsewhere],
+    [
+      "where cards failed too often nothing is said of the model",
+      seen("checking", { pod: { ...pod, gpuFault: true } }, { ...garbage, requeues: maxRequeues, ...before("gpu_fault"), ...later }),
+      "keep log, enter failed node_fault"
+    ],
+    [
+      "the template's fault is the same everywhere",
+      seen("checking", { pod: { ...pod, gpuFault: true }, elsewhere: true }, found({ checks: row("template_agrees", "3 of 12 conversations") })),
+      "keep log, enter failed template_mismatch"
+    ],
+    [
+      "so is a leak between requests",
+      seen(
+        "checking",
+        { pod, elsewhere: true },
+        found({ checks: row("batch_equals_alone", "cross_request_leak: 2 of 32 answers held another request's code") })
+      ),
+      "keep log, enter failed cross_request_leak"
+    ],
+    ["an engine that ends again and again under the checks is tried elsewhere", seen("checking", { pod: crashed, elsewhere: true }, later), elsewhere],
+    ["also where it is up again at the moment", seen("checking", { pod: { ...crashed, ready: true }, elsewhere: true }, later), elsewhere],
+    [
+      "on the second node it is the engine's",
+      seen("benchmarking", { pod: crashed, elsewhere: true }, { ...found({}), ...before("engine_crashed"), ...later }),
+      "keep log, enter failed engine_crashed"
+    ],
+    [
+      "an engine that names its cause is not tried again",
+      seen("checking", { pod: crashed, elsewhere: true, bootLog: "No available memory for the cache blocks" }, later),
+      "keep log, enter failed out_of_memory"
+    ],
+    ["what ended it before the trial is over", seen("checking", { pod: { ...pod, restarts: 2, startedAt: 4_000 } }, later), "work checking"]
+  ]
+  for (const [promise, observation, expected] of cases) it(promise, () => assert.strictEqual(words(decide(observation, 10_000)), expected))
+
+  it("a hang is told from a loss by its process, which was there all the time", () => {
+    const hangs = seen("checking", { pod: { ...unready, startedAt: 1_000, readyChangedAt: 6_000 } }, later)
+    assert.strictEqual(failureOf(hangs, 606_000)?.code, "engine_hung")
+    const lost = seen("checking", { pod: { ...unready, startedAt: 6_000, readyChangedAt: 6_000 } }, later)
+    assert.strictEqual(failureOf(lost, 606_000)?.code, "engine_lost")
+  })
+
+  it("a slow node is left once, where there is another and its cards are real; then its speed is recorded", () => {
+    const slow = found({ benchmark: { ...benchmark, slow: { ratio: 0.5, earlier: 4 } } })
+    const real = { ...podClass, hostClass: { ...podClass.hostClass, simulated: false } }
+    const on = (change: Partial<Observation>, runChange: object = {}) =>
+      words(decide(seen("benchmarking", { pod, podClass: real, elsewhere: true, ...change }, { ...slow, ...later, ...runChange }), 10_000))
+    assert.strictEqual(on({}), elsewhere)
+    assert.strictEqual(on({}, before("node_slow")), "enter activating")
+    assert.strictEqual(on({ elsewhere: false }), "enter activating")
+    assert.strictEqual(on({ podClass }), "enter activating")
+  })
+
+  it("says on how many nodes it was seen, and gives endpoints back that were told of", () => {
+    const twice = seen("checking", { pod, elsewhere: true }, { ...garbage, ...before("output_garbage"), ...later })
+    assert.match(failureOf(twice)?.text ?? "", /^text_likelihood: 8\.90 nats per token, expected under 5\.20\. .* on two nodes\.$/)
+    const endpoint = { url: "http://127.0.1.1:8000", pod: pod.name, reachable: false }
+    const published = seen("activating", { pod: crashed, elsewhere: true }, { ...later, endpoints: [endpoint] })
+    assert.strictEqual(words(decide(published, 10_000)), `publish nothing, ${elsewhere}`)
+    const ofOther = { ...published, run: { ...published.run, engineRun: otherDeployment } }
+    assert.strictEqual(words(decide(ofOther, 10_000)), elsewhere)
+    assert.strictEqual(run.id, deploymentId)
+  })
+
+  it("says of every row that may fail what failed, what came, what failed too and what to do, and nothing of where", () => {
+    for (const { name } of suiteChecks({ repeats: null, likelihood: null, fidelity: null })) {
+      const failed = {
+        ...row(name, "9.1, expected under 5.2"),
+        checks: [
+          { name, passed: false, detail: "9.1, expected under 5.2" },
+          { name: "needle", passed: false }
+        ]
+      }
+      const failure = failureOf(seen("checking", { pod }, found({ checks: failed })))
+      assert.match(failure?.text ?? "", new RegExp(`^${name}: 9\\.1, expected under 5\\.2\\. Failed too: needle\\. [A-Z].*\\.$`), name)
+      assert.notMatch(failure?.text ?? "", /\d+\.\d+\.\d+|node-|\/models|http/)
+      assert.isAtMost(failure?.text.length ?? 501, 500)
+    }
+  })
+
+  it("no code is meant twice", () => assert.strictEqual(new Set(FailureCode.literals).size, FailureCode.literals.length))
+})

@@ -1,0 +1,52 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { CheckReport } from "@seatrial/domain"
+import { Effect } from "effect"
+import { report } from "../observations.ts"
+import { makeStage } from "./stage.ts"
+
+const garbage: CheckReport = { ...report, passed: false, checks: [{ name: "text_likelihood", passed: false, detail: "8.90 nats per token" }] }
+const trial = ["provisioning", "booting", "checking"]
+
+type Stage = ReturnType<typeof makeStage>
+const phasesOf = (stage: Stage) => stage.row().history.map(({ phase }) => phase)
+/** Two nodes, of which one gives garbage. */
+const twoNodes = (spoilt: (node: string) => boolean) => {
+  const stage = makeStage()
+  stage.kube.add("Node", "node-2", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })
+  stage.setReport((node) => (spoilt(node) ? garbage : report))
+  return stage
+}
+const isOver = (stage: Stage) => () => stage.mirrored()?.message === "Serves." || stage.row().phase === "failed"
+
+describe("a run whose checks found what may be its node's fault", () => {
+  it.effect("is tried on another node, anew from the first check on, and serves from there", () => {
+    const stage = twoNodes((node) => node === "node-1")
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(isOver(stage)))
+      const rest = ["measuring", "benchmarking", "activating", "activated"]
+      assert.deepStrictEqual(phasesOf(stage), ["screening", "materializing", ...trial, "queued", ...trial, ...rest])
+      assert.deepStrictEqual([stage.nodeOf(), stage.row().nodeFaults.map(({ code, node }) => `${code} ${node}`)], ["node-2", ["output_garbage node-1"]])
+    })
+  })
+
+  it.effect("fails where the second node finds the same", () => {
+    const stage = twoNodes(() => true)
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(isOver(stage)))
+      assert.deepStrictEqual(phasesOf(stage), ["screening", "materializing", ...trial, "queued", ...trial, "failed"])
+      assert.strictEqual(stage.row().failure?.code, "output_garbage")
+    })
+  })
+
+  it.effect("ends the same after a crash behind any single write", () =>
+    Effect.gen(function* () {
+      for (let count = 8; ; count += 2) {
+        const stage = twoNodes((node) => node === "node-1")
+        const died = yield* stage.operateUntilWrite(count, isOver(stage))
+        yield* stage.operate(stage.until(isOver(stage)))
+        assert.deepStrictEqual([stage.nodeOf(), stage.row().phase, stage.row().requeues], ["node-2", "activated", 1], `after write ${count}`)
+        if (!died) break
+      }
+    })
+  )
+})

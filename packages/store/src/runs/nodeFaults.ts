@@ -1,0 +1,39 @@
+import type { PgClient } from "@effect/sql-pg"
+import type { DeploymentId, OrgId } from "@seatrial/domain"
+import { Clock, Effect, Schema } from "effect"
+import { SqlSchema } from "effect/sql"
+import { leads } from "../OperatorTerms.ts"
+
+/** How long new engines keep away from a node whose card failed, or that was slow, milliseconds. */
+const avoidedMillis = 86_400_000
+
+/** Faults that are the node's own, whoever meets them. */
+const ofNode = ["gpu_fault", "node_slow"] as const
+
+/** Notes that something went wrong with a run on a node, once of each kind. */
+export const noteNodeFault = (sql: PgClient.PgClient) =>
+  Effect.fn("Runs.noteNodeFault")(function* (id: DeploymentId, orgId: OrgId, fault: { readonly node: string; readonly code: string }) {
+    const at = new Date(yield* Clock.currentTimeMillis)
+    yield* Effect.orDie(sql`
+      INSERT INTO node_faults (org_id, deployment_id, node, code, at)
+      SELECT org_id, id, ${fault.node}::text, ${fault.code}::text, ${at}::timestamptz FROM deployments
+      WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id}
+      ON CONFLICT DO NOTHING`)
+  })
+
+/** Nodes that an engine of the run had better not come to: where it failed before, and where any organisation's card failed in the last day. Only the operator reads it. */
+export const avoidedNodes = (sql: PgClient.PgClient) => {
+  const find = SqlSchema.findAll({
+    Request: Schema.Struct({ id: Schema.String, orgId: Schema.String, since: Schema.Finite }),
+    Result: Schema.Struct({ node: Schema.String }),
+    execute: ({ id, orgId, since }) => sql`
+      SELECT node FROM node_faults WHERE org_id = ${orgId} AND deployment_id = ${id}
+      UNION SELECT node FROM node_faults WHERE at > ${new Date(since)} AND ${sql.in("code", ofNode)}
+      ORDER BY node LIMIT 100`
+  })
+  return Effect.fn("Runs.avoidedNodes")(function* (id: DeploymentId, orgId: OrgId) {
+    const now = yield* Clock.currentTimeMillis
+    const rows = yield* Effect.orDie(find({ id, orgId, since: now - avoidedMillis }))
+    return rows.map(({ node }) => node)
+  })
+}

@@ -1,0 +1,56 @@
+import { PgClient } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer, Option } from "effect"
+import { Deployments, ModelAdmin, Runs } from "../src/index.ts"
+import { benchmark, capabilities, checks, engineImage, estimate, facts, makeCaller, measured, newModel, settings } from "../src/testing.ts"
+import { layerStore } from "./stage.ts"
+
+layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices: true })("faults of nodes", (it) => {
+  it.effect("are noted once, avoided by the run for ever and by all for a day where a card failed, and what goes back to the queue is tried anew", () =>
+    Effect.gen(function* () {
+      const [deployments, runs, sql] = [yield* Deployments, yield* Runs, yield* PgClient.PgClient]
+      const { caller } = yield* makeCaller("faults-own")
+      const stranger = yield* makeCaller("faults-other")
+      const { orgId } = caller
+      const { id } = yield* deployments.create(newModel(caller, "faults-a", "faults-a"))
+      const other = yield* deployments.create(newModel(stranger.caller, "faults-b", "faults-b"))
+      yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "vllm-1", engineImage, estimate, capabilities })
+      const enter = (from: Parameters<typeof runs.enter>[0]["from"], to: Parameters<typeof runs.enter>[0]["to"]) =>
+        runs.enter({ id, orgId, from, to, reason: "Test" })
+      const trial = Effect.gen(function* () {
+        yield* enter("provisioning", "booting")
+        yield* enter("booting", "checking")
+        yield* runs.recordChecks(id, orgId, checks, { likelihood: [[-1]] })
+        yield* enter("checking", "measuring")
+        yield* runs.recordMeasured(id, orgId, measured)
+        yield* enter("measuring", "benchmarking")
+        yield* runs.recordBenchmark(id, orgId, benchmark)
+      })
+      yield* enter("screening", "provisioning")
+      yield* trial
+      yield* runs.noteNodeFault(id, orgId, { node: "node-a", code: "output_garbage" })
+      yield* runs.noteNodeFault(id, orgId, { node: "node-a", code: "output_garbage" })
+      yield* runs.noteNodeFault(id, orgId, { node: "node-b", code: "gpu_fault" })
+      yield* runs.noteNodeFault(id, stranger.caller.orgId, { node: "node-c", code: "gpu_fault" })
+      const seen = Option.getOrThrow(yield* runs.observe(id))
+      assert.deepStrictEqual(
+        seen.nodeFaults.map(({ code, node }) => `${code} ${node}`),
+        ["output_garbage node-a", "gpu_fault node-b"]
+      )
+      assert.deepStrictEqual(yield* runs.avoidedNodes(id, orgId), ["node-a", "node-b"])
+      assert.deepStrictEqual(yield* runs.avoidedNodes(other.id, stranger.caller.orgId), ["node-b"])
+      yield* sql`UPDATE node_faults SET at = at - interval '25 hours' WHERE org_id = ${orgId}`
+      assert.deepStrictEqual(yield* runs.avoidedNodes(id, orgId), ["node-a", "node-b"])
+      assert.deepStrictEqual(yield* runs.avoidedNodes(other.id, stranger.caller.orgId), [])
+
+      assert.isTrue(yield* enter("benchmarking", "queued"))
+      const again = Option.getOrThrow(yield* runs.observe(id))
+      assert.deepStrictEqual([again.requeues, again.revision?.checks, again.revision?.measured, again.revision?.benchmark], [1, null, null, null])
+      const kept = yield* sql`SELECT likelihood FROM revisions WHERE org_id = ${orgId} AND id = ${again.revision?.id ?? ""}`
+      assert.deepStrictEqual(kept, [{ likelihood: null }])
+      yield* enter("queued", "provisioning")
+      yield* trial
+      assert.isNotNull(Option.getOrThrow(yield* runs.observe(id)).revision?.benchmark)
+    })
+  )
+})

@@ -1,0 +1,16 @@
+import { layer } from "@effect/vitest"
+import { promisesOfCapabilities } from "./conformance/capabilities.ts"
+import { promisesOfChat } from "./conformance/chat.ts"
+import { promisesOfFailures } from "./conformance/failures.ts"
+import { promisesOfImages } from "./conformance/images.ts"
+import { Stage } from "./conformance/Stage.ts"
+import { promisesOfValues } from "./conformance/values.ts"
+
+// One stage for all: the numbers are those of the list of behaviours that a client may rely on.
+layer(Stage.layer, { excludeTestServices: true })("the clients that people have", (it) => {
+  promisesOfChat(it)
+  promisesOfFailures(it)
+  promisesOfCapabilities(it)
+  promisesOfValues(it)
+  promisesOfImages(it)
+})

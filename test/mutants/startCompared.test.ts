@@ -1,0 +1,39 @@
+import { assert, it } from "@effect/vitest"
+import { trainedFiles } from "@seatrial/engines/sample"
+import { differingFingerprints, likelihoodDiffers } from "@seatrial/trial"
+import { Effect } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { serveSample } from "./serveSample.ts"
+import { sampleSubject, trySample } from "./trySample.ts"
+
+it.live("an engine that starts again is told from the one that was verified where it answers otherwise, and not where it sums in another order", () =>
+  Effect.gen(function* () {
+    const { likelihood, report } = yield* Effect.scoped(
+      Effect.flatMap(serveSample({}), (served) => trySample(served, { rows: (name) => name === "text_likelihood" || name === "greedy_repeats" }))
+    )
+    const { fingerprints } = report
+    assert.isAtLeast(fingerprints.length, 4)
+    const compared = (options: Parameters<typeof serveSample>[0], kept: typeof likelihood = likelihood) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const subject = yield* sampleSubject(yield* serveSample(options), {
+            change: (bare) => ({ ...bare, salt: "first" }),
+            earlier: [{ fingerprints, likelihood: kept }]
+          })
+          return { differing: yield* differingFingerprints(subject, fingerprints), moved: yield* likelihoodDiffers({ ...subject, salt: "again" }) }
+        })
+      )
+    assert.deepStrictEqual(yield* compared({}), { differing: 0, moved: "" })
+    // What rounding does to answers is no other model.
+    assert.strictEqual((yield* compared({ mutant: "noise" })).moved, "")
+    for (const mutant of ["rope_off", "last_layer_skipped", "kv_heads_tiled"]) {
+      const { differing, moved } = yield* compared({ mutant })
+      assert.isAbove(differing, 0, mutant)
+      assert.match(moved ?? "", /nats|shifted/, mutant)
+    }
+    const other = yield* compared({ files: trainedFiles("tiny-chat-sailor") })
+    assert.isAbove(other.differing, 0)
+    assert.match(other.moved ?? "", /shifted/)
+    assert.isNull((yield* compared({}, null)).moved)
+  }).pipe(Effect.provide(FetchHttpClient.layer))
+)
