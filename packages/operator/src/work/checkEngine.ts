@@ -1,10 +1,14 @@
-import { modelCapabilities, withdrawCapabilities } from "@seatrial/domain"
+import { type CheckReport, modelCapabilities, withdrawCapabilities } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { runSuite } from "@seatrial/trial"
 import { Effect } from "effect"
 import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 import { suiteSubjectOf } from "./suiteSubject.ts"
+
+/** The report as it is recorded: a capability that was not seen working ends the run where the installation says so. */
+export const judged = (report: CheckReport, failedCapability: EngineUnderTrial["failedCapability"]): CheckReport =>
+  failedCapability === "fail" && (report.withdrawn ?? []).length > 0 ? { ...report, passed: false } : report
 
 /** Runs the checks against the engine itself and records their report. What a check did not see working is taken from what the revision can do. */
 export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnderTrial) {
@@ -13,7 +17,6 @@ export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnde
   const subject = yield* suiteSubjectOf(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`)
   const { likelihood, report } = yield* Effect.mapError(runSuite(subject), unavailable)
   const { withdrawn = [] } = report
-  const fails = failedCapability === "fail" && withdrawn.length > 0
   const kept = {
     ...(likelihood === null ? {} : { likelihood }),
     // What another node showed of it is over.
@@ -21,5 +24,5 @@ export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnde
       ? {}
       : { capabilities: withdrawCapabilities(modelCapabilities(engine.served, revision.facts), withdrawn) })
   }
-  yield* persist(runs.recordChecks(run.id, run.orgId, fails ? { ...report, passed: false } : report, kept))
+  yield* persist(runs.recordChecks(run.id, run.orgId, judged(report, failedCapability), kept))
 })

@@ -1,0 +1,66 @@
+import { assert, describe, it } from "@effect/vitest"
+import { engineFor } from "@seatrial/engines"
+import { Pod } from "@seatrial/kube"
+import { Schema } from "effect"
+import { enginePod } from "../../src/apply/engineObjects.ts"
+import { decide } from "../../src/decide/decide.ts"
+import { judged } from "../../src/work/checkEngine.ts"
+import { startSeen } from "../../src/work/startSeen.ts"
+import { adapted } from "../adapted.ts"
+import { found, pod, podClass, report, revision, run, seen } from "../observations.ts"
+
+const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
+const engine = engineFor("reference") ?? assert.fail()
+const looked = { running: false, done: true, endedAt: 0, failures: 0, failure: null, final: false, progress: null }
+const podOf = (of: typeof revision) => enginePod({ run, revision: of, podClass, engine, settings, weightsClaim: "weights" })
+/** How a pod of that text was started, as its API server would tell. */
+const startOf = (text: string, of = revision, change: Partial<typeof pod> = {}) =>
+  startSeen(Schema.decodeUnknownSync(Pod.schema)(JSON.parse(text)), { ...pod, copy: looked, ...change }, of)
+const spelled = (of = revision) => JSON.stringify(podOf(of))
+
+describe("how an engine was started", () => {
+  it("is read from its pod: files that were held to the commit, mounted read-only, offline, from the commit's folder", () => {
+    assert.deepStrictEqual(startOf(spelled()), { verifiedFiles: 1, readOnly: true, offline: true, localPath: true, ownImage: null })
+    // Of an adapter both commits' files.
+    assert.strictEqual(startOf(spelled(adapted), adapted).verifiedFiles, 2)
+  })
+
+  const commit = revision.facts.commit
+  const changes: ReadonlyArray<readonly [what: string, from: string | RegExp, to: string, lost: "verifiedFiles" | "readOnly" | "offline" | "localPath"]> = [
+    ["another list of files was looked at", /manifest=[0-9a-f]{64}/, `manifest=${"0".repeat(64)}`, "verifiedFiles"],
+    ["its files can be written to", /"mountPath":"\/models","readOnly":true\},\{"name":"scratch"/, '"mountPath":"/models"},{"name":"scratch"', "readOnly"],
+    ["it may read from the hub", '"HF_HUB_OFFLINE","value":"1"', '"HF_HUB_OFFLINE","value":"0"', "offline"],
+    ["it was given another folder", `--model=/models/seatrial/tiny-chat/${commit}`, `--model=/models/seatrial/tiny-chat/${"f".repeat(40)}`, "localPath"]
+  ]
+  for (const [what, from, to, lost] of changes) {
+    it(`tells where ${what}`, () => {
+      const text = spelled()
+      const changed = text.replace(from, to)
+      assert.notStrictEqual(changed, text)
+      const start = startOf(changed)
+      assert.deepStrictEqual({ ...start, [lost]: null }, { ...startOf(text), [lost]: null })
+      assert.isTrue(start[lost] === false || start[lost] === null, lost)
+    })
+  }
+
+  it("says nothing of files while nobody has looked, or of a pod that is gone, and knows its image by its digest alone", () => {
+    assert.isNull(startOf(spelled(), revision, { copy: { ...looked, done: false } }).verifiedFiles)
+    assert.deepStrictEqual(startSeen(undefined, pod, revision), { verifiedFiles: null, readOnly: false, offline: false, localPath: false, ownImage: null })
+    const digest = `sha256:${"a".repeat(64)}`
+    const pinned = { ...revision, engineDigest: digest }
+    assert.isTrue(startOf(spelled(), pinned, { imageDigest: digest }).ownImage)
+    assert.isFalse(startOf(spelled(), pinned, { imageDigest: `sha256:${"b".repeat(64)}` }).ownImage)
+    assert.isNull(startOf(spelled(), pinned, { imageDigest: null }).ownImage)
+  })
+})
+
+describe("a capability that was not seen working", () => {
+  const withdrawn = { ...report, checks: [{ name: "json_mode", passed: false, detail: "0 of 2 are objects" }], withdrawn: ["json_mode"] }
+  const after = (failed: "withdraw" | "fail") => decide(seen("checking", { pod }, found({ checks: judged(withdrawn, failed) })), 0)
+
+  it("is taken from the model, or ends the run where the installation says so", () => {
+    assert.match(after("withdraw").message, /1 capabilities withdrawn/)
+    assert.match(after("fail").message, /^checks_failed: json_mode: 0 of 2 are objects\./)
+    assert.strictEqual(judged(report, "fail"), report)
+  })
+})
