@@ -28,8 +28,8 @@ export interface LossyEngine {
   readonly url: string
   /** Ids of the requests that it worked on. */
   readonly worked: Set<string>
-  /** Streams under way, and those of them that send as fast as they can. */
-  readonly streams: { all: number; floods: number }
+  /** Streams under way, and those that have ended of the ones that were sent as fast as they were taken. */
+  readonly streams: { all: number; floodsEnded: number }
   /** Dies and is there again at once. */
   readonly die: () => void
 }
@@ -71,8 +71,7 @@ const answer = (request: IncomingMessage, response: ServerResponse, body: string
       while (sent < plan.tokens) if (!token()) return void response.once("drain", flood)
       return void response.end()
     }
-    streams.floods++
-    response.once("close", () => streams.floods--)
+    response.once("close", () => streams.floodsEnded++)
     return flood()
   }
   const timer = setInterval(() => {
@@ -90,7 +89,7 @@ export const openLossyEngine = Effect.acquireRelease(
   Effect.callback<LossyEngine & { readonly close: () => void }>((resume) => {
     const worked = new Set<string>()
     const sockets = new Set<Socket>()
-    const streams = { all: 0, floods: 0 }
+    const streams = { all: 0, floodsEnded: 0 }
     const server = createServer((request, response) => {
       if (request.method === "GET") return response.writeHead(200).end()
       const id = request.headers["x-request-id"]

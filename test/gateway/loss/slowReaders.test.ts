@@ -49,13 +49,7 @@ describe("readers of one byte a second", () => {
         drawsOf(1),
         8,
         // Who takes nothing for so long is cut off: the engine is told so first.
-        Effect.gen(function* () {
-          yield* until(() => lab.engine.streams.floods === floods)
-          yield* Effect.timeout(
-            until(() => lab.engine.streams.floods === 0),
-            "120 seconds"
-          )
-        }).pipe(Effect.orDie)
+        until(() => lab.engine.streams.floodsEnded === floods).pipe(Effect.timeout("120 seconds"), Effect.orDie)
       )
       assert.isBelow(most, before + slack)
       assert.isAbove(seen.length, 16)
