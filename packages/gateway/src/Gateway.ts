@@ -126,7 +126,6 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           route = routes.known(caller.orgId, body.model) ?? null
           if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
           if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
-          use(route)
           const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
             const checked = checkRequest(endpoint, body, targetOf(to, caller, id, salts))
             if (checked instanceof Refusal || checked.images.length === 0) return checked
@@ -134,6 +133,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
           }
           let prepared = prepare(route)
+          if (prepared instanceof Refusal) return yield* prepared
+          use(route)
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
           if (!passage.enter()) yield* passage.wait({ patience: patienceOf(request.headers), departure })
@@ -143,7 +144,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             prepared = prepare(route)
             checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           }
-          return yield* inference.serve({ id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request) })
+          return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request) }
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -159,7 +160,11 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             error: requestError(error)
           })
         yield* Effect.onExit(
-          Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error))),
+          // What was only needed for the check is let go of meanwhile: bodies may be large, and streams long.
+          Effect.flatMap(
+            Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error))),
+            inference.serve
+          ),
           () => {
             passage?.leave()
             if (placed) concurrency.give(caller)

@@ -123,6 +123,7 @@ const doubles = (world: World) =>
         list: () => Effect.succeed([world.route]),
         unproven: Stream.never,
         use: () => Effect.sync(() => void world.used++),
+        isPlaced: () => Effect.succeed(true),
         markReachable: () => Effect.void
       })
     ),
