@@ -226,7 +226,7 @@ export const send = (
         seen.bytes = Buffer.concat([seen.bytes, bytes])
       })
     })
-    outgoing.end(typeof body === "string" ? body : JSON.stringify(body))
+    outgoing.end(typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body))
     return seen
   })
 

@@ -13,10 +13,10 @@ import { makePool, waiting } from "./pool.ts"
 const settings = { engineConcurrency: 256, queueWait: 10, coldWait: 10, coldWaiting: 256, scrape: 1_000, health: 2_000, hang: 30_000 }
 
 const answer = () => {
-  const made = new EngineAnswer(200, { pause: () => {}, resume: () => {}, hangUp: () => {} })
-  made.push(Buffer.from("vllm:num_requests_waiting 3\n"))
-  made.finish()
-  return made
+  const told = new EngineAnswer(200, { pause: () => {}, resume: () => {}, hangUp: () => {} })
+  told.push(Buffer.from("vllm:num_requests_waiting 3\n"))
+  told.finish()
+  return told
 }
 
 /** Watches a pool; what was asked of its engines is counted. */
