@@ -12,6 +12,10 @@ export interface ListenOptions {
   /** Milliseconds that requests under way have to end when the scope closes. */
   readonly grace: number
   /**
+   * Milliseconds for which everybody is still served before that, new connections too, while `/readyz` says that nobody should come: until others have heard of it. Absent: 0.
+   */
+  readonly drain?: number
+  /**
    * Milliseconds for which what still comes on open connections is answered then, with `connection: close`: a client that uses an idle one again at that very moment is not
    * cut off. Absent: 0.
    */
@@ -20,7 +24,17 @@ export interface ListenOptions {
   readonly server?: Server
 }
 
-const makeServer = () => createServer({ headersTimeout: 10_000, requestTimeout: 60_000, keepAliveTimeout: 65_000, maxHeaderSize: 16_384, noDelay: true })
+const bare = (status: string) => `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`
+
+/** A server that does not wait for slow clients. One that never sends its request is cut off without a word: clients send again what was answered with 408. */
+export const makeServer = (): Server => {
+  const server = createServer({ headersTimeout: 10_000, requestTimeout: 60_000, keepAliveTimeout: 65_000, maxHeaderSize: 16_384, noDelay: true })
+  server.on("clientError", (failure: NodeJS.ErrnoException, socket) => {
+    if (failure.code === "ERR_HTTP_REQUEST_TIMEOUT" || failure.code === "ECONNRESET" || !socket.writable) socket.destroy()
+    else socket.end(bare(failure.code === "HPE_HEADER_OVERFLOW" ? "431 Request Header Fields Too Large" : "400 Bad Request"))
+  })
+  return server
+}
 
 const stopping = Symbol("stopping")
 
@@ -35,19 +49,21 @@ const lastWords = 2_000
 /** Serves until the scope closes: then no new connection is taken, what is under way may end, then is told to, and the rest is cut. Gives the port. */
 export const listen = (
   handler: RequestListener,
-  { grace, host, linger = 0, port, server = makeServer() }: ListenOptions
+  { drain = 0, grace, host, linger = 0, port, server = makeServer() }: ListenOptions
 ): Effect.Effect<number, ListenError, Scope.Scope> => {
   const underWay = new Set<ServerResponse>()
   let lingering = false
+  let draining = false
   server.on("request", (request, response) => {
     underWay.add(response)
-    if (!server.listening) response.shouldKeepAlive = false
+    if (draining || !server.listening) response.shouldKeepAlive = false
     response.once("close", () => {
       underWay.delete(response)
       // A connection that becomes idle now is of no more use.
       if (!server.listening && !lingering) setImmediate(() => server.closeIdleConnections())
     })
-    handler(request, response)
+    if (draining && request.url === "/readyz") response.writeHead(503, { "content-type": "application/json" }).end('{"status":"stopping"}')
+    else handler(request, response)
   })
   const open = Effect.callback<number, ListenError>((resume) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
@@ -76,5 +92,10 @@ export const listen = (
     })
     if (!lingering) over()
   })
-  return Effect.acquireRelease(open, () => close)
+  const drained = Effect.suspend(() => {
+    if (drain === 0) return Effect.void
+    draining = true
+    return Effect.sleep(drain)
+  })
+  return Effect.acquireRelease(open, () => Effect.andThen(drained, close))
 }

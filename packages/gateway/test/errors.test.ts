@@ -1,6 +1,8 @@
+import { PassThrough } from "node:stream"
 import { assert, describe, it } from "@effect/vitest"
 import { messages } from "../src/dialects/messages.ts"
 import { chat } from "../src/dialects/openAi.ts"
+import { makeServer } from "../src/listen.ts"
 import * as refusals from "../src/refusals.ts"
 
 const { Refusal } = refusals
@@ -48,5 +50,19 @@ describe("each error", () => {
       if (status === 504) assert.strictEqual(headers["x-should-retry"], "false")
       assert.notInclude([408, 409], status)
     }
+  })
+})
+
+describe("a connection on which no request comes", () => {
+  const said = (code: string) => {
+    const socket = new PassThrough()
+    makeServer().emit("clientError", Object.assign(new Error(code), { code }), socket)
+    return [socket.destroyed, String(socket.read() ?? "").split("\r\n")[0]]
+  }
+
+  it("is cut where it came to nothing in time, and told where it is no HTTP", () => {
+    assert.deepStrictEqual(said("ERR_HTTP_REQUEST_TIMEOUT"), [true, ""])
+    assert.deepStrictEqual(said("HPE_HEADER_OVERFLOW"), [false, "HTTP/1.1 431 Request Header Fields Too Large"])
+    assert.deepStrictEqual(said("HPE_INVALID_METHOD"), [false, "HTTP/1.1 400 Bad Request"])
   })
 })

@@ -138,7 +138,8 @@ export const askText = (engine: Engine, text: string): Asked => {
       cutsToRoom: false
     })),
     makeDialect: (prompt) => {
-      const echo = body.echo === true ? engine.vocabulary.decode(prompts[prompt] ?? []) : null
+      const given = Array.isArray(body.prompt) ? body.prompt[prompt] : body.prompt
+      const echo = body.echo !== true ? null : typeof given === "string" ? given : engine.vocabulary.decode(prompts[prompt] ?? [])
       return textDialect(engine.vocabulary, body.logprobs != null, body.return_token_ids === true, echo)
     }
   }
