@@ -253,9 +253,9 @@ export const gatewayLatency: Benchmark = {
 
     // A gateway that lost its records would be fast for the wrong reason.
     const counted = yield* lab.sql<{ readonly recorded: number; readonly complete: number }>`
-      SELECT count(*)::int AS recorded, count(*) FILTER (WHERE state = 'completed' AND status_code = 200 AND request_id IS NOT NULL)::int AS complete
-      FROM requests LEFT JOIN receipts ON receipts.org_id = requests.org_id AND receipts.created_at = requests.created_at AND request_id = id
-      WHERE requests.org_id = ${lab.orgId} AND requests.model = ${model}`
+      SELECT count(*)::int AS recorded, count(*) FILTER (WHERE q.state = 'completed' AND q.status_code = 200 AND r.request_id IS NOT NULL)::int AS complete
+      FROM requests q LEFT JOIN receipts r ON r.org_id = q.org_id AND r.created_at = q.created_at AND r.request_id = q.id
+      WHERE q.org_id = ${lab.orgId} AND q.model = ${model}`
     const { complete = 0, recorded = 0 } = counted[0] ?? {}
     if (recorded === 0 || recorded !== complete) return yield* new BenchError({ message: `Of ${recorded} records ${complete} are complete.` })
 
