@@ -3,6 +3,10 @@ import { promisesOfCapabilities } from "./conformance/capabilities.ts"
 import { promisesOfChat } from "./conformance/chat.ts"
 import { promisesOfFailures } from "./conformance/failures.ts"
 import { promisesOfImages } from "./conformance/images.ts"
+import { promisesOfMessages } from "./conformance/messages.ts"
+import { promisesOfModels } from "./conformance/models.ts"
+import { promisesOfRealEngine } from "./conformance/real.ts"
+import { promisesOfResponses } from "./conformance/responses.ts"
 import { Stage } from "./conformance/Stage.ts"
 import { promisesOfValues } from "./conformance/values.ts"
 
@@ -13,4 +17,8 @@ layer(Stage.layer, { excludeTestServices: true })("the clients that people have"
   promisesOfCapabilities(it)
   promisesOfValues(it)
   promisesOfImages(it)
+  promisesOfResponses(it)
+  promisesOfMessages(it)
+  promisesOfModels(it)
+  promisesOfRealEngine(it)
 })

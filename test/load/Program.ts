@@ -16,14 +16,16 @@ export interface Program {
 
 export interface ProgramOptions {
   readonly name: string
-  /** TypeScript file that node runs. */
-  readonly file: string
+  /** TypeScript file that node runs, or a command of its own for the port. */
+  readonly file: string | ((port: number) => ReadonlyArray<string>)
   /** `port` is the one it has to listen on. */
   readonly environment: (port: number) => Readonly<Record<string, string>>
   /** Answers 200 once the program is ready. */
   readonly readyPath: string
   /** The core it is kept on, where the machine can do so. */
   readonly core?: number
+  /** Seconds that it has to become ready; 20 where absent. */
+  readonly startSeconds?: number
 }
 
 const host = "127.0.0.1"
@@ -54,10 +56,13 @@ export const onCore = Effect.fnUntraced(function* (core: number | undefined): Ef
   return ["/usr/bin/taskset", "-c", String(core)]
 })
 
-/** Runs a program until the scope closes, and waits until it is ready (20 s at most). */
+/** Runs a program until the scope closes, and waits until it is ready. */
 export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions): Effect.fn.Return<Program, BenchError, Scope.Scope> {
   const port = yield* freePort
-  const [command = process.execPath, ...rest] = [...(yield* onCore(options.core)), process.execPath, options.file]
+  const [command = process.execPath, ...rest] = [
+    ...(yield* onCore(options.core)),
+    ...(typeof options.file === "string" ? [process.execPath, options.file] : options.file(port))
+  ]
   let words = ""
   const child = yield* Effect.acquireRelease(
     Effect.sync(() => {
@@ -88,19 +93,28 @@ export const startProgram = Effect.fnUntraced(function* (options: ProgramOptions
     child.once("error", (error) => resume(Effect.fail(failed(error.message))))
     child.once("exit", (code, signal) => resume(Effect.fail(failed(`it ended with ${signal ?? code}`))))
   })
+  const { startSeconds = 20 } = options
   const ready = Effect.tryPromise(async () => {
     const answer = await fetch(`http://${host}:${port}${options.readyPath}`)
     await answer.arrayBuffer()
     if (answer.status !== 200) throw new Error(`status ${answer.status}`)
   }).pipe(
     Effect.retry(Schedule.spaced("50 millis")),
-    Effect.timeoutOrElse({ duration: "20 seconds", orElse: () => Effect.fail(failed("not ready after 20 s")) }),
+    Effect.timeoutOrElse({ duration: `${startSeconds} seconds`, orElse: () => Effect.fail(failed(`not ready after ${startSeconds} s`)) }),
     Effect.catchTag("UnknownError", (error) => Effect.fail(failed(String(error.cause))))
   )
   yield* Effect.raceFirst(ready, ended)
   if (child.pid === undefined) return yield* failed("it has no process id")
   return { name: options.name, pid: child.pid, host, port }
 })
+
+/** Resident memory of a process, MB; null where the system does not tell. */
+export const residentMegabytes = (pid: number): Effect.Effect<number | null> =>
+  Effect.promise(async () => {
+    const text = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "")
+    const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(text)?.[1]
+    return kilobytes === undefined ? null : (Number(kilobytes) * 1_024) / 1_000_000
+  })
 
 /** Processor time that a process has used so far, microseconds; null where the system does not tell. */
 export const processorMicros = (pid: number): Effect.Effect<number | null> =>

@@ -1,44 +1,47 @@
 import { availableParallelism } from "node:os"
 import { join } from "node:path"
-import { Effect } from "effect"
+import { Config, Effect, Fiber } from "effect"
 import type { Benchmark } from "./Benchmark.ts"
 import { compare, httpRequest, type Run } from "./compare.ts"
-import { type Figure, figureOf, show, table } from "./figures.ts"
+import { figureOf, show, table } from "./figures.ts"
 import type { Lab } from "./Lab.ts"
-import { startLoadGenerator } from "./LoadGenerator.ts"
+import { type LoadGenerator, startLoadGenerator } from "./LoadGenerator.ts"
 import { makeRoute } from "./makeDeployments.ts"
-import { BenchError, startProgram } from "./Program.ts"
+import { BenchError, type Program, residentMegabytes, startProgram } from "./Program.ts"
+import { type Peer, startLiteLlm, startPortkey } from "./peers.ts"
 
 const root = join(import.meta.dirname, "../..")
 
-interface Case {
+/** What callers send to one of the programs that are compared. */
+interface Subject {
   readonly name: string
-  readonly stream: boolean
-  readonly connections: number
-  /** The moment that counts, of one answer. */
-  readonly moment: (run: Run) => Run["whole"]
+  readonly program: Program
+  readonly request: (options: { readonly stream: boolean; readonly frames: number; readonly pause: number }) => string
 }
 
-const cases: ReadonlyArray<Case> = [
-  { name: "whole answer, 1 client", stream: false, connections: 1, moment: ({ whole }) => whole },
-  { name: "whole answer, 16 clients", stream: false, connections: 16, moment: ({ whole }) => whole },
-  { name: "stream, first frame, 1 client", stream: true, connections: 1, moment: ({ first }) => first },
-  { name: "stream, first frame, 16 clients", stream: true, connections: 16, moment: ({ first }) => first }
-]
+const subjectOf = (name: string, program: Program, key: string, model: string, headers: Readonly<Record<string, string>> = {}): Subject => ({
+  name,
+  program,
+  request: ({ frames, pause, stream }) =>
+    httpRequest(
+      "POST",
+      "/v1/chat/completions",
+      key,
+      JSON.stringify({
+        model,
+        messages: [
+          { role: "system", content: "You are the ship's clerk. Answer in one sentence." },
+          { role: "user", content: "What does the crew do before the trial begins? ".repeat(16) }
+        ],
+        max_tokens: frames,
+        stream,
+        ...(pause === 0 ? {} : { seed: pause })
+      }),
+      headers
+    )
+})
 
-const bodyOf = (model: string, stream: boolean) =>
-  JSON.stringify({
-    model,
-    messages: [
-      { role: "system", content: "You are the ship's clerk. Answer in one sentence." },
-      { role: "user", content: "What does the crew do before the trial begins? ".repeat(16) }
-    ],
-    max_tokens: 64,
-    stream
-  })
-
-const added = (through: ReadonlyArray<Run>, direct: ReadonlyArray<Run>, of: (run: Run) => number): Figure =>
-  figureOf(through.map((run, round) => of(run) - (direct[round] === undefined ? Number.NaN : of(direct[round]))))
+const subjectOfPeer = (name: string, { headers, key, model, program }: Peer) => subjectOf(name, program, key, model, headers)
 
 /** Milliseconds that a commit of one row takes here, one after another: what no durable record can do without. */
 const commitMillis = Effect.fnUntraced(function* ({ sql }: Lab) {
@@ -52,32 +55,149 @@ const commitMillis = Effect.fnUntraced(function* ({ sql }: Lab) {
   return figureOf(times)
 })
 
-/** The same database, where a commit does not wait until the disk has it. */
-const unsynced = (databaseUrl: string) => `${databaseUrl}${databaseUrl.includes("?") ? "&" : "?"}options=${encodeURIComponent("-c synchronous_commit=off")}`
+/** More than any case needs: what a caller may have at once is not what is measured. */
+const plenty = "4096"
 
-const startGateway = (name: string, databaseUrl: string) =>
+const startGateway = (name: string, file: string, lab: Lab, readyPath: string) =>
   startProgram({
     name,
-    file: join(root, "packages/gateway/src/main.ts"),
-    readyPath: "/readyz",
-    environment: (port) => ({ DATABASE_URL: databaseUrl, GATEWAY_HOST: "127.0.0.1", GATEWAY_PORT: String(port), GATEWAY_GRACE_SECONDS: "2" }),
+    file: join(root, file),
+    readyPath,
+    environment: (port) => ({
+      DATABASE_URL: lab.databaseUrl,
+      GATEWAY_HOST: "127.0.0.1",
+      GATEWAY_PORT: String(port),
+      GATEWAY_GRACE_SECONDS: "2",
+      GATEWAY_KEY_CONCURRENCY: plenty,
+      GATEWAY_ORG_CONCURRENCY: plenty,
+      GATEWAY_ENGINE_CONCURRENCY: plenty
+    }),
     core: 0
   })
 
-const rowOf = (name: string, moment: Case["moment"], through: ReadonlyArray<Run>, direct: ReadonlyArray<Run>) => {
-  const p50 = (run: Run) => moment(run).p50
-  const p99 = (run: Run) => moment(run).p99
-  return [
-    name,
-    show(figureOf(direct.map(p50)), 2),
-    show(figureOf(through.map(p50)), 2),
-    show(added(through, direct, p50), 2),
-    show(added(through, direct, p99), 2),
-    show(figureOf(through.map((run, round) => p50(run) / (direct[round] === undefined ? Number.NaN : p50(direct[round])))), 1),
-    show(figureOf(through.map(({ perSecond }) => perSecond))),
-    show(figureOf(through.map(({ processorMicros }) => processorMicros ?? Number.NaN)))
-  ]
+const rounds = 5
+
+type Measured = ReadonlyArray<readonly [Subject, ReadonlyArray<Run>]>
+
+/** The runs of each subject, in turns. */
+const measure = Effect.fnUntraced(function* (generate: LoadGenerator, subjects: ReadonlyArray<Subject>, connections: number, pause: number) {
+  const plan = { connections, warmSeconds: 0.2, seconds: 0.8 }
+  const runs = yield* compare(
+    generate,
+    rounds,
+    subjects.map(({ program, request }) => ({ program, plan: { ...plan, requests: [request({ stream: false, frames: 64, pause })] as const } }))
+  )
+  return subjects.map((subject, index) => [subject, runs[index] ?? []] as const)
+})
+
+const over = (runs: ReadonlyArray<Run>, base: ReadonlyArray<Run>, of: (run: Run, base: Run) => number) =>
+  figureOf(
+    runs.flatMap((run, round) => {
+      const other = base[round]
+      return other === undefined ? [] : [of(run, other)]
+    })
+  )
+
+const p50Of = ({ whole }: Run) => whole.p50
+const p99Of = ({ whole }: Run) => whole.p99
+
+/** A row for each subject; the first is the engine, and `ours` is what the others' rates are compared with. */
+const rowsOf = (what: string, measured: Measured, ours: Subject): ReadonlyArray<ReadonlyArray<string>> => {
+  const direct = measured[0]?.[1] ?? []
+  const mine = measured.find(([subject]) => subject === ours)?.[1] ?? []
+  return measured.map(([subject, runs], index) => [
+    what,
+    subject.name,
+    show(figureOf(runs.map(p50Of)), 2),
+    index === 0
+      ? ""
+      : show(
+          over(runs, direct, (run, base) => p50Of(run) - p50Of(base)),
+          2
+        ),
+    index === 0
+      ? ""
+      : show(
+          over(runs, direct, (run, base) => p99Of(run) - p99Of(base)),
+          2
+        ),
+    show(figureOf(runs.map(({ perSecond }) => perSecond))),
+    index === 0 ? "" : show(figureOf(runs.map(({ processorMicros }) => processorMicros ?? Number.NaN))),
+    index === 0 || subject === ours
+      ? ""
+      : show(
+          over(mine, runs, (run, other) => run.perSecond / other.perSecond),
+          1
+        )
+  ])
 }
+
+const streams = 256
+const tokenPause = 20
+
+/** How much later tokens come; each run is long enough for each stream to end and begin anew. */
+const measureTokens = Effect.fnUntraced(function* (generate: LoadGenerator, subjects: ReadonlyArray<Subject>) {
+  const plan = { connections: streams, stamped: true, warmSeconds: 1, seconds: 3 }
+  const runs = yield* compare(
+    generate,
+    3,
+    subjects.map(({ program, request }) => ({ program, plan: { ...plan, requests: [request({ stream: true, frames: 100, pause: tokenPause })] as const } }))
+  )
+  const direct = runs[0] ?? []
+  const p50 = ({ frames }: Run) => frames?.p50 ?? Number.NaN
+  const p99 = ({ frames }: Run) => frames?.p99 ?? Number.NaN
+  return subjects.map(({ name }, index) => {
+    const mine = runs[index] ?? []
+    return [
+      name,
+      show(figureOf(mine.map(p50)), 2),
+      show(figureOf(mine.map(p99)), 2),
+      index === 0
+        ? ""
+        : show(
+            over(mine, direct, (run, base) => p50(run) - p50(base)),
+            2
+          ),
+      index === 0
+        ? ""
+        : show(
+            over(mine, direct, (run, base) => p99(run) - p99(base)),
+            2
+          ),
+      index === 0 ? "" : show(figureOf(mine.map(({ processorMicros }) => (processorMicros ?? Number.NaN) / 100)), 1)
+    ]
+  })
+})
+
+const openStreams = 2_000
+
+/** The most resident memory of a gateway's process, MB, while so many streams are open, and before. */
+const measureMemory = Effect.fnUntraced(function* (generate: LoadGenerator, { program, request }: Subject) {
+  const before = yield* residentMegabytes(program.pid)
+  const load = yield* Effect.forkScoped(
+    generate({
+      host: program.host,
+      port: program.port,
+      requests: [request({ stream: true, frames: 24, pause: 500 })],
+      connections: openStreams,
+      warmSeconds: 0,
+      seconds: 8
+    })
+  )
+  let most = 0
+  while (load.pollUnsafe() === undefined) {
+    most = Math.max(most, (yield* residentMegabytes(program.pid)) ?? Number.NaN)
+    yield* Effect.sleep("100 millis")
+  }
+  const { all } = yield* Fiber.join(load)
+  if (all < openStreams) return yield* new BenchError({ message: `Only ${all} of ${openStreams} streams came to their end.` })
+  return [(before ?? Number.NaN).toFixed(0), most.toFixed(0)] as const
+})
+
+const peers = [
+  ["Portkey's gateway", startPortkey],
+  ["LiteLLM's proxy", startLiteLlm]
+] as const
 
 export const gatewayLatency: Benchmark = {
   name: "gateway",
@@ -91,43 +211,68 @@ export const gatewayLatency: Benchmark = {
       environment: (port) => ({ PORT: String(port) }),
       core: other
     })
+    const passThrough = yield* startProgram({
+      name: "the bare pass-through",
+      file: join(import.meta.dirname, "passThrough/main.ts"),
+      readyPath: "/health",
+      environment: (port) => ({ PORT: String(port), ENGINE: `http://${engine.host}:${engine.port}` }),
+      core: 0
+    })
     const commit = yield* commitMillis(lab)
     const model = yield* makeRoute(lab, `http://${engine.host}:${engine.port}`)
-    const durable = yield* startGateway("Seatrial's gateway", lab.databaseUrl)
-    const quick = yield* startGateway("Seatrial's gateway on commits that do not wait for the disk", unsynced(lab.databaseUrl))
+    const gateway = yield* startGateway("Seatrial's gateway", "packages/gateway/src/main.ts", lab, "/readyz")
+    const unmetered = yield* startGateway("Seatrial's gateway without records", "test/load/unmetered/main.ts", lab, "/readyz")
     const generate = yield* startLoadGenerator(other)
 
-    const planOf = (stream: boolean, connections: number, warmSeconds: number, seconds: number) => ({
-      requests: [httpRequest("POST", "/v1/chat/completions", lab.key, bodyOf(model, stream))] as const,
-      connections,
-      warmSeconds,
-      seconds
-    })
-    let answers = 0
-    for (const { host, port } of [durable, quick, durable, quick]) {
-      for (const stream of [false, true]) answers += (yield* generate({ ...planOf(stream, 16, 0, 1), host, port })).all
+    const direct = subjectOf("the engine itself", engine, lab.key, model)
+    const ours = subjectOf("Seatrial's gateway", gateway, lab.key, model)
+    const bare = subjectOf("a bare `node:http` pass-through", passThrough, lab.key, model)
+    const recordless = subjectOf("Seatrial's gateway without records", unmetered, lab.key, model)
+    const withPeers = yield* Config.Boolean("BENCH_PEERS").pipe(Config.withDefault(true))
+    const rivals = yield* Effect.forEach(withPeers ? peers : [], ([name, start]) =>
+      Effect.map(start(engine, 0), (peer) => subjectOfPeer(`${name}, ${peer.program.name.split(" ").at(-1)}`, peer))
+    )
+    const all = [direct, bare, recordless, ours, ...rivals]
+
+    // What V8 compiles while it is measured stretches the first figures.
+    for (const { program, request } of [recordless, ours]) {
+      for (const stream of [false, true]) {
+        const requests = [request({ stream, frames: 16, pause: 0 })] as const
+        yield* generate({ requests, connections: 16, warmSeconds: 0, seconds: 4, host: program.host, port: program.port })
+      }
     }
     const rows: Array<ReadonlyArray<string>> = []
-    for (const { connections, moment, name, stream } of cases) {
-      const plan = planOf(stream, connections, 0.2, 0.8)
-      const subjects = [engine, durable, quick].map((program) => ({ program, plan }))
-      const [direct = [], synced = [], relaxed = []] = yield* compare(generate, 5, subjects)
-      answers += [...synced, ...relaxed].reduce((sum, run) => sum + run.all, 0)
-      rows.push(rowOf(name, moment, synced, direct), rowOf(`${name}, no wait for the disk`, moment, relaxed, direct))
+    for (const connections of [1, 16, 64]) {
+      const measured = yield* measure(generate, all, connections, 0)
+      rows.push(...rowsOf(`${connections}`, measured, ours))
     }
+    const paced = yield* measure(generate, [direct, bare, recordless, ours], 16, 20)
+    rows.push(...rowsOf("16, of an engine that takes 20 ms", paced, ours))
+    const tokens = yield* measureTokens(generate, [direct, bare, ours])
+    const [before, most] = yield* measureMemory(generate, ours)
+
     // A gateway that lost its records would be fast for the wrong reason.
-    const recorded = yield* lab.sql<{ readonly ended: number }>`
-      SELECT count(*)::int AS ended FROM requests JOIN receipts ON receipts.org_id = requests.org_id AND receipts.created_at = requests.created_at AND request_id = id
-      WHERE requests.org_id = ${lab.orgId} AND requests.model = ${model} AND state = 'completed'`
-    const ended = recorded[0]?.ended ?? 0
-    if (ended < answers) return yield* new BenchError({ message: `The gateway gave ${answers} answers and recorded ${ended}.` })
+    const counted = yield* lab.sql<{ readonly recorded: number; readonly complete: number }>`
+      SELECT count(*)::int AS recorded, count(*) FILTER (WHERE state = 'completed' AND status_code = 200 AND request_id IS NOT NULL)::int AS complete
+      FROM requests LEFT JOIN receipts ON receipts.org_id = requests.org_id AND receipts.created_at = requests.created_at AND request_id = id
+      WHERE requests.org_id = ${lab.orgId} AND requests.model = ${model}`
+    const { complete = 0, recorded = 0 } = counted[0] ?? {}
+    if (recorded === 0 || recorded !== complete) return yield* new BenchError({ message: `Of ${recorded} records ${complete} are complete.` })
 
-    return `\`POST /v1/chat/completions\` through the gateway and straight to the engine, by the same load generator: a stand-in for an engine that answers at once, and streams 16
-frames 2 ms apart. The gateway keeps to one core, engine and load generator to another. Metering is on: each request has its row committed before anything of the answer
-goes out, and its end and receipt before the last byte; of ${ended.toLocaleString("en-US")} requests not one record is missing. One commit of one row takes
-${show(commit, 2)} ms on this disk, and a request waits for one before its first frame and for two in all; in every second line Postgres
-confirms a commit before the disk has it (\`synchronous_commit=off\`), which leaves what the gateway itself adds.
+    return `\`POST /v1/chat/completions\` through the gateway and straight to the engine, by the same load generator. The engine is a stand-in that computes nothing. Each gateway keeps
+to one core, engine and load generator to another, and Postgres takes what it finds. Metering is on: each request has its row committed before anything of the answer goes out,
+and its end and receipt before the last byte; of ${recorded.toLocaleString("en-US")} requests each has a complete record and a receipt. One commit of one row takes ${show(commit, 2)} ms on this disk. The same
+gateway without records shows what they cost, and the bare pass-through what \`node:http\` does. The other gateways are as their makers publish them: Portkey's looks at no key
+of its own, LiteLLM's has a master key, and neither writes anything down. The last column says how many times as many answers a second Seatrial's gateway gives. The engine
+answers at once but where a row says otherwise, so that clients who wait for nothing keep each gateway's core busy: a latency is then little else than the clients' number
+times the processor time.
 
-${table(["", "engine p50 ms", "gateway p50 ms", "added p50 ms", "added p99 ms", "ratio of p50", "gateway answers/s", "processor µs per answer"], rows)}`
+${table(["clients", "", "p50 ms", "added p50 ms", "added p99 ms", "answers/s", "processor µs per answer", "ours is × this"], rows)}
+
+${streams} streams of a token each ${tokenPause} ms, ${(streams * 1_000) / tokenPause} tokens a second: from when the engine sent a token to when the client had it.
+
+${table(["", "p50 ms", "p99 ms", "p50 later, ms", "p99 later, ms", "processor µs per token"], tokens)}
+
+With ${openStreams.toLocaleString("en-US")} streams open at once the gateway's process has ${most} MB resident at most (${before} MB before, after all the load above).`
   })
 }

@@ -1,21 +1,12 @@
-import { readFile } from "node:fs/promises"
 import { Config, Effect, Fiber } from "effect"
 import { startServer } from "./againstFloors.ts"
 import type { Benchmark } from "./Benchmark.ts"
 import { httpRequest } from "./compare.ts"
 import { table } from "./figures.ts"
 import { startLoadGenerator } from "./LoadGenerator.ts"
-import { BenchError } from "./Program.ts"
+import { BenchError, residentMegabytes } from "./Program.ts"
 
 const connections = 32
-
-/** Resident memory of a process, MB; null where the system does not tell. */
-const residentMegabytes = (pid: number): Effect.Effect<number | null> =>
-  Effect.promise(async () => {
-    const text = await readFile(`/proc/${pid}/status`, "utf8").catch(() => "")
-    const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(text)?.[1]
-    return kilobytes === undefined ? null : (Number(kilobytes) * 1_024) / 1_000_000
-  })
 
 const highest = (values: ReadonlyArray<number>) => Math.max(...values)
 

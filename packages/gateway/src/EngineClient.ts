@@ -1,7 +1,9 @@
-import { Agent, type IncomingMessage, request } from "node:http"
 import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
+import { type Dispatcher, errors } from "undici"
 import type { Signal } from "./Departure.ts"
+import { EngineAnswer } from "./engine/EngineAnswer.ts"
+import { EnginePools } from "./engine/EnginePools.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 
 /**
@@ -28,81 +30,84 @@ export interface EngineCall {
 /** Milliseconds within which a kept connection shows that its other end had closed it before. */
 const staleWithin = 1_000
 
+/** Made once: a stack for each hang-up costs more than the hang-up. */
+const hungUp = new Error("The gateway hung up.")
+
 /**
  * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept, our request id and trace. The answer's body is the
  * caller's to read or destroy.
  */
-export class EngineClient extends Context.Service<EngineClient, { readonly call: (call: EngineCall) => Effect.Effect<IncomingMessage, EngineUnreachable> }>()(
+export class EngineClient extends Context.Service<EngineClient, { readonly call: (call: EngineCall) => Effect.Effect<EngineAnswer, EngineUnreachable> }>()(
   "seatrial/EngineClient"
 ) {
   static readonly layer = Layer.effect(
     EngineClient,
     Effect.gen(function* () {
       const { connect: connectTimeout } = yield* GatewayConfig
-      // Engines close idle connections after 5 s: ours go first, or a reused one races with its end.
-      const agent = yield* Effect.acquireRelease(
-        Effect.sync(() => new Agent({ keepAlive: true, timeout: 4_000, maxSockets: 1_024, maxFreeSockets: 128 })),
-        (open) => Effect.sync(() => open.destroy())
+      const pools = yield* Effect.acquireRelease(
+        Effect.sync(() => new EnginePools(connectTimeout)),
+        (open) => Effect.promise(() => open.close())
       )
 
       const call = ({ body, method, path, requestId, signal, timeout, traceparent, url }: EngineCall) =>
-        Effect.callback<IncomingMessage, EngineUnreachable>((resume) => {
-          const fail = (reason: EngineUnreachable["reason"]) => resume(new EngineUnreachable({ reason }))
-          if (signal.aborted) return fail("aborted")
+        Effect.callback<EngineAnswer, EngineUnreachable>((resume) => {
+          if (signal.aborted) return resume(new EngineUnreachable({ reason: "aborted" }))
           const startedAt = performance.now()
-          let connected = false
-          let late = false
-          let connecting: NodeJS.Timeout | undefined
-          const outgoing = request(`${url}${path}`, {
-            agent,
-            method,
-            headers: {
-              accept: "application/json, text/event-stream",
-              "x-request-id": requestId,
-              ...(traceparent === undefined ? {} : { traceparent }),
-              ...(body === null ? {} : { "content-type": "application/json", "content-length": Buffer.byteLength(body) })
-            }
-          })
-          const hangUp = () => {
-            outgoing.destroy()
-          }
-          const forget = () => signal.removeEventListener("abort", hangUp)
+          /** Known from when the request goes out, which is when there is a connection. */
+          let control: Dispatcher.DispatchController | undefined
+          let answer: EngineAnswer | undefined
+          let over = false
           const settled = () => {
             clearTimeout(limit)
-            clearTimeout(connecting)
+            signal.removeEventListener("abort", leave)
+          }
+          const fail = (reason: EngineUnreachable["reason"]) => {
+            if (over) return
+            over = true
+            settled()
+            resume(new EngineUnreachable({ reason }))
+          }
+          const hangUp = () => control?.abort(hungUp)
+          const leave = () => {
+            if (answer !== undefined) return answer.destroy()
+            fail("aborted")
+            hangUp()
           }
           const limit = setTimeout(() => {
-            late = true
+            fail("late")
             hangUp()
-          }, timeout)
-          signal.addEventListener("abort", hangUp)
-          outgoing.once("socket", (socket) => {
-            connected = !socket.connecting
-            if (connected) return
-            // A process that was busy for so long hears of the connection only after its timers.
-            connecting = setTimeout(() => setImmediate(() => (connected ? undefined : hangUp())), connectTimeout)
-            socket.once("connect", () => {
-              connected = true
-              clearTimeout(connecting)
-            })
-          })
-          outgoing.once("response", (incoming) => {
-            settled()
-            // Whoever reads the answer learns of its end from `close`.
-            incoming.on("error", () => {})
-            incoming.once("close", forget)
-            resume(Effect.succeed(incoming))
-          })
-          outgoing.on("error", () => {
-            settled()
-            forget()
-            const stale = outgoing.reusedSocket && performance.now() - startedAt < staleWithin
-            fail(signal.aborted ? "aborted" : late ? "late" : !connected ? "refused" : stale ? "stale" : "broken")
-          })
-          outgoing.end(body ?? undefined)
+          }, Math.ceil(timeout))
+          signal.addEventListener("abort", leave)
+          const headers = ["accept", "application/json, text/event-stream", "x-request-id", requestId]
+          if (body !== null) headers.push("content-type", "application/json")
+          if (traceparent !== undefined) headers.push("traceparent", traceparent)
+          pools.of(url).dispatch(
+            { path, method, headers, body },
+            {
+              onRequestStart: (controller) => {
+                control = controller
+                if (over) hangUp()
+              },
+              onResponseStart: (controller, status) => {
+                if (over || status < 200) return
+                over = true
+                clearTimeout(limit)
+                answer = new EngineAnswer(status, { pause: () => controller.pause(), resume: () => controller.resume(), hangUp })
+                answer.once("close", () => signal.removeEventListener("abort", leave))
+                resume(Effect.succeed(answer))
+              },
+              onResponseData: (_, chunk) => answer?.push(chunk),
+              onResponseEnd: () => answer?.finish(),
+              onResponseError: (_, error) => {
+                if (answer !== undefined) return answer.fail()
+                // A kept connection that was closed before anything of this request could have been read.
+                const kept = error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0
+                fail(control === undefined ? "refused" : kept && performance.now() - startedAt < staleWithin ? "stale" : "broken")
+              }
+            }
+          )
           return Effect.sync(() => {
-            settled()
-            forget()
+            fail("aborted")
             hangUp()
           })
         })

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from "node:http"
+import type { ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
 import { type Caller, Metering } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
@@ -10,6 +10,7 @@ import { dialects } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { EventStream } from "./EventStream.ts"
 import { elapsed, round } from "./elapsed.ts"
+import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { readEngineError } from "./engineError.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { failed, noUsage, type Outcome, refused, requestError } from "./Outcome.ts"
@@ -72,7 +73,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const observer = yield* Observer
       const running = yield* Running.make
 
-      const relayStream = Effect.fnUntraced(function* (work: Work, upstream: IncomingMessage, stream: EventStream) {
+      const relayStream = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer, stream: EventStream) {
         const { admitted, progress } = work
         const { checked, departure, passage, startedAt } = admitted
         const { route } = passage
@@ -104,7 +105,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         return { state: "completed", status: 200, usage, finishReason, error: null, note: told === null ? untold : null, body: null } satisfies Outcome
       })
 
-      const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: IncomingMessage) {
+      const readAnswer = Effect.fnUntraced(function* (work: Work, upstream: EngineAnswer) {
         const { admitted, progress } = work
         const { checked, departure, passage, startedAt } = admitted
         const { route } = passage

@@ -1,9 +1,9 @@
-import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import type { Signal } from "./Departure.ts"
+import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 
 /** Reads a whole answer of at most `limit` bytes; `late` after `timeout` milliseconds, `broken` where it breaks off, is larger, or `signal` is aborted. */
-export const readWhole = (upstream: IncomingMessage, limit: number, timeout: number, signal: Signal): Effect.Effect<Buffer | "late" | "broken"> =>
+export const readWhole = (upstream: EngineAnswer, limit: number, timeout: number, signal: Signal): Effect.Effect<Buffer | "late" | "broken"> =>
   Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0
@@ -21,9 +21,9 @@ export const readWhole = (upstream: IncomingMessage, limit: number, timeout: num
       else chunks.push(chunk)
     }
     const onEnd = () => settle(upstream.complete ? Buffer.concat(chunks) : "broken")
-    const timer = setTimeout(() => settle("late"), timeout)
+    const timer = setTimeout(() => settle("late"), Math.ceil(timeout))
     if (signal.aborted || upstream.destroyed) return fail()
     signal.addEventListener("abort", fail)
-    upstream.on("data", onData).on("end", onEnd).on("close", fail)
+    upstream.on("data", onData).on("end", onEnd).on("close", fail).resume()
     return Effect.sync(fail)
   })

@@ -50,8 +50,9 @@ const authentication = (code: string, message: string) =>
 export const missingApiKey = authentication("missing_api_key", "Send an API key in the header `Authorization: Bearer <API_KEY>`.")
 export const invalidApiKey = authentication("invalid_api_key", "The API key is not valid.")
 
+/** Clients ignore, or take too literally, what is not whole seconds of a minute at most. */
 const later = (status: number, type: string, code: string, message: string, retryAfter: number) =>
-  new Refusal({ status, type, code, message, param: null, retryAfter })
+  new Refusal({ status, type, code, message, param: null, retryAfter: Math.min(60, Math.max(1, Math.ceil(retryAfter))) })
 export const keyConcurrencyLimited = later(429, "rate_limit_error", "key_concurrency_limited", "The key has too many requests under way.", 1)
 export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurrency_limited", "The organization has too many requests under way.", 1)
 /** `retryAfter`: seconds until its engine may be there. */

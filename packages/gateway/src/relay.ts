@@ -1,8 +1,8 @@
-import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import type { Signal } from "./Departure.ts"
 import type { StreamReader } from "./dialects/Dialect.ts"
 import type { EventStream } from "./EventStream.ts"
+import type { EngineAnswer } from "./engine/EngineAnswer.ts"
 import { FrameSplitter } from "./FrameSplitter.ts"
 import type { Progress } from "./Progress.ts"
 import type { Pulse } from "./routing/EngineState.ts"
@@ -19,7 +19,7 @@ export type Relayed =
   | { readonly _tag: "Departed" }
 
 export interface RelayOptions {
-  readonly upstream: IncomingMessage
+  readonly upstream: EngineAnswer
   readonly stream: EventStream
   readonly progress: Progress
   readonly reader: StreamReader
@@ -112,6 +112,6 @@ export const relay = ({ firstFrame, progress, pulse, reader, rename, signal, sil
     if (upstream.destroyed) return onEnd()
     signal.addEventListener("abort", onAbort)
     response.on("drain", onDrain)
-    upstream.on("data", onData).on("end", onEnd).on("close", onEnd)
+    upstream.on("data", onData).on("end", onEnd).on("close", onEnd).resume()
     return Effect.sync(onAbort)
   })

@@ -77,7 +77,7 @@ describe("silence", () => {
   it.live("of an engine that never answers ends as 504, which clients are told not to try again", () =>
     Effect.gen(function* () {
       const { engine } = yield* makePatient
-      const { address, world } = yield* makeStage([engine.url], { GATEWAY_FIRST_FRAME_SECONDS: 0.02 })
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_FIRST_FRAME_SECONDS: 0.1 })
       const seen = yield* fetched(address)
       assert.deepStrictEqual([seen.status(), seen.headers()["x-should-retry"], seen.headers()["retry-after"]], [504, "false", undefined])
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 504 engine_timeout"])

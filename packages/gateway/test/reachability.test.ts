@@ -1,20 +1,17 @@
-import { IncomingMessage } from "node:http"
-import { Socket } from "node:net"
 import { assert, it } from "@effect/vitest"
 import { Ids, OrgId, RevisionId } from "@seatrial/domain"
 import { Routes, type UnprovenEndpoint } from "@seatrial/store"
 import { Effect, Layer, Queue, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { EngineClient, EngineUnreachable } from "../src/EngineClient.ts"
+import { EngineAnswer } from "../src/engine/EngineAnswer.ts"
 import { layerReachability } from "../src/layerReachability.ts"
 import { soon } from "./stage.ts"
 
 const answer = (statusCode: number) => {
-  const message = new IncomingMessage(new Socket())
-  message.statusCode = statusCode
-  message.complete = true
-  message.push(null)
-  return message
+  const made = new EngineAnswer(statusCode, { pause: () => {}, resume: () => {}, hangUp: () => {} })
+  made.finish()
+  return made
 }
 
 /** What the world does with a look at `/health`, and with the row that tells of it. */

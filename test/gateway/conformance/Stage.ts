@@ -10,9 +10,12 @@ import {
   type ServedContract
 } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { ApiKeys, Catalog, Database, Metering, Requests, Routes, Runs } from "@seatrial/store"
+
+import { trainedFiles } from "@seatrial/engines/sample"
+import { ApiKeys, type Caller, Catalog, Database, Metering, Requests, Routes, Runs } from "@seatrial/store"
+
 import { makeCaller, makeServing } from "@seatrial/store/testing"
-import { ConfigProvider, Context, Effect, Layer, Option, Redacted, Schema } from "effect"
+import { ConfigProvider, Context, Effect, Fiber, Layer, Option, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { Gateway } from "../../../packages/gateway/src/Gateway.ts"
 import { Internet } from "../../../packages/gateway/src/images/Internet.ts"
@@ -24,6 +27,7 @@ import { fetched } from "../../../packages/gateway/test/stage.ts"
 import { makeImageHost } from "./imageHost.ts"
 import { useJavaScript } from "./javascriptClients.ts"
 import { makePythonClients } from "./pythonClients.ts"
+import { startReferenceEngine } from "./referenceEngine.ts"
 import type { Seen, Use } from "./Use.ts"
 
 /** A template that names all that a template can name. */
@@ -52,19 +56,29 @@ const models: Readonly<Record<string, ModelCapabilities>> = {
   "auto-only": { ...able, tool_calling: { ...able.tool_calling, tool_choice: { auto: true, required: false, named: false, none: true } } }
 }
 
-/** Serves every model of `models` to one organisation, from one engine. */
-export const makeServedModels = Effect.fnUntraced(function* (slug: string, url: string) {
-  const sql = yield* SqlClient.SqlClient
-  const runs = yield* Runs
+const decodeTemplate = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ chat_template: Schema.String })))
+
+/** What the trained sample can do on the reference engine. */
+const sample = Effect.sync(() => {
+  const { chat_template } = decodeTemplate(Buffer.from(trainedFiles("tiny-chat").get("tokenizer_config.json") ?? []).toString("utf8"))
+  return modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template, commit })
+})
+
+/** An organisation with a key of all scopes and one that may read models. */
+const makeOrganization = Effect.fnUntraced(function* (slug: string) {
   const keys = yield* ApiKeys
   const { caller, secret, user } = yield* makeCaller(slug)
   const reader = yield* keys.create({ orgId: caller.orgId, userId: user.id, name: "reader", scopes: ["models:read"] })
-  for (const [name, capabilities] of Object.entries(models)) {
-    const { operation, revisionId } = yield* makeServing(caller, name, name)
-    yield* sql`UPDATE revisions SET capabilities = ${JSON.stringify(capabilities)}::jsonb WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
-    yield* runs.publishEndpoints(operation.id, caller.orgId, [{ url, pod: `pod-${name}` }])
-  }
-  return { orgId: caller.orgId, key: Redacted.value(secret), reader: Redacted.value(reader.secret) }
+  return { caller, orgId: caller.orgId, key: Redacted.value(secret), reader: Redacted.value(reader.secret) }
+})
+
+/** Serves a model that can do this from an engine. */
+const serve = Effect.fnUntraced(function* (caller: Caller, slug: string, capabilities: ModelCapabilities, url: string) {
+  const sql = yield* SqlClient.SqlClient
+  const runs = yield* Runs
+  const { operation, revisionId } = yield* makeServing(caller, slug, slug)
+  yield* sql`UPDATE revisions SET capabilities = ${JSON.stringify(capabilities)}::jsonb WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
+  yield* runs.publishEndpoints(operation.id, caller.orgId, [{ url, pod: `pod-${slug}` }])
 })
 
 /** The script, which notes what it is asked; what engines are asked of themselves is answered apart from it. */
@@ -80,8 +94,14 @@ const make = Effect.gen(function* () {
   const requests = yield* Requests
   const python = yield* makePythonClients
   const engine: FakeEngine = yield* makeEngine(noting(answers(wholeAnswer("a")), []))
-  const { key, orgId, reader } = yield* makeServedModels("acme", engine.url)
-  const other = yield* makeServedModels("other", engine.url)
+  const real = yield* Effect.forkScoped(startReferenceEngine("acme/real"), { startImmediately: true })
+  const { caller, key, orgId, reader } = yield* makeOrganization("acme")
+  const other = yield* makeOrganization("other")
+  for (const [slug, capabilities] of Object.entries(models)) {
+    yield* serve(caller, slug, capabilities, engine.url)
+    yield* serve(other.caller, slug, capabilities, engine.url)
+  }
+  yield* serve(caller, "real", yield* sample, yield* Fiber.join(real))
   const env = { GATEWAY_HEARTBEAT_SECONDS: "0.1", GATEWAY_FIRST_FRAME_SECONDS: "60", GATEWAY_SILENCE_SECONDS: "60" }
   // The second has limits that are reached at once.
   const [{ address }, strict] = yield* Effect.all([startGateway(env), startGateway({ ...env, GATEWAY_KEY_CONCURRENCY: "1", GATEWAY_WHOLE_SECONDS: "1" })], {
@@ -92,10 +112,10 @@ const make = Effect.gen(function* () {
   const gazing = yield* startGazing(host.internet)
 
   const untilRouted = Effect.fnUntraced(function* (gateway: string, model: string) {
-    const ask = fetched(gateway, { key, body: { model, prompt: "a" }, path: "/v1/completions" })
+    const ask = fetched(gateway, { key, body: { model, prompt: "a", max_tokens: 1 }, path: "/v1/completions" })
     for (let seen = yield* ask; seen.status() !== 200; seen = yield* ask) yield* Effect.yieldNow
   })
-  for (const gateway of [address, strict.address, gazing]) for (const slug of Object.keys(models)) yield* untilRouted(gateway, `acme/${slug}`)
+  for (const gateway of [address, strict.address, gazing]) for (const slug of [...Object.keys(models), "real"]) yield* untilRouted(gateway, `acme/${slug}`)
 
   const record = (id: string | null) =>
     Effect.flatMap(Schema.decodeUnknownEffect(RequestId)(id), (known) => requests.find(orgId, known)).pipe(Effect.map(Option.getOrThrow), Effect.orDie)

@@ -1,10 +1,8 @@
 import { createServer, type ServerResponse } from "node:http"
 
-// An engine of fixed speed and nothing else: an answer in one piece at once; a stream's first frame at once and each other one 2 ms after the one before.
-// It stands for an engine where the gateway is measured, so its words do not matter; its frames are those of vLLM.
+// An engine of fixed speed and nothing else, which stands for one where the gateway is measured. Its words do not matter; its frames are those of vLLM. A request says by
+// `seed` how many milliseconds an answer takes, or pass between the frames of a stream, and by `max_tokens` how many frames there are. A frame tells when it was sent.
 
-const frames = 16
-const frameMillis = 2
 const usage = (output: number) => ({ prompt_tokens: 24, total_tokens: 24 + output, completion_tokens: output, prompt_tokens_details: { cached_tokens: 16 } })
 const common = { id: "chatcmpl-bench", created: 1_700_000_000, model: "bench" }
 
@@ -20,29 +18,37 @@ const whole = JSON.stringify({
       stop_reason: null
     }
   ],
-  usage: usage(frames)
+  usage: usage(16)
 })
 const frame = (choices: ReadonlyArray<unknown>, output: number) =>
   `data: ${JSON.stringify({ ...common, object: "chat.completion.chunk", choices, usage: usage(output) })}\n\n`
-const pieces = Array.from({ length: frames }, (_, index) =>
-  frame([{ index: 0, delta: { content: " deck" }, logprobs: null, finish_reason: index === frames - 1 ? "stop" : null }], index + 1)
-)
-const closing = `${frame([], frames)}data: [DONE]\n\n`
+const opening = frame([{ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }], 0)
+const piece = (index: number, frames: number) => {
+  const sent = Math.round(Number(process.hrtime.bigint() / 1_000n))
+  return frame([{ index: 0, delta: { content: ` ${sent}` }, logprobs: null, finish_reason: index === frames - 1 ? "stop" : null }], index + 1)
+}
 
-const stream = (response: ServerResponse) => {
+const stream = (response: ServerResponse, frames: number, pause: number) => {
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" })
   let sent = 0
   const next = () => {
-    if (response.destroyed) return
-    response.write(pieces[sent])
+    if (response.destroyed) return clearInterval(timer)
+    response.write(sent === 0 ? opening + piece(sent, frames) : piece(sent, frames))
     sent++
-    if (sent < frames) setTimeout(next, frameMillis)
-    else response.end(closing)
+    if (sent < frames) return
+    clearInterval(timer)
+    response.end(`${frame([], frames)}data: [DONE]\n\n`)
   }
+  const timer = setInterval(next, pause)
   next()
 }
 
-const server = createServer((request, response) => {
+const answer = (response: ServerResponse) =>
+  response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(whole) }).end(whole)
+
+const numberIn = (body: string, name: string, otherwise: number) => Number(new RegExp(`"${name}":\\s*(\\d+)`).exec(body)?.[1] ?? otherwise)
+
+const server = createServer({ noDelay: true }, (request, response) => {
   if (request.method === "GET") {
     response.writeHead(200).end()
     return
@@ -50,10 +56,13 @@ const server = createServer((request, response) => {
   const chunks: Array<Buffer> = []
   request.on("data", (chunk: Buffer) => chunks.push(chunk))
   request.on("end", () => {
-    if (Buffer.concat(chunks).includes('"stream":true')) return stream(response)
-    response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(whole) }).end(whole)
+    const body = Buffer.concat(chunks).toString("latin1")
+    if (/"stream":\s*true/.test(body)) return stream(response, numberIn(body, "max_tokens", 16), numberIn(body, "seed", 2))
+    const pause = numberIn(body, "seed", 0)
+    if (pause === 0) answer(response)
+    else setTimeout(() => answer(response), pause)
   })
 })
 server.keepAliveTimeout = 65_000
-server.listen(Number(process.env.PORT), "127.0.0.1")
+server.listen({ port: Number(process.env.PORT), host: "127.0.0.1", backlog: 4_096 })
 process.once("SIGTERM", () => process.exit(0))

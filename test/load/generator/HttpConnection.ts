@@ -18,6 +18,7 @@ const lastChunk = Buffer.from("\r\n0\r\n\r\n")
 export class HttpConnection {
   readonly #host: string
   readonly #port: number
+  readonly #told: ((chunk: Buffer) => void) | undefined
   #socket: Socket | undefined
   #pending: { readonly resolve: (answer: Answer) => void; readonly reject: (error: Error) => void; readonly sentAt: number } | undefined
   #head: Buffer = Buffer.alloc(0)
@@ -27,9 +28,11 @@ export class HttpConnection {
   #left: number | undefined
   #tail: Buffer = Buffer.alloc(0)
 
-  constructor(host: string, port: number) {
+  /** `read`: is told of all that comes. */
+  constructor(host: string, port: number, read?: (chunk: Buffer) => void) {
     this.#host = host
     this.#port = port
+    this.#told = read
   }
 
   send(request: Buffer): Promise<Answer> {
@@ -63,6 +66,7 @@ export class HttpConnection {
   }
 
   #read(chunk: Buffer): void {
+    this.#told?.(chunk)
     let body = chunk
     if (this.#left === undefined) {
       const head = this.#head.length === 0 ? chunk : Buffer.concat([this.#head, chunk])

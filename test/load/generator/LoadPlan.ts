@@ -11,6 +11,8 @@ export const LoadPlan = Schema.Struct({
   /** Each occurrence of it in a request is replaced by text as long, which no other request has. */
   unique: Schema.optionalKey(Schema.String),
   connections: Schema.Int,
+  /** The frames of the answers tell when they were sent. */
+  stamped: Schema.optionalKey(Schema.Boolean),
   /** Not counted in the figures. */
   warmSeconds: Schema.Finite,
   seconds: Schema.Finite
@@ -30,6 +32,8 @@ export const LoadResult = Schema.Struct({
   perSecond: Schema.Finite,
   whole: Spread,
   /** To the first byte of the body: of a stream, its first frame. */
-  first: Spread
+  first: Spread,
+  /** From when a frame was sent to when it came, of those that tell; null where none does. */
+  frames: Schema.NullOr(Spread)
 })
 export type LoadResult = typeof LoadResult.Type

@@ -23,6 +23,8 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
   const requests = plan.requests.map((request) => Buffer.from(request))
   const whole = new Float64Array(most)
   const first = new Float64Array(most)
+  const delays = plan.stamped === true ? new Float64Array(most) : undefined
+  let stamps = 0
   let turn = 0
   let answers = 0
   let all = 0
@@ -38,8 +40,15 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
     first[answers] = firstBodyByteAt - sentAt
     answers++
   }
+  const readStamps = (chunk: Buffer) => {
+    const now = Number(process.hrtime.bigint() / 1_000n)
+    if (delays === undefined || performance.now() < from || performance.now() > until) return
+    for (const [, sentAt] of chunk.toString("latin1").matchAll(/"content":" (\d+)"/g)) {
+      if (stamps < most) delays[stamps++] = (now - Number(sentAt)) / 1_000
+    }
+  }
   const client = async () => {
-    const connection = new HttpConnection(plan.host, plan.port)
+    const connection = new HttpConnection(plan.host, plan.port, delays === undefined ? undefined : readStamps)
     while (performance.now() < until && answers < most && failures < 1_000) {
       const at = turn++ % requests.length
       const request = unique === undefined ? requests[at] : Buffer.from(plan.requests[at]?.replaceAll(unique, uniqueText(unique.length)) ?? "")
@@ -59,7 +68,8 @@ const run = async (plan: LoadPlan): Promise<LoadResult> => {
     failures,
     perSecond: answers / plan.seconds,
     whole: percentiles(whole.subarray(0, answers).sort()),
-    first: percentiles(first.subarray(0, answers).sort())
+    first: percentiles(first.subarray(0, answers).sort()),
+    frames: delays === undefined ? null : percentiles(delays.subarray(0, stamps).sort())
   }
 }
 

@@ -59,6 +59,8 @@ export interface Plan {
   readonly topLogprobs: number | null
   readonly defaultMaxTokens: number | null
   readonly requestedMaxTokens: number | null
+  /** Whether an answer that could be longer than the room that the prompt leaves is cut to it; else it is refused. */
+  readonly cutsToRoom: boolean
 }
 
 const settingsOf = (body: SamplingBody, engine: Engine): SamplingSettings => {
@@ -129,7 +131,9 @@ const maxTokensOf = (engine: Engine, plan: Plan): number => {
   const length = plan.prompt.length
   if (length === 0) throw badRequest("The decoder prompt cannot be empty", "prompt")
   const room = engine.maxModelLen + (engine.seams.limit?.slack ?? 0) - length
-  const asked = plan.requestedMaxTokens ?? Math.min(plan.defaultMaxTokens ?? room, Math.max(room, 1))
+  const most = Math.max(room, 1)
+  const requested = plan.cutsToRoom && plan.requestedMaxTokens !== null ? Math.min(plan.requestedMaxTokens, most) : plan.requestedMaxTokens
+  const asked = requested ?? Math.min(plan.defaultMaxTokens ?? room, most)
   if (asked > room || room < 1) throw contextExceeded(engine.maxModelLen, Math.max(asked, 1), String(length), String(length + Math.max(asked, 1)))
   const outside = plan.prompt.find((id) => id >= engine.vocabulary.size)
   if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "prompt")

@@ -89,7 +89,8 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
       grammar: use.grammar,
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
-      requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null
+      requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null,
+      cutsToRoom: path !== "/v1/chat/completions"
     }
   }
 }
@@ -133,10 +134,12 @@ export const askText = (engine: Engine, text: string): Asked => {
       grammar: null,
       topLogprobs: body.logprobs ?? null,
       defaultMaxTokens: 16,
-      requestedMaxTokens: body.max_tokens ?? null
+      requestedMaxTokens: body.max_tokens ?? null,
+      cutsToRoom: false
     })),
     makeDialect: (prompt) => {
-      const echo = body.echo === true ? engine.vocabulary.decode(prompts[prompt] ?? []) : null
+      const given = Array.isArray(body.prompt) ? body.prompt[prompt] : body.prompt
+      const echo = body.echo !== true ? null : typeof given === "string" ? given : engine.vocabulary.decode(prompts[prompt] ?? [])
       return textDialect(engine.vocabulary, body.logprobs != null, body.return_token_ids === true, echo)
     }
   }

@@ -111,7 +111,11 @@ export class ToolCallReader {
   }
 
   private give(delta: ToolCallDelta) {
-    if (delta.index < this.most) this.out.calls.push(delta)
+    if (delta.index >= this.most) return
+    const last = this.out.calls.at(-1)
+    // Parts of one call come as one: a client that joins frames takes two in the same frame for two calls.
+    if (last?.index !== delta.index) this.out.calls.push(delta)
+    else this.out.calls.splice(-1, 1, { ...last, function: { ...last.function, arguments: last.function.arguments + delta.function.arguments } })
   }
 
   private readHeader() {

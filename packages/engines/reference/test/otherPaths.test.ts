@@ -124,6 +124,11 @@ describe("the engine on the other paths", () => {
     expect(message.content).toMatchObject([{ type: "text", text: text.slice(0, text.indexOf(stop)) }])
   })
 
+  it("cuts a message to the room that its prompt leaves", async () => {
+    const message = await anthropic.messages.create({ model, max_tokens: 4_000, messages: [{ role: "user", content: "Hello" }] })
+    expect(message.stop_reason).toBe("end_turn")
+  })
+
   it("answers several prompts, each as it would alone, and counts the input of each once", async () => {
     const prompts = ["The tide", "A harbour"]
     const settings = { ...greedy, max_tokens: 12 }
@@ -135,7 +140,15 @@ describe("the engine on the other paths", () => {
   })
 
   it("draws n answers with seeds of their own, streamed as whole, and counts their input once", async () => {
-    const asked = { model, messages: [{ role: "user" as const, content: "Hello" }], n: 2, temperature: 2, seed: 5, max_completion_tokens: 16 }
+    const asked = {
+      model,
+      messages: [{ role: "user" as const, content: "Hello" }],
+      n: 2,
+      temperature: 6,
+      top_p: 1,
+      seed: 5,
+      max_completion_tokens: 12
+    }
     const whole = await openai.chat.completions.create(asked)
     const one = await openai.chat.completions.create({ ...asked, n: 1 })
     expect(whole.choices[0]?.message.content).toBe(one.choices[0]?.message.content)

@@ -41,6 +41,7 @@ describe("calls of functions", () => {
     const response = await client.send("/v1/chat/completions", { ...greedy, ...body, stream: true })
     const frames = (await response.text()).split("\n\n").filter((frame) => frame.startsWith("data: {"))
     const choices = frames.flatMap((frame) => Schema.decodeUnknownSync(Schema.fromJsonString(Chunk))(frame.slice(6)).choices)
+    for (const { delta } of choices) expect(new Set(delta.tool_calls?.map(({ index }) => index)).size).toBe(delta.tool_calls?.length ?? 0)
     const calls = new Map<number, { name: string; arguments: string }>()
     for (const part of choices.flatMap(({ delta }) => delta.tool_calls ?? [])) {
       const call = calls.get(part.index ?? -1) ?? { name: part.function.name ?? "", arguments: "" }

@@ -1,28 +1,9 @@
-import { Option, Schema } from "effect"
 import type { Refusal } from "../refusals.ts"
 import { broken, comment, dataOf, type Frame, fromLatin1, type StreamOptions, type StreamReader, toLatin1 } from "./Dialect.ts"
 import { finishReasonOf } from "./finishReason.ts"
+import { isObject, parseJson } from "./json.ts"
 import { openAiError } from "./openAiError.ts"
 import { withBothNames } from "./reasoningNames.ts"
-
-const Text = Schema.optionalKey(Schema.NullOr(Schema.String))
-const Choice = Schema.Struct({
-  index: Schema.optionalKey(Schema.Int),
-  finish_reason: Text,
-  text: Text,
-  delta: Schema.optionalKey(
-    Schema.Struct({
-      role: Text,
-      content: Text,
-      reasoning: Text,
-      reasoning_content: Text,
-      tool_calls: Schema.optionalKey(Schema.NullOr(Schema.Array(Schema.Unknown)))
-    })
-  )
-})
-const Chunk = Schema.Struct({ choices: Schema.Array(Choice), usage: Schema.optionalKey(Schema.Unknown), error: Schema.optionalKey(Schema.Unknown) })
-const decodeChunk = Schema.decodeUnknownOption(Chunk)
-const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 
 const marker = "data: [DONE]\n\n"
 const done: Frame = { _tag: "Done", usage: null, finishReason: null }
@@ -93,34 +74,35 @@ export class OpenAiReader implements StreamReader {
   }
 
   #readParsed(payload: string, frame: string): Frame {
-    const object = decodeObject(payload)
-    if (Option.isNone(object)) return broken
-    const chunk = decodeChunk(object.value)
-    if (Option.isNone(chunk) || chunk.value.error != null)
-      return "error" in object.value || object.value.object === "error" ? { _tag: "Failed", payload } : broken
-    const { choices, usage } = chunk.value
+    const object = parseJson(payload)
+    if (!isObject(object)) return broken
+    const { choices, usage } = object
+    if (!Array.isArray(choices) || !choices.every(isObject) || object.error != null) {
+      return "error" in object || object.object === "error" ? { _tag: "Failed", payload } : broken
+    }
     let reason: string | null = null
     let changed = usage !== undefined
+    let hasContent = false
     const roleless = new Set<number>()
-    for (const { delta, finish_reason, index = 0 } of choices) {
+    for (const { delta, finish_reason, index: given, text } of choices) {
+      const index = typeof given === "number" ? given : 0
+      const part = isObject(delta) ? delta : undefined
       if (!this.#begun.has(index)) {
         this.#begun.add(index)
-        if (this.#roles && typeof delta?.role !== "string") roleless.add(index)
+        if (this.#roles && typeof part?.role !== "string") roleless.add(index)
       }
+      const calls = Array.isArray(part?.tool_calls) && part.tool_calls.length > 0
+      hasContent ||= calls || isText(text) || isText(part?.content) || isText(part?.reasoning) || isText(part?.reasoning_content)
       if (typeof finish_reason !== "string") continue
       reason = finishReasonOf(finish_reason)
       if (reason === null) return aborted
       this.#ended.add(index)
       changed ||= reason !== finish_reason
     }
-    const told =
-      usage == null ? null : JSON.stringify(this.#options.cachedUnknown && typeof usage === "object" ? { ...usage, prompt_tokens_details: null } : usage)
+    const told = usage == null ? null : JSON.stringify(this.#options.cachedUnknown && isObject(usage) ? { ...usage, prompt_tokens_details: null } : usage)
     if (choices.length === 0) return { _tag: "Chunk", text: this.#options.wantsUsage ? frame : null, usage: told, hasContent: false, finishReason: reason }
-    const hasContent = choices.some(
-      ({ delta, text }) => [text, delta?.content, delta?.reasoning, delta?.reasoning_content].some(Boolean) || (delta?.tool_calls ?? []).length > 0
-    )
     if (!changed && roleless.size === 0) return { _tag: "Chunk", text: withBothNames(frame), usage: null, hasContent, finishReason: reason }
-    const { usage: _, ...rest } = { usage: null, ...object.value }
+    const { usage: _, ...rest } = { usage: null, ...object }
     const rewritten = JSON.stringify(roleless.size === 0 ? rest : withRoles(rest, roleless), closed)
     return { _tag: "Chunk", text: `data: ${withBothNames(toLatin1(rewritten))}\n\n`, usage: told, hasContent, finishReason: reason }
   }
@@ -128,16 +110,14 @@ export class OpenAiReader implements StreamReader {
 
 const closed = (name: string, value: unknown) => (name === "finish_reason" && typeof value === "string" ? finishReasonOf(value) : value)
 
-const RawChoices = Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
-const decodeChoices = Schema.decodeUnknownOption(RawChoices)
-const decodeDelta = Schema.decodeUnknownOption(Schema.Record(Schema.String, Schema.Unknown))
+const isText = (value: unknown): boolean => typeof value === "string" && value !== ""
 
 /** The chunk, where the deltas of these choices begin with the role that the engine left out. */
 const withRoles = (chunk: Readonly<Record<string, unknown>>, indices: ReadonlySet<number>) => ({
   ...chunk,
-  choices: Option.getOrElse(decodeChoices(chunk.choices), () => []).map((choice) => {
-    const index = typeof choice.index === "number" ? choice.index : 0
-    const delta = Option.getOrElse(decodeDelta(choice.delta), () => ({}))
-    return indices.has(index) ? { ...choice, delta: { ...delta, role: "assistant" } } : choice
+  choices: (Array.isArray(chunk.choices) ? chunk.choices : []).map((choice) => {
+    if (!isObject(choice)) return choice
+    const delta = isObject(choice.delta) ? choice.delta : {}
+    return indices.has(typeof choice.index === "number" ? choice.index : 0) ? { ...choice, delta: { ...delta, role: "assistant" } } : choice
   })
 })

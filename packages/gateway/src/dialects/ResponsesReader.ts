@@ -89,7 +89,7 @@ export class ResponsesReader implements StreamReader {
       const text = `event: ${type}\ndata: ${data.replaceAll("\n", " ")}\n\n`
       return { _tag: "Chunk", text, usage: null, hasContent: content.test(text) || text.includes('"type":"function_call"'), finishReason: null }
     }
-    const told = { ...response, store: false }
+    const told = { ...response, model: this.#options.model, store: false }
     if (type === "response.completed" || type === "response.incomplete") {
       const answer = Option.getOrNull(decodeAnswer(response))
       const finishReason = answer === null ? null : finishOfResponse(answer)

@@ -1,7 +1,6 @@
 import { adapterModel, type InferencePath } from "@seatrial/domain"
 import type { ImagePlace } from "../images/ImagePlaces.ts"
 import { Refusal, unsupportedEndpoint, unsupportedParameter } from "../refusals.ts"
-import { affinityOf } from "./affinityOf.ts"
 import { Checking, type Target } from "./Checking.ts"
 import { endpoints } from "./endpoints.ts"
 import { isMembers, type ParsedBody } from "./parseBody.ts"
@@ -17,8 +16,6 @@ export interface CheckedRequest {
   readonly choices: number
   /** Whether what the engine tells of its cache is not of all prompts: of several, vLLM streams the first one's. */
   readonly cachedUnknown: boolean
-  /** The same for requests that begin alike, and so share what an engine has cached; at most 1,024 characters. */
-  readonly affinity: string
   /** Images that the body still has to get: `inlineImages` puts them in. */
   readonly images: ReadonlyArray<ImagePlace>
   /** What goes to the engine: serialised from what was checked, never the caller's bytes. */
@@ -66,7 +63,6 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
     wantsUsage: isMembers(stream_options) && stream_options.include_usage === true,
     choices: choicesOf(body),
     cachedUnknown: target.runtime === "vllm" && stream === true && isSeveral(body.prompt),
-    affinity: affinityOf(body),
     images: at.images,
     engineBody: JSON.stringify({
       ...addressed(endpoint, model, target),

@@ -1,0 +1,68 @@
+import { PassThrough } from "node:stream"
+import { assert, describe, it } from "@effect/vitest"
+import { messages } from "../src/dialects/messages.ts"
+import { chat } from "../src/dialects/openAi.ts"
+import { makeServer } from "../src/listen.ts"
+import * as refusals from "../src/refusals.ts"
+
+const { Refusal } = refusals
+const types: Readonly<Record<number, readonly [openAi: string, anthropic: string]>> = {
+  400: ["invalid_request_error", "invalid_request_error"],
+  401: ["authentication_error", "authentication_error"],
+  403: ["permission_error", "permission_error"],
+  404: ["not_found_error", "not_found_error"],
+  405: ["invalid_request_error", "invalid_request_error"],
+  413: ["invalid_request_error", "request_too_large"],
+  415: ["invalid_request_error", "invalid_request_error"],
+  429: ["rate_limit_error", "rate_limit_error"],
+  499: ["api_error", "api_error"],
+  500: ["api_error", "api_error"],
+  502: ["api_error", "api_error"],
+  503: ["api_error", "overloaded_error"],
+  504: ["api_error", "timeout_error"]
+}
+
+/** All that a caller can be told: those that are made of words get some. */
+const all = Object.entries(refusals).flatMap(([name, value]) => {
+  if (value instanceof Refusal) return [value]
+  if (typeof value !== "function" || name === "Refusal" || name === "faultOf" || name === "writeRefusal") return []
+  const made: unknown = Reflect.apply(value, undefined, name === "modelStarting" ? [90] : ["words", "words"])
+  return made instanceof Refusal ? [made] : []
+})
+
+describe("each error", () => {
+  it("is one of a status and a code of its own", () => {
+    assert.isAtLeast(all.length, 20)
+    const codes = all.map(({ code }) => code)
+    assert.strictEqual(new Set(codes).size, codes.length, codes.join(" "))
+  })
+
+  it("has a type that the clients of its path know, and says when to come again where that helps", () => {
+    for (const refusal of all) {
+      const { code, headers = {}, retryAfter, status } = refusal
+      const [openAi, anthropic] = types[status] ?? []
+      assert.deepInclude(JSON.parse(chat.errorBody(refusal, "req_1")).error, { type: openAi, code, request_id: "req_1" }, code)
+      const told = JSON.parse(messages.errorBody(refusal, "req_1"))
+      assert.deepStrictEqual([told.type, told.error.type, told.error.details.error_code, told.request_id], ["error", anthropic, code, "req_1"], code)
+      if (status === 429 || status === 502 || status === 503)
+        assert.isTrue(Number.isInteger(retryAfter) && retryAfter !== undefined && retryAfter >= 1 && retryAfter <= 60, code)
+      // Clients would ask three times for what took minutes once, and always ask again after 408 and 409.
+      if (status === 504) assert.strictEqual(headers["x-should-retry"], "false")
+      assert.notInclude([408, 409], status)
+    }
+  })
+})
+
+describe("a connection on which no request comes", () => {
+  const said = (code: string) => {
+    const socket = new PassThrough()
+    makeServer().emit("clientError", Object.assign(new Error(code), { code }), socket)
+    return [socket.destroyed, String(socket.read() ?? "").split("\r\n")[0]]
+  }
+
+  it("is cut where it came to nothing in time, and told where it is no HTTP", () => {
+    assert.deepStrictEqual(said("ERR_HTTP_REQUEST_TIMEOUT"), [true, ""])
+    assert.deepStrictEqual(said("HPE_HEADER_OVERFLOW"), [false, "HTTP/1.1 431 Request Header Fields Too Large"])
+    assert.deepStrictEqual(said("HPE_INVALID_METHOD"), [false, "HTTP/1.1 400 Bad Request"])
+  })
+})

@@ -1,0 +1,131 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Dialect, Frame } from "../src/dialects/Dialect.ts"
+import { messages } from "../src/dialects/messages.ts"
+import { chat, completions } from "../src/dialects/openAi.ts"
+import { responses } from "../src/dialects/responses.ts"
+import { FrameSplitter } from "../src/FrameSplitter.ts"
+import { Progress } from "../src/Progress.ts"
+import { framesOf } from "./fakeAnswers.ts"
+import { chunk, done, finish, opening } from "./fakeEngine.ts"
+
+const options = { model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: false }
+const event = (type: string, data: object) => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
+
+/** The usage that is known after these frames. */
+const usageOf = (dialect: Dialect, frames: ReadonlyArray<string>) => {
+  const reader = dialect.makeReader(options)
+  const told = frames.flatMap((frame) => {
+    const read = reader.read(frame)
+    return (read._tag === "Chunk" || read._tag === "Done") && read.usage !== null ? [dialect.usageOf(read.usage)] : []
+  })
+  return told.at(-1)
+}
+const tagsOf = (dialect: Dialect, frames: ReadonlyArray<string>, choices = 1): ReadonlyArray<Frame["_tag"]> => {
+  const reader = dialect.makeReader({ ...options, choices })
+  return frames.map((frame) => reader.read(frame)._tag)
+}
+
+describe("usage", () => {
+  it("of a message is the last value of each count, wherever an engine tells it", () => {
+    const start = (usage: object) => event("message_start", { message: { id: "m", usage } })
+    const end = (usage: object) => event("message_delta", { delta: { stop_reason: "end_turn" }, usage })
+    const corrected = [start({ input_tokens: 100, output_tokens: 0 }), end({ input_tokens: 40, output_tokens: 7, cache_read_input_tokens: 60 })]
+    assert.deepStrictEqual(usageOf(messages, corrected), { input_tokens: 40, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: null })
+    const once = [start({ input_tokens: 40, output_tokens: 0, cache_read_input_tokens: 60 }), end({ output_tokens: 7, input_tokens: null })]
+    assert.deepStrictEqual(usageOf(messages, once), { input_tokens: 40, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: null })
+  })
+
+  it("of a response parts what the cache gave and took from the rest", () => {
+    const usage = { input_tokens: 100, output_tokens: 7, input_tokens_details: { cached_tokens: 60, cache_write_tokens: 30 } }
+    const completed = event("response.completed", { response: { id: "r", status: "completed", output: [], usage } })
+    assert.deepStrictEqual(usageOf(responses, [completed]), { input_tokens: 10, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 30 })
+    const bare = event("response.completed", { response: { id: "r", status: "completed", output: [], usage: { input_tokens: 5, output_tokens: 1 } } })
+    assert.deepStrictEqual(usageOf(responses, [bare]), { input_tokens: 5, output_tokens: 1, cache_read_tokens: null, cache_write_tokens: null })
+  })
+})
+
+describe("the end of a stream", () => {
+  it("of several choices is there when each has come to its end", () => {
+    const second = (frame: string) => frame.replace('"index":0', '"index":1')
+    const both = [opening, second(opening), chunk("a"), finish("stop"), second(finish("length")), done]
+    assert.deepStrictEqual(tagsOf(chat, both, 2).at(-1), "Done")
+    assert.deepStrictEqual(tagsOf(chat, [opening, second(opening), finish("stop"), finish("stop"), done], 2).at(-1), "Broken")
+  })
+
+  it("is none where the engine gave up in the midst of it", () => {
+    const given: ReadonlyArray<readonly [Dialect, string]> = [
+      [chat, finish("abort")],
+      [completions, finish("error")],
+      [messages, event("message_delta", { delta: { stop_reason: null }, usage: { output_tokens: 1 } })],
+      [messages, event("error", { error: { type: "internal_error", message: "m" } })],
+      [responses, event("response.completed", { response: { id: "r", status: "failed", output: [] } })],
+      [responses, event("response.failed", { response: { id: "r", status: "failed", error: { code: "server_error", message: "m" } } })],
+      [responses, event("error", { code: "e", message: "m" })]
+    ]
+    for (const [dialect, frame] of given) assert.deepStrictEqual(tagsOf(dialect, [frame]), ["Failed"], frame)
+    assert.deepStrictEqual(tagsOf(messages, [event("message_stop", {})]), ["Broken"])
+  })
+
+  it("is told under the name that was asked for, whatever the engine calls its model", () => {
+    const reader = responses.makeReader(options)
+    for (const frame of framesOf("/v1/responses", ["a"]).map((frame) => frame.replace('"model":"acme/tiny"', '"model":"adapter"'))) reader.read(frame)
+    assert.include(reader.ending(), '"model":"acme/tiny"')
+    assert.notInclude(reader.ending(), "adapter")
+  })
+})
+
+describe("named events", () => {
+  for (const [path, dialect] of [
+    ["/v1/responses", responses],
+    ["/v1/messages", messages]
+  ] as const) {
+    it(`of ${path} are the same wherever the stream is cut, and words that look like events are words`, () => {
+      const texts = ['event: error\ndata: {"type":"error"}\n\n', '"delta":""', "wörld 🌊", '"stop_reason":null']
+      const frames = framesOf(path, texts)
+      const bytes = Buffer.from(frames.join(""))
+      for (let at = 0; at <= bytes.length; at += 7) {
+        const splitter = new FrameSplitter()
+        const reader = dialect.makeReader(options)
+        const progress = new Progress(dialect.usageOf)
+        let out = ""
+        for (const piece of [bytes.subarray(0, at), bytes.subarray(at)]) {
+          for (const frame of splitter.push(piece) ?? []) {
+            const read = reader.read(frame)
+            if (read._tag === "Chunk") out += read.text ?? ""
+            if (read._tag === "Chunk" && read.hasContent) progress.contentFrames++
+          }
+        }
+        assert.strictEqual(Buffer.from(out + reader.ending(), "latin1").toString("utf8"), frames.join(""))
+        assert.isAtLeast(progress.contentFrames, texts.length)
+      }
+    })
+  }
+
+  it("that nobody knows, and pings of the engine, are dropped", () => {
+    assert.deepStrictEqual(tagsOf(messages, ['event: ping\ndata: {"type":"ping"}\n\n', event("novelty", {}), ": comment\n\n"]), [
+      "Comment",
+      "Comment",
+      "Comment"
+    ])
+    assert.deepStrictEqual(tagsOf(responses, [event("novelty", {}), "retry: 10\n\n"]), ["Comment", "Comment"])
+  })
+})
+
+describe("reasoning", () => {
+  const whole = (member: string) => `{"choices":[{"index":0,"message":{"role":"assistant","content":"a",${member}},"finish_reason":"stop"}]}`
+
+  it("has both of its names, in answers and in streams, whichever an engine wrote", () => {
+    for (const member of ['"reasoning":"hm \\" so"', '"reasoning_content":"hm \\" so"', '"reasoning":null,"reasoning_content":"hm \\" so"']) {
+      const { message } = JSON.parse(chat.readWhole(whole(member))?.body ?? "").choices[0]
+      assert.deepStrictEqual([message.reasoning, message.reasoning_content], ['hm " so', 'hm " so'])
+    }
+    assert.strictEqual(chat.readWhole(whole('"reasoning_content":null'))?.body, whole('"reasoning_content":null'))
+    const reader = chat.makeReader(options)
+    reader.read(opening)
+    const read = reader.read(
+      'data: {"choices":[{"index":0,"delta":{"content":null,"reasoning_content":"hm"},"finish_reason":null}],"usage":{"prompt_tokens":1}}\n\n'
+    )
+    const sent = read._tag === "Chunk" ? JSON.parse((read.text ?? "").slice(6)) : undefined
+    assert.deepStrictEqual(sent, { choices: [{ index: 0, delta: { content: null, reasoning: "hm", reasoning_content: "hm" }, finish_reason: null }] })
+  })
+})

@@ -1,0 +1,106 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type ModelCapabilities, requestVocabulary, withdrawCapabilities } from "@seatrial/domain"
+import { engines } from "@seatrial/engines"
+import { Effect } from "effect"
+import { Refusal } from "../src/refusals.ts"
+import { capabilityUses, essential } from "./capabilityUses.ts"
+import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
+import { fetched, makeStage } from "./stage.ts"
+import { ableTemplate, capabilitiesOf, everything, outcomeOf, takenOf, targetWith } from "./vocabularyTargets.ts"
+
+const codeOf = (text: string): unknown => {
+  const { error } = JSON.parse(text)
+  return error.code ?? error.details.error_code
+}
+
+const all = capabilitiesOf(everything)
+
+/** The names of a record's booleans and lists that say what is served, with the path to each. */
+const leavesOf = (value: unknown, path: string): ReadonlyArray<string> => {
+  if (typeof value === "boolean" || Array.isArray(value)) return [path]
+  if (typeof value !== "object" || value === null) return []
+  return Object.entries(value).flatMap(([name, inner]) => leavesOf(inner, path === "" ? name : `${path}.${name}`))
+}
+
+describe("what a model cannot do", () => {
+  it("has a request here that would use it, whatever it is", () => {
+    const { capability_sources: _, image_input: __, input_modalities: ___, output_modalities: ____, supported_parameters: _____, ...told } = all
+    const shown = new Set(capabilityUses.map(({ capability }) => capability))
+    const needless = ["supported_response_formats", "supported_parameters_by_endpoint", "supported_response_formats_by_endpoint"]
+    for (const leaf of leavesOf(told, "")) if (!needless.some((name) => leaf.startsWith(name))) assert.isTrue(shown.has(leaf), leaf)
+    for (const [path, fields] of Object.entries(requestVocabulary)) {
+      for (const field of fields) {
+        if (essential.has(field) || (path === "/v1/messages" && field === "max_tokens")) continue
+        assert.isTrue(shown.has(`supported_parameters_by_endpoint.${path}.${field}`), `${path} ${field}`)
+      }
+    }
+  })
+
+  it.live("is refused by its name, and its engine sees no byte; a model that can do it is asked", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(answers(wholeAnswer("a")))
+      const { address, world } = yield* makeStage([engine.url])
+      for (const { body, capability, code, param, path, without } of capabilityUses) {
+        const asked = { ...body, model: world.route.model }
+        world.route = { ...world.route, capabilities: without }
+        const seen = yield* fetched(address, { path, body: asked })
+        const refusal = outcomeOf(asked, path, targetWith({ capabilities: without }))
+        assert.deepStrictEqual(refusal instanceof Refusal && [refusal.code, refusal.param], [code, param], `${capability} ${JSON.stringify(body)}`)
+        assert.deepStrictEqual([seen.status(), codeOf(seen.text())], [400, code], `${capability} ${JSON.stringify(body)}`)
+        assert.strictEqual(engine.calls.length, 0, capability)
+        // Nobody can draw yet; an image here is none.
+        if (capability === "supports_image_output" || capability === "supports_image_input") continue
+        takenOf(asked, path, targetWith())
+      }
+    })
+  )
+
+  const withdrawn = [
+    "json_mode",
+    "json_schema",
+    "tool_choice_auto",
+    "tool_choice_required",
+    "tool_choice_named",
+    "tool_choice_none",
+    "tool_parallel",
+    "tool_round_trip"
+  ]
+  const templates = [null, ableTemplate, "{% if tools %}<tool_call>{% endif %}", "<think>{{ enable_thinking }}", "<|image_pad|>"]
+  const models = engines.flatMap(({ served, version }) =>
+    templates.flatMap((template): ReadonlyArray<readonly [string, ModelCapabilities]> => {
+      const whole = capabilitiesOf(served, template)
+      return [
+        [`${version} with ${template}`, whole] as const,
+        ...withdrawn.map((check) => [`${version} with ${template} and ${check} failed`, withdrawCapabilities(whole, [check])] as const)
+      ]
+    })
+  )
+
+  it("is refused for every engine, every kind of template and every check that failed", () => {
+    const served = (capabilities: ModelCapabilities, capability: string, path: string): boolean => {
+      if (capability === "supported_endpoints") return capabilities.supported_endpoints.includes(path)
+      if (capability.startsWith("supported_parameters"))
+        return (capabilities.supported_parameters_by_endpoint[path] ?? []).includes(capability.slice(capability.lastIndexOf(".") + 1))
+      if (capability.startsWith("supported_response"))
+        return (capabilities.supported_response_formats_by_endpoint[path] ?? []).includes(capability.slice(capability.lastIndexOf(".") + 1))
+      const found = capability
+        .split(".")
+        .reduce<unknown>(
+          (at, name) => (typeof at === "object" && at !== null ? Object.entries(at).find(([each]) => each === name)?.[1] : undefined),
+          capabilities
+        )
+      return Array.isArray(found) ? found.includes("high") : found === true
+    }
+    let refused = 0
+    for (const [model, capabilities] of models) {
+      for (const { body, capability, path } of capabilityUses) {
+        if (served(capabilities, capability, path)) continue
+        // What does not think at all may be told not to.
+        if (capability === "reasoning_controls.thinking_toggle" && path.startsWith("/v1/messages") && !capabilities.supports_reasoning) continue
+        assert.instanceOf(outcomeOf({ ...body, model: "m" }, path, targetWith({ capabilities })), Refusal, `${model}: ${capability} ${JSON.stringify(body)}`)
+        refused++
+      }
+    }
+    assert.isAbove(refused, 500)
+  })
+})

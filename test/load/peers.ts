@@ -1,0 +1,90 @@
+import { execFile } from "node:child_process"
+import { access, mkdir, rm, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect, type Scope } from "effect"
+import { BenchError, type Program, startProgram } from "./Program.ts"
+
+/** Where other gateways are installed: nothing of them is part of the project. */
+const folder = join(import.meta.dirname, "../../.seatrial/peers")
+
+export interface Peer {
+  readonly program: Program
+  /** Credential of its callers. */
+  readonly key: string
+  readonly model: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+const run = (command: string, words: ReadonlyArray<string>) =>
+  Effect.callback<void, BenchError>((resume) => {
+    execFile(command, words, { timeout: 600_000, maxBuffer: 2 ** 24 }, (error, _, told) =>
+      resume(error === null ? Effect.void : Effect.fail(new BenchError({ message: `${command} ${words.join(" ")}: ${error.message} ${told.slice(-500)}` })))
+    )
+  })
+
+/** Installs a version once; a half of it, left by an installation that was cut short, is taken away. */
+const installed = Effect.fnUntraced(function* (name: string, version: string, install: (to: string) => Effect.Effect<void, BenchError>) {
+  const to = join(folder, `${name}-${version}`)
+  const complete = join(to, ".complete")
+  const there = yield* Effect.promise(() =>
+    access(complete).then(
+      () => true,
+      () => false
+    )
+  )
+  if (there) return to
+  yield* Effect.promise(async () => {
+    await rm(to, { recursive: true, force: true })
+    await mkdir(to, { recursive: true })
+  })
+  yield* install(to)
+  yield* Effect.promise(() => writeFile(complete, ""))
+  return to
+})
+
+const portkeyVersion = "1.15.2"
+const liteLlmVersion = "1.106.0"
+
+/** Portkey's gateway, which looks at no key of its own and writes nothing down. */
+export const startPortkey = Effect.fnUntraced(function* (engine: Program, core: number): Effect.fn.Return<Peer, BenchError, Scope.Scope> {
+  const at = yield* installed("portkey", portkeyVersion, (to) =>
+    run("npm", ["install", "--prefix", to, "--no-audit", "--no-fund", `@portkey-ai/gateway@${portkeyVersion}`])
+  )
+  const program = yield* startProgram({
+    name: `Portkey's gateway ${portkeyVersion}`,
+    file: (port) => [process.execPath, join(at, "node_modules/@portkey-ai/gateway/build/start-server.js"), `--port=${port}`, "--headless"],
+    readyPath: "/",
+    environment: () => ({ NODE_ENV: "production" }),
+    core
+  })
+  return {
+    program,
+    key: "none",
+    model: "bench",
+    headers: { "x-portkey-provider": "openai", "x-portkey-custom-host": `http://${engine.host}:${engine.port}/v1` }
+  }
+})
+
+/** LiteLLM's proxy with its master key and no database: it writes nothing down. */
+export const startLiteLlm = Effect.fnUntraced(function* (engine: Program, core: number): Effect.fn.Return<Peer, BenchError, Scope.Scope> {
+  const at = yield* installed("litellm", liteLlmVersion, (to) =>
+    Effect.andThen(
+      run("python3", ["-m", "venv", to]),
+      run(join(to, "bin/pip"), ["install", "--quiet", "--disable-pip-version-check", `litellm[proxy]==${liteLlmVersion}`])
+    )
+  )
+  const config = join(at, "bench.yaml")
+  const model = { model_name: "bench", litellm_params: { model: "openai/bench", api_base: `http://${engine.host}:${engine.port}/v1`, api_key: "none" } }
+  // JSON is YAML too.
+  yield* Effect.promise(() => writeFile(config, JSON.stringify({ model_list: [model] })))
+  const key = `sk-${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex")}`
+  const program = yield* startProgram({
+    name: `LiteLLM's proxy ${liteLlmVersion}`,
+    file: (port) => [join(at, "bin/litellm"), "--config", config, "--host", "127.0.0.1", "--port", String(port), "--num_workers", "1"],
+    readyPath: "/health/liveliness",
+    environment: () => ({ HOME: at, LITELLM_MASTER_KEY: key, LITELLM_LOCAL_MODEL_COST_MAP: "True", LITELLM_TELEMETRY: "False" }),
+    core,
+    startSeconds: 90
+  })
+  return { program, key, model: "bench", headers: {} }
+})
