@@ -26,6 +26,7 @@ import { Routing } from "./routing/Routing.ts"
 import { CacheSalts } from "./vocabulary/CacheSalts.ts"
 import { type CheckedRequest, checkRequest } from "./vocabulary/checkRequest.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
+import { LargeBodies, LargeBody } from "./vocabulary/LargeBodies.ts"
 import { parseBody, streamOf } from "./vocabulary/parseBody.ts"
 import { targetOf } from "./vocabulary/targetOf.ts"
 
@@ -84,6 +85,10 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const concurrency = new Concurrency(config)
       const salts = new CacheSalts(Redacted.value(config.cacheSecret))
       const otherPath = yield* makeOtherPaths
+      const largeBodies = yield* Effect.acquireRelease(
+        Effect.sync(() => new LargeBodies()),
+        (open) => open.close()
+      )
       const run = yield* FiberSet.makeRuntime()
 
       /** From memory where it can be. */
@@ -120,20 +125,32 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           const full = concurrency.take(caller)
           if (full !== null) return yield* full
           placed = true
-          const body = parseBody(yield* readBody(request, config.maxBody, config.bodyTimeout))
+          const received = yield* readBody(request, config.maxBody, config.bodyTimeout)
+          const body = typeof received === "string" ? parseBody(received) : yield* largeBodies.read(received)
           if (body instanceof Refusal) return yield* body
           streamed = streamOf(body.members)
           route = routes.known(caller.orgId, body.model) ?? null
           if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
           if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
-          use(route)
           const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
-            const checked = checkRequest(endpoint, body, targetOf(to, caller, id, salts))
-            if (checked instanceof Refusal || checked.images.length === 0) return checked
-            downloads ??= new Map()
-            return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
+            const withImages = (checked: CheckedRequest) => {
+              if (checked.images.length === 0) return checked
+              downloads ??= new Map()
+              return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
+            }
+            const target = targetOf(to, caller, id, salts)
+            if (body instanceof LargeBody) {
+              return Effect.flatMap(body.check(endpoint, target), (checked) => {
+                const whole = withImages(checked)
+                return Effect.isEffect(whole) ? whole : Effect.succeed(whole)
+              })
+            }
+            const checked = checkRequest(endpoint, body, target)
+            return checked instanceof Refusal ? checked : withImages(checked)
           }
           let prepared = prepare(route)
+          if (prepared instanceof Refusal) return yield* prepared
+          use(route)
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
           if (!passage.enter()) yield* passage.wait({ patience: patienceOf(request.headers), departure })
@@ -143,7 +160,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             prepared = prepare(route)
             checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           }
-          return yield* inference.serve({ id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request) })
+          return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request) }
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -159,7 +176,11 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             error: requestError(error)
           })
         yield* Effect.onExit(
-          Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error))),
+          // What was only needed for the check is let go of meanwhile: bodies may be large, and streams long.
+          Effect.flatMap(
+            Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error))),
+            inference.serve
+          ),
           () => {
             passage?.leave()
             if (placed) concurrency.give(caller)

@@ -41,6 +41,11 @@ export const gatewaySettings = [
   { name: "GATEWAY_METRICS_PORT", description: "Port of /metrics, never the public port; 0 for none", default: 0 },
   { name: "GATEWAY_METRICS_HOST", description: "Address that /metrics listens on", default: "0.0.0.0" },
   { name: "GATEWAY_GRACE_SECONDS", description: "Time that requests under way have to end when the gateway is stopped", default: 30 },
+  {
+    name: "GATEWAY_DRAIN_SECONDS",
+    description: "Time for which it still serves who comes when it is stopped, before that; /readyz says 503 then",
+    default: 10
+  },
   { name: "GATEWAY_MAX_BODY_BYTES", description: "Largest request body, in bytes", default: 16 * 1024 * 1024 },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Requests under way at once for one API key", default: 64 },
   { name: "GATEWAY_ORG_CONCURRENCY", description: "Requests under way at once for one organization", default: 256 },
@@ -103,10 +108,14 @@ const insideNetworks = Config.schema(Networks, "GATEWAY_CLUSTER_NETWORKS" satisf
   Config.map((text) => namesOf(text).flatMap((name) => parseNetwork(name) ?? []))
 )
 
-/** Where the gateway's own program listens; `grace` in milliseconds. */
+/** Where the gateway's own program listens; `drain` and `grace` in milliseconds. */
 export const listenSettings = Config.all({
   host: Config.String("GATEWAY_HOST").pipe(Config.withDefault(String(byName.get("GATEWAY_HOST")))),
   port: Config.schema(Schema.FiniteFromString.pipe(Schema.decodeTo(Port)), "GATEWAY_PORT").pipe(Config.withDefault(Number(byName.get("GATEWAY_PORT")))),
+  drain: Config.schema(Schema.FiniteFromString.check(Schema.isGreaterThanOrEqualTo(0)), "GATEWAY_DRAIN_SECONDS").pipe(
+    Config.withDefault(Number(byName.get("GATEWAY_DRAIN_SECONDS"))),
+    Config.map((value) => value * 1_000)
+  ),
   grace: Config.Number("GATEWAY_GRACE_SECONDS").pipe(
     Config.withDefault(Number(byName.get("GATEWAY_GRACE_SECONDS"))),
     Config.map((value) => value * 1_000)

@@ -12,6 +12,10 @@ export interface ListenOptions {
   /** Milliseconds that requests under way have to end when the scope closes. */
   readonly grace: number
   /**
+   * Milliseconds for which everybody is still served before that, new connections too, while `/readyz` says that nobody should come: until others have heard of it. Absent: 0.
+   */
+  readonly drain?: number
+  /**
    * Milliseconds for which what still comes on open connections is answered then, with `connection: close`: a client that uses an idle one again at that very moment is not
    * cut off. Absent: 0.
    */
@@ -45,19 +49,21 @@ const lastWords = 2_000
 /** Serves until the scope closes: then no new connection is taken, what is under way may end, then is told to, and the rest is cut. Gives the port. */
 export const listen = (
   handler: RequestListener,
-  { grace, host, linger = 0, port, server = makeServer() }: ListenOptions
+  { drain = 0, grace, host, linger = 0, port, server = makeServer() }: ListenOptions
 ): Effect.Effect<number, ListenError, Scope.Scope> => {
   const underWay = new Set<ServerResponse>()
   let lingering = false
+  let draining = false
   server.on("request", (request, response) => {
     underWay.add(response)
-    if (!server.listening) response.shouldKeepAlive = false
+    if (draining || !server.listening) response.shouldKeepAlive = false
     response.once("close", () => {
       underWay.delete(response)
       // A connection that becomes idle now is of no more use.
       if (!server.listening && !lingering) setImmediate(() => server.closeIdleConnections())
     })
-    handler(request, response)
+    if (draining && request.url === "/readyz") response.writeHead(503, { "content-type": "application/json" }).end('{"status":"stopping"}')
+    else handler(request, response)
   })
   const open = Effect.callback<number, ListenError>((resume) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
@@ -86,5 +92,10 @@ export const listen = (
     })
     if (!lingering) over()
   })
-  return Effect.acquireRelease(open, () => close)
+  const drained = Effect.suspend(() => {
+    if (drain === 0) return Effect.void
+    draining = true
+    return Effect.sleep(drain)
+  })
+  return Effect.acquireRelease(open, () => Effect.andThen(drained, close))
 }

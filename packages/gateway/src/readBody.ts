@@ -2,9 +2,10 @@ import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unsupportedMediaType } from "./refusals.ts"
+import { largeBody } from "./vocabulary/LargeBodies.ts"
 
-/** The text of a JSON body of at most `limit` bytes, received within `timeout` milliseconds. */
-export const readBody = (request: IncomingMessage, limit: number, timeout: number): Effect.Effect<string, Refusal> => {
+/** The text of a JSON body of at most `limit` bytes, received within `timeout` milliseconds; a large one's bytes, unchecked. */
+export const readBody = (request: IncomingMessage, limit: number, timeout: number): Effect.Effect<string | Buffer, Refusal> => {
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
   if (type !== "application/json") return Effect.fail(unsupportedMediaType("Send the body as application/json.", "content-type"))
   if (request.headers["content-encoding"] !== undefined) {
@@ -15,7 +16,7 @@ export const readBody = (request: IncomingMessage, limit: number, timeout: numbe
   return Effect.callback((resume) => {
     const chunks: Array<Buffer> = []
     let length = 0
-    const settle = (result: Effect.Effect<string, Refusal>) => {
+    const settle = (result: Effect.Effect<string | Buffer, Refusal>) => {
       clearTimeout(timer)
       request.off("data", onData).off("end", onEnd).off("close", onClose)
       resume(result)
@@ -27,6 +28,7 @@ export const readBody = (request: IncomingMessage, limit: number, timeout: numbe
     }
     const onEnd = () => {
       const body = Buffer.concat(chunks)
+      if (length > largeBody) return settle(Effect.succeed(body))
       settle(isUtf8(body) ? Effect.succeed(body.toString("utf8")) : Effect.fail(invalidBody("The body is not valid UTF-8.")))
     }
     const onClose = () => settle(Effect.fail(clientClosed))

@@ -58,6 +58,7 @@ export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurr
 /** `retryAfter`: seconds until its engine may be there. */
 export const modelStarting = (retryAfter: number): Refusal =>
   later(503, "api_error", "model_starting", "The model has no engine ready yet. Try again shortly.", retryAfter)
+export const noCapacity = later(503, "api_error", "no_capacity", "There are no free GPUs for the model's engine now. Try again later.", 60)
 export const modelOverloaded = later(503, "api_error", "model_overloaded", "The model's engines are full. Try again shortly.", 2)
 export const unavailable = later(503, "api_error", "unavailable", "The service cannot take the request now. Try again shortly.", 2)
 export const engineFailed = later(502, "api_error", "engine_failed", "The engine failed to answer.", 1)

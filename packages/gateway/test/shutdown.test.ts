@@ -58,6 +58,22 @@ describe("a gateway that is stopped", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("says that it is not ready, and still serves who comes, until others have heard of it", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const handler: RequestListener = (_, response) => void response.end("here")
+      const port = yield* Scope.provide(listen(handler, { host: "127.0.0.1", port: 0, grace: 10, drain: 200 }), scope)
+      const get = (path: string) => fetched(`http://127.0.0.1:${port}`, { path, method: "GET", body: "" })
+      assert.strictEqual((yield* get("/readyz")).status(), 200)
+      const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
+      const ready = yield* get("/readyz")
+      const served = yield* get("/")
+      assert.deepStrictEqual([ready.status(), served.status(), served.text(), served.headers().connection], [503, 200, "here", "close"])
+      yield* Fiber.join(closing)
+      assert.strictEqual((yield* get("/")).ended, "cut")
+    })
+  )
+
   it.live("ends what is left after its grace with an error frame, and records it", () =>
     Effect.gen(function* () {
       const { closing, engine, seen, world } = yield* begun(10)

@@ -123,6 +123,7 @@ const doubles = (world: World) =>
         list: () => Effect.succeed([world.route]),
         unproven: Stream.never,
         use: () => Effect.sync(() => void world.used++),
+        isPlaced: () => Effect.succeed(true),
         markReachable: () => Effect.void
       })
     ),
@@ -225,7 +226,7 @@ export const send = (
         seen.bytes = Buffer.concat([seen.bytes, bytes])
       })
     })
-    outgoing.end(typeof body === "string" ? body : JSON.stringify(body))
+    outgoing.end(typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body))
     return seen
   })
 

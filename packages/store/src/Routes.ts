@@ -148,8 +148,13 @@ export class Routes extends Context.Service<
     readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
     /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
     readonly unproven: Stream.Stream<ReadonlyArray<UnprovenEndpoint>>
-    /** A request for that revision begins or ends: where it may idle it does not now, and where it has no engine one is to be started. Never fails. */
-    readonly use: (route: Route) => Effect.Effect<void>
+    /**
+     * A request for that revision begins or ends: where it may idle it does not now, and where it has no engine one is to be started. `woken`: that was told already, and
+     * somebody still waits for it. Never fails.
+     */
+    readonly use: (route: Route, woken?: boolean) => Effect.Effect<void>
+    /** Whether some engine of the revision has its GPUs, ready or not. */
+    readonly isPlaced: (route: Pick<Route, "orgId" | "revisionId">) => Effect.Effect<boolean>
     /** This gateway got an answer from the endpoint. */
     readonly markReachable: (endpoint: UnprovenEndpoint) => Effect.Effect<void>
   }
@@ -244,6 +249,12 @@ export class Routes extends Context.Service<
         ofModel: (id) => current.ofModel.get(id),
         changes: Stream.map(Stream.fromPubSub(snapshots), () => undefined),
         unproven: Stream.map(Stream.fromPubSub(snapshots), ({ unproven }) => unproven),
+        isPlaced: Effect.fn("Routes.isPlaced")(function* ({ orgId, revisionId }) {
+          const held = yield* Effect.orDie(sql`
+            SELECT 1 FROM gpu_holds h JOIN deployments d ON d.org_id = h.org_id AND d.id = h.deployment_id
+            WHERE h.org_id = ${orgId} AND h.released_at IS NULL AND d.revision_id = ${revisionId} LIMIT 1`)
+          return held.length > 0
+        }),
         markReachable: Effect.fn("Routes.markReachable")(function* ({ orgId, pod, revisionId, url }) {
           const at = new Date(yield* Clock.currentTimeMillis)
           yield* Effect.orDie(sql`

@@ -67,6 +67,64 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
     })
   )
 
+  it.effect("a change is heard of without asking: by the time it is told of, memory has it", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const routes = yield* Routes
+      const { caller } = yield* makeCaller("heard")
+      const { operation, revisionId } = yield* makeServing(caller, "k")
+      const heard = yield* Queue.unbounded<number>()
+      const known = () => routes.known(caller.orgId, "heard/tiny")?.endpoints.length ?? 0
+      yield* Effect.forkScoped(Stream.runForEach(routes.changes, () => Queue.offer(heard, known())))
+      yield* runs.publishEndpoints(operation.id, caller.orgId, [endpoint("a")])
+      yield* reach(caller.orgId, revisionId, endpoint("a"))
+      while ((yield* Queue.take(heard)) !== 1);
+      assert.deepStrictEqual(routes.ofModel(operation.modelId)?.endpoints, [endpoint("a")])
+      yield* runs.publishEndpoints(operation.id, caller.orgId, [])
+      while ((yield* Queue.take(heard)) !== 0);
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("what was measured comes with the route: requests at once, and how long a start takes", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const routes = yield* Routes
+      const { caller } = yield* makeCaller("measured")
+      const { revisionId } = yield* makeServing(caller, "k")
+      const step = (concurrency: number, errors: number) => ({ concurrency, errors })
+      const start = (seconds: number) => ({ image_pull: null, weights_to_node: 1, process_to_loaded: seconds, loaded_to_ready: 2, first_token: 9 })
+      const tables: ReadonlyArray<
+        readonly [
+          measured: object | null,
+          steps: ReadonlyArray<object>,
+          settings: object,
+          starts: ReadonlyArray<number>,
+          concurrency: number | null,
+          seconds: number | null
+        ]
+      > = [
+        [null, [], { engine_flags: { max_num_seqs: 3 } }, [], null, null],
+        [{ max_concurrency: 7.9, load_seconds: 12, boot_seconds: 30 }, [], {}, [], 7, 42],
+        [{ max_concurrency: 0.4, load_seconds: 12 }, [], { hold_seconds: 9 }, [], 1, 12],
+        [{ max_concurrency: 4, load_seconds: 12 }, [step(1, 0), step(16, 0), step(64, 3)], { hold_seconds: 9 }, [10, 30, 20], 16, 23],
+        [{ max_concurrency: null, load_seconds: null }, [step(64, 0)], { engine_flags: { max_num_seqs: 8 } }, [], 8, null]
+      ]
+      for (const [measured, steps, settings, starts, concurrency, seconds] of tables) {
+        yield* sql`DELETE FROM engine_starts WHERE org_id = ${caller.orgId}`
+        for (const [index, seconds] of starts.entries()) {
+          yield* sql`
+            INSERT INTO engine_starts (org_id, revision_id, pod_uid, kind, parts, created_at)
+            VALUES (${caller.orgId}, ${revisionId}, ${`pod-${index}`}, 'cold', ${sql.json(start(seconds))}, now())`
+        }
+        yield* sql`
+          UPDATE revisions SET measured = ${measured === null ? null : sql.json(measured)}, benchmark = ${sql.json({ steps })}, settings = ${sql.json(settings)}
+          WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
+        const route = Option.getOrThrow(yield* routes.find(caller.orgId, "measured/tiny"))
+        assert.deepStrictEqual([route.concurrency, route.startSeconds], [concurrency, seconds])
+      }
+    })
+  )
+
   it.effect("a new pod at a known address has to be reached again, and publishing the same says nothing to anybody", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient

@@ -37,6 +37,8 @@ export class ModelPool {
   usedAt: number
   /** Since when somebody asks who finds no engine; null where there is one, or nobody asks. */
   coldSince: number | null = null
+  /** Whether its engine has a place meanwhile, once somebody looked; null where nobody did. */
+  placed: boolean | null = null
   /** Milliseconds that the last start took which somebody waited for. */
   lastStart: number | null = null
   readonly #options: PoolOptions
@@ -90,6 +92,7 @@ export class ModelPool {
       this.lastStart = now - this.coldSince
       this.coldSince = null
     }
+    this.placed = null
     if (this.engines.length === 0 && this.queue.size > 0) this.coldSince ??= now
     this.#keepOne(now)
   }

@@ -2,7 +2,7 @@ import type { OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
 import { Effect } from "effect"
 import type { Departure } from "../Departure.ts"
-import { clientClosed, modelNotFound, modelOverloaded, modelStarting, type Refusal, unavailable } from "../refusals.ts"
+import { clientClosed, modelNotFound, modelOverloaded, modelStarting, noCapacity, type Refusal, unavailable } from "../refusals.ts"
 import type { EngineState, Pulse } from "./EngineState.ts"
 import type { ModelPool, Waiter } from "./ModelPool.ts"
 import { prefixOf } from "./prefixOf.ts"
@@ -43,7 +43,10 @@ const notFound = (model: string) => modelNotFound(`There is no model ${model.sli
  */
 export class Passage {
   readonly #world: PassageWorld
-  readonly #asked: Asked
+  readonly #orgId: OrgId
+  readonly #streamed: boolean
+  /** Let go of when it has entered. */
+  #members: Asked["members"] | null
   #route: Route
   #pool: ModelPool | null = null
   #engine: EngineState | null = null
@@ -53,7 +56,9 @@ export class Passage {
   constructor(world: PassageWorld, route: Route, asked: Asked) {
     this.#world = world
     this.#route = route
-    this.#asked = asked
+    this.#orgId = asked.orgId
+    this.#streamed = asked.streamed
+    this.#members = asked.members
   }
 
   /** Where the request goes: of the moment at which it entered, which may be another revision than that at which it came. */
@@ -72,15 +77,15 @@ export class Passage {
   }
 
   #key = (): number => {
-    const { members, orgId } = this.#asked
-    return hashOf(`${orgId}\n${this.#route.modelId}\n${prefixOf(members)}`)
+    return hashOf(`${this.#orgId}\n${this.#route.modelId}\n${prefixOf(this.#members ?? {})}`)
   }
 
   /** Takes the engine, unless the model has gone meanwhile, or the request. */
   #enter(pool: ModelPool, engine: EngineState): boolean {
     this.#pool = pool
     this.#engine = engine
-    const route = this.#world.known(this.#asked.orgId, this.#route.model)
+    this.#members = null
+    const route = this.#world.known(this.#orgId, this.#route.model)
     if (this.#left || route === undefined || route.modelId !== this.#route.modelId) {
       this.#drop()
       return false
@@ -90,14 +95,14 @@ export class Passage {
   }
 
   #drop() {
-    if (this.#pool !== null && this.#engine !== null) this.#pool.leave(this.#engine, this.#asked.streamed)
+    if (this.#pool !== null && this.#engine !== null) this.#pool.leave(this.#engine, this.#streamed)
     this.#engine = null
   }
 
   /** Whether there was an engine with room, which the request has now. */
   enter(): boolean {
     const pool = this.#world.poolOf(this.#route)
-    const engine = pool.take(this.#key, this.#asked.streamed)
+    const engine = pool.take(this.#key, this.#streamed)
     return engine !== undefined && this.#enter(pool, engine)
   }
 
@@ -105,23 +110,22 @@ export class Passage {
   wait({ departure, patience }: WaitOptions): Effect.Effect<void, Refusal> {
     return Effect.callback((resume) => {
       const { now, poolOf, settings } = this.#world
-      const { orgId, streamed } = this.#asked
       const startedAt = now()
       const pool = poolOf(this.#route)
       const cold = pool.engines.length === 0
-      const refusal = () => (pool.engines.length === 0 ? modelStarting(this.#secondsUntilStarted(pool)) : modelOverloaded)
+      const refusal = () => (pool.engines.length > 0 ? modelOverloaded : pool.placed === false ? noCapacity : modelStarting(this.#secondsUntilStarted(pool)))
       if (cold) pool.coldSince ??= startedAt
       if (pool.queue.size >= (cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
       const settle = (end: Effect.Effect<void, Refusal>) => {
         clearTimeout(timer)
         departure.removeEventListener("abort", onAbort)
-        pool.queue.remove(orgId, waiter)
+        pool.queue.remove(this.#orgId, waiter)
         resume(end)
       }
       const onAbort = () => settle(Effect.fail(departure.reason === "gone" ? clientClosed : unavailable))
       const waiter: Waiter = {
         key: this.#key(),
-        streamed,
+        streamed: this.#streamed,
         give: (engine) => settle(this.#enter(pool, engine) ? Effect.void : Effect.fail(notFound(this.#route.model))),
         gone: () => settle(Effect.fail(notFound(this.#route.model)))
       }
@@ -129,7 +133,7 @@ export class Passage {
       const timer = setTimeout(() => settle(Effect.fail(refusal())), Math.min(limit, patience ?? limit))
       if (departure.aborted) return onAbort()
       departure.addEventListener("abort", onAbort)
-      pool.queue.add(orgId, waiter)
+      pool.queue.add(this.#orgId, waiter)
       pool.dispatch()
       return Effect.sync(onAbort)
     })
@@ -152,14 +156,14 @@ export class Passage {
     if (why === "full") engine.turnAway(this.#world.now())
     if (why === "lost") pool.fail(engine)
     if (this.#tried.length > 0) return false
-    const next = pool.takeOther([engine], this.#asked.streamed)
+    const next = pool.takeOther([engine], this.#streamed)
     if ((next === undefined && why !== "stale") || !this.#world.budget.spend()) {
-      if (next !== undefined) pool.leave(next, this.#asked.streamed)
+      if (next !== undefined) pool.leave(next, this.#streamed)
       return false
     }
     this.#tried = [engine]
     if (next !== undefined) {
-      pool.leave(engine, this.#asked.streamed)
+      pool.leave(engine, this.#streamed)
       this.#engine = next
     }
     return true

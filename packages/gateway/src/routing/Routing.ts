@@ -52,7 +52,7 @@ export class Routing extends Context.Service<
         ),
         Effect.forkScoped
       )
-      yield* watchEngines({ engine, now, pools, settings, use: routes.use })
+      yield* watchEngines({ engine, now, pools, settings, use: routes.use, isPlaced: routes.isPlaced })
 
       return Routing.of({
         open: (route, asked) => {

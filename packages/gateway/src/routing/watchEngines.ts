@@ -12,12 +12,16 @@ export interface Watched {
   readonly pools: Map<ModelId, ModelPool>
   readonly settings: RoutingSettings
   readonly engine: EngineClient["Service"]
-  readonly use: (route: Route) => Effect.Effect<void>
+  readonly use: (route: Route, woken: boolean) => Effect.Effect<void>
+  /** Whether an engine of the revision has its GPUs. */
+  readonly isPlaced: (route: Route) => Effect.Effect<boolean>
   readonly now: () => number
 }
 
 /** Milliseconds after the last request for a model from which its engines are asked no more, and nothing of them is remembered. */
 const restAfter = 60_000
+/** Milliseconds in which an engine that was asked for gets its place, or there is none free. */
+const placedWithin = 20_000
 /** Engines that are asked at once. */
 const atOnce = 16
 /** Bytes of an engine's metrics. */
@@ -28,7 +32,7 @@ const largest = 4 * 1024 * 1024
  * itself knows. Metrics are asked for at each pause and forgotten when they are old; health only where there is another engine to turn to. Three loops of one scope,
  * whatever the traffic is.
  */
-export const watchEngines = ({ engine, now, pools, settings, use }: Watched): Effect.Effect<void, never, Scope.Scope> => {
+export const watchEngines = ({ engine, isPlaced, now, pools, settings, use }: Watched): Effect.Effect<void, never, Scope.Scope> => {
   const get = (url: string, path: "/metrics" | "/health" | "/ready", timeout: number) =>
     Effect.suspend(() => {
       const { signal } = new AbortController()
@@ -41,9 +45,16 @@ export const watchEngines = ({ engine, now, pools, settings, use }: Watched): Ef
 
   const active = (): ReadonlyArray<ModelPool> => [...pools.values()].filter((pool) => pool.engines.length > 0)
 
+  const lookForPlace = (pool: ModelPool, at: number) =>
+    pool.coldSince === null || at - pool.coldSince < placedWithin
+      ? Effect.void
+      : Effect.map(isPlaced(pool.route), (placed) => {
+          if (pool.engines.length === 0) pool.placed = placed
+        })
+
   const look = Effect.suspend(() => {
     const at = now()
-    const wanted: Array<Route> = []
+    const wanted: Array<ModelPool> = []
     for (const [id, pool] of pools) {
       if (pool.isIdleSince(at - restAfter)) {
         pool.close()
@@ -53,10 +64,10 @@ export const watchEngines = ({ engine, now, pools, settings, use }: Watched): Ef
       for (const state of pool.engines) if (state.isHung(at, settings.hang)) pool.eject(state)
       if (pool.queue.size === 0) continue
       pool.dispatch()
-      // An engine is kept on its way by whoever waits for it.
-      if (pool.engines.length === 0) wanted.push(pool.route)
+      // An engine that nobody asks for is given up on its way: those who wait do ask for it.
+      if (pool.engines.length === 0) wanted.push(pool)
     }
-    return Effect.forEach(wanted, use, { concurrency: atOnce, discard: true })
+    return Effect.forEach(wanted, (pool) => Effect.andThen(use(pool.route, true), lookForPlace(pool, at)), { concurrency: atOnce, discard: true })
   })
 
   const scrape = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {

@@ -62,6 +62,7 @@ describe("when to ask again for a model that starts", () => {
     [null, 45, 0, 45],
     [null, 45, 44_500, 1],
     [null, 45, 100_000, 1],
+    [null, 45, 200_000, 60],
     [null, 400, 55_000, 60],
     [20_000, 400, 5_500, 15]
   ]

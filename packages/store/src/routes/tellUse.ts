@@ -13,12 +13,12 @@ const remembered = 10_000
  * Tells that somebody asks for a revision which may idle: rarely while it has an engine, and where it has none at once and to the operator too, for it is to start one.
  * Never fails: what could not be told is told by the next request.
  */
-export const tellUse = (sql: PgClient.PgClient): ((route: Route) => Effect.Effect<void>) => {
+export const tellUse = (sql: PgClient.PgClient): ((route: Route, woken?: boolean) => Effect.Effect<void>) => {
   const told = new Map<string, number>()
-  return Effect.fnUntraced(function* ({ endpoints, mayIdle, orgId, revisionId }) {
+  return Effect.fnUntraced(function* ({ endpoints, mayIdle, orgId, revisionId }, woken = false) {
     if (!mayIdle) return
     const now = yield* Clock.currentTimeMillis
-    const asleep = endpoints.length === 0
+    const asleep = endpoints.length === 0 && !woken
     const last = told.get(revisionId)
     if (last !== undefined && now - last < (asleep ? wakePause : tellPause)) return
     if (told.size >= remembered) told.clear()
