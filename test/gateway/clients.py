@@ -47,6 +47,18 @@ def options(use):
     return {"base_url": use["base"], "max_retries": use["retries"], "timeout": use["timeout"], **auth}
 
 
+made = {}
+
+
+def shared(make, given):
+    """One client for all uses with the same options, as programs have it."""
+    key = (make.__name__, make.__module__, *sorted(given.items()))
+    with lock:
+        if key not in made:
+            made[key] = make(**given)
+        return made[key]
+
+
 class Answer(pydantic.BaseModel):
     word: str
 
@@ -108,8 +120,8 @@ def run(use):
         if use["how"] == "cancel":
             asyncio.run(cancelled(make_async(**options(use)), use, seen))
         else:
-            with make(**options(use)) as client:
-                {"stream": streamed, "helper": helped}.get(use["how"], whole)(client, use, seen)
+            client = shared(make, options(use))
+            {"stream": streamed, "helper": helped}.get(use["how"], whole)(client, use, seen)
     except (Exception, asyncio.CancelledError) as error:
         seen["error"] = fault(error)
     tell({"id": use["id"], "seen": seen})

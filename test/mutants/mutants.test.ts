@@ -15,6 +15,7 @@ const idle: ReadonlyMap<string, string> = new Map([
   ["reasoning_separate", "no sample model thinks"],
   ["thinking_toggle", "no sample model thinks"],
   ["image_input", "no sample model takes images"],
+  ["adapter_effect", "asks an adapter, which its own tests drop"],
   ["fidelity", "asks two engines, which its own tests spoil"]
 ])
 

@@ -38,6 +38,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   top_k_ignored: ["sampling_obeyed"],
   logit_bias_ignored: ["sampling_obeyed"],
   logprobs_raised: ["greedy_is_top", "decode_matches_prefill"],
+  logprobs_unsorted: ["greedy_is_top"],
   logprobs_of_another: ["decode_matches_prefill"],
 
   // What becomes of a prompt on its way to the model.
@@ -163,7 +164,6 @@ export const needsExtent: ReadonlySet<string> = new Set(["garbage_after_100"])
 /** Why no check of the suite has to find these. */
 export const unseen: Readonly<Record<string, string>> = {
   epsilon_large: "this model's numbers are so large that it computes as well: its likelihood moves by less than rounding may",
-  logprobs_unsorted: "completions tell them by name, in no order",
   noise: "no fault: the suite has to pass it",
   two_tokens_a_chunk: "no fault: the suite has to pass it, and the benchmark's `tpot_ms` must not change",
   stalls: "the benchmark's `chunk_gap_ms` shows it",

@@ -97,6 +97,29 @@ layer(Env.layer)("seatrial admin", (it) => {
   )
 
   it.effect(
+    "tells usage of all organizations, or of one, as digits, and names what it cannot be told apart by",
+    () =>
+      Effect.gen(function* () {
+        const { DATABASE_URL = "" } = yield* Env
+        yield* makeOrganization("gamma")
+        const [wrong, one, nobody] = yield* Effect.all(
+          [
+            seatrial(["usage", "--by", "model,hour"], { DATABASE_URL }),
+            seatrial(["usage", "--org", "gamma", "--by", "model,key,day", "--from", "2026-01-01", "--to", "2026-12-31", "--json"], { DATABASE_URL }),
+            seatrial(["usage", "--org", "nobody"], { DATABASE_URL })
+          ],
+          { concurrency: 3 }
+        )
+        assert.strictEqual(wrong.code, 2)
+        assert.match(wrong.err, /model, key and day/)
+        assert.deepStrictEqual([one.code, parse(one.out)], [0, []])
+        assert.match(nobody.err, /no organization nobody/)
+        for (const ran of [wrong, nobody]) noTrace(ran)
+      }),
+    120_000
+  )
+
+  it.effect(
     "needs the encryption key only for hub connections, and names who is not there",
     () =>
       Effect.gen(function* () {

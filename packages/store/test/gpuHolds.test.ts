@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { gpuDays } from "@seatrial/domain"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { Billing, Deployments, GpuHolds, type Placement } from "../src/index.ts"
+import { Billing, Deployments, GpuHolds, type Placement, UsageSums } from "../src/index.ts"
 import { makeCaller, newModel } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
@@ -27,7 +27,7 @@ const makeRun = Effect.fnUntraced(function* (slug: string) {
   return { orgId: caller.orgId, id }
 })
 
-const services = Layer.mergeAll(GpuHolds.layerSql, Billing.layerSql).pipe(Layer.provideMerge(layerStore))
+const services = Layer.mergeAll(GpuHolds.layerSql, Billing.layerSql, UsageSums.layerSql).pipe(Layer.provideMerge(layerStore))
 
 layer(services, { excludeTestServices: true })("GPU holds", (it) => {
   it.effect("are recorded once, whoever writes them again, at the price of the placement", () =>
@@ -100,6 +100,7 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
       Effect.gen(function* () {
         const holds = yield* GpuHolds
         const billing = yield* Billing
+        const sums = yield* UsageSums
         runs += 1
         const { id, orgId } = yield* makeRun(`held-prop-${runs}`)
         for (const [index, { from, gpus, millis, price }] of given.entries()) {
@@ -119,6 +120,11 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
         assert.deepStrictEqual(
           counted.map(({ day, gpuMillis, micros }) => ({ day, gpuMillis: Number(gpuMillis), micros })),
           expected
+        )
+        const byDay = yield* sums.sums({ orgId, from: "2026-01-01", to: "2027-01-01", by: new Set(["day"]) })
+        assert.deepStrictEqual(
+          byDay.map(({ day, gpuMicros, gpuMillis, requests }) => ({ day: day ?? "", gpuMillis: Number(gpuMillis), micros: gpuMicros, requests })),
+          expected.map((row) => ({ ...row, requests: 0n }))
         )
         assert.strictEqual(
           (yield* billing.balance(orgId)).gpuTime,

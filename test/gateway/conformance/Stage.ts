@@ -81,6 +81,23 @@ const serve = Effect.fnUntraced(function* (caller: Caller, slug: string, capabil
   yield* runs.publishEndpoints(operation.id, caller.orgId, [{ url, pod: `pod-${slug}` }])
 })
 
+/** A model whose engine rests while nobody asks for it, and takes about a second to start. */
+const makeResting = Effect.fnUntraced(function* (caller: Caller, slug: string, url: string) {
+  const sql = yield* SqlClient.SqlClient
+  const runs = yield* Runs
+  const { orgId } = caller
+  const { operation, revisionId } = yield* makeServing(caller, slug, slug)
+  yield* sql`UPDATE revisions SET capabilities = ${JSON.stringify(able)}::jsonb, settings = settings || '{"hold_seconds": 60}', measured = '{"load_seconds": 1}'
+    WHERE org_id = ${orgId} AND id = ${revisionId}`
+  yield* sql`DELETE FROM outbox WHERE org_id = ${orgId} AND deployment_id = ${operation.id}`
+  const count = sql`SELECT 1 FROM outbox WHERE org_id = ${orgId} AND deployment_id = ${operation.id}`
+  return {
+    /** How often the operator was told that somebody asks for it. */
+    wakeUps: Effect.orDie(Effect.map(count, (rows) => rows.length)),
+    start: runs.publishEndpoints(operation.id, orgId, [{ url, pod: `pod-${slug}` }])
+  }
+})
+
 /** The script, which notes what it is asked; what engines are asked of themselves is answered apart from it. */
 const noting =
   (script: Script, calls: Array<Call>): Script =>
@@ -101,6 +118,7 @@ const make = Effect.gen(function* () {
     yield* serve(caller, slug, capabilities, engine.url)
     yield* serve(other.caller, slug, capabilities, engine.url)
   }
+  const resting = { JavaScript: yield* makeResting(caller, "resting-javascript", engine.url), Python: yield* makeResting(caller, "resting-python", engine.url) }
   yield* serve(caller, "real", yield* sample, yield* Fiber.join(real))
   const env = { GATEWAY_HEARTBEAT_SECONDS: "0.1", GATEWAY_FIRST_FRAME_SECONDS: "60", GATEWAY_SILENCE_SECONDS: "60" }
   // The second has limits that are reached at once.
@@ -125,6 +143,8 @@ const make = Effect.gen(function* () {
     strict: strict.address,
     gazing,
     host,
+    /** `acme/resting-` and the language. */
+    resting,
     key,
     reader,
     otherKey: other.key,
@@ -155,9 +175,9 @@ const make = Effect.gen(function* () {
   }
 })
 
-/** A gateway on Postgres within this process, to which the hosts of images are those of the test. */
+/** A gateway on Postgres within this process, for which the hosts of images are those of the test, and which holds requests for resting models for a second. */
 const startGazing = Effect.fnUntraced(function* (internet: Internet) {
-  const settings = ConfigProvider.fromUnknown({ GATEWAY_IMAGE_SECONDS: 2, GATEWAY_IMAGE_CONNECT_SECONDS: 1 })
+  const settings = ConfigProvider.fromUnknown({ GATEWAY_IMAGE_SECONDS: 2, GATEWAY_IMAGE_CONNECT_SECONDS: 1, GATEWAY_COLD_SECONDS: 1 })
   const layer = Gateway.layer.pipe(
     Layer.provide([ApiKeys.layerSql, Catalog.layerSql, Metering.layerSql, Routes.layerSql]),
     Layer.provide([Database.layerUrl(yield* Url), Ids.layer]),

@@ -115,6 +115,31 @@ export const promisesOfFailures = (it: Promises): void => {
       })
     )
 
+    it.effect(
+      `25 ${language}: a burst for a resting model wakes it once, is told when to come back, and succeeds by the client's own retries once it is up`,
+      () =>
+        Effect.gen(function* () {
+          const { gazing, play, records, resting } = yield* Stage
+          const { start, wakeUps } = resting[language]
+          const model = `acme/resting-${language.toLowerCase()}`
+          const calls = play(answers(wholeAnswer("a")))
+          const use = { address: gazing, call: create, args: { ...chat, model } }
+          const burst = yield* Effect.forkChild(
+            Effect.forEach(Array.from({ length: 50 }), () => asks(language, { ...use, retries: 6 }), { concurrency: "unbounded" }),
+            { startImmediately: true }
+          )
+          const isTold = (record: { readonly model: string | null; readonly status_code: number | null }) =>
+            record.model === model && record.status_code === 503
+          while (!(yield* records).some(isTold)) yield* Effect.yieldNow
+          assert.strictEqual(yield* wakeUps, 1)
+          const { error } = yield* asks(language, use)
+          assert.deepInclude(error, { kind: "InternalServerError", status: 503, code: "model_starting" })
+          yield* start
+          for (const seen of yield* Fiber.join(burst)) assert.isNull(seen.error)
+          assert.strictEqual(calls.length, 50)
+        })
+    )
+
     it.effect(`26 ${language}: an engine that takes too long is not asked a second time`, () =>
       Effect.gen(function* () {
         const { ended, play, strict } = yield* Stage

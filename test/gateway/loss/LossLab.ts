@@ -1,5 +1,5 @@
 import { type ChildProcessByStdio, spawn } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Readable } from "node:stream"
@@ -45,11 +45,13 @@ export interface LabGateway {
   /** Null while it does not listen. */
   readonly address: () => string | null
   readonly kill: () => void
+  /** Bytes of memory that it has. */
+  readonly resident: () => number
   /** How often it began to keep records on its disk. */
   readonly timesSpooled: () => number
 }
 
-const openGateway = (databaseUrl: string, spool: string) =>
+const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<string, string>>) =>
   Effect.acquireRelease(
     Effect.sync((): LabGateway & { readonly close: () => void } => {
       let child: ChildProcessByStdio<null, Readable, null> | undefined
@@ -66,7 +68,9 @@ const openGateway = (databaseUrl: string, spool: string) =>
             GATEWAY_PORT: "0",
             GATEWAY_SPOOL: spool,
             GATEWAY_ORG_CONCURRENCY: "4000",
-            GATEWAY_KEY_CONCURRENCY: "4000"
+            GATEWAY_KEY_CONCURRENCY: "4000",
+            GATEWAY_ENGINE_CONCURRENCY: "4000",
+            ...env
           },
           stdio: ["ignore", "pipe", "inherit"]
         })
@@ -95,7 +99,8 @@ const openGateway = (databaseUrl: string, spool: string) =>
         isOver = true
         kill()
       }
-      return { address: () => address, kill, timesSpooled: () => spooled, close }
+      const resident = () => Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${child?.pid}/status`, "utf8"))?.[1]) * 1_024
+      return { address: () => address, kill, resident, timesSpooled: () => spooled, close }
     }),
     ({ close }) => Effect.sync(close)
   )
@@ -104,7 +109,7 @@ const openGateway = (databaseUrl: string, spool: string) =>
 export const until = (condition: () => boolean) => Effect.sleep("20 millis").pipe(Effect.repeat({ while: () => !condition() }))
 
 /** Gateways on a road to a database of their own, an engine, and callers. */
-export const openLab = Effect.fnUntraced(function* (databaseUrl: string, count: number) {
+export const openLab = Effect.fnUntraced(function* (databaseUrl: string, count: number, env: Readonly<Record<string, string>> = {}) {
   const road = yield* openDatabaseRoad(databaseUrl)
   const engine = yield* openLossyEngine
   const served = yield* makeServed(engine.url).pipe(Effect.provide(Layer.provideMerge(layerStore, Database.layerUrl(Redacted.make(databaseUrl)))))
@@ -112,7 +117,7 @@ export const openLab = Effect.fnUntraced(function* (databaseUrl: string, count: 
     Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-loss-"))),
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
-  const gateways = yield* Effect.forEach(Array.from({ length: count }), (_, index) => openGateway(road.url, join(scratch, String(index))))
+  const gateways = yield* Effect.forEach(Array.from({ length: count }), (_, index) => openGateway(road.url, join(scratch, String(index)), env))
   const addresses = () => gateways.flatMap(({ address }) => address() ?? [])
   const askOnce = (address: string, plan: Plan, stream: boolean, leaveAfter: number | null = null) =>
     Effect.promise(() => ask({ address, key: served.key, model: served.model, plan, stream, leaveAfter }))

@@ -4,8 +4,10 @@ import { Effect, Schema } from "effect"
 
 /** What an engine does with a request: the request itself says so. */
 export const Plan = Schema.Struct({
-  /** Milliseconds between tokens. */
+  /** Milliseconds between tokens; 0: as fast as the reader takes them. */
   pace: Schema.Int,
+  /** Tokens that come at once, before the others. */
+  burst: Schema.optionalKey(Schema.Int),
   tokens: Schema.Int,
   /** Prompt tokens of each class, disjoint. */
   input: Schema.Int,
@@ -26,6 +28,8 @@ export interface LossyEngine {
   readonly url: string
   /** Ids of the requests that it worked on. */
   readonly worked: Set<string>
+  /** Streams under way, and those that have ended of the ones that were sent as fast as they were taken. */
+  readonly streams: { all: number; floodsEnded: number }
   /** Dies and is there again at once. */
   readonly die: () => void
 }
@@ -41,7 +45,7 @@ const usageOf = ({ input, read, written }: Plan, completion: number) => ({
 
 const frame = (value: object) => `data: ${JSON.stringify({ ...envelope, object: "chat.completion.chunk", ...value })}\n\n`
 
-const answer = (request: IncomingMessage, response: ServerResponse, body: string) => {
+const answer = (request: IncomingMessage, response: ServerResponse, body: string, streams: LossyEngine["streams"]) => {
   const { messages, stream } = decode(body)
   const plan = messages[0]?.content
   if (plan === undefined) return response.writeHead(400).end()
@@ -57,12 +61,21 @@ const answer = (request: IncomingMessage, response: ServerResponse, body: string
   response.writeHead(200, { "content-type": "text/event-stream" })
   response.write(frame({ choices: [{ index: 0, delta: { role: "assistant", content: "" }, finish_reason: null }], ...told(0) }))
   let sent = 0
-  const timer = setInterval(() => {
-    if (sent < plan.tokens) {
-      sent++
-      response.write(frame({ choices: [{ index: 0, delta: { content: "x" }, logprobs: null, finish_reason: null }], ...told(sent) }))
-      return
+  const token = () => {
+    sent++
+    return response.write(frame({ choices: [{ index: 0, delta: { content: "x" }, logprobs: null, finish_reason: null }], ...told(sent) }))
+  }
+  while (sent < (plan.burst ?? 0)) token()
+  if (plan.pace === 0) {
+    const flood = () => {
+      while (sent < plan.tokens) if (!token()) return void response.once("drain", flood)
+      return void response.end()
     }
+    response.once("close", () => streams.floodsEnded++)
+    return flood()
+  }
+  const timer = setInterval(() => {
+    if (sent < plan.tokens) return void token()
     clearInterval(timer)
     response.write(frame({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }))
     if (!plan.silent) response.write(frame({ choices: [], ...told(plan.tokens) }))
@@ -76,13 +89,16 @@ export const openLossyEngine = Effect.acquireRelease(
   Effect.callback<LossyEngine & { readonly close: () => void }>((resume) => {
     const worked = new Set<string>()
     const sockets = new Set<Socket>()
+    const streams = { all: 0, floodsEnded: 0 }
     const server = createServer((request, response) => {
       if (request.method === "GET") return response.writeHead(200).end()
       const id = request.headers["x-request-id"]
       if (typeof id === "string") worked.add(id)
       const chunks: Array<Buffer> = []
       request.on("data", (chunk: Buffer) => chunks.push(chunk))
-      request.on("end", () => answer(request, response, Buffer.concat(chunks).toString("utf8")))
+      streams.all++
+      response.once("close", () => streams.all--)
+      request.on("end", () => answer(request, response, Buffer.concat(chunks).toString("utf8"), streams))
       return response.on("error", () => response.destroy())
     })
     server.on("connection", (socket) => {
@@ -95,7 +111,7 @@ export const openLossyEngine = Effect.acquireRelease(
     server.listen(0, "127.0.0.1", () => {
       const address = server.address()
       const port = address !== null && typeof address === "object" ? address.port : 0
-      resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, worked, die, close: () => void server.close(die) }))
+      resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, worked, streams, die, close: () => void server.close(die) }))
     })
   }),
   ({ close, die }) =>

@@ -33,7 +33,8 @@ describe("nothing is lost", () => {
         yield* told(`${kills} kills`, result)
         assert.isAbove(seen.filter(({ end }) => end === "finished").length, 20 * kills)
         assert.isAbove(seen.filter(({ end }) => end === "cut").length, 0)
-      }).pipe(Effect.scoped)
+      }).pipe(Effect.scoped),
+    180_000 + kills * 20_000
   )
 
   it.live(

@@ -22,6 +22,8 @@ export interface Watched {
 const restAfter = 60_000
 /** Milliseconds in which an engine that was asked for gets its place, or there is none free. */
 const placedWithin = 20_000
+/** Milliseconds that an engine has to answer. */
+const patience = 2_000
 /** Engines that are asked at once. */
 const atOnce = 16
 /** Bytes of an engine's metrics. */
@@ -33,11 +35,11 @@ const largest = 4 * 1024 * 1024
  * whatever the traffic is.
  */
 export const watchEngines = ({ engine, isPlaced, now, pools, settings, use }: Watched): Effect.Effect<void, never, Scope.Scope> => {
-  const get = (url: string, path: "/metrics" | "/health" | "/ready", timeout: number) =>
+  const get = (url: string, path: "/metrics" | "/health" | "/ready") =>
     Effect.suspend(() => {
       const { signal } = new AbortController()
-      return Effect.flatMap(engine.call({ url, path, method: "GET", body: null, requestId: "routing", timeout, signal }), (answer) =>
-        Effect.map(readWhole(answer, largest, timeout, signal), (body) =>
+      return Effect.flatMap(engine.call({ url, path, method: "GET", body: null, requestId: "routing", timeout: patience, signal }), (answer) =>
+        Effect.map(readWhole(answer, largest, patience, signal), (body) =>
           answer.statusCode === 200 && typeof body !== "string" ? body.toString("latin1") : null
         )
       )
@@ -71,7 +73,7 @@ export const watchEngines = ({ engine, isPlaced, now, pools, settings, use }: Wa
   })
 
   const scrape = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
-    const text = yield* get(state.endpoint.url, "/metrics", settings.scrape)
+    const text = yield* get(state.endpoint.url, "/metrics")
     if (text === null) return
     state.tell(readEngineMetrics(text), now())
     if (pool.queue.size > 0) pool.dispatch()
@@ -86,7 +88,7 @@ export const watchEngines = ({ engine, isPlaced, now, pools, settings, use }: Wa
 
   const examine = Effect.fnUntraced(function* (pool: ModelPool, state: EngineState) {
     // SGLang's health is a generated token, which may take twenty seconds.
-    const text = yield* get(state.endpoint.url, pool.route.runtime === "sglang" ? "/ready" : "/health", settings.health)
+    const text = yield* get(state.endpoint.url, pool.route.runtime === "sglang" ? "/ready" : "/health")
     if (text === null) pool.fail(state)
   })
   const health = Effect.suspend(() =>

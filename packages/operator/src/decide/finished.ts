@@ -62,11 +62,13 @@ const serving = (seen: Observation, now: number): Decision => {
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
   // What is published already may well answer, and gateways turn from what does not; but nothing gets traffic anew on the word of a status from before the silence.
   if (!current && pod.nodeDownSince !== null) return act("The engine's node does not answer.", ...withdraw(seen))
-  const first = current ? null : compareFirst(seen, now)
+  // What has traffic is let be: it was compared before it got any.
+  const known = run.endpoints.some((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
+  const first = known ? null : compareFirst(seen, now)
   if (first !== null) return { ...first, actions: [...withdraw(seen), ...first.actions] }
   return act(
     "Serves.",
-    ...(current ? [] : [...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]),
+    ...(current ? [] : [...(known ? [] : toldOfBoot(seen)), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })]),
     // Where it was tried before anybody kept its image.
     ...noteImage(seen)
   )

@@ -182,9 +182,9 @@ export const activating = (seen: Observation, now: number): Decision => {
   const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt) + gatewayDeadline
   if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
   if (!alone) {
-    const boot = seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
+    const boot = published === undefined && seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
     if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
-    const compared = compareFirst(seen, now)
+    const compared = published === undefined ? compareFirst(seen, now) : null
     if (compared !== null) return compared
     return {
       ...act("Tells the gateways of the engine.", ...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })),

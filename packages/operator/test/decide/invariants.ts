@@ -16,8 +16,12 @@ const engineOf = (seen: Observation, now: number) => {
   /** Whether it is known to run another image than the one that was tried, or what an adapter was only compared with. */
   const other = pod !== null && pod.merge !== null && seen.merged === "none"
   const changed = other || (pod !== null && !pod.imagePinned && tried !== null && pod.imageDigest !== null && pod.imageDigest !== tried)
-  const servesOn = isServed(seen) && run.engineRun === run.id && run.replacedBy === null && answers && !changed && !isIdle(seen, now)
-  return { answers, changed, healthy: up && silent === null, servesOn, serves: servesOn && silent === null }
+  /** Whether gateways may ask it already. */
+  const asked = run.endpoints.some(({ pod: name, url }) => url === pod?.url && name === pod?.name)
+  /** Whether it is known to answer otherwise than what was verified, and was given no traffic. */
+  const otherwise = seen.boot?.verdict?.outcome === "differs" && !asked
+  const servesOn = isServed(seen) && run.engineRun === run.id && run.replacedBy === null && answers && !changed && !otherwise && !isIdle(seen, now)
+  return { answers, asked, changed, healthy: up && silent === null, servesOn, serves: servesOn && silent === null }
 }
 
 const idsIn = (text: string) => text.match(/dep_[0-9a-z]+/gu) ?? []
@@ -32,7 +36,7 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
   const hold = (invariant: 1 | 2 | 3 | 4 | 5 | 6, holds: boolean, what: string) => {
     if (!holds) found.push(`${invariant}: ${what} (${phase}: ${message})`)
   }
-  const { answers, changed, healthy, serves, servesOn } = engineOf(seen, now)
+  const { answers, asked, changed, healthy, serves, servesOn } = engineOf(seen, now)
   const own = engineRun === id
   const known = endpoints.length === 1 && endpoints[0]?.url === seen.pod?.url
   const reached = endpoints.some((endpoint) => endpoint.reachable && endpoint.url === seen.pod?.url)
@@ -66,7 +70,7 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
         hold(1, !serves || action.endpoints.length > 0, "withdraws an engine that serves")
         hold(1, !(servesOn && known) || action.endpoints.length > 0, "withdraws what its node's silence may have left")
         hold(1, action.endpoints.length === 0 || healthy, "publishes an engine that does not answer")
-        hold(6, action.endpoints.length === 0 || seen.boot?.verdict?.outcome !== "differs", "publishes what answers otherwise than what was verified")
+        hold(6, action.endpoints.length === 0 || asked || seen.boot?.verdict?.outcome !== "differs", "publishes what answers otherwise than what was verified")
         hold(
           6,
           action.endpoints.length === 0 ||

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { goOn, promptOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { goOn, promptOf, put, type SuiteSubject } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -35,6 +35,11 @@ export const greedyIsTop: TrialCheck = {
         steps++
       }
     }
+    if (!subject.chat) return `${steps} steps`
+    // Only there are they told in an order; who shows the likeliest first reads them in it.
+    const { ordered } = yield* put(subject, "Name three colours.", { max_tokens: Math.min(8, max_tokens), logprobs: true, top_logprobs: 5 })
+    const unsorted = ordered.findIndex((top) => top.some((value, at) => value > (top[at - 1] ?? Number.POSITIVE_INFINITY)))
+    if (unsorted !== -1) return yield* unexpected(`step ${unsorted + 1} of a message: the likeliest tokens are not told in their order`)
     return `${steps} steps`
   })
 }

@@ -7,7 +7,7 @@ const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 const ToolCall = Schema.Struct({ id: given(Schema.String), function: Schema.Struct({ name: Schema.String, arguments: Schema.String }) })
 
-const Told = Schema.Struct({ token: Schema.String, top_logprobs: given(Schema.Array(Schema.Struct({ token: Schema.String }))) })
+const Told = Schema.Struct({ token: Schema.String, top_logprobs: given(Schema.Array(Schema.Struct({ token: Schema.String, logprob: given(Schema.Finite) }))) })
 const Logprobs = Schema.Struct({
   token_logprobs: given(Schema.Array(Schema.NullOr(Schema.Finite))),
   top_logprobs: given(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite))))),
@@ -57,6 +57,8 @@ export interface Reading extends Answer {
   readonly tops: ReadonlyArray<ReadonlyArray<number>> | null
   /** At each place the chosen token and the likeliest ones, of the chat route. */
   readonly told: ReadonlyArray<{ readonly token: string; readonly top: ReadonlyArray<string> }> | null
+  /** At each place of a message the likeliest tokens' log-probabilities, in the order that they are told in. */
+  readonly ordered: ReadonlyArray<ReadonlyArray<number>>
   /** Of the prompt's tokens from the second on. */
   readonly promptLogprobs: ReadonlyArray<number> | null
   readonly cached: number | null
@@ -98,6 +100,7 @@ const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Readi
     logprobs: logprobs?.token_logprobs == null ? null : numbers(logprobs.token_logprobs),
     tops: logprobs?.top_logprobs?.map((place) => numbers(Object.values(place ?? {}))) ?? null,
     told: logprobs?.content?.map(({ token, top_logprobs }) => ({ token, top: top_logprobs?.map((each) => each.token) ?? [] })) ?? null,
+    ordered: logprobs?.content?.map(({ top_logprobs }) => numbers(top_logprobs?.map(({ logprob }) => logprob ?? null) ?? [])) ?? [],
     promptLogprobs: promptLogprobsOf(answer, promptIds ?? asked),
     cached: prompt_tokens_details?.cached_tokens ?? null,
     reasoningTokens: completion_tokens_details?.reasoning_tokens ?? reasoning_tokens ?? null,
