@@ -1,0 +1,97 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { Departure } from "../src/Departure.ts"
+import { EngineAnswer } from "../src/engine/EngineAnswer.ts"
+
+const afterTicks = Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+
+const heard = () => {
+  const told: Array<string> = []
+  const answer = new EngineAnswer(200, { pause: () => told.push("pause"), resume: () => told.push("resume"), hangUp: () => told.push("hang up") })
+  answer
+    .on("data", (bytes) => told.push(bytes.toString()))
+    .on("end", () => told.push("end"))
+    .on("close", () => told.push("close"))
+  return { answer, told }
+}
+
+describe("an engine's answer", () => {
+  it.effect("that came before anybody listened is told whole and in order", () =>
+    Effect.gen(function* () {
+      const { answer, told } = heard()
+      answer.push(Buffer.from("a"))
+      answer.push(Buffer.from("b"))
+      answer.finish()
+      yield* afterTicks
+      assert.deepStrictEqual(told, [])
+      answer.resume()
+      yield* afterTicks
+      assert.deepStrictEqual(told, ["a", "b", "end", "close"])
+      assert.isTrue(answer.complete && answer.destroyed)
+    })
+  )
+
+  it.effect("stops where its reader does, and takes no more from the connection than may wait", () =>
+    Effect.gen(function* () {
+      const { answer, told } = heard()
+      answer.resume()
+      answer.once("data", () => answer.pause())
+      yield* afterTicks
+      answer.push(Buffer.from("a"))
+      answer.push(Buffer.from("b"))
+      yield* afterTicks
+      assert.deepStrictEqual(told, ["resume", "a", "pause"])
+      answer.push(Buffer.alloc(65_536, "x"))
+      assert.deepStrictEqual(told.splice(0), ["resume", "a", "pause", "pause"])
+      answer.resume()
+      answer.finish()
+      yield* afterTicks
+      assert.deepStrictEqual(told, ["resume", "b", "x".repeat(65_536), "end", "close"])
+    })
+  )
+
+  it.effect("that broke off tells no more than that", () =>
+    Effect.gen(function* () {
+      const { answer, told } = heard()
+      answer.push(Buffer.from("a"))
+      answer.fail()
+      answer.resume()
+      yield* afterTicks
+      assert.deepStrictEqual(told, ["close"])
+      assert.isFalse(answer.complete)
+    })
+  )
+
+  it.effect("that nobody wants any more costs the connection only where it is still under way", () =>
+    Effect.gen(function* () {
+      for (const complete of [false, true]) {
+        const { answer, told } = heard()
+        answer.push(Buffer.from("a"))
+        if (complete) answer.finish()
+        answer.destroy()
+        assert.deepStrictEqual(told, complete ? [] : ["hang up"], "whoever hangs up is told later")
+        yield* afterTicks
+        assert.strictEqual(told.at(-1), "close")
+        assert.notInclude(told, "a")
+      }
+    })
+  )
+})
+
+describe("a departure", () => {
+  it("is told once to all who still listen, with its first reason", () => {
+    const told: Array<string> = []
+    const departure = new Departure()
+    const second = () => told.push("second")
+    departure.addEventListener("abort", () => {
+      told.push("first")
+      departure.removeEventListener("abort", second)
+    })
+    departure.addEventListener("abort", second)
+    departure.addEventListener("abort", () => told.push("third"))
+    assert.isNull(departure.reason)
+    departure.abort("stopped")
+    departure.abort("gone")
+    assert.deepStrictEqual([told, departure.reason, departure.aborted], [["first", "third"], "stopped", true])
+  })
+})
