@@ -1,6 +1,6 @@
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
-import { canEnter, DeploymentDetail, DeploymentId, isFinished, maxRequeues, Phase, workingPhases } from "@seatrial/domain"
+import { canEnter, DeploymentDetail, DeploymentId, fallsBack, isFinished, maxRequeues, Phase, workingPhases } from "@seatrial/domain"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Deployments, HubConnections, Organizations, Runs } from "../src/index.ts"
 import { capabilities, checks, engineImage, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
@@ -76,7 +76,8 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
         const { orgId } = caller
         const { id } = yield* deployments.create(newModel(caller, "k"))
         yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "reference-1", engineImage, estimate, capabilities })
-        yield* sql`UPDATE revisions SET checks = ${sql.json(checks)} WHERE org_id = ${orgId}`
+        const check = sql`UPDATE revisions SET checks = ${sql.json(checks)} WHERE org_id = ${orgId}`
+        yield* check
         let model: { readonly phase: Phase; readonly requeues: number } = { phase: "screening", requeues: 0 }
         const history: Array<Phase> = ["screening"]
         for (const [pick, to] of moves) {
@@ -86,7 +87,9 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
           const allowed = from === model.phase && canEnter(from, to, model.requeues) && !(to === "activated" && from !== "activating")
           assert.strictEqual(moved, allowed)
           if (!allowed) continue
-          const back = to === "queued" && (from === "provisioning" || from === "booting")
+          const back = fallsBack(from, to)
+          // Who falls back is checked again.
+          if (back) yield* check
           model = { phase: to, requeues: model.requeues + (back ? 1 : 0) }
           history.push(to)
         }
