@@ -116,7 +116,9 @@ export type WorkKind = "screening" | "fidelity" | "checking" | "measuring" | "be
 /** How the latest background work ended where it could not record a result. */
 export interface WorkEnded {
   readonly kind: WorkKind
-  /** Times that it was tried for this phase. */
+  /** Which start of an engine, or which entry into a phase, its tries are counted for. */
+  readonly about: string
+  /** Times that it was tried for that. */
   readonly attempts: number
   readonly at: number
   /** `failure`: a final answer. Null: it could not be done now. */
@@ -189,3 +191,12 @@ export interface Observation {
  */
 export const countedFrom = ({ attendedSince }: Observation, ...times: ReadonlyArray<number | null>): number =>
   times.reduce<number>((latest, time) => Math.max(latest, time ?? latest), attendedSince)
+
+/** What tries of a work are counted for: the engine's latest start, or this time in the phase. */
+export const workAbout = ({ boot, run }: Observation, kind: WorkKind): string => (kind === "boot" ? (boot?.boot ?? "") : `${run.phaseSince}`)
+
+/** How that work ended last, of this start or this time in the phase: an earlier one says nothing of it. */
+export const endedOf = (seen: Observation, kind: WorkKind): WorkEnded | null => {
+  const { ended } = seen.work
+  return ended?.kind === kind && ended.about === workAbout(seen, kind) ? ended : null
+}

@@ -8,7 +8,7 @@ import { endedWithItsNode } from "./engineStart.ts"
 import { failedChecks } from "./failedChecks.ts"
 import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { merging, preparedAt } from "./merging.ts"
-import { countedFrom, type Observation, type WorkKind } from "./Observation.ts"
+import { countedFrom, endedOf, type Observation, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 
 const names = {
@@ -70,7 +70,7 @@ const engineFirst = (seen: Observation, now: number): Decision | null => {
 
 /** Keeps one piece of the trial at work while the engine is ready; three faults of ours end the run without blame for the model. */
 const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Decision => {
-  const ended = seen.work.ended?.kind === kind ? seen.work.ended : null
+  const ended = endedOf(seen, kind)
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
   if (ended !== null && ended.attempts >= trialAttempts) {
     return fail("trial_unavailable", `The ${names[kind]} could not be run (${ended.attempts} times). Nothing was found against the model. ${ended.message}`)

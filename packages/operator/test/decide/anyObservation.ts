@@ -117,7 +117,16 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     budget: chance(0.3),
     work: {
       running: chance(0.2) ? ran : null,
-      ended: chance(0.3) ? { kind: ran, attempts: Math.floor(draw() * 5), at: time(), failure: chance(0.3) ? failure : null, message: "Away." } : null
+      ended: chance(0.3)
+        ? {
+            kind: ran,
+            about: chance(0.2) ? "earlier" : ran === "boot" ? "pod-1 0" : `${drawn.phaseSince}`,
+            attempts: Math.floor(draw() * 5),
+            at: time(),
+            failure: chance(0.3) ? failure : null,
+            message: "Away."
+          }
+        : null
     },
     withdrawnAt: pick(null, time(), now - 60_000),
     attendedSince: chance(0.7) ? 0 : now,

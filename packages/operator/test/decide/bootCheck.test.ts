@@ -16,7 +16,7 @@ const activated = (change: Partial<Observation>, endpoints: typeof run.endpoints
   seen("activated", { pod, podClass: { ...podClass, evictable: true }, ...change }, { ...serves, endpoints })
 const endpoint = { url: pod.url ?? "", pod: pod.name, reachable: true }
 const publishes = `publish ${pod.url}`
-const away = (attempts: number) => ({ running: null, ended: { kind: "boot" as const, attempts, at: 0, failure: null, message: "Away." } })
+const away = (attempts: number, about = "pod-1 0") => ({ running: null, ended: { kind: "boot" as const, about, attempts, at: 0, failure: null, message: "Away." } })
 
 describe("an engine that has started again", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
@@ -32,6 +32,7 @@ describe("an engine that has started again", () => {
     ["and where a second node gives the same", activated({ boot: start("differs", 2), elsewhere: true }), ""],
     ["is asked again where it could not be", activated({ boot: start(null), work: away(1) }), "again 1000"],
     ["serves where nobody could ask it three times, which is told", activated({ boot: start(null), work: away(3) }), `Tell, ${publishes}`],
+    ["is asked as often where an earlier start could not be", activated({ boot: start(null), work: away(3, "pod-1 9") }), "work boot"],
     ["is let be where it has its traffic", activated({ boot: start(null) }, [endpoint]), ""],
     ["loses nothing that another start has", activated({ boot: start(null) }, [{ ...endpoint, url: "http://127.0.9.9:8000" }]), "publish nothing, work boot"],
     ["is not asked where its revision has no fingerprints", activated({ boot: null }), publishes],

@@ -2,7 +2,7 @@ import { canEnter, isFinished } from "@seatrial/domain"
 import type { Decision } from "../../src/decide/Decision.ts"
 import { isIdle, isServed } from "../../src/decide/idle.ts"
 import { drainLimit, nodePatience } from "../../src/decide/limits.ts"
-import type { Observation } from "../../src/decide/Observation.ts"
+import { endedOf, type Observation } from "../../src/decide/Observation.ts"
 import { foreign, secret } from "./anyObservation.ts"
 
 /** What of an engine answers whoever asks, and what is known to be its own. */
@@ -73,10 +73,7 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
         hold(6, action.endpoints.length === 0 || asked || seen.boot?.verdict?.outcome !== "differs", "publishes what answers otherwise than what was verified")
         hold(
           6,
-          action.endpoints.length === 0 ||
-            seen.boot === null ||
-            seen.boot.verdict !== null ||
-            (seen.work.ended?.kind === "boot" && seen.work.ended.attempts >= 3),
+          action.endpoints.length === 0 || seen.boot === null || seen.boot.verdict !== null || (endedOf(seen, "boot")?.attempts ?? 0) >= 3,
           "publishes an engine that was not compared"
         )
         hold(6, action.endpoints.length === 0 || seen.pod?.merge === null, "publishes what the adapter is only compared with")

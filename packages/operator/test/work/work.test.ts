@@ -24,8 +24,8 @@ describe("background work", () => {
         Ref.update(starts, (n) => n + 1),
         Deferred.await(gate)
       )
-      yield* background.want(deploymentId, "checking", work)
-      yield* background.want(deploymentId, "checking", work)
+      yield* background.want(deploymentId, { kind: "checking", about: "1" }, work)
+      yield* background.want(deploymentId, { kind: "checking", about: "1" }, work)
       assert.deepStrictEqual(yield* background.seen(deploymentId), { running: "checking", ended: null })
       yield* Deferred.succeed(gate, undefined)
       yield* Effect.yieldNow
@@ -40,11 +40,15 @@ describe("background work", () => {
       const away = Effect.fail(new WorkUnavailable({ message: "Away." }))
       yield* TestClock.adjust("5 seconds")
       for (let attempt = 1; attempt <= 2; attempt++) {
-        yield* background.want(deploymentId, "checking", away)
+        yield* background.want(deploymentId, { kind: "checking", about: "1" }, away)
         yield* Effect.yieldNow
       }
-      assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, { kind: "checking", attempts: 2, at: 5_000, failure: null, message: "Away." })
-      yield* background.want(deploymentId, "measuring", Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } })))
+      assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, { kind: "checking", about: "1", attempts: 2, at: 5_000, failure: null, message: "Away." })
+      // Another time in the phase has its own tries.
+      yield* background.want(deploymentId, { kind: "checking", about: "2" }, away)
+      yield* Effect.yieldNow
+      assert.deepInclude((yield* background.seen(deploymentId)).ended, { about: "2", attempts: 1 })
+      yield* background.want(deploymentId, { kind: "measuring", about: "1" }, Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } })))
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.seen(deploymentId)).ended, { kind: "measuring", attempts: 1, failure: { code: "does_not_fit", text: "No." } })
     })
@@ -56,7 +60,7 @@ describe("background work", () => {
       const stopped = yield* Ref.make(false)
       yield* background.want(
         deploymentId,
-        "benchmarking",
+        { kind: "benchmarking", about: "1" },
         Effect.onInterrupt(Effect.never, () => Ref.set(stopped, true))
       )
       yield* background.want(deploymentId, null, Effect.void)
@@ -69,7 +73,7 @@ describe("background work", () => {
   it.effect("that dies is a fault of ours, not an answer", () =>
     Effect.gen(function* () {
       const { background } = yield* told
-      yield* background.want(deploymentId, "checking", Effect.die("boom"))
+      yield* background.want(deploymentId, { kind: "checking", about: "1" }, Effect.die("boom"))
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.seen(deploymentId)).ended, { failure: null, message: "An internal fault." })
     })
