@@ -1,13 +1,18 @@
+import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
 import { Hub, HubRefusal, HubUnavailable } from "@seatrial/hub"
+import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
-import { Deferred, Effect, Layer, Option, Ref } from "effect"
+import { Deferred, Effect, Layer, Option, Ref, Result } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
+import type { BootVerdicts } from "../../src/gather/BootVerdicts.ts"
 import { makeBackground } from "../../src/work/Background.ts"
+import { compareStart } from "../../src/work/compareStart.ts"
 import { screenRepository } from "../../src/work/screenRepository.ts"
 import { WorkRefused, WorkUnavailable } from "../../src/work/WorkResult.ts"
-import { deploymentId, hostClass, revision, run } from "../observations.ts"
+import { deploymentId, hostClass, pod, podClass, report, revision, run, url } from "../observations.ts"
 
 describe("background work", () => {
   const told = Effect.gen(function* () {
@@ -76,6 +81,52 @@ describe("background work", () => {
       yield* background.want(deploymentId, { kind: "checking", about: "1" }, Effect.die("boom"))
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.seen(deploymentId)).ended, { failure: null, message: "An internal fault." })
+    })
+  )
+})
+
+describe("comparing an engine that has started again", () => {
+  /** All fingerprints differ, or but one of four, while the hub is away. */
+  const compare = Effect.fnUntraced(function* (last: boolean, same: number) {
+    const engine = engineFor("reference")
+    if (engine === undefined) return yield* Effect.die("no reference engine")
+    const answer = { choices: [{ message: { content: "A." } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
+    const right = createHash("sha256").update("A.").digest("hex")
+    const fingerprints = Array.from({ length: 4 }, (_, at) => ({ prompt: `${at}`, sha256: at < same ? right : "a".repeat(64) }))
+    const trial = {
+      run,
+      revision: { ...revision, facts: { ...revision.facts, chat_template: "{{ messages }}" }, checks: { ...report, fingerprints } },
+      podClass,
+      engine,
+      namespace: "n",
+      pod,
+      url,
+      enginePod: undefined,
+      node: undefined,
+      failedCapability: "withdraw" as const,
+      merged: null
+    }
+    const verdicts: BootVerdicts = new Map()
+    const result = yield* Effect.result(compareStart(trial, verdicts, last)).pipe(
+      Effect.provide([
+        Layer.mock(Hub)({ readSmall: () => Effect.fail(new HubUnavailable({ message: "Away." })) }),
+        Layer.mock(KubeClient)({}),
+        Layer.mock(Runs)({ likelihood: () => Effect.succeed([[-1]]), hubToken: () => Effect.succeed(Option.none()) }),
+        Layer.succeed(
+          HttpClient.HttpClient,
+          HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer))))
+        )
+      ])
+    )
+    return [Result.isSuccess(result), verdicts.get(run.engineRun)?.outcome]
+  })
+
+  it.effect("what its fingerprints show is known also where the hub is away, once there is no other try", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* compare(false, 0), [false, undefined])
+      assert.deepStrictEqual(yield* compare(true, 0), [true, "differs"])
+      assert.deepStrictEqual(yield* compare(true, 3), [true, "drifted"])
+      assert.deepStrictEqual(yield* compare(false, 4), [true, "same"])
     })
   )
 })
