@@ -152,7 +152,7 @@ export const benchmarking = (seen: Observation, now: number): Decision => {
   const benchmark = seen.run.revision?.benchmark ?? null
   if (benchmark === null) return run("benchmarking", seen, now, "Measures speed under load.")
   const fault = benchmarkFault(benchmark)
-  if (fault !== null) return fail("benchmark_floor", fault)
+  if (fault !== null) return judge(seen, "benchmark_floor", fault)
   const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
   if (benchmark.slow !== undefined && seen.podClass?.hostClass.simulated === false) {
     const share = `${Math.round(benchmark.slow.ratio * 100)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same`
