@@ -16,7 +16,7 @@ const earlier = ({ run }: Observation, code: string) => run.nodeFaults.filter((f
 
 const backToQueue = ({ run }: Observation, code: string, reason: string): Decision => {
   const published = run.endpoints.length > 0 && run.engineRun === run.id ? [Action.Publish({ endpoints: [] })] : []
-  // Its pod is removed from the queue: what was found goes with the same write as the phase.
+  // Its pod is removed from the queue. What was found is written before the phase, and once: a crash between the two finds it noted, and since this phase began.
   return act(reason, ...published, Action.NoteNodeFault({ code }), Action.Enter({ to: "queued", reason, failure: null, replaces: false }))
 }
 

@@ -83,10 +83,14 @@ export const waiting = (seen: Observation): Decision => {
 }
 
 /** Kueue's queue: it holds the pod back until there is quota for it, and says why. */
-const admission = ({ admission, outdated, pod }: Observation, queue: string): Decision => {
+const admission = ({ admission, outdated, pod, run }: Observation, queue: string): Decision => {
   if (pod === null) return act(`Asks Kueue's queue ${queue} for its GPUs.`, Action.EnsurePod())
   if (pod.lost !== null) return act("Removes an engine that lost its place.", Action.RemovePod({ uid: pod.uid, force: true }))
   if (outdated) return replaceOutdated(pod)
+  // One that ran before the run came to the queue: what was found on its node sends the run to another. Times of the cluster are whole seconds.
+  if (pod.started && pod.scheduledAt !== null && pod.scheduledAt + 1_000 <= run.phaseSince) {
+    return act("Removes the engine of the try before.", Action.RemovePod({ uid: pod.uid, force: false }))
+  }
   if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} has admitted it.`)
   return wait(`Waits in Kueue's queue ${queue}${admission === null ? "." : `: ${admission}`}`)
 }
