@@ -68,11 +68,11 @@ export const placement = (seen: Observation): Placement => {
 export const goTo = ({ phase, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision =>
   replaces ? act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces })) : enter(phase, reason, ...before)
 
-/** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place. */
+/** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place, but where it answers otherwise than what was verified. */
 const withoutPod = (seen: Observation, decision: Decision): Decision =>
   seen.pod === null || seen.pod.deleting
     ? decision
-    : seen.run.engineRun !== seen.run.id && seen.pod.lost === null
+    : seen.run.engineRun !== seen.run.id && seen.pod.lost === null && (seen.boot?.verdict?.outcome !== "differs" || seen.run.endpoints.length > 0)
       ? enter("provisioning", "Its engine is there already.")
       : act("Removes an engine that lost its place.", Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null }))
 
