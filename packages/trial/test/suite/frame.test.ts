@@ -107,6 +107,22 @@ describe("how the suite is run", () => {
     })
   )
 
+  it.effect("a row that is late the first time alone passes: an engine may have something to prepare", () =>
+    Effect.gen(function* () {
+      const turns = yield* Ref.make(0)
+      const slow = check("slow", () =>
+        Effect.flatMap(
+          Ref.updateAndGet(turns, (n) => n + 1),
+          (turn) => (turn === 1 ? Effect.never : Effect.succeed("4 of 4"))
+        )
+      )
+      const fibre = yield* Effect.forkChild(trial(slow))
+      yield* TestClock.adjust("1 minute")
+      const { report } = yield* Fiber.join(fibre)
+      assert.deepStrictEqual(report.checks[0], { name: "slow", passed: true, detail: "4 of 4; at the second try" })
+    })
+  )
+
   it.effect("after its time only required rows are begun: a capability that was not seen is withdrawn", () =>
     Effect.gen(function* () {
       const slow = check("slow", () => Effect.as(Effect.sleep("2401 seconds"), "done"), { limitSeconds: () => 700 })
