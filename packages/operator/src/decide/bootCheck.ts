@@ -25,7 +25,7 @@ export const compareFirst = (seen: Observation, now: number): Decision | null =>
   }
   if (boot.verdict.outcome !== "differs") return null
   const message = answersOtherwise(seen)
-  if (boot.failures >= mostStarts || !elsewhere) return wait(`${message} Deploy it again, so that it is tried anew.`)
+  if (boot.failures >= mostStarts || !elsewhere) return wait(`${message} Deploy it with another setting, or delete its pod, so that it is tried anew.`)
   const told = Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message })
   return act(`${message} Another node is tried.`, told, Action.NoteNodeFault({ code: "fingerprints_differ" }), Action.RemovePod({ uid: pod.uid, force: false }))
 }
