@@ -61,8 +61,8 @@ export interface BootSeen {
   readonly boot: string
   /** Starts in a row that answered otherwise, this one counted. */
   readonly failures: number
-  /** `same`: it answers as what was verified; `drifted`: not to the byte, and as likely; `differs`: otherwise. Null: not compared yet. */
-  readonly verdict: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly failures: number } | null
+  /** `same`: it answers as what was verified; `drifted`: not to the byte, and as likely; `differs`: otherwise. `at`: when that was known, Unix milliseconds. Null: not compared yet. */
+  readonly verdict: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly failures: number; readonly at: number } | null
 }
 
 /** The engine's pod. Times are Unix milliseconds. */

@@ -179,13 +179,17 @@ export const activating = (seen: Observation, now: number): Decision => {
   const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
   const alone = published !== undefined && run.endpoints.length === 1
   if (alone && published.reachable) return act("A gateway reached the engine.", Action.Activate())
-  const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt) + gatewayDeadline
+  if (published === undefined) {
+    const boot = seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
+    if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
+    const compared = compareFirst(seen, now)
+    if (compared !== null) return compared
+  }
+  // Gateways have their time once they may be told: not while the engine is compared.
+  const compared = [seen.boot?.verdict?.at ?? null, endedOf(seen, "boot")?.at ?? null]
+  const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt, ...compared) + gatewayDeadline
   if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
   if (!alone) {
-    const boot = published === undefined && seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
-    if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
-    const compared = published === undefined ? compareFirst(seen, now) : null
-    if (compared !== null) return compared
     return {
       ...act("Tells the gateways of the engine.", ...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })),
       lookAgainAt: deadline

@@ -1,7 +1,7 @@
 import { modelCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { differingFingerprints, likelihoodDiffers, readRepository, type SuiteSubject } from "@seatrial/trial"
-import { type Duration, Effect } from "effect"
+import { Clock, type Duration, Effect } from "effect"
 import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { suiteSubjectOf } from "./suiteSubject.ts"
@@ -45,7 +45,7 @@ export const compareStart = Effect.fn("compareStart")(
     const { pod, revision, run } = trial
     const { fingerprints = [] } = revision.checks ?? {}
     const differing = yield* Effect.flatMap(bareSubject(trial), (subject) => differingFingerprints(subject, fingerprints)).pipe(within(fingerprintsLimit))
-    if (differing === 0) return keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "" })
+    if (differing === 0) return keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "", at: yield* Clock.currentTimeMillis })
     const answers = `${differing} of ${fingerprints.length} greedy answers differ`
     const likelihood = yield* runs.likelihood(run.orgId, revision.id)
     const told = Effect.flatMap(suiteSubjectOf(trial, "30 seconds"), (full) =>
@@ -56,7 +56,7 @@ export const compareStart = Effect.fn("compareStart")(
     const differs = moved === null ? differing * 2 > fingerprints.length : moved !== ""
     const message = `${answers}${moved === null ? "" : moved === "" ? ", the likelihood of texts does not" : `, and texts are ${moved}`}.`
     yield* Effect.logWarning(`${run.id} after a start of its engine: ${message}`)
-    keepVerdict(verdicts, run.engineRun, pod, { outcome: differs ? "differs" : "drifted", message })
+    keepVerdict(verdicts, run.engineRun, pod, { outcome: differs ? "differs" : "drifted", message, at: yield* Clock.currentTimeMillis })
   },
   (effect) =>
     effect.pipe(

@@ -1,7 +1,7 @@
 import type { Hub } from "@seatrial/hub"
 import type { KubeClient } from "@seatrial/kube"
 import type { Runs } from "@seatrial/store"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { HttpClient } from "effect/http"
 import { trialAttempts } from "../decide/limits.ts"
 import { endedOf, type Observation, type WorkKind } from "../decide/Observation.ts"
@@ -42,7 +42,7 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     if (kind === "fidelity") return askMerged(trial, mergedAnswers)
     if (kind === "boot") return compareStart(trial, bootVerdicts, (endedOf(seen, "boot")?.attempts ?? 0) >= trialAttempts - 1)
     // What was checked is what its fingerprints are of.
-    const checked = Effect.sync(() => keepVerdict(bootVerdicts, trial.run.engineRun, pod, { outcome: "same", message: "" }))
+    const checked = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, trial.run.engineRun, pod, { outcome: "same", message: "", at }))
     return kind === "checking" ? Effect.andThen(trials.checking(trial), checked) : trials[kind](trial)
   }
 }

@@ -101,7 +101,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
       : {
           boot: "pod-1 0",
           failures: Math.floor(draw() * 3),
-          verdict: chance(0.3) ? null : { outcome: pick("same", "drifted", "differs"), message: "1 of 8 differs.", failures: 1 }
+          verdict: chance(0.3) ? null : { outcome: pick("same", "drifted", "differs"), message: "1 of 8 differs.", failures: 1, at: time() }
         },
     merged: !ended && phase !== "screening" && found.checks === null && !reuses && chance(0.2) ? pick("wanted", "answered") : "none",
     pod: chance(0.7) ? present : null,

@@ -10,7 +10,7 @@ const active: Partial<Run> = { ...found({ status: "active", checks: report }), e
 const maker: Partial<Run> = { ...found({ checks: report }), endedAt: 0 }
 const served: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: true }
-const otherwise: BootSeen = { boot: "pod-1 0", failures: 1, verdict: { outcome: "differs", message: "8 of 8 greedy answers differ.", failures: 1 } }
+const otherwise: BootSeen = { boot: "pod-1 0", failures: 1, verdict: { outcome: "differs", message: "8 of 8 greedy answers differ.", failures: 1, at: 0 } }
 const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", mirroredPhase: phase })
 
 const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]>> = {
