@@ -186,8 +186,8 @@ export const activating = (seen: Observation, now: number): Decision => {
     if (compared !== null) return compared
   }
   // Gateways have their time once they may be told: not while the engine is compared.
-  const compared = [seen.boot?.verdict?.at ?? null, endedOf(seen, "boot")?.at ?? null]
-  const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt, ...compared) + gatewayDeadline
+  const comparedAt = [seen.boot?.verdict?.at ?? null, endedOf(seen, "boot")?.at ?? null]
+  const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt, ...comparedAt) + gatewayDeadline
   if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
   if (!alone) {
     return {
