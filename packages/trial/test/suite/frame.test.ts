@@ -147,11 +147,21 @@ describe("how the suite is run", () => {
           )
         )
       )
-      const found = yield* Effect.forkChild(trial(slow, second, passes("last")))
+      const cut = yield* Effect.forkChild(Effect.flip(trial(slow, second)))
+      const found = yield* Effect.forkChild(
+        trial(
+          check("bad", () => wrong("1 of 2")),
+          slow,
+          second,
+          passes("last")
+        )
+      )
       yield* TestClock.adjust("10 hours")
       assert.strictEqual((yield* Fiber.join(none))._tag, "SuiteTimedOut")
+      assert.strictEqual((yield* Fiber.join(cut))._tag, "SuiteTimedOut")
       const { report } = yield* Fiber.join(found)
-      assert.deepStrictEqual(report.checks[1], { name: "second", passed: false, detail: "not done within 1 s" })
+      assert.deepStrictEqual(report.checks[0], { name: "bad", passed: false, detail: "1 of 2" })
+      assert.match(report.checks.at(-1)?.detail ?? "", /2 not reached \(second, last\)/)
       assert.isFalse(report.passed)
     })
   )
