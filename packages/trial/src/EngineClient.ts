@@ -7,8 +7,8 @@ export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ r
 /** The engine answered something else than it must. `detail`: numbers and codes only, never generated text. */
 export class Unexpected extends Data.TaggedError("Unexpected")<{
   readonly detail: string
-  /** Whether nothing was wrong but that it was not done in time. */
-  readonly late?: boolean
+  /** Whether a second run decides: nothing was wrong but that it was not done in time, or it is a share, which is judged over both. */
+  readonly open?: boolean
 }> {}
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))

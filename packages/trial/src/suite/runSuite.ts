@@ -49,7 +49,7 @@ type Tried = Result.Result<string, Unexpected | NotApplicable | SuiteTimedOut>
 
 /**
  * The suite `seatrial-core`: cheap and decisive rows first, all of them although one failed, so that one run shows every fault. A failed row is run once more, and
- * passing then is failing too, but where it judges by the clock or was only late: the first request of a kind may have to wait for what an engine makes of it. Nothing else may use the engine meanwhile. Fails where the engine could not be reached, or where time
+ * passing then is failing too, but where it judges by the clock, was only late (an engine may have to prepare what it is asked first), or judges a share of both runs. Nothing else may use the engine meanwhile. Fails where the engine could not be reached, or where time
  * was over before any fault was found. `checks`: its rows.
  */
 export const runSuite = Effect.fn("runSuite")(function* (
@@ -71,7 +71,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
         Effect.timeoutOrElse({
           duration: `${Math.min(limit, left)} seconds`,
           // Where its own time was cut short, that was ours.
-          orElse: () => Effect.fail(left < limit ? new SuiteTimedOut({ message }) : new Unexpected({ detail: `not done within ${Math.round(limit)} s`, late: true }))
+          orElse: () => Effect.fail(left < limit ? new SuiteTimedOut({ message }) : new Unexpected({ detail: `not done within ${Math.round(limit)} s`, open: true }))
         }),
         Effect.map((detail): Tried => Result.succeed(detail)),
         Effect.catchTags({
@@ -115,7 +115,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
     } else {
       const again = yield* once(check, 2)
       if (Result.isFailure(again)) judge(check, false, first.failure.detail)
-      else if (check.clockBound === true || first.failure.late === true) judge(check, true, `${again.success}; at the second try`)
+      else if (check.clockBound === true || first.failure.open === true) judge(check, true, `${again.success}; at the second try`)
       else judge(check, false, `nondeterministic_output: failed, then passed (${first.failure.detail})`)
     }
   }

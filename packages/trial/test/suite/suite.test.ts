@@ -5,6 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import { configCoherent } from "../../src/suite/identityChecks.ts"
 import { readTokenizer } from "../../src/suite/OwnTokenizer.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
+import { batchEqualsAlone } from "../../src/suite/sharedEngineChecks.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "../../src/suite/suiteChecks.ts"
 import { serveFakeEngine } from "./fakeEngine.ts"
@@ -168,6 +169,24 @@ describe("the suite", () => {
           "the tokenizer gives ids up to 1001, the embedding has 1000 rows"
         ]
       )
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.live("the share of answers that are those given alone is judged over both runs", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 32, parameters: 1e9 })
+      let asked = 0
+      // Of 32 alone and twice 32 together seven differ, the first time.
+      const post = () =>
+        Effect.sync(() => {
+          const content = asked >= 32 && asked < 39 ? "b" : "a"
+          asked++
+          return { status: 200, text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }
+        })
+      const row = batchEqualsAlone()
+      const run = row.run({ ...subject, client: { ...subject.client, post } })
+      assert.deepInclude(yield* Effect.flip(run), { detail: "57 of 64 the same as alone, 0 near ties", open: true })
+      assert.strictEqual(yield* run, "121 of 128 the same as alone, 0 near ties")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
