@@ -1,7 +1,7 @@
 import { modelCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { differingFingerprints, likelihoodDiffers, readRepository, type SuiteSubject } from "@seatrial/trial"
-import { Clock, type Duration, Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { suiteSubjectOf } from "./suiteSubject.ts"
@@ -10,7 +10,7 @@ import { WorkUnavailable } from "./WorkResult.ts"
 /** Longest that the fingerprints may take, and after them the likelihood of texts: callers wait for the model. */
 const [fingerprintsLimit, likelihoodLimit] = ["60 seconds", "40 seconds"] as const
 
-const within = (limit: Duration.Input) =>
+const within = (limit: typeof fingerprintsLimit | typeof likelihoodLimit) =>
   Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.fail(new WorkUnavailable({ message: `The engine did not answer within ${limit}.` })) })
 
 /** What fingerprints need of a model: nothing has to be read from the hub, which may be away when a model wakes. */
@@ -51,7 +51,7 @@ export const compareStart = Effect.fn("compareStart")(
     const told = Effect.flatMap(suiteSubjectOf(trial, "30 seconds"), (full) =>
       likelihoodDiffers({ ...full, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })
     ).pipe(within(likelihoodLimit))
-    const moved = likelihood === null ? null : yield* last ? Effect.catch(told, () => Effect.succeed(null)) : told
+    const moved = likelihood === null ? null : yield* (last ? Effect.catch(told, () => Effect.succeed(null)) : told)
     // Without likelihoods a card's rounding is told from other weights by how many differ.
     const differs = moved === null ? differing * 2 > fingerprints.length : moved !== ""
     const message = `${answers}${moved === null ? "" : moved === "" ? ", the likelihood of texts does not" : `, and texts are ${moved}`}.`

@@ -75,7 +75,7 @@ describe("the benchmark", () => {
     Effect.gen(function* () {
       const asked: Array<typeof Asked.Type> = []
       const server = createServer((request, response) => {
-        text(request).then((body) => {
+        void text(request).then((body) => {
           asked.push(decodeAsked(body))
           response.writeHead(503).end()
         })
