@@ -55,13 +55,13 @@ export interface MergeSeen {
   readonly failure: NamedFailure | null
 }
 
-/** What is known of the latest start of an engine whose revision was verified. */
+/** What is known of the latest start of an engine whose revision was verified. Times are Unix milliseconds. */
 export interface BootSeen {
   /** Which start it is. */
   readonly boot: string
   /** Starts in a row that answered otherwise, this one counted. */
   readonly failures: number
-  /** `same`: it answers as what was verified; `drifted`: not to the byte, and as likely; `differs`: otherwise. `at`: when that was known, Unix milliseconds. Null: not compared yet. */
+  /** `same`: it answers as what was verified; `drifted`: not to the byte, and as likely; `differs`: otherwise. `at`: when that was known. Null: not compared yet. */
   readonly verdict: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly failures: number; readonly at: number } | null
 }
 

@@ -11,12 +11,13 @@ const oncePerNode: ReadonlySet<FailureCode> = new Set(["output_garbage", "nondet
 /** What a card that fails may show as well. */
 const mayBeCard: ReadonlySet<FailureCode> = new Set([...oncePerNode, "checks_failed", "benchmark_floor"])
 
-/** What was found of that kind before the phase that the run is in: on another try of its own, as a rule on another node. An engine that it reuses may have more behind it. */
-const earlier = ({ run }: Observation, code: string) => run.nodeFaults.filter(({ at, code: noted }) => noted === code && at >= run.createdAt && at < run.phaseSince)
+/** What was found of that kind before the phase that the run is in: on another try of its own, as a rule on another node. */
+const earlier = ({ run }: Observation, code: string) =>
+  run.nodeFaults.filter((fault) => fault.code === code && fault.at >= run.createdAt && fault.at < run.phaseSince)
 
 const backToQueue = ({ run }: Observation, code: string, reason: string): Decision => {
   const published = run.endpoints.length > 0 && run.engineRun === run.id ? [Action.Publish({ endpoints: [] })] : []
-  // Its pod is removed from the queue. What was found is written before the phase, and once: a crash between the two finds it noted, and since this phase began.
+  // Its pod is removed from the queue. What was found is written before the phase: after a crash between the two it is no older than the phase, and noted again.
   return act(reason, ...published, Action.NoteNodeFault({ code }), Action.Enter({ to: "queued", reason, failure: null, replaces: false }))
 }
 

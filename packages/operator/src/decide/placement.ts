@@ -68,7 +68,7 @@ export const placement = (seen: Observation): Placement => {
 export const goTo = ({ phase, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision =>
   replaces ? act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces })) : enter(phase, reason, ...before)
 
-/** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place, but where it answers otherwise than what was verified. */
+/** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place, unless it answers otherwise than was verified. */
 const withoutPod = (seen: Observation, decision: Decision): Decision =>
   seen.pod === null || seen.pod.deleting
     ? decision

@@ -9,7 +9,10 @@ import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type Merge
 /** Requests at once: the same for all three models, since an engine may answer otherwise in a larger batch. */
 const concurrency = 8
 
-/** Answers of one model to every item, in order; where reasoning is apart it stands before the answer, and a zero byte between them. They are the model's own words: keep them in memory, and no longer than the comparison takes. */
+/**
+ * Answers of one model to every item, in order; where reasoning is apart it stands before the answer, and a zero byte between them. They are the model's own words:
+ * keep them in memory, and no longer than the comparison takes.
+ */
 export type ItemAnswers = ReadonlyArray<string>
 
 const answerOf = (said: string): string => said.slice(said.indexOf("\0") + 1)
