@@ -8,7 +8,11 @@ export interface Background {
   /** Whether something runs for the run, and how the last that could not record a result ended. */
   readonly seen: (id: DeploymentId) => Effect.Effect<{ readonly running: WorkKind | null; readonly ended: WorkEnded | null }>
   /** From now on this work and no other runs for the run; null: none. What runs already goes on. `about`: what its tries are counted for. */
-  readonly want: (id: DeploymentId, work: Pick<WorkEnded, "kind" | "about"> | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
+  readonly want: (
+    id: DeploymentId,
+    work: Pick<WorkEnded, "kind" | "about"> | null,
+    start: Effect.Effect<void, WorkRefused | WorkUnavailable>
+  ) => Effect.Effect<void>
   readonly forget: (id: DeploymentId) => Effect.Effect<void>
 }
 

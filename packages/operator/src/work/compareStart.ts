@@ -51,7 +51,7 @@ export const compareStart = Effect.fn("compareStart")(
     const told = Effect.flatMap(suiteSubjectOf(trial, "30 seconds"), (full) =>
       likelihoodDiffers({ ...full, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })
     ).pipe(within(likelihoodLimit))
-    const moved = likelihood === null ? null : yield* (last ? Effect.catch(told, () => Effect.succeed(null)) : told)
+    const moved = likelihood === null ? null : yield* last ? Effect.catch(told, () => Effect.succeed(null)) : told
     // Without likelihoods a card's rounding is told from other weights by how many differ.
     const differs = moved === null ? differing * 2 > fingerprints.length : moved !== ""
     const message = `${answers}${moved === null ? "" : moved === "" ? ", the likelihood of texts does not" : `, and texts are ${moved}`}.`

@@ -16,7 +16,10 @@ const activated = (change: Partial<Observation>, endpoints: typeof run.endpoints
   seen("activated", { pod, podClass: { ...podClass, evictable: true }, ...change }, { ...serves, endpoints })
 const endpoint = { url: pod.url ?? "", pod: pod.name, reachable: true }
 const publishes = `publish ${pod.url}`
-const away = (attempts: number, about = "pod-1 0") => ({ running: null, ended: { kind: "boot" as const, about, attempts, at: 0, failure: null, message: "Away." } })
+const away = (attempts: number, about = "pod-1 0") => ({
+  running: null,
+  ended: { kind: "boot" as const, about, attempts, at: 0, failure: null, message: "Away." }
+})
 
 describe("an engine that has started again", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [

@@ -48,7 +48,14 @@ describe("background work", () => {
         yield* background.want(deploymentId, { kind: "checking", about: "1" }, away)
         yield* Effect.yieldNow
       }
-      assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, { kind: "checking", about: "1", attempts: 2, at: 5_000, failure: null, message: "Away." })
+      assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, {
+        kind: "checking",
+        about: "1",
+        attempts: 2,
+        at: 5_000,
+        failure: null,
+        message: "Away."
+      })
       // Another time in the phase has its own tries.
       yield* background.want(deploymentId, { kind: "checking", about: "2" }, away)
       yield* Effect.yieldNow

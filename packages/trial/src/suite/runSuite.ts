@@ -71,7 +71,8 @@ export const runSuite = Effect.fn("runSuite")(function* (
         Effect.timeoutOrElse({
           duration: `${Math.min(limit, left)} seconds`,
           // Where its own time was cut short, that was ours.
-          orElse: () => Effect.fail(left < limit ? new SuiteTimedOut({ message }) : new Unexpected({ detail: `not done within ${Math.round(limit)} s`, open: true }))
+          orElse: () =>
+            Effect.fail(left < limit ? new SuiteTimedOut({ message }) : new Unexpected({ detail: `not done within ${Math.round(limit)} s`, open: true }))
         }),
         Effect.map((detail): Tried => Result.succeed(detail)),
         Effect.catchTags({

@@ -66,10 +66,7 @@ describe("the benchmark", () => {
       const benchmarked = { subject: { servedName: "acme/fake", vocabSize: 1000 }, url, key, hostClass: "h", simulated: true }
       return runBenchmark(benchmarked, { ...workload(1, fakeContext, null, {}), inputTokens: 16, outputTokens: 8 })
     })
-  const run = (fault?: Fault) =>
-    Effect.scoped(
-      Effect.flatMap(serveFakeEngine(fault), ({ url }) => runAt(url))
-    )
+  const run = (fault?: Fault) => Effect.scoped(Effect.flatMap(serveFakeEngine(fault), ({ url }) => runAt(url)))
 
   it.live("finds nothing in the prefix cache that it left there when it was begun before: its prompts are the same, and salted anew", () =>
     Effect.gen(function* () {

@@ -63,7 +63,10 @@ describe("fidelity", () => {
   it.effect("is passed by an adapter that says what the merged model says, and leaves its figures", () =>
     Effect.gen(function* () {
       const { asked, kept, said } = yield* verdict(child)
-      assert.match(said, /^exact: right 0, merged 0, base 0 of 104, 0\.0 \+- 0\.0 points; as the merged model 104, base 0 \(rule 2 passed\), weights 1\.0000, none right of any model$/)
+      assert.match(
+        said,
+        /^exact: right 0, merged 0, base 0 of 104, 0\.0 \+- 0\.0 points; as the merged model 104, base 0 \(rule 2 passed\), weights 1\.0000, none right of any model$/
+      )
       assert.deepStrictEqual([asked.filter((model) => model === "adapter").length, asked.filter((model) => model === "base").length], [104, 104])
       assert.lengthOf(kept, 1)
       // Of larger models all are asked.

@@ -5,8 +5,8 @@ import { FetchHttpClient } from "effect/http"
 import { configCoherent } from "../../src/suite/identityChecks.ts"
 import { readTokenizer } from "../../src/suite/OwnTokenizer.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
-import { batchEqualsAlone } from "../../src/suite/sharedEngineChecks.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
+import { batchEqualsAlone } from "../../src/suite/sharedEngineChecks.ts"
 import { type SuiteState, suiteChecks } from "../../src/suite/suiteChecks.ts"
 import { serveFakeEngine } from "./fakeEngine.ts"
 import { type Fault, faults } from "./fakeWords.ts"
@@ -181,7 +181,10 @@ describe("the suite", () => {
         Effect.sync(() => {
           const content = asked >= 32 && asked < 39 ? "b" : "a"
           asked++
-          return { status: 200, text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }
+          return {
+            status: 200,
+            text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
+          }
         })
       const row = batchEqualsAlone()
       const run = row.run({ ...subject, client: { ...subject.client, post } })
