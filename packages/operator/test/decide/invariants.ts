@@ -42,6 +42,8 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
   const reached = endpoints.some((endpoint) => endpoint.reachable && endpoint.url === seen.pod?.url)
   /** Whether callers' requests may be under way on its engine. */
   const isAsked = phase === "activated" && own && answers && (revision?.status === "active" || revision?.status === "superseded")
+  /** Whether nobody has compared it with what was verified, and what is published is an earlier start's. */
+  const uncompared = !asked && seen.boot !== null && seen.boot.verdict === null
   const drained = seen.run.inFlight === 0 || (seen.withdrawnAt !== null && now >= seen.withdrawnAt + drainLimit)
 
   for (const action of actions) {
@@ -67,7 +69,7 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
         hold(5, !isAsked || changed || endpoints.length === 0, "removes an engine that gateways may still ask")
         break
       case "Publish":
-        hold(1, !serves || action.endpoints.length > 0, "withdraws an engine that serves")
+        hold(1, !serves || action.endpoints.length > 0 || uncompared, "withdraws an engine that serves")
         hold(1, !(servesOn && known) || action.endpoints.length > 0, "withdraws what its node's silence may have left")
         hold(1, action.endpoints.length === 0 || healthy, "publishes an engine that does not answer")
         hold(6, action.endpoints.length === 0 || asked || seen.boot?.verdict?.outcome !== "differs", "publishes what answers otherwise than what was verified")
