@@ -21,7 +21,7 @@ const engineOf = (seen: Observation, now: number) => {
   /** Whether it is known to answer otherwise than what was verified, and was given no traffic. */
   const otherwise = seen.boot?.verdict?.outcome === "differs" && !asked
   const servesOn = isServed(seen) && run.engineRun === run.id && run.replacedBy === null && answers && !changed && !otherwise && !isIdle(seen, now)
-  return { answers, asked, changed, healthy: up && silent === null, servesOn, serves: servesOn && silent === null }
+  return { answers, asked, changed, healthy: up && silent === null, otherwise, servesOn, serves: servesOn && silent === null }
 }
 
 const idsIn = (text: string) => text.match(/dep_[0-9a-z]+/gu) ?? []
@@ -36,12 +36,12 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
   const hold = (invariant: 1 | 2 | 3 | 4 | 5 | 6, holds: boolean, what: string) => {
     if (!holds) found.push(`${invariant}: ${what} (${phase}: ${message})`)
   }
-  const { answers, asked, changed, healthy, serves, servesOn } = engineOf(seen, now)
+  const { answers, asked, changed, healthy, otherwise, serves, servesOn } = engineOf(seen, now)
   const own = engineRun === id
   const known = endpoints.length === 1 && endpoints[0]?.url === seen.pod?.url
   const reached = endpoints.some((endpoint) => endpoint.reachable && endpoint.url === seen.pod?.url)
   /** Whether callers' requests may be under way on its engine. */
-  const isAsked = phase === "activated" && own && answers && (revision?.status === "active" || revision?.status === "superseded")
+  const isAsked = phase === "activated" && own && answers && !otherwise && (revision?.status === "active" || revision?.status === "superseded")
   /** Whether nobody has compared it with what was verified, and what is published is an earlier start's. */
   const uncompared = !asked && seen.boot !== null && seen.boot.verdict === null
   const drained = seen.run.inFlight === 0 || (seen.withdrawnAt !== null && now >= seen.withdrawnAt + drainLimit)
