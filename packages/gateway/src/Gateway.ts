@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
+import { BodyBudget } from "./BodyBudget.ts"
 import { Concurrency } from "./Concurrency.ts"
 import { Departure } from "./Departure.ts"
 import { dialectOf } from "./dialects/dialects.ts"
@@ -83,6 +84,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const routes = yield* Routes
       const routing = yield* Routing
       const concurrency = new Concurrency(config)
+      const bodies = new BodyBudget(config.bodies)
       const salts = new CacheSalts(Redacted.value(config.cacheSecret))
       const otherPath = yield* makeOtherPaths
       const largeBodies = yield* Effect.acquireRelease(
@@ -114,18 +116,21 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         let route: Route | null = null
         let streamed: boolean | null = null
         let placed = false
+        const share = bodies.open()
         let passage: Passage | null = null
         let downloads: Map<string, Buffer> | undefined
         const departure = new Departure()
         response.once("close", () => departure.abort("gone"))
         onStopping(response, () => departure.abort("stopped"))
+        // Who left while the key was looked up is not told of any more.
+        if (response.destroyed) departure.abort("gone")
 
         const check = Effect.gen(function* () {
           if (!caller.scopes.has("inference:write")) return yield* missingScope("inference:write")
           const full = concurrency.take(caller)
           if (full !== null) return yield* full
           placed = true
-          const received = yield* readBody(request, config.maxBody, config.bodyTimeout)
+          const received = yield* readBody(request, config.maxBody, config.bodyTimeout, share)
           const body = typeof received === "string" ? parseBody(received) : yield* largeBodies.read(received)
           if (body instanceof Refusal) return yield* body
           streamed = streamOf(body.members)
@@ -153,14 +158,18 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           use(route)
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
-          if (!passage.enter()) yield* passage.wait({ patience: patienceOf(request.headers), departure })
+          if (!passage.enter()) yield* passage.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), departure })
           if (passage.route.revisionId !== route.revisionId) {
             // Another revision took over while the request waited: what that one cannot do is refused too.
             route = passage.route
             prepared = prepare(route)
             checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           }
-          return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request) }
+          const letGo = () => {
+            checked.engineBody = ""
+            share.release()
+          }
+          return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request), letGo }
         })
         const refuse = (error: Refusal) =>
           metering.refuse({
@@ -184,6 +193,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           () => {
             passage?.leave()
             if (placed) concurrency.give(caller)
+            share.release()
             if (route !== null && route.endpoints.length > 0) use(route)
             return Effect.void
           }

@@ -6,6 +6,7 @@ import type { RoutingSettings } from "./routing/RoutingSettings.ts"
 export interface GatewaySettings {
   /** Bytes. */
   readonly maxBody: number
+  readonly bodies: number
   readonly perKey: number
   readonly perOrg: number
   /** Milliseconds. */
@@ -47,6 +48,11 @@ export const gatewaySettings = [
     default: 10
   },
   { name: "GATEWAY_MAX_BODY_BYTES", description: "Largest request body, in bytes", default: 16 * 1024 * 1024 },
+  {
+    name: "GATEWAY_BODIES_BYTES",
+    description: "Bytes of request bodies kept at once, of all callers together, until they are answered or their streams have begun; further ones get 503",
+    default: 256 * 1024 * 1024
+  },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Requests under way at once for one API key", default: 64 },
   { name: "GATEWAY_ORG_CONCURRENCY", description: "Requests under way at once for one organization", default: 256 },
   { name: "GATEWAY_BODY_SECONDS", description: "Time in which a request body must have arrived", default: 30 },
@@ -138,6 +144,7 @@ export class GatewayConfig extends Context.Service<GatewayConfig, GatewaySetting
     Effect.gen(function* () {
       return yield* Config.all({
         maxBody: setting("GATEWAY_MAX_BODY_BYTES"),
+        bodies: setting("GATEWAY_BODIES_BYTES"),
         perKey: setting("GATEWAY_KEY_CONCURRENCY"),
         perOrg: setting("GATEWAY_ORG_CONCURRENCY"),
         bodyTimeout: seconds("GATEWAY_BODY_SECONDS"),

@@ -37,6 +37,8 @@ export interface Admitted {
   readonly startedAt: number
   /** As the caller sent it. */
   readonly traceparent: string | undefined
+  /** Lets go of the body: no engine is asked any more. */
+  readonly letGo: () => void
 }
 
 /** A request under way. */
@@ -83,6 +85,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           stream,
           progress,
           pulse: passage.pulse,
+          begun: admitted.letGo,
           reader: work.reader,
           rename: namedAsAsked(route, checked),
           firstFrame: config.firstFrame - (performance.now() - startedAt),

@@ -18,8 +18,8 @@ export interface Outcome {
 
 export const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null }
 
-const noteOf = (what: string, { contentFrames, told }: Progress) =>
-  told !== null ? `${what} Usage as the engine last told it.` : contentFrames > 0 ? `${what} The output counts what was delivered.` : what
+const noteOf = (what: string, { countsDelivered, told }: Progress) =>
+  countsDelivered ? `${what} The output counts what was delivered.` : told !== null ? `${what} Usage as the engine last told it.` : what
 
 /** Work was or may have been done, and the answer is not complete. */
 export const failed = (error: Refusal, what: string, progress: Progress): Outcome => ({

@@ -42,8 +42,14 @@ export class Progress {
     return this.#usage
   }
 
+  /** Whether the output is what was delivered, for the engine had not told of so much: some tell of the output at its end only, or of one choice of several. */
+  get countsDelivered(): boolean {
+    return this.finishReason === null && this.contentFrames > (this.told?.output_tokens ?? 0)
+  }
+
   /** Usage as far as it is known. */
   get usage(): Usage {
-    return this.told ?? { input_tokens: 0, output_tokens: this.contentFrames, cache_read_tokens: null, cache_write_tokens: null }
+    const told = this.told ?? { input_tokens: 0, output_tokens: this.contentFrames, cache_read_tokens: null, cache_write_tokens: null }
+    return this.countsDelivered ? { ...told, output_tokens: this.contentFrames } : told
   }
 }

@@ -1,11 +1,12 @@
 import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
-import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unsupportedMediaType } from "./refusals.ts"
+import type { BodyShare } from "./BodyBudget.ts"
+import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unavailable, unsupportedMediaType } from "./refusals.ts"
 import { largeBody } from "./vocabulary/LargeBodies.ts"
 
-/** The text of a JSON body of at most `limit` bytes, received within `timeout` milliseconds; a large one's bytes, unchecked. */
-export const readBody = (request: IncomingMessage, limit: number, timeout: number): Effect.Effect<string | Buffer, Refusal> => {
+/** The text of a JSON body of at most `limit` bytes, which are taken of `share`, received within `timeout` milliseconds; a large one's bytes, unchecked. */
+export const readBody = (request: IncomingMessage, limit: number, timeout: number, share: BodyShare): Effect.Effect<string | Buffer, Refusal> => {
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
   if (type !== "application/json") return Effect.fail(unsupportedMediaType("Send the body as application/json.", "content-type"))
   if (request.headers["content-encoding"] !== undefined) {
@@ -24,6 +25,7 @@ export const readBody = (request: IncomingMessage, limit: number, timeout: numbe
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > limit) settle(tooLarge)
+      else if (!share.take(chunk.length)) settle(Effect.fail(unavailable))
       else chunks.push(chunk)
     }
     const onEnd = () => {

@@ -25,6 +25,8 @@ export interface RelayOptions {
   readonly reader: StreamReader
   /** Told of each sign of life of the engine. */
   readonly pulse: Pulse
+  /** Told of the first frame: no other engine is asked after it. */
+  readonly begun: () => void
   /** What is done to the text of each frame before the caller gets it. */
   readonly rename: (text: string) => string
   /** Milliseconds that are left until the first frame must have come. */
@@ -37,7 +39,7 @@ export interface RelayOptions {
 }
 
 /** Passes an engine's event stream to the caller frame by frame, no faster than the caller reads. */
-export const relay = ({ firstFrame, progress, pulse, reader, rename, signal, silence, stream, upstream, whole }: RelayOptions): Effect.Effect<Relayed> =>
+export const relay = ({ begun, firstFrame, progress, pulse, reader, rename, signal, silence, stream, upstream, whole }: RelayOptions): Effect.Effect<Relayed> =>
   Effect.callback((resume) => {
     const { response } = stream
     const splitter = new FrameSplitter()
@@ -68,6 +70,7 @@ export const relay = ({ firstFrame, progress, pulse, reader, rename, signal, sil
         else if (frame._tag === "Failed") end = { _tag: "Failed", payload: frame.payload, first }
         else if (frame._tag === "Broken") end = { _tag: "Broken", first }
         if (frame._tag !== "Chunk" && frame._tag !== "Done") break
+        if (first) begun()
         first = false
         if (frame.usage !== null) progress.sawUsage(frame.usage)
         progress.finishReason = frame.finishReason ?? progress.finishReason

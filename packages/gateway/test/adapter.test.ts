@@ -14,6 +14,24 @@ const runtimes: ReadonlyArray<readonly [Runtime, string]> = [
 const saidBy = (name: string, text: string) => text.replaceAll('"model":"acme/tiny"', `"model":"${name}"`)
 const words = ['"model":"adapter"', '\\"model\\":\\"base:adapter\\"']
 
+describe("a request for a model that has another name than when its engine was started", () => {
+  it.live("is answered by vLLM in the name that was asked for", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine((call) =>
+        call.body.includes('"stream":true')
+          ? openStream(call).end(saidBy("other/tiny", streamOf(["a"])))
+          : answers(saidBy("other/tiny", wholeAnswer("a")))(call)
+      )
+      const { address, world } = yield* makeStage([engine.url])
+      world.route = { ...world.route, runtime: "vllm" }
+      for (const body of [chat, { ...chat, stream: true }]) {
+        const seen = yield* fetched(address, { body })
+        assert.deepStrictEqual(new Set(seen.text().match(/"model":"[^"]*"/g)), new Set(['"model":"acme/tiny"']))
+      }
+    })
+  )
+})
+
 describe("a request for a model with an adapter", () => {
   it.live.each(runtimes)("asks %s for the adapter, by the name that it has there, and the caller reads its own", ([runtime, name]) =>
     Effect.gen(function* () {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
-import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
+import { answers, chunk, makeEngine, opening, openStream, wholeAnswer } from "./fakeEngine.ts"
 import { chat, fetched, makeStage, outcomes, type SendOptions, send, soon } from "./stage.ts"
 
 const errorOf = (text: string): Record<string, unknown> => {
@@ -54,6 +54,22 @@ describe("a refusal", () => {
       })
     )
   }
+
+  it.live("of a body beyond what all of them may take: 503, until an answer has begun that no other engine is asked for", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine((call) => openStream(call).write(opening + chunk("a")))
+      const bytes = Buffer.byteLength(JSON.stringify({ ...chat, stream: true }))
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: bytes + 10 })
+      const held = yield* send(address, { body: { ...chat, stream: true } })
+      yield* soon(() => held.text().includes('"a"'))
+      const next = yield* send(address, { body: { ...chat, stream: true } })
+      yield* soon(() => next.text().includes('"a"'))
+      const refused = yield* fetched(address, { body: { ...chat, user: "u".repeat(bytes) } })
+      assert.deepStrictEqual([refused.status(), errorOf(refused.text()).code], [503, "unavailable"])
+      assert.deepStrictEqual(outcomes(world), ["Begin", "Begin", "Refuse 503 unavailable"])
+      for (const { request } of [held, next]) request.destroy()
+    })
+  )
 
   it.live("is none where only the methods are asked for", () =>
     Effect.gen(function* () {

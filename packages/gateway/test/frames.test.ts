@@ -1,8 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { messages } from "../src/dialects/messages.ts"
 import { chat } from "../src/dialects/openAi.ts"
 import { FrameSplitter } from "../src/FrameSplitter.ts"
+import { failed } from "../src/Outcome.ts"
 import { Progress } from "../src/Progress.ts"
+import { clientClosed } from "../src/refusals.ts"
 import { chunk, done, finish, opening, streamOf, usageFrame } from "./fakeEngine.ts"
 
 const split = (pieces: ReadonlyArray<Buffer>): ReadonlyArray<string> => {
@@ -138,6 +141,18 @@ describe("usage", () => {
     assert.deepStrictEqual(usageOf(bare), { input_tokens: 100, output_tokens: 7, cache_read_tokens: null, cache_write_tokens: null })
     assert.strictEqual(usageOf("null"), null)
     assert.strictEqual(usageOf('{"prompt_tokens":-1}'), null)
+  })
+
+  it("of an answer that broke off counts what was delivered, where the engine told of less", () => {
+    const progress = new Progress(messages.usageOf)
+    // As a message begins: the output is told at its end.
+    progress.sawUsage('{"input_tokens":12,"output_tokens":0}')
+    progress.contentFrames = 7
+    assert.deepStrictEqual(progress.usage, { input_tokens: 12, output_tokens: 7, cache_read_tokens: null, cache_write_tokens: null })
+    assert.strictEqual(failed(clientClosed, "The caller left.", progress).note, "The caller left. The output counts what was delivered.")
+    progress.sawUsage('{"input_tokens":12,"output_tokens":5}')
+    progress.finishReason = "stop"
+    assert.strictEqual(progress.usage.output_tokens, 5)
   })
 
   it("once told is not forgotten for one that cannot be read", () => {

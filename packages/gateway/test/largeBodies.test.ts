@@ -21,6 +21,8 @@ describe("a body of more than 1 MiB", () => {
 
       const refusals: ReadonlyArray<readonly [body: string | Buffer, status: number, code: string, param: string | null]> = [
         [JSON.stringify({ ...large, n: 99 }), 400, "invalid_parameter", "n"],
+        [JSON.stringify({ ...large, stream: 7 }).replace('"stream":7', '"stream":12345678901234567890'), 400, "invalid_parameter", "stream"],
+        [JSON.stringify({ ...large, ["x".repeat(2_000_000)]: 1 }), 400, "unknown_parameter", "x".repeat(128)],
         [
           JSON.stringify({ ...large, messages: [...large.messages, { role: "user", content: [{ type: "text", text: "a", x: 1 }] }] }),
           400,

@@ -225,11 +225,13 @@ export class Routes extends Context.Service<
           Effect.suspend(() => {
             if (answered >= own) return Effect.void
             const all = asked
-            return Effect.andThen(
-              reload,
-              Effect.sync(() => {
-                answered = all
-              })
+            const tell = Effect.sync(() => {
+              answered = all
+            })
+            // A reading that failed was that of all who had asked by then, too.
+            return reload.pipe(
+              Effect.tap(() => tell),
+              Effect.tapError(() => tell)
             )
           })
         )

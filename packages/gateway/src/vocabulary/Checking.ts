@@ -37,6 +37,10 @@ export interface Target {
   readonly cacheSalt: string | null
 }
 
+/** Characters that are told of a name, and of a path. */
+const longestName = 128
+const longestPath = 1_024
+
 /** The state of one check: where it is, what the model can do, and what was noticed on the way. */
 export class Checking {
   readonly target: Target
@@ -62,9 +66,12 @@ export class Checking {
     return checked
   }
 
-  /** The path of the value that is looked at, or of what is in it. */
+  /** The path of the value that is looked at, or of what is in it. A caller's own names may be as long as the body: the record and the answer keep their beginnings. */
   param(...deeper: ReadonlyArray<string | number>): string {
-    return [...this.#path, ...deeper].map((step, index) => (typeof step === "number" ? `[${step}]` : index === 0 ? step : `.${step}`)).join("")
+    return [...this.#path, ...deeper]
+      .map((step, index) => (typeof step === "number" ? `[${step}]` : `${index === 0 ? "" : "."}${step.slice(0, longestName)}`))
+      .join("")
+      .slice(0, longestPath)
   }
 
   /** The images so far. */

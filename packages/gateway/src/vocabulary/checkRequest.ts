@@ -18,8 +18,8 @@ export interface CheckedRequest {
   readonly cachedUnknown: boolean
   /** Images that the body still has to get: `inlineImages` puts them in. */
   readonly images: ReadonlyArray<ImagePlace>
-  /** What goes to the engine: serialised from what was checked, never the caller's bytes. */
-  readonly engineBody: string
+  /** What goes to the engine: serialised from what was checked, never the caller's bytes. Empty once no engine is to be asked any more: it may be large, and an answer long. */
+  engineBody: string
 }
 
 /**

@@ -25,7 +25,7 @@ const refused = ({ code, message, param, status, type }: Refusal): LargeBodyAnsw
 const summaryOf = ({ members, model }: ParsedBody): ParsedBody => {
   const { prompt_cache_key, stream } = members
   const beginning = typeof prompt_cache_key === "string" ? { prompt_cache_key } : { prompt: prefixOf(members) }
-  return { model, members: { ...(stream === undefined ? {} : { stream }), ...beginning } }
+  return { model, members: { ...(typeof stream === "boolean" ? { stream } : {}), ...beginning } }
 }
 
 /** Answers a question: read anew each time, so that nothing is kept for a caller who leaves in between. */

@@ -54,6 +54,8 @@ describe("what a caller waits", () => {
     [{ "x-stainless-read-timeout": "-1" }, null]
   ]
   for (const [headers, expected] of announced) it(`is ${expected} ms by ${JSON.stringify(headers)}`, () => assert.strictEqual(patienceOf(headers), expected))
+
+  it("is less by what has passed", () => assert.strictEqual(patienceOf({ "x-stainless-timeout": "20" }, 5_000), 14_000))
 })
 
 describe("when to ask again for a model that starts", () => {
