@@ -16,7 +16,7 @@ export const standInTrial: StartWork = (gathered, seen, kind) => {
     const runs = yield* Runs
     yield* Effect.sleep("10 millis")
     if (kind === "boot") {
-      gathered.bootVerdicts.set(engineRun, { boot: seen.boot?.boot ?? "", outcome: "same", message: "", failures: 0 })
+      gathered.bootVerdicts.set(engineRun, { boot: seen.boot?.boot ?? "", outcome: "same", message: "", at: 0, failures: 0 })
       return
     }
     if (kind === "checking") yield* untilRecorded(runs.recordChecks(id, orgId, checks))

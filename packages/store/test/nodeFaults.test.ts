@@ -42,6 +42,9 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       yield* sql`UPDATE node_faults SET at = at - interval '25 hours' WHERE org_id = ${orgId}`
       assert.deepStrictEqual(yield* runs.avoidedNodes(id, orgId), ["node-a", "node-b"])
       assert.deepStrictEqual(yield* runs.avoidedNodes(other.id, stranger.caller.orgId), [])
+      // What happens again is no older than that.
+      yield* runs.noteNodeFault(id, orgId, { node: "node-b", code: "gpu_fault" })
+      assert.deepStrictEqual(yield* runs.avoidedNodes(other.id, stranger.caller.orgId), ["node-b"])
 
       assert.isTrue(yield* enter("benchmarking", "queued"))
       const again = Option.getOrThrow(yield* runs.observe(id))

@@ -5,7 +5,11 @@ import { HttpClient, HttpClientRequest } from "effect/http"
 export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ readonly message: string }> {}
 
 /** The engine answered something else than it must. `detail`: numbers and codes only, never generated text. */
-export class Unexpected extends Data.TaggedError("Unexpected")<{ readonly detail: string }> {}
+export class Unexpected extends Data.TaggedError("Unexpected")<{
+  readonly detail: string
+  /** Whether a second run decides: nothing was wrong but that it was not done in time, or it is a share, which is judged over both. */
+  readonly open?: boolean
+}> {}
 
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Usage = Schema.Struct({ prompt_tokens: Count, completion_tokens: Count, total_tokens: Count })

@@ -89,7 +89,7 @@ it.live(
       const { adapter_content_hash, base_hf_revision, verification } = bodyOf(Receipt, found)
       assert.match(`${base_hf_revision} ${adapter_content_hash}`, /^[0-9a-f]{40} [0-9a-f]{64}$/)
       const { fidelity } = verification ?? assert.fail()
-      assert.deepInclude(fidelity, { tier: "exact", suite: "seatrial-fidelity", suiteVersion: 1, n: 104, withinUlpMin: 1 })
+      assert.deepInclude(fidelity, { tier: "exact", suite: "seatrial-fidelity", suiteVersion: 2, n: 104, withinUlpMin: 1 })
       assert.deepStrictEqual([fidelity?.rule1.passed, fidelity?.rule2.status], [true, "passed"])
 
       yield* joinNode(kube, yield* makeStateFolder, folder, "dropping", "0")

@@ -71,7 +71,7 @@ it.live(
       )
       yield* Effect.logInfo(JSON.stringify(right))
       assert.isNull(right.failure, JSON.stringify(right))
-      assert.deepInclude(right.fidelity, { tier: "exact", suite: "seatrial-fidelity", suiteVersion: 1, n: 200, withinUlpMin: 1 })
+      assert.deepInclude(right.fidelity, { tier: "exact", suite: "seatrial-fidelity", suiteVersion: 2, n: 200, withinUlpMin: 1 })
       assert.deepStrictEqual([right.fidelity.rule1.passed, right.fidelity.rule2.status], [true, "passed"])
 
       // Not applied at all: the base answers in its place.

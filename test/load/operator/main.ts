@@ -20,7 +20,7 @@ const work =
       const answer = yield* Effect.orDie(HttpClient.get(`${seen.pod?.url}/v1/models`))
       yield* Effect.orDie(answer.text)
       if (kind === "boot") {
-        gathered.bootVerdicts.set(engineRun, { boot: seen.boot?.boot ?? "", outcome: "same", message: "", failures: 0 })
+        gathered.bootVerdicts.set(engineRun, { boot: seen.boot?.boot ?? "", outcome: "same", message: "", at: 0, failures: 0 })
         return
       }
       if (kind === "checking") yield* runs.recordChecks(id, orgId, checks)

@@ -55,14 +55,14 @@ export interface MergeSeen {
   readonly failure: NamedFailure | null
 }
 
-/** What is known of the latest start of an engine whose revision was verified. */
+/** What is known of the latest start of an engine whose revision was verified. Times are Unix milliseconds. */
 export interface BootSeen {
   /** Which start it is. */
   readonly boot: string
   /** Starts in a row that answered otherwise, this one counted. */
   readonly failures: number
-  /** `same`: it answers as what was verified; `drifted`: not to the byte, and as likely; `differs`: otherwise. Null: not compared yet. */
-  readonly verdict: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly failures: number } | null
+  /** `same`: it answers as what was verified; `drifted`: not to the byte, and as likely; `differs`: otherwise. `at`: when that was known. Null: not compared yet. */
+  readonly verdict: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly failures: number; readonly at: number } | null
 }
 
 /** The engine's pod. Times are Unix milliseconds. */
@@ -116,7 +116,9 @@ export type WorkKind = "screening" | "fidelity" | "checking" | "measuring" | "be
 /** How the latest background work ended where it could not record a result. */
 export interface WorkEnded {
   readonly kind: WorkKind
-  /** Times that it was tried for this phase. */
+  /** Which start of an engine, or which entry into a phase, its tries are counted for. */
+  readonly about: string
+  /** Times that it was tried for that. */
   readonly attempts: number
   readonly at: number
   /** `failure`: a final answer. Null: it could not be done now. */
@@ -189,3 +191,12 @@ export interface Observation {
  */
 export const countedFrom = ({ attendedSince }: Observation, ...times: ReadonlyArray<number | null>): number =>
   times.reduce<number>((latest, time) => Math.max(latest, time ?? latest), attendedSince)
+
+/** What tries of a work are counted for: the engine's latest start, or this time in the phase. */
+export const workAbout = ({ boot, run }: Observation, kind: WorkKind): string => (kind === "boot" ? (boot?.boot ?? "") : `${run.phaseSince}`)
+
+/** How that work ended last, of this start or this time in the phase: an earlier one says nothing of it. */
+export const endedOf = (seen: Observation, kind: WorkKind): WorkEnded | null => {
+  const { ended } = seen.work
+  return ended?.kind === kind && ended.about === workAbout(seen, kind) ? ended : null
+}

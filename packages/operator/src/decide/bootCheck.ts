@@ -1,6 +1,6 @@
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { backoff, trialAttempts } from "./limits.ts"
-import type { Observation } from "./Observation.ts"
+import { endedOf, type Observation } from "./Observation.ts"
 
 /** Tries of an engine's start on other nodes, before its model stays without traffic. */
 const mostStarts = 2
@@ -17,7 +17,7 @@ export const compareFirst = (seen: Observation, now: number): Decision | null =>
   const { boot, elsewhere, pod, work } = seen
   if (boot === null || pod === null) return null
   if (boot.verdict === null) {
-    const ended = work.ended?.kind === "boot" ? work.ended : null
+    const ended = endedOf(seen, "boot")
     if (ended !== null && ended.attempts >= trialAttempts) return null
     const next = ended === null ? now : ended.at + backoff(ended.attempts)
     if (work.running === null && now < next) return wait(`${ended?.message} Tries again.`, next)
@@ -25,7 +25,7 @@ export const compareFirst = (seen: Observation, now: number): Decision | null =>
   }
   if (boot.verdict.outcome !== "differs") return null
   const message = answersOtherwise(seen)
-  if (boot.failures >= mostStarts || !elsewhere) return wait(`${message} Deploy it again, so that it is tried anew.`)
+  if (boot.failures >= mostStarts || !elsewhere) return wait(`${message} Deploy it with another setting, or delete its pod, so that it is tried anew.`)
   const told = Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message })
   return act(`${message} Another node is tried.`, told, Action.NoteNodeFault({ code: "fingerprints_differ" }), Action.RemovePod({ uid: pod.uid, force: false }))
 }

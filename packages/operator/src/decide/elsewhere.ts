@@ -8,12 +8,16 @@ const gpuFault = "gpu_fault"
 /** What one node may show that another does not: the second one decides. All else is the model's or its engine's on any node. */
 const oncePerNode: ReadonlySet<FailureCode> = new Set(["output_garbage", "nondeterministic_output", "engine_crashed"])
 
-/** What was found of that kind before the phase that the run is in: on another try, as a rule on another node. */
-const earlier = ({ run }: Observation, code: string) => run.nodeFaults.filter((fault) => fault.code === code && fault.at < run.phaseSince)
+/** What a card that fails may show as well. */
+const mayBeCard: ReadonlySet<FailureCode> = new Set([...oncePerNode, "checks_failed", "benchmark_floor"])
+
+/** What was found of that kind before the phase that the run is in: on another try of its own, as a rule on another node. */
+const earlier = ({ run }: Observation, code: string) =>
+  run.nodeFaults.filter((fault) => fault.code === code && fault.at >= run.createdAt && fault.at < run.phaseSince)
 
 const backToQueue = ({ run }: Observation, code: string, reason: string): Decision => {
   const published = run.endpoints.length > 0 && run.engineRun === run.id ? [Action.Publish({ endpoints: [] })] : []
-  // Its pod is removed from the queue: what was found goes with the same write as the phase.
+  // Its pod is removed from the queue. What was found is written before the phase: after a crash between the two it is no older than the phase, and noted again.
   return act(reason, ...published, Action.NoteNodeFault({ code }), Action.Enter({ to: "queued", reason, failure: null, replaces: false }))
 }
 
@@ -31,8 +35,8 @@ export const onceElsewhere = (seen: Observation, code: string, reason: string): 
 
 /** Ends the run for what its trial found, once it is clear whose fault it was: first the node is suspected, where it can be one's fault, then engine and model. */
 export const judge = (seen: Observation, code: FailureCode, text: string): Decision => {
+  if (seen.pod?.gpuFault === true && mayBeCard.has(code)) return leaveFailedCard(seen)
   if (!oncePerNode.has(code)) return fail(code, text)
-  if (seen.pod?.gpuFault === true) return leaveFailedCard(seen)
   const before = earlier(seen, code).length
   const there = onceElsewhere(seen, code, `Found on one node: ${code}. Tries another node, which shows whose fault it is.`)
   return there ?? fail(code, before === 0 ? text : `${text} So it was on two tries${seen.elsewhere ? ", on two nodes" : ""}.`)

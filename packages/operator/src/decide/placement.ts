@@ -68,11 +68,11 @@ export const placement = (seen: Observation): Placement => {
 export const goTo = ({ phase, reason, replaces }: Placement, ...before: ReadonlyArray<Action>): Decision =>
   replaces ? act(reason, ...before, Action.Enter({ to: phase, reason, failure: null, replaces })) : enter(phase, reason, ...before)
 
-/** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place. */
+/** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place, unless it answers otherwise than was verified. */
 const withoutPod = (seen: Observation, decision: Decision): Decision =>
   seen.pod === null || seen.pod.deleting
     ? decision
-    : seen.run.engineRun !== seen.run.id && seen.pod.lost === null
+    : seen.run.engineRun !== seen.run.id && seen.pod.lost === null && (seen.boot?.verdict?.outcome !== "differs" || seen.run.endpoints.length > 0)
       ? enter("provisioning", "Its engine is there already.")
       : act("Removes an engine that lost its place.", Action.RemovePod({ uid: seen.pod.uid, force: seen.pod.lost !== null }))
 
@@ -83,10 +83,14 @@ export const waiting = (seen: Observation): Decision => {
 }
 
 /** Kueue's queue: it holds the pod back until there is quota for it, and says why. */
-const admission = ({ admission, outdated, pod }: Observation, queue: string): Decision => {
+const admission = ({ admission, outdated, pod, run }: Observation, queue: string): Decision => {
   if (pod === null) return act(`Asks Kueue's queue ${queue} for its GPUs.`, Action.EnsurePod())
   if (pod.lost !== null) return act("Removes an engine that lost its place.", Action.RemovePod({ uid: pod.uid, force: true }))
   if (outdated) return replaceOutdated(pod)
+  // One that ran before the run came to the queue: what was found on its node sends the run to another. Times of the cluster are whole seconds.
+  if (pod.started && pod.scheduledAt !== null && pod.scheduledAt + 1_000 <= run.phaseSince) {
+    return act("Removes the engine of the try before.", Action.RemovePod({ uid: pod.uid, force: false }))
+  }
   if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} has admitted it.`)
   return wait(`Waits in Kueue's queue ${queue}${admission === null ? "." : `: ${admission}`}`)
 }

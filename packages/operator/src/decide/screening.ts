@@ -1,6 +1,6 @@
 import { type Decision, enter, fail, wait } from "./Decision.ts"
 import { backoff, hubDeadline } from "./limits.ts"
-import { countedFrom, type Observation } from "./Observation.ts"
+import { countedFrom, endedOf, type Observation } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
 import { reuse, reuses } from "./reuse.ts"
 
@@ -14,7 +14,7 @@ export const screening = (seen: Observation, now: number): Decision => {
     const place = placement(seen)
     return goTo({ ...place, reason: `${fits}, and its weights are there. ${place.reason}` })
   }
-  const ended = work.ended?.kind === "screening" ? work.ended : null
+  const ended = endedOf(seen, "screening")
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
   const deadline = countedFrom(seen, run.phaseSince) + hubDeadline
   if (now >= deadline) return fail("hub_unavailable", "The model hub could not be read for 10 minutes. Nothing was found against the model; try again later.")

@@ -8,7 +8,7 @@ import { endedWithItsNode } from "./engineStart.ts"
 import { failedChecks } from "./failedChecks.ts"
 import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { merging, preparedAt } from "./merging.ts"
-import { countedFrom, type Observation, type WorkKind } from "./Observation.ts"
+import { countedFrom, endedOf, type Observation, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 
 const names = {
@@ -70,7 +70,7 @@ const engineFirst = (seen: Observation, now: number): Decision | null => {
 
 /** Keeps one piece of the trial at work while the engine is ready; three faults of ours end the run without blame for the model. */
 const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Decision => {
-  const ended = seen.work.ended?.kind === kind ? seen.work.ended : null
+  const ended = endedOf(seen, kind)
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
   if (ended !== null && ended.attempts >= trialAttempts) {
     return fail("trial_unavailable", `The ${names[kind]} could not be run (${ended.attempts} times). Nothing was found against the model. ${ended.message}`)
@@ -152,7 +152,7 @@ export const benchmarking = (seen: Observation, now: number): Decision => {
   const benchmark = seen.run.revision?.benchmark ?? null
   if (benchmark === null) return run("benchmarking", seen, now, "Measures speed under load.")
   const fault = benchmarkFault(benchmark)
-  if (fault !== null) return fail("benchmark_floor", fault)
+  if (fault !== null) return judge(seen, "benchmark_floor", fault)
   const requests = benchmark.steps.reduce((sum, step) => sum + step.requests + step.errors, 0)
   if (benchmark.slow !== undefined && seen.podClass?.hostClass.simulated === false) {
     const share = `${Math.round(benchmark.slow.ratio * 100)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same`
@@ -179,13 +179,17 @@ export const activating = (seen: Observation, now: number): Decision => {
   const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
   const alone = published !== undefined && run.endpoints.length === 1
   if (alone && published.reachable) return act("A gateway reached the engine.", Action.Activate())
-  const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt) + gatewayDeadline
+  if (published === undefined) {
+    const boot = seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
+    if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
+    const compared = compareFirst(seen, now)
+    if (compared !== null) return compared
+  }
+  // Gateways have their time once they may be told: not while the engine is compared.
+  const comparedAt = [seen.boot?.verdict?.at ?? null, endedOf(seen, "boot")?.at ?? null]
+  const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt, ...comparedAt) + gatewayDeadline
   if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
   if (!alone) {
-    const boot = published === undefined && seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
-    if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
-    const compared = published === undefined ? compareFirst(seen, now) : null
-    if (compared !== null) return compared
     return {
       ...act("Tells the gateways of the engine.", ...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })),
       lookAgainAt: deadline

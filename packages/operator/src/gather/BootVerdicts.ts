@@ -25,7 +25,7 @@ export const keepVerdict = (
   verdicts: BootVerdicts,
   engineRun: DeploymentId,
   pod: PodSeen,
-  found: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string }
+  found: { readonly outcome: "same" | "drifted" | "differs"; readonly message: string; readonly at: number }
 ) => {
   const before = verdicts.get(engineRun)?.failures ?? 0
   verdicts.set(engineRun, { ...found, boot: bootOf(pod), failures: found.outcome === "differs" ? before + 1 : 0 })

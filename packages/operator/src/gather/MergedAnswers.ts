@@ -20,6 +20,8 @@ const measuresFidelity = ({ engineRun, id, phase, revision }: Run): boolean =>
 
 /** What the run's trial still has to learn from base and adapter merged. Forgets what nobody needs any more. */
 export const mergedSeen = (answers: MergedAnswers, run: Run): Observation["merged"] => {
+  // They are of the place that the run has left: an adapter is compared with what the same node has answered.
+  if (run.phase === "queued" || run.phase === "waiting") answers.delete(run.id)
   if (measuresFidelity(run)) return answers.has(run.id) ? "answered" : "wanted"
   answers.delete(run.id)
   return "none"

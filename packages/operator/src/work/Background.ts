@@ -7,8 +7,12 @@ import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 export interface Background {
   /** Whether something runs for the run, and how the last that could not record a result ended. */
   readonly seen: (id: DeploymentId) => Effect.Effect<{ readonly running: WorkKind | null; readonly ended: WorkEnded | null }>
-  /** From now on this work and no other runs for the run; null: none. What runs already goes on. */
-  readonly want: (id: DeploymentId, kind: WorkKind | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
+  /** From now on this work and no other runs for the run; null: none. What runs already goes on. `about`: what its tries are counted for. */
+  readonly want: (
+    id: DeploymentId,
+    work: Pick<WorkEnded, "kind" | "about"> | null,
+    start: Effect.Effect<void, WorkRefused | WorkUnavailable>
+  ) => Effect.Effect<void>
   readonly forget: (id: DeploymentId) => Effect.Effect<void>
 }
 
@@ -36,7 +40,7 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
   const fibres = yield* FiberMap.make<DeploymentId>()
   const entries = new Map<DeploymentId, Entry>()
 
-  const finish = (id: DeploymentId, entry: Entry, kind: WorkKind, exit: Exit.Exit<void, WorkRefused | WorkUnavailable>) =>
+  const finish = (id: DeploymentId, entry: Entry, { about, kind }: Pick<WorkEnded, "kind" | "about">, exit: Exit.Exit<void, WorkRefused | WorkUnavailable>) =>
     Effect.gen(function* () {
       // Another work took its place, or it was stopped on purpose.
       if (entries.get(id) !== entry || entry.running !== kind) return
@@ -45,8 +49,8 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
       yield* operatorMetrics.backgroundSeconds.update({ kind, outcome: outcomeOf(exit) }, (at - entry.begunAt) / 1_000)
       if (Exit.isSuccess(exit)) entry.ended = null
       else {
-        const attempts = (entry.ended?.kind === kind ? entry.ended.attempts : 0) + 1
-        entry.ended = { kind, attempts, at, ...failureOf(exit.cause) }
+        const attempts = (entry.ended?.attempts ?? 0) + 1
+        entry.ended = { kind, about, attempts, at, ...failureOf(exit.cause) }
         if (!Cause.hasFails(exit.cause)) yield* Effect.logError(`${kind} of ${id} ended in a fault`, Cause.pretty(exit.cause))
         else if (entry.ended.failure === null) yield* Effect.logWarning(`${kind} of ${id} could not be done (try ${attempts}): ${entry.ended.message}`)
       }
@@ -55,21 +59,23 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
 
   return {
     seen: (id) => Effect.sync(() => ({ running: entries.get(id)?.running ?? null, ended: entries.get(id)?.ended ?? null })),
-    want: Effect.fnUntraced(function* (id, kind, start) {
+    want: Effect.fnUntraced(function* (id, work, start) {
       const entry = entries.get(id)
-      if ((entry?.running ?? null) === kind) return
+      if ((entry?.running ?? null) === (work?.kind ?? null)) return
       if (Predicate.isNotNullish(entry?.running)) {
         entry.running = null
         yield* FiberMap.remove(fibres, id)
       }
-      if (kind === null) return
+      if (work === null) return
       const begunAt = yield* Clock.currentTimeMillis
-      const made: Entry = { running: kind, ended: entry?.ended?.kind === kind ? entry.ended : null, begunAt }
+      const before = entry?.ended ?? null
+      const ended = before?.kind === work.kind && before.about === work.about ? before : null
+      const made: Entry = { running: work.kind, ended, begunAt }
       entries.set(id, made)
       yield* FiberMap.run(
         fibres,
         id,
-        Effect.onExit(start, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : finish(id, made, kind, exit)))
+        Effect.onExit(start, (exit) => (Exit.hasInterrupts(exit) ? Effect.void : finish(id, made, work, exit)))
       )
     }),
     forget: (id) =>

@@ -1,5 +1,6 @@
+import { weightCommits } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
-import { answerItems, itemsFor, readAgreement } from "@seatrial/trial"
+import { answerItems, itemsFor, readAgreement, readRepository, withoutThinking } from "@seatrial/trial"
 import { Effect } from "effect"
 import type { MergedAnswers } from "../gather/MergedAnswers.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
@@ -22,7 +23,10 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   const subject = yield* subjectOf(trial, "60 seconds")
   // It is served as any whole model is.
   const whole = { ...subject, servedName: run.model, listedName: run.model }
-  const answered = yield* answerItems(whole, itemsFor(facts.parameters)).pipe(
+  // Asked as the adapter will be.
+  const [{ commit, files }] = weightCommits(facts)
+  const quiet = withoutThinking({ repository: readRepository({ facts, files, commit, texts: new Map() }) })
+  const answered = yield* answerItems(whole, itemsFor(facts.parameters), quiet).pipe(
     Effect.mapError((error) => unavailable({ message: error._tag === "Unexpected" ? `The merged model's engine: ${error.detail}.` : error.message })),
     Effect.timeoutOrElse({
       duration: limit,

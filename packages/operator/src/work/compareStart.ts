@@ -1,14 +1,17 @@
 import { modelCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { differingFingerprints, likelihoodDiffers, readRepository, type SuiteSubject } from "@seatrial/trial"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { suiteSubjectOf } from "./suiteSubject.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
-/** Longest that it may take: callers wait for the model. */
-const limit = "60 seconds"
+/** Longest that the fingerprints may take, and after them the likelihood of texts: callers wait for the model. */
+const [fingerprintsLimit, likelihoodLimit] = ["60 seconds", "40 seconds"] as const
+
+const within = (limit: typeof fingerprintsLimit | typeof likelihoodLimit) =>
+  Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.fail(new WorkUnavailable({ message: `The engine did not answer within ${limit}.` })) })
 
 /** What fingerprints need of a model: nothing has to be read from the hub, which may be away when a model wakes. */
 const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
@@ -32,27 +35,31 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
   return subject
 })
 
-/** Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ the likelihood of texts. */
+/**
+ * Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ the likelihood of texts. That reads the
+ * repository: where it cannot be told at the last try (`last`), the fingerprints alone decide, and what is known to answer otherwise does not pass for not compared.
+ */
 export const compareStart = Effect.fn("compareStart")(
-  function* (trial: EngineUnderTrial, verdicts: BootVerdicts) {
+  function* (trial: EngineUnderTrial, verdicts: BootVerdicts, last: boolean) {
     const runs = yield* Runs
     const { pod, revision, run } = trial
     const { fingerprints = [] } = revision.checks ?? {}
-    const differing = yield* differingFingerprints(yield* bareSubject(trial), fingerprints)
-    if (differing === 0) return keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "" })
+    const differing = yield* Effect.flatMap(bareSubject(trial), (subject) => differingFingerprints(subject, fingerprints)).pipe(within(fingerprintsLimit))
+    if (differing === 0) return keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "", at: yield* Clock.currentTimeMillis })
     const answers = `${differing} of ${fingerprints.length} greedy answers differ`
     const likelihood = yield* runs.likelihood(run.orgId, revision.id)
-    const full = likelihood === null ? null : yield* suiteSubjectOf(trial, "30 seconds")
-    const moved = full === null ? null : yield* likelihoodDiffers({ ...full, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })
+    const told = Effect.flatMap(suiteSubjectOf(trial, "30 seconds"), (full) =>
+      likelihoodDiffers({ ...full, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })
+    ).pipe(within(likelihoodLimit))
+    const moved = likelihood === null ? null : yield* last ? Effect.catch(told, () => Effect.succeed(null)) : told
     // Without likelihoods a card's rounding is told from other weights by how many differ.
     const differs = moved === null ? differing * 2 > fingerprints.length : moved !== ""
     const message = `${answers}${moved === null ? "" : moved === "" ? ", the likelihood of texts does not" : `, and texts are ${moved}`}.`
     yield* Effect.logWarning(`${run.id} after a start of its engine: ${message}`)
-    keepVerdict(verdicts, run.engineRun, pod, { outcome: differs ? "differs" : "drifted", message })
+    keepVerdict(verdicts, run.engineRun, pod, { outcome: differs ? "differs" : "drifted", message, at: yield* Clock.currentTimeMillis })
   },
   (effect) =>
     effect.pipe(
-      Effect.timeoutOrElse({ duration: limit, orElse: () => Effect.fail(new WorkUnavailable({ message: `The engine did not answer within ${limit}.` })) }),
       Effect.catchTags({
         EngineUnreachable: (error) => Effect.fail(unavailable(error)),
         Unexpected: ({ detail }) => Effect.fail(new WorkUnavailable({ message: `The engine: ${detail}.` }))

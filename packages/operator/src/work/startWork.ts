@@ -1,9 +1,10 @@
 import type { Hub } from "@seatrial/hub"
 import type { KubeClient } from "@seatrial/kube"
 import type { Runs } from "@seatrial/store"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import type { HttpClient } from "effect/http"
-import type { Observation, WorkKind } from "../decide/Observation.ts"
+import { trialAttempts } from "../decide/limits.ts"
+import { endedOf, type Observation, type WorkKind } from "../decide/Observation.ts"
 import { keepVerdict } from "../gather/BootVerdicts.ts"
 import type { Gathered } from "../gather/gather.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
@@ -29,7 +30,8 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     measuring: measureEngine,
     benchmarking: benchmarkEngine(makeBenchmarkTurns())
   } as const
-  return ({ bootVerdicts, hostClasses, mergedAnswers, node, podClass, pods, run }, { engine, pod }, kind) => {
+  return ({ bootVerdicts, hostClasses, mergedAnswers, node, podClass, pods, run }, seen, kind) => {
+    const { engine, pod } = seen
     if (kind === "screening") return screenRepository(run, hostClasses)
     if (run.revision === null || podClass === null || engine === null || pod === null || pod.url === null) {
       return Effect.die(new Error(`${run.id} has no engine to try`))
@@ -38,9 +40,9 @@ export const startWork = (namespace: string, failedCapability: OperatorSettings[
     const merged = mergedAnswers.get(run.id) ?? null
     const trial = { run, revision: run.revision, podClass, engine, namespace, pod, url: pod.url, enginePod, node, failedCapability, merged }
     if (kind === "fidelity") return askMerged(trial, mergedAnswers)
-    if (kind === "boot") return compareStart(trial, bootVerdicts)
+    if (kind === "boot") return compareStart(trial, bootVerdicts, (endedOf(seen, "boot")?.attempts ?? 0) >= trialAttempts - 1)
     // What was checked is what its fingerprints are of.
-    const checked = Effect.sync(() => keepVerdict(bootVerdicts, trial.run.engineRun, pod, { outcome: "same", message: "" }))
+    const checked = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, trial.run.engineRun, pod, { outcome: "same", message: "", at }))
     return kind === "checking" ? Effect.andThen(trials.checking(trial), checked) : trials[kind](trial)
   }
 }

@@ -101,7 +101,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
       : {
           boot: "pod-1 0",
           failures: Math.floor(draw() * 3),
-          verdict: chance(0.3) ? null : { outcome: pick("same", "drifted", "differs"), message: "1 of 8 differs.", failures: 1 }
+          verdict: chance(0.3) ? null : { outcome: pick("same", "drifted", "differs"), message: "1 of 8 differs.", failures: 1, at: time() }
         },
     merged: !ended && phase !== "screening" && found.checks === null && !reuses && chance(0.2) ? pick("wanted", "answered") : "none",
     pod: chance(0.7) ? present : null,
@@ -117,7 +117,16 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     budget: chance(0.3),
     work: {
       running: chance(0.2) ? ran : null,
-      ended: chance(0.3) ? { kind: ran, attempts: Math.floor(draw() * 5), at: time(), failure: chance(0.3) ? failure : null, message: "Away." } : null
+      ended: chance(0.3)
+        ? {
+            kind: ran,
+            about: chance(0.2) ? "earlier" : ran === "boot" ? "pod-1 0" : `${drawn.phaseSince}`,
+            attempts: Math.floor(draw() * 5),
+            at: time(),
+            failure: chance(0.3) ? failure : null,
+            message: "Away."
+          }
+        : null
     },
     withdrawnAt: pick(null, time(), now - 60_000),
     attendedSince: chance(0.7) ? 0 : now,

@@ -130,7 +130,7 @@ const obey = (seen: Observation, now: number): Observation => {
   const results = { screening: {}, boot: {}, fidelity: {}, checking: { checks: report }, measuring: { measured }, benchmarking: { benchmark } }
   if (work !== null)
     next = { ...next, run: { ...next.run, revision: { ...(next.run.revision ?? revision), ...results[work] } }, work: { running: null, ended: null } }
-  if (work === "boot" && next.boot !== null) next = { ...next, boot: { ...next.boot, verdict: { outcome: "same", message: "", failures: 0 } } }
+  if (work === "boot" && next.boot !== null) next = { ...next, boot: { ...next.boot, verdict: { outcome: "same", message: "", failures: 0, at: now } } }
   else if (work === "fidelity") next = { ...next, merged: "answered" }
   else if (work === "checking") next = { ...next, merged: "none" }
   const settled = !actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish" || _tag === "RemoveResource")

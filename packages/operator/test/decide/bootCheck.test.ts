@@ -7,16 +7,19 @@ import { words } from "./words.ts"
 
 const prints = { ...report, fingerprints: [{ prompt: "p", sha256: "a".repeat(64) }], fingerprint_card: "simulated x1" }
 const serves = found({ status: "active", checks: prints })
-const start = (outcome: "same" | "drifted" | "differs" | null, failures = 0): BootSeen => ({
+const start = (outcome: "same" | "drifted" | "differs" | null, failures = 0, at = 0): BootSeen => ({
   boot: "pod-1 0",
   failures,
-  verdict: outcome === null ? null : { outcome, message: "3 of 8 greedy answers differ.", failures }
+  verdict: outcome === null ? null : { outcome, message: "3 of 8 greedy answers differ.", failures, at }
 })
 const activated = (change: Partial<Observation>, endpoints: typeof run.endpoints = []) =>
   seen("activated", { pod, podClass: { ...podClass, evictable: true }, ...change }, { ...serves, endpoints })
 const endpoint = { url: pod.url ?? "", pod: pod.name, reachable: true }
 const publishes = `publish ${pod.url}`
-const away = (attempts: number) => ({ running: null, ended: { kind: "boot" as const, attempts, at: 0, failure: null, message: "Away." } })
+const away = (attempts: number, about = "pod-1 0") => ({
+  running: null,
+  ended: { kind: "boot" as const, about, attempts, at: 0, failure: null, message: "Away." }
+})
 
 describe("an engine that has started again", () => {
   const cases: ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]> = [
@@ -32,6 +35,7 @@ describe("an engine that has started again", () => {
     ["and where a second node gives the same", activated({ boot: start("differs", 2), elsewhere: true }), ""],
     ["is asked again where it could not be", activated({ boot: start(null), work: away(1) }), "again 1000"],
     ["serves where nobody could ask it three times, which is told", activated({ boot: start(null), work: away(3) }), `Tell, ${publishes}`],
+    ["is asked as often where an earlier start could not be", activated({ boot: start(null), work: away(3, "pod-1 9") }), "work boot"],
     ["is let be where it has its traffic", activated({ boot: start(null) }, [endpoint]), ""],
     ["loses nothing that another start has", activated({ boot: start(null) }, [{ ...endpoint, url: "http://127.0.9.9:8000" }]), "publish nothing, work boot"],
     ["is not asked where its revision has no fingerprints", activated({ boot: null }), publishes],
@@ -51,17 +55,35 @@ describe("an engine that has started again", () => {
     it(promise, () => assert.strictEqual(words(decide(observation, 0)), expected))
   }
 
+  it("gateways have their two minutes from when it was compared", () => {
+    const verified = found({ checks: prints })
+    const at = (change: Partial<Observation>, now: number, endpoints: typeof run.endpoints = []) =>
+      words(decide(seen("activating", { pod, ...change }, { ...verified, endpoints }), now))
+    const tried = { running: null, ended: { ...away(3).ended, at: 150_000 } }
+    const told = [{ ...endpoint, reachable: false }]
+    assert.deepStrictEqual(
+      [
+        at({ boot: start(null) }, 130_000),
+        at({ boot: start(null), work: tried }, 160_000),
+        at({ boot: start("same", 0, 150_000) }, 160_000),
+        at({ boot: start("same", 0, 150_000) }, 269_000, told),
+        at({ boot: start("same", 0, 150_000) }, 270_000, told)
+      ],
+      ["work boot", `Tell, ${publishes}, again 270000`, `${publishes}, again 270000`, "again 270000", "keep log, enter failed gateway_unreachable"]
+    )
+  })
+
   it("is known by its pod and how often that started, and compared on the card alone that the fingerprints are of", () => {
     const verdicts = new Map()
     const verified = { ...run, revision: { ...revision, checks: prints } }
     const seenOf = (change: object = {}) => bootSeen(verdicts, verified, podClass, { ...pod, ...change })
     assert.isNull(seenOf()?.verdict)
-    keepVerdict(verdicts, deploymentId, pod, { outcome: "differs", message: "m" })
+    keepVerdict(verdicts, deploymentId, pod, { outcome: "differs", message: "m", at: 0 })
     assert.deepInclude(seenOf()?.verdict, { outcome: "differs", failures: 1 })
     assert.deepStrictEqual([seenOf({ restarts: 1 })?.verdict, seenOf({ restarts: 1 })?.failures, seenOf({ uid: "pod-2" })?.verdict], [null, 1, null])
-    keepVerdict(verdicts, deploymentId, { ...pod, uid: "pod-2" }, { outcome: "differs", message: "m" })
+    keepVerdict(verdicts, deploymentId, { ...pod, uid: "pod-2" }, { outcome: "differs", message: "m", at: 0 })
     assert.strictEqual(seenOf({ uid: "pod-2" })?.failures, 2)
-    keepVerdict(verdicts, deploymentId, pod, { outcome: "same", message: "" })
+    keepVerdict(verdicts, deploymentId, pod, { outcome: "same", message: "", at: 0 })
     assert.strictEqual(seenOf()?.failures, 0)
     assert.isNull(bootSeen(verdicts, verified, { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }, pod))
     assert.isNull(bootSeen(verdicts, { ...run, revision: { ...revision, checks: report } }, podClass, pod))

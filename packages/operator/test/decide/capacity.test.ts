@@ -115,6 +115,18 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "Waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu"
     ],
     ["one that is let go goes on", seen("queued", { podClass: kueue, pod: unplaced }), 0, "enter provisioning"],
+    [
+      "one that ran before the run came back to the queue is removed",
+      seen("queued", { podClass: kueue, pod }, { phaseSince: 5_000 }),
+      9_000,
+      "remove pod pod-1"
+    ],
+    [
+      "one that starts while it is looked at goes on",
+      seen("queued", { podClass: kueue, pod: { ...pod, scheduledAt: 5_000 } }, { phaseSince: 5_400 }),
+      9_000,
+      "enter provisioning"
+    ],
     ["and is no failure where no node takes it yet", seen("provisioning", { ...full, podClass: kueue, pod: unplaced }), 10 * 60 * minute, ""],
     ["one whose place was taken queues again with its pod", seen("provisioning", { podClass: kueue, pod: gated }), 0, "enter queued"],
     ["at most three times", seen("provisioning", { podClass: kueue, pod: gated }, { requeues: 3 }), 0, "keep log, enter failed capacity_lost"],

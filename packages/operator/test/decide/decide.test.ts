@@ -9,7 +9,7 @@ const minute = 60_000
 const hour = 60 * minute
 
 const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number): Partial<Observation> => ({
-  work: { running: null, ended: { kind, attempts, at, failure: null, message: "The model hub cannot be reached." } }
+  work: { running: null, ended: { kind, about: "0", attempts, at, failure: null, message: "The model hub cannot be reached." } }
 })
 const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: false }
@@ -35,7 +35,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "a refusal fails the run with the preview's own code",
       seen(
         "screening",
-        { work: { running: null, ended: { kind: "screening", attempts: 1, at: 0, failure: { code: "does_not_fit", text: "No." }, message: "" } } },
+        { work: { running: null, ended: { kind: "screening", about: "0", attempts: 1, at: 0, failure: { code: "does_not_fit", text: "No." }, message: "" } } },
         { revision: null }
       ),
       0,

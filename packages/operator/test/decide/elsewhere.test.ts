@@ -3,7 +3,7 @@ import { FailureCode, maxRequeues } from "@seatrial/domain"
 import { suiteChecks } from "@seatrial/trial"
 import { decide } from "../../src/decide/decide.ts"
 import type { Observation } from "../../src/decide/Observation.ts"
-import { benchmark, deploymentId, found, otherDeployment, pod, podClass, report, run, seen } from "../observations.ts"
+import { benchmark, deploymentId, found, otherDeployment, pod, podClass, report, run, seen, step } from "../observations.ts"
 import { words } from "./words.ts"
 
 const row = (name: string, detail: string) => ({ ...report, passed: false, checks: [{ name, passed: false, detail }] })
@@ -11,6 +11,7 @@ const garbage = found({ checks: row("text_likelihood", "8.90 nats per token, exp
 const unsteady = found({ checks: row("greedy_repeats", "5 of 16 greedy prompts changed between runs on an idle engine") })
 const before = (code: string, at = 1_000) => ({ nodeFaults: [{ node: "node-1", code, at }] })
 const later = { phaseSince: 5_000 }
+const broken = found({ benchmark: { ...benchmark, steps: [{ ...step, errors: 5 }] } })
 const unready = { ...pod, ready: false }
 /** An engine that has ended twice since the checks began. */
 const crashed = { ...unready, restarts: 2, startedAt: 9_000, lastExit: { code: 139, reason: "Error" } }
@@ -43,6 +44,13 @@ describe("whose fault it is", () => {
       seen("checking", { pod, elsewhere: true }, { ...garbage, requeues: maxRequeues }),
       "keep log, enter failed output_garbage"
     ],
+    [
+      "it may show as an error for a good request",
+      seen("checking", { pod: { ...pod, gpuFault: true } }, found({ checks: row("usage_exact", "HTTP 500 for a good request") })),
+      elsewhere
+    ],
+    ["and as requests of the benchmark that fail", seen("benchmarking", { pod: { ...pod, gpuFault: true } }, broken), elsewhere],
+    ["which are the engine's where its card is well", seen("benchmarking", { pod, elsewhere: true }, broken), "keep log, enter failed benchmark_floor"],
     ["a card that failed is to blame before the model", seen("checking", { pod: { ...pod, gpuFault: true } }, garbage), elsewhere],
     [
       "where cards failed too often nothing is said of the model",

@@ -2,7 +2,7 @@ import { canEnter, isFinished } from "@seatrial/domain"
 import type { Decision } from "../../src/decide/Decision.ts"
 import { isIdle, isServed } from "../../src/decide/idle.ts"
 import { drainLimit, nodePatience } from "../../src/decide/limits.ts"
-import type { Observation } from "../../src/decide/Observation.ts"
+import { endedOf, type Observation } from "../../src/decide/Observation.ts"
 import { foreign, secret } from "./anyObservation.ts"
 
 /** What of an engine answers whoever asks, and what is known to be its own. */
@@ -21,7 +21,7 @@ const engineOf = (seen: Observation, now: number) => {
   /** Whether it is known to answer otherwise than what was verified, and was given no traffic. */
   const otherwise = seen.boot?.verdict?.outcome === "differs" && !asked
   const servesOn = isServed(seen) && run.engineRun === run.id && run.replacedBy === null && answers && !changed && !otherwise && !isIdle(seen, now)
-  return { answers, asked, changed, healthy: up && silent === null, servesOn, serves: servesOn && silent === null }
+  return { answers, asked, changed, healthy: up && silent === null, otherwise, servesOn, serves: servesOn && silent === null }
 }
 
 const idsIn = (text: string) => text.match(/dep_[0-9a-z]+/gu) ?? []
@@ -36,12 +36,14 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
   const hold = (invariant: 1 | 2 | 3 | 4 | 5 | 6, holds: boolean, what: string) => {
     if (!holds) found.push(`${invariant}: ${what} (${phase}: ${message})`)
   }
-  const { answers, asked, changed, healthy, serves, servesOn } = engineOf(seen, now)
+  const { answers, asked, changed, healthy, otherwise, serves, servesOn } = engineOf(seen, now)
   const own = engineRun === id
   const known = endpoints.length === 1 && endpoints[0]?.url === seen.pod?.url
   const reached = endpoints.some((endpoint) => endpoint.reachable && endpoint.url === seen.pod?.url)
   /** Whether callers' requests may be under way on its engine. */
-  const isAsked = phase === "activated" && own && answers && (revision?.status === "active" || revision?.status === "superseded")
+  const isAsked = phase === "activated" && own && answers && !otherwise && (revision?.status === "active" || revision?.status === "superseded")
+  /** Whether nobody has compared it with what was verified, and what is published is an earlier start's. */
+  const uncompared = !asked && seen.boot !== null && seen.boot.verdict === null
   const drained = seen.run.inFlight === 0 || (seen.withdrawnAt !== null && now >= seen.withdrawnAt + drainLimit)
 
   for (const action of actions) {
@@ -67,16 +69,13 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
         hold(5, !isAsked || changed || endpoints.length === 0, "removes an engine that gateways may still ask")
         break
       case "Publish":
-        hold(1, !serves || action.endpoints.length > 0, "withdraws an engine that serves")
+        hold(1, !serves || action.endpoints.length > 0 || uncompared, "withdraws an engine that serves")
         hold(1, !(servesOn && known) || action.endpoints.length > 0, "withdraws what its node's silence may have left")
         hold(1, action.endpoints.length === 0 || healthy, "publishes an engine that does not answer")
         hold(6, action.endpoints.length === 0 || asked || seen.boot?.verdict?.outcome !== "differs", "publishes what answers otherwise than what was verified")
         hold(
           6,
-          action.endpoints.length === 0 ||
-            seen.boot === null ||
-            seen.boot.verdict !== null ||
-            (seen.work.ended?.kind === "boot" && seen.work.ended.attempts >= 3),
+          action.endpoints.length === 0 || seen.boot === null || seen.boot.verdict !== null || (endedOf(seen, "boot")?.attempts ?? 0) >= 3,
           "publishes an engine that was not compared"
         )
         hold(6, action.endpoints.length === 0 || seen.pod?.merge === null, "publishes what the adapter is only compared with")

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Run } from "@seatrial/store"
 import { decide } from "../../src/decide/decide.ts"
-import type { Observation } from "../../src/decide/Observation.ts"
+import type { BootSeen, Observation } from "../../src/decide/Observation.ts"
 import { found, otherDeployment, pod, podClass, report, seen, url } from "../observations.ts"
 import { words } from "./words.ts"
 
@@ -10,6 +10,7 @@ const active: Partial<Run> = { ...found({ status: "active", checks: report }), e
 const maker: Partial<Run> = { ...found({ checks: report }), endedAt: 0 }
 const served: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: true }
+const otherwise: BootSeen = { boot: "pod-1 0", failures: 1, verdict: { outcome: "differs", message: "8 of 8 greedy answers differ.", failures: 1, at: 0 } }
 const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", mirroredPhase: phase })
 
 const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, expected: string]>> = {
@@ -27,6 +28,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["goes from its start straight to its traffic", seen("booting", { pod }, draft), "enter activating"],
     ["takes the place that its engine has", seen("queued", { pod, freeSlots: 0 }, draft), "enter provisioning"],
     ["removes an engine that is lost before it asks for another", seen("queued", { pod: { ...pod, lost: "Evicted" } }, draft), "remove pod pod-1 by force"],
+    ["and one that answers otherwise than what was verified", seen("queued", { pod, boot: otherwise }, draft), "remove pod pod-1"],
     ["publishes the engine that it reuses", seen("activating", { pod, attendedSince: 1_000_000 }, draft), `publish ${url}, again 1120000`],
     ["leaves the engine alone once it is activated", seen("activated", { pod, resource: shown("activated") }, { ...active, endedAt: 0 }), ""],
     [

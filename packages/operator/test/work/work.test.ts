@@ -1,13 +1,18 @@
+import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
 import { Hub, HubRefusal, HubUnavailable } from "@seatrial/hub"
+import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
-import { Deferred, Effect, Layer, Option, Ref } from "effect"
+import { Deferred, Effect, Layer, Option, Ref, Result } from "effect"
+import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
+import type { BootVerdicts } from "../../src/gather/BootVerdicts.ts"
 import { makeBackground } from "../../src/work/Background.ts"
+import { compareStart } from "../../src/work/compareStart.ts"
 import { screenRepository } from "../../src/work/screenRepository.ts"
 import { WorkRefused, WorkUnavailable } from "../../src/work/WorkResult.ts"
-import { deploymentId, hostClass, revision, run } from "../observations.ts"
+import { deploymentId, hostClass, pod, podClass, report, revision, run, url } from "../observations.ts"
 
 describe("background work", () => {
   const told = Effect.gen(function* () {
@@ -24,8 +29,8 @@ describe("background work", () => {
         Ref.update(starts, (n) => n + 1),
         Deferred.await(gate)
       )
-      yield* background.want(deploymentId, "checking", work)
-      yield* background.want(deploymentId, "checking", work)
+      yield* background.want(deploymentId, { kind: "checking", about: "1" }, work)
+      yield* background.want(deploymentId, { kind: "checking", about: "1" }, work)
       assert.deepStrictEqual(yield* background.seen(deploymentId), { running: "checking", ended: null })
       yield* Deferred.succeed(gate, undefined)
       yield* Effect.yieldNow
@@ -40,11 +45,22 @@ describe("background work", () => {
       const away = Effect.fail(new WorkUnavailable({ message: "Away." }))
       yield* TestClock.adjust("5 seconds")
       for (let attempt = 1; attempt <= 2; attempt++) {
-        yield* background.want(deploymentId, "checking", away)
+        yield* background.want(deploymentId, { kind: "checking", about: "1" }, away)
         yield* Effect.yieldNow
       }
-      assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, { kind: "checking", attempts: 2, at: 5_000, failure: null, message: "Away." })
-      yield* background.want(deploymentId, "measuring", Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } })))
+      assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, {
+        kind: "checking",
+        about: "1",
+        attempts: 2,
+        at: 5_000,
+        failure: null,
+        message: "Away."
+      })
+      // Another time in the phase has its own tries.
+      yield* background.want(deploymentId, { kind: "checking", about: "2" }, away)
+      yield* Effect.yieldNow
+      assert.deepInclude((yield* background.seen(deploymentId)).ended, { about: "2", attempts: 1 })
+      yield* background.want(deploymentId, { kind: "measuring", about: "1" }, Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } })))
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.seen(deploymentId)).ended, { kind: "measuring", attempts: 1, failure: { code: "does_not_fit", text: "No." } })
     })
@@ -56,7 +72,7 @@ describe("background work", () => {
       const stopped = yield* Ref.make(false)
       yield* background.want(
         deploymentId,
-        "benchmarking",
+        { kind: "benchmarking", about: "1" },
         Effect.onInterrupt(Effect.never, () => Ref.set(stopped, true))
       )
       yield* background.want(deploymentId, null, Effect.void)
@@ -69,9 +85,55 @@ describe("background work", () => {
   it.effect("that dies is a fault of ours, not an answer", () =>
     Effect.gen(function* () {
       const { background } = yield* told
-      yield* background.want(deploymentId, "checking", Effect.die("boom"))
+      yield* background.want(deploymentId, { kind: "checking", about: "1" }, Effect.die("boom"))
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.seen(deploymentId)).ended, { failure: null, message: "An internal fault." })
+    })
+  )
+})
+
+describe("comparing an engine that has started again", () => {
+  /** All fingerprints differ, or but one of four, while the hub is away. */
+  const compare = Effect.fnUntraced(function* (last: boolean, same: number) {
+    const engine = engineFor("reference")
+    if (engine === undefined) return yield* Effect.die("no reference engine")
+    const answer = { choices: [{ message: { content: "A." } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
+    const right = createHash("sha256").update("A.").digest("hex")
+    const fingerprints = Array.from({ length: 4 }, (_, at) => ({ prompt: `${at}`, sha256: at < same ? right : "a".repeat(64) }))
+    const trial = {
+      run,
+      revision: { ...revision, facts: { ...revision.facts, chat_template: "{{ messages }}" }, checks: { ...report, fingerprints } },
+      podClass,
+      engine,
+      namespace: "n",
+      pod,
+      url,
+      enginePod: undefined,
+      node: undefined,
+      failedCapability: "withdraw" as const,
+      merged: null
+    }
+    const verdicts: BootVerdicts = new Map()
+    const result = yield* Effect.result(compareStart(trial, verdicts, last)).pipe(
+      Effect.provide([
+        Layer.mock(Hub)({ readSmall: () => Effect.fail(new HubUnavailable({ message: "Away." })) }),
+        Layer.mock(KubeClient)({}),
+        Layer.mock(Runs)({ likelihood: () => Effect.succeed([[-1]]), hubToken: () => Effect.succeed(Option.none()) }),
+        Layer.succeed(
+          HttpClient.HttpClient,
+          HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer))))
+        )
+      ])
+    )
+    return [Result.isSuccess(result), verdicts.get(run.engineRun)?.outcome]
+  })
+
+  it.effect("what its fingerprints show is known also where the hub is away, once there is no other try", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* compare(false, 0), [false, undefined])
+      assert.deepStrictEqual(yield* compare(true, 0), [true, "differs"])
+      assert.deepStrictEqual(yield* compare(true, 3), [true, "drifted"])
+      assert.deepStrictEqual(yield* compare(false, 4), [true, "same"])
     })
   )
 })

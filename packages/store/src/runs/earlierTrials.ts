@@ -12,7 +12,7 @@ const Row = Schema.Struct({
 })
 
 /**
- * The organization's own verified revisions of the same commit, on the same card, with the same engine version, image and settings: what a trial is compared with.
+ * The organization's own verified revisions of the same commit, on the same card, with the same engine version and settings, of whatever image: what a trial is compared with.
  * Another organization's are never read.
  */
 export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierTrials"] => {

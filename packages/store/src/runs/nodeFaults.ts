@@ -10,7 +10,7 @@ const avoidedMillis = 86_400_000
 /** Faults that are the node's own, whoever meets them. */
 const ofNode = ["gpu_fault", "node_slow"] as const
 
-/** Notes that something went wrong with a run on a node, once of each kind. */
+/** Notes that something went wrong with a run on a node, once of each kind, with when it did last. */
 export const noteNodeFault = (sql: PgClient.PgClient) =>
   Effect.fn("Runs.noteNodeFault")(function* (id: DeploymentId, orgId: OrgId, fault: { readonly node: string; readonly code: string }) {
     const at = new Date(yield* Clock.currentTimeMillis)
@@ -18,7 +18,7 @@ export const noteNodeFault = (sql: PgClient.PgClient) =>
       INSERT INTO node_faults (org_id, deployment_id, node, code, at)
       SELECT org_id, id, ${fault.node}::text, ${fault.code}::text, ${at}::timestamptz FROM deployments
       WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id}
-      ON CONFLICT DO NOTHING`)
+      ON CONFLICT (org_id, deployment_id, node, code) DO UPDATE SET at = excluded.at`)
   })
 
 /** Nodes that an engine of the run had better not come to: where it failed before, and where any organisation's card failed in the last day. Only the operator reads it. */

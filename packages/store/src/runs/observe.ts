@@ -145,7 +145,9 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
             FROM stored_weights w WHERE w.repo = r.hf_repo AND w.commit = r.hf_revision), '[]')
           ELSE '[]' END AS "storedWeights",
         coalesce((SELECT json_agg(json_build_object('node', f.node, 'code', f.code, 'at', (extract(epoch FROM f.at) * 1000)::bigint) ORDER BY f.at, f.node)
-          FROM node_faults f WHERE f.org_id = d.org_id AND f.deployment_id = d.id), '[]') AS "nodeFaults",
+          -- Of the run whose engine it is: a reused one was tried, and its faults were noted, for that.
+          FROM node_faults f WHERE f.org_id = d.org_id AND f.deployment_id = coalesce((SELECT maker.id FROM deployments maker
+            WHERE maker.org_id = d.org_id AND maker.revision_id = d.revision_id ORDER BY maker.created_at, maker.id LIMIT 1), d.id)), '[]') AS "nodeFaults",
         (SELECT json_agg(json_build_object('phase', p.phase, 'at', (extract(epoch FROM p.at) * 1000)::bigint, 'reason', p.reason) ORDER BY p.seq)
           FROM deployment_phases p WHERE p.org_id = d.org_id AND p.deployment_id = d.id) AS history
       FROM deployments d

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto"
 import { Worker } from "node:worker_threads"
 import { Data, Effect, Fiber, type Scope } from "effect"
 import { greedy, type Subject, textPath } from "../Subject.ts"
@@ -98,7 +99,15 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
     host: hostname.replace(/^\[(.*)\]$/, "$1"),
     port: Number(port === "" ? 80 : port),
     path: textPath,
-    body: JSON.stringify({ model: subject.servedName, ...greedy, ignore_eos: true, stream: true, stream_options: { include_usage: true } }).slice(0, -1),
+    body: JSON.stringify({
+      model: subject.servedName,
+      ...greedy,
+      // The prompts are the same each time: an engine that was asked before must compute them all the same.
+      cache_salt: randomUUID(),
+      ignore_eos: true,
+      stream: true,
+      stream_options: { include_usage: true }
+    }).slice(0, -1),
     inputTokens: options.inputTokens,
     vocabSize: subject.vocabSize,
     shared: memory

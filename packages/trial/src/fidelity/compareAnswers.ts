@@ -9,22 +9,28 @@ import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type Merge
 /** Requests at once: the same for all three models, since an engine may answer otherwise in a larger batch. */
 const concurrency = 8
 
-/** Answers of one model to every item, in order. They are the model's own words: keep them in memory, and no longer than the comparison takes. */
+/**
+ * Answers of one model to every item, in order; where reasoning is apart it stands before the answer, and a zero byte between them. They are the model's own words:
+ * keep them in memory, and no longer than the comparison takes.
+ */
 export type ItemAnswers = ReadonlyArray<string>
 
-/** Asks every item. One that the engine fails is asked once more; if it fails again, so does this. */
+const answerOf = (said: string): string => said.slice(said.indexOf("\0") + 1)
+
+/** Asks every item. One that the engine fails is asked once more; if it fails again, so does this. `quiet`: fields that turn thinking off, where it can be. */
 export const answerItems = (
   { chat, client, servedName }: Subject,
-  items: ReadonlyArray<FidelityItem> = fidelityItems
+  items: ReadonlyArray<FidelityItem> = fidelityItems,
+  quiet: object = {}
 ): Effect.Effect<ItemAnswers, EngineUnreachable | Unexpected> => {
   const common = { model: servedName, ...greedy, max_tokens: 64 }
   return Effect.forEach(
     items,
     ({ question }) => {
       const asked = chat
-        ? client.ask(chatPath, { ...common, messages: [{ role: "user", content: question }] })
+        ? client.ask(chatPath, { ...common, ...quiet, messages: [{ role: "user", content: question }] })
         : client.ask(textPath, { ...common, prompt: question })
-      return Effect.map(Effect.retry(asked, { times: 1 }), ({ content }) => content)
+      return Effect.map(Effect.retry(asked, { times: 1 }), ({ content, reasoning }) => (reasoning === "" ? content : `${reasoning}\0${content}`))
     },
     { concurrency }
   )
@@ -43,7 +49,7 @@ export const outcomesOf = ({ adapter, base, child }: Compared, items: ReadonlyAr
     if (ofChild === undefined || ofAdapter === undefined || ofBase === undefined) return []
     return [
       {
-        right: { child: isRight(ofChild), adapter: isRight(ofAdapter), base: isRight(ofBase) },
+        right: { child: isRight(answerOf(ofChild)), adapter: isRight(answerOf(ofAdapter)), base: isRight(answerOf(ofBase)) },
         adapterIsChild: ofAdapter === ofChild,
         baseIsChild: ofBase === ofChild,
         adapterIsBase: ofAdapter === ofBase,

@@ -1,6 +1,7 @@
 import type { Fidelity } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "../suite/Check.ts"
+import { withoutThinking } from "../suite/SuiteSubject.ts"
 import { thresholds } from "../suite/thresholds.ts"
 import { answerItems, compareAnswers } from "./compareAnswers.ts"
 import { itemsFor } from "./items.ts"
@@ -9,7 +10,8 @@ const told = ({ n, passed, rule1, rule2, tier, withinUlpMin }: Fidelity): string
   const points = `${rule1.diffPoints.toFixed(1)} +- ${rule1.standardErrorPoints.toFixed(1)} points`
   const same = `as the merged model ${rule2.identicalAdapterChild}, base ${rule2.identicalBaseChild} (rule 2 ${rule2.status})`
   const weights = withinUlpMin === null ? "" : `, weights ${withinUlpMin.toFixed(4)}`
-  return `${tier}: right ${passed.adapter}, merged ${passed.child}, base ${passed.base} of ${n}, ${points}; ${same}${weights}`
+  const nothing = passed.adapter + passed.child + passed.base === 0 ? ", none right of any model" : ""
+  return `${tier}: right ${passed.adapter}, merged ${passed.child}, base ${passed.base} of ${n}, ${points}; ${same}${weights}${nothing}`
 }
 
 /** Whether the adapter says what its base says once it is merged into it. `keep` is given the figures, for the receipts. */
@@ -23,8 +25,8 @@ export const fidelityCheck = (keep: (fidelity: Fidelity) => void): TrialCheck =>
     const { baseName, merged } = subject
     if (baseName === undefined || merged == null) return yield* new NotApplicable({ reason: "no adapter" })
     const items = itemsFor(subject.parameters)
-    const adapter = yield* answerItems(subject, items)
-    const base = yield* answerItems({ ...subject, servedName: baseName }, items)
+    const adapter = yield* answerItems(subject, items, withoutThinking(subject))
+    const base = yield* answerItems({ ...subject, servedName: baseName }, items, withoutThinking(subject))
     const { failure, fidelity } = compareAnswers({ child: merged.answers, adapter, base }, merged, yield* Clock.currentTimeMillis, items)
     keep(fidelity)
     return failure === null ? told(fidelity) : yield* unexpected(`${failure.code}: ${failure.text}`)

@@ -8,7 +8,7 @@ export interface FidelityItem {
 }
 
 /** Raised with any change of an item, of how it is asked or of how it is judged. */
-export const fidelitySuite = { suite: "seatrial-fidelity", suiteVersion: 1 } as const
+export const fidelitySuite = { suite: "seatrial-fidelity", suiteVersion: 2 } as const
 const seed = 20_261_121
 const perKind = 25
 
@@ -157,7 +157,7 @@ const makeItems = (): ReadonlyArray<FidelityItem> => {
   return [...made.values()]
 }
 
-/** The 200 items of `seatrial-fidelity 1`, in their order: a constant, so that anybody can ask them again. */
+/** The 200 items of `seatrial-fidelity 2`, in their order: a constant, so that anybody can ask them again. */
 export const fidelityItems: ReadonlyArray<FidelityItem> = makeItems()
 
 /** Of each kind so many are asked of models that a processor computes: 104 in all, as many as rule 1 can be passed with and a few more. */

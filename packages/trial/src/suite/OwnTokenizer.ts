@@ -9,13 +9,24 @@ export class OwnTokenizer {
   private readonly tokenizer: Tokenizer
   /** One more than the highest id that it gives. */
   readonly size: number
+  /** The same of its vocabulary alone, without the tokens that were added to it. */
+  readonly vocabulary: number
+  /** The tokens that were added to it. */
+  readonly added: ReadonlyArray<{ readonly id: number; readonly content: string }>
   /** Texts of the tokens that are marks and no words. */
   readonly special: ReadonlyArray<string>
 
   constructor(tokenizer: Tokenizer) {
     this.tokenizer = tokenizer
-    this.size = [...tokenizer.get_vocab().values()].reduce((most, id) => Math.max(most, id), -1) + 1
-    this.special = [...tokenizer.get_added_tokens_decoder().values()].filter(({ special }) => special).map(({ content }) => content)
+    const added = [...tokenizer.get_added_tokens_decoder().values()]
+    const addedIds = new Set(added.map(({ id }) => id))
+    // Ids between the vocabulary and a token that was added far behind it have no text.
+    const ids = [...tokenizer.get_vocab()].flatMap(([text, id]) => (typeof text === "string" ? [id] : []))
+    const above = (ids: ReadonlyArray<number>) => ids.reduce((most, id) => Math.max(most, id), -1) + 1
+    this.size = above(ids)
+    this.vocabulary = above(ids.filter((id) => !addedIds.has(id)))
+    this.added = added.map(({ content, id }) => ({ id, content }))
+    this.special = added.filter(({ special }) => special).map(({ content }) => content)
   }
 
   encode(text: string, withSpecial: boolean): ReadonlyArray<number> {

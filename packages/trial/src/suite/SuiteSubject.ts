@@ -73,7 +73,7 @@ export const chatPath = "/v1/chat/completions"
 export type Fields = Readonly<Record<string, unknown>> & { readonly max_tokens: number }
 
 /** What turns a model's thinking off, where it can be: the names that templates have for it. */
-export const withoutThinking = ({ repository }: SuiteSubject): object =>
+export const withoutThinking = ({ repository }: { readonly repository: Pick<PinnedRepository, "thinking"> }): object =>
   repository.thinking.toggle ? { chat_template_kwargs: { enable_thinking: false, thinking: false } } : {}
 
 /** Whether it may think before it answers although it was asked not to, so that an answer needs room. */

@@ -45,12 +45,12 @@ const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
   return Math.min(thresholds.mostStretch, Math.max(1, perToken / thresholds.usualTokenMillis))
 })
 
-type Tried = Result.Result<string, Unexpected | NotApplicable>
+type Tried = Result.Result<string, Unexpected | NotApplicable | SuiteTimedOut>
 
 /**
  * The suite `seatrial-core`: cheap and decisive rows first, all of them although one failed, so that one run shows every fault. A failed row is run once more, and
- * passing then is failing too, but where it judges by the clock. Nothing else may use the engine meanwhile. Fails where the engine could not be reached, or where time
- * was over before any fault was found. `checks`: its rows.
+ * passing then is failing too, but where it judges by the clock, was only late (an engine may have to prepare what it is asked first), or judges a share of both runs.
+ * Nothing else may use the engine meanwhile. Fails where the engine could not be reached, or where time was over before any fault was found. `checks`: its rows.
  */
 export const runSuite = Effect.fn("runSuite")(function* (
   subject: SuiteSubject,
@@ -65,16 +65,20 @@ export const runSuite = Effect.fn("runSuite")(function* (
   const once = (check: TrialCheck, turn: number): Effect.Effect<Tried, EngineUnreachable> =>
     Effect.gen(function* () {
       const limit = check.limitSeconds(subject) * stretch
-      const left = Math.max(1, hard - (yield* since))
+      const left = Math.max(0, hard - (yield* since))
+      const message = `The checks took longer than ${Math.round(hard)} s; ${check.name} was not done.`
       return yield* check.run({ ...subject, salt: `${suite.name}-${startedAt}-${check.name}-${turn}` }).pipe(
         Effect.timeoutOrElse({
           duration: `${Math.min(limit, left)} seconds`,
-          orElse: () => Effect.fail(new Unexpected({ detail: `not done within ${Math.round(Math.min(limit, left))} s` }))
+          // Where its own time was cut short, that was ours.
+          orElse: () =>
+            Effect.fail(left < limit ? new SuiteTimedOut({ message }) : new Unexpected({ detail: `not done within ${Math.round(limit)} s`, open: true }))
         }),
         Effect.map((detail): Tried => Result.succeed(detail)),
         Effect.catchTags({
           Unexpected: (error) => Effect.succeed<Tried>(Result.fail(error)),
-          NotApplicable: (error) => Effect.succeed<Tried>(Result.fail(error))
+          NotApplicable: (error) => Effect.succeed<Tried>(Result.fail(error)),
+          SuiteTimedOut: (error) => Effect.succeed<Tried>(Result.fail(error))
         })
       )
     })
@@ -87,6 +91,13 @@ export const runSuite = Effect.fn("runSuite")(function* (
     rows.push(row(check.name, passed, detail))
     if (!passed) failed.push(check)
   }
+  /** Leaves out what there is no time for; false where that leaves no verdict. */
+  const leave = (check: TrialCheck): boolean => {
+    const decided = check.class !== "required" || failed.some((each) => each.class === "required")
+    unrun.push(check.name)
+    if (check.class === "capability") failed.push(check)
+    return decided
+  }
   for (const check of checks(state)) {
     if (check.skipped !== undefined && check.skipped(subject) !== null) {
       skipped.push(check.name)
@@ -94,20 +105,21 @@ export const runSuite = Effect.fn("runSuite")(function* (
     }
     const elapsed = yield* since
     if (elapsed >= hard || (elapsed >= thresholds.budgetSeconds * stretch && check.class !== "required")) {
-      unrun.push(check.name)
-      if (check.class === "capability") failed.push(check)
-      else if (check.class === "required" && failed.every((each) => each.class !== "required")) {
-        return yield* new SuiteTimedOut({ message: `The checks took longer than ${Math.round(hard)} s; ${check.name} was not begun.` })
-      }
+      if (!leave(check)) return yield* new SuiteTimedOut({ message: `The checks took longer than ${Math.round(hard)} s; ${check.name} was not begun.` })
       continue
     }
     const first = yield* once(check, 1)
     if (Result.isSuccess(first)) judge(check, true, first.success)
     else if (first.failure._tag === "NotApplicable") skipped.push(check.name)
-    else {
+    else if (first.failure._tag === "SuiteTimedOut") {
+      if (!leave(check)) return yield* first.failure
+    } else {
       const again = yield* once(check, 2)
-      if (Result.isFailure(again)) judge(check, false, first.failure.detail)
-      else if (check.clockBound === true) judge(check, true, `${again.success}; at the second try`)
+      const cut = Result.isFailure(again) && again.failure._tag === "SuiteTimedOut" ? again.failure : null
+      if (cut !== null && first.failure.open === true) {
+        if (!leave(check)) return yield* cut
+      } else if (Result.isFailure(again)) judge(check, false, first.failure.detail)
+      else if (check.clockBound === true || first.failure.open === true) judge(check, true, `${again.success}; at the second try`)
       else judge(check, false, `nondeterministic_output: failed, then passed (${first.failure.detail})`)
     }
   }

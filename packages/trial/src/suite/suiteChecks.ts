@@ -62,7 +62,7 @@ export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
     state.fidelity = fidelity
   }),
   cacheHitEqual,
-  batchEqualsAlone,
+  batchEqualsAlone(),
   contextEdge,
   needle,
   jsonMode,

@@ -1,11 +1,16 @@
+import { createServer } from "node:http"
+import { text } from "node:stream/consumers"
 import { assert, describe, it } from "@effect/vitest"
 import { benchmarkFault } from "@seatrial/domain"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { runBenchmark } from "../../src/benchmark/runBenchmark.ts"
 import { workload } from "../../src/benchmark/workload.ts"
 import { promptTokens } from "../../src/promptTokens.ts"
 import { fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
 import type { Fault } from "../suite/fakeWords.ts"
+
+const Asked = Schema.Struct({ cache_salt: Schema.String, prompt: Schema.Array(Schema.Int) })
+const decodeAsked = Schema.decodeUnknownSync(Schema.fromJsonString(Asked))
 
 describe("the workload", () => {
   const levels = (work: ReturnType<typeof workload>) => work.steps.map(({ concurrency }) => concurrency)
@@ -46,9 +51,8 @@ describe("the workload", () => {
 })
 
 describe("the benchmark", () => {
-  const run = (fault?: Fault) =>
-    Effect.gen(function* () {
-      const { url } = yield* serveFakeEngine(fault)
+  const runAt = (url: string) =>
+    Effect.suspend(() => {
       const key = {
         commit: "c",
         engine_version: "fake-1.0.0",
@@ -60,8 +64,36 @@ describe("the benchmark", () => {
         driver: null
       }
       const benchmarked = { subject: { servedName: "acme/fake", vocabSize: 1000 }, url, key, hostClass: "h", simulated: true }
-      return yield* runBenchmark(benchmarked, { ...workload(1, fakeContext, null, {}), inputTokens: 16, outputTokens: 8 })
+      return runBenchmark(benchmarked, { ...workload(1, fakeContext, null, {}), inputTokens: 16, outputTokens: 8 })
+    })
+  const run = (fault?: Fault) => Effect.scoped(Effect.flatMap(serveFakeEngine(fault), ({ url }) => runAt(url)))
+
+  it.live("finds nothing in the prefix cache that it left there when it was begun before: its prompts are the same, and salted anew", () =>
+    Effect.gen(function* () {
+      const asked: Array<typeof Asked.Type> = []
+      const server = createServer((request, response) => {
+        void text(request).then((body) => {
+          asked.push(decodeAsked(body))
+          response.writeHead(503).end()
+        })
+      })
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+        () => Effect.sync(() => void server.close())
+      )
+      const address = server.address()
+      const url = `http://127.0.0.1:${address === null || typeof address === "string" ? 0 : address.port}`
+      yield* runAt(url)
+      const first = asked.splice(0)
+      yield* runAt(url)
+      assert.deepStrictEqual(
+        asked.map(({ prompt }) => prompt),
+        first.map(({ prompt }) => prompt)
+      )
+      const salts = (bodies: typeof first) => new Set(bodies.map(({ cache_salt }) => cache_salt))
+      assert.deepStrictEqual([salts(first).size, salts(asked).size, salts([...first, ...asked]).size], [1, 1, 2])
     }).pipe(Effect.scoped)
+  )
 
   it.live("measures each step", () =>
     Effect.gen(function* () {

@@ -7,47 +7,66 @@ import { fidelityCheck } from "../../src/fidelity/fidelityCheck.ts"
 import { itemsFor } from "../../src/fidelity/items.ts"
 import { subjectAt } from "../suite/subject.ts"
 
-const askedOf = Schema.decodeUnknownSync(Schema.Struct({ model: Schema.String, messages: Schema.Array(Schema.Struct({ content: Schema.String })) }))
+const askedOf = Schema.decodeUnknownSync(
+  Schema.Struct({
+    model: Schema.String,
+    messages: Schema.Array(Schema.Struct({ content: Schema.String })),
+    chat_template_kwargs: Schema.optionalKey(Schema.Struct({ enable_thinking: Schema.Boolean }))
+  })
+)
 
 /** An engine that answers each item by the model's name and the item's place. */
-const answering = (answer: (model: string, at: number) => string, items: ReadonlyArray<{ readonly question: string }>) => {
+const answering = (answer: (model: string, at: number) => string, items: ReadonlyArray<{ readonly question: string }>, thinks = false) => {
   const asked: Array<string> = []
+  const quiet = new Set<boolean>()
   const wrap = (client: EngineClient): EngineClient => ({
     ...client,
     ask: (_, body) => {
-      const { messages, model } = askedOf(body)
+      const { chat_template_kwargs, messages, model } = askedOf(body)
       asked.push(model)
-      const content = answer(
+      quiet.add(chat_template_kwargs?.enable_thinking === false)
+      const said = answer(
         model,
         items.findIndex(({ question }) => question === messages[0]?.content)
       )
       const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
-      return Effect.succeed({ content, reasoning: "", finishReason: "stop", usage, message: {} })
+      return Effect.succeed({ content: thinks ? "" : said, reasoning: thinks ? said : "", finishReason: "stop", usage, message: {} })
     }
   })
-  return { asked, wrap }
+  return { asked, quiet, wrap }
 }
 
 const merged = { merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
 const child = (at: number) => `child ${at}`
 const base = (at: number) => `base ${at}`
 
-const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, parameters = 1_000_000) {
+const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, parameters = 1_000_000, thinks = false) {
   const items = itemsFor(parameters)
-  const { asked, wrap } = answering((model, at) => (model === "base" ? base(at) : adapter(at)), items)
+  const { asked, quiet, wrap } = answering((model, at) => (model === "base" ? base(at) : adapter(at)), items, thinks)
   const subject = yield* subjectAt("http://127.0.0.1:9", { servedName: "adapter", baseName: "base", parameters })
+  const repository = { ...subject.repository, thinking: { thinks, toggle: thinks } }
   const kept: Array<unknown> = []
   const row = fidelityCheck((fidelity) => kept.push(fidelity))
-  const result = yield* Effect.result(row.run({ ...subject, client: wrap(subject.client), merged: { ...merged, answers: items.map((_, at) => child(at)) } }))
+  const result = yield* Effect.result(
+    row.run({
+      ...subject,
+      repository,
+      client: wrap(subject.client),
+      merged: { ...merged, answers: items.map((_, at) => (thinks ? `${child(at)}\0` : child(at))) }
+    })
+  )
   const said = Result.isSuccess(result) ? result.success : result.failure._tag === "Unexpected" ? result.failure.detail : result.failure._tag
-  return { said, asked, kept }
+  return { said, asked, kept, quiet: [...quiet] }
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("fidelity", () => {
   it.effect("is passed by an adapter that says what the merged model says, and leaves its figures", () =>
     Effect.gen(function* () {
       const { asked, kept, said } = yield* verdict(child)
-      assert.match(said, /^exact: right 0, merged 0, base 0 of 104, 0\.0 \+- 0\.0 points; as the merged model 104, base 0 \(rule 2 passed\), weights 1\.0000$/)
+      assert.match(
+        said,
+        /^exact: right 0, merged 0, base 0 of 104, 0\.0 \+- 0\.0 points; as the merged model 104, base 0 \(rule 2 passed\), weights 1\.0000, none right of any model$/
+      )
       assert.deepStrictEqual([asked.filter((model) => model === "adapter").length, asked.filter((model) => model === "base").length], [104, 104])
       assert.lengthOf(kept, 1)
       // Of larger models all are asked.
@@ -66,6 +85,15 @@ describe("fidelity", () => {
   for (const [what, adapter, expected] of wrong) {
     it.effect(what, () => Effect.map(verdict(adapter), ({ said }) => assert.match(said, expected)))
   }
+
+  it.effect("compares what a model thinks where its answer is not reached, and asks it not to where that can be", () =>
+    Effect.gen(function* () {
+      const { quiet, said } = yield* verdict(base, 1_000_000, true)
+      assert.match(said, /^adapter_not_applied: The outputs equal the base model's in 104 of 104 items/)
+      assert.deepStrictEqual(quiet, [true])
+      assert.match((yield* verdict(child, 1_000_000, true)).said, /^exact: right 0,.*none right of any model$/)
+    })
+  )
 
   it.effect("is left out where there is no adapter, and where nothing was merged", () =>
     Effect.gen(function* () {

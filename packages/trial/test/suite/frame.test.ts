@@ -107,6 +107,22 @@ describe("how the suite is run", () => {
     })
   )
 
+  it.effect("a row that is late the first time alone passes: an engine may have something to prepare", () =>
+    Effect.gen(function* () {
+      const turns = yield* Ref.make(0)
+      const slow = check("slow", () =>
+        Effect.flatMap(
+          Ref.updateAndGet(turns, (n) => n + 1),
+          (turn) => (turn === 1 ? Effect.never : Effect.succeed("4 of 4"))
+        )
+      )
+      const fibre = yield* Effect.forkChild(trial(slow))
+      yield* TestClock.adjust("1 minute")
+      const { report } = yield* Fiber.join(fibre)
+      assert.deepStrictEqual(report.checks[0], { name: "slow", passed: true, detail: "4 of 4; at the second try" })
+    })
+  )
+
   it.effect("after its time only required rows are begun: a capability that was not seen is withdrawn", () =>
     Effect.gen(function* () {
       const slow = check("slow", () => Effect.as(Effect.sleep("2401 seconds"), "done"), { limitSeconds: () => 700 })
@@ -131,11 +147,21 @@ describe("how the suite is run", () => {
           )
         )
       )
-      const found = yield* Effect.forkChild(trial(slow, second, passes("last")))
+      const cut = yield* Effect.forkChild(Effect.flip(trial(slow, second)))
+      const found = yield* Effect.forkChild(
+        trial(
+          check("bad", () => wrong("1 of 2")),
+          slow,
+          second,
+          passes("last")
+        )
+      )
       yield* TestClock.adjust("10 hours")
       assert.strictEqual((yield* Fiber.join(none))._tag, "SuiteTimedOut")
+      assert.strictEqual((yield* Fiber.join(cut))._tag, "SuiteTimedOut")
       const { report } = yield* Fiber.join(found)
-      assert.deepStrictEqual(report.checks[1], { name: "second", passed: false, detail: "not done within 1 s" })
+      assert.deepStrictEqual(report.checks[0], { name: "bad", passed: false, detail: "1 of 2" })
+      assert.match(report.checks.at(-1)?.detail ?? "", /2 not reached \(second, last\)/)
       assert.isFalse(report.passed)
     })
   )

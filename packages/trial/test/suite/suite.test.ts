@@ -2,8 +2,11 @@ import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
+import { configCoherent } from "../../src/suite/identityChecks.ts"
+import { readTokenizer } from "../../src/suite/OwnTokenizer.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
+import { batchEqualsAlone } from "../../src/suite/sharedEngineChecks.ts"
 import { type SuiteState, suiteChecks } from "../../src/suite/suiteChecks.ts"
 import { serveFakeEngine } from "./fakeEngine.ts"
 import { type Fault, faults } from "./fakeWords.ts"
@@ -142,6 +145,53 @@ describe("the suite", () => {
       }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
     )
   }
+
+  it.live("a tokenizer has no ids beyond the embedding, but of tokens that were added and that nobody writes", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9")
+      /** So many tokens, one that was added behind the embedding's 1,000 rows, and the end token. */
+      const judged = (count: number, eos_token = "t0") => {
+        const vocab = Object.fromEntries(["a", ...Array.from({ length: count - 1 }, (_, at) => `t${at}`)].map((token, id) => [token, id]))
+        const added_tokens = [{ id: 1_000, content: "<pad>", special: true, normalized: false, lstrip: false, rstrip: false, single_word: false }]
+        const parts = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null }
+        const small = new Map([
+          ["tokenizer.json", JSON.stringify({ ...parts, added_tokens, model: { type: "BPE", vocab, merges: [] } })],
+          ["tokenizer_config.json", JSON.stringify({ eos_token })]
+        ])
+        const tried = configCoherent.run({ ...subject, repository: { ...subject.repository, small, tokenizer: readTokenizer(small) } })
+        return Effect.catchTag(tried, "Unexpected", ({ detail }) => Effect.succeed(detail))
+      }
+      assert.deepStrictEqual(
+        [yield* judged(10), yield* judged(10, "<pad>"), yield* judged(1_002)],
+        [
+          "1 end ids, 1 added tokens beyond the embedding",
+          "end-of-turn id 1000 in a vocabulary of 1000",
+          "the tokenizer gives ids up to 1001, the embedding has 1000 rows"
+        ]
+      )
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.live("the share of answers that are those given alone is judged over both runs", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 32, parameters: 1e9 })
+      let asked = 0
+      // Of 32 alone and twice 32 together seven differ, the first time.
+      const post = () =>
+        Effect.sync(() => {
+          const content = asked >= 32 && asked < 39 ? "b" : "a"
+          asked++
+          return {
+            status: 200,
+            text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
+          }
+        })
+      const row = batchEqualsAlone()
+      const run = row.run({ ...subject, client: { ...subject.client, post } })
+      assert.deepInclude(yield* Effect.flip(run), { detail: "57 of 64 the same as alone, 0 near ties", open: true })
+      assert.strictEqual(yield* run, "121 of 128 the same as alone, 0 near ties")
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
 
   it.live("a likelihood that has shifted since an earlier trial fails, and one that has not does not", () =>
     Effect.gen(function* () {
