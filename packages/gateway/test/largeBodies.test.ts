@@ -7,7 +7,7 @@ const content = "é".repeat(700_000)
 const large = { ...chat, messages: [{ role: "user", content }], seed: 5, user: "u" }
 
 describe("a body of more than 1 MiB", () => {
-  it.live("is checked as any other, on a thread of its own, and arrives whole", () =>
+  it.live("is checked like all others, on a thread of its own, and arrives whole", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(answers(wholeAnswer("a")))
       const { address, world } = yield* makeStage([engine.url])

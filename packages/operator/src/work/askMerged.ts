@@ -7,7 +7,7 @@ import { mergeContainer } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
-/** Longest that all items may take: as long as a row of the check suite that takes as many answers, for an engine as slow as any. */
+/** Longest that all items may take: as long as a row of the check suite that takes as many answers, for the slowest of engines. */
 const limit = "10 minutes"
 
 /** Asks base and adapter merged every item, and keeps the answers for the checks of the adapter, which come next in the same place. */
@@ -21,7 +21,7 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   const agreement = readAgreement(log)
   if (agreement === null) return yield* new WorkUnavailable({ message: "The merge did not say how its weights compare." })
   const subject = yield* subjectOf(trial, "60 seconds")
-  // It is served as any whole model is.
+  // It is served like every whole model.
   const whole = { ...subject, servedName: run.model, listedName: run.model }
   // Asked as the adapter will be.
   const [{ commit, files }] = weightCommits(facts)
