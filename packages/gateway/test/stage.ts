@@ -120,7 +120,6 @@ const doubles = (world: World) =>
         known: (orgId, model) => (orgId === world.route.orgId && model === world.route.model ? world.route : undefined),
         ofModel: (id) => (id === world.route.modelId ? world.route : undefined),
         changes: world.changes,
-        list: () => Effect.succeed([world.route]),
         unproven: Stream.never,
         use: () => Effect.sync(() => void world.used++),
         isPlaced: () => Effect.succeed(true),

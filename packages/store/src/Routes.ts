@@ -145,7 +145,6 @@ export class Routes extends Context.Service<
     readonly ofModel: (id: ModelId) => Route | undefined
     /** Emits after each reading of the routes, of which there may have been several. */
     readonly changes: Stream.Stream<void>
-    readonly list: (orgId: OrgId) => Effect.Effect<ReadonlyArray<Route>>
     /** All endpoints that no gateway has reached so far: now, and anew whenever routes change. */
     readonly unproven: Stream.Stream<ReadonlyArray<UnprovenEndpoint>>
     /**
@@ -245,7 +244,6 @@ export class Routes extends Context.Service<
           yield* catchUp
           return Option.fromUndefinedOr(known(orgId, model))
         }),
-        list: (orgId) => Effect.sync(() => [...(current.ofOrganization.get(orgId)?.values() ?? [])]),
         use: tellUse(sql),
         known,
         ofModel: (id) => current.ofModel.get(id),

@@ -6,7 +6,7 @@ import { isMembers } from "./parseBody.ts"
 import { chatTemplateKwargs, reasoningEffort, reasoningTogether, thinkingTokenBudget } from "./reasoning.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { sampling, tokenLimit } from "./sampling.ts"
-import { parallelToolCalls, toolChoice, tools, toolsTogether } from "./tools.ts"
+import { parallelToolCalls, toolForms } from "./tools.ts"
 
 const mostPairs = 16
 
@@ -23,6 +23,8 @@ const modalities: Check = (value, at) => {
   if (!Array.isArray(value)) return at.invalid("expected a list")
   return value.length === 1 && value[0] === "text" ? undefined : at.unsupportedValue("only text is served")
 }
+
+const { toolChoice, tools, toolsTogether } = toolForms("function")
 
 const together = (body: Record<string, unknown>, at: Checking): void => {
   const { max_completion_tokens, max_tokens } = body

@@ -1,5 +1,4 @@
 import { advisory, anyMembers, boolean, type Check, integer, list, members, number, numberAbove, only, text, variant } from "./Check.ts"
-import type { Checking } from "./Checking.ts"
 import { metadata } from "./chat.ts"
 import { limitTokens } from "./maxTokens.ts"
 import { isMembers } from "./parseBody.ts"
@@ -8,56 +7,11 @@ import type { Vocabulary } from "./requestFields.ts"
 import { responsesInput } from "./responsesInput.ts"
 import { tokenLimit } from "./sampling.ts"
 import { sayDefaults } from "./sayDefaults.ts"
-import { functionName, parallelToolCalls } from "./tools.ts"
+import { functionName, parallelToolCalls, toolForms } from "./tools.ts"
 
-const mostTools = 128
 const logprobs = "message.output_text.logprobs"
 
-const someTools = list(
-  variant("type", { function: members({ type: text, name: functionName, description: text, parameters: anyMembers, strict: boolean }, ["name"]) }),
-  1,
-  mostTools
-)
-
-const tools: Check = (value, at) => {
-  if (Array.isArray(value) && value.length === 0) return undefined
-  const checked = someTools(value, at)
-  const seen = new Set<unknown>()
-  for (const [index, one] of Array.isArray(checked) ? checked.entries() : []) {
-    if (seen.has(one.name)) at.invalid("another tool has this name", index, "name")
-    seen.add(one.name)
-  }
-  return checked
-}
-
-const named = variant("type", { function: members({ type: text, name: functionName }, ["name"]) })
-const toolChoice: Check = (value, at) => {
-  if (isMembers(value)) return named(value, at)
-  if (value === "auto" || value === "required" || value === "none") return value
-  return typeof value === "string" ? at.unsupportedValue("only auto, required, none and a function are served") : at.invalid("expected a string or an object")
-}
-
-const toolsTogether = (body: Record<string, unknown>, at: Checking): void => {
-  const { tool_choice, tools: given } = body
-  const choice = typeof tool_choice === "string" ? tool_choice : tool_choice === undefined ? "auto" : "named"
-  if (!Array.isArray(given)) {
-    if (choice === "required" || choice === "named") at.invalid("goes with tools only", "tool_choice")
-    delete body.tool_choice
-    delete body.parallel_tool_calls
-    return
-  }
-  const { strict_arguments, tool_choice: served } = at.target.capabilities.tool_calling
-  if (!((choice === "auto" || choice === "required" || choice === "named" || choice === "none") && served[choice])) {
-    at.unsupportedValue(`the model does not serve ${choice === "named" ? "a function by its name" : choice}`, "tool_choice")
-  }
-  if (choice === "named" && isMembers(tool_choice) && !given.some((one) => one.name === tool_choice.name)) {
-    at.invalid("none of the tools has this name", "tool_choice", "name")
-  }
-  if (choice !== "auto" || strict_arguments) return
-  for (const [index, one] of given.entries()) {
-    if (one.strict === true) at.unsupportedValue("the model does not hold arguments to their schema where it calls by itself", "tools", index, "strict")
-  }
-}
+const { toolChoice, tools, toolsTogether } = toolForms(null)
 
 const formats: Readonly<Record<string, Check>> = {
   text: (value, at) => {

@@ -1,4 +1,4 @@
-import { anyMembers, boolean, type Check, list, members, text, variant } from "./Check.ts"
+import { anyMembers, boolean, type Check, list, type Members, members, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
 
@@ -7,67 +7,70 @@ const mostTools = 128
 export const functionName: Check = (value, at) =>
   typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value) ? value : at.invalid("expected 1 to 64 of A-Z a-z 0-9 _ -")
 
-const tool = variant("type", {
-  function: members({ type: text, function: members({ name: functionName, description: text, parameters: anyMembers, strict: boolean }, ["name"]) }, [
-    "function"
-  ])
-})
-
-/** The name in what was checked as a function. */
-const nameOf = (checked: unknown): unknown => (isMembers(checked) && isMembers(checked.function) ? checked.function.name : undefined)
-
-const someTools = list(tool, 1, mostTools)
-
-/** Many clients send an empty list where there are no tools. */
-export const tools: Check = (value, at) => {
-  if (Array.isArray(value) && value.length === 0) return undefined
-  const checked = someTools(value, at)
-  const seen = new Set<unknown>()
-  for (const [index, one] of Array.isArray(checked) ? checked.entries() : []) {
-    const name = nameOf(one)
-    if (seen.has(name)) at.invalid("another tool has this name", index, "function", "name")
-    seen.add(name)
+/** Tools, the choice among them, and what holds between the two: what was checked of each is in the body. `under`: the member of a tool that its definition stands in, if any. */
+export const toolForms = (under: "function" | null) => {
+  const steps = under === null ? [] : [under]
+  const aFunction = (fields: Members) =>
+    variant("type", {
+      function: under === null ? members({ type: text, ...fields }, ["name"]) : members({ type: text, [under]: members(fields, ["name"]) }, [under])
+    })
+  const definitionOf = (checked: unknown): Readonly<Record<string, unknown>> => {
+    const found = under !== null && isMembers(checked) ? checked[under] : checked
+    return isMembers(found) ? found : {}
   }
-  return checked
-}
+  const someTools = list(aFunction({ name: functionName, description: text, parameters: anyMembers, strict: boolean }), 1, mostTools)
+  const namedChoice = aFunction({ name: functionName })
 
-const namedChoice = variant("type", { function: members({ type: text, function: members({ name: functionName }, ["name"]) }, ["function"]) })
+  /** Many clients send an empty list where there are no tools. */
+  const tools: Check = (value, at) => {
+    if (Array.isArray(value) && value.length === 0) return undefined
+    const checked = someTools(value, at)
+    const seen = new Set<unknown>()
+    for (const [index, one] of Array.isArray(checked) ? checked.entries() : []) {
+      const { name } = definitionOf(one)
+      if (seen.has(name)) at.invalid("another tool has this name", index, ...steps, "name")
+      seen.add(name)
+    }
+    return checked
+  }
 
-export const toolChoice: Check = (value, at) => {
-  if (isMembers(value)) return namedChoice(value, at)
-  if (value === "auto" || value === "required" || value === "none") return value
-  return typeof value === "string" ? at.unsupportedValue("only auto, required, none and a function are served") : at.invalid("expected a string or an object")
+  const toolChoice: Check = (value, at) => {
+    if (isMembers(value)) return namedChoice(value, at)
+    if (value === "auto" || value === "required" || value === "none") return value
+    return typeof value === "string" ? at.unsupportedValue("only auto, required, none and a function are served") : at.invalid("expected a string or an object")
+  }
+
+  const toolsTogether = (body: Record<string, unknown>, at: Checking): void => {
+    const { tool_choice, tools: given } = body
+    const choice = typeof tool_choice === "string" ? tool_choice : tool_choice === undefined ? "auto" : "named"
+    if (!Array.isArray(given)) {
+      if (choice === "required" || choice === "named") at.invalid("goes with tools only", "tool_choice")
+      delete body.tool_choice
+      delete body.parallel_tool_calls
+      return
+    }
+    const { strict_arguments, tool_choice: served } = at.target.capabilities.tool_calling
+    if (!((choice === "auto" || choice === "required" || choice === "named" || choice === "none") && served[choice])) {
+      at.unsupportedValue(`the model does not serve ${choice === "named" ? "a function by its name" : choice}`, "tool_choice")
+    }
+    if (choice === "named" && !given.some((one) => definitionOf(one).name === definitionOf(tool_choice).name)) {
+      at.invalid("none of the tools has this name", "tool_choice", ...steps, "name")
+    }
+    if (choice !== "auto" || strict_arguments) return
+    for (const [index, one] of given.entries()) {
+      if (definitionOf(one).strict === true) {
+        at.unsupportedValue("the model does not hold arguments to their schema where it calls by itself", "tools", index, ...steps, "strict")
+      }
+    }
+  }
+
+  return { tools, toolChoice, toolsTogether }
 }
 
 export const parallelToolCalls: Check = (value, at) => {
   const { parallel_calls, single_call } = at.target.capabilities.tool_calling
   if (boolean(value, at) === true ? parallel_calls : single_call) return value
   return at.unsupportedValue(`the model does not serve ${value === true ? "several calls in an answer" : "answers of one call at most"}`)
-}
-
-/** What holds between the members about tools: what was checked of each is in `body`. */
-export const toolsTogether = (body: Record<string, unknown>, at: Checking): void => {
-  const { tool_choice, tools: given } = body
-  const choice = typeof tool_choice === "string" ? tool_choice : tool_choice === undefined ? "auto" : "named"
-  if (!Array.isArray(given)) {
-    if (choice === "required" || choice === "named") at.invalid("goes with tools only", "tool_choice")
-    delete body.tool_choice
-    delete body.parallel_tool_calls
-    return
-  }
-  const { strict_arguments, tool_choice: served } = at.target.capabilities.tool_calling
-  if (!((choice === "auto" || choice === "required" || choice === "named" || choice === "none") && served[choice])) {
-    at.unsupportedValue(`the model does not serve ${choice === "named" ? "a function by its name" : choice}`, "tool_choice")
-  }
-  if (choice === "named" && !given.some((one) => nameOf(one) === nameOf(tool_choice))) {
-    at.invalid("none of the tools has this name", "tool_choice", "function", "name")
-  }
-  if (choice !== "auto" || strict_arguments) return
-  for (const [index, one] of given.entries()) {
-    if (isMembers(one) && isMembers(one.function) && one.function.strict === true) {
-      at.unsupportedValue("the model does not hold arguments to their schema where it calls by itself", "tools", index, "function", "strict")
-    }
-  }
 }
 
 const pastCall = variant("type", {
