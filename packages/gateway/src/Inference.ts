@@ -213,7 +213,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               latencyMs: elapsed(startedAt),
               finishReason,
               error: error === null ? null : requestError(error),
-              note,
+              note: usage.clipped ? [note, "The engine told of more cached tokens than the prompt has."].filter((part) => part !== null).join(" ") : note,
               receipt: { prices: route.prices, hfRevision: route.hfRevision, engineVersion: route.engineVersion }
             })
 
@@ -251,6 +251,9 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               })
             )
             stream?.close()
+            if (outcome.usage.clipped) {
+              yield* Effect.logWarning("the engine told of more cached tokens than its prompt has").pipe(Effect.annotateLogs("request_id", id))
+            }
             const begun = beginning.exit ?? (yield* beginning.ended)
             const committed = yield* (Exit.isFailure(begun) ? begun : record(admitted, outcome, progress.firstContentAt)).pipe(
               Effect.as(null),

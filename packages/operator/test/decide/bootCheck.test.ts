@@ -33,6 +33,11 @@ describe("an engine that has started again", () => {
     ],
     ["stays without where there is no other node", activated({ boot: start("differs", 1) }), ""],
     ["and where a second node gives the same", activated({ boot: start("differs", 2), elsewhere: true }), ""],
+    [
+      "is asked on where it answers its probes late meanwhile",
+      activated({ boot: start(null), pod: { ...pod, ready: false }, work: { running: "boot", ended: null }, sameStart: true }),
+      `work boot, again ${podClass.bootDeadlineSeconds * 1_000}`
+    ],
     ["is asked again where it could not be", activated({ boot: start(null), work: away(1) }), "again 1000"],
     ["serves where nobody could ask it three times, which is told", activated({ boot: start(null), work: away(3) }), `Tell, ${publishes}`],
     ["is asked as often where an earlier start could not be", activated({ boot: start(null), work: away(3, "pod-1 9") }), "work boot"],
