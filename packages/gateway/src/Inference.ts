@@ -15,6 +15,7 @@ import { readEngineError, roomLeft } from "./engineError.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { failed, noUsage, type Outcome, refused, requestError } from "./Outcome.ts"
 import { type Observation, Observer } from "./observability/Observer.ts"
+import { routingMetrics } from "./observability/RoutingMetrics.ts"
 import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
 import { readWhole } from "./readWhole.ts"
@@ -72,6 +73,7 @@ const turnedAway = (said: string, status: number, work: Work): Outcome | Again =
   const shorter = room === null ? null : cutAnswer(checked.engineBody, room)
   if (shorter !== null) {
     work.cut = true
+    routingMetrics.retried(passage.route.model, "cut")
     checked.engineBody = shorter
     return { retry: "cut" }
   }
