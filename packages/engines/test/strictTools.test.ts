@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { Commit, modelCapabilities } from "@seatrial/domain"
+import { Commit, modelCapabilities, type Runtime } from "@seatrial/domain"
 import { Schema } from "effect"
 import { engineFor } from "../src/index.ts"
 
@@ -14,7 +14,7 @@ const marks = {
 }
 
 it("a strict tool is taken where the engine's reader of the model's format has a grammar, and refused where it would pass as any", () => {
-  const strict = (runtime: string) =>
+  const strict = (runtime: Runtime) =>
     Object.fromEntries(
       Object.entries(marks).map(([format, mark]) => {
         const { supports_tool_calls, tool_calling } = modelCapabilities(engineFor(runtime)?.served ?? assert.fail(), {
