@@ -64,11 +64,11 @@ for (const engine of [found("vllm"), found("sglang")]) {
 
   describe(`${engine.version}: images`, () => {
     it("are served to a model that is known to see, whose template has a place for them, within the first limits", () => {
-      for (const of of [config, gemma]) {
-        const flags = chosen(of, seeing)
+      for (const each of [config, gemma]) {
+        const flags = chosen(each, seeing)
         assert.isNull(engine.flagIssue(flags))
         assert.deepInclude(flags, { ...on, [limit]: vllm ? { image: 2, video: 0 } : { image: 2, video: 0, audio: 0 } })
-        const { capability_sources, image_input, input_modalities, supports_image_input } = capable(of, seeing, flags)
+        const { capability_sources, image_input, input_modalities, supports_image_input } = capable(each, seeing, flags)
         assert.deepStrictEqual([supports_image_input, input_modalities, capability_sources.supports_image_input], [true, ["text", "image"], "model_metadata"])
         assert.deepInclude(image_input, { max_images: 2, sources: ["base64", "https"], processor_revision: commit })
       }
