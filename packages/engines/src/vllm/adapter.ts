@@ -114,6 +114,7 @@ export const vllm: EngineAdapter = {
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
   imageInput: (config, flags) => (flags.language_model_only === true ? null : servedImages(config, flags.limit_mm_per_prompt)),
+  textOnly: { language_model_only: true },
   adapters: vllmAdapters,
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
