@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Commit, type ModelConfig, revisionCapabilities, type ServingSettings } from "@seatrial/domain"
+import { Commit, decideServing, type HostClass, type ModelConfig, type RepositoryFacts, revisionCapabilities, type ServingSettings } from "@seatrial/domain"
 import { Schema } from "effect"
 import { servedImages } from "../src/images.ts"
 import { found } from "./realEngine.ts"
@@ -143,3 +143,35 @@ for (const engine of [found("vllm"), found("sglang")]) {
     })
   })
 }
+
+it("that do not fit are left out by a remedy, which fits when it is sent as it is", () => {
+  const facts: RepositoryFacts = {
+    repo: "acme/seeing",
+    ref: "main",
+    commit,
+    license: null,
+    gated: false,
+    files: [],
+    config,
+    weights_bytes: 20 * gib,
+    weight_parts: { replicated: 0, key_value: 0, embeddings: gib, towers: 8 * gib, experts: 0, float32: 0, unloaded: 0 },
+    parameters: 10_737_418_240,
+    chat_template: seeing
+  }
+  const host: HostClass = {
+    name: "small",
+    runtimes: [{ runtime: "vllm", image: "v" }],
+    ...hostClass,
+    gpu_memory_bytes: 22 * gib,
+    price_per_gpu_hour_micros: "1",
+    simulated: false
+  }
+  const decide = (request: Partial<ServingSettings>) => decideServing({ facts, ref: null, request, hostClasses: [host], engines: [found("vllm")] }).preview
+  const refused = decide({})
+  if (refused.kind !== "refused") return assert.fail(refused.kind)
+  assert.strictEqual(refused.reason.code, "does_not_fit")
+  assert.include(refused.remedy.message, "without images (engine_flags language_model_only) on small")
+  const again = decide(refused.remedy.serving ?? assert.fail())
+  if (again.kind !== "derived") return assert.fail(again.kind)
+  assert.deepStrictEqual([again.capabilities.supports_image_input, again.serving.engine_flags?.language_model_only], [false, true])
+})
