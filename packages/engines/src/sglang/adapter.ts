@@ -122,7 +122,7 @@ export const sglang: EngineAdapter = {
       ...images
     }
   },
-  container: ({ adapter, bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
+  container: ({ adapter, bootSeconds, cachePath, commit, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
     const given = settings.engine_flags ?? {}
     const { chunk, fraction, graphSequences, sequences } = sglangLimits({ card: hostClass, config, flags: given })
     const overrides = yarnOverrides(config, settings)
@@ -146,6 +146,8 @@ export const sglang: EngineAdapter = {
         `--kv-cache-dtype=${cacheDtypes[settings.kv_cache_dtype]}`,
         ...(overrides === null ? [] : [`--json-model-override-args=${overrides}`]),
         "--load-format=safetensors",
+        // It tells this of itself, which its trial holds against the commit.
+        ...(commit === undefined ? [] : [`--weight-version=${commit}`]),
         ...(adapter === undefined
           ? []
           : [
@@ -186,7 +188,8 @@ export const sglang: EngineAdapter = {
     scoring: { echo: true, logprobs: 1, ...(simulated ? { prompt_logprobs: 0 } : {}) },
     prefixCache: engine_flags?.disable_radix_cache !== true,
     // Its sampler takes seeds in its deterministic mode only.
-    seeds: simulated || engine_flags?.enable_deterministic_inference === true
+    seeds: simulated || engine_flags?.enable_deterministic_inference === true,
+    weightVersion: "/model_info"
   }),
   measured: ({ log, metrics }): Measured => {
     const [seconds, weights] = lastHit(log, sglangLines.weights)
