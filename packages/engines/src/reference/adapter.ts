@@ -72,7 +72,8 @@ export const reference: EngineAdapter = {
       strict_arguments: false,
       tool_results: true
     },
-    reasoning: []
+    reasoning: ["think"],
+    reasoningControls: { thinking_toggle: true, effort_values: [], token_budget: false }
   }),
   templateIssue: (template) => templateIssue(template, true),
   flagIssue: (given) => {

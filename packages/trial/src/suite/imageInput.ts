@@ -1,7 +1,7 @@
 import { crc32, deflateSync } from "node:zlib"
 import { Effect } from "effect"
-import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { converse, withoutThinking } from "./SuiteSubject.ts"
+import { type TrialCheck, unexpected } from "./Check.ts"
+import { converse, roomFor, secondsOf, withoutThinking } from "./SuiteSubject.ts"
 
 type Pixel = readonly [red: number, green: number, blue: number]
 
@@ -58,10 +58,10 @@ export const imageInput: TrialCheck = {
   name: "image_input",
   class: "capability",
   purpose: "Images are seen: a colour, four digits, and both in their order; larger ones take more tokens",
-  limitSeconds: seconds(40),
+  limitSeconds: secondsOf(40, 3),
   skipped: ({ capabilities }) => (capabilities.supports_image_input ? null : "text only"),
   run: Effect.fnUntraced(function* (subject) {
-    const fields = { max_tokens: 64, ...withoutThinking(subject) }
+    const fields = { max_tokens: roomFor(subject, 64), ...withoutThinking(subject) }
     const ask = (...content: ReadonlyArray<object>) => converse(subject, [{ role: "user", content }], fields)
     const colour = yield* ask(image(red()), words("Which colour fills this image? Answer with one word."))
     if (!colour.content.toLowerCase().includes("red")) return yield* unexpected("the colour is not seen")

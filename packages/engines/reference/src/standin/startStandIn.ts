@@ -17,6 +17,8 @@ export interface StandIn {
   readonly switches: Readonly<Record<string, string>>
   /** Whether it was told to read calls of functions in the one form that is read here. */
   readonly readsToolCalls: (given: ReadonlyMap<string, string>) => boolean
+  /** Whether it was told to part reasoning from answers, in the one form that is read here. */
+  readonly readsReasoning: (given: ReadonlyMap<string, string>) => boolean
   /** Whether requests may give any name. */
   readonly anyModelName: boolean
   readonly speech: (given: ReadonlyMap<string, string>) => Speech
@@ -24,7 +26,7 @@ export interface StandIn {
 
 /** Runs the reference engine in another's place: it refuses what the other would not take, and speaks as the other does. */
 export const startStandIn = (
-  { anyModelName, command, commandLine, gpus, names, program, readsToolCalls, speech, switches }: StandIn,
+  { anyModelName, command, commandLine, gpus, names, program, readsReasoning, readsToolCalls, speech, switches }: StandIn,
   words: ReadonlyArray<string>
 ) => {
   const refuse = (reason: string) => {
@@ -37,5 +39,5 @@ export const startStandIn = (
   const own = ownWords(given, names, gpus)
   const settings = parseArguments([...own, ...Object.entries(switches).flatMap(([name, there]) => (given.has(there) ? [`--${name}`] : []))])
   if (typeof settings === "string") return refuse(settings)
-  startEngine({ ...settings, anyModelName, readsToolCalls: readsToolCalls(given) }, speech(given))
+  startEngine({ ...settings, anyModelName, readsReasoning: readsReasoning(given), readsToolCalls: readsToolCalls(given) }, speech(given))
 }

@@ -31,6 +31,7 @@ startStandIn(
       "enable-prompt-tokens-details": "enable-prompt-tokens-details",
       "disable-prefix-caching": "disable-prefix-caching"
     },
+    readsReasoning: (given) => ["deepseek_r1", "qwen3"].includes(given.get("reasoning-parser") ?? ""),
     readsToolCalls: (given) => given.has("enable-auto-tool-choice") && given.get("tool-call-parser") === "hermes",
     // The reference engine's lines, metrics and answers are vLLM's already.
     speech: () => ({ ...ownSpeech, version: "simulated-vllm-0.33.0" })
