@@ -113,8 +113,7 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
       thought,
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
-      requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null,
-      cutsToRoom: path !== "/v1/chat/completions"
+      requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null
     }
   }
 }
@@ -166,8 +165,7 @@ export const askText = (engine: Engine, text: string): Asked => {
       thought: null,
       topLogprobs: body.logprobs ?? null,
       defaultMaxTokens: 16,
-      requestedMaxTokens: body.max_tokens ?? null,
-      cutsToRoom: false
+      requestedMaxTokens: body.max_tokens ?? null
     })),
     partsThought: false,
     makeDialect: (prompt) => {

@@ -87,10 +87,11 @@ export const sglang: EngineAdapter = {
       tool_choice: { auto: true, required: true, named: true, none: true },
       parallel_calls: true,
       single_call: true,
-      // Where the model calls by itself, not every reader holds arguments to their schema.
-      strict_arguments: false,
+      strict_arguments: true,
       tool_results: true
     },
+    // Those whose readers have a structural tag (`supports_structural_tag` of `srt/function_call`): the others let a strict tool pass as any.
+    strict: ["deepseek_v3", "gpt_oss", "hermes", "kimi_k2", "llama3_json", "mistral", "qwen3_coder"],
     reasoning: ["gpt_oss", "mistral", "think"],
     // What templates name; a budget of tokens needs marks of the model's own, which it is not started with.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
