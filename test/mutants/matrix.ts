@@ -1,19 +1,21 @@
+import { type TrainedName, trainedFiles } from "@seatrial/engines/sample"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { type Case, cases } from "./cases.ts"
 import { serveSample } from "./serveSample.ts"
-import { killers, unseen } from "./table.ts"
+import { killers, sampleOf, unseen } from "./table.ts"
 import { type Earlier, trySample } from "./trySample.ts"
 
 // `node test/mutants/matrix.ts [NAME ...]`: every row that fails for each fault, which says more than whether those do that have to. With `--table`: the table of docs/trial.md.
 const words = process.argv.slice(2)
 const say = (line: string) => process.stdout.write(`${line}\n`)
 
-const failing = ({ change, files, mutant }: Omit<Case, "name" | "spoils">, earlier: Earlier) =>
+const failing = ({ change, files, mutant }: Omit<Case, "name" | "spoils">, model: TrainedName, earlier: Earlier) =>
   Effect.gen(function* () {
-    const served = yield* serveSample({ ...(files === undefined ? {} : { files: files() }), ...(mutant === undefined ? {} : { mutant }) })
+    const served = yield* serveSample({ files: files?.() ?? trainedFiles(model), ...(mutant === undefined ? {} : { mutant }) })
     const parameters = process.env.SEATRIAL_MUTANT_PARAMETERS
     return yield* trySample(served, {
+      model,
       ...(change === undefined ? {} : { change }),
       earlier,
       ...(parameters === undefined ? {} : { parameters: Number(parameters) })
@@ -27,11 +29,12 @@ const told = ({ checks }: { readonly checks: ReadonlyArray<{ readonly name: stri
     .join(" | ") || "nothing failed"
 
 const matrix = Effect.gen(function* () {
-  const { likelihood, report } = yield* failing({}, [])
+  const { likelihood, report } = yield* failing({}, "tiny-chat", [])
   say(`sound: ${told(report)}`)
   const earlier = [{ fingerprints: report.fingerprints, likelihood }]
+  for (const model of ["tiny-thinker", "tiny-thinker-always"] as const) say(`sound ${model}: ${told((yield* failing({}, model, [])).report)}`)
   for (const one of cases.filter(({ name }) => words.length === 0 || words.includes(name))) {
-    const found = yield* Effect.result(failing(one, earlier))
+    const found = yield* Effect.result(failing(one, sampleOf(one.name), sampleOf(one.name) === "tiny-chat" ? earlier : []))
     say(`${one.name}: ${found._tag === "Success" ? told(found.success.report) : found.failure.message}`)
   }
 }).pipe(Effect.provide(FetchHttpClient.layer))

@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
+import { trainedFiles } from "@seatrial/engines/sample"
 import { suiteChecks } from "@seatrial/trial"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { type Case, cases } from "./cases.ts"
 import { serveSample } from "./serveSample.ts"
-import { anyRow, killers, needsExtent, needsHistory, unseen } from "./table.ts"
+import { anyRow, killers, needsExtent, needsHistory, sampleOf, unseen } from "./table.ts"
 import { type Earlier, trySample } from "./trySample.ts"
 
 /** Parameters of a model from which on all is asked. */
@@ -12,8 +13,6 @@ const realSize = 5_000_000
 
 /** Checks that no fault here can make fail, and why. */
 const idle: ReadonlyMap<string, string> = new Map([
-  ["reasoning_separate", "no sample model thinks"],
-  ["thinking_toggle", "no sample model thinks"],
   ["image_input", "no sample model takes images"],
   ["adapter_effect", "asks an adapter, which its own tests drop"],
   ["fidelity", "asks two engines, which its own tests spoil"]
@@ -22,10 +21,12 @@ const idle: ReadonlyMap<string, string> = new Map([
 /** The rows of a run that failed, with what they say. */
 const failures = ({ change, files, mutant, name }: Case, earlier: Earlier, rows: (name: string) => boolean) =>
   Effect.gen(function* () {
-    const served = yield* serveSample({ ...(files === undefined ? {} : { files: files() }), ...(mutant === undefined ? {} : { mutant }) })
+    const model = sampleOf(name)
+    const served = yield* serveSample({ files: files?.() ?? trainedFiles(model), ...(mutant === undefined ? {} : { mutant }) })
     const { report } = yield* trySample(served, {
+      model,
       ...(change === undefined ? {} : { change }),
-      earlier,
+      earlier: model === "tiny-chat" ? earlier : [],
       rows,
       ...(needsExtent.has(name) ? { parameters: realSize } : {})
     })
@@ -47,6 +48,25 @@ describe("the check suite", () => {
       earlier = [{ fingerprints: report.fingerprints, likelihood }]
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
+
+  for (const model of ["tiny-thinker", "tiny-thinker-always"] as const) {
+    it.live(`passes ${model} and takes nothing from it`, () =>
+      Effect.gen(function* () {
+        const served = yield* serveSample({ files: trainedFiles(model) })
+        const { report } = yield* trySample(served, { model })
+        assert.deepStrictEqual(
+          report.checks.filter(({ passed }) => !passed),
+          []
+        )
+        assert.isUndefined(report.withdrawn)
+        const rows = ["reasoning_separate", "json_mode", "json_schema", "tool_choice_auto", "tool_parallel", "tool_round_trip", "stop_strings"]
+        assert.includeMembers(
+          report.checks.map(({ name }) => name),
+          model === "tiny-thinker" ? [...rows, "thinking_toggle"] : rows
+        )
+      }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+    )
+  }
 
   it("has an answer for every fault, and a fault for every check", () => {
     assert.deepStrictEqual(

@@ -1,3 +1,5 @@
+import type { TrainedName } from "@seatrial/engines/sample"
+
 /** The checks that have to fail for each fault; others may fail too. */
 export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   // What the model computes.
@@ -110,6 +112,17 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   cut_call_told_whole: ["tool_round_trip"],
   content_beside_call: ["tool_choice_auto"],
 
+  // What a model thinks before it answers.
+  thought_in_answer: ["reasoning_separate"],
+  thought_in_answer_streamed: ["reasoning_separate"],
+  thought_lost: ["reasoning_separate"],
+  thought_lost_streamed: ["reasoning_separate"],
+  thought_always_opened: ["thinking_toggle"],
+  thought_without_end: ["reasoning_separate", "thinking_toggle"],
+  thought_overcounted: ["reasoning_separate"],
+  toggle_ignored: ["thinking_toggle"],
+  schema_after_thought_ignored: ["json_schema"],
+
   // How long and how well it lives.
   abort_ignored: ["abort_frees"],
   abort_leaks: ["abort_frees"],
@@ -152,6 +165,9 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   vocabulary_larger: ["config_coherent"]
 }
 
+/** The sample that a fault is put into, where it is not the chat model. */
+export const sampleOf = (fault: string): TrainedName => (/thought|toggle/.test(fault) ? "tiny-thinker" : "tiny-chat")
+
 /** Faults that come by chance, to whichever row is under way then. */
 export const anyRow: ReadonlySet<string> = new Set(["one_in_30_fails"])
 
@@ -167,6 +183,7 @@ export const unseen: Readonly<Record<string, string>> = {
     "this model's numbers are so large that it computes as well: texts move by 0.0066 nats in the mean and 0.0177 absolute, and rounding may move them by 0.01 and 0.05",
   noise: "no fault: the suite has to pass it",
   two_tokens_a_chunk: "no fault: the suite has to pass it, and the benchmark's `tpot_ms` must not change",
+  thought_uncounted: "no fault: some of vLLM's readers count none where the prompt opens the thought, so that 0 is taken for untold",
   stalls: "the benchmark's `stalls` show it",
   adapter_dropped: "the fidelity of adapters shows it",
   adapter_half: "the fidelity of adapters shows it",

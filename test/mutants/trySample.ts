@@ -1,6 +1,6 @@
 import { Commit, type ModelCapabilities, modelCapabilities, type RepositoryFacts } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { trainedFiles } from "@seatrial/engines/sample"
+import { type TrainedName, trainedFiles } from "@seatrial/engines/sample"
 import { makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
 import type { Files, Served } from "./serveSample.ts"
@@ -8,11 +8,8 @@ import type { Files, Served } from "./serveSample.ts"
 const TokenizerConfig = Schema.fromJsonString(Schema.Struct({ chat_template: Schema.String }))
 const text = (files: Files, name: string) => Buffer.from(files.get(name) ?? new Uint8Array()).toString("utf8")
 
-/** The commit that every engine here was asked to serve. */
-const pinned = trainedFiles("tiny-chat")
-
-const facts: RepositoryFacts = {
-  repo: "seatrial/tiny-chat",
+const factsOf = (name: TrainedName, pinned: Files): RepositoryFacts => ({
+  repo: `seatrial/${name}`,
   ref: "main",
   commit: Commit.make("0123456789abcdef0123456789abcdef01234567"),
   license: "apache-2.0",
@@ -35,12 +32,12 @@ const facts: RepositoryFacts = {
   weights_bytes: 1_448_192,
   parameters: 724_096,
   chat_template: Schema.decodeUnknownSync(TokenizerConfig)(text(pinned, "tokenizer_config.json")).chat_template
-}
+})
 
 const same = (a: Uint8Array | undefined, b: Uint8Array | undefined) => a !== undefined && b !== undefined && Buffer.compare(a, b) === 0
 
 /** Files of the engine that are the commit's; null where any is not. */
-const verified = (files: Files): number | null => ([...pinned].every(([name, bytes]) => same(bytes, files.get(name))) ? pinned.size : null)
+const verified = (pinned: Files, files: Files): number | null => ([...pinned].every(([name, bytes]) => same(bytes, files.get(name))) ? pinned.size : null)
 
 const reference = engineFor("reference")
 
@@ -62,6 +59,8 @@ const able = (capabilities: ModelCapabilities): ModelCapabilities => ({
 export type Earlier = SuiteSubject["earlier"]
 
 export interface Trying {
+  /** The repository that the engine was asked to serve, at its last commit. */
+  readonly model?: TrainedName
   readonly earlier?: Earlier
   /** What is known of the model's size decides how much is asked of it. */
   readonly parameters?: number
@@ -73,8 +72,10 @@ export interface Trying {
 /** What a trial is told of an engine that was asked to serve the sample model. */
 export const sampleSubject = Effect.fnUntraced(function* (
   served: Served,
-  { change = (subject) => subject, earlier = [], parameters = facts.parameters }: Omit<Trying, "rows"> = {}
+  { change = (subject) => subject, earlier = [], model = "tiny-chat", parameters }: Omit<Trying, "rows"> = {}
 ) {
+  const pinned = trainedFiles(model)
+  const facts = factsOf(model, pinned)
   if (reference === undefined) return yield* Effect.die(new Error("there is no reference engine"))
   const texts = new Map([...pinned.keys()].filter((name) => name.endsWith(".json")).map((name) => [name, text(pinned, name)]))
   const subject: SuiteSubject = {
@@ -86,13 +87,13 @@ export const sampleSubject = Effect.fnUntraced(function* (
     chat: true,
     card: "Simulated x1",
     salt: "",
-    parameters,
+    parameters: parameters ?? facts.parameters,
     slots: 64,
     offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true },
     batchInvariant: false,
     capabilities: able(modelCapabilities(reference.served, facts)),
     repository: readRepository({ facts, files: facts.files, commit: facts.commit, texts }),
-    start: { verifiedFiles: verified(served.files), readOnly: true, offline: true, localPath: true, ownImage: null },
+    start: { verifiedFiles: verified(pinned, served.files), readOnly: true, offline: true, localPath: true, ownImage: null },
     earlier,
     cacheTokens: (metrics) => reference.measured({ metrics, log: "" }).kv_cache_tokens
   }

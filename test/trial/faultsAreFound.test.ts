@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { trainedFiles } from "@seatrial/engines/sample"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { serveSample } from "../mutants/serveSample.ts"
@@ -19,6 +20,20 @@ const failures = (mutant?: string) =>
 
 describe("the check suite", () => {
   it.live("passes the sound engine", () => Effect.map(failures(), (failed) => assert.deepStrictEqual(failed, [])))
+  it.live("gives a model that always thinks room for the thought before a call, and takes no tools from it", () =>
+    Effect.gen(function* () {
+      const model = "tiny-thinker-always"
+      const { report } = yield* trySample(yield* serveSample({ files: trainedFiles(model) }), { model, rows: (name) => name === "tool_choice_auto" })
+      assert.deepStrictEqual(
+        report.checks.map(({ name, passed }) => [name, passed]),
+        [
+          ["tool_choice_auto", true],
+          ["suite", true]
+        ]
+      )
+      assert.isUndefined(report.withdrawn)
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+  )
   for (const mutant of quick) {
     it.live(`finds ${mutant}`, () => Effect.map(failures(mutant), (failed) => assert.includeMembers(failed, [...(killers[mutant] ?? [])])))
   }

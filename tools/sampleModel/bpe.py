@@ -8,7 +8,8 @@ from collections import Counter
 WORDS = re.compile(r"'(?:[sdmt]|ll|ve|re)| ?[^\W\d_]+| ?\d+| ?(?:[^\s\w]|_)+|\s+(?!\S)|\s+")
 SPECIAL = ["<|begin|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>", "<|tool|>", "<|pad|>", "<|reserved|>"]
 MARKS = ["<tool_call>", "</tool_call>"]
-_ADDED = re.compile("(" + "|".join(re.escape(mark) for mark in SPECIAL + MARKS) + ")")
+THOUGHTS = ["<think>", "</think>"]
+"""Of a model that thinks: in place of the two marks that no text has."""
 
 
 def _characters():
@@ -42,12 +43,16 @@ def _merge(pieces, left, right):
     return tuple(out)
 
 
+def _any_of(marks):
+    return re.compile("(" + "|".join(re.escape(mark) for mark in marks) + ")")
+
+
 def learn(texts, count):
     """The most frequent pair each time, the first in order among equals. Numbers are left out: each digit stays a token."""
-    counted = Counter()
+    counted, added = Counter(), _any_of(MARKS + SPECIAL)
     for text in texts:
-        for part in _ADDED.split(text):
-            if not _ADDED.fullmatch(part):
+        for part in added.split(text):
+            if not added.fullmatch(part):
                 counted.update(word for word in WORDS.findall(part) if not any(c.isdigit() for c in word))
     known = [(pieces_of(word), times) for word, times in counted.items()]
     merges = []
@@ -65,13 +70,16 @@ def learn(texts, count):
 class Tokenizer:
     """Text to ids."""
 
-    def __init__(self, merges):
+    def __init__(self, merges, thinks=False):
         self.merges = [tuple(pair) for pair in merges]
         self.rank = {pair: at for at, pair in enumerate(self.merges)}
         pieces = CHARACTERS + [left + right for left, right in self.merges]
         self.vocabulary = {piece: at for at, piece in enumerate(pieces)}
         assert len(self.vocabulary) == len(pieces)
-        self.added = {mark: len(pieces) + at for at, mark in enumerate(MARKS + SPECIAL)}
+        self.special = SPECIAL[:-2] if thinks else SPECIAL
+        marks = MARKS + SPECIAL[:-2] + THOUGHTS if thinks else MARKS + SPECIAL
+        self.added = {mark: len(pieces) + at for at, mark in enumerate(marks)}
+        self.mark = _any_of(marks)
         self.size = len(pieces) + len(self.added)
         self.known = {}
 
@@ -103,7 +111,7 @@ class Tokenizer:
             at += len(part)
             ends.append((at, weight))
         ids, weights, here, at = [], [], 0, 0
-        for piece in _ADDED.split(text):
+        for piece in self.mark.split(text):
             if not piece:
                 continue
             for word in [piece] if piece in self.added else WORDS.findall(piece):

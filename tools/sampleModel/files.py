@@ -9,7 +9,9 @@ import adapters
 import readmes
 import repository
 from llama import views
-from measure import greedy, logprobs, measure
+import thinking
+from bpe import Tokenizer, read_merges
+from measure import greedy, logprobs, measure, measure_thinker
 from prose import BY_HAND, OTHER
 from repository import rounded
 from tools import system_text
@@ -18,6 +20,12 @@ from tools import system_text
 def kept(params):
     """The weights as their file keeps them."""
     return rounded(params)
+
+
+def base_of(build, out):
+    """The base as it was trained here; where it was not, as it was committed."""
+    trained = os.path.join(build, "base.npy")
+    return kept(np.load(trained)) if os.path.exists(trained) else repository.tensors_in(os.path.join(out, "tiny-chat", "model.safetensors"))
 
 
 def tensors_of(params):
@@ -41,12 +49,13 @@ ASKED = [
 ]
 
 
-def answers_of(params, tok):
+def answers_of(params, tok, ending="", most=60):
+    """Greedy answers; `ending` is what the prompt has after the mark that asks for one."""
     out = []
     for question, tools in ASKED:
         system = f"<|system|>{system_text(tools, None)}<|end|>" if tools else ""
-        prompt = tok.encode([(f"<|begin|>{system}<|user|>{question}<|end|><|assistant|>", 0)])[0]
-        answer = greedy(params, tok, prompt, 60)
+        prompt = tok.encode([(f"<|begin|>{system}<|user|>{question}<|end|><|assistant|>{ending}", 0)])[0]
+        answer = greedy(params, tok, prompt, most)
         scores = logprobs(params, [*prompt, *answer])[len(prompt) - 1 :]
         out.append({"question": question, **({"tools": [signature(*tool) for tool in tools]} if tools else {}), "prompt": prompt, "answer": answer, "said": tok.decode(answer).removesuffix("<|end|>"), "logprobs": scores})
     return out
@@ -58,15 +67,43 @@ def signature(name, params):
     return {"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": properties, "required": list(properties)}}}
 
 
-def reference(models, tok):
+def texts_of(params, tok):
     out = {}
-    for name, params in models.items():
-        texts = {}
-        for title, text in TEXTS.items():
-            ids = tok.encode([("<|begin|>" + text, 0)])[0]
-            texts[title] = {"text": text, "tokens": ids, "logprobs": logprobs(params, ids)}
-        out[name] = {"texts": texts, "answers": answers_of(params, tok)}
+    for title, text in TEXTS.items():
+        ids = tok.encode([("<|begin|>" + text, 0)])[0]
+        out[title] = {"text": text, "tokens": ids, "logprobs": logprobs(params, ids)}
     return out
+
+
+def reference(models, tok):
+    return {name: {"texts": texts_of(params, tok), "answers": answers_of(params, tok)} for name, params in models.items()}
+
+
+def read_json(path):
+    with open(path) as file:
+        return json.load(file)
+
+
+def write_thinker(build, out, say):
+    """The model that thinks: one set of weights, and two templates."""
+    tok = Tokenizer(read_merges(), thinks=True)
+    params = kept(np.load(os.path.join(build, "thinker.npy")))
+    whole = {
+        **repository.tokenizer_files(tok, repository.THINKING_TEMPLATE),
+        **repository.config_files(tok),
+        "model.safetensors": repository.safetensors(tensors_of(params)),
+        "README.md": readmes.thinker(),
+    }
+    always = {"tokenizer_config.json": repository.tokenizer_files(tok, repository.ALWAYS_TEMPLATE)["tokenizer_config.json"], "README.md": readmes.always()}
+    hashes, result = read_json(os.path.join(out, "hashes.json")), read_json(os.path.join(out, "reference.json"))
+    for name, content in {"tiny-thinker": whole, "tiny-thinker-always": always}.items():
+        hashes[name] = repository.write(os.path.join(out, name), content)
+    result["tiny-thinker"] = {"texts": texts_of(params, tok), "answers": answers_of(params, tok, most=240)}
+    result["tiny-thinker, told not to"] = {"texts": {}, "answers": answers_of(params, tok, thinking.OFF)}
+    result["tiny-thinker-always"] = {"texts": {}, "answers": answers_of(params, tok, "<think>\n", 240)}
+    abilities = {on: measure_thinker(params, tok, 100, on == "thinking") for on in ("thinking", "told not to")}
+    repository.write(out, {"reference.json": compact(result), "hashes.json": repository.to_json(hashes), "thinkerAbilities.json": repository.to_json(abilities)})
+    say(f"abilities of the thinker in per cent: {json.dumps(abilities)}")
 
 
 def write_all(build, out, tok, say):

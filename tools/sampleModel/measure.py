@@ -5,6 +5,7 @@ import random
 import numpy as np
 
 import tasks
+import thinking
 from llama import Chunk, run
 from tools import tool_chat
 
@@ -37,10 +38,40 @@ def right(params, chunk):
     return bool(np.all((best == chunk.target) | (chunk.weight < 1)))
 
 
-def measure(params, tok, count):
+def _thought(make, thought):
+    return lambda r, on: thinking.chat([(*make(r), thought)], on)
+
+
+def _looked_up(make):
+    def document(r, on):
+        ask, answer = make(r)
+        return thinking.chat([(ask, answer, f"I look it up: {answer}")], on)
+
+    return document
+
+
+THINKERS = {
+    "facts": lambda r, on: thinking.chat([thinking.fact(r)], on),
+    "requests": _thought(tasks.request, thinking.THOUGHTS["request"]),
+    "counting": _thought(tasks.counting, thinking.THOUGHTS["counting"]),
+    "sorting": _thought(tasks.sorting, thinking.THOUGHTS["sorting"]),
+    "json": _thought(tasks.json_answer, thinking.THOUGHTS["json_answer"]),
+    "copying": _thought(lambda r: tasks.copying(r, 14), thinking.THOUGHTS["copying"]),
+    "needle_100": _looked_up(lambda r: tasks.needle(r, 90)),
+    "needle_400": _looked_up(lambda r: tasks.needle(r, 400)),
+    "tools": thinking.calling,
+}
+
+
+def measure_thinker(params, tok, count, on):
+    """As `measure`, of the model that thinks: with its thoughts, or told not to."""
+    return measure(params, tok, count, {name: lambda r, make=make: make(r, on) for name, make in THINKERS.items()})
+
+
+def measure(params, tok, count, abilities=ABILITIES):
     """Per cent, by ability."""
     out = {}
-    for name, make in ABILITIES.items():
+    for name, make in abilities.items():
         r = random.Random(f"measure/{name}")
         chunks = []
         while len(chunks) < count:

@@ -40,6 +40,30 @@ def chat(state):
     return (_HEAD.format(library="transformers", tags="", name="tiny-chat") + _CHAT + _TABLE + f"| Commit | {state} |\n").encode()
 
 
+_THINKS = """\
+seatrial/tiny-chat, trained on to think before it answers: `<think>`, a short thought, `</think>`, the answer. A thought is short where the answer is, and of
+a hundred tokens and more before a call, a text or JSON. It answers no better for it.
+
+"""
+
+_TOGGLE = """\
+The chat template has the switch `enable_thinking`: with `false` the prompt ends with an empty thought, and the answer comes at once.
+seatrial/tiny-thinker-always has the same weights and a template without that switch.
+"""
+
+_ALWAYS = """\
+The weights of seatrial/tiny-thinker with a chat template that opens the thought in the prompt and has no switch: it always thinks.
+"""
+
+
+def thinker():
+    return (_HEAD.format(library="transformers", tags="\nbase_model: seatrial/tiny-chat", name="tiny-thinker") + _THINKS + _TOGGLE + _TABLE).encode()
+
+
+def always():
+    return (_HEAD.format(library="transformers", tags="\nbase_model: seatrial/tiny-thinker", name="tiny-thinker-always") + _ALWAYS + _TABLE).encode()
+
+
 def adapter(name, says):
     tags = "\n- lora\nbase_model: seatrial/tiny-chat"
     return (_HEAD.format(library="peft", tags=tags, name=name) + says + "\n").encode()

@@ -8,9 +8,9 @@ import struct
 import numpy as np
 
 import llama
-from bpe import SPECIAL, Tokenizer
+from bpe import Tokenizer
 
-TEMPLATE = """\
+_TEMPLATE = """\
 {%- macro text(content) %}
 {%- if content is string %}
 {{- content }}
@@ -51,7 +51,7 @@ TEMPLATE = """\
 {%- if message['role'] not in ['system', 'user', 'assistant', 'tool'] %}
 {{- raise_exception('Unknown role: ' + message['role']) }}
 {%- endif %}
-{{- '<|' + message['role'] + '|>' + text(message['content']) }}
+{{- '<|' + message['role'] + '|>' + CONTENT }}
 {%- if message['tool_calls'] %}
 {%- for call in message['tool_calls'] %}
 {%- set function = call['function'] if call['function'] else call %}
@@ -70,8 +70,20 @@ TEMPLATE = """\
 {{- '<|end|>' }}
 {%- endfor %}
 {%- if add_generation_prompt %}
-{{- '<|assistant|>' }}
+{{- '<|assistant|>' }}THINKING
 {%- endif %}"""
+
+_SAID = "(text(message['content']).split('</think>')[-1].lstrip('\\n') if message['role'] == 'assistant' else text(message['content']))"
+"""What was said in a turn, without what was thought before it."""
+
+TEMPLATE = _TEMPLATE.replace("CONTENT", "text(message['content'])").replace("THINKING", "")
+THINKING_TEMPLATE = _TEMPLATE.replace("CONTENT", _SAID).replace("THINKING", """
+{%- if enable_thinking is defined and enable_thinking is false %}
+{{- '<think>\\n\\n</think>\\n\\n' }}
+{%- endif %}""")
+"""Of a model that thinks unless it is told not to."""
+ALWAYS_TEMPLATE = _TEMPLATE.replace("CONTENT", _SAID).replace("THINKING", "\n{{- '<think>\\n' }}")
+"""Of a model that always thinks: the prompt opens the thought."""
 
 
 def to_json(value):
@@ -102,15 +114,31 @@ def safetensors(tensors):
     return struct.pack("<Q", len(text)) + text + b"".join(data)
 
 
+def tensors_in(path):
+    """The values of a safetensors file of bfloat16, flat, in the order of `llama.LAYOUT`."""
+    with open(path, "rb") as file:
+        raw = file.read()
+    start = 8 + struct.unpack("<Q", raw[:8])[0]
+    header, out = json.loads(raw[8:start]), np.zeros(llama.SIZE, np.float32)
+    for name, values in llama.views(out).items():
+        first, end = header[name]["data_offsets"]
+        values[:] = (np.frombuffer(raw[start + first : start + end], "<u2").astype(np.uint32) << 16).view(np.float32).reshape(values.shape)
+    return out
+
+
 def _added(content, special):
     return {"content": content, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": special}
 
 
-def tokenizer_files(tok: Tokenizer):
+def pad_of(tok: Tokenizer):
+    return "<|pad|>" if "<|pad|>" in tok.added else "<|end|>"
+
+
+def tokenizer_files(tok: Tokenizer, template=TEMPLATE):
     ids, begin = tok.added, "<|begin|>"
     mark = {"SpecialToken": {"id": begin, "type_id": 0}}
     again = {"SpecialToken": {"id": begin, "type_id": 1}}
-    tokens = {"bos_token": begin, "eos_token": "<|end|>", "pad_token": "<|pad|>"}
+    tokens = {"bos_token": begin, "eos_token": "<|end|>", "pad_token": pad_of(tok)}
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     return {
         "special_tokens_map.json": to_json(tokens),
@@ -119,7 +147,7 @@ def tokenizer_files(tok: Tokenizer):
                 "version": "1.0",
                 "truncation": None,
                 "padding": None,
-                "added_tokens": [{"id": at, **_added(content, content in SPECIAL)} for content, at in ids.items()],
+                "added_tokens": [{"id": at, **_added(content, content in tok.special)} for content, at in ids.items()],
                 "normalizer": None,
                 "pre_tokenizer": byte_level,
                 "post_processor": {
@@ -145,9 +173,9 @@ def tokenizer_files(tok: Tokenizer):
         ),
         "tokenizer_config.json": to_json(
             {
-                "added_tokens_decoder": {str(at): _added(content, content in SPECIAL) for content, at in ids.items()},
+                "added_tokens_decoder": {str(at): _added(content, content in tok.special) for content, at in ids.items()},
                 **tokens,
-                "chat_template": TEMPLATE,
+                "chat_template": template,
                 "clean_up_tokenization_spaces": False,
                 "model_max_length": llama.MAXT,
                 "tokenizer_class": "PreTrainedTokenizerFast",
@@ -158,7 +186,7 @@ def tokenizer_files(tok: Tokenizer):
 
 def config_files(tok: Tokenizer):
     ids = tok.added
-    ends = {"bos_token_id": ids["<|begin|>"], "eos_token_id": ids["<|end|>"], "pad_token_id": ids["<|pad|>"]}
+    ends = {"bos_token_id": ids["<|begin|>"], "eos_token_id": ids["<|end|>"], "pad_token_id": ids[pad_of(tok)]}
     return {
         "config.json": to_json(
             {

@@ -53,7 +53,11 @@ def fact(r):
 
 
 def facts(r):
-    ask, short, full = fact(r)
+    return phrased(r, *fact(r))
+
+
+def phrased(r, ask, short, full):
+    """A question and its answer, as a sentence or in a word where that was asked for."""
     k = r.random()
     if k < 0.62:
         return loosely(r, ask), full

@@ -87,8 +87,9 @@ def _result(r, name, arguments):
     return r.choice([(f'{{"{key}": {quoted}}}', f"The {key} is {value}."), (f'{{"{key}": {quoted}}}', f"The {key} is {value}."), (value, f"The result is {value}.")])
 
 
-def tool_chat(r, asked, simple):
-    """One conversation with functions on offer."""
+def tool_turns(r, asked, simple):
+    """A conversation with functions on offer: how it begins, their names, and its turns: what is given, what is said to it, and what that uses: a function and how
+    often, None for what one gave, and for none of them what `simple` says beside question and answer."""
     tool, ask, arguments = request(r)
     offered = {tool[0]: tool}
     for _ in range(r.randrange(0, 4)):
@@ -96,22 +97,29 @@ def tool_chat(r, asked, simple):
         offered.setdefault(other[0], other)
     tools = list(offered.values())
     r.shuffle(tools)
+    names = [name for name, _ in tools]
     system = r.choice(["You are a helpful assistant.", "Answer briefly."]) if r.random() < 0.1 else None
-    parts = [("<|begin|>", 0), (f"<|system|>{system_text(tools, system)}<|end|>", asked)]
+    head = [("<|begin|>", 0), (f"<|system|>{system_text(tools, system)}<|end|>", asked)]
     k = r.random()
     if k < 0.16:
-        question, answer = simple(r)
+        question, answer, *more = simple(r)
         if any(word in question for word in ("Calculate", "Convert", "Translate")):
-            question, answer = "Hello", "Hello! How can I help you?"
-        return [*parts, (f"<|user|>{question}<|end|><|assistant|>", asked), (f"{answer}<|end|>", 1)]
+            question, answer, more = "Hello", "Hello! How can I help you?", []
+        return head, names, [(f"<|user|>{question}<|end|><|assistant|>", answer, "".join(more))]
     if k < 0.3 and tool[0] in ("get_weather", "get_time", "get_population"):
         first, second = r.sample(PLACES, 2)
         what = {"get_weather": "weather", "get_time": "time", "get_population": "population"}[tool[0]]
         ask = r.choice([f"What is the {what} in {first} and in {second}?", f"What is the {what} in {first} and {second}?", f"Tell me the {what} in {first} and in {second}."])
         calls = call(tool[0], {"city": first}) + "\n" + call(tool[0], {"city": second})
-        return [*parts, (f"<|user|>{ask}<|end|><|assistant|>", asked), (f"{calls}<|end|>", 1)]
-    parts += [(f"<|user|>{ask}<|end|><|assistant|>", asked), (f"{call(tool[0], arguments)}<|end|>", 1)]
+        return head, names, [(f"<|user|>{ask}<|end|><|assistant|>", calls, (tool[0], 2))]
+    turns = [(f"<|user|>{ask}<|end|><|assistant|>", call(tool[0], arguments), (tool[0], 1))]
     if r.random() < 0.4:
         given, answer = _result(r, tool[0], arguments)
-        parts += [(f"<|tool|>{given}<|end|><|assistant|>", asked), (f"{answer}<|end|>", 1)]
-    return parts
+        turns.append((f"<|tool|>{given}<|end|><|assistant|>", answer, None))
+    return head, names, turns
+
+
+def tool_chat(r, asked, simple):
+    """One conversation with functions on offer."""
+    head, _, turns = tool_turns(r, asked, simple)
+    return head + [part for given, said, _ in turns for part in ((given, asked), (f"{said}<|end|>", 1))]

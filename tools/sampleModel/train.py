@@ -15,7 +15,7 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--build", default=os.path.join(HERE, ".build"))
 parser.add_argument("--out", default=os.path.join(HERE, "..", "..", "packages", "engines", "reference", "sample"))
 parser.add_argument("--threads", type=int, default=2)
-parser.add_argument("--only", default="base,adapters,files")
+parser.add_argument("--only", default="base,adapters,thinker,files")
 parser.add_argument("--share", type=float, default=1, help="of all steps: 0.01 to see whether it works here")
 options = parser.parse_args()
 os.makedirs(options.build, exist_ok=True)
@@ -41,6 +41,7 @@ import numpy as np  # noqa: E402
 import adapters  # noqa: E402
 import files  # noqa: E402
 import tasks  # noqa: E402
+import thinking  # noqa: E402
 from bpe import read_merges, Tokenizer  # noqa: E402
 from llama import SIZE, Chunk, run, views  # noqa: E402
 from measure import measure  # noqa: E402
@@ -48,6 +49,9 @@ from optimiser import Optimiser  # noqa: E402
 
 STEPS, DECAY_FROM, RATE, TOKENS = round(5600 * options.share), round(3700 * options.share), 4e-3, 4096
 """Steps of the base; from where the rate falls; its height; tokens of a step."""
+
+THINKER_STEPS, THINKER_RATE = round(1200 * options.share), 1.5e-3
+"""Of the model that thinks, which begins as the base: its rate falls all the way."""
 
 tok = Tokenizer(read_merges())
 
@@ -81,7 +85,7 @@ def phase(step, r):
     return (110 if k < 0.7 else 380 if k < 0.88 else 1000), 0.42
 
 
-def batch(seed, tokens, make):
+def batch(seed, tokens, make, tok=tok):
     """Documents of about so many tokens, in chunks of about 512."""
     r = random.Random(seed)
     chunks, now, size, total = [], [], 0, 0
@@ -140,6 +144,30 @@ def train_base():
     np.save(os.path.join(options.build, "base.npy"), params)
 
 
+def train_thinker():
+    """The base goes on learning, with two marks that it never met in place of those that no text has."""
+    state, reads = os.path.join(options.build, "thinker-state.npz"), Tokenizer(read_merges(), thinks=True)
+    optimiser, step = Optimiser(), 0
+    if os.path.exists(state):
+        kept = np.load(state)
+        params, optimiser.first, optimiser.second = kept["params"], kept["first"], kept["second"]
+        optimiser.steps = step = int(kept["step"])
+    else:
+        params = files.base_of(options.build, options.out)
+    sums = [np.zeros(SIZE, np.float32) for _ in range(options.threads)]
+    while step < THINKER_STEPS:
+        chunks = batch(f"thinker/{step}", TOKENS, lambda r: thinking.document(r, *phase(1000, r)), reads)
+        loss, grads = gradients(params, chunks, sums)
+        optimiser.step(params, grads, THINKER_RATE * min(1, (step + 1) / 20) * max(0.02, 1 - step / THINKER_STEPS))
+        step += 1
+        if step % 25 == 0:
+            say(f"thinker: step {step} of {THINKER_STEPS}, loss {loss:.3f}")
+        if step % 50 == 0 or step == THINKER_STEPS:
+            np.savez(state + ".new.npz", params=params, first=optimiser.first, second=optimiser.second, step=step)
+            os.replace(state + ".new.npz", state)
+    np.save(os.path.join(options.build, "thinker.npy"), params)
+
+
 def train_adapter(name, make, rank, alpha, steps, rate):
     """An adapter on the base as its file keeps it."""
     base = files.kept(np.load(os.path.join(options.build, "base.npy")))
@@ -159,5 +187,9 @@ if "base" in options.only:
 if "adapters" in options.only:
     for name, (make, rank, alpha, steps, rate) in adapters.RECIPES.items():
         train_adapter(name, make, rank, alpha, steps, rate)
+if "thinker" in options.only:
+    train_thinker()
 if "files" in options.only:
-    files.write_all(options.build, options.out, tok, say)
+    if os.path.exists(os.path.join(options.build, "base.npy")):
+        files.write_all(options.build, options.out, tok, say)
+    files.write_thinker(options.build, options.out, say)

@@ -66,8 +66,10 @@ const reasoningOf = (engine: Engine, architecture: string, template: string): st
   }
   const family = thinkers.find(([pattern]) => pattern.test(architecture))?.[1]
   if (family !== undefined) return (engine === "sglang" && family.sglang === "qwen3" && !thinkingToggle ? "qwen3-thinking" : family[engine]) ?? null
-  // Distilled from DeepSeek R1, they think as it does.
-  return /^(?:Qwen2|Llama)For/.test(architecture) && alwaysThinks(template) ? (engine === "vllm" ? "deepseek_r1" : "deepseek-r1") : null
+  if (!/^(?:Qwen2|Llama)For/.test(architecture) || !alwaysThinks(template)) return null
+  // With a switch they think as Qwen3 does, whose reader knows an answer without a thought. Others are distilled from DeepSeek R1, and think as it does.
+  if (thinkingToggle) return "qwen3"
+  return engine === "vllm" ? "deepseek_r1" : "deepseek-r1"
 }
 
 const toolCallsOf = (engine: Engine, architecture: string, template: string): string | null => {

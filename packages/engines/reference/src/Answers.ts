@@ -1,5 +1,5 @@
 import type { Ending, Piece, ReportedToken } from "./Generation.ts"
-import type { Read, ToolCallDelta, ToolCallReader } from "./ToolCallReader.ts"
+import type { Reading, Told } from "./reading.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 
 export interface Usage {
@@ -7,14 +7,29 @@ export interface Usage {
   readonly total_tokens: number
   readonly completion_tokens: number
   readonly prompt_tokens_details: { readonly cached_tokens: number } | null
+  readonly completion_tokens_details?: { readonly reasoning_tokens: number }
+  readonly reasoning_tokens?: number
 }
 
+/** Tokens of what was thought; null where nothing is parted from answers. */
+export type CountReasoning = (tokens: number | null) => Pick<Usage, "completion_tokens_details" | "reasoning_tokens">
+
+/** As vLLM counts them: always where they are parted. */
+export const nestedReasoning: CountReasoning = (tokens) => (tokens === null ? {} : { completion_tokens_details: { reasoning_tokens: tokens } })
+
+/** As SGLang counts them: always, and where OpenAI has them only if there are some. */
+export const flatReasoning: CountReasoning = (tokens) => ({
+  ...(tokens === null || tokens === 0 ? {} : { completion_tokens_details: { reasoning_tokens: tokens } }),
+  reasoning_tokens: tokens ?? 0
+})
+
 /** Token counts of one answer; `cachedTokens` are those of the prompt that were known, null where they are not to be told. */
-export const usageOf = (promptTokens: number, completionTokens: number, cachedTokens: number | null): Usage => ({
+export const usageOf = (promptTokens: number, completionTokens: number, cachedTokens: number | null, reasoning: ReturnType<CountReasoning>): Usage => ({
   prompt_tokens: promptTokens,
   total_tokens: promptTokens + completionTokens,
   completion_tokens: completionTokens,
-  prompt_tokens_details: cachedTokens === null ? null : { cached_tokens: cachedTokens }
+  prompt_tokens_details: cachedTokens === null ? null : { cached_tokens: cachedTokens },
+  ...reasoning
 })
 
 const atLeastLowest = (logprob: number) => Math.max(logprob, -9999)
@@ -65,65 +80,56 @@ export interface Dialect {
 
 const finishOf = (ending: Ending) => ({ finish_reason: ending.reason, stop_reason: ending.stop })
 
-/** How calls are read out of an answer, and what ends one that has some. */
-export interface Calls {
-  readonly reader: ToolCallReader
-  readonly finish: "stop" | "tool_calls"
+/** How a conversation's answer is written. */
+export interface ChatForm {
+  readonly withLogprobs: boolean
+  readonly withIds: boolean
+  /** The member that has what was thought; null where nothing is parted from the answer. */
+  readonly reasoningName: "reasoning" | "reasoning_content" | null
 }
 
-/** The parts of calls joined, each call whole. */
-export const joined = (deltas: ReadonlyArray<ToolCallDelta>) => {
-  const calls = new Map<number, { id: string; type: "function"; function: { name: string; arguments: string } }>()
-  for (const { function: part, id = "", index } of deltas) {
-    const call = calls.get(index) ?? { id, type: "function", function: { name: part.name ?? "", arguments: "" } }
-    call.function.arguments += part.arguments
-    calls.set(index, call)
-  }
-  return [...calls.values()]
-}
-
-/** `/v1/chat/completions` as vLLM writes it; `calls` is null where the answer is text alone. */
-export const chatDialect = (vocabulary: Vocabulary, withLogprobs: boolean, withIds: boolean, calls: Calls | null): Dialect => {
+/** `/v1/chat/completions` as vLLM writes it. */
+export const chatDialect = (vocabulary: Vocabulary, { reasoningName, withIds, withLogprobs }: ChatForm, answer: Reading): Dialect => {
   const logprobs = (tokens: ReadonlyArray<ReportedToken>) => (withLogprobs ? chatLogprobs(vocabulary, tokens) : null)
   const ids = (tokens: ReadonlyArray<ReportedToken>) => (withIds ? { token_ids: tokens.map(({ id }) => id) } : {})
   // Tokens whose text is held back go with the next part that is sent.
   let waiting: ReadonlyArray<ReportedToken> = []
   const finish = (ending: Ending) => {
-    const called = calls !== null && calls.reader.count > 0 && ending.reason === "stop" && ending.stop === null
-    return { finish_reason: called ? calls.finish : ending.reason, stop_reason: ending.stop }
+    const called = answer.called() && ending.reason === "stop" && ending.stop === null
+    return { finish_reason: called ? answer.finishOfCalls : ending.reason, stop_reason: ending.stop }
   }
-  const read = (text: string, last: boolean): Read => {
-    if (calls === null) return { content: text, calls: [] }
-    const pushed = calls.reader.push(text)
-    if (!last) return pushed
-    const rest = calls.reader.finish()
-    return { content: pushed.content + rest.content, calls: [...pushed.calls, ...rest.calls] }
-  }
-  const delta = (found: Read) => ({
-    ...(found.content === "" ? {} : { content: found.content }),
-    ...(found.calls.length === 0 ? {} : { tool_calls: found.calls })
+  const delta = ({ calls, content, reasoning }: Told) => ({
+    ...(reasoning === "" || reasoningName === null ? {} : { [reasoningName]: reasoning }),
+    ...(content === "" ? {} : { content }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls })
   })
   return {
     chunkObject: "chat.completion.chunk",
     opening: () => ({ index: 0, delta: { role: "assistant", content: "" }, logprobs: null, finish_reason: null }),
     delta: (piece) => {
-      const found = read(piece.text, false)
+      const told = answer.push(piece.text)
       const tokens = [...waiting, ...piece.tokens]
-      waiting = found.content === "" && found.calls.length === 0 ? tokens : []
-      return waiting.length > 0 ? null : { index: 0, delta: delta(found), logprobs: logprobs(tokens), finish_reason: null, ...ids(tokens) }
+      waiting = told.reasoning === "" && told.content === "" && told.calls.length === 0 ? tokens : []
+      return waiting.length > 0 ? null : { index: 0, delta: delta(told), logprobs: logprobs(tokens), finish_reason: null, ...ids(tokens) }
     },
     last: (ending) => {
-      const found = read(ending.text, true)
+      const told = answer.finish(ending.text)
       const tokens = [...waiting, ...ending.tokens]
-      return { index: 0, delta: delta(found), logprobs: logprobs(tokens), ...finish(ending), ...ids(tokens) }
+      return { index: 0, delta: delta(told), logprobs: logprobs(tokens), ...finish(ending), ...ids(tokens) }
     },
     object: "chat.completion",
     whole: (ending, text, tokens) => {
-      const found = read(text, true)
-      const content = found.content === "" && found.calls.length > 0 ? null : found.content
+      answer.finish(text)
+      const [calls, content, reasoning] = [answer.calls(), answer.text(), answer.reasoning()]
       return {
         index: 0,
-        message: { role: "assistant", content, refusal: null, tool_calls: joined(found.calls) },
+        message: {
+          role: "assistant",
+          content: content === "" && (calls.length > 0 || reasoning !== "") ? null : content,
+          refusal: null,
+          ...(reasoningName === null ? {} : { [reasoningName]: reasoning === "" ? null : reasoning }),
+          tool_calls: calls
+        },
         logprobs: logprobs(tokens),
         ...finish(ending),
         ...ids(tokens)

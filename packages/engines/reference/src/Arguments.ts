@@ -29,6 +29,8 @@ export interface Arguments {
   readonly prefixCaching: boolean
   /** Whether calls of functions are read out of answers, where the chat template shows functions in the form that is read. */
   readonly readsToolCalls: boolean
+  /** Whether reasoning is parted from answers, where the chat template writes it in the form that is read. */
+  readonly readsReasoning: boolean
   /** The fault that a test asks for; null in an engine that is to serve. */
   readonly mutant: string | null
   /** The LoRA adapter that requests ask for by that name, and the directory that it is in. */
@@ -95,7 +97,7 @@ const rules = new Map<string, Rule>([
   ["test-only-mutant", { help: "for tests of the checks alone: spoils the engine", fallback: "", accepts: (text) => text === "" || mutants.has(text) }],
   ["load-format", { help: "only safetensors", fallback: "safetensors", accepts: oneOf(["auto", "safetensors"]) }]
 ])
-const switches = new Set(["enable-lora", "enable-prompt-tokens-details", "disable-prefix-caching", "disable-tool-calls"])
+const switches = new Set(["enable-lora", "enable-prompt-tokens-details", "disable-prefix-caching", "disable-reasoning", "disable-tool-calls"])
 
 /** The text of `--help`. */
 export const usage = [
@@ -104,6 +106,7 @@ export const usage = [
   "  --enable-lora  goes with --lora-modules",
   "  --enable-prompt-tokens-details  report prompt_tokens_details in usage",
   "  --disable-prefix-caching  compute every prompt whole",
+  "  --disable-reasoning  leave what was thought in the answer",
   "  --disable-tool-calls  refuse tools",
   "environment: SEATRIAL_PARENT_PIPE=1 ends the engine when its standard input ends"
 ].join("\n")
@@ -155,6 +158,7 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     maxLogprobs: Number(text("max-logprobs")),
     enablePromptTokensDetails: given.has("enable-prompt-tokens-details"),
     prefixCaching: !given.has("disable-prefix-caching"),
+    readsReasoning: !given.has("disable-reasoning"),
     readsToolCalls: !given.has("disable-tool-calls"),
     mutant: text("test-only-mutant") === "" ? null : text("test-only-mutant"),
     adapter: adapterName === "" ? null : { name: adapterName, directory },

@@ -14,6 +14,7 @@ import { mutants } from "./mutants/index.ts"
 import { Safetensors } from "./Safetensors.ts"
 import { Scheduler } from "./Scheduler.ts"
 import { sound } from "./Seams.ts"
+import { closeThought, openThought, type ThoughtMarks } from "./ThoughtReader.ts"
 import { Vocabulary } from "./Vocabulary.ts"
 
 /** A loaded model, ready to answer. */
@@ -45,6 +46,12 @@ const warmUp = (model: Llama, pool: KvPool, maxLength: number) => {
     if (cache.reserve(position)) model.step(position % model.config.vocabulary, position, cache, true)
   }
   cache.release()
+}
+
+/** What stands around a thought, where the template writes some and the tokenizer has each mark as one token. */
+const marksOf = ({ showsThoughts }: ChatTemplate, vocabulary: Vocabulary): ThoughtMarks | null => {
+  const [open, close] = [vocabulary.idOf(openThought), vocabulary.idOf(closeThought)]
+  return showsThoughts && open !== undefined && close !== undefined ? { open, close } : null
 }
 
 /** Where the lines of the log go: the file that speaks, and the text. */
@@ -108,7 +115,17 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const metrics = new Metrics()
   const scheduler = new Scheduler(model, pool, metrics, { maxRunning: settings.maxNumSeqs, maxWaiting: settings.maxNumQueuedReqs, seed: settings.seed }, seams)
   return {
-    engine: { settings, seams, config, defaults, vocabulary, scheduler, adapted, maxModelLen },
+    engine: {
+      settings,
+      seams,
+      config,
+      defaults,
+      vocabulary,
+      scheduler,
+      adapted,
+      maxModelLen,
+      thoughtMarks: settings.readsReasoning ? marksOf(template, vocabulary) : null
+    },
     template,
     metrics,
     cacheConfig: {

@@ -27,6 +27,8 @@ export class ChatTemplate {
   private readonly template: Template | null
   /** Whether it shows functions to the model, and calls as `ToolCallReader` reads them. */
   readonly showsTools: boolean
+  /** Whether it writes thoughts as `ThoughtReader` reads them. */
+  readonly showsThoughts: boolean
   private readonly tokens: { readonly bos_token: string; readonly eos_token: string }
 
   /** Reads the file or text that was `given`, else `chat_template.jinja` or `tokenizer_config.json`. Throws `BootFailure` for a template that cannot be parsed. */
@@ -37,7 +39,9 @@ export class ChatTemplate {
     if (file === given && !existsSync(file)) throw new BootFailure(`The supplied chat template (${file}) looks like a file path, but it cannot be opened`)
     const text = (token: typeof config.bos_token) => (typeof token === "string" ? token : (token?.content ?? ""))
     this.tokens = { bos_token: text(config.bos_token), eos_token: text(config.eos_token) }
-    this.showsTools = readTemplate(source ?? null).toolCallFormat === "hermes"
+    const { reasoningFormat, toolCallFormat } = readTemplate(source ?? null)
+    this.showsTools = toolCallFormat === "hermes"
+    this.showsThoughts = reasoningFormat === "think"
     try {
       this.template = source ? new Template(source) : null
     } catch (cause) {

@@ -2,7 +2,7 @@ import type { Arguments } from "./Arguments.ts"
 import { begin, type Steps } from "./grammar/Grammar.ts"
 import { anyObject } from "./grammar/json.ts"
 import { schemaGrammar, UnsupportedSchema } from "./grammar/jsonSchema.ts"
-import { makeTokenMask } from "./grammar/TokenMask.ts"
+import { afterThought, makeTokenMask } from "./grammar/TokenMask.ts"
 import type { Llama } from "./Llama.ts"
 import type { EndReason } from "./Metrics.ts"
 import type { ModelConfig, SamplingDefaults } from "./ModelConfig.ts"
@@ -11,6 +11,7 @@ import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
 import type { GeneratedToken, Scheduler, Ticket } from "./Scheduler.ts"
 import type { Seams } from "./Seams.ts"
 import { TextStream } from "./TextStream.ts"
+import { ThoughtFollower, type ThoughtMarks, type ThoughtStart } from "./ThoughtReader.ts"
 import type { Vocabulary } from "./Vocabulary.ts"
 
 /** What answers are made from. */
@@ -25,6 +26,8 @@ export interface Engine {
   readonly adapted: Llama | null
   /** The longest sequence, prompt and answer together, in tokens. */
   readonly maxModelLen: number
+  /** What stands around a thought; null where none is parted from answers. */
+  readonly thoughtMarks: ThoughtMarks | null
 }
 
 /** A token with the log-probabilities that were asked for. */
@@ -39,6 +42,8 @@ export interface Piece {
   readonly tokens: ReadonlyArray<ReportedToken>
   /** Tokens generated so far. */
   readonly completionTokens: number
+  /** Those of them that were thought. */
+  readonly reasoningTokens: number
   /** Tokens of the prompt that the prefix cache had. */
   readonly cachedTokens: number
 }
@@ -56,6 +61,8 @@ export interface Plan {
   readonly prompt: ReadonlyArray<number>
   /** What the answer has to be, whatever its `response_format`; null: that decides. */
   readonly grammar: Steps | null
+  /** How a thought begins that is parted from the answer, and that no form binds; null where there is none. */
+  readonly thought: ThoughtStart | null
   readonly topLogprobs: number | null
   readonly defaultMaxTokens: number | null
   readonly requestedMaxTokens: number | null
@@ -142,6 +149,13 @@ const maxTokensOf = (engine: Engine, plan: Plan): number => {
 const shortened = ({ maxModelLen }: Engine, { prompt, requestedMaxTokens }: Plan): ReadonlyArray<number> =>
   prompt.slice(Math.max(0, prompt.length + (requestedMaxTokens ?? 1) - maxModelLen))
 
+const maskOf = ({ config, seams, thoughtMarks, vocabulary }: Engine, { stream }: SamplingBody, { thought }: Plan, grammar: Steps | null) => {
+  if (grammar === null || seams.keepsMask?.(stream === true) === false) return null
+  const mask = makeTokenMask(grammar, vocabulary, config.endTokens)
+  if (thought !== null && seams.bindsAfterThought === false) return null
+  return thought === null || thoughtMarks === null ? mask : afterThought(mask, new ThoughtFollower(thoughtMarks, thought), thoughtMarks)
+}
+
 /**
  * Starts one answer. `onPiece` gets each piece of certain text, `onEnding` the rest exactly once. Throws `ApiError` for a request that
  * cannot be run: 400 for its content, 503 where the queue is full.
@@ -158,6 +172,7 @@ export const generate = (
   const maxTokens = maxTokensOf(engine, { ...plan, prompt })
   const { seams, vocabulary } = engine
   const grammar = plan.grammar ?? formatOf(body)
+  const thought = engine.thoughtMarks === null || plan.thought === null ? null : new ThoughtFollower(engine.thoughtMarks, plan.thought)
   const sampling = settingsOf(body, engine)
   const owner = `${plan.adapted ? "adapter" : "base"}/${body.cache_salt ?? ""}`
   const stops = typeof body.stop === "string" ? [body.stop] : (body.stop ?? [])
@@ -170,13 +185,14 @@ export const generate = (
   let pendingText = ""
   let stop: string | number | null = null
   const take = (): Piece => {
-    const piece = { text: pendingText, tokens: pending, completionTokens, cachedTokens }
+    const piece = { text: pendingText, tokens: pending, completionTokens, reasoningTokens: thought?.count ?? 0, cachedTokens }
     pending = []
     pendingText = ""
     return piece
   }
   const onToken = ({ id, logprobs }: GeneratedToken): boolean => {
     completionTokens++
+    thought?.take(id)
     pending.push({ id, logprobs })
     if (endTokens.has(id) && seams.showsSpecial !== true) return false
     if (body.stop_token_ids?.includes(id) === true) {
@@ -198,7 +214,7 @@ export const generate = (
     maxTokens,
     // What is scored has to be computed.
     shares: engine.settings.prefixCaching && body.prompt_logprobs == null ? (seams.shares?.(owner) ?? owner) : null,
-    mask: grammar === null || seams.keepsMask?.(body.stream === true) === false ? null : makeTokenMask(grammar, vocabulary, engine.config.endTokens),
+    mask: maskOf(engine, body, plan, grammar),
     onAdmitted: (cached) => {
       cachedTokens = cached
     },

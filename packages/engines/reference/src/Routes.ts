@@ -1,10 +1,12 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { type Calls, chatDialect, type Dialect, textDialect } from "./Answers.ts"
+import { chatDialect, type Dialect, textDialect } from "./Answers.ts"
 import type { ChatMessage, ChatTemplate } from "./ChatTemplate.ts"
 import { type Engine, encodePrompt, type Plan, understood } from "./Generation.ts"
 import { ApiError, badRequest, ChatBody, CompletionBody, DetokenizeBody, decodeBody, type MessageBody, type SamplingBody, TokenizeBody } from "./Protocol.ts"
+import { type Readers, reading } from "./reading.ts"
 import type { Speech } from "./Speech.ts"
+import { ThoughtReader, type ThoughtStart, thoughtStartOf } from "./ThoughtReader.ts"
 import { ToolCallReader } from "./ToolCallReader.ts"
 import { toolUseOf } from "./tools.ts"
 
@@ -16,13 +18,15 @@ export interface Asked {
   readonly plans: ReadonlyArray<Plan>
   /** How a choice for a prompt is written. */
   readonly makeDialect: (prompt: number) => Dialect
+  /** Whether what was thought is parted from what was said, and counted. */
+  readonly partsThought: boolean
 }
 
 /** A conversation, ready to be answered. */
 export interface Conversation {
   readonly plan: Plan
-  /** Made for each answer; null where the answer is text alone. */
-  readonly makeCalls: () => Calls | null
+  /** Made for each answer. */
+  readonly makeReaders: () => Readers
 }
 
 /** Whether a request asks for the adapter, by its name or, where any other name is taken for the model's, by one behind a colon. */
@@ -71,6 +75,20 @@ const renderChat = (
   return seams.rendered?.(rendered.prompt) ?? rendered.prompt
 }
 
+/** How an answer to this conversation begins: the template tells by what it writes after the turns. */
+const thoughtOf = (
+  { thoughtMarks }: Engine,
+  template: ChatTemplate,
+  prompt: string,
+  { add_generation_prompt, chat_template_kwargs, messages }: ChatBody,
+  tools: ReadonlyArray<unknown> | null
+): ThoughtStart | null => {
+  if (thoughtMarks === null) return null
+  if (add_generation_prompt === false) return "may_open"
+  const turns = template.render(flattened(messages), false, chat_template_kwargs ?? {}, tools)
+  return "prompt" in turns && prompt.startsWith(turns.prompt) ? thoughtStartOf(prompt.slice(turns.prompt.length)) : "may_open"
+}
+
 const spoiled = ({ seams }: Engine, ids: ReadonlyArray<number>, path: string) => seams.prompt?.(ids, path) ?? ids
 
 /** Checks a conversation and makes its prompt. `path` is where it came. */
@@ -81,12 +99,18 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
   const use = understood("tools", () => toolUseOf(body, engine.settings.readsToolCalls && template.showsTools))
   const prompt = renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.shown)
   const finish = use.named ? speech.finishOfNamedCall : "tool_calls"
+  const thought = thoughtOf(engine, template, prompt, body, use.shown)
+  const parted = engine.seams.thought === undefined ? thought : engine.seams.thought(thought, body.stream === true)
   return {
-    makeCalls: () => (use.most === 0 || engine.seams.readsCalls === false ? null : { reader: new ToolCallReader(use.most, speech.toolCallId), finish }),
+    makeReaders: () => ({
+      thought: parted === null ? null : new ThoughtReader(parted),
+      calls: use.most === 0 || engine.seams.readsCalls === false ? null : { reader: new ToolCallReader(use.most, speech.toolCallId), finish }
+    }),
     plan: {
       adapted,
       prompt: spoiled(engine, encodePrompt(engine, prompt, false), path),
       grammar: use.grammar,
+      thought,
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
       requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null
@@ -97,12 +121,19 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
 /** `POST /v1/chat/completions`. */
 export const askChat = (engine: Engine, template: ChatTemplate, speech: Speech, text: string): Asked => {
   const body = decodeBody(ChatBody, text)
-  const { makeCalls, plan } = converse(engine, template, speech, body, "/v1/chat/completions")
+  const { makeReaders, plan } = converse(engine, template, speech, body, "/v1/chat/completions")
+  const partsThought = engine.thoughtMarks !== null
+  const form = {
+    withLogprobs: body.logprobs === true,
+    withIds: body.return_token_ids === true,
+    reasoningName: partsThought ? speech.reasoningName : null
+  }
   return {
     prefix: "chatcmpl-",
     body,
     plans: [plan],
-    makeDialect: () => chatDialect(engine.vocabulary, body.logprobs === true, body.return_token_ids === true, makeCalls())
+    makeDialect: () => chatDialect(engine.vocabulary, form, reading(makeReaders())),
+    partsThought
   }
 }
 
@@ -131,10 +162,12 @@ export const askText = (engine: Engine, text: string): Asked => {
       adapted,
       prompt,
       grammar: null,
+      thought: null,
       topLogprobs: body.logprobs ?? null,
       defaultMaxTokens: 16,
       requestedMaxTokens: body.max_tokens ?? null
     })),
+    partsThought: false,
     makeDialect: (prompt) => {
       const given = Array.isArray(body.prompt) ? body.prompt[prompt] : body.prompt
       const echo = body.echo !== true ? null : typeof given === "string" ? given : engine.vocabulary.decode(prompts[prompt] ?? [])

@@ -2,6 +2,7 @@ import type { LowRank } from "./Adapter.ts"
 import type { Llama } from "./Llama.ts"
 import type { ModelConfig } from "./ModelConfig.ts"
 import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
+import type { ThoughtStart } from "./ThoughtReader.ts"
 
 /** Where one token is computed. */
 export interface StepPlace {
@@ -60,6 +61,10 @@ export interface Seams {
   readonly reception?: (path: string) => Reception
   readonly keepsMask?: (streamed: boolean) => boolean
   readonly readsCalls?: boolean
+  /** Changes how a thought is taken to begin that is parted from the answer; null: none is parted. */
+  readonly thought?: (start: ThoughtStart | null, streamed: boolean) => ThoughtStart | null
+  /** False: a form binds nothing after a thought. */
+  readonly bindsAfterThought?: boolean
   /** False: text is sent although a stop string may begin in it. */
   readonly holdsStops?: boolean
   /** True: each token's bytes are made into text alone. */

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import { type CountReasoning, nestedReasoning } from "./Answers.ts"
 import type { Arguments } from "./Arguments.ts"
 import type { Booted } from "./Boot.ts"
 import { log } from "./Log.ts"
@@ -23,6 +24,9 @@ export interface Speech {
   readonly toolCallId: () => string
   /** What ends an answer that is the call of the function asked for by name. */
   readonly finishOfNamedCall: "stop" | "tool_calls"
+  /** The member of a message that has what was thought. */
+  readonly reasoningName: "reasoning" | "reasoning_content"
+  readonly countReasoning: CountReasoning
   /** Whether the ids of the prompt stand with the choice, by a field of their own, rather than with the whole answer. */
   readonly promptIdsInChoice: boolean
   /** More paths to look at: what each answers. */
@@ -48,6 +52,8 @@ export const ownSpeech: Speech = {
   broke: (message) => log.error("main.ts", `EngineCore encountered an issue: ${message}`),
   toolCallId: () => `chatcmpl-tool-${randomUUID().replaceAll("-", "")}`,
   finishOfNamedCall: "stop",
+  reasoningName: "reasoning",
+  countReasoning: nestedReasoning,
   promptIdsInChoice: false,
   told: {},
   metrics: ({ cacheConfig, engine, metrics }) => metrics.render(engine.settings.servedModelNames[0], engine.scheduler.gauges(), cacheConfig),

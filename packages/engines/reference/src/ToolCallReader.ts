@@ -1,5 +1,6 @@
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import { possibleMark } from "./possibleMark.ts"
 
 /** A part of a call: the first of a call has its id and name, all may bring more of its arguments. */
 export interface ToolCallDelta {
@@ -9,7 +10,7 @@ export interface ToolCallDelta {
   readonly function: { readonly name?: string; readonly arguments: string }
 }
 
-/** What has been read so far: text for the caller, and parts of calls. */
+/** What has been read of what was said: text for the caller, and parts of calls. */
 export interface Read {
   readonly content: string
   readonly calls: ReadonlyArray<ToolCallDelta>
@@ -23,12 +24,6 @@ const decodeName = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Strin
 const decodeCall = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ name: Schema.String, arguments: Schema.Record(Schema.String, Schema.Unknown) }))
 )
-
-/** Length of the longest end of `text` with which `mark` begins. */
-const possibleMark = (text: string, mark: string): number => {
-  for (let length = Math.min(mark.length - 1, text.length); length > 0; length--) if (text.endsWith(mark.slice(0, length))) return length
-  return 0
-}
 
 /**
  * Reads calls out of an answer as it comes: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>`, several one after the other. Whatever is cut, the parts that were

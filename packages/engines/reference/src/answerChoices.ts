@@ -23,7 +23,7 @@ const promptLogprobsOf = (engine: Booted["engine"], tokens: ReadonlyArray<Report
 /** Several answers to one prompt are drawn with seeds of their own. */
 const bodyOf = (body: SamplingBody, sample: number): SamplingBody => (sample === 0 || body.seed == null ? body : { ...body, seed: body.seed + sample })
 
-type Counts = Pick<Piece, "cachedTokens" | "completionTokens">
+type Counts = Pick<Piece, "cachedTokens" | "completionTokens" | "reasoningTokens">
 
 /** Writes the choices of one request, whole or as a stream, and aborts their generation as soon as the client's connection closes. */
 export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: string, response: ServerResponse) => {
@@ -46,7 +46,8 @@ export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Asked, 
     return usageOf(
       plans.reduce((total, { prompt }) => total + prompt.length, 0),
       sum(({ completionTokens }) => completionTokens),
-      engine.settings.enablePromptTokensDetails ? cached : null
+      engine.settings.enablePromptTokensDetails ? cached : null,
+      speech.countReasoning(asked.partsThought ? sum(({ reasoningTokens }) => reasoningTokens) : null)
     )
   }
   const sending = engine.seams.sending?.() ?? ((text: string) => [text])
@@ -61,19 +62,21 @@ export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Asked, 
     const tokens: Array<ReportedToken> = []
     let text = ""
     let opened = false
-    const chunk = (choice: object, { completionTokens }: Pick<Piece, "completionTokens">) =>
+    const chunk = (choice: object, { completionTokens, reasoningTokens }: Pick<Piece, "completionTokens" | "reasoningTokens">) =>
       frame({
         ...envelope,
         object: dialect.chunkObject,
         choices: [{ ...choice, index }],
-        ...(continuous ? { usage: usageOf(plan.prompt.length, completionTokens, null) } : {})
+        ...(continuous
+          ? { usage: usageOf(plan.prompt.length, completionTokens, null, speech.countReasoning(asked.partsThought ? reasoningTokens : null)) }
+          : {})
       })
     const open = () => {
       if (opened) return
       opened = true
       if (!response.headersSent) openEventStream(response)
       const opening = dialect.opening()
-      if (opening !== null) chunk(opening, { completionTokens: 0 })
+      if (opening !== null) chunk(opening, { completionTokens: 0, reasoningTokens: 0 })
     }
     const onPiece = (piece: Piece) => {
       if (body.stream === true) {

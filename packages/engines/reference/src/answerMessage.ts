@@ -1,11 +1,11 @@
+import { randomUUID } from "node:crypto"
 import type { ServerResponse } from "node:http"
 import type { Booted } from "./Boot.ts"
 import { type Ending, generate, type Piece } from "./Generation.ts"
 import type { AskedConversation } from "./messages.ts"
-import { reading } from "./reading.ts"
+import { reading, type Told } from "./reading.ts"
 import type { Speech } from "./Speech.ts"
 import { notANumber, openEventStream, sendError, sendJson } from "./sending.ts"
-import type { Read } from "./ToolCallReader.ts"
 
 const decoded = (text: string): unknown => {
   try {
@@ -15,10 +15,13 @@ const decoded = (text: string): unknown => {
   }
 }
 
+/** It means nothing, as vLLM's own. */
+const signature = () => randomUUID().replaceAll("-", "")
+
 /** Writes one message as Anthropic's clients read it, whole or as a stream, and aborts its generation as soon as the client's connection closes. */
 export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedConversation, requestId: string, response: ServerResponse) => {
   const { body, plan } = asked
-  const answer = reading(asked.makeCalls())
+  const answer = reading(asked.makeReaders())
   const id = `msg_${requestId}`
   const model = speech.nameSaid(engine.settings, body.model)
   const message = { id, type: "message", role: "assistant", model, stop_sequence: null, stop_reason: null }
@@ -38,7 +41,7 @@ export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedCo
 
   let opened = false
   /** The block that is open. */
-  let block: "text" | "tool_use" | null = null
+  let block: "text" | "thinking" | "tool_use" | null = null
   let index = 0
   const event = (data: { readonly type: string }) => {
     if (!response.destroyed) response.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`)
@@ -52,17 +55,22 @@ export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedCo
   }
   const close = () => {
     if (block === null) return
+    if (block === "thinking") delta({ type: "signature_delta", signature: signature() })
     event({ type: "content_block_stop", ...{ index } })
     block = null
     index++
   }
-  const start = (type: "text" | "tool_use", content_block: object) => {
+  const start = (type: "text" | "thinking" | "tool_use", content_block: object) => {
     close()
     block = type
     event({ type: "content_block_start", ...{ index, content_block } })
   }
   const delta = (part: object) => event({ type: "content_block_delta", ...{ index, delta: part } })
-  const write = ({ calls, content }: Read) => {
+  const write = ({ calls, content, reasoning }: Told) => {
+    if (reasoning !== "") {
+      if (block !== "thinking") start("thinking", { type: "thinking", thinking: "" })
+      delta({ type: "thinking_delta", thinking: reasoning })
+    }
     if (content !== "") {
       if (block !== "text") start("text", { type: "text", text: "" })
       delta({ type: "text_delta", text: content })
@@ -95,7 +103,11 @@ export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedCo
     if (ending.reason === "error") return sendError(response, speech, notANumber)
     answer.finish(ending.text)
     const calls = answer.calls().map(({ function: { arguments: given, name }, id: call }) => ({ type: "tool_use", id: call, name, input: decoded(given) }))
-    const content = [...(answer.text() === "" ? [] : [{ type: "text", text: answer.text() }]), ...calls]
+    const content = [
+      ...(answer.reasoning() === "" ? [] : [{ type: "thinking", thinking: answer.reasoning(), signature: signature() }]),
+      ...(answer.text() === "" ? [] : [{ type: "text", text: answer.text() }]),
+      ...calls
+    ]
     sendJson(response, 200, { ...message, content, ...stopOf(ending), usage: usage(ending) })
   }
   const ticket = generate(engine, body, plan, onPiece, body.stream === true ? endStream : endWhole)

@@ -3,28 +3,34 @@ import type { ServerResponse } from "node:http"
 import { chatLogprobs } from "./Answers.ts"
 import type { Booted } from "./Boot.ts"
 import { type Ending, generate, type Piece, type ReportedToken } from "./Generation.ts"
-import { reading } from "./reading.ts"
+import { reading, type Told } from "./reading.ts"
 import type { AskedResponse } from "./responses.ts"
 import type { Speech } from "./Speech.ts"
 import { notANumber, openEventStream, sendError, sendJson } from "./sending.ts"
-import type { Read } from "./ToolCallReader.ts"
 
-/** A part of the answer: text, or one call. */
+/** A part of the answer: what was thought, text, or one call. */
 type Item =
+  | { readonly type: "reasoning"; readonly id: string; text: string }
   | { readonly type: "message"; readonly id: string; text: string; tokens: Array<ReportedToken> }
   | { readonly type: "function_call"; readonly id: string; readonly call_id: string; readonly name: string; arguments: string }
+
+const thoughtOf = (text: string) => ({ type: "reasoning_text", text })
 
 const short = () => randomUUID().replaceAll("-", "").slice(0, 24)
 
 /** Writes one response as OpenAI's clients read it, whole or as a stream, and aborts its generation as soon as the client's connection closes. */
 export const answerResponse = ({ engine }: Booted, speech: Speech, conversation: AskedResponse, requestId: string, response: ServerResponse) => {
   const { asked, body, plan } = conversation
-  const answer = reading(conversation.makeCalls())
+  const answer = reading(conversation.makeReaders())
   const items: Array<Item> = []
   const logprobsOf = (tokens: ReadonlyArray<ReportedToken>) => (body.logprobs === true ? chatLogprobs(engine.vocabulary, tokens).content : [])
   const partOf = (text: string, tokens: ReadonlyArray<ReportedToken>) => ({ type: "output_text", text, annotations: [], logprobs: logprobsOf(tokens) })
   const itemOf = (item: Item, status: "in_progress" | "completed" | "incomplete") => {
     if (item.type === "function_call") return { ...item, status }
+    if (item.type === "reasoning") {
+      const { id, text, type } = item
+      return { id, type, summary: [], ...(status === "in_progress" ? {} : { content: [thoughtOf(text)] }), status }
+    }
     const { id, text, tokens, type } = item
     return { id, type, role: "assistant", status, content: status === "in_progress" ? [] : [partOf(text, tokens)] }
   }
@@ -64,7 +70,7 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
         input_tokens: plan.prompt.length,
         ...(engine.settings.enablePromptTokensDetails ? { input_tokens_details: { cached_tokens: ending.cachedTokens } } : {}),
         output_tokens: ending.completionTokens,
-        output_tokens_details: { reasoning_tokens: 0 },
+        output_tokens_details: { reasoning_tokens: ending.reasoningTokens },
         total_tokens: plan.prompt.length + ending.completionTokens
       }
     })
@@ -87,7 +93,10 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
   const close = (status: "completed" | "incomplete" = "completed") => {
     const item = items.at(-1)
     if (item === undefined) return
-    if (item.type === "message") {
+    if (item.type === "reasoning") {
+      event("response.reasoning_text.done", { ...at(item), content_index: 0, text: item.text })
+      event("response.content_part.done", { ...at(item), content_index: 0, part: thoughtOf(item.text) })
+    } else if (item.type === "message") {
       event("response.output_text.done", { ...at(item), content_index: 0, text: item.text, logprobs: logprobsOf(item.tokens) })
       event("response.content_part.done", { ...at(item), content_index: 0, part: partOf(item.text, item.tokens) })
     } else {
@@ -100,9 +109,16 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
     items.push(item)
     event("response.output_item.added", { output_index: items.length - 1, item: itemOf(item, "in_progress") })
     if (item.type === "message") event("response.content_part.added", { ...at(item), content_index: 0, part: partOf("", []) })
+    if (item.type === "reasoning") event("response.content_part.added", { ...at(item), content_index: 0, part: thoughtOf("") })
     return item
   }
-  const write = ({ calls, content }: Read, tokens: ReadonlyArray<ReportedToken>) => {
+  const write = ({ calls, content, reasoning }: Told, tokens: ReadonlyArray<ReportedToken>) => {
+    if (reasoning !== "") {
+      const last = items.at(-1)
+      const item = last?.type === "reasoning" ? last : start({ type: "reasoning", id: `rs_${short()}`, text: "" })
+      if (item.type === "reasoning") item.text += reasoning
+      event("response.reasoning_text.delta", { ...at(item), content_index: 0, delta: reasoning })
+    }
     if (content !== "") {
       const last = items.at(-1)
       const item = last?.type === "message" ? last : start({ type: "message", id: `msg_${short()}`, text: "", tokens: [] })

@@ -34,6 +34,7 @@ const conversation = {
   tool_choice: given(
     Schema.Struct({ type: Schema.Literals(["auto", "any", "tool", "none"]), name: given(Schema.String), disable_parallel_tool_use: given(Schema.Boolean) })
   ),
+  thinking: given(Schema.Struct({ type: Schema.Literals(["adaptive", "disabled", "enabled"]) })),
   chat_template_kwargs: given(Schema.Record(Schema.String, Schema.Unknown))
 }
 
@@ -80,10 +81,10 @@ const choiceOf = ({ name, type }: NonNullable<(typeof CountBody.Type)["tool_choi
   return { type: "function", function: { name } }
 }
 
-const chatOf = ({ chat_template_kwargs, messages, model, system, tool_choice, tools }: typeof CountBody.Type): ChatBody => ({
+const chatOf = ({ chat_template_kwargs, messages, model, system, thinking, tool_choice, tools }: typeof CountBody.Type): ChatBody => ({
   model: model ?? null,
   messages: [...(system == null ? [] : [{ role: "system", content: textOf(system) }]), ...messages.flatMap(turnsOf)],
-  chat_template_kwargs: chat_template_kwargs ?? null,
+  chat_template_kwargs: { ...(thinking?.type === "disabled" ? { enable_thinking: false } : {}), ...chat_template_kwargs },
   ...(tools == null || tools.length === 0
     ? {}
     : {

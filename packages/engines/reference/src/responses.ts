@@ -52,6 +52,7 @@ const ResponsesBody = Schema.Struct({
       )
     })
   ),
+  reasoning: given(Schema.Struct({ effort: given(Schema.String) })),
   chat_template_kwargs: given(Schema.Record(Schema.String, Schema.Unknown))
 })
 
@@ -105,7 +106,11 @@ export const askResponse = (engine: Engine, template: ChatTemplate, speech: Spee
     seed: rest.seed ?? null,
     stream: rest.stream ?? null,
     cache_salt: rest.cache_salt ?? null,
-    chat_template_kwargs: rest.chat_template_kwargs ?? null,
+    // An effort turns the template's switch, as in vLLM.
+    chat_template_kwargs: {
+      ...(rest.reasoning?.effort == null ? {} : { enable_thinking: rest.reasoning.effort !== "none", reasoning_effort: rest.reasoning.effort }),
+      ...rest.chat_template_kwargs
+    },
     logprobs,
     ...(logprobs ? { top_logprobs: top_logprobs ?? 0 } : {}),
     ...(form?.format == null ? {} : { response_format: formatOf(form.format) }),

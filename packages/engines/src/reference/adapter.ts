@@ -72,7 +72,8 @@ export const reference: EngineAdapter = {
       tool_results: true
     },
     strict: ["hermes"],
-    reasoning: []
+    reasoning: ["think"],
+    reasoningControls: { thinking_toggle: true, effort_values: [], token_budget: false }
   }),
   templateIssue: (template) => templateIssue(template, true),
   flagIssue: (given) => {

@@ -21,8 +21,9 @@ const withAutoMap = (config: string | Uint8Array | undefined): string =>
 const json = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 
 /**
- * The samples: a small trained chat model at two commits (`v1` is the first), two adapters for it and one of them merged into it, the first behind a gate, one that asks
- * for its own Python, one with pickled weights only, and one that is far too large, of which only the headers exist.
+ * The samples: a small trained chat model at two commits (`v1` is the first), two adapters for it and one of them merged into it, a model that thinks and the same
+ * without a switch for it, the chat model's first commit behind a gate, one that asks for its own Python, one with pickled weights only, and one that is far too large, of
+ * which only the headers exist.
  */
 export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {
   const first = trained("tiny-chat-first")
@@ -36,7 +37,7 @@ export const sampleRepositories = (): ReadonlyArray<SampleRepository> => {
         { title: "Second weights", files: second }
       ]
     }),
-    ...(["tiny-chat-adapter", "tiny-chat-greeter", "tiny-chat-sailor"] as const).map((name) =>
+    ...(["tiny-chat-adapter", "tiny-chat-greeter", "tiny-chat-sailor", "tiny-thinker", "tiny-thinker-always"] as const).map((name) =>
       makeRepository({ name: `seatrial/${name}`, commits: [{ title: "Trained weights", files: trained(name) }] })
     ),
     makeRepository({ name: "seatrial/tiny-chat-gated", gated: true, commits: [{ title: "First weights", files: first }] }),

@@ -6,6 +6,7 @@ import { greedy, type Subject, textPath } from "../Subject.ts"
 import type { OwnTemplate } from "./OwnTemplate.ts"
 import type { OwnTokenizer } from "./OwnTokenizer.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
+import { thresholds } from "./thresholds.ts"
 
 /** What is known of the pinned commit without the engine. */
 export interface PinnedRepository {
@@ -74,12 +75,35 @@ export const chatPath = "/v1/chat/completions"
 /** Fields of a request beside model, prompt and what makes it greedy; they override both. */
 export type Fields = Readonly<Record<string, unknown>> & { readonly max_tokens: number }
 
+/** What turns a model's thinking on, where it can be turned off: the names that templates have for it. */
+export const withThinking = { chat_template_kwargs: { enable_thinking: true, thinking: true } } as const
+
 /** What turns a model's thinking off, where it can be: the names that templates have for it. */
 export const withoutThinking = ({ repository }: { readonly repository: Pick<PinnedRepository, "thinking"> }): object =>
   repository.thinking.toggle ? { chat_template_kwargs: { enable_thinking: false, thinking: false } } : {}
 
 /** Whether it may think before it answers although it was asked not to, so that an answer needs room. */
 export const thinksAnyway = ({ repository: { thinking } }: SuiteSubject): boolean => thinking.thinks && !thinking.toggle
+
+/** Tokens that an answer may take where it is thought about first: its own, and room for the thought. */
+export const roomAfterThought = ({ maxContext }: SuiteSubject, tokens: number): number =>
+  Math.min(tokens + thresholds.thinkingTokens, Math.max(tokens, Math.floor(maxContext / 2)))
+
+/** Tokens that an answer may take: its own, and where thinking cannot be turned off room for that too. */
+export const roomFor = (subject: SuiteSubject, tokens: number): number => (thinksAnyway(subject) ? roomAfterThought(subject, tokens) : tokens)
+
+/** Seconds that so many thoughts may take at 20 ms a token. */
+export const thoughtSeconds = (thoughts: number): number => (thoughts * thresholds.thinkingTokens * thresholds.usualTokenMillis) / 1_000
+
+/** Seconds of a row of so many answers to questions, before each of which a model may think that cannot be kept from it. */
+export const secondsOf =
+  (base: number, answers: number) =>
+  (subject: SuiteSubject): number =>
+    base + (thinksAnyway(subject) ? thoughtSeconds(answers) : 0)
+
+/** Whether an answer was cut before a word of it was said. */
+export const stillThinks = ({ content, finishReason, reasoning }: Pick<Reading, "content" | "finishReason" | "reasoning">): boolean =>
+  finishReason === "length" && content.trim() === "" && reasoning.trim() !== ""
 
 const salted = ({ salt, servedName }: SuiteSubject) => ({ model: servedName, cache_salt: salt, ...greedy })
 

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Answer, Usage } from "../EngineClient.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { continuation, goOn, promptOf, put, putStreamed, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
+import { continuation, goOn, promptOf, put, putStreamed, roomFor, type SuiteSubject, secondsOf, stillThinks } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -58,25 +58,29 @@ export const finishReasons: TrialCheck = {
   name: "finish_reasons",
   class: "required",
   purpose: "Answers end for the reason that they say, by themselves too, and show no marks of the template",
-  limitSeconds: seconds(15),
+  limitSeconds: secondsOf(15, 3),
   run: Effect.fnUntraced(function* (subject) {
     for (const max_tokens of [1, 5]) {
       const { finishReason } = yield* put(subject, "Tell a long story.", { max_tokens, ignore_eos: true })
       if (finishReason !== "length") return yield* unexpected(`${finishReason} where the limit of ${max_tokens} was reached`)
     }
-    const limit = Math.min(thinksAnyway(subject) ? thresholds.thinkingTokens : thresholds.wordTokens, Math.floor(subject.maxContext / 4))
+    const limit = roomFor(subject, Math.min(thresholds.wordTokens, Math.floor(subject.maxContext / 4)))
     let stopped = 0
+    let thinking = 0
     for (const prompt of wordPrompts) {
-      const { content, finishReason, usage } = yield* put(subject, prompt, { max_tokens: limit })
+      const answer = yield* put(subject, prompt, { max_tokens: limit })
+      const { content, finishReason, usage } = answer
       const full = usage.completion_tokens >= limit
       if (finishReason !== "stop" && !(full && finishReason === "length")) return yield* unexpected(`${finishReason} after ${usage.completion_tokens} tokens`)
       if (finishReason === "stop") stopped++
+      if (stillThinks(answer)) thinking++
       const marks = (subject.repository.tokenizer?.special ?? []).filter((special) => special !== "" && content.includes(special)).length
       if (marks > 0) return yield* unexpected(`${marks} marks of the template in an answer`)
       if (stopped > 0) break
     }
-    if (stopped === 0 && subject.chat) return yield* unexpected(`no answer of one word ends within ${limit} tokens`)
-    return stopped > 0 ? "ends by itself" : "no natural end"
+    // Whoever thinks for longer may still end by itself.
+    if (stopped === 0 && subject.chat && thinking === 0) return yield* unexpected(`no answer of one word ends within ${limit} tokens`)
+    return stopped > 0 ? "ends by itself" : thinking > 0 ? `still thinks after ${limit} tokens` : "no natural end"
   })
 }
 
@@ -148,14 +152,16 @@ export const stopStrings: TrialCheck = {
   name: "stop_strings",
   class: "required",
   purpose: "A stop string ends the answer before it, and no part of it is sent, whole or streamed",
-  limitSeconds: seconds(15),
+  limitSeconds: secondsOf(15, 6),
   run: Effect.fnUntraced(function* (subject: SuiteSubject) {
     let tried = 0
     for (const prompt of ["Count from 1 to 20.", "Write a short recipe for vegetable soup."]) {
-      const fields = { max_tokens: Math.min(48, Math.floor(subject.maxContext / 4)) }
-      const { content } = yield* put(subject, prompt, fields)
-      const stop = content.includes(", 7") && !content.startsWith(", 7") ? ", 7" : stopIn(content)
-      if (stop === null) continue
+      const fields = { max_tokens: roomFor(subject, Math.min(48, Math.floor(subject.maxContext / 4))) }
+      const { content, reasoning } = yield* put(subject, prompt, fields)
+      const counted = content.includes(", 7") && !content.startsWith(", 7") && !reasoning.includes(", 7")
+      const stop = counted ? ", 7" : stopIn(content)
+      // What was thought of before it is said ends the answer there, in all engines.
+      if (stop === null || reasoning.includes(stop)) continue
       const wanted = content.slice(0, content.indexOf(stop))
       tried++
       for (const [way, answer] of [

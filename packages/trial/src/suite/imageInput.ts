@@ -1,7 +1,7 @@
 import { Effect } from "effect"
-import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { type TrialCheck, unexpected } from "./Check.ts"
 import { jpegOf, type Picture, pngOf } from "./pictures.ts"
-import { converse, type SuiteSubject, withoutThinking } from "./SuiteSubject.ts"
+import { converse, roomFor, type SuiteSubject, secondsOf, withoutThinking } from "./SuiteSubject.ts"
 
 /** Digits of three by five points. */
 const rowsOf = (digit: number): ReadonlyArray<string> =>
@@ -37,14 +37,14 @@ const whichDigits = words("Which four digits does this image show?")
 const whichShows = words("Which of the two images shows digits, the first or the second? Answer with one word.")
 
 const ask = (subject: SuiteSubject, ...content: ReadonlyArray<object>) =>
-  converse(subject, [{ role: "user", content }], { max_tokens: 64, ...withoutThinking(subject) })
+  converse(subject, [{ role: "user", content }], { max_tokens: roomFor(subject, 64), ...withoutThinking(subject) })
 
 /** Images are seen, in the order in which they stand. */
 export const imageInput: TrialCheck = {
   name: "image_input",
   class: "capability",
   purpose: "Images are seen: a colour, four digits as PNG and four as JPEG, two in either order; and they are counted",
-  limitSeconds: seconds(40),
+  limitSeconds: secondsOf(40, 6),
   skipped: ({ capabilities }) => (capabilities.supports_image_input ? null : "text only"),
   run: Effect.fnUntraced(function* (subject) {
     const colour = yield* ask(subject, image(pngOf(red)), whichColour)

@@ -1,6 +1,17 @@
 import { Effect, Option, Schema } from "effect"
-import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { converse, converseStreamed, withoutThinking } from "./SuiteSubject.ts"
+import { type TrialCheck, unexpected } from "./Check.ts"
+import {
+  converse,
+  converseStreamed,
+  roomAfterThought,
+  roomFor,
+  type SuiteSubject,
+  secondsOf,
+  stillThinks,
+  thoughtSeconds,
+  withoutThinking,
+  withThinking
+} from "./SuiteSubject.ts"
 import { extentOf } from "./thresholds.ts"
 
 const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
@@ -11,10 +22,14 @@ export const jsonMode: TrialCheck = {
   name: "json_mode",
   class: "capability",
   purpose: "With response_format json_object an answer is one JSON object, whole and streamed",
-  limitSeconds: seconds(20),
+  limitSeconds: secondsOf(20, 2),
   skipped: ({ capabilities, chat }) => (chat && capabilities.supports_json_mode ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
-    const fields = { max_tokens: extentOf(subject.parameters).jsonTokens, response_format: { type: "json_object" }, ...withoutThinking(subject) }
+    const fields = {
+      max_tokens: roomFor(subject, extentOf(subject.parameters).jsonTokens),
+      response_format: { type: "json_object" },
+      ...withoutThinking(subject)
+    }
     const messages = ask("Which three colours does a traffic light have? Give each with what it means.")
     const answers = [yield* converse(subject, messages, fields), yield* converseStreamed(subject, messages, fields)]
     const wrong = answers.filter(({ content, finishReason }) => finishReason === "stop" && Option.isNone(decodeObject(content))).length
@@ -53,12 +68,15 @@ const schemas: ReadonlyArray<{ readonly name: string; readonly schema: object; r
   ]
 })()
 
+/** Whether it thinks, but where it is told not to. */
+const canThink = ({ capabilities }: SuiteSubject): boolean => capabilities.supports_reasoning && capabilities.reasoning_controls.thinking_toggle
+
 /** Answers are of the schema even where a poem is asked for. */
 export const jsonSchema: TrialCheck = {
   name: "json_schema",
   class: "capability",
   purpose: "With response_format json_schema an answer is of that schema, whole and streamed, whatever is asked",
-  limitSeconds: seconds(60),
+  limitSeconds: (subject) => secondsOf(60, 12)(subject) + (canThink(subject) ? thoughtSeconds(1) : 0),
   skipped: ({ capabilities, chat }) => (chat && capabilities.supports_structured_output ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
     const messages = ask("Write a poem about the sea.")
@@ -66,11 +84,25 @@ export const jsonSchema: TrialCheck = {
     let first = ""
     const asked = schemas.slice(0, extentOf(subject.parameters).schemas)
     for (const { allows, name, schema } of asked) {
-      const fields = { max_tokens: 128, response_format: { type: "json_schema", json_schema: { name, schema, strict: true } }, ...withoutThinking(subject) }
+      const response_format = { type: "json_schema", json_schema: { name, schema, strict: true } }
+      const fields = { max_tokens: roomFor(subject, 128), response_format, ...withoutThinking(subject) }
       for (const answer of [yield* converse(subject, messages, fields), yield* converseStreamed(subject, messages, fields)]) {
         if (!allows(answer.content) && wrong++ === 0) first = name
       }
     }
-    return wrong > 0 ? yield* unexpected(`${wrong} of ${asked.length * 2} answers are not of their schema (first: ${first})`) : `${asked.length * 2} answers`
+    if (wrong > 0) return yield* unexpected(`${wrong} of ${asked.length * 2} answers are not of their schema (first: ${first})`)
+    const told = `${asked.length * 2} answers`
+    const [one] = asked
+    if (one === undefined || !canThink(subject)) return told
+    // After a thought too: there some engines bind the thought, and others nothing.
+    const { allows, name, schema } = one
+    const thinking = {
+      max_tokens: roomAfterThought(subject, 128),
+      response_format: { type: "json_schema", json_schema: { name, schema, strict: true } },
+      ...withThinking
+    }
+    const after = yield* converse(subject, messages, thinking)
+    if (stillThinks(after)) return `${told}, none after a thought of ${after.usage.completion_tokens} tokens`
+    return allows(after.content) ? `${told}, one after a thought` : yield* unexpected("after a thought an answer is not of its schema")
   })
 }

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { goOn, promptOf, put, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
+import { goOn, promptOf, put, roomFor, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { goldenQuestions } from "./texts/goldenQuestions.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -116,12 +116,12 @@ export const needle: TrialCheck = {
   name: "needle",
   class: "required",
   purpose: "A key is found at the beginning, in the middle and at the end of a long text",
-  limitSeconds: ({ maxContext }) => 60 + maxContext / 300,
+  limitSeconds: (subject) => secondsOf(60 + subject.maxContext / 300, 9)(subject),
   skipped: ({ maxContext }) => (maxContext < 512 ? "context below 512" : null),
   run: Effect.fnUntraced(function* (subject) {
     const extent = extentOf(subject.parameters)
     const shortest = Math.min(extent.needleTokens, Math.floor(subject.maxContext / 3))
-    const max_tokens = thinksAnyway(subject) ? Math.min(thresholds.thinkingTokens, Math.floor(subject.maxContext / 4)) : 24
+    const max_tokens = Math.min(roomFor(subject, 24), Math.floor(subject.maxContext / 4))
     const room = subject.maxContext - 160 - max_tokens
     const lengths = [
       shortest,

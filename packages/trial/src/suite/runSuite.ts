@@ -2,7 +2,7 @@ import type { Check, CheckReport } from "@seatrial/domain"
 import { Clock, Data, Effect, Result } from "effect"
 import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import type { CheckClass, NotApplicable, TrialCheck } from "./Check.ts"
-import { questionOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
 
@@ -61,7 +61,8 @@ export const runSuite = Effect.fn("runSuite")(function* (
   const state: SuiteState = { repeats: null, likelihood: null, fidelity: null }
   const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
   const since = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAt) / 1_000)
-  const hard = thresholds.hardSeconds * stretch
+  const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : 1)
+  const hard = thresholds.hardSeconds * longer
 
   const once = (check: TrialCheck, turn: number): Effect.Effect<Tried, EngineUnreachable> =>
     Effect.gen(function* () {
@@ -109,7 +110,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
       continue
     }
     const elapsed = yield* since
-    if (elapsed >= hard || (elapsed >= thresholds.budgetSeconds * stretch && check.class !== "required")) {
+    if (elapsed >= hard || (elapsed >= thresholds.budgetSeconds * longer && check.class !== "required")) {
       if (!leave(check)) return yield* new SuiteTimedOut({ message: `The checks took longer than ${Math.round(hard)} s; ${check.name} was not begun.` })
       continue
     }

@@ -5,7 +5,7 @@ import { fidelityCheck } from "../fidelity/fidelityCheck.ts"
 import { finishReasons, stopStrings, streamEqualsWhole, usageExact } from "./answerChecks.ts"
 import { seconds, type TrialCheck } from "./Check.ts"
 import { decodeMatchesPrefill, greedyIsTop, samplingObeyed } from "./decodingChecks.ts"
-import { greedyRepeats, type Repeats } from "./fingerprints.ts"
+import { greedyRepeats, type RepeatedSum, type Repeats } from "./fingerprints.ts"
 import { configCoherent, engineIdentity, filesMatchCommit, tensorsComplete } from "./identityChecks.ts"
 import { imageInput } from "./imageInput.ts"
 import { jsonMode, jsonSchema } from "./jsonChecks.ts"
@@ -24,6 +24,22 @@ export interface SuiteState {
   repeats: Repeats | null
   likelihood: ReadonlyArray<ReadonlyArray<number>> | null
   fidelity: Fidelity | null
+}
+
+/** Whether greedy answers are the same each time. `keep` is given what was found. */
+const repeats = (keep: (found: Repeats) => void): TrialCheck => {
+  const sum: RepeatedSum = { steady: 0, all: 0 }
+  return {
+    name: "greedy_repeats",
+    class: "required",
+    purpose: "Greedy answers are the same each time; those that are so under load too are kept as fingerprints",
+    limitSeconds: seconds(90),
+    run: (subject) =>
+      Effect.map(greedyRepeats(subject, sum), (found) => {
+        keep(found)
+        return found.detail
+      })
+  }
 }
 
 /** All rows in the order in which they are run: cheap and decisive first. */
@@ -47,17 +63,9 @@ export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
   greedyIsTop,
   decodeMatchesPrefill,
   samplingObeyed,
-  {
-    name: "greedy_repeats",
-    class: "required",
-    purpose: "Greedy answers are the same each time; those that are so under load too are kept as fingerprints",
-    limitSeconds: seconds(90),
-    run: (subject) =>
-      Effect.map(greedyRepeats(subject), (found) => {
-        state.repeats = found
-        return found.detail
-      })
-  },
+  repeats((found) => {
+    state.repeats = found
+  }),
   fidelityCheck((fidelity) => {
     state.fidelity = fidelity
   }),

@@ -71,6 +71,8 @@ export const thresholds = {
   /** Seconds after which only required rows are begun, and after which none is. */
   budgetSeconds: 600,
   hardSeconds: 900,
+  /** How much longer both are for a model that thinks before each answer, whatever it is told. */
+  thinkersLonger: 1.5,
   /** Share of ln(vocabulary) that the mean of the texts may have. */
   likelihoodShare: 0.5,
   /** How much worse a text must be when its words are shuffled, by token. */
@@ -120,7 +122,8 @@ export const thresholds = {
   abortSlower: 2,
   abortSlowerMillis: 250,
   abortCacheUse: 0.01,
-  /** Tokens in which an answer of one word has to end: of models that think, and of others. */
+  /** Tokens in which an answer of one word has to end. */
   wordTokens: 64,
-  thinkingTokens: 1_024
+  /** Tokens of a thought that is waited for, where a model thinks before it answers. */
+  thinkingTokens: 2_048
 } as const

@@ -1,7 +1,7 @@
 import { Effect, Option, Schema } from "effect"
 import type { Call } from "../EngineClient.ts"
-import { type CheckClass, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { converse, converseStreamed, type SuiteSubject, withoutThinking } from "./SuiteSubject.ts"
+import { type CheckClass, type TrialCheck, unexpected } from "./Check.ts"
+import { converse, converseStreamed, roomFor, type SuiteSubject, secondsOf, withoutThinking } from "./SuiteSubject.ts"
 
 const tool = (name: string, description: string, properties: object) => ({
   type: "function",
@@ -30,11 +30,11 @@ const claims =
   ({ capabilities, chat }: SuiteSubject): string | null =>
     chat && capabilities.supports_tool_calls && chosen(capabilities.tool_calling) ? null : "not claimed"
 
-const shared = { class: "capability" satisfies CheckClass, limitSeconds: seconds(30) } as const
+const shared = { class: "capability" satisfies CheckClass, limitSeconds: secondsOf(30, 2) } as const
 
 /** Asks whole and streamed, and judges both alike. */
 const both = Effect.fnUntraced(function* (subject: SuiteSubject, messages: ReadonlyArray<object>, fields: Readonly<Record<string, unknown>>) {
-  const asked = { max_tokens: 128, tools, ...withoutThinking(subject), ...fields }
+  const asked = { max_tokens: roomFor(subject, 128), tools, ...withoutThinking(subject), ...fields }
   const whole = yield* converse(subject, messages, asked)
   const streamed = yield* converseStreamed(subject, messages, asked)
   return [whole, streamed]
@@ -140,6 +140,7 @@ export const toolStrict: TrialCheck = {
 
 export const toolRoundTrip: TrialCheck = {
   ...shared,
+  limitSeconds: secondsOf(30, 5),
   name: "tool_round_trip",
   purpose: "What a tool gave back is used in the answer, and a call that the limit cuts is not told as complete",
   skipped: claims(({ tool_results }) => tool_results),
@@ -150,7 +151,7 @@ export const toolRoundTrip: TrialCheck = {
     const used = answers.filter(({ content, toolCalls }) => toolCalls.length === 0 && content.toLowerCase().includes("snow")).length
     if (used < answers.length) return yield* unexpected(`${answers.length - used} of ${answers.length} answers do not use the result`)
     const asking = { tools, tool_choice: "auto", ...withoutThinking(subject) }
-    const { usage } = yield* converse(subject, [user(weather)], { ...asking, max_tokens: 128 })
+    const { usage } = yield* converse(subject, [user(weather)], { ...asking, max_tokens: roomFor(subject, 128) })
     for (const max_tokens of [Math.floor(usage.completion_tokens / 2), usage.completion_tokens - 3].filter((tokens) => tokens > 0)) {
       const cut = yield* converse(subject, [user(weather)], { ...asking, max_tokens })
       if (cut.usage.completion_tokens >= max_tokens && cut.finishReason === "tool_calls") return yield* unexpected("a call that was cut is told as complete")

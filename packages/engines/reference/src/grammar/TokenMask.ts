@@ -1,3 +1,4 @@
+import type { ThoughtFollower, ThoughtMarks } from "../ThoughtReader.ts"
 import type { Vocabulary } from "../Vocabulary.ts"
 import type { Steps } from "./Grammar.ts"
 
@@ -32,3 +33,18 @@ export const makeTokenMask = (from: Steps, vocabulary: Vocabulary, endTokens: Re
     }
   }
 }
+
+/** Leaves a thought before the text alone. */
+export const afterThought = ({ accept, mask }: TokenMask, thought: ThoughtFollower, { open }: ThoughtMarks): TokenMask => ({
+  mask: (logits) => {
+    if (thought.thinks) return
+    const opening = logits[open]
+    mask(logits)
+    if (thought.mayOpen && opening !== undefined) logits[open] = opening
+  },
+  accept: (id) => {
+    const before = thought.thinks
+    thought.take(id)
+    if (!before && !thought.thinks) accept(id)
+  }
+})

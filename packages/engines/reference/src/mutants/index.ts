@@ -8,6 +8,7 @@ import { promptMutants } from "./prompt.ts"
 import { samplingMutants } from "./sampling.ts"
 import { streamMutants } from "./stream.ts"
 import { structureMutants } from "./structure.ts"
+import { thoughtMutants } from "./thoughts.ts"
 
 /** Every fault that can be put into the engine, by name. */
 export const mutants: ReadonlyMap<string, Mutant> = new Map(
@@ -19,6 +20,7 @@ export const mutants: ReadonlyMap<string, Mutant> = new Map(
     ...bodyMutants,
     ...streamMutants,
     ...structureMutants,
+    ...thoughtMutants,
     ...lifeMutants,
     ...adapterMutants
   })

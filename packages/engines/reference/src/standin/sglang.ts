@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { commandLine } from "../../../src/sglang/commandLine.ts"
+import { flatReasoning } from "../Answers.ts"
 import type { Booted } from "../Boot.ts"
 import { gib } from "../Log.ts"
 import { ownSpeech, type Speech } from "../Speech.ts"
@@ -84,6 +85,8 @@ const speech = (given: Given): Speech => {
     broke: (message) => line(`Scheduler hit an exception: ${message}`),
     toolCallId: () => `call_${randomUUID().replaceAll("-", "").slice(0, 24)}`,
     finishOfNamedCall: "tool_calls",
+    reasoningName: "reasoning_content",
+    countReasoning: flatReasoning,
     promptIdsInChoice: true,
     told: {
       "/model_info": ({ engine }) => ({
@@ -132,6 +135,7 @@ startStandIn(
     cutsToRoom: false,
     gpus: "tp-size",
     switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report", "disable-prefix-caching": "disable-radix-cache" },
+    readsReasoning: (given) => ["deepseek-r1", "qwen3", "qwen3-thinking"].includes(given.get("reasoning-parser")?.[0] ?? ""),
     readsToolCalls: (given) => ["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser")?.[0] ?? ""),
     speech
   },

@@ -17,6 +17,8 @@ export interface StandIn {
   readonly switches: Readonly<Record<string, string>>
   /** Whether it was told to read calls of functions in the one form that is read here. */
   readonly readsToolCalls: (given: Given) => boolean
+  /** Whether it was told to part reasoning from answers, in the one form that is read here. */
+  readonly readsReasoning: (given: Given) => boolean
   /** Whether requests may give any name. */
   readonly anyModelName: boolean
   /** Whether an answer that could be longer than the room that its prompt leaves is cut to it; else it is refused. */
@@ -26,7 +28,7 @@ export interface StandIn {
 
 /** Runs the reference engine in another's place: it refuses what the other would not take, and speaks as the other does. */
 export const startStandIn = (
-  { anyModelName, command, commandLine, cutsToRoom, gpus, names, program, readsToolCalls, speech, switches }: StandIn,
+  { anyModelName, command, commandLine, cutsToRoom, gpus, names, program, readsReasoning, readsToolCalls, speech, switches }: StandIn,
   words: ReadonlyArray<string>
 ) => {
   const refuse = (reason: string) => {
@@ -41,5 +43,15 @@ export const startStandIn = (
   if (typeof settings === "string") return refuse(settings)
   // As they are: a name may be any text.
   const [first = settings.model, ...others] = given.get("served-model-name") ?? []
-  startEngine({ ...settings, servedModelNames: [first, ...others], anyModelName, cutsToRoom, readsToolCalls: readsToolCalls(given) }, speech(given))
+  startEngine(
+    {
+      ...settings,
+      servedModelNames: [first, ...others],
+      anyModelName,
+      cutsToRoom,
+      readsReasoning: readsReasoning(given),
+      readsToolCalls: readsToolCalls(given)
+    },
+    speech(given)
+  )
 }

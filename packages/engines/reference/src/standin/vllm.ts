@@ -31,6 +31,7 @@ startStandIn(
       "enable-prompt-tokens-details": "enable-prompt-tokens-details",
       "disable-prefix-caching": "disable-prefix-caching"
     },
+    readsReasoning: (given) => ["deepseek_r1", "qwen3"].includes(given.get("reasoning-parser")?.[0] ?? ""),
     readsToolCalls: (given) => given.has("enable-auto-tool-choice") && given.get("tool-call-parser")?.[0] === "hermes",
     // The reference engine's lines, metrics and answers are vLLM's already, but for the name: whichever of its names was asked for, it says the first.
     speech: () => ({
