@@ -9,6 +9,7 @@ const ToolCall = Schema.Struct({ id: given(Schema.String), function: Schema.Stru
 
 const Told = Schema.Struct({ token: Schema.String, top_logprobs: given(Schema.Array(Schema.Struct({ token: Schema.String, logprob: given(Schema.Finite) }))) })
 const Logprobs = Schema.Struct({
+  tokens: given(Schema.Array(Schema.String)),
   token_logprobs: given(Schema.Array(Schema.NullOr(Schema.Finite))),
   top_logprobs: given(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite))))),
   content: given(Schema.Array(Told))
@@ -55,6 +56,8 @@ export interface Reading extends Answer {
   readonly logprobs: ReadonlyArray<number> | null
   /** The likeliest tokens' log-probabilities at each place. */
   readonly tops: ReadonlyArray<ReadonlyArray<number>> | null
+  /** Of a continuation the first token, and the log-probabilities of the likeliest ones there; null where the engine names no tokens. */
+  readonly first: { readonly token: string; readonly top: ReadonlyMap<string, number> } | null
   /** At each place the chosen token and the likeliest ones, of the chat route. */
   readonly told: ReadonlyArray<{ readonly token: string; readonly top: ReadonlyArray<string> }> | null
   /** At each place of a message the likeliest tokens' log-probabilities, in the order that they are told in. */
@@ -85,6 +88,12 @@ const promptLogprobsOf = (answer: Answered, ids: ReadonlyArray<number> | null): 
   return echoed != null && echoed.length === prompt_tokens + completion_tokens ? numbers(echoed.slice(1, prompt_tokens)) : null
 }
 
+const firstOf = (logprobs: (typeof Choice.Type)["logprobs"]): Reading["first"] => {
+  const [token] = logprobs?.tokens ?? []
+  if (token === undefined) return null
+  return { token, top: new Map(Object.entries(logprobs?.top_logprobs?.[0] ?? {}).flatMap(([name, value]) => (value === null ? [] : [[name, value]]))) }
+}
+
 const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Reading => {
   const [choice] = answer.choices
   const { message, logprobs } = choice
@@ -99,6 +108,7 @@ const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Readi
     promptIds,
     logprobs: logprobs?.token_logprobs == null ? null : numbers(logprobs.token_logprobs),
     tops: logprobs?.top_logprobs?.map((place) => numbers(Object.values(place ?? {}))) ?? null,
+    first: firstOf(logprobs),
     told: logprobs?.content?.map(({ token, top_logprobs }) => ({ token, top: top_logprobs?.map((each) => each.token) ?? [] })) ?? null,
     ordered: logprobs?.content?.map(({ top_logprobs }) => numbers(top_logprobs?.map(({ logprob }) => logprob ?? null) ?? [])) ?? [],
     promptLogprobs: promptLogprobsOf(answer, promptIds ?? asked),
