@@ -93,7 +93,7 @@ export const sglang: EngineAdapter = {
     // Those whose readers have a structural tag (`supports_structural_tag` of `srt/function_call`): the others let a strict tool pass as any.
     strict: ["deepseek_v3", "gpt_oss", "hermes", "kimi_k2", "llama3_json", "mistral", "qwen3_coder"],
     reasoning: ["gpt_oss", "mistral", "think"],
-    // What templates name; a budget of tokens needs marks of the model's own, which it is not started with.
+    // What templates name; it has no budget of tokens.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
   imageInput: (config, flags) => (flags.enable_multimodal === true ? servedImages(config, flags.limit_mm_data_per_request) : null),
