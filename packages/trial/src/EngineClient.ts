@@ -60,6 +60,8 @@ export interface StreamedAnswer extends Answer {
   readonly finishReasons: number
   readonly usageFrames: number
   readonly toolCalls: ReadonlyArray<Call>
+  /** The numbers that its calls have in the stream, by which clients put their parts together: from 0 on, in their order. */
+  readonly callNumbers: ReadonlyArray<number>
   /** Whether `[DONE]` came, once, and nothing after it. */
   readonly done: boolean
 }
@@ -142,6 +144,7 @@ const makeCollector = (sentAt: number) => {
             finishReasons,
             usageFrames,
             toolCalls: [...calls.values()].map(({ arguments: words, id, name }) => ({ id, function: { name, arguments: words } })),
+            callNumbers: [...calls.keys()],
             done: dones === 1 && after === 0
           })
   }

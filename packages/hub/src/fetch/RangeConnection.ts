@@ -1,12 +1,8 @@
-import { connect as connectTcp, isIP, type LookupFunction, type Socket } from "node:net"
-import { connect as connectTls } from "node:tls"
+import type { LookupFunction, Socket } from "node:net"
 import { HubUnavailable } from "../failures.ts"
 import { openTunnel, proxyFor } from "../proxy.ts"
-
-export interface ResponseHead {
-  readonly status: number
-  readonly headers: Headers
-}
+import { openSocket } from "./openSocket.ts"
+import { isHeader, lengthOf, parseHead, type ResponseHead } from "./ResponseHead.ts"
 
 export interface Transfer {
   readonly url: URL
@@ -57,26 +53,6 @@ interface Running {
   reusable: boolean
   ended: { readonly error: Error | null } | null
   readonly settle: (error: Error | null) => void
-}
-
-const parseHead = (text: string): ResponseHead => {
-  const [first = "", ...lines] = text.split("\r\n")
-  const status = /^HTTP\/1\.[01] (\d{3})(?: |$)/.exec(first)?.[1]
-  if (status === undefined) throw new HubUnavailable({ message: "The model hub does not speak HTTP/1.1." })
-  const headers = new Headers()
-  for (const line of lines) {
-    const [, name, value = ""] = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*(.*?)[ \t]*$/.exec(line) ?? []
-    // Whatever is no header is none of ours.
-    if (name !== undefined && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) headers.set(name, value)
-  }
-  return { status: Number(status), headers }
-}
-
-const isHeader = (name: string, value: string): boolean => /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
-
-const lengthOf = (head: ResponseHead): number | null => {
-  const text = head.headers.get("content-length")
-  return text !== null && /^\d{1,15}$/.test(text) && !head.headers.has("transfer-encoding") ? Number(text) : null
 }
 
 /**
@@ -218,25 +194,15 @@ export const makeRangeConnection = (): RangeConnection => {
     return free.length > 1
   }
 
-  const open = ({ lookup, url }: Transfer): Socket => {
-    const secure = url.protocol === "https:"
-    const host = url.hostname.replace(/^\[|\]$/g, "")
-    const options = {
-      host,
-      ...(lookup === undefined ? {} : { lookup }),
-      port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+  const open = (transfer: Transfer): Socket => {
+    const opened = openSocket(transfer, {
       // Where it is empty, nothing is read until a write has made room again.
-      onread: {
-        buffer: () => {
-          const block = room()
-          return block.bytes.subarray(block.end)
-        },
-        callback: take
-      }
-    }
-    const opened = secure
-      ? connectTls({ ...options, ALPNProtocols: ["http/1.1"], ...(isIP(host) === 0 ? { servername: host } : {}) })
-      : connectTcp({ ...options, noDelay: true })
+      buffer: () => {
+        const block = room()
+        return block.bytes.subarray(block.end)
+      },
+      callback: take
+    })
     watch(opened)
     return opened
   }
@@ -315,7 +281,6 @@ export const makeRangeConnection = (): RangeConnection => {
   return {
     get: (transfer) =>
       new Promise((resolve, reject) => {
-        // Raw in the request, a line break would begin another header, or another request.
         if (Object.entries(transfer.headers).some(([name, value]) => !isHeader(name, value)))
           return reject(new HubUnavailable({ message: "A header for the model hub, such as its token, holds a character that no header may." }))
         const job: Running = {

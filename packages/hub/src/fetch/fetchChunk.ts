@@ -6,7 +6,8 @@ import { pauseBefore } from "../pauseBefore.ts"
 import { passageTo } from "../redirects.ts"
 import { diskFailure } from "./onDisk.ts"
 import type { PartFile } from "./PartFile.ts"
-import type { RangeConnection, ResponseHead } from "./RangeConnection.ts"
+import type { RangeConnection } from "./RangeConnection.ts"
+import type { ResponseHead } from "./ResponseHead.ts"
 
 /** Progress that counts as such: an attempt that brought less uses up one of the retries. */
 const progressBytes = 1024 * 1024

@@ -56,6 +56,8 @@ export interface Reading extends Answer {
   readonly logprobs: ReadonlyArray<number> | null
   /** The likeliest tokens' log-probabilities at each place. */
   readonly tops: ReadonlyArray<ReadonlyArray<number>> | null
+  /** Of a continuation the first token, and the log-probabilities of the likeliest ones there; null where the engine names no tokens. */
+  readonly first: { readonly token: string; readonly top: ReadonlyMap<string, number> } | null
   /** At each place the chosen token and the likeliest ones. */
   readonly told: ReadonlyArray<{ readonly token: string; readonly top: ReadonlyArray<string> }> | null
   /** At each place of a message the likeliest tokens' log-probabilities, in the order that they are told in. */
@@ -86,6 +88,12 @@ const promptLogprobsOf = (answer: Answered, ids: ReadonlyArray<number> | null): 
   return echoed != null && echoed.length === prompt_tokens + completion_tokens ? numbers(echoed.slice(1, prompt_tokens)) : null
 }
 
+const firstOf = (logprobs: (typeof Choice.Type)["logprobs"]): Reading["first"] => {
+  const [token] = logprobs?.tokens ?? []
+  if (token === undefined) return null
+  return { token, top: new Map(Object.entries(logprobs?.top_logprobs?.[0] ?? {}).flatMap(([name, value]) => (value === null ? [] : [[name, value]]))) }
+}
+
 const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Reading => {
   const [choice] = answer.choices
   const { message, logprobs } = choice
@@ -100,6 +108,7 @@ const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Readi
     promptIds,
     logprobs: logprobs?.token_logprobs == null ? null : numbers(logprobs.token_logprobs),
     tops: logprobs?.top_logprobs?.map((place) => numbers(Object.values(place ?? {}))) ?? null,
+    first: firstOf(logprobs),
     told:
       logprobs?.content?.map(({ token, top_logprobs }) => ({ token, top: top_logprobs?.map((each) => each.token) ?? [] })) ??
       logprobs?.tokens?.map((token, at) => ({ token, top: Object.keys(logprobs.top_logprobs?.[at] ?? {}) })) ??

@@ -37,6 +37,8 @@ const both = Effect.fnUntraced(function* (subject: SuiteSubject, messages: Reado
   const asked = { max_tokens: roomFor(subject, 128), tools, ...withoutThinking(subject), ...fields }
   const whole = yield* converse(subject, messages, asked)
   const streamed = yield* converseStreamed(subject, messages, asked)
+  const misnumbered = streamed.callNumbers.find((number, place) => number !== place)
+  if (misnumbered !== undefined) return yield* unexpected(`a streamed call has the number ${misnumbered}`)
   return [whole, streamed]
 })
 

@@ -1,0 +1,18 @@
+import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, type Socket } from "node:net"
+import { connect as connectTls } from "node:tls"
+
+interface Destination {
+  readonly url: URL
+  /** Finds the addresses of its host, where not every one may be connected to. */
+  readonly lookup?: LookupFunction
+}
+
+/** A connection to a host of the hub's, with TLS where its address asks for it, that is read straight into the buffers given. */
+export const openSocket = ({ lookup, url }: Destination, onread: OnReadOpts): Socket => {
+  const secure = url.protocol === "https:"
+  const host = url.hostname.replace(/^\[|\]$/g, "")
+  const options = { host, ...(lookup === undefined ? {} : { lookup }), port: url.port === "" ? (secure ? 443 : 80) : Number(url.port), onread }
+  return secure
+    ? connectTls({ ...options, ALPNProtocols: ["http/1.1"], ...(isIP(host) === 0 ? { servername: host } : {}) })
+    : connectTcp({ ...options, noDelay: true })
+}

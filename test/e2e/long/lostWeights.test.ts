@@ -1,0 +1,73 @@
+import { readdir, readFile, rm } from "node:fs/promises"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { DeploymentId } from "@seatrial/domain"
+import { Pod } from "@seatrial/kube"
+import { enginePodName } from "@seatrial/operator"
+import { Effect, Option, Schema } from "effect"
+import { makeCaller } from "../Caller.ts"
+import { ask, wholeOf } from "../chat.ts"
+import { openCluster, shortenBenchmark } from "../cluster.ts"
+import { eventually } from "../eventually.ts"
+import { makeStateFolder, startSystem } from "../LocalSystem.ts"
+import { serving, source } from "../Served.ts"
+
+const namespace = "seatrial"
+const decodeId = Schema.decodeUnknownSync(DeploymentId)
+
+/** The folders of the weights store that hold a commit whole. */
+const commitsIn = async (folder: string) =>
+  (await readdir(folder, { recursive: true })).filter((name) => /\/[0-9a-f]{40}\/\.seatrial-manifest\.json$/.test(name)).map((name) => join(folder, name, ".."))
+
+const isReady = (pod: Option.Option<Pod>) =>
+  Option.isSome(pod) && pod.value.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true
+
+it.live(
+  "weights that the store has lost are brought again by the next run that counts on them, while what serves them goes on; then that starts again, too",
+  () =>
+    Effect.gen(function* () {
+      const folder = yield* makeStateFolder
+      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
+      const caller = makeCaller(state.address, state.api_key)
+      const kube = yield* openCluster(state.kubeconfig)
+      yield* shortenBenchmark(kube)
+      yield* eventually(
+        "the operator has told of its host classes",
+        caller.call("POST", "/v1/deployment-previews", { source, serving }),
+        ({ status }) => status === 200
+      )
+      const deploy = Effect.fnUntraced(function* (model_name: string) {
+        const { id } = yield* caller.deploy({ source, serving, model_name })
+        const ended = yield* caller.finished(id)
+        assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+        return { id, model: ended.model, phases: ended.phases.map(({ status }) => status) }
+      })
+      const answers = (model: string) =>
+        Effect.map(
+          eventually(`${model} answers`, ask(caller, model), ({ status }) => status === 200),
+          (answer) => assert.isNotEmpty(wholeOf(answer).text)
+        )
+      const contents = (path: string) => Effect.promise(() => readFile(join(path, "model.safetensors")))
+
+      const first = yield* deploy("first")
+      assert.include(first.phases, "materializing")
+      const [store = "", ...others] = yield* Effect.promise(() => commitsIn(folder))
+      assert.isEmpty(others)
+      const whole = yield* contents(store)
+
+      yield* Effect.promise(() => rm(store, { recursive: true }))
+      const second = yield* deploy("second")
+      // It was known where they are, so nobody waited for a download before the engine did not find them.
+      assert.notInclude(second.phases, "materializing")
+      assert.isTrue(whole.equals(yield* contents(store)))
+      yield* answers(first.model)
+      yield* answers(second.model)
+
+      const name = enginePodName(decodeId(first.id))
+      const before = Option.getOrThrow(yield* kube.get(Pod, name, namespace)).metadata.uid
+      yield* kube.remove(Pod, name, namespace, { gracePeriodSeconds: 1 })
+      yield* eventually("another pod is ready", kube.get(Pod, name, namespace), (pod) => isReady(pod) && Option.getOrThrow(pod).metadata.uid !== before)
+      yield* answers(first.model)
+    }).pipe(Effect.scoped),
+  600_000
+)
