@@ -27,10 +27,10 @@ const end = Effect.fnUntraced(function* (owner: { readonly orgId: OrgId; readonl
     return { id, at, status: 404, model: null, key: owner.keyId }
   }
   const modelId = index % 2 === 0 ? modelA : modelB
-  yield* metering.begin({ ...common, modelId, model: "tenant/tiny", revisionId })
+  const start = { ...common, modelId, model: "tenant/tiny", revisionId }
+  yield* metering.begin(start)
   yield* metering.end({
-    id,
-    orgId: owner.orgId,
+    ...start,
     statusCode,
     usage,
     ttftMs: 1.5,
