@@ -99,8 +99,8 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   unreadable_frame: ["stream_equals_whole"],
 
   // Answers of a form, and calls of functions.
-  schema_ignored: ["json_mode", "json_schema"],
-  schema_ignored_streamed: ["json_mode", "json_schema"],
+  schema_ignored: ["json_mode", "json_schema", "tool_strict"],
+  schema_ignored_streamed: ["json_mode", "json_schema", "tool_strict"],
   call_markup_shown: ["tool_choice_auto"],
   call_brace_lost: ["tool_choice_auto"],
   call_brace_lost_streamed: ["tool_choice_auto"],

@@ -67,9 +67,9 @@ const long = 20
 const limit = "2 seconds"
 
 /**
- * Gathers rows that come while a transaction is under way into the next one, so that many share a commit. A transaction costs the database as much as several rows,
- * so there is a second at once only where many rows wait, or the first of them for long. A batch that the database refuses is halved until the offending row stands alone, so that it harms no
- * other. When the scope closes, what was handed in is still committed.
+ * Gathers rows that come while a transaction is under way into the next one, so that many share a commit. A transaction costs the database as much as several rows, so
+ * there is a second at once only where many rows wait, or the first of them for long. A batch that the database refuses is halved until the offending row stands alone,
+ * so that it harms no other. When the scope closes, what was handed in is still committed.
  */
 export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommitOptions<Row>) {
   let waiting: Array<Pending<Row>> = []
@@ -184,7 +184,11 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     if (isDue(options.committers - 1 - idle.length)) return resume(Effect.void)
     const wake = () => resume(Effect.void)
     idle.push(wake)
-    return Effect.sync(() => void idle.splice(idle.indexOf(wake), 1))
+    return Effect.sync(() => {
+      // Whoever was called already is not there any more.
+      const at = idle.indexOf(wake)
+      if (at !== -1) idle.splice(at, 1)
+    })
   })
 
   // Runs after the committers were interrupted, and before the pool that they use is closed.

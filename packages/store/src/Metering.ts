@@ -85,8 +85,7 @@ const lastOfEach = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row
 export class Metering extends Context.Service<
   Metering,
   {
-    readonly begin: (start: RequestStart) => Effect.Effect<void>
-    /** The same for whoever goes on meanwhile: returns at once, and `settled` is called when the row is committed, or with a defect when it cannot be. */
+    /** Begins a request: returns at once, and `settled` is called when the row is committed, or with a defect when it cannot be. */
     readonly enter: (start: RequestStart, settled: Settled) => void
     readonly end: (end: RequestEnd) => Effect.Effect<void, RequestGivenUp>
     /** Of a request that runs already: its engine turned it away before any work. */
@@ -145,8 +144,8 @@ export class Metering extends Context.Service<
       const batch = 500
       // Ends that found their request swept.
       const givenUp = new WeakSet<RecordRow>()
-      // Begins and ends share commits, and where an end comes before the commit of its begin, one row is all that is written. Which of the two comes first does not matter: an end
-      // says all that a begin does.
+      // Begins and ends share commits, and where an end comes before its begin was sent, one row is all that is written. Which of the two comes first does not matter: an
+      // end says all that a begin does.
       const records = yield* groupCommit<RecordRow>({
         batch,
         committers: 2,
@@ -173,7 +172,6 @@ export class Metering extends Context.Service<
         records.enter({ ...start, state: "running", statusCode: null, costMicros: null, latencyMs: null, error: null }, settled)
 
       return Metering.of({
-        begin: (start) => Effect.callback((resume) => enter(start, resume)),
         enter,
         end: (ending) =>
           Effect.suspend(() => {

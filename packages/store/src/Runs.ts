@@ -121,8 +121,8 @@ export interface Run {
   readonly replaces: boolean
   /** An unfinished run of the model that was given this one's GPUs; only of what serves. */
   readonly replacedBy: DeploymentId | null
-  /** What the model serves where that is another revision: the run whose engine it is, its host class and its GPUs. */
-  readonly predecessor: { readonly run: DeploymentId; readonly hostClass: string; readonly gpus: number } | null
+  /** What the model serves where that is another revision: the run whose engine it is, its host class and its GPUs. `differs`: it has no traffic, since it answers otherwise. */
+  readonly predecessor: { readonly run: DeploymentId; readonly hostClass: string; readonly gpus: number; readonly differs?: boolean } | null
   /** When gateways told last that somebody asks for its revision; told only of revisions with `hold_seconds`. */
   readonly lastUsedAt: number | null
   /** Requests under way on its revision; counted only where that gives its engine back (superseded, replaced, idling, or of a deleted or disabled model), else 0. */
@@ -232,8 +232,8 @@ export class Runs extends Context.Service<
     readonly likelihood: (orgId: OrgId, revision: RevisionId) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>> | null>
     readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured) => Effect.Effect<boolean>
     readonly recordBenchmark: (id: DeploymentId, orgId: OrgId, benchmark: Benchmark) => Effect.Effect<boolean>
-    /** The pods that serve the run's revision now, replacing what was published of it; gateways hear of it at once. */
-    readonly publishEndpoints: (id: DeploymentId, orgId: OrgId, endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<void>
+    /** The pods that serve the run's revision now, replacing what was published of it; gateways hear of it at once. False where there is no revision, or another operator leads. */
+    readonly publishEndpoints: (id: DeploymentId, orgId: OrgId, endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<boolean>
     /**
      * From `activating` to `activated` in one transaction: the revision becomes active with its verification frozen, the earlier one superseded, the model points to
      * it, the audit event is written. With `serve: false` the revision stays `draft` and is only marked verified. False where the run was not in `from`.

@@ -1,5 +1,5 @@
 import type { Arguments } from "./Arguments.ts"
-import type { Grammar } from "./grammar/Grammar.ts"
+import { begin, type Steps } from "./grammar/Grammar.ts"
 import { anyObject } from "./grammar/json.ts"
 import { schemaGrammar, UnsupportedSchema } from "./grammar/jsonSchema.ts"
 import { makeTokenMask } from "./grammar/TokenMask.ts"
@@ -55,12 +55,10 @@ export interface Plan {
   readonly adapted: boolean
   readonly prompt: ReadonlyArray<number>
   /** What the answer has to be, whatever its `response_format`; null: that decides. */
-  readonly grammar: Grammar | null
+  readonly grammar: Steps | null
   readonly topLogprobs: number | null
   readonly defaultMaxTokens: number | null
   readonly requestedMaxTokens: number | null
-  /** Whether an answer that could be longer than the room that the prompt leaves is cut to it; else it is refused. */
-  readonly cutsToRoom: boolean
 }
 
 const settingsOf = (body: SamplingBody, engine: Engine): SamplingSettings => {
@@ -105,11 +103,11 @@ export const understood = <A>(param: string, read: () => A): A => {
   }
 }
 
-const formatOf = ({ response_format }: SamplingBody): Grammar | null => {
+const formatOf = ({ response_format }: SamplingBody): Steps | null => {
   if (response_format == null || response_format.type === "text") return null
-  if (!("json_schema" in response_format)) return anyObject
+  if (!("json_schema" in response_format)) return begin(anyObject)
   const { schema } = response_format.json_schema
-  return understood("response_format", () => schemaGrammar(schema))
+  return understood("response_format", () => begin(schemaGrammar(schema)))
 }
 
 /** The refusal for prompts and answers that the context cannot hold, in vLLM's words. */
@@ -132,7 +130,7 @@ const maxTokensOf = (engine: Engine, plan: Plan): number => {
   if (length === 0) throw badRequest("The decoder prompt cannot be empty", "prompt")
   const room = engine.maxModelLen + (engine.seams.limit?.slack ?? 0) - length
   const most = Math.max(room, 1)
-  const requested = plan.cutsToRoom && plan.requestedMaxTokens !== null ? Math.min(plan.requestedMaxTokens, most) : plan.requestedMaxTokens
+  const requested = engine.settings.cutsToRoom && plan.requestedMaxTokens !== null ? Math.min(plan.requestedMaxTokens, most) : plan.requestedMaxTokens
   const asked = requested ?? Math.min(plan.defaultMaxTokens ?? room, most)
   if (asked > room || room < 1) throw contextExceeded(engine.maxModelLen, Math.max(asked, 1), String(length), String(length + Math.max(asked, 1)))
   const outside = plan.prompt.find((id) => id >= engine.vocabulary.size)

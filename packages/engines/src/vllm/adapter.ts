@@ -4,6 +4,7 @@ import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricLabels, numberOf, startFailureOf, sumOf } from "../engineLog.ts"
 import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
+import { imageLimits, sees, servedImages } from "../images.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
@@ -59,12 +60,23 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   return null
 }
 
+/** Room for images where requests may bring some, else none. */
+const imageFlags = ({ config, flags }: EngineLoad, chatTemplate: string | null) => {
+  if ((config.shape?.vision ?? null) === null || flags.limit_mm_per_prompt !== undefined || flags.language_model_only !== undefined) return {}
+  return sees(config, chatTemplate) ? { limit_mm_per_prompt: imageLimits } : { language_model_only: true }
+}
+
+/** Several names are words of their own, and one that begins with a hyphen would be read as an argument: then it is started with the first alone. */
+const namesOf = ([first, ...others]: ReadonlyArray<string>, modelPath: string): ReadonlyArray<string> =>
+  first === undefined || [first, ...others].some((name) => name.startsWith("-"))
+    ? [`--served-model-name=${first ?? modelPath}`]
+    : ["--served-model-name", first, ...others]
+
 /** vLLM 0.33.0, of its own image. */
 export const vllm: EngineAdapter = {
   runtime: "vllm",
   version,
-  // A word of its command line takes one name only, and a second word might be read as an argument.
-  names: "first",
+  names: "all",
   architectures: generating(registered),
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
@@ -92,14 +104,16 @@ export const vllm: EngineAdapter = {
       tool_choice: { auto: true, required: true, named: true, none: true },
       parallel_calls: true,
       single_call: true,
-      // Where the model calls by itself, not every reader holds arguments to their schema.
-      strict_arguments: false,
+      strict_arguments: true,
       tool_results: true
     },
+    // Those whose readers have a grammar of their own (`structural_tag_model` of `vllm/tool_parsers`): the others let a strict tool pass as any.
+    strict: ["deepseek_v3", "glm45", "gpt_oss", "hermes", "kimi_k2", "llama3_json", "minimax_m2", "qwen3_coder"],
     reasoning: ["gpt_oss", "mistral", "think"],
     // What templates name; a budget of tokens needs marks of the model's own, which it is not started with.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
+  imageInput: (config, flags) => (flags.language_model_only === true ? null : servedImages(config, flags.limit_mm_per_prompt)),
   adapters: vllmAdapters,
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
@@ -108,7 +122,7 @@ export const vllm: EngineAdapter = {
   chosenFlags: (load, chatTemplate) => {
     const { sequences, stepTokens, utilization } = vllmLimits(release, load)
     const { reasoning, toolCalls } = parsersFor("vllm", load.config.architecture, chatTemplate)
-    const { config, flags } = load
+    const { flags } = load
     return {
       max_num_seqs: Math.min(256, sequences),
       // Without chunks a step holds the longest prompt whole.
@@ -120,8 +134,7 @@ export const vllm: EngineAdapter = {
         : {}),
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
-      // No request brings an image, so none is made room for.
-      ...((config.shape?.vision ?? null) === null || flags.limit_mm_per_prompt !== undefined ? {} : { language_model_only: true })
+      ...imageFlags(load, chatTemplate)
     }
   },
   container: ({ adapter, bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
@@ -138,7 +151,7 @@ export const vllm: EngineAdapter = {
       command: ["vllm", "serve"],
       args: [
         `--model=${modelPath}`,
-        `--served-model-name=${servedNames[0] ?? modelPath}`,
+        ...namesOf(servedNames, modelPath),
         "--host=$(POD_IP)",
         "--port=8000",
         `--tensor-parallel-size=${hostClass.gpu_count}`,
@@ -164,6 +177,8 @@ export const vllm: EngineAdapter = {
         "--fingerprint-mode=none",
         "--enable-prompt-tokens-details",
         "--allowed-media-domains=none.invalid",
+        // On the host, and twice: its own default of 4 GiB would be more than a pod asks for.
+        ...(vllm.imageInput?.(config, given) == null ? [] : ["--mm-processor-cache-gb=0.5"]),
         ...chosen.args
       ],
       env: {

@@ -1,8 +1,10 @@
-import type { ModelId } from "@seatrial/domain"
+import type { ModelId, OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
+import type { PoolSeen } from "../observability/RoutingMetrics.ts"
 import { EngineState } from "./EngineState.ts"
 import { FairQueue } from "./FairQueue.ts"
 import { pickEngine } from "./pickEngine.ts"
+import { RetryBudget } from "./RetryBudget.ts"
 
 /** Requests that an engine may have beyond what it was seen to work on at once. */
 const beyondMeasured = 4
@@ -33,6 +35,8 @@ export class ModelPool {
   route: Route
   engines: ReadonlyArray<EngineState> = []
   readonly queue = new FairQueue<Waiter>()
+  /** Of second attempts: engines of one model that fail leave those of others theirs. */
+  readonly budget = new RetryBudget()
   /** When a request last came. */
   usedAt: number
   /** Since when somebody asks who finds no engine; null where there is one, or nobody asks. */
@@ -49,6 +53,14 @@ export class ModelPool {
     this.usedAt = options.now()
     this.route = { ...route, endpoints: [] }
     this.adopt(route)
+  }
+
+  /** How its engines stand, and how many wait for one. */
+  seen(): PoolSeen {
+    const now = this.#options.now()
+    const engines = { open: 0, full: 0, ejected: 0 }
+    for (const engine of this.engines) engines[engine.isEjected(now) ? "ejected" : engine.isFull(now) ? "full" : "open"]++
+    return { model: this.route.model, queued: this.queue.size, engines }
   }
 
   /** Requests that one engine may have at once. */
@@ -109,6 +121,7 @@ export class ModelPool {
     this.refresh()
     const now = this.#options.now()
     this.usedAt = now
+    this.budget.earn()
     if (this.queue.size > 0) return undefined
     const [only] = this.engines
     const engine =
@@ -140,6 +153,11 @@ export class ModelPool {
   fail(engine: EngineState) {
     const now = this.#options.now()
     if (engine.fail(now)) this.eject(engine)
+  }
+
+  /** It answered that it failed, although its health may be good; out it goes where it does so to everybody, and is not the last. */
+  failAnswer(engine: EngineState, orgId: OrgId) {
+    if (engine.failAnswer(orgId)) this.eject(engine)
   }
 
   /** Whether it was taken out: never the last one. */

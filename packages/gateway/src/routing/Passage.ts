@@ -2,11 +2,11 @@ import type { OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
 import { Effect } from "effect"
 import type { Departure } from "../Departure.ts"
+import { routingMetrics, type WaitOutcome } from "../observability/RoutingMetrics.ts"
 import { clientClosed, modelNotFound, modelOverloaded, modelStarting, noCapacity, type Refusal, unavailable } from "../refusals.ts"
 import type { EngineState, Pulse } from "./EngineState.ts"
 import type { ModelPool, Waiter } from "./ModelPool.ts"
 import { prefixOf } from "./prefixOf.ts"
-import type { RetryBudget } from "./RetryBudget.ts"
 import type { RoutingSettings } from "./RoutingSettings.ts"
 import { hashOf } from "./rendezvous.ts"
 import { secondsUntilStarted } from "./secondsUntilStarted.ts"
@@ -31,7 +31,6 @@ export interface PassageWorld {
   readonly settings: RoutingSettings
   readonly poolOf: (route: Route) => ModelPool
   readonly known: (orgId: OrgId, model: string) => Route | undefined
-  readonly budget: RetryBudget
   readonly now: () => number
 }
 
@@ -116,21 +115,23 @@ export class Passage {
       const refusal = () => (pool.engines.length > 0 ? modelOverloaded : pool.placed === false ? noCapacity : modelStarting(this.#secondsUntilStarted(pool)))
       if (cold) pool.coldSince ??= startedAt
       if (pool.queue.size >= (cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
-      const settle = (end: Effect.Effect<void, Refusal>) => {
+      const settle = (end: Effect.Effect<void, Refusal>, outcome: WaitOutcome) => {
+        routingMetrics.waited(this.#route.model, cold ? "start" : "room", outcome, (now() - startedAt) / 1_000)
         clearTimeout(timer)
         departure.removeEventListener("abort", onAbort)
         pool.queue.remove(this.#orgId, waiter)
         resume(end)
       }
-      const onAbort = () => settle(Effect.fail(departure.reason === "gone" ? clientClosed : unavailable))
+      const onAbort = () => (departure.reason === "gone" ? settle(Effect.fail(clientClosed), "left") : settle(Effect.fail(unavailable), "stopped"))
+      const gone = () => settle(Effect.fail(notFound(this.#route.model)), "gone")
       const waiter: Waiter = {
         key: this.#key(),
         streamed: this.#streamed,
-        give: (engine) => settle(this.#enter(pool, engine) ? Effect.void : Effect.fail(notFound(this.#route.model))),
-        gone: () => settle(Effect.fail(notFound(this.#route.model)))
+        give: (engine) => (this.#enter(pool, engine) ? settle(Effect.void, "served") : gone()),
+        gone
       }
       const limit = cold ? settings.coldWait : settings.queueWait
-      const timer = setTimeout(() => settle(Effect.fail(refusal())), Math.min(limit, patience ?? limit))
+      const timer = setTimeout(() => settle(Effect.fail(refusal()), "refused"), Math.min(limit, patience ?? limit))
       if (departure.aborted) return onAbort()
       departure.addEventListener("abort", onAbort)
       pool.queue.add(this.#orgId, waiter)
@@ -146,8 +147,8 @@ export class Passage {
 
   /**
    * Sends a request on to another engine that did not get through to the one that it has. `full`: that had no room; `lost`: the connection failed; `stale`: a kept connection
-   * was closed already, which says nothing of the engine, so that the same one may be asked again. False where it was sent on before, there is none, or too many requests of
-   * the gateway are.
+   * was closed already, which says nothing of the engine and cost it nothing, so that the same one may be asked again. False where it was sent on before, there is none, or too
+   * many requests for the model are.
    */
   another(why: "full" | "lost" | "stale"): boolean {
     const pool = this.#pool
@@ -157,16 +158,27 @@ export class Passage {
     if (why === "lost") pool.fail(engine)
     if (this.#tried.length > 0) return false
     const next = pool.takeOther([engine], this.#streamed)
-    if ((next === undefined && why !== "stale") || !this.#world.budget.spend()) {
+    if (why !== "stale" && (next === undefined || !pool.budget.spend())) {
       if (next !== undefined) pool.leave(next, this.#streamed)
       return false
     }
+    routingMetrics.retried(this.#route.model, why)
     this.#tried = [engine]
     if (next !== undefined) {
       pool.leave(engine, this.#streamed)
       this.#engine = next
     }
     return true
+  }
+
+  /** The engine answers well. */
+  answered() {
+    this.#engine?.answered()
+  }
+
+  /** The engine failed before it answered anything, and no other is asked. */
+  failed() {
+    if (this.#pool !== null && this.#engine !== null) this.#pool.failAnswer(this.#engine, this.#orgId)
   }
 
   /** The request has ended. */

@@ -3,10 +3,9 @@ import { type Route, Routes } from "@seatrial/store"
 import { Context, Effect, Layer, Stream } from "effect"
 import { EngineClient } from "../EngineClient.ts"
 import { GatewayConfig } from "../GatewayConfig.ts"
-import { inferenceMetrics } from "../observability/InferenceMetrics.ts"
+import { routingMetrics } from "../observability/RoutingMetrics.ts"
 import { ModelPool } from "./ModelPool.ts"
 import { type Asked, Passage, type PassageWorld } from "./Passage.ts"
-import { RetryBudget } from "./RetryBudget.ts"
 import { watchEngines } from "./watchEngines.ts"
 
 /** Decides which engine a request goes to, and when. */
@@ -25,7 +24,7 @@ export class Routing extends Context.Service<
       const routes = yield* Routes
       const now = () => performance.now()
       const pools = new Map<ModelId, ModelPool>()
-      inferenceMetrics.queued = () => [...pools.values()].reduce((sum, { queue }) => sum + queue.size, 0)
+      routingMetrics.pools = () => [...pools.values()].map((pool) => pool.seen())
       yield* Effect.addFinalizer(() =>
         Effect.sync(() => {
           for (const pool of pools.values()) pool.close()
@@ -34,7 +33,6 @@ export class Routing extends Context.Service<
       const world: PassageWorld = {
         settings,
         known: routes.known,
-        budget: new RetryBudget(),
         now,
         poolOf: (route) => {
           const known = pools.get(route.modelId)
@@ -55,10 +53,7 @@ export class Routing extends Context.Service<
       yield* watchEngines({ engine, now, pools, settings, use: routes.use, isPlaced: routes.isPlaced })
 
       return Routing.of({
-        open: (route, asked) => {
-          world.budget.earn()
-          return new Passage(world, route, asked)
-        }
+        open: (route, asked) => new Passage(world, route, asked)
       })
     })
   )

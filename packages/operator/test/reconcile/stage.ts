@@ -54,6 +54,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   let story: PodStory = "ready"
   /** What the checks find on that node. */
   let reportOn: (node: string) => CheckReport = () => report
+  /** What comes before work in the background has a result. */
+  let patience: Effect.Effect<void> = Effect.void
   let crashAt = Number.POSITIVE_INFINITY
   let crashed = Deferred.makeUnsafe<void>()
 
@@ -141,9 +143,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     forgetWeights: () => gate("forget weights"),
     recordEngineImage: (id, _, { digest, image }) =>
       Effect.gen(function* () {
-        const { engineDigest = null, engineImage = null } = rows.get(id)?.revision ?? {}
-        if (engineImage !== null && (engineImage !== image || engineDigest !== null || digest === null)) return false
-        revised(id, { engineImage: image, engineDigest: digest })
+        const row = rows.get(id)
+        const { engineDigest = null, engineImage = null } = row?.revision ?? {}
+        if (row === undefined || (engineImage !== null && (engineImage !== image || engineDigest !== null || digest === null))) return false
+        // Who writes it goes on by itself: nobody is told.
+        rows.set(id, { ...row, revision: { ...(row.revision ?? revision), engineImage: image, engineDigest: digest } })
         yield* gate("record image")
         return true
       }),
@@ -185,14 +189,12 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         true
       ),
     publishEndpoints: (id, _, endpoints) =>
-      Effect.andThen(
-        Effect.sync(() => {
-          published.push(endpoints.length)
-          if (superseded) return
-          change(id, (row) => ({ ...row, endpoints: endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) }))
-        }),
-        gate("publish")
-      ),
+      Effect.gen(function* () {
+        published.push(endpoints.length)
+        if (!superseded) change(id, (row) => ({ ...row, endpoints: endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) }))
+        yield* gate("publish")
+        return !superseded
+      }),
     activate: ({ from, id }) =>
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
@@ -215,11 +217,12 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     worked.push(
       pod === null ? kind : `${kind} of ${pod.merge === null ? "the model" : "the merged model"}${merged === "answered" ? ", which is compared" : ""}`
     )
+    wake()
     if (kind === "fidelity") {
       const answered = { answers: ["42"], merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
       return Effect.sync(() => void mergedAnswers.set(id, answered))
     }
-    return Effect.asVoid(
+    const result = Effect.asVoid(
       kind === "screening"
         ? runs.recordScreening({
             id,
@@ -237,6 +240,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
             ? runs.recordMeasured(id, orgId, measured)
             : runs.recordBenchmark(id, orgId, benchmark)
     )
+    return Effect.andThen(patience, result)
   }
 
   kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })
@@ -257,7 +261,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   kube.onWrite((write) => {
     wake()
     const [verb, kind, name] = write.split(" ")
-    if (verb !== "apply" || name === undefined) return
+    if ((verb !== "apply" && verb !== "create") || name === undefined) return
     if (kind === "Job") kube.setStatus("Job", name, { conditions: [{ type: "Complete", status: "True" }] })
     if (kind === "Pod") {
       const pod = kube.find("Pod", name)
@@ -322,6 +326,9 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     },
     setReport: (next: (node: string) => CheckReport) => {
       reportOn = next
+    },
+    setPatience: (next: Effect.Effect<void>) => {
+      patience = next
     },
     nodeOf: () => nodeOf(run.id),
     setStory: (next: PodStory) => {

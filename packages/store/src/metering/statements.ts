@@ -87,7 +87,10 @@ export const monthsOf = (rows: ReadonlyArray<{ readonly id: string }>): Readonly
   ...new Map(rows.map((row) => [new Date(createdAt(row)).toISOString().slice(0, 7), createdAt(row)])).values()
 ]
 
-/** Writes requests that begin, that are refused and that end: a row for each id. Gives the ids of those that ended now, with a receipt; an end that comes too late changes nothing. */
+/**
+ * Writes requests that begin, that are refused and that end, a row for each id: a request that runs already becomes what the row says, and one that is over stays as
+ * it is. Gives the ids of those that ended now, with a receipt.
+ */
 export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<InsertRow | WholeRow>): Statement.Statement<{ readonly id: string }> => {
   const begun = column(rows.filter((row) => row.state === "running"))
   const over = column(rows.filter((row) => row.state !== "running"))
@@ -101,13 +104,13 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
       ${of(textOid, ({ keyId }) => keyId)},
       ${of(textOid, ({ endpoint }) => clean(endpoint))},
       ${of(bool, ({ streamed }) => streamed)}`
-  const ended = (of: (row: WholeRow) => unknown) => (row: InsertRow | WholeRow) => (row.state === "completed" ? of(row) : null)
+  const ended = (oid: number, valueOf: (row: WholeRow) => unknown) => over(oid, (row) => (row.state === "completed" ? valueOf(row) : null))
   return sql<{ readonly id: string }>`
     WITH given AS (
-      SELECT b.*, 'running' AS state, NULL::int AS status_code, NULL::bigint AS cost_micros, NULL::float8 AS latency_ms, NULL AS error_code, NULL AS error_message,
-        NULL AS error_param, NULL::int AS input_tokens, NULL::int AS output_tokens, NULL::int AS cache_read_tokens, NULL::int AS cache_write_tokens, NULL::float8 AS ttft_ms,
-        NULL AS finish_reason, NULL AS note, NULL AS hf_revision, NULL AS engine_version, NULL::bigint AS input_price, NULL::bigint AS output_price,
-        NULL::bigint AS cache_read_price, NULL::bigint AS cache_write_price
+      SELECT b.*, 'running' AS state, NULL::int AS status_code, NULL::bigint AS cost_micros, NULL::float8 AS latency_ms, NULL AS error_code,
+        NULL AS error_message, NULL AS error_param, NULL::int AS input_tokens, NULL::int AS output_tokens, NULL::int AS cache_read_tokens,
+        NULL::int AS cache_write_tokens, NULL::float8 AS ttft_ms, NULL AS finish_reason, NULL AS note, NULL AS hf_revision, NULL AS engine_version,
+        NULL::bigint AS input_price, NULL::bigint AS output_price, NULL::bigint AS cache_read_price, NULL::bigint AS cache_write_price
       FROM unnest(${identity(begun)}) AS b (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed)
       UNION ALL
       SELECT * FROM unnest(${identity(over)},
@@ -118,26 +121,26 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
         ${over(textOid, ({ error }) => clean(error?.code))},
         ${over(textOid, ({ error }) => clean(error?.message))},
         ${over(textOid, ({ error }) => clean(error?.param))},
-        ${over(int4, ended(({ inputTokens }) => inputTokens))},
-        ${over(int4, ended(({ outputTokens }) => outputTokens))},
-        ${over(int4, ended(({ cacheReadTokens }) => cacheReadTokens))},
-        ${over(int4, ended(({ cacheWriteTokens }) => cacheWriteTokens))},
-        ${over(float8, ended(({ ttftMs }) => ttftMs))},
-        ${over(textOid, ended(({ finishReason }) => clean(finishReason)))},
-        ${over(textOid, ended(({ note }) => clean(note)))},
-        ${over(textOid, ended(({ hfRevision }) => hfRevision))},
-        ${over(textOid, ended(({ engineVersion }) => engineVersion))},
-        ${over(int8, ended(({ prices }) => BigInt(prices.input_micros_per_mtok)))},
-        ${over(int8, ended(({ prices }) => BigInt(prices.output_micros_per_mtok)))},
-        ${over(int8, ended(({ prices }) => BigInt(prices.cache_read_micros_per_mtok)))},
-        ${over(int8, ended(({ prices }) => BigInt(prices.cache_write_micros_per_mtok)))}
+        ${ended(int4, ({ inputTokens }) => inputTokens)},
+        ${ended(int4, ({ outputTokens }) => outputTokens)},
+        ${ended(int4, ({ cacheReadTokens }) => cacheReadTokens)},
+        ${ended(int4, ({ cacheWriteTokens }) => cacheWriteTokens)},
+        ${ended(float8, ({ ttftMs }) => ttftMs)},
+        ${ended(textOid, ({ finishReason }) => clean(finishReason))},
+        ${ended(textOid, ({ note }) => clean(note))},
+        ${ended(textOid, ({ hfRevision }) => hfRevision)},
+        ${ended(textOid, ({ engineVersion }) => engineVersion)},
+        ${ended(int8, ({ prices }) => BigInt(prices.input_micros_per_mtok))},
+        ${ended(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
+        ${ended(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
+        ${ended(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}
       ) AS e (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
-        error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, note, hf_revision, engine_version,
-        input_price, output_price, cache_read_price, cache_write_price)
+        error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, note, hf_revision,
+        engine_version, input_price, output_price, cache_read_price, cache_write_price)
     ),
     written AS (
-      INSERT INTO requests AS r (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
-        error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, lease_until)
+      INSERT INTO requests AS r (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros,
+        latency_ms, error_code, error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, lease_until)
       SELECT org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
         error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason,
         CASE state WHEN 'running' THEN now() + ${sql.literal(lease)} END
@@ -165,8 +168,8 @@ const within = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: strin
 }
 
 /**
- * Which requests an end is for. `running`: those that still run, of ends that do not say how they began. `lost`: those of them whose lease is over. `swept`: those that a sweep gave up although their gateway lived and was only cut
- * off from the database: it has told the caller this end, and so must the record.
+ * Which requests an end is for that does not say how they began. `running`: those that still run. `lost`: those of them whose lease is over. `swept`: those that a sweep
+ * gave up although their gateway lived and was only cut off from the database: it has told the caller this end, and so must the record.
  */
 type EndOf = "running" | "lost" | "swept"
 

@@ -17,7 +17,7 @@ const everything: SuiteSubject["capabilities"] = {
     tool_choice: { auto: true, required: true, named: true, none: true },
     parallel_calls: true,
     single_call: true,
-    strict_arguments: false,
+    strict_arguments: true,
     tool_results: true
   }
 }

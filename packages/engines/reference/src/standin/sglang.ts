@@ -5,6 +5,7 @@ import { gib } from "../Log.ts"
 import { ownSpeech, type Speech } from "../Speech.ts"
 import { sglangMetrics } from "./sglangMetrics.ts"
 import { startStandIn } from "./startStandIn.ts"
+import type { Given } from "./words.ts"
 
 const two = (value: number) => String(value).padStart(2, "0")
 
@@ -25,15 +26,27 @@ const reasons: ReadonlyArray<readonly [own: RegExp, there: string]> = [
   [/Invalid repository ID or local directory specified/, "Repo id must be in the form 'repo_name' or 'namespace/repo_name'"]
 ]
 
-const reasonOf = (message: string): string => {
-  for (const [own, there] of reasons) {
+/** Its refusals of requests, in SGLang's words. */
+const refusals: typeof reasons = [
+  [
+    /maximum context length is (\d+) tokens\. However, you requested \d+ output tokens and your prompt contains (?:at least )?\1 /,
+    "The input ($1 tokens) is longer than the model's context length ($1 tokens)."
+  ],
+  [
+    /maximum context length is (\d+) tokens\. However, you requested (\d+) output tokens and your prompt contains (\d+) input tokens, for a total of (\d+) tokens/,
+    "Requested token count exceeds the model's maximum context length of $1 tokens. You requested a total of $4 tokens: $3 tokens from the input messages and $2 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit."
+  ]
+]
+
+const inWordsOf = (table: typeof reasons, message: string): string => {
+  for (const [own, there] of table) {
     const match = own.exec(message)
     if (match !== null) return there.replaceAll(/\$(\d)/g, (_, group: string) => match[Number(group)] ?? "")
   }
   return message
 }
 
-const speech = (given: ReadonlyMap<string, string>): Speech => {
+const speech = (given: Given): Speech => {
   const told = { weights: "0", seconds: "0", free: "0" }
   const cacheBytes = ({ cacheConfig }: Booted) => Number(cacheConfig.kv_cache_memory_bytes ?? 0)
   return {
@@ -50,7 +63,7 @@ const speech = (given: ReadonlyMap<string, string>): Speech => {
       const tokens = booted.cacheConfig.kv_cache_size_tokens ?? "0"
       const half = gib(cacheBytes(booted) / 2)
       const left = (Number(told.free) - Number(told.weights) - cacheBytes(booted) / 2 ** 30).toFixed(9)
-      const chunk = given.get("chunked-prefill-size") ?? "2048"
+      const chunk = given.get("chunked-prefill-size")?.[0] ?? "2048"
       const loaded = (Number(told.free) - Number(told.weights)).toFixed(9)
       line(`Load weight begin. avail mem=${told.free} GB`)
       line(`Load weight end. elapsed=${told.seconds} s, type=LlamaForCausalLM, avail mem=${loaded} GB, mem usage=${told.weights} GB.`)
@@ -65,7 +78,7 @@ const speech = (given: ReadonlyMap<string, string>): Speech => {
     },
     stopping: () => line("Gracefully exiting..."),
     failed: (message) => {
-      line(`Scheduler hit an exception: ${reasonOf(message)}`)
+      line(`Scheduler hit an exception: ${inWordsOf(reasons, message)}`)
       line("Received sigquit from a child process. It usually means the child failed.")
     },
     broke: (message) => line(`Scheduler hit an exception: ${message}`),
@@ -79,10 +92,10 @@ const speech = (given: ReadonlyMap<string, string>): Speech => {
         tokenizer_path: engine.settings.model,
         is_generation: true,
         preferred_sampling_params: null,
-        weight_version: given.get("weight-version") ?? "default",
-        load_format: given.get("load-format") ?? "auto",
-        reasoning_parser: given.get("reasoning-parser") ?? null,
-        tool_call_parser: given.get("tool-call-parser") ?? null,
+        weight_version: given.get("weight-version")?.[0] ?? "default",
+        load_format: given.get("load-format")?.[0] ?? "auto",
+        reasoning_parser: given.get("reasoning-parser")?.[0] ?? null,
+        tool_call_parser: given.get("tool-call-parser")?.[0] ?? null,
         disaggregation_mode: "null",
         has_image_understanding: false,
         has_audio_understanding: false,
@@ -91,7 +104,7 @@ const speech = (given: ReadonlyMap<string, string>): Speech => {
       })
     },
     metrics: (booted) => sglangMetrics(booted, Number(told.weights)),
-    error: ({ message, param, status, type }) => ({ object: "error", message, type, param, code: status })
+    error: ({ message, param, status, type }) => ({ object: "error", message: inWordsOf(refusals, message), type, param, code: status })
   }
 }
 
@@ -102,7 +115,6 @@ startStandIn(
     commandLine,
     names: {
       model: "model-path",
-      "served-model-name": "served-model-name",
       host: "host",
       port: "port",
       "max-model-len": "context-length",
@@ -117,9 +129,10 @@ startStandIn(
       seed: "random-seed"
     },
     anyModelName: true,
+    cutsToRoom: false,
     gpus: "tp-size",
     switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report", "disable-prefix-caching": "disable-radix-cache" },
-    readsToolCalls: (given) => ["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser") ?? ""),
+    readsToolCalls: (given) => ["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser")?.[0] ?? ""),
     speech
   },
   process.argv.slice(2)
