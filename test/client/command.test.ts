@@ -112,9 +112,10 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
         const id = yield* (yield* Ids).make(RequestId)
         const modelId = Schema.decodeSync(ModelId)("mdl_0189000000000000000000000a")
         const revisionId = Schema.decodeSync(RevisionId)("rev_01890000000000000000000000")
-        yield* beginRequest(metering, { id, orgId, keyId, endpoint: "/v1/completions", streamed: false, modelId, model: "tenant/tiny", revisionId })
+        const start = { id, orgId, keyId, endpoint: "/v1/completions", streamed: false, modelId, model: "tenant/tiny", revisionId }
+        yield* beginRequest(metering, start)
         yield* metering.end({
-          ...{ id, orgId, statusCode: 200, usage: { input_tokens: 3, output_tokens: 4, cache_read_tokens: null, cache_write_tokens: 0 }, ttftMs: 1 },
+          ...{ ...start, statusCode: 200, usage: { input_tokens: 3, output_tokens: 4, cache_read_tokens: null, cache_write_tokens: 0 }, ttftMs: 1 },
           ...{ latencyMs: 2, finishReason: "stop", error: null, note: null },
           receipt: { prices: zeroPrices, hfRevision: "c0ffee", engineVersion: "reference-0.1.0" }
         })

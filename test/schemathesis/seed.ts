@@ -27,7 +27,7 @@ const makeRequests = Effect.fnUntraced(function* (caller: Caller, served: Pick<R
     const id = yield* ids.make(RequestId)
     const error = statusCode === 200 ? null : { code: "engine_failed", message: "The engine failed.", param: null }
     yield* beginRequest(metering, { ...common, id })
-    yield* metering.end({ id, orgId: caller.orgId, statusCode, usage, ttftMs: 12.5, latencyMs: 250.25, finishReason: "stop", error, note: null, receipt })
+    yield* metering.end({ ...common, id, statusCode, usage, ttftMs: 12.5, latencyMs: 250.25, finishReason: "stop", error, note: null, receipt })
   }
 })
 

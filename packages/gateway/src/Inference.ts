@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http"
 import type { RequestId } from "@seatrial/domain"
-import { type Caller, Metering } from "@seatrial/store"
+import { type Caller, Metering, type RequestStart } from "@seatrial/store"
 import { Cause, Context, Effect, Exit, Layer } from "effect"
 import { Beginning } from "./Beginning.ts"
 import type { Departure } from "./Departure.ts"
@@ -176,8 +176,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             signal: departure
           })
         )
-        // Nothing goes out before the row is committed; the engine works meanwhile.
-        if (beginning.exit === null) yield* beginning.ended
+        // Nothing of a stream goes out before the row is committed; the engine works meanwhile. A whole answer waits for its end, which is the same row's.
+        if (stream !== null && beginning.exit === null) yield* beginning.ended
         if (departure.aborted) return departed(work)
         if (opened._tag === "Failure") {
           const { reason } = opened.failure
@@ -203,26 +203,26 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       })
 
       const record = (
-        { caller, checked, id, passage: { route }, startedAt }: Admitted,
+        { passage: { route }, startedAt }: Admitted,
+        start: RequestStart,
         { error, finishReason, note, state, status, usage }: Outcome,
         firstContentAt: number | null
       ) =>
         state === "refused" && error !== null
           ? metering.refuse({
-              id,
-              orgId: caller.orgId,
-              keyId: caller.keyId,
-              endpoint: checked.endpoint,
-              streamed: checked.stream,
-              modelId: route.modelId,
-              model: route.model,
+              id: start.id,
+              orgId: start.orgId,
+              keyId: start.keyId,
+              endpoint: start.endpoint,
+              streamed: start.streamed,
+              modelId: start.modelId,
+              model: start.model,
               statusCode: status,
               latencyMs: elapsed(startedAt),
               error: requestError(error)
             })
           : metering.end({
-              id,
-              orgId: caller.orgId,
+              ...start,
               statusCode: status,
               usage,
               ttftMs: firstContentAt === null ? null : round(firstContentAt - startedAt),
@@ -248,12 +248,22 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             const { heartbeat, writeStall } = config
             const onStall = () => departure.abort("gone")
             const stream = checked.stream ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall }) : null
-            const start = { id, orgId: caller.orgId, keyId: caller.keyId, endpoint: checked.endpoint, streamed: checked.stream, modelId, model, revisionId }
+            const start: RequestStart = {
+              id,
+              orgId: caller.orgId,
+              keyId: caller.keyId,
+              endpoint: checked.endpoint,
+              streamed: checked.stream,
+              modelId,
+              model,
+              revisionId
+            }
             const beginning = new Beginning()
+            let over = false
             metering.enter(start, (exit) => {
               beginning.settle(exit)
               if (Exit.isFailure(exit)) departure.abort("unrecorded")
-              else {
+              else if (!over) {
                 running.add({ id, orgId: caller.orgId }, progress)
                 stream?.open()
               }
@@ -270,8 +280,9 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             if (outcome.usage.clipped) {
               yield* Effect.logWarning("the engine told of more cached tokens than its prompt has").pipe(Effect.annotateLogs("request_id", id))
             }
-            const begun = beginning.exit ?? (yield* beginning.ended)
-            const committed = yield* (Exit.isFailure(begun) ? begun : record(admitted, outcome, progress.firstContentAt)).pipe(
+            over = true
+            const unrecorded = beginning.exit !== null && Exit.isFailure(beginning.exit) ? beginning.exit : null
+            const committed = yield* (unrecorded ?? record(admitted, start, outcome, progress.firstContentAt)).pipe(
               Effect.as(null),
               Effect.catchCause(logged(id, "the record could not be committed"))
             )

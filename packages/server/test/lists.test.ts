@@ -28,10 +28,10 @@ const end = Effect.fnUntraced(function* (owner: { readonly orgId: OrgId; readonl
     return { id, at, status: 404, model: null, key: owner.keyId }
   }
   const modelId = index % 2 === 0 ? modelA : modelB
-  yield* beginRequest(metering, { ...common, modelId, model: "tenant/tiny", revisionId })
+  const start = { ...common, modelId, model: "tenant/tiny", revisionId }
+  yield* beginRequest(metering, start)
   yield* metering.end({
-    id,
-    orgId: owner.orgId,
+    ...start,
     statusCode,
     usage,
     ttftMs: 1.5,

@@ -42,9 +42,10 @@ const served = Effect.fnUntraced(function* () {
     const id = yield* (yield* Ids).make(RequestId)
     const { keyId, orgId } = caller
     const { modelId, revisionId } = serving
-    yield* beginRequest(metering, { id, orgId, keyId, endpoint: "/v1/completions", streamed: false, modelId, model: 'a"b/ti\u00e9ny\u2028', revisionId })
+    const start = { id, orgId, keyId, endpoint: "/v1/completions", streamed: false, modelId, model: 'a"b/ti\u00e9ny\u2028', revisionId }
+    yield* beginRequest(metering, start)
     yield* metering.end({
-      ...{ id, orgId, statusCode: 200, usage: { input_tokens: 3, output_tokens: 4, cache_read_tokens: null, cache_write_tokens: 0 }, ttftMs: 1e-7, latencyMs },
+      ...{ ...start, statusCode: 200, usage: { input_tokens: 3, output_tokens: 4, cache_read_tokens: null, cache_write_tokens: 0 }, ttftMs: 1e-7, latencyMs },
       ...{ finishReason: "stop", error: null, note: null, receipt: { prices: zeroPrices, hfRevision: "c0ffee", engineVersion: "reference-0.1.0" } }
     })
     return id

@@ -17,6 +17,8 @@ interface Pending<Row> {
 export interface Fallback<Row> {
   /** Whether the row goes there at once. */
   readonly diverts: (row: Row) => boolean
+  /** Whether the row is kept apart from others: where it finds no room, they still may. */
+  readonly apart: (row: Row) => boolean
   /** Keeps the rows durably; `tried`: the database was asked and did not take them in time. */
   readonly keep: (rows: ReadonlyArray<Row>, tried: boolean) => Effect.Effect<void, SqlError>
 }
@@ -26,10 +28,10 @@ export interface GroupCommitOptions<Row> {
   readonly commit: (rows: ReadonlyArray<Row>) => Effect.Effect<void, SqlError>
   /** Rows to a transaction. */
   readonly batch: number
-  /** Transactions at once. */
+  /** Transactions at once at most: one, but where many rows wait or the first of them for long. */
   readonly committers: number
-  /** Rows that may wait; one more is not taken and dies. */
-  readonly capacity: number
+  /** Rows that may wait already when this one comes: where there are as many it is not taken and dies. */
+  readonly capacity: (row: Row) => number
   /** Without one, rows that the database does not take die. */
   readonly fallback?: Fallback<Row> | undefined
 }
@@ -55,18 +57,26 @@ export const isTransient = (error: SqlError): boolean => {
 /** A lost connection is tried again for about two seconds. */
 const patience = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 20 }))
 
+/** Rows that are worth a transaction of their own beside one that is under way. */
+const many = 128
+
+/** Milliseconds for which a row waits for the transaction under way to end, before it has one of its own. */
+const long = 20
+
 /** Where there is a fallback, the database has no longer than this, whatever it is busy with. */
 const limit = "2 seconds"
 
 /**
- * Gathers rows that come while a transaction is under way into the next one, so that many share a commit and none waits for a timer. A batch that the database
- * refuses is halved until the offending row stands alone, so that it harms no other. When the scope closes, what was handed in is still committed.
+ * Gathers rows that come while a transaction is under way into the next one, so that many share a commit. A transaction costs the database as much as several rows, so
+ * there is a second at once only where many rows wait, or the first of them for long. A batch that the database refuses is halved until the offending row stands alone,
+ * so that it harms no other. When the scope closes, what was handed in is still committed.
  */
 export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommitOptions<Row>) {
   let waiting: Array<Pending<Row>> = []
   // Committers that have nothing to do; each takes what there is when it is called.
   const idle: Array<() => void> = []
   let calling = false
+  let timer: NodeJS.Timeout | undefined
 
   const settle = (pending: ReadonlyArray<Pending<Row>>, exit: Exit.Exit<void>) =>
     Effect.suspend(() => {
@@ -78,7 +88,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   const { fallback } = options
   const scope = yield* Effect.scope
 
-  const keep = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, tried: boolean) =>
+  const keepTogether = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, tried: boolean) =>
     Effect.suspend(() =>
       to.keep(
         pending.map(({ row }) => row),
@@ -88,6 +98,13 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
       Effect.exit,
       Effect.flatMap((exit) => settle(pending, Exit.isSuccess(exit) ? Exit.void : Exit.die(Cause.squash(exit.cause))))
     )
+
+  const keep = (pending: ReadonlyArray<Pending<Row>>, to: Fallback<Row>, tried: boolean): Effect.Effect<void> => {
+    const apart = pending.filter(({ row }) => to.apart(row))
+    if (apart.length === 0 || apart.length === pending.length) return keepTogether(pending, to, tried)
+    const others = pending.filter(({ row }) => !to.apart(row))
+    return Effect.andThen(keepTogether(others, to, tried), keepTogether(apart, to, tried))
+  }
 
   /** The same effect, left behind when its time is over: what it waits for may never come. */
   const limited = (effect: Effect.Effect<void, SqlError>) =>
@@ -133,14 +150,30 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     waiting = []
     return taken
   }
+  /** Whether another transaction is to begin beside those that are under way. */
+  const isDue = (underWay: number) => {
+    const [first] = waiting
+    if (first === undefined || underWay === 0) return first !== undefined
+    return waiting.length >= many || performance.now() - first.since >= long
+  }
+  const look = () => {
+    timer = undefined
+    if (waiting.length === 0) return
+    if (isDue(options.committers - idle.length)) idle.pop()?.()
+    else timer = setTimeout(look, long)
+  }
   const call = () => {
     calling = false
     if (waiting.length > 0) idle.pop()?.()
   }
   const enter = (row: Row, settled: Settled) => {
-    if (waiting.length >= options.capacity) return settled(Exit.die(new Error("Too many rows wait for their commit.")))
+    if (waiting.length >= options.capacity(row)) return settled(Exit.die(new Error("Too many rows wait for their commit.")))
     waiting.push({ row, settled, since: performance.now() })
     if (calling || idle.length === 0) return
+    if (!isDue(options.committers - idle.length)) {
+      timer ??= setTimeout(look, long)
+      return
+    }
     // Not before all that came with this one has been read: it shares the commit.
     calling = true
     setImmediate(call)
@@ -148,7 +181,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   const write = (row: Row) => Effect.callback<void>((resume) => enter(row, resume))
 
   const next = Effect.callback<void>((resume) => {
-    if (waiting.length > 0) return resume(Effect.void)
+    if (isDue(options.committers - 1 - idle.length)) return resume(Effect.void)
     const wake = () => resume(Effect.void)
     idle.push(wake)
     return Effect.sync(() => {
@@ -161,6 +194,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   // Runs after the committers were interrupted, and before the pool that they use is closed.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
+      clearTimeout(timer)
       while (waiting.length > 0) yield* commit(take())
     })
   )

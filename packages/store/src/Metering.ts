@@ -10,9 +10,10 @@ import {
   type EndRow,
   endStatement,
   type InsertRow,
-  insertStatement,
   monthsOf,
-  sweptStatement
+  recordStatement,
+  sweptStatement,
+  type WholeRow
 } from "./metering/statements.ts"
 import { sweepLost } from "./metering/sweep.ts"
 import { ensurePartitions } from "./Partitions.ts"
@@ -29,9 +30,7 @@ export interface RequestStart {
   readonly revisionId: RevisionId
 }
 
-export interface RequestEnd {
-  readonly id: RequestId
-  readonly orgId: OrgId
+export interface RequestEnd extends RequestStart {
   readonly statusCode: number
   readonly usage: Usage
   readonly ttftMs: number | null
@@ -60,11 +59,18 @@ export interface RequestRefusal {
 /** A sweep ended the request before: its gateway had not been heard of for longer than a lease. The record and the receipt say so for good. */
 export class RequestGivenUp extends Data.TaggedError("RequestGivenUp") {}
 
-/** The first row of each id. */
-const firstOfEach = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row>): ReadonlyArray<Row> => {
-  const seen = new Map<string, Row>()
-  for (const row of rows) if (!seen.has(row.id)) seen.set(row.id, row)
-  return [...seen.values()]
+type RecordRow = InsertRow | WholeRow
+
+const isEnd = (row: RecordRow): row is WholeRow => row.state === "completed"
+
+/** The row of each id that counts: the first that says how the request ended, which also says how it began. */
+const oneOfEach = (rows: ReadonlyArray<RecordRow>): ReadonlyArray<RecordRow> => {
+  const seen = new Map<string, RecordRow>()
+  for (const row of rows) {
+    const known = seen.get(row.id)
+    if (known === undefined || known.state === "running") seen.set(row.id, row)
+  }
+  return seen.size === rows.length ? rows : [...seen.values()]
 }
 
 /** The last row of each id. */
@@ -97,93 +103,84 @@ export class Metering extends Context.Service<
     Metering,
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
-      const lane = { batch: 500, committers: 2, capacity: 10_000 }
-
-      const commitInserts = (rows: ReadonlyArray<InsertRow>) => {
-        const statement = insertStatement(sql, rows)
-        const withPartitions = Effect.gen(function* () {
-          for (const time of monthsOf(rows)) yield* ensurePartitions(sql, time, time)
-          yield* statement
-        })
-        return Effect.asVoid(statement).pipe(
-          // A month for which nobody made a partition ahead.
-          Effect.catchReason("SqlError", "ConstraintError", () => withPartitions)
-        )
-      }
-      const commitCheckpoints = (rows: ReadonlyArray<CheckpointRow>) => Effect.asVoid(checkpointStatement(sql, lastOfEach(rows)))
-      /** Those of the rows that find their request swept. */
-      const commitEnds = Effect.fnUntraced(function* (rows: ReadonlyArray<EndRow>) {
-        const ended = new Set((yield* endStatement(sql, rows)).map(({ id }) => id))
-        const left = rows.filter(({ id }) => !ended.has(id))
-        if (left.length === 0) return []
+      /** Those of the ends that find their request swept. */
+      const findSwept = Effect.fnUntraced(function* <Row extends EndRow>(ends: ReadonlyArray<Row>, ended: ReadonlyArray<{ readonly id: string }>) {
+        if (ended.length === ends.length) return []
+        const known = new Set(ended.map(({ id }) => id))
+        const left = ends.filter(({ id }) => !known.has(id))
         const swept = new Set((yield* sweptStatement(sql, left)).map(({ id }) => id))
         return left.filter(({ id }) => swept.has(id))
       })
+      /** Writes rows, of each id one; those of the ends that find their request swept. */
+      const commitRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<RecordRow>) {
+        const statement = recordStatement(sql, rows)
+        const withPartitions = Effect.gen(function* () {
+          for (const time of monthsOf(rows)) yield* ensurePartitions(sql, time, time)
+          return yield* statement
+        })
+        // A month for which nobody made a partition ahead.
+        const ended = yield* Effect.catchReason(statement, "SqlError", "ConstraintError", () => withPartitions)
+        return yield* findSwept(rows.filter(isEnd), ended)
+      })
+      const commitCheckpoints = (rows: ReadonlyArray<CheckpointRow>) => Effect.asVoid(checkpointStatement(sql, lastOfEach(rows)))
 
       const spoolSettings = yield* SpoolSettings
       const spool =
         spoolSettings === null
           ? undefined
           : yield* Spool.make(spoolSettings, {
-              insert: commitInserts,
+              insert: (rows) => Effect.asVoid(commitRecords(oneOfEach(rows))),
               checkpoint: commitCheckpoints,
               end: Effect.fnUntraced(function* (rows) {
+                const whole = rows.flatMap((row) => ("state" in row ? [row] : []))
+                const others = new Map(rows.flatMap((row) => ("state" in row ? [] : [[row.id, row] as const])))
+                const swept: Array<EndRow> = whole.length === 0 ? [] : yield* commitRecords(oneOfEach(whole))
+                if (others.size > 0) swept.push(...(yield* findSwept([...others.values()], yield* endStatement(sql, [...others.values()], "running"))))
                 // Their callers were told these ends.
-                const swept = yield* commitEnds(firstOfEach(rows))
                 if (swept.length > 0) yield* endStatement(sql, swept, "swept")
               })
             })
 
-      // An end must not overtake its own begin: it waits for one that is under way.
-      const beginning = new Map<string, Array<() => void>>()
-      const insert = yield* groupCommit<InsertRow>({
-        ...lane,
-        commit: commitInserts,
-        fallback: spool?.fallback((row) => ({ kind: "insert", row }))
-      })
+      const batch = 500
       // Ends that found their request swept.
-      const givenUp = new WeakSet<EndRow>()
-      const end = yield* groupCommit<EndRow>({
-        ...lane,
-        fallback: spool?.fallback((row) => ({ kind: "end", row })),
+      const givenUp = new WeakSet<RecordRow>()
+      // Begins and ends share commits, and where an end comes before its begin was sent, one row is all that is written. Which of the two comes first does not matter: an
+      // end says all that a begin does.
+      const records = yield* groupCommit<RecordRow>({
+        batch,
+        committers: 2,
+        // Who was let in can still end.
+        capacity: ({ state }) => (state === "running" ? 10_000 : 20_000),
+        fallback: spool?.fallback((row) => (isEnd(row) ? { kind: "end", row } : { kind: "insert", row })),
         commit: Effect.fnUntraced(function* (rows) {
-          const swept = new Set((yield* commitEnds(firstOfEach(rows))).map(({ id }) => id))
-          for (const row of rows) if (swept.has(row.id)) givenUp.add(row)
+          const swept = yield* commitRecords(oneOfEach(rows))
+          if (swept.length === 0) return
+          const ids = new Set(swept.map(({ id }) => id))
+          for (const row of rows) if (isEnd(row) && ids.has(row.id)) givenUp.add(row)
         })
       })
       const checkpoint = yield* groupCommit<CheckpointRow>({
-        ...lane,
+        batch,
         // One at a time, so that an older checkpoint never comes after a newer one.
         committers: 1,
+        capacity: () => 10_000,
         fallback: spool?.fallback((row) => ({ kind: "checkpoint", row })),
         commit: commitCheckpoints
       })
 
-      const enter = (start: RequestStart, settled: Settled) => {
-        const waiting: Array<() => void> = []
-        beginning.set(start.id, waiting)
-        insert.enter({ ...start, state: "running", statusCode: null, costMicros: null, latencyMs: null, error: null }, (exit) => {
-          beginning.delete(start.id)
-          settled(exit)
-          for (const resume of waiting) resume()
-        })
-      }
-      const begun = (id: string) =>
-        Effect.suspend(() => {
-          const waiting = beginning.get(id)
-          return waiting === undefined ? Effect.void : Effect.callback<void>((resume) => void waiting.push(() => resume(Effect.void)))
-        })
+      const enter = (start: RequestStart, settled: Settled) =>
+        records.enter({ ...start, state: "running", statusCode: null, costMicros: null, latencyMs: null, error: null }, settled)
 
       return Metering.of({
         enter,
-        end: Effect.fnUntraced(function* (ending) {
-          if (beginning.has(ending.id)) yield* begun(ending.id)
-          const row = endRow(ending)
-          yield* end.write(row)
-          if (givenUp.has(row)) return yield* new RequestGivenUp()
-        }),
-        refuse: (refusal) => Effect.andThen(begun(refusal.id), insert.write({ ...refusal, state: "refused", revisionId: null, costMicros: 0n })),
-        checkpoint: ({ id, orgId }, usage) => Effect.andThen(begun(id), checkpoint.write({ id, orgId, ...tokensOf(usage) })),
+        end: (ending) =>
+          Effect.suspend(() => {
+            const { endpoint, keyId, model, modelId, revisionId, streamed } = ending
+            const row: WholeRow = { ...endRow(ending), state: "completed", keyId, endpoint, streamed, modelId, model, revisionId }
+            return Effect.flatMap(records.write(row), () => (givenUp.has(row) ? Effect.fail(new RequestGivenUp()) : Effect.void))
+          }),
+        refuse: (refusal) => records.write({ ...refusal, state: "refused", revisionId: null, costMicros: 0n }),
+        checkpoint: ({ id, orgId }, usage) => checkpoint.write({ id, orgId, ...tokensOf(usage) }),
         sweep: Effect.orDie(sweepLost(sql)).pipe(Effect.withSpan("Metering.sweep"))
       })
     })

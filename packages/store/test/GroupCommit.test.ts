@@ -12,7 +12,7 @@ describe("groupCommit", () => {
       const { write } = yield* groupCommit<number>({
         batch: 4,
         committers: 1,
-        capacity: 100,
+        capacity: () => 100,
         commit: (rows) =>
           rows.includes(-1)
             ? Effect.fail(new SqlError({ reason: new UnknownError({ cause: Object.assign(new Error("down"), { code: "57P01" }) }) }))
@@ -40,7 +40,7 @@ describe("groupCommit", () => {
       const lane = yield* groupCommit<string>({
         batch: 10,
         committers: 1,
-        capacity: 10,
+        capacity: () => 10,
         commit: ([code]) =>
           Effect.suspend(() => {
             attempts++

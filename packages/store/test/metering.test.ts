@@ -55,6 +55,22 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
     })
   )
 
+  it.effect("an end whose begin was lost is a whole record with its receipt", () =>
+    Effect.gen(function* () {
+      const metering = yield* Metering
+      const requests = yield* Requests
+      const { caller } = yield* makeCaller("unbegun")
+      const served = yield* makeServing(caller, "k")
+      const start = yield* startOf(caller, served)
+      yield* metering.end(endOf(start))
+      const record = Option.getOrThrow(yield* requests.find(caller.orgId, start.id))
+      assert.isTrue(Schema.is(RequestRecord)(record))
+      assert.deepStrictEqual([record.state, record.model, record.api_key_id, record.cost_micros], ["completed", served.model, caller.keyId, "700"])
+      const receipt = Option.getOrThrow(yield* requests.findReceipt(caller.orgId, start.id))
+      assert.deepStrictEqual([receipt.config_revision, receipt.usage], [served.revisionId, usage])
+    })
+  )
+
   it.effect("an end that comes while its begin is under way is not lost", () =>
     Effect.gen(function* () {
       const metering = yield* Metering

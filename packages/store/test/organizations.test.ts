@@ -65,10 +65,10 @@ layer(layerStore, { excludeTestServices: true })("Organizations", (it) => {
       const { orgId, keyId } = mine.caller
       const { model, modelId, revisionId } = yield* makeServing(mine.caller, "k")
       const id = yield* ids.make(RequestId)
-      yield* beginRequest(metering, { id, orgId, keyId, endpoint: "/", streamed: false, modelId, model, revisionId })
+      const start = { id, orgId, keyId, endpoint: "/", streamed: false, modelId, model, revisionId }
+      yield* beginRequest(metering, start)
       yield* metering.end({
-        id,
-        orgId,
+        ...start,
         statusCode: 200,
         usage: { input_tokens: 1, output_tokens: 1, cache_read_tokens: null, cache_write_tokens: null },
         ttftMs: null,

@@ -33,9 +33,8 @@ export const startOf = Effect.fnUntraced(function* (caller: Caller, served: Serv
 })
 
 /** How it ends where nothing goes wrong. */
-export const endOf = ({ id, orgId }: RequestStart, over: Partial<RequestEnd> = {}): RequestEnd => ({
-  id,
-  orgId,
+export const endOf = (start: RequestStart, over: Partial<RequestEnd> = {}): RequestEnd => ({
+  ...start,
   statusCode: 200,
   usage,
   ttftMs: 12.5,

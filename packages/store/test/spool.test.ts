@@ -7,7 +7,9 @@ import { Ids } from "@seatrial/domain"
 import { ConfigProvider, Context, Effect, Exit, Layer, Option, type Redacted, Schema, Scope } from "effect"
 import { inject } from "vitest"
 import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, Requests, Runs, SpoolSettings } from "../src/index.ts"
+import { endRow } from "../src/metering/endRow.ts"
 import { maxPayload, SpoolFile } from "../src/metering/SpoolFile.ts"
+import { toPayload } from "../src/metering/spoolRow.ts"
 import { beginRequest, makeCaller, makeServing, makeTestDatabase, withoutDatabase } from "../src/testing.ts"
 import { endOf, startOf, usage } from "./requestRows.ts"
 import { encryptionKey, soon } from "./stage.ts"
@@ -190,9 +192,15 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
       assert.deepStrictEqual(yield* seen, expected)
       const { items } = yield* requests.list(caller.orgId, { limit: 100, after: null })
       assert.strictEqual(items.length, 5)
-      yield* second.metering.end(endOf(open))
-      assert.strictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, open.id)).state, "completed")
       yield* second.close
+      // An end that an earlier version kept does not say how its request began.
+      const file = yield* Effect.promise(() => SpoolFile.open(path))
+      yield* Effect.promise(() => file.append([toPayload({ kind: "end", row: endRow(endOf(open)) })]))
+      yield* Effect.promise(() => file.close())
+      const third = yield* meteringAt(folder)
+      assert.strictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, open.id)).state, "completed")
+      assert.isTrue(Option.isSome(yield* requests.findReceipt(caller.orgId, open.id)))
+      yield* third.close
     }).pipe(Effect.scoped)
   )
 })

@@ -4,7 +4,7 @@ import { type Fallback, isTransient } from "../GroupCommit.ts"
 import { storeMetrics } from "../metrics.ts"
 import { maxPayload, SpoolFile } from "./SpoolFile.ts"
 import { fromPayload, type SpoolRow, toPayload } from "./spoolRow.ts"
-import type { CheckpointRow, EndRow, InsertRow } from "./statements.ts"
+import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./statements.ts"
 
 export interface SpoolSettings {
   /** The gateway's own folder on a local disk: no other program may use it. */
@@ -20,7 +20,7 @@ export const SpoolSettings = Context.Reference<SpoolSettings | null>("seatrial/S
 export interface SpoolStatements {
   readonly insert: (rows: ReadonlyArray<InsertRow>) => Effect.Effect<void, SqlError>
   readonly checkpoint: (rows: ReadonlyArray<CheckpointRow>) => Effect.Effect<void, SqlError>
-  readonly end: (rows: ReadonlyArray<EndRow>) => Effect.Effect<void, SqlError>
+  readonly end: (rows: ReadonlyArray<EndRow | WholeRow>) => Effect.Effect<void, SqlError>
 }
 
 /** Rows to a transaction. */
@@ -28,6 +28,8 @@ const batch = 500
 
 /** After which a statement of the replay is given up and tried again. */
 const statementPatience = "20 seconds"
+
+const isBegin = ({ kind, row }: SpoolRow) => kind === "insert" && row.state === "running"
 
 const away = (cause: unknown) => new SqlError({ reason: new ConnectionError({ cause }) })
 
@@ -78,13 +80,15 @@ export class Spool {
   fallback<Row extends SpoolRow["row"]>(name: (row: Row) => SpoolRow): Fallback<Row> {
     return {
       diverts: ({ id }) => this.#away || this.#unwritten.has(id),
+      // Ends may have the room that is kept from begins.
+      apart: (row) => isBegin(name(row)),
       keep: (rows, tried) => Effect.andThen(this.#keep(rows.map(name)), tried ? this.#noteAway : Effect.asVoid(this.#filled.open))
     }
   }
 
   #keep(rows: ReadonlyArray<SpoolRow>): Effect.Effect<void, SqlError> {
     return Effect.suspend(() => {
-      const begun = rows.flatMap(({ kind, row }) => (kind === "insert" && row.state === "running" ? [row.id] : []))
+      const begun = rows.flatMap((row) => (isBegin(row) ? [row.row.id] : []))
       const all = rows.map(toPayload)
       const payloads = all.filter(({ length }) => length <= maxPayload)
       const bytes = payloads.reduce((sum, { length }) => sum + length, 0)

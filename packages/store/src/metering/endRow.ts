@@ -1,5 +1,5 @@
 import { costMicros, type Usage } from "@seatrial/domain"
-import type { RequestEnd } from "../Metering.ts"
+import type { RequestEnd, RequestStart } from "../Metering.ts"
 import type { EndRow } from "./statements.ts"
 
 export const tokensOf = (usage: Usage) => ({
@@ -10,7 +10,7 @@ export const tokensOf = (usage: Usage) => ({
 })
 
 /** The row of an end, with its cost. */
-export const endRow = (end: RequestEnd): EndRow => ({
+export const endRow = (end: Omit<RequestEnd, Exclude<keyof RequestStart, "id" | "orgId">>): EndRow => ({
   id: end.id,
   orgId: end.orgId,
   statusCode: end.statusCode,

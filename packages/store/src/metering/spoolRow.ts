@@ -1,6 +1,6 @@
 import { Prices, RequestError } from "@seatrial/domain"
 import { Schema, SchemaGetter } from "effect"
-import type { CheckpointRow, EndRow, InsertRow } from "./statements.ts"
+import type { CheckpointRow, EndRow, InsertRow, WholeRow } from "./statements.ts"
 
 const Text = Schema.NullOr(Schema.String)
 const Count = Schema.NullOr(Schema.Int)
@@ -40,19 +40,31 @@ const End = Schema.Struct({
   engineVersion: Schema.String
 })
 
+const Whole = Schema.Struct({
+  ...End.fields,
+  state: Schema.Literal("completed"),
+  keyId: Schema.String,
+  endpoint: Schema.String,
+  streamed: Schema.Boolean,
+  modelId: Schema.String,
+  model: Schema.String,
+  revisionId: Schema.String
+})
+
 const Checkpoint = Schema.Struct({ ...request, ...tokens })
 
 const SpoolRow = Schema.Union([
   Schema.Struct({ kind: Schema.Literal("insert"), row: Insert }),
   Schema.Struct({ kind: Schema.Literal("checkpoint"), row: Checkpoint }),
-  Schema.Struct({ kind: Schema.Literal("end"), row: End })
+  // Ends of earlier versions do not say how their requests began.
+  Schema.Struct({ kind: Schema.Literal("end"), row: Schema.Union([Whole, End]) })
 ])
 
 /** A row as it waits in the spool for the database, and the statement that it is for. */
 export type SpoolRow =
   | { readonly kind: "insert"; readonly row: InsertRow }
   | { readonly kind: "checkpoint"; readonly row: CheckpointRow }
-  | { readonly kind: "end"; readonly row: EndRow }
+  | { readonly kind: "end"; readonly row: EndRow | WholeRow }
 
 const Json = Schema.fromJsonString(SpoolRow)
 const encode = Schema.encodeSync(Json)

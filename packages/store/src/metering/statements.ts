@@ -40,6 +40,17 @@ export interface EndRow {
   readonly engineVersion: string
 }
 
+/** The same with what its begin says: a whole record. */
+export interface WholeRow extends EndRow {
+  readonly state: "completed"
+  readonly keyId: string
+  readonly endpoint: string
+  readonly streamed: boolean
+  readonly modelId: string
+  readonly model: string
+  readonly revisionId: string
+}
+
 export interface CheckpointRow {
   readonly id: string
   readonly orgId: string
@@ -76,35 +87,78 @@ export const monthsOf = (rows: ReadonlyArray<{ readonly id: string }>): Readonly
   ...new Map(rows.map((row) => [new Date(createdAt(row)).toISOString().slice(0, 7), createdAt(row)])).values()
 ]
 
-/** Writes requests that begin, and those that are refused: a request that runs already and was turned away by its engine before any work ends as refused. */
-export const insertStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<InsertRow>): Statement.Statement<object> => {
-  const of = column(rows)
-  return sql`
-    INSERT INTO requests (org_id, created_at, id, state, model_id, model, revision_id, api_key_id, endpoint, status_code, cost_micros, latency_ms, streamed,
-      error_code, error_message, error_param, lease_until)
-    SELECT given.*, CASE given.state WHEN 'running' THEN now() + ${sql.literal(lease)} END FROM unnest(
+/**
+ * Writes requests that begin, that are refused and that end, a row for each id: a request that runs already becomes what the row says, and one that is over stays as
+ * it is. Gives the ids of those that ended now, with a receipt.
+ */
+export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<InsertRow | WholeRow>): Statement.Statement<{ readonly id: string }> => {
+  const begun = column(rows.filter((row) => row.state === "running"))
+  const over = column(rows.filter((row) => row.state !== "running"))
+  const identity = (of: typeof begun) => sql`
       ${of(textOid, ({ orgId }) => orgId)},
       ${of(timestamptz, createdAt)},
       ${of(textOid, ({ id }) => id)},
-      ${of(textOid, ({ state }) => state)},
       ${of(textOid, ({ modelId }) => modelId)},
       ${of(textOid, ({ model }) => clean(model))},
       ${of(textOid, ({ revisionId }) => revisionId)},
       ${of(textOid, ({ keyId }) => keyId)},
       ${of(textOid, ({ endpoint }) => clean(endpoint))},
-      ${of(int4, ({ statusCode }) => statusCode)},
-      ${of(int8, ({ costMicros }) => costMicros)},
-      ${of(float8, ({ latencyMs }) => latencyMs)},
-      ${of(bool, ({ streamed }) => streamed)},
-      ${of(textOid, ({ error }) => clean(error?.code))},
-      ${of(textOid, ({ error }) => clean(error?.message))},
-      ${of(textOid, ({ error }) => clean(error?.param))}
-    ) AS given (org_id, created_at, id, state, model_id, model, revision_id, api_key_id, endpoint, status_code, cost_micros, latency_ms, streamed,
-      error_code, error_message, error_param)
-    ON CONFLICT (org_id, created_at, id) DO UPDATE SET state = 'refused', status_code = excluded.status_code, cost_micros = excluded.cost_micros,
-      latency_ms = excluded.latency_ms, error_code = excluded.error_code, error_message = excluded.error_message, error_param = excluded.error_param,
-      input_tokens = NULL, output_tokens = NULL, cache_read_tokens = NULL, cache_write_tokens = NULL, lease_until = NULL
-    WHERE requests.state = 'running' AND excluded.state = 'refused'`
+      ${of(bool, ({ streamed }) => streamed)}`
+  const ended = (oid: number, valueOf: (row: WholeRow) => unknown) => over(oid, (row) => (row.state === "completed" ? valueOf(row) : null))
+  return sql<{ readonly id: string }>`
+    WITH given AS (
+      SELECT b.*, 'running' AS state, NULL::int AS status_code, NULL::bigint AS cost_micros, NULL::float8 AS latency_ms, NULL AS error_code,
+        NULL AS error_message, NULL AS error_param, NULL::int AS input_tokens, NULL::int AS output_tokens, NULL::int AS cache_read_tokens,
+        NULL::int AS cache_write_tokens, NULL::float8 AS ttft_ms, NULL AS finish_reason, NULL AS note, NULL AS hf_revision, NULL AS engine_version,
+        NULL::bigint AS input_price, NULL::bigint AS output_price, NULL::bigint AS cache_read_price, NULL::bigint AS cache_write_price
+      FROM unnest(${identity(begun)}) AS b (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed)
+      UNION ALL
+      SELECT * FROM unnest(${identity(over)},
+        ${over(textOid, ({ state }) => state)},
+        ${over(int4, ({ statusCode }) => statusCode)},
+        ${over(int8, ({ costMicros }) => costMicros)},
+        ${over(float8, ({ latencyMs }) => latencyMs)},
+        ${over(textOid, ({ error }) => clean(error?.code))},
+        ${over(textOid, ({ error }) => clean(error?.message))},
+        ${over(textOid, ({ error }) => clean(error?.param))},
+        ${ended(int4, ({ inputTokens }) => inputTokens)},
+        ${ended(int4, ({ outputTokens }) => outputTokens)},
+        ${ended(int4, ({ cacheReadTokens }) => cacheReadTokens)},
+        ${ended(int4, ({ cacheWriteTokens }) => cacheWriteTokens)},
+        ${ended(float8, ({ ttftMs }) => ttftMs)},
+        ${ended(textOid, ({ finishReason }) => clean(finishReason))},
+        ${ended(textOid, ({ note }) => clean(note))},
+        ${ended(textOid, ({ hfRevision }) => hfRevision)},
+        ${ended(textOid, ({ engineVersion }) => engineVersion)},
+        ${ended(int8, ({ prices }) => BigInt(prices.input_micros_per_mtok))},
+        ${ended(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
+        ${ended(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
+        ${ended(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}
+      ) AS e (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
+        error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, note, hf_revision,
+        engine_version, input_price, output_price, cache_read_price, cache_write_price)
+    ),
+    written AS (
+      INSERT INTO requests AS r (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros,
+        latency_ms, error_code, error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, lease_until)
+      SELECT org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
+        error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason,
+        CASE state WHEN 'running' THEN now() + ${sql.literal(lease)} END
+      FROM given
+      ON CONFLICT (org_id, created_at, id) DO UPDATE SET state = excluded.state, status_code = excluded.status_code, cost_micros = excluded.cost_micros,
+        latency_ms = excluded.latency_ms, error_code = excluded.error_code, error_message = excluded.error_message, error_param = excluded.error_param,
+        input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
+        cache_write_tokens = excluded.cache_write_tokens, ttft_ms = excluded.ttft_ms, finish_reason = excluded.finish_reason, lease_until = NULL
+      WHERE r.state = 'running' AND excluded.state <> 'running'
+      RETURNING r.org_id, r.id, r.state
+    )
+    INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
+      input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
+      cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note)
+    SELECT org_id, created_at, id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason, input_tokens, output_tokens,
+      cache_read_tokens, cache_write_tokens, input_price, output_price, cache_read_price, cache_write_price, cost_micros, ttft_ms, latency_ms, note
+    FROM given WHERE state = 'completed' AND (org_id, id) IN (SELECT org_id, id FROM written WHERE state = 'completed')
+    RETURNING request_id AS id`
 }
 
 /** The bounds that keep a statement to the partitions of the rows concerned. */
@@ -114,15 +168,15 @@ const within = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: strin
 }
 
 /**
- * Which requests an end is for. `running`: those that still run. `lost`: those of them whose lease is over. `swept`: those that a sweep gave up although their gateway lived and was only cut
- * off from the database: it has told the caller this end, and so must the record.
+ * Which requests an end is for that does not say how they began. `running`: those that still run. `lost`: those of them whose lease is over. `swept`: those that a sweep
+ * gave up although their gateway lived and was only cut off from the database: it has told the caller this end, and so must the record.
  */
 type EndOf = "running" | "lost" | "swept"
 
 const heard = "The gateway was cut off from the database for longer than a lease and told this end later."
 
 /** Ends requests and writes their receipts, in one statement; the others it leaves alone. */
-export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, which: EndOf = "running"): Statement.Statement<{ readonly id: string }> => {
+export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>, which: EndOf): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
   const those =
     which === "swept"
