@@ -1,8 +1,8 @@
 import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
-import { type Dispatcher, errors } from "undici"
 import type { Signal } from "./Departure.ts"
 import { EngineAnswer } from "./engine/EngineAnswer.ts"
+import type { EngineConnection } from "./engine/EngineConnection.ts"
 import { EnginePools } from "./engine/EnginePools.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 
@@ -17,7 +17,8 @@ export interface EngineCall {
   readonly url: string
   readonly path: InferencePath | "/health" | "/metrics" | "/ready"
   readonly method: "GET" | "POST"
-  readonly body: string | null
+  /** Read when the request goes out, and not kept. */
+  readonly body: (() => string) | null
   readonly requestId: string
   /** Joins the engine's trace to the request's. */
   readonly traceparent?: string | undefined
@@ -27,11 +28,14 @@ export interface EngineCall {
   readonly signal: Signal
 }
 
-/** Milliseconds within which a kept connection shows that its other end had closed it before. */
-const staleWithin = 1_000
-
-/** Made once: a stack for each hang-up costs more than the hang-up. */
-const hungUp = new Error("The gateway hung up.")
+/** The request as it goes out. */
+const textOf = ({ body, method, path, requestId, traceparent, url }: EngineCall): string => {
+  const trace = traceparent === undefined ? "" : `traceparent: ${traceparent}\r\n`
+  const head = `${method} ${path} HTTP/1.1\r\nhost: ${url.slice("http://".length)}\r\naccept: application/json, text/event-stream\r\nx-request-id: ${requestId}\r\n${trace}`
+  if (body === null) return `${head}\r\n`
+  const text = body()
+  return `${head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
+}
 
 /**
  * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept, our request id and trace. The answer's body is the
@@ -46,70 +50,48 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
       const { connect: connectTimeout } = yield* GatewayConfig
       const pools = yield* Effect.acquireRelease(
         Effect.sync(() => new EnginePools(connectTimeout)),
-        (open) => Effect.promise(() => open.close())
+        (open) => Effect.sync(() => open.close())
       )
 
-      const call = ({ body, method, path, requestId, signal, timeout, traceparent, url }: EngineCall) =>
+      const call = (asked: EngineCall) =>
         Effect.callback<EngineAnswer, EngineUnreachable>((resume) => {
+          const { signal, timeout } = asked
           if (signal.aborted) return resume(new EngineUnreachable({ reason: "aborted" }))
-          const startedAt = performance.now()
-          /** Known from when the request goes out, which is when there is a connection. */
-          let control: Dispatcher.DispatchController | undefined
           let answer: EngineAnswer | undefined
           let over = false
-          const settled = () => {
-            clearTimeout(limit)
-            signal.removeEventListener("abort", leave)
-          }
           const fail = (reason: EngineUnreachable["reason"]) => {
             if (over) return
             over = true
-            settled()
+            clearTimeout(limit)
+            signal.removeEventListener("abort", leave)
             resume(new EngineUnreachable({ reason }))
           }
-          const hangUp = () => control?.abort(hungUp)
-          const leave = () => {
-            if (answer !== undefined) return answer.destroy()
-            fail("aborted")
-            hangUp()
+          const give = (reason: EngineUnreachable["reason"]) => {
+            fail(reason)
+            connection.destroy()
           }
-          const limit = setTimeout(() => {
-            fail("late")
-            hangUp()
-          }, Math.ceil(timeout))
+          const leave = () => (answer === undefined ? give("aborted") : answer.destroy())
+          const limit = setTimeout(() => give("late"), Math.ceil(timeout))
           signal.addEventListener("abort", leave)
-          const headers = ["accept", "application/json, text/event-stream", "x-request-id", requestId]
-          if (body !== null) headers.push("content-type", "application/json")
-          if (traceparent !== undefined) headers.push("traceparent", traceparent)
-          pools.of(url).dispatch(
-            { path, method, headers, body },
-            {
-              onRequestStart: (controller) => {
-                control = controller
-                if (over) hangUp()
-              },
-              onResponseStart: (controller, status) => {
-                if (over || status < 200) return
-                over = true
-                clearTimeout(limit)
-                answer = new EngineAnswer(status, { pause: () => controller.pause(), resume: () => controller.resume(), hangUp })
-                answer.once("close", () => signal.removeEventListener("abort", leave))
-                resume(Effect.succeed(answer))
-              },
-              onResponseData: (_, chunk) => answer?.push(chunk),
-              onResponseEnd: () => answer?.finish(),
-              onResponseError: (_, error) => {
-                if (answer !== undefined) return answer.fail()
-                // A kept connection that was closed before anything of this request could have been read.
-                const kept = error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0
-                fail(control === undefined ? "refused" : kept && performance.now() - startedAt < staleWithin ? "stale" : "broken")
-              }
-            }
-          )
-          return Effect.sync(() => {
-            fail("aborted")
-            hangUp()
+          const connection: EngineConnection = pools.ask(asked.url, {
+            request: () => textOf(asked),
+            head: (status) => {
+              if (over) return
+              over = true
+              clearTimeout(limit)
+              answer = new EngineAnswer(status, {
+                pause: () => connection.pause(),
+                resume: () => connection.resume(),
+                hangUp: () => connection.destroy()
+              })
+              answer.once("close", () => signal.removeEventListener("abort", leave))
+              resume(Effect.succeed(answer))
+            },
+            data: (bytes) => answer?.push(bytes),
+            end: () => answer?.finish(),
+            failed: (reason) => (answer === undefined ? fail(reason) : answer.fail())
           })
+          return Effect.sync(() => give("aborted"))
         })
 
       return EngineClient.of({ call })
