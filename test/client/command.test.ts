@@ -18,6 +18,7 @@ import {
   zeroPrices
 } from "@seatrial/domain"
 import { Metering, Runs } from "@seatrial/store"
+import { beginRequest } from "@seatrial/store/testing"
 import { Deferred, Effect, Fiber, Redacted, Schema, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { layerStage, makeTenant, Stage } from "../../packages/server/test/stage.ts"
@@ -111,7 +112,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
         const id = yield* (yield* Ids).make(RequestId)
         const modelId = Schema.decodeSync(ModelId)("mdl_0189000000000000000000000a")
         const revisionId = Schema.decodeSync(RevisionId)("rev_01890000000000000000000000")
-        yield* metering.begin({ id, orgId, keyId, endpoint: "/v1/completions", streamed: false, modelId, model: "tenant/tiny", revisionId })
+        yield* beginRequest(metering, { id, orgId, keyId, endpoint: "/v1/completions", streamed: false, modelId, model: "tenant/tiny", revisionId })
         yield* metering.end({
           ...{ id, orgId, statusCode: 200, usage: { input_tokens: 3, output_tokens: 4, cache_read_tokens: null, cache_write_tokens: 0 }, ttftMs: 1 },
           ...{ latencyMs: 2, finishReason: "stop", error: null, note: null },

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { argumentProblem, commandLines, engineFor, engineReadings } from "@seatrial/engines"
+import { commandLines, engineFor, engineReadings, readWords } from "@seatrial/engines"
 import { registered as sglangRegistered } from "../../packages/engines/src/sglang/architectures.ts"
 import { reasoningParsers as sglangReasoning, toolCallParsers as sglangTools } from "../../packages/engines/src/sglang/commandLine.ts"
 import { registeredQuantizations as sglangQuantizations } from "../../packages/engines/src/sglang/quantizations.ts"
@@ -68,7 +68,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
         yarn: { factor: 2 }
       },
       config,
-      servedNames: ["org/model"],
+      servedNames: ["org/model", "model"],
       modelPath: "/models/m",
       hostClass: { gpu_pool: "NVIDIA-H100-80GB-HBM3", gpu_count: 2, gpu_memory_bytes: 80 * 2 ** 30 },
       bootSeconds: 600,
@@ -100,9 +100,28 @@ for (const runtime of ["vllm", "sglang"] as const) {
       })
       assert.isAbove(choices.length, 100)
       for (const flags of choices) {
-        for (const word of container(flags, "fp8").args) assert.isNull(argumentProblem(known, word), word)
+        assert.instanceOf(readWords(known, container(flags, "fp8").args), Map)
       }
     })
+
+    if (runtime === "vllm") {
+      it("reads each word by its own parser as it was meant: both names are the model's, and the one word behind them is what it says", () => {
+        const { args, command } = container({ enable_prefix_caching: false })
+        const words = [...command.slice(1), ...args]
+        const kinds = Object.fromEntries(Object.entries(known).map(([name, argument]) => [name, typeof argument === "string" ? argument : "text"]))
+        const program = join(import.meta.dirname, "parse_words.py")
+        const parsed = spawnSync(process.env.PYTHON ?? "python3", [program, wheel], { encoding: "utf8", input: JSON.stringify({ arguments: kinds, words }) })
+        assert.strictEqual(parsed.status, 0, parsed.stderr)
+        assert.deepInclude(JSON.parse(parsed.stdout), {
+          subparser: "serve",
+          model_tag: "/models/m",
+          served_model_name: ["org/model", "model"],
+          host: "$(POD_IP)",
+          port: "8000",
+          max_model_len: "8192"
+        })
+      })
+    }
 
     it("has the readers of reasoning and of tool calls", () => {
       assert.deepStrictEqual([...tables[runtime].reasoning], read.parsers.reasoning.toSorted())

@@ -1,6 +1,6 @@
 import { type HostClass, Ids, RequestId } from "@seatrial/domain"
 import { type Caller, Deployments, HostClasses, Metering, ModelAdmin, type RequestStart, Runs } from "@seatrial/store"
-import { makeCaller, makeServing, newModel, walk } from "@seatrial/store/testing"
+import { beginRequest, makeCaller, makeServing, newModel, walk } from "@seatrial/store/testing"
 import { Effect, Redacted } from "effect"
 
 const prices = { input_micros_per_mtok: "0", output_micros_per_mtok: "0", cache_read_micros_per_mtok: "0", cache_write_micros_per_mtok: "0" }
@@ -26,7 +26,7 @@ const makeRequests = Effect.fnUntraced(function* (caller: Caller, served: Pick<R
   for (const statusCode of [200, 200, 502]) {
     const id = yield* ids.make(RequestId)
     const error = statusCode === 200 ? null : { code: "engine_failed", message: "The engine failed.", param: null }
-    yield* metering.begin({ ...common, id })
+    yield* beginRequest(metering, { ...common, id })
     yield* metering.end({ id, orgId: caller.orgId, statusCode, usage, ttftMs: 12.5, latencyMs: 250.25, finishReason: "stop", error, note: null, receipt })
   }
 })

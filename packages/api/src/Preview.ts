@@ -1,4 +1,15 @@
-import { Commit, HostClassName, ModelCapabilities, RefusalCode, ServingRequest, ServingSettings, Source } from "@seatrial/domain"
+import {
+  AskedContext,
+  AskedYarnFactor,
+  Commit,
+  HostClassName,
+  ModelCapabilities,
+  RefusalCode,
+  ServingRequest,
+  ServingSettings,
+  Source,
+  Yarn
+} from "@seatrial/domain"
 import { Schema } from "effect"
 
 const Bytes = Schema.Int
@@ -57,7 +68,11 @@ export const RefusedPreview = Schema.Struct({
 export const Preview = Schema.Union([DerivedPreview, RefusedPreview])
 
 /** How the model is to be served, as previews and creates take it. */
-export const Serving = ServingRequest.annotate({ identifier: "ServingRequest" })
+export const Serving = Schema.Struct({
+  ...ServingRequest.fields,
+  max_context: Schema.optionalKey(AskedContext),
+  yarn: Schema.optionalKey(Schema.Struct({ ...Yarn.fields, factor: AskedYarnFactor }))
+}).annotate({ identifier: "ServingRequest" })
 
 export const PreviewPayload = Schema.Struct({ source: Source, serving: Schema.optionalKey(Serving) }).annotate({ identifier: "PreviewDeployment" })
 export type PreviewPayload = typeof PreviewPayload.Type

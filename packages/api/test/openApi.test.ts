@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { scopes } from "@seatrial/domain"
+import { leastContext, scopes } from "@seatrial/domain"
 import { Context, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Api, RequiredScopes } from "../src/index.ts"
@@ -102,6 +102,7 @@ describe("the OpenAPI document", () => {
     }
     const limit = find("get", "/v1/requests").parameters.find(({ name }) => name === "limit")
     assert.deepInclude(limit?.schema, { minimum: 1, maximum: 200, default: 50 })
+    assert.nestedPropertyVal(document.components.schemas, "ServingRequest.properties.max_context.minimum", leastContext)
   })
 
   it("has x-request-id on every answer, and when to try again and where to look where that is so", () => {

@@ -1,4 +1,4 @@
-import { KvCacheDtype, Runtime, type ServingRequest } from "@seatrial/domain"
+import { AskedContext, AskedYarnFactor, KvCacheDtype, Runtime, type ServingRequest } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
@@ -8,7 +8,11 @@ import { textFlag } from "./listing.ts"
 export const servingFlags = {
   hostClass: textFlag("host-class", "Host class to run on (default: the cheapest that fits)"),
   runtime: Flag.Literals("runtime", Runtime.literals).pipe(Flag.withDescription("Serving engine (default: the host class's first)"), Flag.optional),
-  maxContext: Flag.Int("max-context").pipe(Flag.withDescription("Longest context, in tokens (default: the longest that fits)"), Flag.optional),
+  maxContext: Flag.Int("max-context").pipe(
+    Flag.withDescription("Longest context, in tokens (default: the longest that fits)"),
+    Flag.withSchema(AskedContext),
+    Flag.optional
+  ),
   kvCacheDtype: Flag.Literals("kv-cache-dtype", KvCacheDtype.literals).pipe(
     Flag.withDescription("Type of the numbers in the KV cache (default: auto)"),
     Flag.optional
@@ -20,7 +24,7 @@ export const servingFlags = {
   ),
   yarnFactor: Flag.Finite("yarn-factor").pipe(
     Flag.withDescription("Extends the native context by YaRN this many times; more than 1"),
-    Flag.withSchema(Schema.Finite.check(Schema.isGreaterThan(1))),
+    Flag.withSchema(AskedYarnFactor),
     Flag.optional
   ),
   yarnOriginalContext: Flag.Int("yarn-original-context").pipe(

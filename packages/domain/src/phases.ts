@@ -25,6 +25,9 @@ export const isFinished = (phase: Phase): boolean => finishedPhases.some((finish
 /** How often a run may fall back to queued because its node or capacity was lost, or another node has to show whose fault something was. */
 export const maxRequeues = 3
 
+/** What is noted of the node where an engine that served was given up: it answers otherwise than what was verified, and so did the one before, or there is no other node. */
+export const startsDiffer = "starts_differ"
+
 /** Whether a step leads back to the queue from what a run does with GPUs: it counts, and what the trial found so far is tried anew. */
 export const fallsBack = (from: Phase, to: Phase): boolean => to === "queued" && withGpus.has(from)
 const withGpus: ReadonlySet<Phase> = new Set(["provisioning", "booting", "checking", "measuring", "benchmarking", "activating"])

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { leastContext } from "./trial.ts"
 
 export const Runtime = Schema.Literals(["vllm", "sglang", "reference"])
 export type Runtime = typeof Runtime.Type
@@ -8,6 +9,9 @@ export type KvCacheDtype = typeof KvCacheDtype.Type
 export const HostClassName = Schema.String.check(
   Schema.isPattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/u, { message: "must be the name of a host class: lower-case letters, digits, hyphens" })
 )
+
+/** Most tokens of a context that can be asked for. */
+const mostContext = 100_000_000
 
 /** Highest factor by which a context is extended: what is beyond has been published for no model, and would be a mistyped one. */
 export const maxYarnFactor = 64
@@ -23,7 +27,17 @@ const shape = {
   hold_seconds: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 86_400 }))),
   engine_flags: Schema.optionalKey(Schema.Record(Schema.String, Schema.Json))
 }
-const MaxContext = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000_000 }))
+const MaxContext = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mostContext }))
+
+/** A context in which a trial can be asked: what is taken from callers. */
+export const AskedContext = Schema.Int.check(
+  Schema.isBetween(
+    { minimum: leastContext, maximum: mostContext },
+    { message: `must be at least ${leastContext}, for which the checks of a deployment's trial ask, and at most ${mostContext}` }
+  )
+)
+/** A factor by which some model's context has been extended: what is taken from callers. */
+export const AskedYarnFactor = Schema.Finite.check(Schema.isGreaterThan(1)).check(Schema.isLessThanOrEqualTo(maxYarnFactor))
 
 /** How a caller wants a model served; what is left out is chosen. `max_context` in tokens, `hold_seconds` in seconds. */
 export const ServingRequest = Schema.Struct({

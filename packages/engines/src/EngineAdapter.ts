@@ -24,7 +24,7 @@ export interface EngineProbe {
   readonly timeoutSeconds: number
 }
 
-/** How to run an engine's container: each argument is one rendered word. */
+/** How to run an engine's container. */
 export interface EngineContainer {
   readonly command: ReadonlyArray<string>
   readonly args: ReadonlyArray<string>
@@ -35,11 +35,11 @@ export interface EngineContainer {
   readonly group: number
 }
 
-export type EngineNames = "all" | "first" | "any"
+export type EngineNames = "all" | "any"
 
 /** An engine at one version: what it can do, how it is started, and how what it says is read. */
 export interface EngineAdapter extends EngineContract {
-  /** By which names requests may call the model: all that it is started with, the first of them or none, or whatever they like. */
+  /** By which names requests may call the model: those that it is started with, or whatever they like. */
   readonly names: EngineNames
   readonly container: (start: EngineStart) => EngineContainer
   /** How its trial is spoken with it. `simulated`: the reference engine stands in for it. */

@@ -1,4 +1,4 @@
-export { argumentProblem } from "./CommandLine.ts"
+export { readWords } from "./CommandLine.ts"
 export * from "./commandLines.ts"
 export * from "./EngineAdapter.ts"
 export { timeOfHit } from "./engineLog.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { ModelConfig, ServingSettings } from "@seatrial/domain"
-import { argumentProblem, commandLines, type EngineAdapter, engineReadings, versionOn } from "../src/index.ts"
+import { commandLines, type EngineAdapter, engineReadings, readWords, versionOn } from "../src/index.ts"
 import { denied, values } from "./flagTables.ts"
 import { found } from "./realEngine.ts"
 
@@ -31,11 +31,16 @@ const loadOf = (flags: Readonly<Record<string, unknown>>, more: Partial<ModelCon
   card,
   maxContext: 8_192
 })
-const started = (engine: EngineAdapter, settings: Partial<ServingSettings> = {}, more: Partial<ModelConfig> = {}) =>
+const started = (
+  engine: EngineAdapter,
+  settings: Partial<ServingSettings> = {},
+  more: Partial<ModelConfig> = {},
+  servedNames: ReadonlyArray<string> = ["org/model", "model"]
+) =>
   engine.container({
     settings: { runtime: engine.runtime, host_class: "h100", max_context: 8_192, kv_cache_dtype: "auto", ...settings },
     config: { ...config, ...more },
-    servedNames: ["org/model", "--trust-remote-code"],
+    servedNames,
     modelPath: "/models/org/model/commit",
     hostClass: card,
     bootSeconds: 600,
@@ -47,17 +52,26 @@ for (const [runtime, engine] of both) {
   const refusalOf = (flag: string, value: unknown = true) => engine.flagIssue({ [flag]: value })
 
   describe(`${engine.version}: what goes to it`, () => {
-    it("each argument is one word of a spelling that the engine has, whatever flags are set and whatever a model is called", () => {
+    it("each argument is of a spelling that the engine has, whatever flags are set and whatever a model is called", () => {
       for (const [flag, [taken]] of Object.entries(values[runtime] ?? {})) {
         const { args, command } = started(engine, { engine_flags: JSON.parse(JSON.stringify({ [flag]: taken })), yarn: { factor: 2 } })
         assert.isNotEmpty(command)
-        for (const word of args) {
-          assert.match(word, /^--[a-z0-9-]+(\.[a-z]+)?(=[\s\S]+)?$/, flag)
-          assert.isNull(argumentProblem(known, word.replace("$(POD_IP)", "127.0.0.1")), word)
-        }
-        assert.strictEqual(new Set(args.map((word) => word.split("=")[0])).size, args.length, `twice: ${args.join(" ")}`)
-        // The second name looks like an argument: it is none of the words.
+        const words = args.filter((word) => word !== "org/model" && word !== "model")
+        for (const word of words) assert.match(word, /^--[a-z0-9-]+(\.[a-z]+)?(=[\s\S]+)?$/, flag)
+        assert.strictEqual(new Set(words.map((word) => word.split("=")[0])).size, words.length, `twice: ${args.join(" ")}`)
+        const read = readWords(known, args)
+        assert.instanceOf(read, Map, flag)
+        assert.strictEqual(typeof read === "string" ? 0 : read.size, words.length)
+      }
+      // A name that looks like an argument is none of the words.
+      for (const names of [
+        ["org/--trust-remote-code", "--trust-remote-code"],
+        ["--trust-remote-code", "org/--trust-remote-code"]
+      ]) {
+        const { args } = started(engine, {}, {}, names)
         assert.notInclude(args, "--trust-remote-code")
+        const read = readWords(known, args)
+        assert.deepStrictEqual(typeof read === "string" ? read : read.get("served-model-name"), names.slice(0, 1))
       }
     })
 

@@ -131,7 +131,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           if (full !== null) return yield* full
           placed = true
           const received = yield* readBody(request, config.maxBody, config.bodyTimeout, share)
-          const body = typeof received === "string" ? parseBody(received) : yield* largeBodies.read(received)
+          const body = typeof received === "string" ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, departure)
           if (body instanceof Refusal) return yield* body
           streamed = streamOf(body.members)
           route = routes.known(caller.orgId, body.model) ?? null
@@ -140,6 +140,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           // The body is a parameter: what this function closes over lives as long as a stream.
           const prepare = (to: Route, asked: typeof body): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
             const withImages = (checked: CheckedRequest) => {
+              // What is refused wakes no engine; one that sleeps starts while images come.
+              use(to)
               if (checked.images.length === 0) return checked
               downloads ??= new Map()
               return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
@@ -156,7 +158,6 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           }
           let prepared = prepare(route, body)
           if (prepared instanceof Refusal) return yield* prepared
-          use(route)
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
           if (!passage.enter()) yield* passage.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), departure })
@@ -196,7 +197,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
             passage?.leave()
             if (placed) concurrency.give(caller)
             share.release()
-            if (route !== null && route.endpoints.length > 0) use(route)
+            if (passage !== null && route !== null && route.endpoints.length > 0) use(route)
             return Effect.void
           }
         )

@@ -59,8 +59,12 @@ const maxAnswer = 16 * 1024 * 1024
 const departed = ({ admitted: { departure }, progress }: Work): Outcome =>
   departure.reason === "gone" ? failed(clientClosed, "The caller left.", progress) : failed(unavailable, "The gateway was stopped.", progress)
 
-/** An error of the engine before any frame; only one of the engine itself may have cost work. */
-const turnedAway = (error: Refusal, { progress }: Work): Outcome => (error === engineFailed ? failed(error, "The engine failed.", progress) : refused(error))
+/** An error of the engine before any frame; only one of the engine itself may have cost work, and tells of the engine. */
+const turnedAway = (error: Refusal, { admitted, progress }: Work): Outcome => {
+  if (error !== engineFailed) return refused(error)
+  admitted.passage.failed()
+  return failed(error, "The engine failed.", progress)
+}
 
 const untold = "The engine told no usage: the output counts what was delivered, the input is unknown."
 
@@ -85,7 +89,10 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           stream,
           progress,
           pulse: passage.pulse,
-          begun: admitted.letGo,
+          begun: () => {
+            admitted.letGo()
+            passage.answered()
+          },
           reader: work.reader,
           rename: namedAsAsked(route, checked),
           firstFrame: config.firstFrame - (performance.now() - startedAt),
@@ -121,6 +128,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         if (answer === null) return turnedAway(readEngineError(text, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
         const { finished, finishReason, usage } = answer
         if (!finished) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
+        passage.answered()
         const told = namedAsAsked(route, checked)(answer.body)
         return {
           state: "completed",
@@ -213,7 +221,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               latencyMs: elapsed(startedAt),
               finishReason,
               error: error === null ? null : requestError(error),
-              note,
+              note: usage.clipped ? [note, "The engine told of more cached tokens than the prompt has."].filter((part) => part !== null).join(" ") : note,
               receipt: { prices: route.prices, hfRevision: route.hfRevision, engineVersion: route.engineVersion }
             })
 
@@ -251,6 +259,9 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
               })
             )
             stream?.close()
+            if (outcome.usage.clipped) {
+              yield* Effect.logWarning("the engine told of more cached tokens than its prompt has").pipe(Effect.annotateLogs("request_id", id))
+            }
             const begun = beginning.exit ?? (yield* beginning.ended)
             const committed = yield* (Exit.isFailure(begun) ? begun : record(admitted, outcome, progress.firstContentAt)).pipe(
               Effect.as(null),

@@ -1,5 +1,4 @@
-import type { Usage } from "@seatrial/domain"
-import type { Dialect } from "./dialects/Dialect.ts"
+import type { Dialect, ToldUsage } from "./dialects/Dialect.ts"
 
 /** What has been seen of an answer so far, for its record and its checkpoints. */
 export class Progress {
@@ -9,7 +8,7 @@ export class Progress {
   /** `performance.now()` when the first content was handed over. */
   firstContentAt: number | null = null
   readonly #usageOf: Dialect["usageOf"]
-  #usage: Usage | null = null
+  #usage: ToldUsage | null = null
   #unread: string | null = null
 
   readonly #observe: ((seconds: number) => void) | undefined
@@ -34,7 +33,7 @@ export class Progress {
   }
 
   /** Usage as the engine last told it; null where it told none. */
-  get told(): Usage | null {
+  get told(): ToldUsage | null {
     if (this.#unread !== null) {
       this.#usage = this.#usageOf(this.#unread) ?? this.#usage
       this.#unread = null
@@ -48,7 +47,7 @@ export class Progress {
   }
 
   /** Usage as far as it is known. */
-  get usage(): Usage {
+  get usage(): ToldUsage {
     const told = this.told ?? { input_tokens: 0, output_tokens: this.contentFrames, cache_read_tokens: null, cache_write_tokens: null }
     return this.countsDelivered ? { ...told, output_tokens: this.contentFrames } : told
   }

@@ -38,6 +38,13 @@ export const gatewayMetrics = {
     "requests",
     "Complete answers whose engine told no usage: their record counts what was delivered"
   ),
+  clippedUsage: family(
+    "seatrial_gateway_clipped_usage_total",
+    "counter",
+    ofModel,
+    "requests",
+    "Answers whose engine told of more cached tokens than their prompt has: their record counts the prompt"
+  ),
   firstToken: family(
     "seatrial_gateway_first_token_seconds",
     "histogram",

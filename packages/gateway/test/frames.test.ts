@@ -139,6 +139,10 @@ describe("usage", () => {
     assert.deepStrictEqual(usageOf(told), { input_tokens: 10, output_tokens: 7, cache_read_tokens: 60, cache_write_tokens: 30 })
     const bare = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null}'
     assert.deepStrictEqual(usageOf(bare), { input_tokens: 100, output_tokens: 7, cache_read_tokens: null, cache_write_tokens: null })
+    const more = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":80,"created_cache_tokens":30}}'
+    assert.deepStrictEqual(usageOf(more), { input_tokens: 0, output_tokens: 7, cache_read_tokens: 80, cache_write_tokens: 20, clipped: true })
+    const read = '{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":130,"created_cache_tokens":null}}'
+    assert.deepStrictEqual(usageOf(read), { input_tokens: 0, output_tokens: 7, cache_read_tokens: 100, cache_write_tokens: null, clipped: true })
     assert.strictEqual(usageOf("null"), null)
     assert.strictEqual(usageOf('{"prompt_tokens":-1}'), null)
   })

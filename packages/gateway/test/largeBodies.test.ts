@@ -1,7 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { OrgId } from "@seatrial/domain"
+import { Effect, Exit, Fiber, Schema } from "effect"
+import { Departure } from "../src/Departure.ts"
+import { LargeBodies } from "../src/vocabulary/LargeBodies.ts"
 import { answers, makeEngine, wholeAnswer } from "./fakeEngine.ts"
-import { chat, fetched, makeStage, outcomes } from "./stage.ts"
+import { chat, fetched, makeStage, outcomes, soon } from "./stage.ts"
 
 const content = "é".repeat(700_000)
 const large = { ...chat, messages: [{ role: "user", content }], seed: 5, user: "u" }
@@ -40,6 +43,72 @@ describe("a body of more than 1 MiB", () => {
       }
       assert.strictEqual(engine.calls.length, 1)
       assert.strictEqual(outcomes(world).length, 2 + refusals.length)
+    })
+  )
+
+  it.live("that is refused wakes no engine, and is not why one stays", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeStage([])
+      world.route = { ...world.route, mayIdle: true }
+      for (const body of [
+        { ...large, n: 99 },
+        { ...chat, n: 99 }
+      ])
+        assert.strictEqual((yield* fetched(address, { body })).status(), 400)
+      const engine = yield* makeEngine(answers(wholeAnswer("a")))
+      world.route = { ...world.route, endpoints: [{ url: engine.url, pod: "pod" }] }
+      for (const body of [
+        { ...large, n: 99 },
+        { ...chat, n: 99 }
+      ])
+        assert.strictEqual((yield* fetched(address, { body })).status(), 400)
+      assert.strictEqual(world.used, 0)
+      // When it came, and when it ended.
+      assert.strictEqual((yield* fetched(address, { body: large })).status(), 200)
+      yield* soon(() => world.used === 2)
+    })
+  )
+
+  const orgOf = (digit: number) => Schema.decodeSync(OrgId)(`org_${"0".repeat(25)}${digit}`)
+  const opened = (program?: URL) =>
+    Effect.acquireRelease(
+      Effect.sync(() => new LargeBodies(program)),
+      (bodies) => bodies.close()
+    )
+  const bytesOf = (model: string) => Buffer.from(JSON.stringify({ model, messages: [] }))
+
+  it.live("waits for one of another organization at most, however many of those wait, and not for who left", () =>
+    Effect.gen(function* () {
+      const bodies = yield* opened()
+      const ended: Array<string> = []
+      const read = (model: string, org: number, departure = new Departure()) =>
+        bodies
+          .read(bytesOf(model), orgOf(org), departure)
+          .pipe(
+            Effect.matchCause({ onSuccess: () => ended.push(model), onFailure: () => ended.push(`${model} left`) }),
+            Effect.forkChild({ startImmediately: true })
+          )
+      const departure = new Departure()
+      const all = yield* Effect.forEach([1, 2, 3, 4], (which) => read(`a${which}`, 1, which === 3 ? departure : new Departure()))
+      const other = yield* read("b", 2)
+      departure.abort("gone")
+      yield* Effect.forEach([...all, other], Fiber.join)
+      assert.deepStrictEqual(ended, ["a3 left", "a1", "a2", "b", "a4"])
+    })
+  )
+
+  it.live("on which its thread ends is alone in that", () =>
+    Effect.gen(function* () {
+      const bodies = yield* opened(new URL("./fallingThread.ts", import.meta.url))
+      const exits = yield* Effect.forEach(
+        ["a", "fall", "b", "fall", "c"],
+        (model, which) => Effect.exit(bodies.read(bytesOf(model), orgOf(which), new Departure())),
+        { concurrency: "unbounded" }
+      )
+      assert.deepStrictEqual(
+        exits.map((exit) => (Exit.isSuccess(exit) ? exit.value.model : "fell")),
+        ["a", "fell", "b", "fell", "c"]
+      )
     })
   )
 })

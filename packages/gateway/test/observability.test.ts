@@ -53,7 +53,7 @@ describe("a request's trace", () => {
 })
 
 describe("what the gateway counts", () => {
-  it.live("is told by model and class, with tokens by class, refusals by code, and what an engine did not tell", () =>
+  it.live("is told by model and class, with tokens by class, refusals by code, and what an engine did not tell, or told too much of", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a", "b", "c"]))
       const { address, world } = yield* makeStage([engine.url])
@@ -66,16 +66,21 @@ describe("what the gateway counts", () => {
       yield* fetched(address, { body })
       engine.script = (call) => openStream(call).write(chunk("a", 1) + usageFrame(1), () => call.response.destroy())
       yield* fetched(address, { body })
-      yield* soon(() => outcomes(world).length === 7)
+      const excessive = usageFrame(1).replace('"completion_tokens":1', '"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":20}')
+      engine.script = (call) => openStream(call).end(chunk("a") + finish("stop") + excessive + done)
+      yield* fetched(address, { body })
+      yield* soon(() => outcomes(world).length === 9)
       const text = inferenceMetrics.format(true)
       const of = `model="acme/counted",class="owner"`
       for (const line of [
-        `seatrial_gateway_inference_total{${of},outcome="completed"} 2`,
+        `seatrial_gateway_inference_total{${of},outcome="completed"} 3`,
         `seatrial_gateway_inference_total{${of},outcome="engine_failed"} 1`,
         `seatrial_gateway_tokens_total{${of},kind="input"} 20`,
-        `seatrial_gateway_tokens_total{${of},kind="output"} 5`,
+        `seatrial_gateway_tokens_total{${of},kind="cache_read"} 10`,
+        `seatrial_gateway_tokens_total{${of},kind="output"} 6`,
         `seatrial_gateway_without_usage_total{${of}} 1`,
-        `seatrial_gateway_first_token_seconds_count{${of}} 3`,
+        `seatrial_gateway_clipped_usage_total{${of}} 1`,
+        `seatrial_gateway_first_token_seconds_count{${of}} 4`,
         "# TYPE seatrial_gateway_inference counter"
       ]) {
         assert.include(text, `${line}\n`)

@@ -129,7 +129,6 @@ const doubles = (world: World) =>
     Layer.succeed(
       Metering,
       Metering.of({
-        begin: (row) => record(world, { _tag: "Begin", row }, () => world.onBegin),
         enter: (row, settled) => Effect.runFork(record(world, { _tag: "Begin", row }, () => world.onBegin)).addObserver(settled),
         end: (row) => record(world, { _tag: "End", row }, () => world.onEnd),
         refuse: (row) => record(world, { _tag: "Refuse", row }, () => world.onRefuse),

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { answers, type Call, chunk, done, finish, makeEngine, opening, openStream, streams, wholeAnswer, withRole } from "./fakeEngine.ts"
+import { answers, type Call, chunk, done, errorFrame, finish, makeEngine, opening, openStream, streams, wholeAnswer, withRole } from "./fakeEngine.ts"
 import { chat, chatStream, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
 const about = (content: string) => ({ ...chatStream, messages: [{ role: "user", content }] })
@@ -165,6 +165,26 @@ describe("of two engines", () => {
       assert.strictEqual(two.home.calls.length, calls)
     })
   )
+
+  for (const [how, broken] of [
+    ["by its status", answers("{}", 500)],
+    ["as the first frame", (call: Call) => openStream(call).end(errorFrame(500))]
+  ] as const) {
+    it.live(`the one that fails whatever it is asked, ${how}, is left alone, although its health is good`, () =>
+      Effect.gen(function* () {
+        const { address, home, other } = yield* makeTwo
+        home.script = broken
+        other.script = streams(["b"])
+        let failures = 0
+        while (other.calls.length === 0) {
+          const { status } = yield* fetched(address, { body: about("hi") })
+          if (status() !== 200) failures++
+        }
+        assert.strictEqual(failures, 6)
+        for (let time = 0; time < 5; time++) assert.strictEqual((yield* fetched(address, { body: about("hi") })).status(), 200)
+      })
+    )
+  }
 
   it.live("the one that hangs with work is left alone, although its health is good", () =>
     Effect.gen(function* () {

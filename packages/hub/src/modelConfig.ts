@@ -7,19 +7,9 @@ import { recurrentTypes } from "./layerKinds.ts"
 import { parseShape } from "./modelShape.ts"
 import { quantizationOf } from "./quantization.ts"
 import { ropeFacts } from "./ropeFacts.ts"
+import { textConfig } from "./textConfig.ts"
 
 const decodeNames = Schema.decodeUnknownOption(Schema.NonEmptyArray(Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_]{1,128}$/u))))
-
-/** The layers' own configuration, where a multimodal model's wraps it, in places twice. */
-const unwrap = (config: Json): Json => {
-  let inner = config
-  for (let depth = 0; depth < 3; depth++) {
-    const next = ["text_config", "llm_config", "language_config", "thinker_config"].map((key) => inner[key]).find(Predicate.isObject)
-    if (next === undefined) break
-    inner = next
-  }
-  return inner
-}
 
 /** A configuration whose parts have dictionaries of their own, with what these say by the names that other families give it. */
 const flattened = (config: Json): Json => {
@@ -60,7 +50,7 @@ const engineNames: Readonly<Record<string, string>> = { F64: "float64", F32: "fl
  */
 export const parseModelConfig = (config: Json, storedType: string): Result.Result<ModelConfig, Unreadable | UnsupportedArchitecture> =>
   Result.gen(function* () {
-    const inner = unwrap(config)
+    const inner = textConfig(config)
     const nested = inner !== config
     const text = flattened(inner)
     const missing = (what: string) => Result.fail(new UnsupportedArchitecture({ reason: `config.json does not state ${what}.` }))

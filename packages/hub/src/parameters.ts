@@ -1,8 +1,10 @@
 import { computeNumOfParamsByDtypeSingleFile } from "@huggingface/hub"
 import { Option, Predicate, Result, Schema } from "effect"
 import { Unreadable } from "./failures.ts"
+import { givenQuantization } from "./quantization.ts"
 import { type TensorType, tensorTypes } from "./safetensors.ts"
 import type { TensorGroup } from "./TensorGroups.ts"
+import { textConfig } from "./textConfig.ts"
 
 /** The part of `quantization_config` that the count depends on. */
 const Quantization = Schema.Struct({
@@ -48,7 +50,7 @@ const comparing = ({ config_groups = {}, ignore = [], modules_to_not_convert = [
 
 /** Parameters, with the values that quantized formats pack into one element counted apart. Fails where the configuration names modules beyond every real model. */
 export const countParameters = (groups: ReadonlyArray<TensorGroup>, config: Readonly<Record<PropertyKey, unknown>>): Result.Result<number, Unreadable> => {
-  const quantization = Option.getOrUndefined(decodeQuantization(plain(config.quantization_config)))
+  const quantization = Option.getOrUndefined(decodeQuantization(plain(givenQuantization(config, textConfig(config)))))
   if (quantization !== undefined && groups.length * comparing(quantization) > maxComparing)
     return Result.fail(new Unreadable({ reason: "config.json names more modules in its quantization_config than any model has." }))
   const header: Record<string, { dtype: TensorType; shape: Array<number>; data_offsets: [number, number] }> = {}

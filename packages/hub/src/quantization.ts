@@ -75,9 +75,13 @@ const methodOf = (given: Json): Result.Result<string, Unreadable> =>
     return producer === "modelopt" || (Predicate.isObject(given.quantization) && "quant_algo" in given.quantization) ? "modelopt" : "unknown"
   })
 
+/** What a configuration says of its checkpoint's quantization, where it says it: of the whole model, or with its layers. */
+export const givenQuantization = (config: Json, text: Json): unknown =>
+  config.quantization_config ?? text.quantization_config ?? config.compression_config ?? text.compression_config
+
 /** How a checkpoint is quantized, by its whole configuration and that of its layers. */
 export const quantizationOf = (config: Json, text: Json): Result.Result<Quantization, Unreadable> => {
-  const given = config.quantization_config ?? text.quantization_config ?? config.compression_config ?? text.compression_config
+  const given = givenQuantization(config, text)
   if (!Predicate.isObject(given)) return Result.succeed({ method: "none", scheme: null })
   return Result.map(methodOf(given), (method) => ({ method, scheme: schemeOf(given) }))
 }

@@ -9,7 +9,7 @@ import { withoutRun } from "./apply/withoutRun.ts"
 import type { BenchmarksShown } from "./benchmarksShown.ts"
 import { decide } from "./decide/decide.ts"
 import { isIdle, isServed } from "./decide/idle.ts"
-import { workAbout } from "./decide/Observation.ts"
+import { whichStart, workAbout } from "./decide/Observation.ts"
 import type { Followers } from "./gather/Followers.ts"
 import { type GatherFrom, gather } from "./gather/gather.ts"
 import type { OperatorSettings } from "./OperatorSettings.ts"
@@ -86,7 +86,8 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
     const context = yield* Effect.context<WorkServices>()
     const begun = Effect.suspend(() => start(gathered, seen, work))
     const traced = origin.reduce((effect, span) => Effect.withParentSpan(effect, span), begun)
-    yield* Effect.annotateLogs(background.want(id, { kind: work, about: workAbout(seen, work) }, Effect.provideContext(traced, context)), told)
+    const wanted = { kind: work, about: workAbout(seen, work), with: work === "screening" ? "" : whichStart(seen.pod) }
+    yield* Effect.annotateLogs(background.want(id, wanted, Effect.provideContext(traced, context)), told)
   }
   if (isFinished(run.phase)) yield* Effect.forEach(pool.behind(id), look, { discard: true })
   // A pod is told of to the run that it is named after; who reuses it, or has done with it, concerns the other.

@@ -217,6 +217,7 @@ export const observed: Observation = {
   outdated: false,
   budget: false,
   work: { running: null, ended: null },
+  sameStart: false,
   withdrawnAt: null,
   attendedSince: 0,
   released: true

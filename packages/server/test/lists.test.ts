@@ -1,6 +1,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Ids, type KeyId, ModelId, type OrgId, RequestId, RequestRecord, RevisionId, zeroPrices } from "@seatrial/domain"
 import { ApiKeys, Metering } from "@seatrial/store"
+import { beginRequest } from "@seatrial/store/testing"
 import { Clock, Effect, Schema } from "effect"
 import { type Answer, jsonOf, layerStage, makeTenant, Stage } from "./stage.ts"
 
@@ -27,7 +28,7 @@ const end = Effect.fnUntraced(function* (owner: { readonly orgId: OrgId; readonl
     return { id, at, status: 404, model: null, key: owner.keyId }
   }
   const modelId = index % 2 === 0 ? modelA : modelB
-  yield* metering.begin({ ...common, modelId, model: "tenant/tiny", revisionId })
+  yield* beginRequest(metering, { ...common, modelId, model: "tenant/tiny", revisionId })
   yield* metering.end({
     id,
     orgId: owner.orgId,
@@ -138,7 +139,7 @@ layer(layerStage(), { excludeTestServices: true })("lists over the wire", (it) =
       const { call } = yield* Stage
       const { key, keyId, orgId } = yield* makeTenant()
       const id = yield* (yield* Ids).make(RequestId)
-      yield* (yield* Metering).begin({ id, orgId, keyId, endpoint: "/v1/completions", streamed: true, modelId: modelA, model: "tenant/tiny", revisionId })
+      yield* beginRequest(yield* Metering, { id, orgId, keyId, endpoint: "/v1/completions", streamed: true, modelId: modelA, model: "tenant/tiny", revisionId })
       assert.deepInclude(jsonOf(yield* call("GET", "/v1/requests", { key })), { data: [] })
       const running = yield* call("GET", `/v1/requests/${id}`, { key })
       assert.deepInclude(jsonOf(running), { id, state: "running", status_code: null, cost_micros: null, receipt_url: null })

@@ -1,7 +1,7 @@
 import { assert, describe, it as each, layer } from "@effect/vitest"
 import { canonicalJson, Ids, Receipt, RequestId, SignedReceipt, SigningKeySet, zeroPrices } from "@seatrial/domain"
 import { Database, Metering } from "@seatrial/store"
-import { makeCaller, makeServing, makeTestDatabase } from "@seatrial/store/testing"
+import { beginRequest, makeCaller, makeServing, makeTestDatabase } from "@seatrial/store/testing"
 import { ConfigProvider, Context, Effect, Exit, Layer, Redacted, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { createLocalJWKSet, flattenedVerify } from "jose"
@@ -42,7 +42,7 @@ const served = Effect.fnUntraced(function* () {
     const id = yield* (yield* Ids).make(RequestId)
     const { keyId, orgId } = caller
     const { modelId, revisionId } = serving
-    yield* metering.begin({ id, orgId, keyId, endpoint: "/v1/completions", streamed: false, modelId, model: 'a"b/ti\u00e9ny\u2028', revisionId })
+    yield* beginRequest(metering, { id, orgId, keyId, endpoint: "/v1/completions", streamed: false, modelId, model: 'a"b/ti\u00e9ny\u2028', revisionId })
     yield* metering.end({
       ...{ id, orgId, statusCode: 200, usage: { input_tokens: 3, output_tokens: 4, cache_read_tokens: null, cache_write_tokens: 0 }, ttftMs: 1e-7, latencyMs },
       ...{ finishReason: "stop", error: null, note: null, receipt: { prices: zeroPrices, hfRevision: "c0ffee", engineVersion: "reference-0.1.0" } }

@@ -151,7 +151,11 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     if (waiting.length > 0) return resume(Effect.void)
     const wake = () => resume(Effect.void)
     idle.push(wake)
-    return Effect.sync(() => void idle.splice(idle.indexOf(wake), 1))
+    return Effect.sync(() => {
+      // Whoever was called already is not there any more.
+      const at = idle.indexOf(wake)
+      if (at !== -1) idle.splice(at, 1)
+    })
   })
 
   // Runs after the committers were interrupted, and before the pool that they use is closed.

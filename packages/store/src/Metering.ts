@@ -79,8 +79,7 @@ const lastOfEach = <Row extends { readonly id: string }>(rows: ReadonlyArray<Row
 export class Metering extends Context.Service<
   Metering,
   {
-    readonly begin: (start: RequestStart) => Effect.Effect<void>
-    /** The same for whoever goes on meanwhile: returns at once, and `settled` is called when the row is committed, or with a defect when it cannot be. */
+    /** Begins a request: returns at once, and `settled` is called when the row is committed, or with a defect when it cannot be. */
     readonly enter: (start: RequestStart, settled: Settled) => void
     readonly end: (end: RequestEnd) => Effect.Effect<void, RequestGivenUp>
     /** Of a request that runs already: its engine turned it away before any work. */
@@ -176,7 +175,6 @@ export class Metering extends Context.Service<
         })
 
       return Metering.of({
-        begin: (start) => Effect.callback((resume) => enter(start, resume)),
         enter,
         end: Effect.fnUntraced(function* (ending) {
           if (beginning.has(ending.id)) yield* begun(ending.id)

@@ -121,8 +121,8 @@ export interface Run {
   readonly replaces: boolean
   /** An unfinished run of the model that was given this one's GPUs; only of what serves. */
   readonly replacedBy: DeploymentId | null
-  /** What the model serves where that is another revision: the run whose engine it is, its host class and its GPUs. */
-  readonly predecessor: { readonly run: DeploymentId; readonly hostClass: string; readonly gpus: number } | null
+  /** What the model serves where that is another revision: the run whose engine it is, its host class and its GPUs. `differs`: it has no traffic, since it answers otherwise. */
+  readonly predecessor: { readonly run: DeploymentId; readonly hostClass: string; readonly gpus: number; readonly differs?: boolean } | null
   /** When gateways told last that somebody asks for its revision; told only of revisions with `hold_seconds`. */
   readonly lastUsedAt: number | null
   /** Requests under way on its revision; counted only where that gives its engine back (superseded, replaced, idling, or of a deleted or disabled model), else 0. */

@@ -1,4 +1,5 @@
 export { listStatement } from "./requests/statements.ts"
+export * from "./testing/beginRequest.ts"
 export * from "./testing/servingModel.ts"
 export * from "./testing/testDatabase.ts"
 export * from "./testing/trialRecords.ts"

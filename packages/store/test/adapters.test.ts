@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Commit, type Fidelity, type RepositoryFacts, type ServingSettings } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
 import { type CreateInput, Deployments, Metering, NeededWeights, Requests, Routes, Runs } from "../src/index.ts"
-import { capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, makeServing, newModel, settings } from "../src/testing.ts"
+import { beginRequest, capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, makeServing, newModel, settings } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore, soon } from "./stage.ts"
 
@@ -81,7 +81,7 @@ layer(NeededWeights.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTest
       const route = Option.getOrThrow(yield* routes.find(orgId, "adapted/tuned"))
       assert.isTrue(route.adapted)
       const start = yield* startOf(caller, { model: route.model, modelId: route.modelId, revisionId: route.revisionId })
-      yield* metering.begin(start)
+      yield* beginRequest(metering, start)
       const { engineVersion, hfRevision, prices } = route
       yield* metering.end(endOf(start, { receipt: { prices, hfRevision, engineVersion } }))
       const receipt = Option.getOrThrow(yield* requests.findReceipt(orgId, start.id))
@@ -116,7 +116,7 @@ layer(NeededWeights.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTest
       const { caller } = yield* makeCaller("plain")
       const served = yield* makeServing(caller, "k", "plain")
       const start = yield* startOf(caller, served)
-      yield* metering.begin(start)
+      yield* beginRequest(metering, start)
       yield* metering.end(endOf(start))
       const receipt = Option.getOrThrow(yield* requests.findReceipt(caller.orgId, start.id))
       assert.doesNotHaveAnyKeys(receipt, ["base_hf_revision", "adapter_hf_revision", "adapter_content_hash"])

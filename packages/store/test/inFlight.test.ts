@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { Deployments, Metering, Runs } from "../src/index.ts"
-import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
+import { beginRequest, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 
@@ -18,7 +18,7 @@ layer(layerStore, { excludeTestServices: true })("requests under way", (it) => {
       const served = yield* makeServing(caller, "k1")
       const other = yield* makeServing(caller, "k2", "other")
       const [one, two, elsewhere] = yield* Effect.all([startOf(caller, served), startOf(caller, served), startOf(caller, other)])
-      yield* Effect.forEach([one, two, elsewhere], metering.begin)
+      yield* Effect.forEach([one, two, elsewhere], (start) => beginRequest(metering, start))
       const inFlight = Effect.map(runs.observe(served.operation.id), (run) => Option.getOrThrow(run).inFlight)
       assert.strictEqual(yield* inFlight, 0, "nobody asks while it serves")
 

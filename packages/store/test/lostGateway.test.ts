@@ -2,7 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Option, Scope } from "effect"
 import { Metering, RequestGivenUp, type RequestStart, Requests } from "../src/index.ts"
-import { makeCaller, makeServing } from "../src/testing.ts"
+import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf, usage } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 
@@ -41,7 +41,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
         startOf(caller, served),
         startOf(caller, served)
       ])
-      yield* Effect.forEach([counted, silent, alive, done], metering.begin)
+      yield* Effect.forEach([counted, silent, alive, done], (start) => beginRequest(metering, start))
       yield* metering.checkpoint(counted, usage)
       yield* metering.end(endOf(done))
       for (let beat = 0; beat < 3; beat++) {
@@ -77,7 +77,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
       const { caller } = yield* makeCaller("late")
       const served = yield* makeServing(caller, "k")
       const [late, first] = yield* Effect.all([startOf(caller, served), startOf(caller, served)])
-      yield* Effect.forEach([late, first], metering.begin)
+      yield* Effect.forEach([late, first], (start) => beginRequest(metering, start))
       yield* metering.end(endOf(first))
       yield* sweepSteadily
       const record = yield* requests.find(caller.orgId, late.id)
@@ -95,7 +95,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
       const { caller } = yield* makeCaller("outage")
       const served = yield* makeServing(caller, "k")
       const [live, dead] = yield* Effect.all([startOf(caller, served), startOf(caller, served)])
-      yield* Effect.forEach([live, dead], metering.begin)
+      yield* Effect.forEach([live, dead], (start) => beginRequest(metering, start))
       yield* sweepSteadily.pipe(Effect.provideService(Living, [live, dead]))
       yield* timePasses(60)
       // Another gateway's sweep comes before the living one's checkpoint, and once more.
@@ -124,7 +124,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
           const metering = yield* Metering
           while (true) {
             const request = yield* startOf(caller, served)
-            yield* metering.begin(request)
+            yield* beginRequest(metering, request)
             yield* metering.end(endOf(request))
             told.add(request.id)
             if (told.size === 20 * (round + 1)) yield* Deferred.succeed(enough, undefined)
@@ -152,7 +152,7 @@ layer(layerStore, { excludeTestServices: true })("a gateway that dies", (it) => 
       const starts = yield* Effect.forEach(Array.from({ length: 100 }), () => startOf(caller, served))
       const cut = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
       const serving = yield* Effect.forkChild(
-        Effect.forEach(starts, (start) => Effect.andThen(metering.begin(start), metering.end(endOf(start))), { concurrency: 8 })
+        Effect.forEach(starts, (start) => Effect.andThen(beginRequest(metering, start), metering.end(endOf(start))), { concurrency: 8 })
       )
       yield* Effect.ignore(cut)
       yield* Fiber.join(serving)

@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Ids, Receipt, RequestId, RequestRecord } from "@seatrial/domain"
 import { Effect, Exit, Fiber, Option, Schema } from "effect"
 import { Metering, Requests } from "../src/index.ts"
-import { makeCaller, makeServing } from "../src/testing.ts"
+import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, prices, startOf, usage } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 
@@ -14,7 +14,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
       const { caller } = yield* makeCaller("commit")
       const served = yield* makeServing(caller, "k")
       const start = yield* startOf(caller, served)
-      yield* metering.begin(start)
+      yield* beginRequest(metering, start)
       const running = Option.getOrThrow(yield* requests.find(caller.orgId, start.id))
       assert.deepStrictEqual(
         [running.state, running.status_code, running.input_tokens, running.cost_micros, running.receipt_url],
@@ -44,7 +44,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
       const requests = yield* Requests
       const { caller } = yield* makeCaller("twice")
       const start = yield* startOf(caller, yield* makeServing(caller, "k"))
-      yield* metering.begin(start)
+      yield* beginRequest(metering, start)
       const other = endOf(start, { statusCode: 502, error: { code: "engine_lost", message: "m", param: null } })
       yield* Effect.all([metering.end(endOf(start)), metering.end(endOf(start)), metering.end(endOf(start))], { concurrency: "unbounded" })
       const first = yield* requests.find(caller.orgId, start.id)
@@ -66,7 +66,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
         starts,
         (start) =>
           Effect.gen(function* () {
-            const begin = yield* Effect.forkChild(metering.begin(start), { startImmediately: true })
+            const begin = yield* Effect.forkChild(beginRequest(metering, start), { startImmediately: true })
             yield* Fiber.interrupt(begin)
             yield* metering.end(endOf(start))
           }),
@@ -113,7 +113,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
       const { revisionId: _, ...named } = start
       const refuse = (statusCode: number) =>
         metering.refuse({ ...named, statusCode, latencyMs: 3, error: { code: "model_overloaded", message: "m", param: null } })
-      yield* metering.begin(start)
+      yield* beginRequest(metering, start)
       yield* metering.checkpoint(start, usage)
       yield* refuse(503)
       const record = Option.getOrThrow(yield* requests.find(caller.orgId, start.id))
@@ -123,12 +123,12 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
         ["refused", 503, null, null, "0", "model_overloaded", null]
       )
       yield* refuse(400)
-      yield* metering.begin(start)
+      yield* beginRequest(metering, start)
       yield* metering.end(endOf(start))
       assert.deepStrictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, start.id)), record)
 
       const ended = yield* startOf(caller, start)
-      yield* metering.begin(ended)
+      yield* beginRequest(metering, ended)
       yield* metering.end(endOf(ended))
       yield* metering.refuse({ ...named, id: ended.id, statusCode: 503, latencyMs: 3, error: { code: "model_overloaded", message: "m", param: null } })
       assert.strictEqual(Option.getOrThrow(yield* requests.find(caller.orgId, ended.id)).state, "completed")
@@ -142,7 +142,7 @@ layer(layerStore, { excludeTestServices: true })("Metering", (it) => {
       const { caller } = yield* makeCaller("poison")
       const served = yield* makeServing(caller, "k")
       const starts = yield* Effect.forEach(Array.from({ length: 60 }), () => startOf(caller, served))
-      yield* Effect.forEach(starts, metering.begin, { concurrency: "unbounded" })
+      yield* Effect.forEach(starts, (start) => beginRequest(metering, start), { concurrency: "unbounded" })
       const exits = yield* Effect.forEach(
         starts,
         (start, index) => Effect.exit(metering.end(endOf(start, index === 17 ? { usage: { ...usage, input_tokens: 2 ** 40 } } : {}))),

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Ids, idMillis, RequestId, zeroPrices } from "@seatrial/domain"
 import { Deferred, Effect, Fiber, Option } from "effect"
 import { Deployments, Metering, type RequestEnd, type RequestStart, Requests, Runs } from "../src/index.ts"
-import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
+import { beginRequest, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
 
 const makeRequests = Effect.fnUntraced(function* (slug: string, count: number) {
@@ -65,11 +65,11 @@ layer(layerStore, { excludeTestServices: true })("in whatever order the database
         sql`INSERT INTO requests (org_id, created_at, id, state, endpoint) VALUES (${slow.start.orgId}, ${slow.created}, ${slow.start.id}, 'running', '/')`,
         false
       )
-      const begin = yield* Effect.forkChild(metering.begin(slow.start), { startImmediately: true })
+      const begin = yield* Effect.forkChild(beginRequest(metering, slow.start), { startImmediately: true })
       yield* waiting(1)
       const end = yield* Effect.forkChild(metering.end(slow.end), { startImmediately: true })
       // Whatever was handed in before this has had its turn after it.
-      yield* metering.begin(quick.start)
+      yield* beginRequest(metering, quick.start)
       yield* metering.end(quick.end)
       yield* release
       yield* Fiber.join(begin)
@@ -86,7 +86,7 @@ layer(layerStore, { excludeTestServices: true })("in whatever order the database
       const all = yield* makeRequests("shared", 3)
       const [first, second, third] = all
       if (first === undefined || second === undefined || third === undefined) return assert.fail()
-      yield* Effect.forEach(all, ({ start }) => metering.begin(start))
+      yield* Effect.forEach(all, ({ start }) => beginRequest(metering, start))
       const release = yield* hold(sql`SELECT 1 FROM requests WHERE org_id = ${first.start.orgId} AND id <> ${third.start.id} FOR UPDATE`, true)
       const busy = yield* Effect.forkChild(metering.end(first.end), { startImmediately: true })
       yield* waiting(1)

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Ids, RequestId, zeroPrices } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { Metering, Organizations, Requests } from "../src/index.ts"
-import { makeCaller, makeServing } from "../src/testing.ts"
+import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("Organizations", (it) => {
@@ -65,7 +65,7 @@ layer(layerStore, { excludeTestServices: true })("Organizations", (it) => {
       const { orgId, keyId } = mine.caller
       const { model, modelId, revisionId } = yield* makeServing(mine.caller, "k")
       const id = yield* ids.make(RequestId)
-      yield* metering.begin({ id, orgId, keyId, endpoint: "/", streamed: false, modelId, model, revisionId })
+      yield* beginRequest(metering, { id, orgId, keyId, endpoint: "/", streamed: false, modelId, model, revisionId })
       yield* metering.end({
         id,
         orgId,

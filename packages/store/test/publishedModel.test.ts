@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { costMicros, zeroPrices } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
 import { Metering, ModelAdmin, Requests, Routes, Runs } from "../src/index.ts"
-import { checks, makeCaller, makeServing } from "../src/testing.ts"
+import { beginRequest, checks, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, prices, startOf, usage } from "./requestRows.ts"
 import { layerStore, soon } from "./stage.ts"
 
@@ -23,7 +23,7 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestSer
         const route = Option.getOrThrow(yield* routes.find(caller.orgId, "open"))
         assert.deepStrictEqual(route.prices, rates)
         const start = yield* startOf(caller, { ...served, model: route.model })
-        yield* metering.begin(start)
+        yield* beginRequest(metering, start)
         const { engineVersion, hfRevision } = route
         yield* metering.end(endOf(start, { receipt: { prices: route.prices, hfRevision, engineVersion } }))
         const receipt = Option.getOrThrow(yield* requests.findReceipt(caller.orgId, start.id))
@@ -46,7 +46,7 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestSer
       yield* admin.publish(owner.caller.orgId, served.modelId, prices)
       const [theirs, own] = [yield* startOf(stranger.caller, served), yield* startOf(owner.caller, served)]
       for (const start of [theirs, own]) {
-        yield* metering.begin(start)
+        yield* beginRequest(metering, start)
         yield* metering.checkpoint(start, usage)
       }
       yield* metering.sweep
@@ -68,7 +68,7 @@ layer(ModelAdmin.layerSql.pipe(Layer.provideMerge(layerStore)), { excludeTestSer
       const served = yield* makeServing(owner.caller, "k", "let")
       yield* admin.publish(owner.caller.orgId, served.modelId, prices)
       const start = yield* startOf(stranger.caller, served)
-      yield* metering.begin(start)
+      yield* beginRequest(metering, start)
       yield* admin.disable(owner.caller.orgId, served.modelId)
       const inFlight = Effect.map(runs.observe(served.operation.id), (run) => Option.getOrThrow(run).inFlight)
       assert.strictEqual(yield* inFlight, 1)

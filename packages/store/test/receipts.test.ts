@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { costMicros, Receipt, RequestRecord, type Usage } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { Metering, Requests } from "../src/index.ts"
-import { makeCaller, makeServing } from "../src/testing.ts"
+import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, prices, startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 
@@ -14,7 +14,7 @@ layer(layerStore, { excludeTestServices: true })("a receipt", (it) => {
       const requests = yield* Requests
       const { caller } = yield* makeCaller("month")
       const start = yield* startOf(caller, yield* makeServing(caller, "k"), Date.UTC(2001, 1, 3, 4, 5, 6, 789))
-      yield* metering.begin(start)
+      yield* beginRequest(metering, start)
       yield* metering.end(endOf(start))
       assert.strictEqual(Option.getOrThrow(yield* requests.findReceipt(caller.orgId, start.id)).created_at, "2001-02-03T04:05:06.789Z")
     })
@@ -27,7 +27,7 @@ layer(layerStore, { excludeTestServices: true })("a receipt", (it) => {
       const requests = yield* Requests
       const { caller } = yield* makeCaller("dropped")
       const start = yield* startOf(caller, yield* makeServing(caller, "k"), Date.UTC(2002, 1, 3))
-      yield* metering.begin(start)
+      yield* beginRequest(metering, start)
       yield* metering.end(endOf(start, { note: "counted" }))
       const receipt = yield* requests.findReceipt(caller.orgId, start.id)
       yield* sql`DROP TABLE requests_2002_02`
@@ -65,7 +65,7 @@ layer(layerStore, { excludeTestServices: true })("a receipt", (it) => {
               error: index % 3 === 0 ? null : { code: "c", message: "é\u2028", param: index % 2 === 0 ? null : "p" },
               note: index % 2 === 0 ? null : "n"
             })
-            yield* metering.begin(start)
+            yield* beginRequest(metering, start)
             yield* metering.end(end)
             const record = Option.getOrThrow(yield* requests.find(caller.orgId, start.id))
             const receipt = Option.getOrThrow(yield* requests.findReceipt(caller.orgId, start.id))

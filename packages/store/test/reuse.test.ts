@@ -1,5 +1,5 @@
 import { assert, layer } from "@effect/vitest"
-import { Commit, type ModelId } from "@seatrial/domain"
+import { Commit, type ModelId, startsDiffer } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type Caller, Deployments, Runs } from "../src/index.ts"
 import { capabilities, checks, engineImage, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
@@ -70,6 +70,33 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
         assert.strictEqual(run.revision?.status, serve ? "active" : before.revision?.status)
         assert.strictEqual(run.activeRevisionId, serve ? revisionId : before.activeRevisionId)
       }
+    })
+  )
+
+  it.effect("is tried anew where the engine of what serves answers otherwise and has no traffic, and takes its GPUs for that", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const { caller, id: first, modelId, orgId, revisionId } = yield* candidate("reuse-differs")
+      const live = yield* redeploy(caller, modelId)
+      yield* runs.recordScreening({ ...screened, id: live.id, orgId })
+      yield* runs.enter({ id: live.id, orgId, from: "screening", to: "activating", reason: "Test" })
+      assert.isTrue(yield* runs.activate({ id: live.id, orgId, from: "activating" }))
+      const read = Effect.fnUntraced(function* () {
+        const { id } = yield* redeploy(caller, modelId)
+        yield* runs.recordScreening({ ...screened, id, orgId })
+        const { predecessor, revision } = yield* observe(id)
+        yield* runs.enter({ id, orgId, from: "screening", to: "cancelled", reason: "Test" })
+        return [revision?.id === revisionId, predecessor?.run ?? null, predecessor?.differs ?? null]
+      })
+      const endpoints = [{ url: "http://10.0.0.1:8000", pod: "pod-1" }]
+      // One node showed it, and another has the traffic.
+      yield* runs.noteNodeFault(first, orgId, { node: "node-1", code: "fingerprints_differ" })
+      assert.deepStrictEqual(yield* read(), [true, null, null])
+      yield* runs.noteNodeFault(first, orgId, { node: "node-2", code: startsDiffer })
+      assert.deepStrictEqual(yield* read(), [false, first, true])
+      // It answers as verified again, as after its pod was deleted.
+      yield* runs.publishEndpoints(first, orgId, endpoints)
+      assert.deepStrictEqual(yield* read(), [true, null, null])
     })
   )
 

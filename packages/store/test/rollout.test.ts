@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Option, Queue, Stream } from "effect"
 import { Deployments, Metering, Routes, Runs } from "../src/index.ts"
 import { checks, settings } from "../src/testing/trialRecords.ts"
-import { makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
+import { beginRequest, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 
@@ -104,7 +104,7 @@ layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) =
       const { caller, id, modelId, route } = yield* serve("published", 60)
       const other = yield* makeCaller("asks")
       yield* sql`UPDATE models SET visibility = 'public' WHERE org_id = ${caller.orgId} AND id = ${modelId}`
-      yield* metering.begin(yield* startOf(other.caller, { modelId, model: "tiny", revisionId: route.revisionId }))
+      yield* beginRequest(metering, yield* startOf(other.caller, { modelId, model: "tiny", revisionId: route.revisionId }))
       assert.strictEqual((yield* observed(id)).inFlight, 1)
     })
   )

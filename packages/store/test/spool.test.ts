@@ -7,8 +7,8 @@ import { Ids } from "@seatrial/domain"
 import { ConfigProvider, Context, Effect, Exit, Layer, Option, type Redacted, Schema, Scope } from "effect"
 import { inject } from "vitest"
 import { ApiKeys, Database, Deployments, HubConnections, Metering, Organizations, Requests, Runs, SpoolSettings } from "../src/index.ts"
-import { SpoolFile } from "../src/metering/SpoolFile.ts"
-import { makeCaller, makeServing, makeTestDatabase, withoutDatabase } from "../src/testing.ts"
+import { maxPayload, SpoolFile } from "../src/metering/SpoolFile.ts"
+import { beginRequest, makeCaller, makeServing, makeTestDatabase, withoutDatabase } from "../src/testing.ts"
 import { endOf, startOf, usage } from "./requestRows.ts"
 import { encryptionKey, soon } from "./stage.ts"
 
@@ -77,6 +77,22 @@ describe("the file of the spool", () => {
   )
 })
 
+it.effect("a payload that could not be read again is not taken, and nothing of its append stays", () =>
+  Effect.gen(function* () {
+    const path = join(yield* scratch, "records.spool")
+    const first = yield* Effect.promise(() => SpoolFile.open(path))
+    const longest = Buffer.alloc(maxPayload, "a")
+    yield* Effect.promise(() => first.append([longest]))
+    const { size } = first
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(Effect.tryPromise(() => first.append([Buffer.from("b"), Buffer.alloc(maxPayload + 1)])))))
+    assert.deepStrictEqual([first.size, statSync(path).size], [size, size])
+    yield* Effect.promise(() => first.close())
+    const { damaged, file, texts } = yield* contents(path)
+    assert.deepStrictEqual([texts, damaged], [[String(longest)], 0])
+    yield* Effect.promise(() => file.close())
+  }).pipe(Effect.scoped)
+)
+
 class Url extends Context.Service<Url, Redacted.Redacted<string>>()("seatrial/test/Url") {}
 
 const layerUrl = Layer.effect(
@@ -116,7 +132,7 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
       ])
       const error = { code: "model_overloaded", message: "m", param: null }
       const first = yield* meteringAt(folder, 10_000)
-      yield* Effect.forEach([before, swept], first.metering.begin)
+      yield* Effect.forEach([before, swept], (start) => beginRequest(first.metering, start))
       // Others take that gateway for dead.
       yield* sql`UPDATE requests SET state = 'completed', status_code = 500, error_code = 'gateway_lost', cost_micros = 0, latency_ms = 1 WHERE id = ${swept.id}`
       const path = join(folder, "records.spool")
@@ -126,16 +142,20 @@ layer(layerStore, { excludeTestServices: true })("while the database is away", (
         yield* Url,
         Effect.gen(function* () {
           yield* first.metering.end(endOf(before))
-          yield* Effect.forEach([whole, open, refused, late], first.metering.begin, { concurrency: "unbounded" })
+          yield* Effect.forEach([whole, open, refused, late], (start) => beginRequest(first.metering, start), { concurrency: "unbounded" })
           yield* first.metering.checkpoint(open, usage)
           yield* first.metering.end(endOf(whole))
           // A full one takes no new requests, and still the ends of those under way.
           const more = yield* Effect.forEach(Array.from({ length: 20 }), () =>
-            Effect.flatMap(startOf(caller, served), (start) => Effect.exit(first.metering.begin(start)))
+            Effect.flatMap(startOf(caller, served), (start) => Effect.exit(beginRequest(first.metering, start)))
           )
           assert.isTrue(more.some(Exit.isFailure))
           yield* first.metering.end(endOf(swept))
           yield* first.metering.refuse({ ...refused, statusCode: 503, latencyMs: 1, error })
+          // One that is longer than the file takes is put aside, and whoever waits for it is not held up.
+          const long = { ...(yield* startOf(caller, served)), statusCode: 400, latencyMs: 1, error: { ...error, message: "m".repeat(maxPayload) } }
+          yield* first.metering.refuse(long)
+          assert.include(readFileSync(`${path}.refused`, "latin1"), long.id)
           copy = readFileSync(path)
         })
       )

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option, Schema } from "effect"
 import { ApiKeys, Billing, GpuHolds, Metering, Requests, type UsageGroup, UsageSums } from "../src/index.ts"
 import { dropOldMonths } from "../src/Retention.ts"
-import { makeCaller, makeServing } from "../src/testing.ts"
+import { beginRequest, makeCaller, makeServing } from "../src/testing.ts"
 import { endOf, startOf } from "./requestRows.ts"
 import { layerStore } from "./stage.ts"
 
@@ -55,7 +55,7 @@ layer(Layer.mergeAll(UsageSums.layerSql, GpuHolds.layerSql, Billing.layerSql).pi
                 const { revisionId: _, ...named } = start
                 yield* metering.refuse({ ...named, statusCode: 400, latencyMs: 1, error: { code: "c", message: "m", param: null } })
               } else {
-                yield* metering.begin(start)
+                yield* beginRequest(metering, start)
                 yield* metering.end(endOf(start, { usage: tokens }))
               }
               const cost = BigInt(Option.getOrThrow(yield* requests.find(caller.orgId, start.id)).cost_micros ?? -1)

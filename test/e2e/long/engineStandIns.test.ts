@@ -4,8 +4,9 @@ import { Pod } from "@seatrial/kube"
 import { enginePodName } from "@seatrial/operator"
 import { Effect, Option, Schema } from "effect"
 import { bodyOf, makeCaller } from "../Caller.ts"
+import { runCommand } from "../ChildProgram.ts"
 import { ask, requestIdOf, streamOf, wholeOf } from "../chat.ts"
-import { openCluster, shortenBenchmark } from "../cluster.ts"
+import { objectsOfRuns, openCluster, shortenBenchmark } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
 import { makeStateFolder, startSystem } from "../LocalSystem.ts"
 import { source } from "../Served.ts"
@@ -16,12 +17,15 @@ const Derived = Schema.Struct({
 })
 const decodeId = Schema.decodeUnknownSync(DeploymentId)
 const Models = Schema.Struct({ data: Schema.Array(CatalogModel) })
+const Named = Schema.Struct({ model: Schema.String })
+const Counted = Schema.Struct({ input_tokens: Schema.Int })
 
 it.live(
   "on simulated GPUs a model is served by vLLM's and by SGLang's command line, and whatever it says is said to be simulated",
   () =>
     Effect.gen(function* () {
-      const { state } = yield* startSystem(yield* makeStateFolder, { SEATRIAL_DURABLE: "false" })
+      const folder = yield* makeStateFolder
+      const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
       const caller = makeCaller(state.address, state.api_key)
       const kube = yield* openCluster(state.kubeconfig)
       yield* shortenBenchmark(kube, "sim-large")
@@ -53,6 +57,37 @@ it.live(
           data.find(({ id }) => id === ended.model),
           { engine: runtime, engine_version: version }
         )
+        if (runtime !== "vllm") continue
+
+        // It knows the names that it was started with, refuses all others, and says the first of them: what is asked for by one name is answered by that, on each path.
+        const slug = ended.model.slice(ended.model.indexOf("/") + 1)
+        const engines = yield* objectsOfRuns(kube)
+        const models = (verb: string, ...more: ReadonlyArray<string>) =>
+          runCommand(["admin", "models", verb, "--org", "local", slug, ...more], { SEATRIAL_STATE: folder })
+        const answersAs = Effect.fnUntraced(function* (name: string) {
+          yield* eventually(`${name} answers`, ask(caller, name), ({ status }) => status === 200)
+          const asked = { model: name, max_tokens: 8, messages: [{ role: "user", content: "What does a sea trial show?" }] }
+          const message = yield* caller.call("POST", "/v1/messages", asked)
+          assert.strictEqual(message.status, 200, message.text)
+          assert.strictEqual(bodyOf(Named, message).model, name)
+          const counted = yield* caller.call("POST", "/v1/messages/count_tokens", { model: name, messages: asked.messages })
+          assert.strictEqual(counted.status, 200, counted.text)
+          assert.isAbove(bodyOf(Counted, counted).input_tokens, 0)
+          const response = yield* caller.call("POST", "/v1/responses", { model: name, max_output_tokens: 8, input: "What does a sea trial show?" })
+          assert.strictEqual(bodyOf(Named, response).model, name)
+          assert.strictEqual(wholeOf(yield* ask(caller, name)).model, name)
+          const streamed = yield* caller.call("POST", "/v1/messages", { ...asked, stream: true })
+          const own = `"model":${JSON.stringify(name)}`
+          assert.include(streamed.text, own)
+          assert.notMatch(streamed.text.replaceAll(own, ""), /"model":/)
+        })
+        yield* answersAs(ended.model)
+        const rates = ["--input", "1000000", "--output", "3000000", "--cache-read", "0", "--cache-write", "0"]
+        yield* models("publish", ...rates, "--yes")
+        yield* answersAs(slug)
+        yield* models("unpublish", "--yes")
+        yield* answersAs(ended.model)
+        assert.deepStrictEqual(yield* objectsOfRuns(kube), engines)
       }
     }).pipe(Effect.scoped),
   600_000

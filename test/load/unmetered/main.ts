@@ -9,7 +9,6 @@ import { Config, Effect, Exit, Layer } from "effect"
 const layerUnmetered = Layer.succeed(
   Metering,
   Metering.of({
-    begin: () => Effect.void,
     enter: (_, settled) => settled(Exit.void),
     end: () => Effect.void,
     refuse: () => Effect.void,

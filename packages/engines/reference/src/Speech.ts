@@ -28,6 +28,8 @@ export interface Speech {
   /** More paths to look at: what each answers. */
   readonly told: Readonly<Record<string, (booted: Booted) => unknown>>
   readonly metrics: (booted: Booted) => string
+  /** What an answer calls the model, of which a request gave this name or none. */
+  readonly nameSaid: (settings: Arguments, asked: string | null | undefined) => string
   readonly error: (error: ApiError) => unknown
 }
 
@@ -49,5 +51,6 @@ export const ownSpeech: Speech = {
   promptIdsInChoice: false,
   told: {},
   metrics: ({ cacheConfig, engine, metrics }) => metrics.render(engine.settings.servedModelNames[0], engine.scheduler.gauges(), cacheConfig),
+  nameSaid: ({ servedModelNames }, asked) => asked ?? servedModelNames[0],
   error: (error) => error.body()
 }

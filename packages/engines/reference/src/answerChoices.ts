@@ -29,7 +29,7 @@ type Counts = Pick<Piece, "cachedTokens" | "completionTokens">
 export const answerChoices = ({ engine }: Booted, speech: Speech, asked: Asked, requestId: string, response: ServerResponse) => {
   const { body, makeDialect, plans } = asked
   const samples = body.n ?? 1
-  const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: body.model ?? engine.settings.servedModelNames[0] }
+  const envelope = { id: `${asked.prefix}${requestId}`, created: Math.floor(Date.now() / 1000), model: speech.nameSaid(engine.settings, body.model) }
   const withUsage = body.stream_options?.include_usage === true
   const continuous = withUsage && body.stream_options?.continuous_usage_stats === true
   const counts: Array<Counts> = []

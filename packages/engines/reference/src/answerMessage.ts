@@ -20,7 +20,7 @@ export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedCo
   const { body, plan } = asked
   const answer = reading(asked.makeCalls())
   const id = `msg_${requestId}`
-  const model = body.model ?? engine.settings.servedModelNames[0]
+  const model = speech.nameSaid(engine.settings, body.model)
   const message = { id, type: "message", role: "assistant", model, stop_sequence: null, stop_reason: null }
   const usage = ({ cachedTokens, completionTokens }: Piece) => ({
     ...(engine.settings.enablePromptTokensDetails ? { cache_read_input_tokens: cachedTokens } : {}),

@@ -38,7 +38,7 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
     instructions: asked.instructions ?? null,
     max_output_tokens: asked.max_output_tokens ?? null,
     metadata: null,
-    model: body.model ?? engine.settings.servedModelNames[0],
+    model: speech.nameSaid(engine.settings, body.model),
     output: [],
     parallel_tool_calls: asked.parallel_tool_calls ?? true,
     previous_response_id: null,

@@ -45,7 +45,7 @@ const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], memor
       quantization: "none",
       rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
     },
-    servedNames: ["org/tiny"],
+    servedNames: ["org/tiny", "tiny"],
     modelPath: directory,
     hostClass: { gpu_pool: "Sim", gpu_count: 1, gpu_memory_bytes: memory },
     bootSeconds: 60,
@@ -92,7 +92,21 @@ describe("the reference engine in another's place", () => {
     const address = await serves()
     const get = async (path: string) => (await fetch(`${address}${path}`)).text()
     expect(JSON.parse(await get("/version"))).toEqual({ version: "simulated-vllm-0.33.0" })
-    expect(JSON.parse(await get("/v1/models"))).toMatchObject({ data: [{ max_model_len: 2_048 }] })
+    expect(JSON.parse(await get("/v1/models"))).toMatchObject({ data: [{ id: "org/tiny", max_model_len: 2_048 }, { id: "tiny" }] })
+    // It knows the names that it was started with and no other, and says the first of them whichever it was asked by.
+    const post = async (path: string, asked: object) => {
+      const response = await fetch(`${address}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(asked) })
+      return { status: response.status, told: JSON.parse(await response.text()) }
+    }
+    const messages = [{ role: "user", content: "x" }]
+    for (const model of ["org/tiny", "tiny"]) {
+      expect(await post("/v1/messages", { model, messages, max_tokens: 1 })).toMatchObject({ status: 200, told: { model: "org/tiny" } })
+      expect(await post("/v1/messages/count_tokens", { model, messages })).toMatchObject({ status: 200, told: { input_tokens: expect.any(Number) } })
+    }
+    for (const model of ["org/tin", "org/tiny,tiny", "org"]) {
+      expect((await post("/v1/messages", { model, messages, max_tokens: 1 })).status, model).toBe(404)
+      expect((await post("/v1/messages/count_tokens", { model, messages })).status, model).toBe(404)
+    }
     // Functions are refused by one that was not told how to read calls.
     const tools = [{ type: "function", function: { name: "f" } }]
     const body = JSON.stringify({ messages: [{ role: "user", content: "x" }], tools, max_tokens: 1 })

@@ -59,12 +59,17 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   return null
 }
 
+/** Several names are words of their own, and one that begins with a hyphen would be read as an argument: then it is started with the first alone. */
+const namesOf = ([first, ...others]: ReadonlyArray<string>, modelPath: string): ReadonlyArray<string> =>
+  first === undefined || [first, ...others].some((name) => name.startsWith("-"))
+    ? [`--served-model-name=${first ?? modelPath}`]
+    : ["--served-model-name", first, ...others]
+
 /** vLLM 0.33.0, of its own image. */
 export const vllm: EngineAdapter = {
   runtime: "vllm",
   version,
-  // A word of its command line takes one name only, and a second word might be read as an argument.
-  names: "first",
+  names: "all",
   architectures: generating(registered),
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
@@ -138,7 +143,7 @@ export const vllm: EngineAdapter = {
       command: ["vllm", "serve"],
       args: [
         `--model=${modelPath}`,
-        `--served-model-name=${servedNames[0] ?? modelPath}`,
+        ...namesOf(servedNames, modelPath),
         "--host=$(POD_IP)",
         "--port=8000",
         `--tensor-parallel-size=${hostClass.gpu_count}`,

@@ -1,16 +1,21 @@
-import type { Usage } from "@seatrial/domain"
+import type { ToldUsage } from "./Dialect.ts"
 import { countOf, isObject, parseJson } from "./json.ts"
 
-/** Four disjoint classes: what was read from or written to the cache is not counted as input again. */
-export const disjoint = (input: number, output: number, read: number | null, written: number | null): Usage => ({
-  input_tokens: Math.max(0, input - (read ?? 0) - (written ?? 0)),
-  output_tokens: output,
-  cache_read_tokens: read,
-  cache_write_tokens: written
-})
+/** Four disjoint classes that add up to the prompt and the output: what was read from or written to the cache is not counted as input again, and there is no more of it than prompt. */
+export const disjoint = (input: number, output: number, read: number | null, written: number | null): ToldUsage => {
+  const excess = Math.max(0, (read ?? 0) + (written ?? 0) - input)
+  const fromWritten = Math.min(excess, written ?? 0)
+  return {
+    input_tokens: Math.max(0, input - (read ?? 0) - (written ?? 0)),
+    output_tokens: output,
+    cache_read_tokens: read === null ? null : read - (excess - fromWritten),
+    cache_write_tokens: written === null ? null : written - fromWritten,
+    ...(excess > 0 ? { clipped: true } : {})
+  }
+}
 
 /** OpenAI's usage as vLLM and SGLang report it; cached and created tokens only where the engine counts them. Null where it is none. */
-export const classesOf = (usage: unknown): Usage | null => {
+export const classesOf = (usage: unknown): ToldUsage | null => {
   if (!isObject(usage)) return null
   const prompt = countOf(usage.prompt_tokens)
   if (prompt === null) return null
@@ -19,4 +24,4 @@ export const classesOf = (usage: unknown): Usage | null => {
 }
 
 /** Reads the `usage` member of a chat or completion. */
-export const openAiUsage = (json: string): Usage | null => classesOf(parseJson(json))
+export const openAiUsage = (json: string): ToldUsage | null => classesOf(parseJson(json))

@@ -22,6 +22,7 @@ export class ModelSeries {
   readonly betweenTokens = new Histogram(betweenTokensBounds)
   readonly tokens = { input: 0, cache_read: 0, cache_write: 0, output: 0 }
   withoutUsage = 0
+  clippedUsage = 0
   usedAt = 0
 
   constructor(model: string, kind: string) {
@@ -83,7 +84,7 @@ export class InferenceMetrics {
       const shown = openMetrics && type === "counter" ? name.replace(/_total$/u, "") : name
       lines.push(`# HELP ${shown} ${meaning}`, `# TYPE ${shown} ${type}`, ...of(name))
     }
-    const { betweenTokens, firstToken, inFlight, outcomes, queued, refusals, requestSeconds, tokens, withoutUsage } = gatewayMetrics
+    const { betweenTokens, clippedUsage, firstToken, inFlight, outcomes, queued, refusals, requestSeconds, tokens, withoutUsage } = gatewayMetrics
     tell(requestSeconds, (name) => [...this.#answers.values()].flatMap(({ labels, seconds }) => seconds.lines(name, labels, openMetrics)))
     tell(inFlight, (name) => [`${name} ${this.inFlight}`])
     tell(queued, (name) => [`${name} ${this.queued()}`])
@@ -91,6 +92,7 @@ export class InferenceMetrics {
     tell(outcomes, (name) => all.flatMap(({ labels, outcomes }) => [...outcomes].map(([outcome, count]) => `${name}{${labels},outcome="${outcome}"} ${count}`)))
     tell(tokens, (name) => all.flatMap(({ labels, tokens }) => Object.entries(tokens).map(([kind, count]) => `${name}{${labels},kind="${kind}"} ${count}`)))
     tell(withoutUsage, (name) => all.map(({ labels, withoutUsage }) => `${name}{${labels}} ${withoutUsage}`))
+    tell(clippedUsage, (name) => all.map(({ clippedUsage, labels }) => `${name}{${labels}} ${clippedUsage}`))
     tell(firstToken, (name) => all.flatMap(({ firstToken, labels }) => firstToken.lines(name, labels, openMetrics)))
     tell(betweenTokens, (name) => all.flatMap(({ betweenTokens, labels }) => betweenTokens.lines(name, labels, openMetrics)))
     return `${lines.join("\n")}\n`

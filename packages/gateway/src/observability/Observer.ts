@@ -107,6 +107,7 @@ export class Observer extends Context.Service<
           const error = told ?? outcome.error
           series.ended(error === null ? "completed" : error.code, usage)
           if (error === null && note !== null) series.withoutUsage++
+          if (usage.clipped) series.clippedUsage++
           if (firstContentAt !== null) series.firstToken.observe((firstContentAt - startedAt) / 1_000, id)
           if (span !== null) {
             span.attribute("gen_ai.usage.input_tokens", usage.input_tokens)

@@ -1,3 +1,4 @@
+import type { OrgId } from "@seatrial/domain"
 import type { Endpoint } from "@seatrial/store"
 import type { EngineMetrics } from "./readEngineMetrics.ts"
 import { hashOf } from "./rendezvous.ts"
@@ -16,6 +17,8 @@ const turnedAwayFor = 1_000
 
 const failuresWithin = 10_000
 const failuresAllowed = 3
+/** Answers in a row that failed, with which an engine is one that answers nobody: of several organisations, and of one alone, whose requests may be what it fails on. */
+const failedAnswers = { ofSeveral: 3, ofOne: 6 }
 const firstEjection = 10_000
 const longestEjection = 120_000
 
@@ -36,6 +39,9 @@ export class EngineState {
   ejectedUntil = 0
   #penalty = 0
   #failures: Array<number> = []
+  /** Since its last good answer: answers that failed, and who had asked, or null for several. */
+  #failedAnswers = 0
+  #failedFor: OrgId | null = null
   #metrics: EngineMetrics | null = null
   #metricsAt = 0
   #turnedAwayUntil = 0
@@ -112,12 +118,25 @@ export class EngineState {
     return this.#failures.length >= failuresAllowed
   }
 
+  /** It answered, and well. */
+  answered() {
+    this.#failedAnswers = 0
+  }
+
+  /** It answered that it failed, or began no answer; true where it did so to everybody who asked of late. */
+  failAnswer(orgId: OrgId): boolean {
+    this.#failedFor = this.#failedAnswers === 0 || this.#failedFor === orgId ? orgId : null
+    this.#failedAnswers++
+    return this.#failedAnswers >= (this.#failedFor === null ? failedAnswers.ofSeveral : failedAnswers.ofOne)
+  }
+
   /** Takes it out for a while: twice as long as the last time, where that ended less than two minutes ago. */
   eject(now: number) {
     const again = this.#penalty > 0 && now - this.ejectedUntil < longestEjection
     this.#penalty = again ? Math.min(longestEjection, 2 * this.#penalty) : firstEjection
     this.ejectedUntil = now + this.#penalty
     this.#failures = []
+    this.#failedAnswers = 0
     this.pulse.at = now
   }
 

@@ -1,8 +1,9 @@
-import type { ModelId } from "@seatrial/domain"
+import type { ModelId, OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
 import { EngineState } from "./EngineState.ts"
 import { FairQueue } from "./FairQueue.ts"
 import { pickEngine } from "./pickEngine.ts"
+import { RetryBudget } from "./RetryBudget.ts"
 
 /** Requests that an engine may have beyond what it was seen to work on at once. */
 const beyondMeasured = 4
@@ -33,6 +34,8 @@ export class ModelPool {
   route: Route
   engines: ReadonlyArray<EngineState> = []
   readonly queue = new FairQueue<Waiter>()
+  /** Of second attempts: engines of one model that fail leave those of others theirs. */
+  readonly budget = new RetryBudget()
   /** When a request last came. */
   usedAt: number
   /** Since when somebody asks who finds no engine; null where there is one, or nobody asks. */
@@ -109,6 +112,7 @@ export class ModelPool {
     this.refresh()
     const now = this.#options.now()
     this.usedAt = now
+    this.budget.earn()
     if (this.queue.size > 0) return undefined
     const [only] = this.engines
     const engine =
@@ -140,6 +144,11 @@ export class ModelPool {
   fail(engine: EngineState) {
     const now = this.#options.now()
     if (engine.fail(now)) this.eject(engine)
+  }
+
+  /** It answered that it failed, although its health may be good; out it goes where it does so to everybody, and is not the last. */
+  failAnswer(engine: EngineState, orgId: OrgId) {
+    if (engine.failAnswer(orgId)) this.eject(engine)
   }
 
   /** Whether it was taken out: never the last one. */

@@ -6,7 +6,6 @@ import { clientClosed, modelNotFound, modelOverloaded, modelStarting, noCapacity
 import type { EngineState, Pulse } from "./EngineState.ts"
 import type { ModelPool, Waiter } from "./ModelPool.ts"
 import { prefixOf } from "./prefixOf.ts"
-import type { RetryBudget } from "./RetryBudget.ts"
 import type { RoutingSettings } from "./RoutingSettings.ts"
 import { hashOf } from "./rendezvous.ts"
 import { secondsUntilStarted } from "./secondsUntilStarted.ts"
@@ -31,7 +30,6 @@ export interface PassageWorld {
   readonly settings: RoutingSettings
   readonly poolOf: (route: Route) => ModelPool
   readonly known: (orgId: OrgId, model: string) => Route | undefined
-  readonly budget: RetryBudget
   readonly now: () => number
 }
 
@@ -146,8 +144,8 @@ export class Passage {
 
   /**
    * Sends a request on to another engine that did not get through to the one that it has. `full`: that had no room; `lost`: the connection failed; `stale`: a kept connection
-   * was closed already, which says nothing of the engine, so that the same one may be asked again. False where it was sent on before, there is none, or too many requests of
-   * the gateway are.
+   * was closed already, which says nothing of the engine and cost it nothing, so that the same one may be asked again. False where it was sent on before, there is none, or too
+   * many requests for the model are.
    */
   another(why: "full" | "lost" | "stale"): boolean {
     const pool = this.#pool
@@ -157,7 +155,7 @@ export class Passage {
     if (why === "lost") pool.fail(engine)
     if (this.#tried.length > 0) return false
     const next = pool.takeOther([engine], this.#streamed)
-    if ((next === undefined && why !== "stale") || !this.#world.budget.spend()) {
+    if (why !== "stale" && (next === undefined || !pool.budget.spend())) {
       if (next !== undefined) pool.leave(next, this.#streamed)
       return false
     }
@@ -167,6 +165,16 @@ export class Passage {
       this.#engine = next
     }
     return true
+  }
+
+  /** The engine answers well. */
+  answered() {
+    this.#engine?.answered()
+  }
+
+  /** The engine failed before it answered anything, and no other is asked. */
+  failed() {
+    if (this.#pool !== null && this.#engine !== null) this.#pool.failAnswer(this.#engine, this.#orgId)
   }
 
   /** The request has ended. */

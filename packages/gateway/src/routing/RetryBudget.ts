@@ -1,9 +1,9 @@
 /** Requests that must come for one of them to be sent a second time. */
 const share = 10
-/** Second attempts that a quiet gateway has in hand. */
+/** Second attempts that a model has in hand which nobody asked for. */
 const inHand = 10
 
-/** Keeps second attempts to a tenth of the traffic: where all engines fail, trying again must not double what they get. */
+/** Keeps second attempts to a tenth of a model's traffic: where all its engines fail, trying again must not double what they get. */
 export class RetryBudget {
   #requests = share * inHand
 

@@ -6,7 +6,6 @@ import { GatewayConfig } from "../GatewayConfig.ts"
 import { inferenceMetrics } from "../observability/InferenceMetrics.ts"
 import { ModelPool } from "./ModelPool.ts"
 import { type Asked, Passage, type PassageWorld } from "./Passage.ts"
-import { RetryBudget } from "./RetryBudget.ts"
 import { watchEngines } from "./watchEngines.ts"
 
 /** Decides which engine a request goes to, and when. */
@@ -34,7 +33,6 @@ export class Routing extends Context.Service<
       const world: PassageWorld = {
         settings,
         known: routes.known,
-        budget: new RetryBudget(),
         now,
         poolOf: (route) => {
           const known = pools.get(route.modelId)
@@ -55,10 +53,7 @@ export class Routing extends Context.Service<
       yield* watchEngines({ engine, now, pools, settings, use: routes.use, isPlaced: routes.isPlaced })
 
       return Routing.of({
-        open: (route, asked) => {
-          world.budget.earn()
-          return new Passage(world, route, asked)
-        }
+        open: (route, asked) => new Passage(world, route, asked)
       })
     })
   )

@@ -1,7 +1,9 @@
 import { Worker } from "node:worker_threads"
-import type { InferencePath } from "@seatrial/domain"
+import type { InferencePath, OrgId } from "@seatrial/domain"
 import { Effect } from "effect"
-import { Refusal } from "../refusals.ts"
+import type { Departure } from "../Departure.ts"
+import { clientClosed, Refusal, unavailable } from "../refusals.ts"
+import { FairQueue } from "../routing/FairQueue.ts"
 import type { Target } from "./Checking.ts"
 import type { CheckedRequest } from "./checkRequest.ts"
 import type { LargeBodyAnswer, LargeBodyQuestion } from "./largeBody.ts"
@@ -23,58 +25,92 @@ export class LargeBody implements ParsedBody {
   }
 }
 
-/** Large bodies, one after the other, on a thread that starts with the first. */
+/** What the thread is asked for somebody. */
+interface Asking {
+  readonly question: LargeBodyQuestion
+  /** Nobody waits any more where it has ended. */
+  readonly answer: (answer: Effect.Effect<LargeBodyAnswer, Refusal>) => void
+}
+
+/** Large bodies, one after the other and organisations in turns, on a thread that starts with the first. */
 export class LargeBodies {
+  readonly #program: URL
+  readonly #waiting = new FairQueue<Asking>()
+  /** What the thread works on. */
+  #asking: Asking | null = null
   #thread: Worker | null = null
-  #asked = 0
-  readonly #waiting = new Map<number, (answer: Effect.Effect<LargeBodyAnswer>) => void>()
+  #closed = false
+
+  constructor(program = new URL("./largeBodyThread.ts", import.meta.url)) {
+    this.#program = program
+  }
 
   #start(): Worker {
-    const thread = new Worker(new URL("./largeBodyThread.ts", import.meta.url), { resourceLimits: { maxOldGenerationSizeMb: 512 } })
-    thread.on("message", ({ answer, id }: { readonly id: number; readonly answer: LargeBodyAnswer }) => this.#waiting.get(id)?.(Effect.succeed(answer)))
+    const thread = new Worker(this.#program, { resourceLimits: { maxOldGenerationSizeMb: 512 } })
+    thread.on("message", (answer: LargeBodyAnswer) => this.#settle(Effect.succeed(answer)))
     const end = (cause: unknown) => {
       if (this.#thread !== thread) return
       this.#thread = null
-      for (const resume of this.#waiting.values()) resume(Effect.die(cause))
+      // The others go on with a thread anew: it is this body that ended it, or nobody's.
+      this.#settle(Effect.die(cause))
     }
     thread.on("error", end).on("exit", () => end(new Error("the thread of large bodies ended")))
     return thread
   }
 
-  #ask(question: Pick<LargeBodyQuestion, "bytes" | "check">): Effect.Effect<Exclude<LargeBodyAnswer, { readonly _tag: "Refused" }>, Refusal> {
-    return Effect.callback<LargeBodyAnswer>((resume) => {
-      const id = ++this.#asked
-      this.#waiting.set(id, (answer) => {
-        this.#waiting.delete(id)
-        resume(answer)
-      })
-      this.#thread ??= this.#start()
-      this.#thread.postMessage({ ...question, id })
-      return Effect.sync(() => this.#waiting.delete(id))
+  #settle(answer: Effect.Effect<LargeBodyAnswer>) {
+    this.#asking?.answer(answer)
+    this.#asking = null
+    this.#next()
+  }
+
+  #next() {
+    if (this.#asking !== null || this.#closed) return
+    const next = this.#waiting.take()
+    if (next === undefined) return
+    this.#asking = next
+    this.#thread ??= this.#start()
+    this.#thread.postMessage(next.question)
+  }
+
+  #ask(question: Asking["question"], orgId: OrgId, departure: Departure): Effect.Effect<Exclude<LargeBodyAnswer, { readonly _tag: "Refused" }>, Refusal> {
+    return Effect.callback<LargeBodyAnswer, Refusal>((resume) => {
+      const asking: Asking = {
+        question,
+        answer: (answer) => {
+          departure.removeEventListener("abort", leave)
+          resume(answer)
+        }
+      }
+      const leave = () => {
+        this.#waiting.remove(orgId, asking)
+        asking.answer(Effect.fail(departure.reason === "gone" ? clientClosed : unavailable))
+      }
+      if (departure.aborted) return leave()
+      departure.addEventListener("abort", leave)
+      this.#waiting.add(orgId, asking)
+      this.#next()
+      return Effect.sync(leave)
     }).pipe(Effect.flatMap((answer) => (answer._tag === "Refused" ? new Refusal(answer) : Effect.succeed(answer))))
   }
 
-  /** Reads a body as far as the name of its model. */
-  read(received: Uint8Array): Effect.Effect<LargeBody, Refusal> {
+  /** Reads a body as far as the name of its model, for as long as there is somebody to answer. */
+  read(received: Uint8Array, orgId: OrgId, departure: Departure): Effect.Effect<LargeBody, Refusal> {
     // Both threads see the same bytes.
     const bytes = new SharedArrayBuffer(received.length)
     new Uint8Array(bytes).set(received)
-    return Effect.flatMap(this.#ask({ bytes, check: null }), (answer) =>
-      answer._tag === "Read"
-        ? Effect.succeed(new LargeBody(answer.body, this.#checkOf(bytes)))
-        : Effect.die(new Error("a body was checked that was to be read"))
-    )
-  }
-
-  #checkOf(bytes: SharedArrayBuffer): LargeBody["check"] {
-    return (endpoint, target) =>
-      Effect.flatMap(this.#ask({ bytes, check: { endpoint, target } }), (answer) =>
+    const check: LargeBody["check"] = (endpoint, target) =>
+      Effect.flatMap(this.#ask({ bytes, check: { endpoint, target } }, orgId, departure), (answer) =>
         answer._tag === "Checked" ? Effect.succeed(answer.checked) : Effect.die(new Error("a body was read that was to be checked"))
       )
+    return Effect.flatMap(this.#ask({ bytes, check: null }, orgId, departure), (answer) =>
+      answer._tag === "Read" ? Effect.succeed(new LargeBody(answer.body, check)) : Effect.die(new Error("a body was checked that was to be read"))
+    )
   }
 
   close(): Effect.Effect<void> {
     return Effect.promise(async () => {
+      this.#closed = true
       const thread = this.#thread
       this.#thread = null
       await thread?.terminate()

@@ -8,7 +8,6 @@ import { type ParsedBody, parseBody } from "./parseBody.ts"
 
 /** What the thread of large bodies is asked: to read one as far as its model, or, with a path and a target, to check it. */
 export interface LargeBodyQuestion {
-  readonly id: number
   readonly bytes: SharedArrayBuffer
   readonly check: { readonly endpoint: InferencePath; readonly target: Target } | null
 }
@@ -29,7 +28,7 @@ const summaryOf = ({ members, model }: ParsedBody): ParsedBody => {
 }
 
 /** Answers a question: read anew each time, so that nothing is kept for a caller who leaves in between. */
-export const answerLarge = ({ bytes, check }: Pick<LargeBodyQuestion, "bytes" | "check">): LargeBodyAnswer => {
+export const answerLarge = ({ bytes, check }: LargeBodyQuestion): LargeBodyAnswer => {
   const buffer = Buffer.from(bytes)
   if (!isUtf8(buffer)) return refused(invalidBody("The body is not valid UTF-8."))
   const parsed = parseBody(buffer.toString("utf8"))

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { OrgId } from "@seatrial/domain"
 import { Schema } from "effect"
 import type { EngineState } from "../../src/routing/EngineState.ts"
 import { laterRevision, makePool, nameOf, waiting } from "./pool.ts"
@@ -127,6 +128,35 @@ describe("a model's engines", () => {
     }
     assert.strictEqual(a?.ejectedUntil, 0)
   })
+
+  const failing: ReadonlyArray<readonly [string, boolean, string]> = [
+    ["three answers to several organisations", true, "aba"],
+    ["five answers to one organisation", false, "aaaaa"],
+    ["six answers to one organisation", true, "aaaaaa"],
+    ["each of one organisation's, while others are answered", false, "aaaa+aaaa+aaaa+aaaa+"],
+    ["two of several's", false, "ab"]
+  ]
+  for (const [which, expected, answers] of failing) {
+    it(`are ${expected ? "" : "not "}out for failing ${which}, and the last one never`, () => {
+      const { pool, world } = makePool(["a", "b"])
+      const ids = { a: world.route.orgId, b: Schema.decodeSync(OrgId)(`org_${"0".repeat(25)}2`) }
+      const play = (engine: EngineState) => {
+        for (const answer of answers) {
+          world.now += 7_000
+          if (answer === "+") engine.answered()
+          else pool.failAnswer(engine, answer === "a" ? ids.a : ids.b)
+        }
+      }
+      const [a, b] = pool.engines
+      if (a === undefined || b === undefined) return assert.fail()
+      play(a)
+      assert.strictEqual(a.isEjected(world.now), expected)
+      if (!expected) return
+      world.now = a.ejectedUntil - 1 - 7_000 * answers.length
+      play(b)
+      assert.isFalse(b.isEjected(world.now))
+    })
+  }
 
   const Step = Schema.Struct({ what: Schema.Literals(["take", "wait", "leave", "fail", "withdraw", "add", "time"]), which: int(0, 5) })
   it.prop(

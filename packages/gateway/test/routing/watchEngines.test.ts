@@ -6,7 +6,6 @@ import { Departure } from "../../src/Departure.ts"
 import { EngineAnswer } from "../../src/engine/EngineAnswer.ts"
 import type { ModelPool } from "../../src/routing/ModelPool.ts"
 import { Passage } from "../../src/routing/Passage.ts"
-import { RetryBudget } from "../../src/routing/RetryBudget.ts"
 import { watchEngines } from "../../src/routing/watchEngines.ts"
 import { makePool, waiting } from "./pool.ts"
 
@@ -74,7 +73,7 @@ it.effect("who waits for an engine keeps it on its way, and is told where there 
     pool.coldSince = 0
     const got = waiting(pool, "org")
     const refusal = Effect.fnUntraced(function* () {
-      const passageWorld = { settings, poolOf: () => pool, known: () => world.route, budget: new RetryBudget(), now: () => world.now }
+      const passageWorld = { settings, poolOf: () => pool, known: () => world.route, now: () => world.now }
       const passage = new Passage(passageWorld, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
       return (yield* Effect.flip(passage.wait({ patience: null, departure: new Departure() }))).code
     })

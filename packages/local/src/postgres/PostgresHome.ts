@@ -31,6 +31,10 @@ export interface PostgresHome {
   /** The port of the last start. */
   readonly port: number | undefined
   readonly rememberPort: (port: number) => Effect.Effect<void, PostgresError>
+  /** Names the process that owns it all. */
+  readonly lock: string
+  /** All that there is of it. */
+  readonly folders: ReadonlyArray<string>
   /** Deletes the data; nothing may run on them any more. */
   readonly destroy: Effect.Effect<void, PostgresError>
 }
@@ -50,9 +54,11 @@ const writeMemory = (state: string, memory: Memory) =>
     await rename(`${path}.new`, path)
   })
 
+const lockOf = (state: string) => join(state, "owner.json")
+
 /** Held while the scope lives: a second start in the same folder would otherwise stop the first one's server. */
 const lock = Effect.fnUntraced(function* (state: string): Effect.fn.Return<void, PostgresError, Scope.Scope> {
-  const path = join(state, "owner.json")
+  const path = lockOf(state)
   const started = yield* Effect.promise(() => startOf(process.pid))
   const claim = onDisk("take its lock", async () => {
     await writeFile(path, JSON.stringify({ pid: process.pid, started: started ?? "" }), { mode: 0o600, flag: "wx" })
@@ -186,6 +192,8 @@ export const openHome = Effect.fn("openHome")(function* (state: string): Effect.
     data,
     port: memory.port,
     rememberPort: (port) => writeMemory(state, { ...remembered, port }),
+    lock: lockOf(state),
+    folders: directory === state ? [state] : [directory, state],
     destroy: onDisk("remove its data", async () => {
       await rm(directory === state ? data : directory, { recursive: true, force: true })
       await rm(join(state, "password"), { force: true })

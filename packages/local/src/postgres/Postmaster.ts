@@ -4,6 +4,7 @@ import { chown, open, readFile, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import { Deferred, Duration, Effect, type Exit, Option } from "effect"
 import { signal, startOf, worksIn } from "../process/ProcessIdentity.ts"
+import { endOrphan } from "./endOrphan.ts"
 import type { PostgresAccount } from "./PostgresAccount.ts"
 import { binary, type PostgresBinaries } from "./PostgresBinaries.ts"
 import { onDisk, PostgresError } from "./PostgresError.ts"
@@ -14,7 +15,9 @@ export interface PostmasterOptions {
   readonly directory: string
   readonly data: string
   readonly port: number
-  /** False: nothing is synced to disk, and a crash of the machine may lose all. */
+  readonly lock: string
+  readonly folders: ReadonlyArray<string>
+  /** False: nothing is synced to disk, a crash of the machine may lose all, and the server and all that there is of it end with us, however we end. */
   readonly durable: boolean
 }
 
@@ -104,6 +107,7 @@ export const start = Effect.fn("Postmaster.start")(function* (options: Postmaste
   })
   const pid = child.pid
   if (pid === undefined) return yield* fail(yield* Deferred.await(exited))
+  if (!options.durable) child.once("exit", endOrphan({ ...options, pid }))
   const started = Effect.raceFirst(awaitReady(options.data, pid), Effect.flatMap(Deferred.await(exited), fail)).pipe(
     Effect.timeoutOrElse({ duration: readyWithin, orElse: () => fail(`not ready after ${Duration.toSeconds(readyWithin)} s`) })
   )

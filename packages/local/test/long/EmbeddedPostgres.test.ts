@@ -1,5 +1,5 @@
 import { fork } from "node:child_process"
-import { chmod, mkdtemp, readFile, rm, stat } from "node:fs/promises"
+import { chmod, mkdtemp, readdir, readFile, rm, stat } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -42,6 +42,22 @@ const within = <A, E, R>(directory: string, use: Effect.Effect<A, E, R | Embedde
     yield* postgres.createDatabase("kept")
     return yield* Effect.provide(use, PgClient.layer({ url: postgres.url("kept") }))
   }).pipe(Effect.provide(EmbeddedPostgres.layer({ directory, durable }), { local: true }))
+
+/** Another program that has an embedded Postgres there, until it is killed. */
+const hold = Effect.fnUntraced(function* (directory: string, kept: "durable" | "throw away") {
+  const child = fork(fileURLToPath(import.meta.resolve("./host.ts")), [directory, kept], { stdio: ["ignore", "inherit", "inherit", "ipc"] })
+  yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
+  const told = yield* Effect.callback<unknown>((resume) => {
+    child.once("message", (message) => resume(Effect.succeed(message)))
+    child.once("exit", (code) => resume(Effect.die(new Error(`exit ${code}`))))
+  })
+  const kill = Effect.callback<void>((resume) => {
+    child.removeAllListeners("exit")
+    child.once("exit", () => resume(Effect.void))
+    child.kill("SIGKILL")
+  })
+  return { kill, url: Schema.decodeUnknownSync(Told)(told).url }
+})
 
 const remember = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
@@ -111,23 +127,28 @@ describe("EmbeddedPostgres", () => {
   it.live("ends the server of a killed program before it starts, and loses nothing that was committed", () =>
     Effect.gen(function* () {
       const directory = yield* folder(0o755)
-      const child = fork(fileURLToPath(import.meta.resolve("./host.ts")), [directory], { stdio: ["ignore", "inherit", "inherit", "ipc"] })
-      yield* Effect.addFinalizer(() => Effect.sync(() => child.kill("SIGKILL")))
-      const told = yield* Effect.callback<unknown>((resume) => {
-        child.once("message", (message) => resume(Effect.succeed(message)))
-        child.once("exit", (code) => resume(Effect.die(new Error(`exit ${code}`))))
-      })
-      const { url } = Schema.decodeUnknownSync(Told)(told)
+      const { kill, url } = yield* hold(directory, "durable")
       yield* Effect.provide(remember, PgClient.layer({ url: Redacted.make(url) }))
       const left = yield* Effect.promise(() => postmasterOf(directory))
-      yield* Effect.callback<void>((resume) => {
-        child.removeAllListeners("exit")
-        child.once("exit", () => resume(Effect.void))
-        child.kill("SIGKILL")
-      })
+      yield* kill
       assert.isDefined(yield* Effect.promise(() => startOf(left)))
       assert.deepStrictEqual(yield* within(directory, recall), ["bell", "ähre"])
       assert.isUndefined(yield* Effect.promise(() => startOf(left)))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("leaves no server and no data where a program is killed that wants none of it kept", () =>
+    Effect.gen(function* () {
+      for (const mode of [0o755, 0o700]) {
+        const directory = yield* folder(mode)
+        const { kill } = yield* hold(directory, "throw away")
+        const left = yield* Effect.promise(() => postmasterOf(directory))
+        const { outside } = yield* Effect.promise(() => stateOf(directory))
+        yield* kill
+        const there = (path: string) => readdir(path).catch(() => [])
+        const remains = Effect.promise(async () => [(await startOf(left)) ?? [], await there(directory), await there(outside ?? directory)].flat())
+        yield* Effect.repeat(remains, { until: (found) => found.length === 0 })
+      }
     }).pipe(Effect.scoped)
   )
 

@@ -177,6 +177,8 @@ export interface Observation {
   /** Whether there is a disruption budget for the run's engine. */
   readonly budget: boolean
   readonly work: { readonly running: WorkKind | null; readonly ended: WorkEnded | null }
+  /** Whether the work that runs was begun with this very start of the engine. */
+  readonly sameStart: boolean
   /** Since when nothing of it is published although its engine is still there; only of a revision that gives its engine back or may idle. */
   readonly withdrawnAt: number | null
   /** Since when this operator has been driving the runs without a gap, Unix milliseconds. */
@@ -194,6 +196,16 @@ export const countedFrom = ({ attendedSince }: Observation, ...times: ReadonlyAr
 
 /** What tries of a work are counted for: the engine's latest start, or this time in the phase. */
 export const workAbout = ({ boot, run }: Observation, kind: WorkKind): string => (kind === "boot" ? (boot?.boot ?? "") : `${run.phaseSince}`)
+
+/** Which start of which engine it is; another one where its container has ended meanwhile. */
+export const whichStart = (pod: PodSeen | null): string => (pod === null ? "" : `${pod.uid} ${pod.restarts} ${pod.startedAt}`)
+
+/**
+ * The work of that kind, where it runs and goes on although the engine is not ready now: one that is busy with it answers its probes late, and what is begun anew for each
+ * of them never ends. Not where the engine has started again.
+ */
+export const goesOn = ({ run, sameStart, work }: Observation, kind: WorkKind): WorkKind | null =>
+  sameStart && work.running === kind && (run.revision?.engineImage ?? null) !== null ? kind : null
 
 /** How that work ended last, of this start or this time in the phase: an earlier one says nothing of it. */
 export const endedOf = (seen: Observation, kind: WorkKind): WorkEnded | null => {

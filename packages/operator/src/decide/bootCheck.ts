@@ -1,3 +1,4 @@
+import { startsDiffer } from "@seatrial/domain"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { backoff, trialAttempts } from "./limits.ts"
 import { endedOf, type Observation } from "./Observation.ts"
@@ -14,7 +15,7 @@ export const answersOtherwise = (seen: Observation): string =>
  * it: what we cannot do takes no model away.
  */
 export const compareFirst = (seen: Observation, now: number): Decision | null => {
-  const { boot, elsewhere, pod, work } = seen
+  const { boot, elsewhere, pod, run, work } = seen
   if (boot === null || pod === null) return null
   if (boot.verdict === null) {
     const ended = endedOf(seen, "boot")
@@ -25,7 +26,11 @@ export const compareFirst = (seen: Observation, now: number): Decision | null =>
   }
   if (boot.verdict.outcome !== "differs") return null
   const message = answersOtherwise(seen)
-  if (boot.failures >= mostStarts || !elsewhere) return wait(`${message} Deploy it with another setting, or delete its pod, so that it is tried anew.`)
+  if (boot.failures >= mostStarts || !elsewhere) {
+    // Noted once of each start: a later deployment does not take the revision for verified then.
+    const noted = run.nodeFaults.some((fault) => fault.code === startsDiffer && fault.at >= (boot.verdict?.at ?? 0))
+    return act(`${message} Deploy it again, or delete its pod, so that it is tried anew.`, ...(noted ? [] : [Action.NoteNodeFault({ code: startsDiffer })]))
+  }
   const told = Action.Tell({ reason: "FingerprintsDiffer", about: pod.uid, message })
   return act(`${message} Another node is tried.`, told, Action.NoteNodeFault({ code: "fingerprints_differ" }), Action.RemovePod({ uid: pod.uid, force: false }))
 }

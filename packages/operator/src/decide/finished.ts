@@ -5,7 +5,7 @@ import { noteImage, replaceChanged } from "./engineImage.ts"
 import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
 import { bootRestarts, candidateHold, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
-import type { Observation, PodSeen } from "./Observation.ts"
+import { goesOn, type Observation, type PodSeen } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
 
@@ -57,7 +57,8 @@ const serving = (seen: Observation, now: number): Decision => {
   if (seen.outdated && !pod.deleting) return replaceOutdated(pod, ...withdraw(seen))
   const changed = pod.deleting ? null : replaceChanged(seen)
   if (changed !== null) return act(changed.message, ...withdraw(seen), ...changed.actions)
-  if (pod.deleting || !pod.ready || pod.url === null) return act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen))
+  if (pod.deleting) return act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen))
+  if (!pod.ready || pod.url === null) return { ...act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen)), work: goesOn(seen, "boot") }
   const [published, ...others] = run.endpoints
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
   // What is published already may well answer, and gateways turn from what does not; but nothing gets traffic anew on the word of a status from before the silence.

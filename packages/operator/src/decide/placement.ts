@@ -17,7 +17,7 @@ const count = (number: number, one: string, many = `${one}s`) => `${number} ${nu
 
 const takesOver = ({ run }: Observation, because: string): Placement => ({
   phase: "provisioning",
-  reason: `${because} Takes the GPUs of ${run.predecessor?.run ?? "its predecessor"}, which serves until then: the model has a gap.`,
+  reason: `${because} Takes the GPUs of ${run.predecessor?.run ?? "its predecessor"}, which ${run.predecessor?.differs === true ? "answers otherwise than what was verified and has no traffic" : "serves until then: the model has a gap"}.`,
   replaces: true
 })
 

@@ -5,13 +5,13 @@ const holdsOurs = ({ predecessorHolds, run }: Observation): boolean =>
   predecessorHolds && run.serve && run.predecessor !== null && run.predecessor.hostClass === run.revision?.settings.host_class
 
 /**
- * Whether the run may take the GPUs of what the model serves: where its host class says so, and all that can be tried without GPUs has been. Nothing is stopped for GPUs
- * that the run could not have, as on a node that takes no new pods.
+ * Whether the run may take the GPUs of what the model serves: where its host class says so, or that has no traffic since it answers otherwise than what was verified,
+ * and all that can be tried without GPUs has been. Nothing is stopped for GPUs that the run could not have, as on a node that takes no new pods.
  */
 export const canReplace = (seen: Observation): boolean =>
   !seen.run.replaces &&
-  seen.podClass?.rollout === "replace" &&
-  seen.podClass.queueName === null &&
+  (seen.podClass?.rollout === "replace" || seen.run.predecessor?.differs === true) &&
+  seen.podClass?.queueName === null &&
   holdsOurs(seen) &&
   (seen.predecessorPlace === null || seen.freeSlots > seen.ahead)
 

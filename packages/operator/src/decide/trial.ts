@@ -8,7 +8,7 @@ import { endedWithItsNode } from "./engineStart.ts"
 import { failedChecks } from "./failedChecks.ts"
 import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { merging, preparedAt } from "./merging.ts"
-import { countedFrom, endedOf, type Observation, type WorkKind } from "./Observation.ts"
+import { countedFrom, endedOf, goesOn, type Observation, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 
 const names = {
@@ -35,8 +35,8 @@ const crashed = (seen: Observation): Decision | null => {
   )
 }
 
-/** What to do first where the engine is not ready, although it was when the trial began; null where it is. */
-const engineFirst = (seen: Observation, now: number): Decision | null => {
+/** What to do first where the engine is not ready, although it was when the trial began; null where it is. `kind`: what is done to it now. */
+const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision | null => {
   const { pod, podClass, run } = seen
   if (pod === null) {
     return podClass === null
@@ -60,12 +60,13 @@ const engineFirst = (seen: Observation, now: number): Decision | null => {
   if (merged !== null) return merged
   const seconds = podClass?.bootDeadlineSeconds ?? 600
   const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod), pod.readyChangedAt) + seconds * 1_000
+  const work = goesOn(seen, kind)
   if (now >= deadline) {
-    const alive = pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince
+    const alive = work !== null || (pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince)
     if (alive) return fail("engine_hung", `The engine's process runs and has said nothing for ${seconds} seconds, during the trial. Try another runtime.`)
     return fail("engine_lost", `The engine stopped answering during the trial and was not ready again within ${seconds} seconds.`)
   }
-  return wait("Waits for the engine to be ready again.", deadline)
+  return { ...wait("Waits for the engine to be ready again.", deadline), work }
 }
 
 /** Keeps one piece of the trial at work while the engine is ready; three faults of ours end the run without blame for the model. */
@@ -75,7 +76,7 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
   if (ended !== null && ended.attempts >= trialAttempts) {
     return fail("trial_unavailable", `The ${names[kind]} could not be run (${ended.attempts} times). Nothing was found against the model. ${ended.message}`)
   }
-  const first = engineFirst(seen, now)
+  const first = engineFirst(seen, now, kind)
   if (first !== null) return first
   // Before anything is found of it: what is verified is this image.
   const noted = noteImage(seen)
@@ -172,7 +173,7 @@ export const activating = (seen: Observation, now: number): Decision => {
   const { pod, run } = seen
   // Only a run that reuses what serves comes here with it; traffic and engine stay as they are.
   if (run.revision?.status === "active") return act("Its revision serves already.", Action.Activate())
-  const first = engineFirst(seen, now)
+  const first = engineFirst(seen, now, "boot")
   if (first !== null || pod === null || pod.url === null) return first ?? wait("Waits for the engine's address.")
   // What its status says is from before the silence, and so may be what a gateway saw: it takes no traffic from what serves now. The silence ends, or the pod is lost.
   if (pod.nodeDownSince !== null) return wait("Waits for the engine's node, which does not answer.")

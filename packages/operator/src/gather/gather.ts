@@ -7,7 +7,7 @@ import { resourcePlace } from "../apply/customResource.ts"
 import { wantedPod } from "../apply/wantedPod.ts"
 import { copiesInUse } from "../apply/weightsCopy.ts"
 import { bootRestarts } from "../decide/limits.ts"
-import type { Observation, PodSeen } from "../decide/Observation.ts"
+import { type Observation, type PodSeen, whichStart } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { type PodClass, toPodClass } from "../resources/HostClassResource.ts"
 import type { ModelDeployment } from "../resources/ModelDeployment.ts"
@@ -136,7 +136,7 @@ export const gather = Effect.fnUntraced(function* (
   const copies = pod === null ? (podClass?.weightsCache?.claimName ?? null) : null
   const places = isPlaced(run, pod)
   const reservations = places ? yield* (yield* Runs).reservations : []
-  const work = yield* background.seen(run.id)
+  const { with: begunWith, ...work } = yield* background.seen(run.id)
 
   const fetching = own.filter((candidate: Pod) => candidate.metadata.labels?.[roleLabel] === "fetch")
   const fetched = run.phase === "materializing" ? fetchingPod(fetching) : undefined
@@ -174,6 +174,7 @@ export const gather = Effect.fnUntraced(function* (
     blockedSince: blocked.get(run.id) ?? null,
     bootLog,
     work,
+    sameStart: work.running !== null && begunWith === whichStart(pod),
     withdrawnAt: withdrawn.get(run.id) ?? null,
     attendedSince: attendance.since(now),
     released: released.has(run.id)

@@ -5,19 +5,22 @@ import { operatorMetrics } from "../metrics.ts"
 import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 export interface Background {
-  /** Whether something runs for the run, and how the last that could not record a result ended. */
-  readonly seen: (id: DeploymentId) => Effect.Effect<{ readonly running: WorkKind | null; readonly ended: WorkEnded | null }>
-  /** From now on this work and no other runs for the run; null: none. What runs already goes on. `about`: what its tries are counted for. */
-  readonly want: (
-    id: DeploymentId,
-    work: Pick<WorkEnded, "kind" | "about"> | null,
-    start: Effect.Effect<void, WorkRefused | WorkUnavailable>
-  ) => Effect.Effect<void>
+  /** Whether something runs for the run and with which start of its engine that was begun, and how the last that could not record a result ended. */
+  readonly seen: (id: DeploymentId) => Effect.Effect<{ readonly running: WorkKind | null; readonly with: string; readonly ended: WorkEnded | null }>
+  /** From now on this work and no other runs for the run; null: none. What runs already goes on, but where its engine has started again. */
+  readonly want: (id: DeploymentId, work: Wanted | null, start: Effect.Effect<void, WorkRefused | WorkUnavailable>) => Effect.Effect<void>
   readonly forget: (id: DeploymentId) => Effect.Effect<void>
+}
+
+/** `about`: what its tries are counted for. `with`: which start of the engine it is done to. */
+interface Wanted extends Pick<WorkEnded, "kind" | "about"> {
+  readonly with: string
 }
 
 interface Entry {
   running: WorkKind | null
+  /** Which start of the engine what runs is done to. */
+  readonly with: string
   ended: WorkEnded | null
   /** When what runs was begun, Unix milliseconds. */
   begunAt: number
@@ -58,10 +61,10 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
     })
 
   return {
-    seen: (id) => Effect.sync(() => ({ running: entries.get(id)?.running ?? null, ended: entries.get(id)?.ended ?? null })),
+    seen: (id) => Effect.sync(() => ({ running: entries.get(id)?.running ?? null, with: entries.get(id)?.with ?? "", ended: entries.get(id)?.ended ?? null })),
     want: Effect.fnUntraced(function* (id, work, start) {
       const entry = entries.get(id)
-      if ((entry?.running ?? null) === (work?.kind ?? null)) return
+      if ((entry?.running ?? null) === (work?.kind ?? null) && (work === null || entry?.with === work.with)) return
       if (Predicate.isNotNullish(entry?.running)) {
         entry.running = null
         yield* FiberMap.remove(fibres, id)
@@ -70,7 +73,7 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
       const begunAt = yield* Clock.currentTimeMillis
       const before = entry?.ended ?? null
       const ended = before?.kind === work.kind && before.about === work.about ? before : null
-      const made: Entry = { running: work.kind, ended, begunAt }
+      const made: Entry = { running: work.kind, with: work.with, ended, begunAt }
       entries.set(id, made)
       yield* FiberMap.run(
         fibres,

@@ -115,6 +115,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
     predecessorHolds: chance(0.2),
     elsewhere: chance(0.5),
     budget: chance(0.3),
+    sameStart: chance(0.5),
     work: {
       running: chance(0.2) ? ran : null,
       ended: chance(0.3)

@@ -14,6 +14,9 @@ const start = (outcome: "same" | "drifted" | "differs" | null, failures = 0, at 
 })
 const activated = (change: Partial<Observation>, endpoints: typeof run.endpoints = []) =>
   seen("activated", { pod, podClass: { ...podClass, evictable: true }, ...change }, { ...serves, endpoints })
+/** Given up at that time, and compared at 5. */
+const gaveUp = (at: number) =>
+  seen("activated", { pod, boot: start("differs", 2, 5) }, { ...serves, nodeFaults: [{ node: "node-1", code: "starts_differ", at }] })
 const endpoint = { url: pod.url ?? "", pod: pod.name, reachable: true }
 const publishes = `publish ${pod.url}`
 const away = (attempts: number, about = "pod-1 0") => ({
@@ -31,8 +34,15 @@ describe("an engine that has started again", () => {
       activated({ boot: start("differs", 1), elsewhere: true }),
       "Tell, NoteNodeFault, remove pod pod-1"
     ],
-    ["stays without where there is no other node", activated({ boot: start("differs", 1) }), ""],
-    ["and where a second node gives the same", activated({ boot: start("differs", 2), elsewhere: true }), ""],
+    ["stays without where there is no other node, which is noted for who deploys it again", activated({ boot: start("differs", 1) }), "NoteNodeFault"],
+    ["and where a second node gives the same", activated({ boot: start("differs", 2), elsewhere: true }), "NoteNodeFault"],
+    ["once", gaveUp(5), ""],
+    ["of each start", gaveUp(4), "NoteNodeFault"],
+    [
+      "is asked on where it answers its probes late meanwhile",
+      activated({ boot: start(null), pod: { ...pod, ready: false }, work: { running: "boot", ended: null }, sameStart: true }),
+      `work boot, again ${podClass.bootDeadlineSeconds * 1_000}`
+    ],
     ["is asked again where it could not be", activated({ boot: start(null), work: away(1) }), "again 1000"],
     ["serves where nobody could ask it three times, which is told", activated({ boot: start(null), work: away(3) }), `Tell, ${publishes}`],
     ["is asked as often where an earlier start could not be", activated({ boot: start(null), work: away(3, "pod-1 9") }), "work boot"],

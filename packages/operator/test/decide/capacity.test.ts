@@ -186,6 +186,13 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       0,
       "NoteWeights, RemoveFetch, enter provisioning replacing"
     ],
+    [
+      "takes them where its predecessor has no traffic, since it answers otherwise than what was verified",
+      seen("queued", { ...full, predecessorHolds: true }, { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1, differs: true } }),
+      0,
+      "enter provisioning replacing",
+      `No spare 1 GPU of simulated. Takes the GPUs of ${otherDeployment}, which answers otherwise than what was verified and has no traffic.`
+    ],
     ["takes a spare GPU first", seen("queued", { podClass: replacing, predecessorHolds: true }, predecessor), 0, "enter provisioning"],
     [
       "asks for a node first, where they come",

@@ -11,6 +11,7 @@ const hour = 60 * minute
 const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number): Partial<Observation> => ({
   work: { running: null, ended: { kind, about: "0", attempts, at, failure: null, message: "The model hub cannot be reached." } }
 })
+const busy = (running: WorkEnded["kind"]): Partial<Observation> => ({ work: { running, ended: null } })
 const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
 const endpoint = { url, pod: pod.name, reachable: false }
 const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", mirroredPhase: phase })
@@ -251,6 +252,20 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["a ready engine is checked", seen("checking", { pod }), 0, "work checking"],
     ["the phase and its work are one: other work stops", seen("checking", { pod, work: { running: "screening", ended: null } }), 0, "work checking"],
     ["an engine that restarts is waited for", seen("checking", { pod: unready }), 0, `again ${10 * minute}`],
+    [
+      "one that only answers its probes late is busy with its checks, which go on",
+      seen("checking", { pod: unready, ...busy("checking"), sameStart: true }),
+      0,
+      `work checking, again ${10 * minute}`
+    ],
+    ["so does its benchmark", seen("benchmarking", { pod: unready, ...busy("benchmarking"), sameStart: true }), 0, `work benchmarking, again ${10 * minute}`],
+    ["those of an engine that has started again end", seen("checking", { pod: unready, ...busy("checking") }), 0, `again ${10 * minute}`],
+    [
+      "and it hangs where it is not ready for as long as it may take to start",
+      seen("checking", { pod: unready, ...busy("checking"), sameStart: true }),
+      10 * minute,
+      "keep log, enter failed engine_hung"
+    ],
     [
       "one that lost its place waits for a node that may be on its way",
       seen("checking", { podClass: { ...podClass, autoscaling: true }, pod: { ...unready, scheduled: false, scheduledAt: null, started: false } }),

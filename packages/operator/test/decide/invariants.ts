@@ -100,7 +100,8 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
   hold(4, !JSON.stringify([actions, message]).includes(secret), "says what an engine has printed")
   if (work !== null && work !== "screening") hold(6, (work === "fidelity") === (seen.pod?.merge != null), `has ${work} done to the wrong engine`)
   if (work === "fidelity" || work === "checking" || work === "measuring" || work === "benchmarking") {
-    hold(6, healthy || answers, "tries an engine that is not ready")
+    // What was begun while it was ready goes on: it is busy with that.
+    hold(6, healthy || answers || (seen.sameStart && seen.work.running === work), "tries an engine that is not ready")
     hold(6, seen.pod?.image === null || revision?.engineImage !== null, "tries an engine whose image nobody noted")
     hold(6, !changed, "tries another image than the one that was tried before")
   }

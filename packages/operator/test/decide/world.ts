@@ -3,7 +3,7 @@ import type { Run, RunRevision } from "@seatrial/store"
 import type { Action, Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
 import { isIdle } from "../../src/decide/idle.ts"
-import { FetchSeen, type Observation, type PodSeen, type WorkEnded } from "../../src/decide/Observation.ts"
+import { FetchSeen, type Observation, type PodSeen, type WorkEnded, whichStart } from "../../src/decide/Observation.ts"
 import { benchmark, measured, observed, otherDeployment, pod, podClass, report, revision, run } from "../observations.ts"
 
 /** Numbers from 0 to 1 that follow from a seed (mulberry32). */
@@ -24,6 +24,8 @@ interface State {
   weights: Observation["weights"]
   pod: PodSeen | null
   work: { running: Observation["work"]["running"]; ended: WorkEnded | null }
+  /** Which start of the engine its work was begun with. */
+  begunWith: string
   free: boolean
   withdrawnAt: number | null
   budget: boolean
@@ -57,6 +59,7 @@ export class World {
       fetch: FetchSeen.Absent(),
       weights: null,
       work: { running: null, ended: null },
+      begunWith: "",
       free: !replace,
       withdrawnAt: null,
       budget: false
@@ -108,6 +111,7 @@ export class World {
       ...observed,
       ...state,
       run,
+      sameStart: state.work.running !== null && state.begunWith === whichStart(present),
       attendedSince: this.attendedSince,
       podClass: { ...podClass, rollout: this.replace ? "replace" : "surge", evictable: false },
       freeSlots: this.hasRoom(state) ? 1 : 0,
@@ -134,7 +138,10 @@ export class World {
       }
       this.apply(which, state, action)
     }
-    if (decision.work !== state.work.running) state.work = { ...state.work, running: decision.work }
+    if (decision.work !== state.work.running || (decision.work !== null && whichStart(state.pod) !== state.begunWith)) {
+      state.work = { ...state.work, running: decision.work }
+      state.begunWith = whichStart(state.pod)
+    }
     if (state.resource !== null && !decision.actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish")) {
       state.resource = { ...state.resource, mirroredPhase: state.run.phase }
     }
@@ -326,6 +333,7 @@ export class World {
                 lastExit: { code: 1, reason: "Error" }
               }),
       () => (state.pod = state.pod === null ? null : { ...state.pod, nodeDownSince: this.now, ready: false }),
+      () => (state.pod = state.pod === null ? null : { ...state.pod, ready: false, readyChangedAt: this.now }),
       () => (this.next.fetch = draw() < 0.5 ? FetchSeen.Absent() : FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "" } })),
       () => (this.next.weights = draw() < 0.3 ? null : { own: draw() < 0.3 }),
       () => (this.next.free = this.replace ? false : !this.next.free),

@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { CheckReport } from "@seatrial/domain"
-import { Effect } from "effect"
-import { report } from "../observations.ts"
+import { Deferred, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { enginePodName } from "../../src/resources/objectNames.ts"
+import { report, run } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
 const garbage: CheckReport = { ...report, passed: false, checks: [{ name: "text_likelihood", passed: false, detail: "8.90 nats per token" }] }
@@ -49,4 +51,45 @@ describe("a run whose checks found what may be its node's fault", () => {
       }
     })
   )
+})
+
+describe("an engine whose checks make it busy", () => {
+  /** Its pod's status says that it is ready, or not; `restarts`: its container has ended so often. */
+  const says = (stage: Stage, ready: boolean, restarts = 0) =>
+    stage.kube.setStatus("Pod", enginePodName(run.id), {
+      phase: "Running",
+      podIP: "127.0.3.1",
+      conditions: ["Ready", "ContainersReady"].map((type) => ({ type, status: ready ? "True" : "False" })),
+      containerStatuses: [{ name: "engine", ready, restartCount: restarts, state: { running: {} } }]
+    })
+  const shows = (stage: Stage, words: string) => () => String(stage.mirrored()?.message).startsWith(words)
+
+  it.effect("is checked once however often it answers its probes late, and anew where it has started again", () => {
+    const stage = makeStage()
+    return Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const begun = () => stage.worked.filter((kind) => kind.startsWith("checking")).length
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => stage.row().phase === "materializing")
+          stage.setPatience(Deferred.await(gate))
+          yield* stage.until(() => begun() === 1)
+          for (const restarts of [0, 0, 1]) {
+            for (const [ready, message] of [
+              [false, "Waits for the engine to be ready"],
+              [true, "Checks what"]
+            ] as const) {
+              yield* TestClock.adjust("2 seconds")
+              says(stage, ready, restarts)
+              yield* stage.until(shows(stage, message))
+            }
+          }
+          assert.strictEqual(begun(), 2)
+          yield* Deferred.succeed(gate, undefined)
+          yield* stage.until(isOver(stage))
+        })
+      )
+      assert.deepStrictEqual([stage.row().phase, begun()], ["activated", 2])
+    })
+  })
 })

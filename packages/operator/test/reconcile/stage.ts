@@ -54,6 +54,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   let story: PodStory = "ready"
   /** What the checks find on that node. */
   let reportOn: (node: string) => CheckReport = () => report
+  /** What comes before work in the background has a result. */
+  let patience: Effect.Effect<void> = Effect.void
   let crashAt = Number.POSITIVE_INFINITY
   let crashed = Deferred.makeUnsafe<void>()
 
@@ -215,11 +217,12 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     worked.push(
       pod === null ? kind : `${kind} of ${pod.merge === null ? "the model" : "the merged model"}${merged === "answered" ? ", which is compared" : ""}`
     )
+    wake()
     if (kind === "fidelity") {
       const answered = { answers: ["42"], merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
       return Effect.sync(() => void mergedAnswers.set(id, answered))
     }
-    return Effect.asVoid(
+    const result = Effect.asVoid(
       kind === "screening"
         ? runs.recordScreening({
             id,
@@ -237,6 +240,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
             ? runs.recordMeasured(id, orgId, measured)
             : runs.recordBenchmark(id, orgId, benchmark)
     )
+    return Effect.andThen(patience, result)
   }
 
   kube.add("Node", "node-1", { status: { allocatable: { "nvidia.com/gpu": "1" }, conditions: [{ type: "Ready", status: "True" }] } })
@@ -322,6 +326,9 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     },
     setReport: (next: (node: string) => CheckReport) => {
       reportOn = next
+    },
+    setPatience: (next: Effect.Effect<void>) => {
+      patience = next
     },
     nodeOf: () => nodeOf(run.id),
     setStory: (next: PodStory) => {

@@ -29,13 +29,13 @@ describe("background work", () => {
         Ref.update(starts, (n) => n + 1),
         Deferred.await(gate)
       )
-      yield* background.want(deploymentId, { kind: "checking", about: "1" }, work)
-      yield* background.want(deploymentId, { kind: "checking", about: "1" }, work)
-      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: "checking", ended: null })
+      yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, work)
+      yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, work)
+      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: "checking", with: "pod-1", ended: null })
       yield* Deferred.succeed(gate, undefined)
       yield* Effect.yieldNow
       assert.deepStrictEqual([yield* Ref.get(starts), yield* Ref.get(count)], [1, 1])
-      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: null, ended: null })
+      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: null, with: "pod-1", ended: null })
     })
   )
 
@@ -45,7 +45,7 @@ describe("background work", () => {
       const away = Effect.fail(new WorkUnavailable({ message: "Away." }))
       yield* TestClock.adjust("5 seconds")
       for (let attempt = 1; attempt <= 2; attempt++) {
-        yield* background.want(deploymentId, { kind: "checking", about: "1" }, away)
+        yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, away)
         yield* Effect.yieldNow
       }
       assert.deepStrictEqual((yield* background.seen(deploymentId)).ended, {
@@ -57,10 +57,14 @@ describe("background work", () => {
         message: "Away."
       })
       // Another time in the phase has its own tries.
-      yield* background.want(deploymentId, { kind: "checking", about: "2" }, away)
+      yield* background.want(deploymentId, { kind: "checking", about: "2", with: "pod-1" }, away)
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.seen(deploymentId)).ended, { about: "2", attempts: 1 })
-      yield* background.want(deploymentId, { kind: "measuring", about: "1" }, Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } })))
+      yield* background.want(
+        deploymentId,
+        { kind: "measuring", about: "1", with: "pod-1" },
+        Effect.fail(new WorkRefused({ failure: { code: "does_not_fit", text: "No." } }))
+      )
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.seen(deploymentId)).ended, { kind: "measuring", attempts: 1, failure: { code: "does_not_fit", text: "No." } })
     })
@@ -72,20 +76,35 @@ describe("background work", () => {
       const stopped = yield* Ref.make(false)
       yield* background.want(
         deploymentId,
-        { kind: "benchmarking", about: "1" },
+        { kind: "benchmarking", about: "1", with: "pod-1" },
         Effect.onInterrupt(Effect.never, () => Ref.set(stopped, true))
       )
       yield* background.want(deploymentId, null, Effect.void)
       assert.isTrue(yield* Ref.get(stopped))
-      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: null, ended: null })
+      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: null, with: "pod-1", ended: null })
       assert.strictEqual(yield* Ref.get(count), 0)
+    })
+  )
+
+  it.effect("begins anew where the engine has started again, which counts as no try", () =>
+    Effect.gen(function* () {
+      const { background } = yield* told
+      const log = yield* Ref.make<ReadonlyArray<string>>([])
+      const note = (entry: string) => Ref.update(log, (entries) => [...entries, entry])
+      const work = Effect.onInterrupt(Effect.andThen(note("begun"), Effect.never), () => note("ended"))
+      for (const start of ["pod-1 0", "pod-1 0", "pod-1 1"]) {
+        yield* background.want(deploymentId, { kind: "checking", about: "1", with: start }, work)
+        yield* Effect.yieldNow
+      }
+      assert.deepStrictEqual(yield* Ref.get(log), ["begun", "ended", "begun"])
+      assert.deepStrictEqual(yield* background.seen(deploymentId), { running: "checking", with: "pod-1 1", ended: null })
     })
   )
 
   it.effect("that dies is a fault of ours, not an answer", () =>
     Effect.gen(function* () {
       const { background } = yield* told
-      yield* background.want(deploymentId, { kind: "checking", about: "1" }, Effect.die("boom"))
+      yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die("boom"))
       yield* Effect.yieldNow
       assert.deepInclude((yield* background.seen(deploymentId)).ended, { failure: null, message: "An internal fault." })
     })

@@ -2,7 +2,7 @@ import { Clock, Context, Effect, Latch, Option } from "effect"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 import { type Fallback, isTransient } from "../GroupCommit.ts"
 import { storeMetrics } from "../metrics.ts"
-import { SpoolFile } from "./SpoolFile.ts"
+import { maxPayload, SpoolFile } from "./SpoolFile.ts"
 import { fromPayload, type SpoolRow, toPayload } from "./spoolRow.ts"
 import type { CheckpointRow, EndRow, InsertRow } from "./statements.ts"
 
@@ -85,7 +85,8 @@ export class Spool {
   #keep(rows: ReadonlyArray<SpoolRow>): Effect.Effect<void, SqlError> {
     return Effect.suspend(() => {
       const begun = rows.flatMap(({ kind, row }) => (kind === "insert" && row.state === "running" ? [row.id] : []))
-      const payloads = rows.map(toPayload)
+      const all = rows.map(toPayload)
+      const payloads = all.filter(({ length }) => length <= maxPayload)
       const bytes = payloads.reduce((sum, { length }) => sum + length, 0)
       if (this.#file.size + bytes > (begun.length > 0 ? this.#maxBytes * 0.75 : this.#maxBytes)) return Effect.fail(away("the spool is full"))
       // Before the replay can see the begins: it takes them away again.
@@ -95,6 +96,10 @@ export class Spool {
           for (const id of begun) this.#unwritten.delete(id)
           return Effect.logError("the spool cannot be written", error)
         }),
+        Effect.andThen(
+          // What could not be read again must not hold up the others, nor be lost without a word.
+          Effect.suspend(() => (payloads.length === all.length ? Effect.void : this.#putAside(all.filter(({ length }) => length > maxPayload))))
+        ),
         Effect.andThen(
           Effect.suspend(() => {
             for (const { kind, row } of rows) if (kind === "end" || (kind === "insert" && row.state === "refused")) this.#unwritten.delete(row.id)

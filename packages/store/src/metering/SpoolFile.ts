@@ -8,7 +8,7 @@ const mark = Buffer.from("SPL1")
 const headLength = 12
 
 /** Bytes of the largest payload. */
-const maxPayload = 1024 * 1024
+export const maxPayload = 1024 * 1024
 
 /** Bytes that one read takes: always more than the largest frame. */
 const readLength = 2 * maxPayload
@@ -108,8 +108,9 @@ export class SpoolFile {
     this.#size = length
   }
 
-  /** Appends in one write; rejects where the disk does not take all of it, and then nothing of it stays. */
-  append(payloads: ReadonlyArray<Buffer>): Promise<void> {
+  /** Appends in one write; rejects where the disk does not take all of it, or one of them is longer than can be read again, and then nothing of it stays. */
+  async append(payloads: ReadonlyArray<Buffer>): Promise<void> {
+    if (payloads.some(({ length }) => length > maxPayload)) throw new Error(`A payload has more than ${maxPayload} bytes.`)
     const bytes = Buffer.concat(payloads.map(frameOf))
     return this.#inTurn(async () => {
       // What a failed write left behind must go before anything follows it.

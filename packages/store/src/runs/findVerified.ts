@@ -2,13 +2,14 @@ import type { PgClient } from "@effect/sql-pg"
 import { type DeploymentId, type ModelId, RevisionId } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import type { Runs } from "../Runs.ts"
+import { differs } from "./nodeFaults.ts"
 
 type Screened = Pick<Parameters<Runs["Service"]["recordScreening"]>[0], "engineImage" | "engineVersion" | "estimate" | "facts" | "orgId" | "settings">
 
 /**
  * The model's verified revision that is the same in all that a trial is about: commit, engine version and image, card and settings, flags among them. What serves, else the
- * newest candidate; none that was superseded, and none whose engine failed when it was to be used again. While an older run of the model is unfinished there is
- * none either: it may be about to supersede what is found.
+ * newest candidate; none that was superseded, none whose engine failed when it was to be used again, and none whose engines answer otherwise since. While an older run
+ * of the model is unfinished there is none either: it may be about to supersede what is found.
  */
 export const findVerified = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Schema.Struct({ id: RevisionId })))
@@ -21,6 +22,7 @@ export const findVerified = (sql: PgClient.PgClient) => {
         AND r.base_hf_repo IS NOT DISTINCT FROM ${base?.repo ?? null} AND r.base_hf_revision IS NOT DISTINCT FROM ${base?.commit ?? null}
         AND r.gpu_pool = ${estimate.gpu_pool} AND r.gpu_count = ${estimate.gpu_count} AND r.settings = ${sql.json(settings)}
         AND (r.status = 'active' OR NOT EXISTS (SELECT FROM deployments f WHERE f.org_id = r.org_id AND f.revision_id = r.id AND f.phase = 'failed'))
+        AND NOT ${differs(sql, "r")}
         AND NOT EXISTS (
           SELECT FROM deployments older JOIN deployments own ON own.org_id = older.org_id AND own.id = ${id}
           WHERE older.org_id = r.org_id AND older.model_id = r.model_id AND older.ended_at IS NULL

@@ -1,5 +1,5 @@
 import type { PgClient } from "@effect/sql-pg"
-import type { DeploymentId, OrgId } from "@seatrial/domain"
+import { type DeploymentId, type OrgId, startsDiffer } from "@seatrial/domain"
 import { Clock, Effect, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { leads } from "../OperatorTerms.ts"
@@ -20,6 +20,12 @@ export const noteNodeFault = (sql: PgClient.PgClient) =>
       WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id}
       ON CONFLICT (org_id, deployment_id, node, code) DO UPDATE SET at = excluded.at`)
   })
+
+/** Whether nothing of that revision (a table's name in the statement) has traffic since every engine that was tried answers otherwise than what was verified. */
+export const differs = (sql: PgClient.PgClient, revision: "r" | "s") => sql`(
+  EXISTS (SELECT FROM node_faults nf JOIN deployments nd ON nd.org_id = nf.org_id AND nd.id = nf.deployment_id
+    WHERE nd.org_id = ${sql(revision)}.org_id AND nd.revision_id = ${sql(revision)}.id AND nf.code = ${startsDiffer})
+  AND NOT EXISTS (SELECT FROM endpoints ne WHERE ne.org_id = ${sql(revision)}.org_id AND ne.revision_id = ${sql(revision)}.id))`
 
 /** Nodes that an engine of the run had better not come to: where it failed before, and where any organisation's card failed in the last day. Only the operator reads it. */
 export const avoidedNodes = (sql: PgClient.PgClient) => {

@@ -20,6 +20,7 @@ import { Clock, Effect, type Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { callableName, MillisFromDate } from "../columns.ts"
 import type { Run } from "../Runs.ts"
+import { differs } from "./nodeFaults.ts"
 
 const Interval = Schema.Struct({ low: Schema.Finite, high: Schema.Finite })
 /** What a revision keeps of the fit that it was made from. */
@@ -84,7 +85,7 @@ const RunRow = Schema.Struct({
   endpoints: Schema.Array(Schema.Struct({ url: Schema.String, pod: Schema.String, reachable: Schema.Boolean })),
   replaces: Schema.Boolean,
   replacedBy: Schema.NullOr(DeploymentId),
-  predecessor: Schema.NullOr(Schema.Struct({ run: DeploymentId, hostClass: Schema.String, gpus: Schema.Int })),
+  predecessor: Schema.NullOr(Schema.Struct({ run: DeploymentId, hostClass: Schema.String, gpus: Schema.Int, differs: Schema.optionalKey(Schema.Boolean) })),
   lastUsedAt: Schema.NullOr(MillisFromDate),
   inFlight: Schema.Int,
   applied: Schema.NullOr(
@@ -127,7 +128,7 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
         coalesce((SELECT json_agg(json_build_object('url', e.url, 'pod', e.pod, 'reachable', e.reachable_at IS NOT NULL) ORDER BY e.url)
           FROM endpoints e WHERE e.org_id = d.org_id AND e.revision_id = d.revision_id), '[]') AS endpoints,
         d.replaces, taker.id AS "replacedBy",
-        (SELECT json_build_object('run', maker.id, 'hostClass', s.settings ->> 'host_class', 'gpus', s.gpu_count)
+        (SELECT json_build_object('run', maker.id, 'hostClass', s.settings ->> 'host_class', 'gpus', s.gpu_count, 'differs', ${differs(sql, "s")})
           FROM revisions s JOIN deployments maker ON maker.org_id = s.org_id AND maker.revision_id = s.id
           WHERE s.org_id = d.org_id AND s.id = m.active_revision_id AND s.id IS DISTINCT FROM d.revision_id
           ORDER BY maker.created_at, maker.id LIMIT 1) AS predecessor,

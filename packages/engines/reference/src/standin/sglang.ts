@@ -5,6 +5,7 @@ import { gib } from "../Log.ts"
 import { ownSpeech, type Speech } from "../Speech.ts"
 import { sglangMetrics } from "./sglangMetrics.ts"
 import { startStandIn } from "./startStandIn.ts"
+import type { Given } from "./words.ts"
 
 const two = (value: number) => String(value).padStart(2, "0")
 
@@ -33,7 +34,7 @@ const reasonOf = (message: string): string => {
   return message
 }
 
-const speech = (given: ReadonlyMap<string, string>): Speech => {
+const speech = (given: Given): Speech => {
   const told = { weights: "0", seconds: "0", free: "0" }
   const cacheBytes = ({ cacheConfig }: Booted) => Number(cacheConfig.kv_cache_memory_bytes ?? 0)
   return {
@@ -50,7 +51,7 @@ const speech = (given: ReadonlyMap<string, string>): Speech => {
       const tokens = booted.cacheConfig.kv_cache_size_tokens ?? "0"
       const half = gib(cacheBytes(booted) / 2)
       const left = (Number(told.free) - Number(told.weights) - cacheBytes(booted) / 2 ** 30).toFixed(9)
-      const chunk = given.get("chunked-prefill-size") ?? "2048"
+      const chunk = given.get("chunked-prefill-size")?.[0] ?? "2048"
       const loaded = (Number(told.free) - Number(told.weights)).toFixed(9)
       line(`Load weight begin. avail mem=${told.free} GB`)
       line(`Load weight end. elapsed=${told.seconds} s, type=LlamaForCausalLM, avail mem=${loaded} GB, mem usage=${told.weights} GB.`)
@@ -79,10 +80,10 @@ const speech = (given: ReadonlyMap<string, string>): Speech => {
         tokenizer_path: engine.settings.model,
         is_generation: true,
         preferred_sampling_params: null,
-        weight_version: given.get("weight-version") ?? "default",
-        load_format: given.get("load-format") ?? "auto",
-        reasoning_parser: given.get("reasoning-parser") ?? null,
-        tool_call_parser: given.get("tool-call-parser") ?? null,
+        weight_version: given.get("weight-version")?.[0] ?? "default",
+        load_format: given.get("load-format")?.[0] ?? "auto",
+        reasoning_parser: given.get("reasoning-parser")?.[0] ?? null,
+        tool_call_parser: given.get("tool-call-parser")?.[0] ?? null,
         disaggregation_mode: "null",
         has_image_understanding: false,
         has_audio_understanding: false,
@@ -102,7 +103,6 @@ startStandIn(
     commandLine,
     names: {
       model: "model-path",
-      "served-model-name": "served-model-name",
       host: "host",
       port: "port",
       "max-model-len": "context-length",
@@ -119,7 +119,7 @@ startStandIn(
     anyModelName: true,
     gpus: "tp-size",
     switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report", "disable-prefix-caching": "disable-radix-cache" },
-    readsToolCalls: (given) => ["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser") ?? ""),
+    readsToolCalls: (given) => ["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser")?.[0] ?? ""),
     speech
   },
   process.argv.slice(2)

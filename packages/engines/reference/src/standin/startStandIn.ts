@@ -1,8 +1,8 @@
-import type { CommandLine } from "../../../src/CommandLine.ts"
+import { type CommandLine, readWords } from "../../../src/CommandLine.ts"
 import { parseArguments } from "../Arguments.ts"
 import type { Speech } from "../Speech.ts"
 import { startEngine } from "../startEngine.ts"
-import { ownWords, readWords } from "./words.ts"
+import { type Given, ownWords } from "./words.ts"
 
 /** The engine whose place is taken. */
 export interface StandIn {
@@ -16,10 +16,10 @@ export interface StandIn {
   /** Switches of the reference engine that a switch there stands for. */
   readonly switches: Readonly<Record<string, string>>
   /** Whether it was told to read calls of functions in the one form that is read here. */
-  readonly readsToolCalls: (given: ReadonlyMap<string, string>) => boolean
+  readonly readsToolCalls: (given: Given) => boolean
   /** Whether requests may give any name. */
   readonly anyModelName: boolean
-  readonly speech: (given: ReadonlyMap<string, string>) => Speech
+  readonly speech: (given: Given) => Speech
 }
 
 /** Runs the reference engine in another's place: it refuses what the other would not take, and speaks as the other does. */
@@ -37,5 +37,7 @@ export const startStandIn = (
   const own = ownWords(given, names, gpus)
   const settings = parseArguments([...own, ...Object.entries(switches).flatMap(([name, there]) => (given.has(there) ? [`--${name}`] : []))])
   if (typeof settings === "string") return refuse(settings)
-  startEngine({ ...settings, anyModelName, readsToolCalls: readsToolCalls(given) }, speech(given))
+  // As they are: a name may be any text.
+  const [first = settings.model, ...others] = given.get("served-model-name") ?? []
+  startEngine({ ...settings, servedModelNames: [first, ...others], anyModelName, readsToolCalls: readsToolCalls(given) }, speech(given))
 }

@@ -9,7 +9,6 @@ startStandIn(
     commandLine,
     names: {
       model: "model",
-      "served-model-name": "served-model-name",
       host: "host",
       port: "port",
       "max-model-len": "max-model-len",
@@ -31,9 +30,13 @@ startStandIn(
       "enable-prompt-tokens-details": "enable-prompt-tokens-details",
       "disable-prefix-caching": "disable-prefix-caching"
     },
-    readsToolCalls: (given) => given.has("enable-auto-tool-choice") && given.get("tool-call-parser") === "hermes",
-    // The reference engine's lines, metrics and answers are vLLM's already.
-    speech: () => ({ ...ownSpeech, version: "simulated-vllm-0.33.0" })
+    readsToolCalls: (given) => given.has("enable-auto-tool-choice") && given.get("tool-call-parser")?.[0] === "hermes",
+    // The reference engine's lines, metrics and answers are vLLM's already, but for the name: whichever of its names was asked for, it says the first.
+    speech: () => ({
+      ...ownSpeech,
+      version: "simulated-vllm-0.33.0",
+      nameSaid: ({ adapter, servedModelNames }, asked) => (asked === adapter?.name ? (asked ?? servedModelNames[0]) : servedModelNames[0])
+    })
   },
   process.argv.slice(2)
 )

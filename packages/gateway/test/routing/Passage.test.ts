@@ -1,0 +1,53 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Passage } from "../../src/routing/Passage.ts"
+import { makePool } from "./pool.ts"
+
+const settings = { engineConcurrency: 256, queueWait: 10, coldWait: 10, coldWaiting: 256, scrape: 1_000, health: 2_000, hang: 30_000 }
+
+/** A request that has an engine of the pool. */
+const entered = ({ pool, world }: ReturnType<typeof makePool>): Passage => {
+  const passage = new Passage({ settings, poolOf: () => pool, known: () => world.route, now: () => world.now }, world.route, {
+    orgId: world.route.orgId,
+    members: {},
+    streamed: true
+  })
+  assert.isTrue(passage.enter())
+  return passage
+}
+
+describe("a second attempt", () => {
+  const times = (count: number, act: () => boolean) => Array.from({ length: count }, act).filter((could) => could).length
+
+  it("is made for every closed connection of an engine that is well, each request's once", () => {
+    const model = makePool(["a"])
+    const asked = times(100, () => {
+      const passage = entered(model)
+      const could = passage.another("stale")
+      assert.isFalse(passage.another("stale"))
+      passage.leave()
+      return could
+    })
+    assert.deepStrictEqual([asked, model.pool.engines[0]?.outstanding], [100, 0])
+  })
+
+  it("for one model whose engines fail takes none from another's, nor from its own closed connections", () => {
+    const failing = makePool(["a", "b"])
+    const another = (model: typeof failing, why: "lost" | "stale" | "full") => {
+      const passage = entered(model)
+      const could = passage.another(why)
+      passage.leave()
+      // What failed too often would be out.
+      model.world.now += 11_000
+      return could
+    }
+    const made = times(40, () => another(failing, "lost"))
+    // Ten in hand, and a tenth of the forty.
+    assert.isTrue(made >= 10 && made <= 14, String(made))
+    assert.isAtMost(
+      times(5, () => another(failing, "full")),
+      1
+    )
+    assert.isTrue(another(failing, "stale"))
+    assert.isTrue(another(makePool(["a", "b"]), "lost"))
+  })
+})
