@@ -1,8 +1,9 @@
+import { Readable } from "node:stream"
 import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
+import { type Dispatcher, errors } from "undici"
 import type { Signal } from "./Departure.ts"
 import { EngineAnswer } from "./engine/EngineAnswer.ts"
-import type { EngineConnection } from "./engine/EngineConnection.ts"
 import { EnginePools } from "./engine/EnginePools.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 
@@ -28,14 +29,26 @@ export interface EngineCall {
   readonly signal: Signal
 }
 
-/** The request as it goes out. */
-const textOf = ({ body, method, path, requestId, traceparent, url }: EngineCall): string => {
-  const trace = traceparent === undefined ? "" : `traceparent: ${traceparent}\r\n`
-  const head = `${method} ${path} HTTP/1.1\r\nhost: ${url.slice("http://".length)}\r\naccept: application/json, text/event-stream\r\nx-request-id: ${requestId}\r\n${trace}`
-  if (body === null) return `${head}\r\n`
-  const text = body()
-  return `${head}content-type: application/json\r\ncontent-length: ${Buffer.byteLength(text)}\r\n\r\n${text}`
+/** Milliseconds within which a kept connection shows that its other end had closed it before. */
+const staleWithin = 1_000
+
+/** Characters of a body from which it is not kept: the client keeps one that it is given whole until the answer has ended, which for a stream may take an hour. */
+const largeBody = 4_096
+
+/** A body that nobody holds once it was read. */
+const readOnce = (bytes: Buffer): Readable => {
+  let left: Buffer | null = bytes
+  return new Readable({
+    highWaterMark: bytes.length,
+    read() {
+      this.push(left)
+      left = null
+    }
+  })
 }
+
+/** Made once: a stack for each hang-up costs more than the hang-up. */
+const hungUp = new Error("The gateway hung up.")
 
 /**
  * Requests to engine pods over kept connections. Only what an engine needs goes out: content type, length, accept, our request id and trace. The answer's body is the
@@ -50,48 +63,76 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
       const { connect: connectTimeout } = yield* GatewayConfig
       const pools = yield* Effect.acquireRelease(
         Effect.sync(() => new EnginePools(connectTimeout)),
-        (open) => Effect.sync(() => open.close())
+        (open) => Effect.promise(() => open.close())
       )
 
-      const call = (asked: EngineCall) =>
+      const call = ({ body, method, path, requestId, signal, timeout, traceparent, url }: EngineCall) =>
         Effect.callback<EngineAnswer, EngineUnreachable>((resume) => {
-          const { signal, timeout } = asked
           if (signal.aborted) return resume(new EngineUnreachable({ reason: "aborted" }))
+          const startedAt = performance.now()
+          /** Known from when the request goes out, which is when there is a connection. */
+          let control: Dispatcher.DispatchController | undefined
           let answer: EngineAnswer | undefined
           let over = false
+          const settled = () => {
+            clearTimeout(limit)
+            signal.removeEventListener("abort", leave)
+          }
           const fail = (reason: EngineUnreachable["reason"]) => {
             if (over) return
             over = true
-            clearTimeout(limit)
-            signal.removeEventListener("abort", leave)
+            settled()
             resume(new EngineUnreachable({ reason }))
           }
-          const give = (reason: EngineUnreachable["reason"]) => {
-            fail(reason)
-            connection.destroy()
+          const hangUp = () => control?.abort(hungUp)
+          const leave = () => {
+            if (answer !== undefined) return answer.destroy()
+            fail("aborted")
+            hangUp()
           }
-          const leave = () => (answer === undefined ? give("aborted") : answer.destroy())
-          const limit = setTimeout(() => give("late"), Math.ceil(timeout))
+          const limit = setTimeout(() => {
+            fail("late")
+            hangUp()
+          }, Math.ceil(timeout))
           signal.addEventListener("abort", leave)
-          const connection: EngineConnection = pools.ask(asked.url, {
-            request: () => textOf(asked),
-            head: (status) => {
-              if (over) return
-              over = true
-              clearTimeout(limit)
-              answer = new EngineAnswer(status, {
-                pause: () => connection.pause(),
-                resume: () => connection.resume(),
-                hangUp: () => connection.destroy()
-              })
-              answer.once("close", () => signal.removeEventListener("abort", leave))
-              resume(Effect.succeed(answer))
-            },
-            data: (bytes) => answer?.push(bytes),
-            end: () => answer?.finish(),
-            failed: (reason) => (answer === undefined ? fail(reason) : answer.fail())
+          const headers = ["accept", "application/json, text/event-stream", "x-request-id", requestId]
+          let payload: string | Readable | null = body?.() ?? null
+          if (payload !== null) headers.push("content-type", "application/json")
+          if (payload !== null && payload.length > largeBody) {
+            const bytes = Buffer.from(payload)
+            headers.push("content-length", String(bytes.length))
+            payload = readOnce(bytes)
+          }
+          if (traceparent !== undefined) headers.push("traceparent", traceparent)
+          pools.of(url).dispatch(
+            { path, method, headers, body: payload },
+            {
+              onRequestStart: (controller) => {
+                control = controller
+                if (over) hangUp()
+              },
+              onResponseStart: (controller, status) => {
+                if (over || status < 200) return
+                over = true
+                clearTimeout(limit)
+                answer = new EngineAnswer(status, { pause: () => controller.pause(), resume: () => controller.resume(), hangUp })
+                answer.once("close", () => signal.removeEventListener("abort", leave))
+                resume(Effect.succeed(answer))
+              },
+              onResponseData: (_, chunk) => answer?.push(chunk),
+              onResponseEnd: () => answer?.finish(),
+              onResponseError: (_, error) => {
+                if (answer !== undefined) return answer.fail()
+                // A kept connection that was closed before anything of this request could have been read.
+                const kept = error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0
+                fail(control === undefined ? "refused" : kept && performance.now() - startedAt < staleWithin ? "stale" : "broken")
+              }
+            }
+          )
+          return Effect.sync(() => {
+            fail("aborted")
+            hangUp()
           })
-          return Effect.sync(() => give("aborted"))
         })
 
       return EngineClient.of({ call })

@@ -18,7 +18,7 @@ export const readWhole = (upstream: EngineAnswer, limit: number, timeout: number
     const onData = (chunk: Buffer) => {
       length += chunk.length
       if (length > limit) fail()
-      else chunks.push(Buffer.from(chunk))
+      else chunks.push(chunk)
     }
     const onEnd = () => settle(upstream.complete ? Buffer.concat(chunks) : "broken")
     const timer = setTimeout(() => settle("late"), Math.ceil(timeout))

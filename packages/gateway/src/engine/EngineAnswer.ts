@@ -12,7 +12,7 @@ const mayWait = 65_536
 
 /**
  * An engine's answer: its status, and its body as it comes. Nothing is told before `resume` is called; `end` follows the last of a whole body, and `close`
- * comes in any case. Whoever keeps bytes beyond the event copies them. It is no stream: one of those costs more than all that is done with an answer.
+ * comes in any case. It is no stream: one of those costs more than all that is done with an answer.
  */
 export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readonly end: []; readonly close: [] }> {
   readonly statusCode: number
@@ -32,21 +32,20 @@ export class EngineAnswer extends EventEmitter<{ readonly data: [Buffer]; readon
     this.#source = source
   }
 
-  /** The next part of the body; the bytes are the caller's again when it returns. */
+  /** The next part of the body. */
   push(bytes: Buffer) {
     if (this.destroyed || bytes.length === 0) return
     if (this.#flowing && !this.#telling) {
       this.emit("data", bytes)
       return
     }
-    this.#waiting.push(Buffer.from(bytes))
+    this.#waiting.push(bytes)
     this.#size += bytes.length
     if (this.#size > mayWait && !this.complete) this.#source.pause()
   }
 
   /** All of the body was pushed. */
   finish() {
-    if (this.destroyed) return
     this.complete = true
     if (this.#flowing && !this.#telling) this.#end()
   }

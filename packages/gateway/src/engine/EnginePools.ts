@@ -1,70 +1,17 @@
-import { EngineConnection, type Exchange } from "./EngineConnection.ts"
+import { Pool } from "undici"
+
+/** Connections to one engine at most. */
+const connections = 4_096
 
 /** Engines close idle connections after 5 s: ours go before, or a reused one races with its end. Milliseconds. */
 const keptFor = 4_000
 
-/** Where the engine says itself how long it keeps them: so much before, milliseconds. */
-const margin = 1_000
-
-/** Milliseconds between two looks for connections that nobody has needed for so long. */
-const pause = 500
-
-const isOld = ({ idleSince, keeps }: EngineConnection, now: number) => now - idleSince >= Math.min(keptFor, (keeps ?? Number.POSITIVE_INFINITY) - margin)
-
-/** Connections to one engine: as many as requests were sent to it at once, which routing bounds. */
-class EnginePool {
-  readonly all = new Set<EngineConnection>()
-  /** The latest last. */
-  readonly #idle: Array<EngineConnection> = []
-  readonly #host: string
-  readonly #port: number
-  readonly #connectTimeout: number
-
-  constructor(url: string, connectTimeout: number) {
-    const { hostname, port } = new URL(url)
-    this.#host = hostname.startsWith("[") ? hostname.slice(1, -1) : hostname
-    this.#port = port === "" ? 80 : Number(port)
-    this.#connectTimeout = connectTimeout
-  }
-
-  ask(exchange: Exchange): EngineConnection {
-    for (let kept = this.#idle.pop(); kept !== undefined; kept = this.#idle.pop()) {
-      if (!kept.open) continue
-      if (!isOld(kept, performance.now())) {
-        kept.ask(exchange)
-        return kept
-      }
-      kept.destroy()
-    }
-    const opened = new EngineConnection(
-      {
-        host: this.#host,
-        port: this.#port,
-        connectTimeout: this.#connectTimeout,
-        onIdle: (connection) => this.#idle.push(connection),
-        onClose: (connection) => this.#forget(connection)
-      },
-      exchange
-    )
-    this.all.add(opened)
-    return opened
-  }
-
-  #forget(connection: EngineConnection) {
-    this.all.delete(connection)
-    const at = this.#idle.indexOf(connection)
-    if (at !== -1) this.#idle.splice(at, 1)
-  }
-
-  /** Closes what has been idle too long. */
-  prune(now: number) {
-    for (const connection of this.#idle) if (isOld(connection, now)) connection.destroy()
-  }
-}
+/** Milliseconds between two looks for engines that nobody has asked for a while. */
+const pause = 10_000
 
 /** The kept connections to engines, by their address. */
 export class EnginePools {
-  readonly #pools = new Map<string, EnginePool>()
+  readonly #pools = new Map<string, Pool>()
   readonly #connectTimeout: number
   readonly #timer = setInterval(() => this.#prune(), pause)
 
@@ -74,26 +21,36 @@ export class EnginePools {
     this.#timer.unref()
   }
 
-  /** Sends a request to `url`, `http://address:port`. What it gives is the request's until the answer has come. */
-  ask(url: string, exchange: Exchange): EngineConnection {
-    let pool = this.#pools.get(url)
-    if (pool === undefined) {
-      pool = new EnginePool(url, this.#connectTimeout)
-      this.#pools.set(url, pool)
-    }
-    return pool.ask(exchange)
+  /** `url`: `http://address:port`. */
+  of(url: string): Pool {
+    const known = this.#pools.get(url)
+    if (known !== undefined) return known
+    const pool = new Pool(url, {
+      connections,
+      pipelining: 1,
+      connect: { timeout: this.#connectTimeout },
+      keepAliveTimeout: keptFor,
+      // Also where an engine says that it keeps them longer.
+      keepAliveMaxTimeout: keptFor,
+      // These times are ours to keep.
+      headersTimeout: 0,
+      bodyTimeout: 0
+    })
+    this.#pools.set(url, pool)
+    return pool
   }
 
   #prune() {
-    const now = performance.now()
     for (const [url, pool] of this.#pools) {
-      pool.prune(now)
-      if (pool.all.size === 0) this.#pools.delete(url)
+      const { connected, pending, queued, running } = pool.stats
+      if (connected + pending + queued + running > 0) continue
+      this.#pools.delete(url)
+      void pool.destroy()
     }
   }
 
-  close() {
+  async close() {
     clearInterval(this.#timer)
-    for (const pool of this.#pools.values()) for (const connection of pool.all) connection.destroy()
+    await Promise.all([...this.#pools.values()].map((pool) => pool.destroy()))
   }
 }
