@@ -93,7 +93,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
           const limit = setTimeout(() => {
             fail("late")
             hangUp()
-          }, Math.ceil(timeout))
+          }, Math.max(1, Math.ceil(timeout)))
           signal.addEventListener("abort", leave)
           const headers = ["accept", "application/json, text/event-stream", "x-request-id", requestId]
           let payload: string | Readable | null = body?.() ?? null
