@@ -21,7 +21,7 @@ export interface ServedContract {
   /** The formats of reasoning that the engine parts from the answer. */
   readonly reasoningFormats: ReadonlySet<ReasoningFormat>
   readonly reasoningControls: typeof ReasoningControls.Type
-  /** Limits of images; null where the engine takes none. */
+  /** Limits of images; null where the engine takes none, or takes them with some models and settings only. */
   readonly imageInput: Omit<typeof ImageInput.Type, "processor_revision"> | null
 }
 

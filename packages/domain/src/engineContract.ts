@@ -93,6 +93,8 @@ export interface EngineContract {
   readonly memory: EngineMemory
   /** What it serves behind the gateway; with a model's chat template it gives the model's capabilities. */
   readonly served: ServedContract
+  /** The limits of images with that model and these flags, null for none: instead of the contract's, where what is served depends on them. */
+  readonly imageInput?: (config: ModelConfig, flags: Readonly<Record<string, unknown>>) => ServedContract["imageInput"]
   /** Why it does not serve the model on that card whatever the settings, as a sentence, or null. */
   readonly modelIssue?: (config: ModelConfig, card: EngineLoad["card"]) => string | null
   /** Why the model's KV cache cannot be of that type on that card, as a sentence, or null. */

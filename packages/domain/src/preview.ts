@@ -13,7 +13,6 @@ import {
   settingsOf,
   takesSettings
 } from "./candidates.ts"
-import { modelCapabilities } from "./capabilities.ts"
 import type { ModelCapabilities } from "./catalog.ts"
 import type { EngineContract } from "./engineContract.ts"
 import type { Estimate, Fit } from "./fit.ts"
@@ -21,6 +20,7 @@ import { fitRemedy } from "./fitRemedy.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { RefusalCode, RepositoryFacts } from "./repository.ts"
 import { contextRefusal, loadRefusal, settingRefusal } from "./requestRefusals.ts"
+import { revisionCapabilities } from "./revisionCapabilities.ts"
 import type { ServingRequest, ServingSettings } from "./serving.ts"
 import { hostClassNames, rangeProblem } from "./servingCheck.ts"
 import { leastContext } from "./trial.ts"
@@ -199,6 +199,7 @@ export const decideServing = (input: PreviewInput): Decision => {
     return refuse("does_not_fit", message, remedy.message, remedy.serving)
   }
   const { fit } = chosen.result
+  const serving = settingsOf(asked, chosen, fit.max_context)
   return {
     estimate: chosen.result,
     preview: {
@@ -210,14 +211,14 @@ export const decideServing = (input: PreviewInput): Decision => {
       dtype: facts.config.dtype,
       quantization: facts.config.quantization,
       weights_bytes: facts.weights_bytes,
-      serving: settingsOf(asked, chosen, fit.max_context),
+      serving,
       fit,
       alternatives: candidatesOf(sorted, engines, request.runtime)
         .filter((candidate) => candidate.hostClass !== chosen.hostClass && servesModel(facts, candidate) && takesSettings(facts, request, candidate))
         .map((candidate) => attempt(asked, candidate))
         .filter(isSuccess)
         .map(({ result }) => result.fit),
-      capabilities: modelCapabilities(chosen.engine.served, facts)
+      capabilities: revisionCapabilities(chosen.engine, facts, serving)
     }
   }
 }

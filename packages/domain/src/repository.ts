@@ -34,8 +34,10 @@ export const ModelShape = Schema.Struct({
   /** Width of a dense feed-forward layer, or null where there is none. */
   intermediate_size: Schema.NullOr(Count),
   experts: Schema.NullOr(Schema.Struct({ count: Count, active: Count, intermediate_size: Count })),
-  /** `patches`: of the largest image. */
-  vision: Schema.NullOr(Schema.Struct({ layers: Count, hidden_size: Count, intermediate_size: Count, patches: Count })),
+  /** `patches`: of the largest image; `image_tokens`: what the model reads of them. */
+  vision: Schema.NullOr(
+    Schema.Struct({ layers: Count, hidden_size: Count, intermediate_size: Count, patches: Count, image_tokens: Schema.optionalKey(Count) })
+  ),
   tied_embeddings: Schema.Boolean,
   /** Whether the output's logits pass through a soft cap, which copies them. */
   softcapped_logits: Schema.Boolean

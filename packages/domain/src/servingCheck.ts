@@ -23,6 +23,10 @@ export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): Se
   return null
 }
 
+/** Names what else there is to choose: the runtimes of the host classes that take what those which were chosen do not. */
+const orRuntime = (others: ReadonlyArray<EngineContract>): string =>
+  others.length === 0 ? "" : ` Ask for the runtime ${[...new Set(others.map((engine) => engine.runtime))].sort().join(" or ")}, which does.`
+
 /**
  * The first problem of serving settings that the configured host classes and engines show at once, or null. Flags and a cache's type are wrong where every engine
  * that the settings may lead to refuses them.
@@ -38,25 +42,29 @@ export const servingProblem = (
   const classes = name === undefined ? hostClasses : hostClasses.filter((hostClass) => hostClass.name === name)
   const runtimesOf = (hostClass: HostClass): ReadonlyArray<Runtime> => hostClass.runtimes.map((offered) => offered.runtime)
   if (runtime !== undefined && classes.length > 0 && !classes.some((hostClass) => runtimesOf(hostClass).includes(runtime))) {
-    const offered = [...new Set(classes.flatMap(runtimesOf))].sort().join(", ")
+    const there = [...new Set(classes.flatMap(runtimesOf))].sort().join(", ")
     return {
       kind: "unknown",
       param: "serving.runtime",
-      message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}; there is ${offered}.`
+      message: `${name ?? "No host class"} ${name === undefined ? "has" : "does not have"} the runtime ${runtime}; there is ${there}.`
     }
   }
   const chosen = new Set(classes.map((hostClass) => runtime ?? hostClass.runtimes[0].runtime))
+  const offered = new Set(classes.flatMap(runtimesOf))
   const candidates = engines.filter((engine) => (runtime === undefined ? chosen.size === 0 || chosen.has(engine.runtime) : engine.runtime === runtime))
+  const others = engines.filter((engine) => runtime === undefined && offered.has(engine.runtime) && !candidates.includes(engine))
   if (dtype !== undefined && candidates.length > 0 && !candidates.some((engine) => engine.kvCacheDtypes.has(dtype))) {
     const taken = [...new Set(candidates.flatMap((engine) => [...engine.kvCacheDtypes]))].sort().join(", ")
     const engine = [...new Set(candidates.map((candidate) => candidate.runtime))].sort().join(" and ")
-    return { kind: "unknown", param: "serving.kv_cache_dtype", message: `${engine} does not take the KV cache type ${dtype}; it takes ${taken}.` }
+    const more = orRuntime(others.filter((other) => other.kvCacheDtypes.has(dtype)))
+    return { kind: "unknown", param: "serving.kv_cache_dtype", message: `${engine} does not take the KV cache type ${dtype}; it takes ${taken}.${more}` }
   }
   if (flags === undefined) return null
   const issues = candidates.map((engine) => engine.flagIssue(flags))
   const issue = issues[0]
   if (issue === undefined || issue === null || issues.includes(null)) return null
-  return { kind: "invalid", param: `serving.engine_flags.${issue.flag}`, message: issue.message }
+  const more = orRuntime(others.filter((other) => other.flagIssue(flags) === null))
+  return { kind: "invalid", param: `serving.engine_flags.${issue.flag}`, message: `${issue.message}${more}` }
 }
 
 /** Host classes as a message lists them. */

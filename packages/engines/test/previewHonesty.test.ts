@@ -83,6 +83,19 @@ describe("what a preview says comes true", () => {
     assert.strictEqual(preview({ yarn: { factor: 64 } }).kind, "derived")
   })
 
+  it("what the first runtime of a host class does not take is refused with the names of those that do", () => {
+    const both = hostClass("both", ["reference", "vllm"], "any", 79, "9")
+    const said = (request: ServingRequest, classes = [both]) => servingProblem(request, classes, engines)?.message ?? ""
+    assert.match(said({ kv_cache_dtype: "fp8" }), /^reference does not take.* Ask for the runtime vllm, which does\.$/)
+    assert.match(said({ engine_flags: { enable_chunked_prefill: true } }), /^The runtime reference has no flag.* Ask for the runtime vllm, which does\.$/)
+    for (const request of [{ kv_cache_dtype: "fp8" }, { engine_flags: { enable_chunked_prefill: true } }] as const) {
+      assert.isNull(servingProblem({ ...request, runtime: "vllm" }, [both], engines))
+      assert.notInclude(said(request, [small]), "Ask for")
+      assert.notInclude(said({ ...request, runtime: "reference" }), "Ask for")
+    }
+    assert.notInclude(said({ engine_flags: { trust_remote_code: true } }), "Ask for")
+  })
+
   it("YaRN that makes a context shorter than asked is taken away where the model has the context without", () => {
     const answer = preview({ max_context: 131_072, yarn: { factor: 2 } })
     const serving = taken(answer)

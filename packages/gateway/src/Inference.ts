@@ -11,16 +11,18 @@ import { EngineClient } from "./EngineClient.ts"
 import { EventStream } from "./EventStream.ts"
 import { elapsed, round } from "./elapsed.ts"
 import type { EngineAnswer } from "./engine/EngineAnswer.ts"
-import { readEngineError } from "./engineError.ts"
+import { readEngineError, roomLeft } from "./engineError.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { failed, noUsage, type Outcome, refused, requestError } from "./Outcome.ts"
 import { type Observation, Observer } from "./observability/Observer.ts"
+import { routingMetrics } from "./observability/RoutingMetrics.ts"
 import { Progress } from "./Progress.ts"
 import { Running } from "./Running.ts"
 import { readWhole } from "./readWhole.ts"
-import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, type Refusal, unavailable } from "./refusals.ts"
+import { clientClosed, engineFailed, engineTimeout, faultOf, modelOverloaded, unavailable } from "./refusals.ts"
 import { relay } from "./relay.ts"
 import type { Passage } from "./routing/Passage.ts"
+import { cutAnswer } from "./vocabulary/answerLimit.ts"
 import type { CheckedRequest } from "./vocabulary/checkRequest.ts"
 import { namedAsAsked } from "./vocabulary/namedAsAsked.ts"
 
@@ -51,7 +53,12 @@ interface Work {
   readonly progress: Progress
   readonly beginning: Beginning
   readonly observation: Observation
+  /** Whether it was asked again for an answer that its prompt leaves room for. */
+  cut: boolean
 }
+
+/** That the request is to be sent once more: to another engine where there is one, else `outcome` holds; or, cut, to the same. */
+type Again = { readonly retry: "lost" | "stale" | "full"; readonly outcome: Outcome } | { readonly retry: "cut" }
 
 /** Bytes of the largest answer that is not streamed. */
 const maxAnswer = 16 * 1024 * 1024
@@ -59,11 +66,22 @@ const maxAnswer = 16 * 1024 * 1024
 const departed = ({ admitted: { departure }, progress }: Work): Outcome =>
   departure.reason === "gone" ? failed(clientClosed, "The caller left.", progress) : failed(unavailable, "The gateway was stopped.", progress)
 
-/** An error of the engine before any frame; only one of the engine itself may have cost work, and tells of the engine. */
-const turnedAway = (error: Refusal, { admitted, progress }: Work): Outcome => {
+/** An error of the engine before any frame; only one of the engine itself may have cost work, and tells of the engine. `status` is the answer's. */
+const turnedAway = (said: string, status: number, work: Work): Outcome | Again => {
+  const { checked, passage } = work.admitted
+  const room = work.cut ? null : roomLeft(said)
+  const shorter = room === null ? null : cutAnswer(checked.engineBody, room)
+  if (shorter !== null) {
+    work.cut = true
+    routingMetrics.retried(passage.route.model, "cut")
+    checked.engineBody = shorter
+    return { retry: "cut" }
+  }
+  const error = readEngineError(said, status, { endpoint: checked.endpoint, maxModelLen: passage.route.maxModelLen })
+  if (error === modelOverloaded) return { retry: "full", outcome: refused(error) }
   if (error !== engineFailed) return refused(error)
-  admitted.passage.failed()
-  return failed(error, "The engine failed.", progress)
+  passage.failed()
+  return failed(error, "The engine failed.", work.progress)
 }
 
 const untold = "The engine told no usage: the output counts what was delivered, the input is unknown."
@@ -108,7 +126,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         }
         if (relayed._tag === "Failed") {
           if (!relayed.first) return failed(engineFailed, "The engine failed.", progress)
-          return turnedAway(readEngineError(relayed.payload, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
+          return turnedAway(relayed.payload, 200, work)
         }
         const { finishReason, told, usage } = progress
         if (told === null) yield* Effect.logWarning("the engine told no usage").pipe(Effect.annotateLogs("request_id", admitted.id))
@@ -125,7 +143,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         if (body === "broken") return failed(engineFailed, "The engine's answer broke off.", progress)
         const text = body.toString("utf8")
         const answer = work.dialect.readWhole(text)
-        if (answer === null) return turnedAway(readEngineError(text, 200, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }), work)
+        if (answer === null) return turnedAway(text, 200, work)
         const { finished, finishReason, usage } = answer
         if (!finished) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
         passage.answered()
@@ -145,11 +163,10 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const attempt = Effect.fnUntraced(function* (work: Work) {
         const { admitted, beginning, progress, stream } = work
         const { checked, departure, id, passage } = admitted
-        const { route, url } = passage
         const timeout = (checked.stream ? config.firstFrame : config.whole) - (performance.now() - admitted.startedAt)
         const opened = yield* Effect.result(
           engine.call({
-            url,
+            url: passage.url,
             path: checked.endpoint,
             method: "POST",
             body: () => checked.engineBody,
@@ -171,26 +188,17 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const upstream = opened.success
         passage.pulse.at = performance.now()
         const status = upstream.statusCode ?? 500
-        let outcome: Outcome | { readonly retry: "lost"; readonly outcome: Outcome }
-        if (status !== 200) {
-          const body = yield* readWhole(upstream, 64 * 1024, 10_000, departure)
-          if (departure.aborted) return departed(work)
-          outcome = turnedAway(
-            readEngineError(typeof body === "string" ? "" : body.toString("utf8"), status, { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }),
-            work
-          )
-        } else {
-          outcome = yield* stream === null ? readAnswer(work, upstream) : relayStream(work, upstream, stream)
-        }
-        return "retry" in outcome || outcome.error !== modelOverloaded ? outcome : ({ retry: "full", outcome } as const)
+        if (status === 200) return yield* stream === null ? readAnswer(work, upstream) : relayStream(work, upstream, stream)
+        const body = yield* readWhole(upstream, 64 * 1024, 10_000, departure)
+        return departure.aborted ? departed(work) : turnedAway(typeof body === "string" ? "" : body.toString("utf8"), status, work)
       })
 
       /** What an engine made of the request; one other is asked where the first took no work. */
-      const ask = Effect.fnUntraced(function* (work: Work) {
+      const ask = Effect.fnUntraced(function* (work: Work): Effect.fn.Return<Outcome> {
         for (;;) {
           const answer = yield* attempt(work)
           if (!("retry" in answer)) return answer
-          if (!work.admitted.passage.another(answer.retry)) return answer.outcome
+          if (answer.retry !== "cut" && !work.admitted.passage.another(answer.retry)) return answer.outcome
         }
       })
 
@@ -250,7 +258,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
                 stream?.open()
               }
             })
-            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, observation }
+            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, observation, cut: false }
             const outcome = yield* restore(ask(work)).pipe(
               Effect.catchCause((cause) => {
                 departure.abort("stopped")

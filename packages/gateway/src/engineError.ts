@@ -13,6 +13,16 @@ const askedFor = (message: string, most: number): number => {
   return beyond.length === 0 ? most + 1 : Math.min(...beyond)
 }
 
+/** SGLang refuses answers that could be longer than the room that their prompts leave. The others give what room there is. */
+const noRoom = /maximum context length of (\d{1,9}) tokens\. .{0,100}?(\d{1,9}) tokens from the input messages/
+
+/** Tokens that the prompt leaves for its answer, where an engine refused the request because the answer might need more; null where it is refused for something else. */
+export const roomLeft = (body: string): number | null => {
+  const found = noRoom.exec(body)
+  const room = found === null ? 0 : Number(found[1]) - Number(found[2])
+  return room > 0 ? room : null
+}
+
 /** Clients and agents look for these words. */
 const openAi = (most: number) => `This model's maximum context length is ${most} tokens. Shorten the input or lower the tokens of the answer.`
 const anthropic = (most: number, asked: number) => `prompt is too long: ${asked} tokens > ${most} maximum`

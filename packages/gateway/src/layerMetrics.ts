@@ -4,6 +4,7 @@ import { Config, Effect, Layer, Schema } from "effect"
 import { HttpServer, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
+import { routingMetrics } from "./observability/RoutingMetrics.ts"
 import { toOpenMetrics } from "./observability/toOpenMetrics.ts"
 
 /** Port of `/metrics`; 0: none. */
@@ -18,10 +19,12 @@ const answer = Effect.gen(function* () {
   if (url !== "/metrics" || method !== "GET") return HttpServerResponse.text("There is only GET /metrics.\n", { status: 404 })
   const others = yield* PrometheusMetrics.format()
   if (headers.accept?.includes("application/openmetrics-text") === true) {
-    const text = `${toOpenMetrics(others)}${inferenceMetrics.format(true)}# EOF\n`
+    const text = `${toOpenMetrics(others)}${inferenceMetrics.format(true)}${routingMetrics.format(true)}# EOF\n`
     return HttpServerResponse.text(text, { contentType: "application/openmetrics-text; version=1.0.0; charset=utf-8" })
   }
-  return HttpServerResponse.text(`${others.trimEnd()}\n${inferenceMetrics.format(false)}`, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+  return HttpServerResponse.text(`${others.trimEnd()}\n${inferenceMetrics.format(false)}${routingMetrics.format(false)}`, {
+    contentType: "text/plain; version=0.0.4; charset=utf-8"
+  })
 })
 
 const listening = Config.all({ host: Config.NonEmptyString("GATEWAY_METRICS_HOST").pipe(Config.withDefault("0.0.0.0")), port: metricsPort })

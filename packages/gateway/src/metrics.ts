@@ -59,5 +59,26 @@ export const gatewayMetrics = {
     "seconds",
     "Between one content handed to the caller of a stream and the next"
   ),
-  queued: family("seatrial_gateway_queued_requests", "gauge", [], "requests", "Requests that wait for a place at an engine")
+  queued: family("seatrial_gateway_queued_requests", "gauge", ["model"], "requests", "Requests that wait for a place at an engine"),
+  engines: family(
+    "seatrial_gateway_engines",
+    "gauge",
+    ["model", "state"],
+    "engines",
+    "Engines of a model as this gateway sees them: open, full (by what they say themselves, so that they get nothing more), or ejected (they failed)"
+  ),
+  waitSeconds: family(
+    "seatrial_gateway_wait_seconds",
+    "histogram",
+    ["model", "for", "outcome"],
+    "seconds",
+    "How long requests waited that had to, for room at an engine or for the start of one, and how that ended: served, refused, left (by the caller), gone (the model) or stopped (the gateway)"
+  ),
+  retries: family(
+    "seatrial_gateway_retries_total",
+    "counter",
+    ["model", "reason"],
+    "requests",
+    "Requests that went out a second time: lost (the connection failed), full (the engine took no more), stale (a kept connection was closed) or cut (the answer had to be asked for shorter)"
+  )
 }

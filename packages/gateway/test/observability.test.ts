@@ -3,9 +3,10 @@ import { Effect, Tracer } from "effect"
 import { AccessLog } from "../src/observability/AccessLog.ts"
 import { Histogram } from "../src/observability/Histogram.ts"
 import { InferenceMetrics, inferenceMetrics } from "../src/observability/InferenceMetrics.ts"
+import { RoutingMetrics, routingMetrics } from "../src/observability/RoutingMetrics.ts"
 import { toOpenMetrics } from "../src/observability/toOpenMetrics.ts"
-import { chunk, done, finish, makeEngine, openStream, streams, usageFrame } from "./fakeEngine.ts"
-import { chat, fetched, makeStage, outcomes, soon } from "./stage.ts"
+import { answers, chunk, done, finish, makeEngine, openStream, streams, usageFrame } from "./fakeEngine.ts"
+import { chat, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
 const caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 const traceparents = (calls: ReadonlyArray<{ readonly request: { readonly headers: Readonly<Record<string, unknown>> } }>) =>
@@ -50,6 +51,52 @@ describe("a request's trace", () => {
       for (const { attributes } of spans) assert.notInclude(JSON.stringify([...attributes]), "secret")
     })
   )
+})
+
+describe("what the gateway tells of the way to engines", () => {
+  const line = (start: string) =>
+    routingMetrics
+      .format(false)
+      .split("\n")
+      .find((one) => one.startsWith(start))
+
+  it.live("is who waits and for what, how that ended, how the engines stand, and what went out again", () =>
+    Effect.gen(function* () {
+      const model = "acme/routed"
+      const full = yield* makeEngine(answers("{}", 503))
+      const open = yield* makeEngine(streams(["a"]))
+      const { address, world } = yield* makeStage([full.url, open.url])
+      world.route = { ...world.route, model, concurrency: 1 }
+      const of = (name: string, labels: string) => `seatrial_gateway_${name}{model="${model}",${labels}}`
+      const body = { ...chat, model, stream: true }
+      while (line(of("retries_total", 'reason="full"')) === undefined) assert.strictEqual((yield* fetched(address, { body })).status(), 200)
+      assert.strictEqual(line(of("engines", 'state="full"')), `${of("engines", 'state="full"')} 1`)
+      assert.strictEqual(line(of("engines", 'state="open"')), `${of("engines", 'state="open"')} 1`)
+
+      world.route = { ...world.route, endpoints: [] }
+      const held = yield* send(address, { body })
+      yield* soon(() => line(`seatrial_gateway_queued_requests{model="${model}"}`)?.endsWith(" 1") === true)
+      world.route = { ...world.route, endpoints: [{ url: open.url, pod: "open" }] }
+      yield* soon(() => held.ended === "end")
+      assert.strictEqual(line(of("wait_seconds_count", 'for="start",outcome="served"'))?.endsWith(" 1"), true)
+      world.route = { ...world.route, endpoints: [] }
+      const left = yield* send(address, { body })
+      yield* soon(() => line(`seatrial_gateway_queued_requests{model="${model}"}`)?.endsWith(" 1") === true)
+      left.request.destroy()
+      yield* soon(() => line(of("wait_seconds_count", 'for="start",outcome="left"'))?.endsWith(" 1") === true)
+    })
+  )
+
+  it("tells a hundred models apart, and the others as one", () => {
+    const metrics = new RoutingMetrics()
+    for (let model = 0; model < 150; model++) metrics.retried(`m${model}`, "lost")
+    metrics.pools = () => Array.from({ length: 150 }, (_, model) => ({ model: `m${model}`, queued: 2, engines: { open: 1, full: 0, ejected: 1 } }))
+    const told = metrics.format(false)
+    assert.include(told, 'seatrial_gateway_retries_total{model="other",reason="lost"} 50\n')
+    assert.include(told, 'seatrial_gateway_queued_requests{model="other"} 100\n')
+    assert.include(told, 'seatrial_gateway_engines{model="other",state="ejected"} 50\n')
+    assert.strictEqual(told.match(/^seatrial_gateway_queued_requests\{/gm)?.length, 101)
+  })
 })
 
 describe("what the gateway counts", () => {

@@ -113,6 +113,9 @@ const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<Lay
 /** Patches of an image of any size: what families that read images at their own size allow. */
 const largestImage = 65_536
 
+/** Families whose towers make one token of two by two patches where their configuration does not say. */
+const mergingFamilies = /^(?:mistral3|qwen\d)/
+
 /** The tower that reads images; what a configuration leaves out is that of the usual one (ViT-L/14). */
 const visionOf = (config: ConfigReader): ModelShape["vision"] => {
   const tower = config.inner("vision_config") ?? config.inner("vision_tower_config") ?? config.inner("vit_config")
@@ -121,11 +124,17 @@ const visionOf = (config: ConfigReader): ModelShape["vision"] => {
   const patch = tower.size(limits.width, "patch_size", "spatial_patch_size")
   // Where a tower tells its own width apart, `hidden_size` is that of what it hands on.
   const hidden_size = tower.size(limits.width, "embed_dim", "vt_hidden_size", "hidden_size", "width") ?? 1_024
+  const patches = image === null || patch === null ? largestImage : Math.min(largestImage, Math.max(1, Math.ceil(image / patch) ** 2))
+  // So many patches a side become one token.
+  const family = String(config.value("model_type"))
+  const merged = tower.size(limits.width, "spatial_merge_size") ?? config.size(limits.width, "spatial_merge_size") ?? (mergingFamilies.test(family) ? 2 : 1)
+  const ofEach = config.size(limits.tokens, "mm_tokens_per_image") ?? (family === "gemma3" ? 256 : null)
   return {
     layers: tower.size(limits.layers, "num_hidden_layers", "depth", "layers", "num_layers", "vt_num_hidden_layers") ?? 24,
     hidden_size,
     intermediate_size: tower.size(limits.width, "intermediate_size", "vt_intermediate_size") ?? 4 * hidden_size,
-    patches: image === null || patch === null ? largestImage : Math.min(largestImage, Math.max(1, Math.ceil(image / patch) ** 2))
+    patches,
+    image_tokens: ofEach ?? Math.max(1, Math.ceil(patches / merged ** 2))
   }
 }
 

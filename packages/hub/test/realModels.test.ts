@@ -84,4 +84,21 @@ describe("public models", () => {
       assert.isAbove(embeddings, 0)
     })
   }
+
+  it("that see state how large their largest image is, and how many tokens it becomes", () => {
+    const seen = rows.flatMap(({ config, model }) => {
+      const vision = Result.getOrThrow(parseModelConfig(config, "BF16")).shape?.vision
+      return vision == null ? [] : [[model, vision.patches, vision.image_tokens] as const]
+    })
+    for (const expected of [
+      // 1,540 pixels in patches of 14, two by two.
+      ["mistralai/Mistral-Small-3.1-24B-Instruct-2503", 12_100, 3_025],
+      // Any size.
+      ["allenai/olmOCR-7B (Qwen2-VL-7B)", 65_536, 16_384]
+    ] as const) {
+      assert.deepInclude(seen, expected)
+    }
+    // 896 pixels in patches of 14, and a number of tokens of their own.
+    assert.isTrue(seen.some(([, patches, tokens]) => patches === 4_096 && tokens === 256))
+  })
 })

@@ -1,8 +1,12 @@
-import { Clock, Data, type Duration, Effect, Option, Result, Schema, Stream } from "effect"
+import { Clock, Data, Duration, Effect, Option, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 
 /** The engine could not be reached, or did not answer in time. */
-export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ readonly message: string }> {}
+export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{
+  readonly message: string
+  /** Seconds that it had, where it was there and did not answer; absent where it could not be reached. */
+  readonly silentFor?: number
+}> {}
 
 /** The engine answered something else than it must. `detail`: numbers and codes only, never generated text. */
 export class Unexpected extends Data.TaggedError("Unexpected")<{
@@ -150,8 +154,9 @@ export const makeEngineClient = Effect.fnUntraced(function* (
 ): Effect.fn.Return<EngineClient, never, HttpClient.HttpClient> {
   const http = yield* HttpClient.HttpClient
 
-  const bounded = <A, E>(effect: Effect.Effect<A, E>) =>
-    Effect.timeoutOrElse(effect, { duration: timeout, orElse: () => Effect.fail(new EngineUnreachable({ message: "The engine did not answer in time." })) })
+  const silentFor = Math.round(Duration.toSeconds(Duration.fromInputUnsafe(timeout)))
+  const silent = () => Effect.fail(new EngineUnreachable({ message: `The engine did not answer within ${silentFor} seconds.`, silentFor }))
+  const bounded = <A, E>(effect: Effect.Effect<A, E>) => Effect.timeoutOrElse(effect, { duration: timeout, orElse: silent })
   const unreachable = () => new EngineUnreachable({ message: "The engine could not be reached." })
   const read = (request: HttpClientRequest.HttpClientRequest) =>
     http.execute(request).pipe(

@@ -9,6 +9,8 @@ export interface Arguments {
   readonly servedModelNames: readonly [string, ...ReadonlyArray<string>]
   /** Whether requests may give any other name too. */
   readonly anyModelName: boolean
+  /** Whether an answer that could be longer than the room that its prompt leaves is cut to it; else it is refused. */
+  readonly cutsToRoom: boolean
   readonly host: string
   readonly port: number
   /** `null`: as long as the model allows. */
@@ -139,6 +141,7 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     model: text("model"),
     servedModelNames: [servedModelName, ...otherNames],
     anyModelName: false,
+    cutsToRoom: true,
     host: text("host"),
     port: Number(text("port")),
     maxModelLen: numberOrNull("max-model-len"),

@@ -59,8 +59,6 @@ export interface Plan {
   readonly topLogprobs: number | null
   readonly defaultMaxTokens: number | null
   readonly requestedMaxTokens: number | null
-  /** Whether an answer that could be longer than the room that the prompt leaves is cut to it; else it is refused. */
-  readonly cutsToRoom: boolean
 }
 
 const settingsOf = (body: SamplingBody, engine: Engine): SamplingSettings => {
@@ -132,7 +130,7 @@ const maxTokensOf = (engine: Engine, plan: Plan): number => {
   if (length === 0) throw badRequest("The decoder prompt cannot be empty", "prompt")
   const room = engine.maxModelLen + (engine.seams.limit?.slack ?? 0) - length
   const most = Math.max(room, 1)
-  const requested = plan.cutsToRoom && plan.requestedMaxTokens !== null ? Math.min(plan.requestedMaxTokens, most) : plan.requestedMaxTokens
+  const requested = engine.settings.cutsToRoom && plan.requestedMaxTokens !== null ? Math.min(plan.requestedMaxTokens, most) : plan.requestedMaxTokens
   const asked = requested ?? Math.min(plan.defaultMaxTokens ?? room, most)
   if (asked > room || room < 1) throw contextExceeded(engine.maxModelLen, Math.max(asked, 1), String(length), String(length + Math.max(asked, 1)))
   const outside = plan.prompt.find((id) => id >= engine.vocabulary.size)

@@ -89,8 +89,7 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
       grammar: use.grammar,
       topLogprobs: wants ? (body.top_logprobs ?? 0) : null,
       defaultMaxTokens: null,
-      requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null,
-      cutsToRoom: path !== "/v1/chat/completions"
+      requestedMaxTokens: body.max_completion_tokens ?? body.max_tokens ?? null
     }
   }
 }
@@ -134,8 +133,7 @@ export const askText = (engine: Engine, text: string): Asked => {
       grammar: null,
       topLogprobs: body.logprobs ?? null,
       defaultMaxTokens: 16,
-      requestedMaxTokens: body.max_tokens ?? null,
-      cutsToRoom: false
+      requestedMaxTokens: body.max_tokens ?? null
     })),
     makeDialect: (prompt) => {
       const given = Array.isArray(body.prompt) ? body.prompt[prompt] : body.prompt

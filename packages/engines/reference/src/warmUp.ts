@@ -5,7 +5,7 @@ export const warmUp = (engine: Engine, done: () => void) => {
   generate(
     engine,
     { temperature: 0, seed: 0 },
-    { adapted: false, prompt: [0], grammar: null, topLogprobs: null, defaultMaxTokens: null, requestedMaxTokens: 1, cutsToRoom: false },
+    { adapted: false, prompt: [0], grammar: null, topLogprobs: null, defaultMaxTokens: null, requestedMaxTokens: 1 },
     () => {},
     () => done()
   )

@@ -32,9 +32,13 @@ describe("the context", () => {
     expect(choices[0].finish_reason).toBe("length")
   })
 
-  it("refuses one token more, and a prompt without room for an answer, in the words that clients look for", async () => {
+  it("cuts an answer to the room that its prompt leaves", async () => {
+    const { choices, usage } = await served.client.text(ids(1016), { max_tokens: 9, ignore_eos: true })
+    expect([usage.prompt_tokens, usage.completion_tokens, choices[0].finish_reason]).toEqual([1016, 8, "length"])
+  })
+
+  it("refuses a prompt without room for an answer, in the words that clients look for", async () => {
     for (const [prompt, max_tokens] of [
-      [ids(1016), 9],
       [ids(1024), 1],
       [ids(1024), undefined],
       [ids(4000), 1],

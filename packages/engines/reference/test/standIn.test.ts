@@ -138,6 +138,18 @@ describe("the reference engine in another's place", () => {
     })
     expect(await (await ask(again)).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 32 } } })
     expect(await (await ask({ ...again, cache_salt: "other" })).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 0 } } })
+    // What the prompt leaves no room for is refused, not cut.
+    const long = { prompt: Array.from({ length: 2_040 }, () => 7), max_tokens: 9 }
+    expect(await (await ask(long)).json()).toMatchObject({
+      code: 400,
+      message: expect.stringMatching(
+        /context length of 2048 tokens\. You requested a total of 2049 tokens: 2040 tokens from the input messages and 9 tokens for/
+      )
+    })
+    expect(await (await ask({ ...long, prompt: Array.from({ length: 2_048 }, () => 7) })).json()).toMatchObject({
+      code: 400,
+      message: expect.stringMatching(/^The input \(2048 tokens\) is longer/)
+    })
     expect(await (await ask({ prompt: "x", max_tokens: -1 })).json()).toMatchObject({ object: "error", code: 400, message: expect.any(String) })
     const metrics = await (await fetch(`${address}/metrics`)).text()
     const untold = new Set(["activation_bytes", "graph_bytes", "graph_seconds", "boot_seconds"])

@@ -4,6 +4,7 @@ import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
 import { allHits, bytesOfGib, lastHit, metricValue, metricValues, numberOf, startFailureOf, sumOf } from "../engineLog.ts"
 import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
+import { imageLimits, sees, servedImages } from "../images.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
@@ -94,12 +95,19 @@ export const sglang: EngineAdapter = {
     // What templates name; a budget of tokens needs marks of the model's own, which it is not started with.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
+  imageInput: (config, flags) => (flags.enable_multimodal === true ? servedImages(config, flags.limit_mm_data_per_request) : null),
   adapters: sglangAdapters,
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
   chosenFlags: (load, chatTemplate) => {
-    const { chunk, fraction, graphSequences, sequences } = sglangLimits(load)
+    const { config, flags } = load
+    // Some models it makes blind unless it is told.
+    const images =
+      flags.limit_mm_data_per_request === undefined && flags.enable_multimodal === undefined && sees(config, chatTemplate)
+        ? { enable_multimodal: true, limit_mm_data_per_request: { ...imageLimits, audio: 0 } }
+        : {}
+    const { chunk, fraction, graphSequences, sequences } = sglangLimits({ ...load, flags: { ...flags, ...images } })
     const { reasoning, toolCalls } = parsersFor("sglang", load.config.architecture, chatTemplate)
     return {
       max_running_requests: sequences,
@@ -109,12 +117,13 @@ export const sglang: EngineAdapter = {
       // Experts whose groups of quantized values a split would cut are spread whole.
       ...(load.flags.ep_size === undefined && splitIssue(load, false) !== null && splitIssue(load, true) === null ? { ep_size: load.card.gpu_count } : {}),
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
-      ...(toolCalls === null ? {} : { tool_call_parser: toolCalls })
+      ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
+      ...images
     }
   },
   container: ({ adapter, bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
     const given = settings.engine_flags ?? {}
-    const { chunk, fraction, graphSequences, sequences } = sglangLimits({ card: hostClass, flags: given })
+    const { chunk, fraction, graphSequences, sequences } = sglangLimits({ card: hostClass, config, flags: given })
     const overrides = yarnOverrides(config, settings)
     const chosen = renderFlags(sglangFlags, {
       ...given,

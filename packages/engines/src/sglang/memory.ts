@@ -1,5 +1,6 @@
 import type { EngineLoad, EngineMemory } from "@seatrial/domain"
 import { shapeOf } from "@seatrial/domain"
+import { imageLimits, servedImages, towerBytes } from "../images.ts"
 import { splitIssue } from "../splitIssue.ts"
 
 const gib = 2 ** 30
@@ -17,8 +18,18 @@ export interface SglangLimits {
   readonly sequences: number
 }
 
+const takesImages = ({ config, flags }: Pick<EngineLoad, "config" | "flags">): boolean =>
+  flags.enable_multimodal === true && servedImages(config, flags.limit_mm_data_per_request) !== null
+
+/** The share that it leaves to weights and cache where the images of requests are read beside them: less, the larger the tower (`adjust_mem_fraction_for_vlm`). */
+const roomBesideImages = (config: EngineLoad["config"]): number => {
+  const { vision } = shapeOf(config)
+  const size = vision === null ? 1 : (vision.layers * vision.hidden_size ** 2) / (24 * 1_024 ** 2)
+  return 0.95 * Math.max(0.8, Math.min(1.05, 1 - 0.1 * (size - 1)))
+}
+
 /** What SGLang takes where nothing is set, by the card's memory (`sglang/srt/arg_groups/memory_hook.py`). */
-export const sglangLimits = ({ card, flags }: Pick<EngineLoad, "card" | "flags">): SglangLimits => {
+export const sglangLimits = ({ card, config, flags }: Pick<EngineLoad, "card" | "config" | "flags">): SglangLimits => {
   const size = card.gpu_memory_bytes / gib
   const few = card.gpu_count < 4
   const [chunkDefault, graphDefault] =
@@ -29,7 +40,8 @@ export const sglangLimits = ({ card, flags }: Pick<EngineLoad, "card" | "flags">
   const tokens = Math.max(2_048, chunk === -1 ? (whole(flags.max_prefill_tokens) ?? 16_384) : chunk)
   const reserved = (512 + tokens * 1.5 + (card.gpu_count / 8) * 1_024 + graphSequences * 2) * mib
   const share = 1 - (size > 60 ? Math.max(reserved, 10 * gib) : reserved) / card.gpu_memory_bytes
-  const fraction = typeof flags.mem_fraction_static === "number" ? flags.mem_fraction_static : Math.min(0.95, Math.max(0.3, Math.round(share * 1_000) / 1_000))
+  const own = share * (takesImages({ config, flags }) ? roomBesideImages(config) : 1)
+  const fraction = typeof flags.mem_fraction_static === "number" ? flags.mem_fraction_static : Math.min(0.95, Math.max(0.3, Math.round(own * 1_000) / 1_000))
   return { fraction, chunk, graphSequences, sequences }
 }
 
@@ -64,13 +76,16 @@ export const sglangMemory: EngineMemory = {
     const experts = shape.experts === null ? 0 : 4 * tokens * shape.experts.active * Math.max(config.hidden_size, shape.experts.intermediate_size)
     const step = tokens * 2 * (6 * config.hidden_size + (3 * inner) / card.gpu_count) + experts
     const logits = graphSequences * config.vocab_size * 4
+    const { vision } = shape
+    // Those of a request are read at once.
+    const images = vision === null ? 0 : Math.max(2 * gib, takesImages(load) ? imageLimits.image * towerBytes(vision) * 1.3 : 0)
     const graphs = (0.3 + 0.02 * config.num_layers) * gib * Math.min(1, graphSequences / 256) + 2 * logits
     return {
       activation: { low: 0, high: 0 },
       // Free memory is measured once contexts and communication are there.
       runtime: card.gpu_count === 1 ? { low: 0.3 * gib, high: 0.8 * gib } : { low: 0.5 * gib, high: 2.8 * gib },
       graphs: { low: 0, high: 0 },
-      afterPool: { low: step * 0.5, high: step * 1.3 + graphs + (shape.vision === null ? 0 : 2 * gib) }
+      afterPool: { low: step * 0.5, high: step * 1.3 + graphs + images }
     }
   }
 }

@@ -4,6 +4,7 @@ import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricLabels, numberOf, startFailureOf, sumOf } from "../engineLog.ts"
 import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
+import { imageLimits, sees, servedImages } from "../images.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
@@ -59,6 +60,12 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   return null
 }
 
+/** Room for images where requests may bring some, else none. */
+const imageFlags = ({ config, flags }: EngineLoad, chatTemplate: string | null) => {
+  if ((config.shape?.vision ?? null) === null || flags.limit_mm_per_prompt !== undefined || flags.language_model_only !== undefined) return {}
+  return sees(config, chatTemplate) ? { limit_mm_per_prompt: imageLimits } : { language_model_only: true }
+}
+
 /** Several names are words of their own, and one that begins with a hyphen would be read as an argument: then it is started with the first alone. */
 const namesOf = ([first, ...others]: ReadonlyArray<string>, modelPath: string): ReadonlyArray<string> =>
   first === undefined || [first, ...others].some((name) => name.startsWith("-"))
@@ -105,6 +112,7 @@ export const vllm: EngineAdapter = {
     // What templates name; a budget of tokens needs marks of the model's own, which it is not started with.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
+  imageInput: (config, flags) => (flags.language_model_only === true ? null : servedImages(config, flags.limit_mm_per_prompt)),
   adapters: vllmAdapters,
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
@@ -113,7 +121,7 @@ export const vllm: EngineAdapter = {
   chosenFlags: (load, chatTemplate) => {
     const { sequences, stepTokens, utilization } = vllmLimits(release, load)
     const { reasoning, toolCalls } = parsersFor("vllm", load.config.architecture, chatTemplate)
-    const { config, flags } = load
+    const { flags } = load
     return {
       max_num_seqs: Math.min(256, sequences),
       // Without chunks a step holds the longest prompt whole.
@@ -125,8 +133,7 @@ export const vllm: EngineAdapter = {
         : {}),
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
-      // No request brings an image, so none is made room for.
-      ...((config.shape?.vision ?? null) === null || flags.limit_mm_per_prompt !== undefined ? {} : { language_model_only: true })
+      ...imageFlags(load, chatTemplate)
     }
   },
   container: ({ adapter, bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
@@ -169,6 +176,8 @@ export const vllm: EngineAdapter = {
         "--fingerprint-mode=none",
         "--enable-prompt-tokens-details",
         "--allowed-media-domains=none.invalid",
+        // On the host, and twice: its own default of 4 GiB would be more than a pod asks for.
+        ...(vllm.imageInput?.(config, given) == null ? [] : ["--mm-processor-cache-gb=0.5"]),
         ...chosen.args
       ],
       env: {

@@ -1,5 +1,6 @@
 import type { EngineLoad, EngineMemory, Interval, ModelConfig } from "@seatrial/domain"
 import { shapeOf } from "@seatrial/domain"
+import { imagesAllowed, towerBytes } from "../images.ts"
 import { splitIssue } from "../splitIssue.ts"
 
 const gib = 2 ** 30
@@ -89,18 +90,22 @@ const expertBytes = ({ card, config, flags }: EngineLoad, stepTokens: number): n
   return 2 * tokens * experts.active * (Math.max(2 * inner, config.hidden_size) + Math.max(inner, config.hidden_size))
 }
 
-/** Profiling images: the tower's widest layer at the largest image, and the embeddings of a whole step. Older engines profiled several at once. */
-const imageBytes = (at: number, { config, flags }: EngineLoad, stepTokens: number): number => {
+/** Profiling images: the tower's widest layer with as many of the largest images as a step holds tokens of (`multimodal/encoder_budget.py`), and the embeddings of a whole step. Older engines profiled several at once. */
+const imageBytes = (at: number, { config, flags, maxContext }: EngineLoad, { sequences, stepTokens }: VllmLimits): number => {
   const { vision } = shapeOf(config)
   if (vision === null || flags.language_model_only === true) return 0
-  return vision.patches * 2 * (3 * vision.intermediate_size + 6 * vision.hidden_size) * (at < 11 ? 2.6 : 1.3) + stepTokens * config.hidden_size * 2 * 2
+  const tokens = vision.image_tokens ?? stepTokens
+  const ofPrompt = Math.max(1, Math.min(imagesAllowed(flags.limit_mm_per_prompt) ?? 999, Math.floor(maxContext / tokens)))
+  const images = Math.max(1, Math.min(Math.floor(stepTokens / tokens), sequences * ofPrompt))
+  return images * towerBytes(vision) * (at < 11 ? 2.6 : 1.3) + stepTokens * config.hidden_size * 2 * 2
 }
 
 /** Float32 logits of every sequence. */
 const logitBytes = (config: ModelConfig, sequences: number) => sequences * config.vocab_size * 4
 
 const activation = (at: number, load: EngineLoad): Interval => {
-  const { sequences, stepTokens } = limits(at, load)
+  const own = limits(at, load)
+  const { sequences, stepTokens } = own
   const { config } = load
   const hidden = stepTokens * config.hidden_size * 2
   const forward = forwardBytes(load, stepTokens)
@@ -108,7 +113,7 @@ const activation = (at: number, load: EngineLoad): Interval => {
   const copies = logitCopies(at)
   const logits = logitBytes(config, sequences)
   const cap = shapeOf(config).softcapped_logits ? logits * 2 : 0
-  const images = imageBytes(at, load, stepTokens)
+  const images = imageBytes(at, load, own)
   // The step's own output is alive while the sampler runs; a step, the sampler and the images come one after the other.
   const low = Math.max(logits * copies.low + hidden, forward.low) + workspace * 0.3
   const high = Math.max(logits * copies.high + cap + hidden * 2, forward.high + workspace * 0.5, images) + workspace * 1.3

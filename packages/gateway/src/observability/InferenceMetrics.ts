@@ -1,6 +1,7 @@
 import type { MetricFamily, Usage } from "@seatrial/domain"
 import { gatewayMetrics } from "../metrics.ts"
 import { Histogram } from "./Histogram.ts"
+import { quoted, tellFamily } from "./tellFamily.ts"
 
 const answerBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 3_600]
 const firstTokenBounds = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2.5, 5, 10, 20, 60, 300]
@@ -11,8 +12,6 @@ const maxModels = 100
 
 /** After which a model that nobody asks for makes room, milliseconds. */
 const rest = 3_600_000
-
-const quoted = (text: string) => text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n")
 
 /** What callers of one class asked of one model. */
 export class ModelSeries {
@@ -45,8 +44,6 @@ export class InferenceMetrics {
   readonly #answers = new Map<string, { readonly labels: string; readonly seconds: Histogram }>()
   readonly #refusals = new Map<string, number>()
   inFlight = 0
-  /** Reads the length of the queue. */
-  queued: () => number = () => 0
 
   of(model: string, kind: "owner" | "customer"): ModelSeries {
     const key = `${kind} ${model}`
@@ -80,14 +77,12 @@ export class InferenceMetrics {
     for (const [key, { usedAt }] of this.#models) if (this.#models.size > maxModels && now - usedAt > rest) this.#models.delete(key)
     const all = [...this.#models.values(), ...Object.values(this.#others).filter(({ outcomes }) => outcomes.size > 0)]
     const lines: Array<string> = []
-    const tell = ({ family: { meaning, name, type } }: { readonly family: MetricFamily }, of: (name: string) => ReadonlyArray<string>) => {
-      const shown = openMetrics && type === "counter" ? name.replace(/_total$/u, "") : name
-      lines.push(`# HELP ${shown} ${meaning}`, `# TYPE ${shown} ${type}`, ...of(name))
+    const tell = (told: { readonly family: MetricFamily }, of: (name: string) => ReadonlyArray<string>) => {
+      lines.push(...tellFamily(told, openMetrics, of))
     }
-    const { betweenTokens, clippedUsage, firstToken, inFlight, outcomes, queued, refusals, requestSeconds, tokens, withoutUsage } = gatewayMetrics
+    const { betweenTokens, clippedUsage, firstToken, inFlight, outcomes, refusals, requestSeconds, tokens, withoutUsage } = gatewayMetrics
     tell(requestSeconds, (name) => [...this.#answers.values()].flatMap(({ labels, seconds }) => seconds.lines(name, labels, openMetrics)))
     tell(inFlight, (name) => [`${name} ${this.inFlight}`])
-    tell(queued, (name) => [`${name} ${this.queued()}`])
     tell(refusals, (name) => [...this.#refusals].map(([code, count]) => `${name}{code="${code}"} ${count}`))
     tell(outcomes, (name) => all.flatMap(({ labels, outcomes }) => [...outcomes].map(([outcome, count]) => `${name}{${labels},outcome="${outcome}"} ${count}`)))
     tell(tokens, (name) => all.flatMap(({ labels, tokens }) => Object.entries(tokens).map(([kind, count]) => `${name}{${labels},kind="${kind}"} ${count}`)))

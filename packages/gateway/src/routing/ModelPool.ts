@@ -1,5 +1,6 @@
 import type { ModelId, OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
+import type { PoolSeen } from "../observability/RoutingMetrics.ts"
 import { EngineState } from "./EngineState.ts"
 import { FairQueue } from "./FairQueue.ts"
 import { pickEngine } from "./pickEngine.ts"
@@ -52,6 +53,14 @@ export class ModelPool {
     this.usedAt = options.now()
     this.route = { ...route, endpoints: [] }
     this.adopt(route)
+  }
+
+  /** How its engines stand, and how many wait for one. */
+  seen(): PoolSeen {
+    const now = this.#options.now()
+    const engines = { open: 0, full: 0, ejected: 0 }
+    for (const engine of this.engines) engines[engine.isEjected(now) ? "ejected" : engine.isFull(now) ? "full" : "open"]++
+    return { model: this.route.model, queued: this.queue.size, engines }
   }
 
   /** Requests that one engine may have at once. */

@@ -2,6 +2,7 @@ import type { OrgId } from "@seatrial/domain"
 import type { Route } from "@seatrial/store"
 import { Effect } from "effect"
 import type { Departure } from "../Departure.ts"
+import { routingMetrics, type WaitOutcome } from "../observability/RoutingMetrics.ts"
 import { clientClosed, modelNotFound, modelOverloaded, modelStarting, noCapacity, type Refusal, unavailable } from "../refusals.ts"
 import type { EngineState, Pulse } from "./EngineState.ts"
 import type { ModelPool, Waiter } from "./ModelPool.ts"
@@ -114,21 +115,23 @@ export class Passage {
       const refusal = () => (pool.engines.length > 0 ? modelOverloaded : pool.placed === false ? noCapacity : modelStarting(this.#secondsUntilStarted(pool)))
       if (cold) pool.coldSince ??= startedAt
       if (pool.queue.size >= (cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
-      const settle = (end: Effect.Effect<void, Refusal>) => {
+      const settle = (end: Effect.Effect<void, Refusal>, outcome: WaitOutcome) => {
+        routingMetrics.waited(this.#route.model, cold ? "start" : "room", outcome, (now() - startedAt) / 1_000)
         clearTimeout(timer)
         departure.removeEventListener("abort", onAbort)
         pool.queue.remove(this.#orgId, waiter)
         resume(end)
       }
-      const onAbort = () => settle(Effect.fail(departure.reason === "gone" ? clientClosed : unavailable))
+      const onAbort = () => (departure.reason === "gone" ? settle(Effect.fail(clientClosed), "left") : settle(Effect.fail(unavailable), "stopped"))
+      const gone = () => settle(Effect.fail(notFound(this.#route.model)), "gone")
       const waiter: Waiter = {
         key: this.#key(),
         streamed: this.#streamed,
-        give: (engine) => settle(this.#enter(pool, engine) ? Effect.void : Effect.fail(notFound(this.#route.model))),
-        gone: () => settle(Effect.fail(notFound(this.#route.model)))
+        give: (engine) => (this.#enter(pool, engine) ? settle(Effect.void, "served") : gone()),
+        gone
       }
       const limit = cold ? settings.coldWait : settings.queueWait
-      const timer = setTimeout(() => settle(Effect.fail(refusal())), Math.min(limit, patience ?? limit))
+      const timer = setTimeout(() => settle(Effect.fail(refusal()), "refused"), Math.min(limit, patience ?? limit))
       if (departure.aborted) return onAbort()
       departure.addEventListener("abort", onAbort)
       pool.queue.add(this.#orgId, waiter)
@@ -159,6 +162,7 @@ export class Passage {
       if (next !== undefined) pool.leave(next, this.#streamed)
       return false
     }
+    routingMetrics.retried(this.#route.model, why)
     this.#tried = [engine]
     if (next !== undefined) {
       pool.leave(engine, this.#streamed)

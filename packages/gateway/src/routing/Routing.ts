@@ -3,7 +3,7 @@ import { type Route, Routes } from "@seatrial/store"
 import { Context, Effect, Layer, Stream } from "effect"
 import { EngineClient } from "../EngineClient.ts"
 import { GatewayConfig } from "../GatewayConfig.ts"
-import { inferenceMetrics } from "../observability/InferenceMetrics.ts"
+import { routingMetrics } from "../observability/RoutingMetrics.ts"
 import { ModelPool } from "./ModelPool.ts"
 import { type Asked, Passage, type PassageWorld } from "./Passage.ts"
 import { watchEngines } from "./watchEngines.ts"
@@ -24,7 +24,7 @@ export class Routing extends Context.Service<
       const routes = yield* Routes
       const now = () => performance.now()
       const pools = new Map<ModelId, ModelPool>()
-      inferenceMetrics.queued = () => [...pools.values()].reduce((sum, { queue }) => sum + queue.size, 0)
+      routingMetrics.pools = () => [...pools.values()].map((pool) => pool.seen())
       yield* Effect.addFinalizer(() =>
         Effect.sync(() => {
           for (const pool of pools.values()) pool.close()

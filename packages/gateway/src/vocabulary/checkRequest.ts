@@ -1,6 +1,7 @@
 import { adapterModel, type InferencePath } from "@seatrial/domain"
 import type { ImagePlace } from "../images/ImagePlaces.ts"
 import { Refusal, unsupportedEndpoint, unsupportedParameter } from "../refusals.ts"
+import { answerLimit } from "./answerLimit.ts"
 import { Checking, type Target } from "./Checking.ts"
 import { endpoints } from "./endpoints.ts"
 import { isMembers, type ParsedBody } from "./parseBody.ts"
@@ -65,6 +66,8 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
     cachedUnknown: target.runtime === "vllm" && stream === true && isSeveral(body.prompt),
     images: at.images,
     engineBody: JSON.stringify({
+      // Of several prompts each leaves a room of its own.
+      ...(isSeveral(body.prompt) ? {} : answerLimit(body)),
       ...addressed(endpoint, model, target),
       ...forwarded,
       ...(stream === true ? streamed(endpoint, target) : {})

@@ -53,6 +53,8 @@ export interface MergeSeen {
   /** How often it has failed, and why it did last. */
   readonly failures: number
   readonly failure: NamedFailure | null
+  /** Whether another try would be no better. */
+  readonly final?: boolean
 }
 
 /** What is known of the latest start of an engine whose revision was verified. Times are Unix milliseconds. */

@@ -9,7 +9,7 @@ const gpuFault = "gpu_fault"
 const oncePerNode: ReadonlySet<FailureCode> = new Set(["output_garbage", "nondeterministic_output", "engine_crashed"])
 
 /** What a card that fails may show as well. */
-const mayBeCard: ReadonlySet<FailureCode> = new Set([...oncePerNode, "checks_failed", "benchmark_floor"])
+const mayBeCard: ReadonlySet<FailureCode> = new Set([...oncePerNode, "checks_failed", "engine_hung", "benchmark_floor"])
 
 /** What was found of that kind before the phase that the run is in: on another try of its own, as a rule on another node. */
 const earlier = ({ run }: Observation, code: string) =>

@@ -18,7 +18,7 @@ const codes: Readonly<Record<string, FailureCode>> = {
 
 /** What a row may say itself, before its words. */
 const decodeSaid = Schema.decodeUnknownOption(
-  FailureCode.pick(["cross_request_leak", "nondeterministic_output", "adapter_not_applied", "fidelity_failed", "fidelity_not_run"])
+  FailureCode.pick(["cross_request_leak", "engine_hung", "nondeterministic_output", "adapter_not_applied", "fidelity_failed", "fidelity_not_run"])
 )
 
 /** What to do, as a sentence. */
@@ -32,12 +32,16 @@ const remedies: Partial<Record<FailureCode, string>> = {
   fidelity_failed: "The engine applies the adapter otherwise than a merge does; try another runtime, or a repository with the adapter merged into its base.",
   fidelity_not_run: "Deploy again; if it stays, name a repository with the adapter merged into its base.",
   nondeterministic_output: "The engine's answers change by themselves; try another host class or runtime.",
+  engine_hung: "Its process runs, and the engine stopped answering under the checks; try another runtime.",
   cross_request_leak: "The engine mixes requests up; it must not serve. Tell the cluster's operator."
 }
 
+/** Whether nothing was wrong but that it took too long, which says nothing of what the row is about. */
+const isLate = (detail: string): boolean => detail.startsWith("not done within ")
+
 const codeOf = ({ detail = "", name }: Check): FailureCode => {
   const said = decodeSaid(/^([a-z_]+):/.exec(detail)?.[1])
-  return Option.getOrElse(said, () => codes[name] ?? "checks_failed")
+  return Option.getOrElse(said, () => (isLate(detail) ? "checks_failed" : (codes[name] ?? "checks_failed")))
 }
 
 /** Why a trial's report ends the run: the first failed row, what it expected and what came, and the names of the others. The worst fault goes first. */
@@ -46,7 +50,9 @@ export const failedChecks = ({ checks, withdrawn = [] }: CheckReport): NamedFail
   const wrong = checks.filter(({ passed }) => !passed)
   const required = wrong.filter(({ name }) => !withdrawn.includes(name))
   const reasons = required.length > 0 ? required : wrong
-  const first = reasons.find((check) => codeOf(check) === "cross_request_leak") ?? reasons[0]
+  const saying = (code: FailureCode) => reasons.find((check) => codeOf(check) === code)
+  const late = isLate(reasons[0]?.detail ?? "")
+  const first = saying("cross_request_leak") ?? (late ? saying("engine_hung") : undefined) ?? reasons[0]
   if (first === undefined) return { code: "checks_failed", text: "The checks did not pass." }
   const code = codeOf(first)
   const others = reasons.filter((check) => check !== first).map(({ name }) => name)

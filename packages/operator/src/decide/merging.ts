@@ -13,7 +13,7 @@ export const merging = (seen: Observation, now: number): Decision | null => {
   const { pod, run } = seen
   const merge = pod?.merge ?? null
   if (pod === null || merge === null || merge.done) return null
-  if (merge.failure !== null && merge.failures > bootRestarts) return fail(merge.failure.code, merge.failure.text)
+  if (merge.failure !== null && (merge.final === true || merge.failures > bootRestarts)) return fail(merge.failure.code, merge.failure.text)
   if (!merge.running) return merge.failure === null ? null : wait(`The adapter could not be merged into its base: ${merge.failure.text} It is tried again.`)
   const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, pod.copy?.endedAt ?? null) + copyDeadline
   if (now >= deadline) return fail("fidelity_not_run", `The adapter was not merged into its base within ${copyDeadline / 3_600_000} hours.`)

@@ -4,8 +4,8 @@ import type { CopySeen } from "../decide/Observation.ts"
 import { checkContainer, copyContainer } from "../resources/objectNames.ts"
 import { lastWords } from "./lastWords.ts"
 
-/** Exit code of a copy for which another try would be no better. */
-const final = 3
+/** Exit code of a container for which another try would be no better. */
+export const final = 3
 
 /** The container that comes before the engine, by its name; null where the pod has none. */
 export const firstContainer = ({ spec }: Pod): string | null =>

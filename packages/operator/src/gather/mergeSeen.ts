@@ -1,6 +1,7 @@
 import type { Pod } from "@seatrial/kube"
 import type { MergeSeen } from "../decide/Observation.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
+import { final } from "./copySeen.ts"
 import { lastWords } from "./lastWords.ts"
 
 /** How the merge of the adapter into its base goes on, of a pod whose engine is to serve that; null of any other pod. */
@@ -20,6 +21,7 @@ export const mergeSeen = ({ spec, status }: Pod): MergeSeen | null => {
           code: "fidelity_not_run",
           text: `The merge of the adapter into its base ended with exit code ${ended.exitCode}${ended.reason === "OOMKilled" ? ", killed for its memory" : ""}.`
         })
-      : null
+      : null,
+    final: failed && ended.exitCode === final
   }
 }

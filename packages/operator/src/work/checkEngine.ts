@@ -1,4 +1,4 @@
-import { type CheckReport, modelCapabilities, withdrawCapabilities } from "@seatrial/domain"
+import { type CheckReport, revisionCapabilities, withdrawCapabilities } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { runSuite } from "@seatrial/trial"
 import { Effect } from "effect"
@@ -22,7 +22,7 @@ export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnde
     // What another node showed of it is over.
     ...(withdrawn.length === 0 && run.nodeFaults.length === 0
       ? {}
-      : { capabilities: withdrawCapabilities(modelCapabilities(engine.served, revision.facts), withdrawn) })
+      : { capabilities: withdrawCapabilities(revisionCapabilities(engine, revision.facts, revision.settings), withdrawn) })
   }
   yield* persist(runs.recordChecks(run.id, run.orgId, judged(report, failedCapability), kept))
 })

@@ -1,4 +1,4 @@
-import { modelCapabilities, weightCommits } from "@seatrial/domain"
+import { revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
 import { differingFingerprints, likelihoodDiffers, readRepository, type SuiteSubject } from "@seatrial/trial"
 import { Clock, Effect } from "effect"
@@ -25,7 +25,7 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
     slots: 1,
     offers: engine.offers(settings, podClass.hostClass.simulated),
     batchInvariant: false,
-    capabilities: modelCapabilities(engine.served, facts),
+    capabilities: revisionCapabilities(engine, facts, settings),
     repository: readRepository({ facts, files, commit, texts: new Map() }),
     start: { verifiedFiles: null, readOnly: false, offline: false, localPath: false, ownImage: null },
     earlier: [],

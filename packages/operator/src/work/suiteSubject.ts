@@ -1,4 +1,4 @@
-import { modelCapabilities, weightCommits } from "@seatrial/domain"
+import { revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, Pod } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
@@ -58,7 +58,7 @@ export const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTri
     slots: sequences(flags),
     offers: engine.offers(settings, podClass.hostClass.simulated),
     batchInvariant: flags.batch_invariant === true || flags.enable_deterministic_inference === true,
-    capabilities: modelCapabilities(engine.served, facts),
+    capabilities: revisionCapabilities(engine, facts, settings),
     repository,
     start,
     earlier: earlier.filter((each) => each.suite === suite.name && each.suiteVersion === suite.version),

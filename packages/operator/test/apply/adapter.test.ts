@@ -1,11 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { engineFor } from "@seatrial/engines"
 import { manifestSha256 } from "@seatrial/hub"
+import { Pod } from "@seatrial/kube"
+import { Schema } from "effect"
 import { enginePod } from "../../src/apply/engineObjects.ts"
+import { decide } from "../../src/decide/decide.ts"
+import { mergeSeen } from "../../src/gather/mergeSeen.ts"
 import type { PodClass } from "../../src/resources/HostClassResource.ts"
 import { weightsManifest, weightsPath, weightsSize, weightsWords } from "../../src/resources/weightFiles.ts"
 import { adapted, baseCommit, baseFiles, files } from "../adapted.ts"
-import { commit, podClass, revision, run } from "../observations.ts"
+import { words } from "../decide/words.ts"
+import { commit, pod, podClass, revision, run, seen } from "../observations.ts"
 
 describe("a revision with an adapter", () => {
   it("has its base's files and its own brought, each under its own commit, and an engine that is told of both", () => {
@@ -59,6 +64,26 @@ describe("a revision with an adapter", () => {
     // Where copies of weights have disks of their own, so has this.
     const cache = { claimName: null, sizeBytes: 2 ** 30, storageClassName: "fast", verify: "full" } as const
     assert.nestedPropertyVal(volumeOf(made(true, { weightsCache: cache })), "ephemeral.volumeClaimTemplate.spec.storageClassName", "fast")
+  })
+
+  it("is not merged again where what was merged is not base and adapter, and three times where the merge ended otherwise", () => {
+    const made = enginePod({
+      run,
+      revision: adapted,
+      podClass,
+      engine: engineFor("reference") ?? assert.fail(),
+      settings: { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] },
+      weightsClaim: "weights",
+      merged: true
+    })
+    const decided = (exitCode: number) => {
+      const terminated = { exitCode, message: exitCode === 3 ? "fidelity_not_run: What was merged is not base and adapter.\n" : "" }
+      const status = { initContainerStatuses: [{ name: "merge-weights", restartCount: 0, state: { terminated } }] }
+      const merge = mergeSeen(Schema.decodeUnknownSync(Pod.schema)({ ...JSON.parse(JSON.stringify(made)), status }))
+      const unstarted = { ...pod, ready: false, started: false, startedAt: null, merge }
+      return words(decide(seen("provisioning", { pod: unstarted, merged: "wanted" }, { revision: adapted }), 0))
+    }
+    assert.deepStrictEqual([decided(3), decided(1)], ["keep log, enter failed fidelity_not_run", ""])
   })
 
   it("counts as stored only where both lists of files are what they were: the same of another base is none of it", () => {

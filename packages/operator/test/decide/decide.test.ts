@@ -310,6 +310,8 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
           "nondeterministic_output: failed, then passed (whole: length)",
           "nondeterministic_output"
         ],
+        ["a row that was not done in time says nothing of what it is about", "template_agrees", "not done within 15 s", "checks_failed"],
+        ["an engine that does not answer hangs", "template_agrees", "engine_hung: no answer within 64 s", "engine_hung"],
         ["any other row fails as a check", "usage_exact", "1 completion tokens, asked for 2", "checks_failed"]
       ] as const
     ).map(

@@ -45,20 +45,25 @@ const formatFor = ({ dtype, name, shape }: StoredTensor, pair: LowRankPair) => {
   )
 }
 
-/** Merges a pair into rows in single precision, as libraries do, and rounds each value once to the weight's own type. */
+/**
+ * Merges a pair into rows and rounds each value once to the weight's own type: in single precision, as libraries do, and in double precision where the weight itself is
+ * single, whose last place a sum in single precision would miss.
+ */
 const addTo = ({ bytes, first }: Rows, format: FloatFormat, { a, b, input, rank, scale }: LowRankPair): void => {
   const words = wordsOf(bytes, format)
-  const sum = new Float32Array(input)
+  const own = format.bytes === 4
+  const sum = own ? new Float64Array(input) : new Float32Array(input)
+  const round = own ? (value: number) => value : Math.fround
   for (let row = 0; row * input < words.length; row++) {
     sum.fill(0)
     for (let k = 0; k < rank; k++) {
       const factor = b[(first + row) * rank + k] ?? 0
-      // Stored in single precision at each step.
-      for (let i = 0; i < input; i++) sum[i] = (sum[i] ?? 0) + Math.fround(factor * (a[k * input + i] ?? 0))
+      // Stored in that precision at each step.
+      for (let i = 0; i < input; i++) sum[i] = (sum[i] ?? 0) + round(factor * (a[k * input + i] ?? 0))
     }
     for (let i = 0; i < input; i++) {
       const at = row * input + i
-      words[at] = format.encode(Math.fround(format.decode(words[at] ?? 0) + Math.fround(scale * (sum[i] ?? 0))))
+      words[at] = format.encode(round(format.decode(words[at] ?? 0) + round(scale * (sum[i] ?? 0))))
     }
   }
 }

@@ -8,6 +8,9 @@ import { chatPath, put, type SuiteSubject } from "./SuiteSubject.ts"
 const Told = Schema.Union([Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }), Schema.Struct({ message: Schema.String })])
 const decodeTold = Schema.decodeUnknownOption(Schema.fromJsonString(Told))
 
+const Counted = Schema.Struct({ usage: Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int }) })
+const decodeUsage = Schema.decodeUnknownOption(Schema.fromJsonString(Counted))
+
 /** `refused`: it has to be; else it may be answered, but must break nothing. */
 interface Malformed {
   readonly name: string
@@ -67,11 +70,14 @@ export const badRequests: TrialCheck = {
   })
 }
 
-/** The longest context is exactly what was promised: a request that fills it is answered, one token more is refused and not cut. */
+/**
+ * The longest context is exactly what was promised: a request that fills it is answered, and one token more is not to be had, whether the engine refuses it or cuts the answer
+ * to the room that is left; a prompt is never cut.
+ */
 export const contextEdge: TrialCheck = {
   name: "context_edge",
   class: "required",
-  purpose: "The longest context is what was promised: filled it is answered, one token more is refused and not cut",
+  purpose: "The longest context is what was promised: filled it is answered, one token more is refused or not answered, and no prompt is cut",
   limitSeconds: ({ maxContext }) => 60 + maxContext / 500,
   skipped: ({ maxContext }) => (maxContext < 64 ? "context below 64" : null),
   run: Effect.fnUntraced(function* (subject) {
@@ -89,13 +95,17 @@ export const contextEdge: TrialCheck = {
     if (prompt_tokens !== maxContext - 8 || completion_tokens !== 8) {
       return yield* unexpected(`${prompt_tokens} + ${completion_tokens} tokens, asked for ${maxContext - 8} + 8`)
     }
-    for (const [name, length, limit] of [
-      ["one_more", maxContext - 8, 9],
-      ["full_prompt", maxContext, 1]
-    ] as const) {
-      const { status } = yield* client.post(textPath, JSON.stringify(body(length, limit)))
-      if (status !== 400) return yield* unexpected(`${name}: HTTP ${status}, not 400`)
+    const more = yield* client.post(textPath, JSON.stringify(body(maxContext - 8, 9)))
+    const cut = more.status === 200 ? decodeUsage(more.text) : Option.none()
+    if (more.status !== 400 && Option.isNone(cut)) return yield* unexpected(`one_more: HTTP ${more.status}, not 400`)
+    if (Option.isSome(cut)) {
+      const { usage } = cut.value
+      if (usage.prompt_tokens !== maxContext - 8 || usage.completion_tokens !== 8) {
+        return yield* unexpected(`one_more: ${usage.prompt_tokens} + ${usage.completion_tokens} tokens, with room for ${maxContext - 8} + 8`)
+      }
     }
+    const { status } = yield* client.post(textPath, JSON.stringify(body(maxContext, 1)))
+    if (status !== 400) return yield* unexpected(`full_prompt: HTTP ${status}, not 400`)
     yield* put(subject, "Hello", { max_tokens: 1 })
     return `${maxContext} tokens`
   })

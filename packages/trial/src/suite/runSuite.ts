@@ -50,7 +50,8 @@ type Tried = Result.Result<string, Unexpected | NotApplicable | SuiteTimedOut>
 /**
  * The suite `seatrial-core`: cheap and decisive rows first, all of them although one failed, so that one run shows every fault. A failed row is run once more, and
  * passing then is failing too, but where it judges by the clock, was only late (an engine may have to prepare what it is asked first), or judges a share of both runs.
- * Nothing else may use the engine meanwhile. Fails where the engine could not be reached, or where time was over before any fault was found. `checks`: its rows.
+ * Nothing else may use the engine meanwhile. Fails where the engine could not be reached, or where time was over before any fault was found; one that is there and does
+ * not answer is a fault. `checks`: its rows.
  */
 export const runSuite = Effect.fn("runSuite")(function* (
   subject: SuiteSubject,
@@ -78,7 +79,11 @@ export const runSuite = Effect.fn("runSuite")(function* (
         Effect.catchTags({
           Unexpected: (error) => Effect.succeed<Tried>(Result.fail(error)),
           NotApplicable: (error) => Effect.succeed<Tried>(Result.fail(error)),
-          SuiteTimedOut: (error) => Effect.succeed<Tried>(Result.fail(error))
+          SuiteTimedOut: (error) => Effect.succeed<Tried>(Result.fail(error)),
+          EngineUnreachable: (error) =>
+            error.silentFor === undefined
+              ? Effect.fail(error)
+              : Effect.succeed<Tried>(Result.fail(new Unexpected({ detail: `engine_hung: no answer within ${error.silentFor} s`, open: true })))
         })
       )
     })

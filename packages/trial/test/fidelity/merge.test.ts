@@ -90,6 +90,34 @@ describe("merging an adapter", () => {
     )
   }
 
+  it.effect("into a base of single precision is right to the last place: a hundredth of the weights' size, rank 16", () =>
+    inFolders((make) =>
+      Effect.gen(function* () {
+        const size = 256
+        let state = 1
+        const numbers = (count: number, scale: number) =>
+          Array.from({ length: count }, () => {
+            state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
+            return (state / 2 ** 31 - 1) * scale
+          })
+        const name = "layers.0.q_proj"
+        const folders = {
+          base: make("base", { "model.safetensors": fileOf([{ name: `${name}.weight`, dtype: "F32", shape: [size, size], values: numbers(size * size, 1) }]) }),
+          adapter: make("adapter", {
+            "adapter_config.json": config({ r: 16, lora_alpha: 16 }),
+            "adapter_model.safetensors": fileOf([
+              { name: `base_model.model.${name}.lora_A.weight`, dtype: "F32", shape: [16, size], values: numbers(16 * size, 0.1) },
+              { name: `base_model.model.${name}.lora_B.weight`, dtype: "F32", shape: [size, 16], values: numbers(16 * size, 0.1) }
+            ])
+          }),
+          target: join(make("around", {}), "target")
+        }
+        yield* mergeWeights(folders)
+        assert.strictEqual((yield* mergedAgreement({ ...folders, child: folders.target })).withinUlpMin, 1)
+      })
+    )
+  )
+
   it.effect("is told from what is not this adapter in this base", () =>
     inFolders((make) =>
       Effect.gen(function* () {

@@ -198,6 +198,26 @@ describe("how the suite is run", () => {
     })
   )
 
+  it.effect("one that is there and does not answer hangs, which is a fault beside what was found before; what it is only late with passes", () =>
+    Effect.gen(function* () {
+      const silent = Effect.fail(new EngineUnreachable({ message: "Silent.", silentFor: 60 }))
+      const { report } = yield* trial(
+        check("bad", () => wrong("1 of 2")),
+        check("hangs", () => silent)
+      )
+      assert.deepStrictEqual(report.checks.slice(0, 2), [
+        { name: "bad", passed: false, detail: "1 of 2" },
+        { name: "hangs", passed: false, detail: "engine_hung: no answer within 60 s" }
+      ])
+      const turns = yield* Ref.make(0)
+      const late = Effect.flatMap(
+        Ref.updateAndGet(turns, (n) => n + 1),
+        (turn) => (turn === 1 ? silent : Effect.succeed("4 of 4"))
+      )
+      assert.isTrue((yield* trial(check("late", () => late))).report.passed)
+    })
+  )
+
   it.effect("each run of a row has a prefix cache of its own, and no detail is longer than 240 characters", () =>
     Effect.gen(function* () {
       const salts = yield* Ref.make<ReadonlyArray<string>>([])

@@ -26,8 +26,20 @@ const reasons: ReadonlyArray<readonly [own: RegExp, there: string]> = [
   [/Invalid repository ID or local directory specified/, "Repo id must be in the form 'repo_name' or 'namespace/repo_name'"]
 ]
 
-const reasonOf = (message: string): string => {
-  for (const [own, there] of reasons) {
+/** Its refusals of requests, in SGLang's words. */
+const refusals: typeof reasons = [
+  [
+    /maximum context length is (\d+) tokens\. However, you requested \d+ output tokens and your prompt contains (?:at least )?\1 /,
+    "The input ($1 tokens) is longer than the model's context length ($1 tokens)."
+  ],
+  [
+    /maximum context length is (\d+) tokens\. However, you requested (\d+) output tokens and your prompt contains (\d+) input tokens, for a total of (\d+) tokens/,
+    "Requested token count exceeds the model's maximum context length of $1 tokens. You requested a total of $4 tokens: $3 tokens from the input messages and $2 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit."
+  ]
+]
+
+const inWordsOf = (table: typeof reasons, message: string): string => {
+  for (const [own, there] of table) {
     const match = own.exec(message)
     if (match !== null) return there.replaceAll(/\$(\d)/g, (_, group: string) => match[Number(group)] ?? "")
   }
@@ -66,7 +78,7 @@ const speech = (given: Given): Speech => {
     },
     stopping: () => line("Gracefully exiting..."),
     failed: (message) => {
-      line(`Scheduler hit an exception: ${reasonOf(message)}`)
+      line(`Scheduler hit an exception: ${inWordsOf(reasons, message)}`)
       line("Received sigquit from a child process. It usually means the child failed.")
     },
     broke: (message) => line(`Scheduler hit an exception: ${message}`),
@@ -92,7 +104,7 @@ const speech = (given: Given): Speech => {
       })
     },
     metrics: (booted) => sglangMetrics(booted, Number(told.weights)),
-    error: ({ message, param, status, type }) => ({ object: "error", message, type, param, code: status })
+    error: ({ message, param, status, type }) => ({ object: "error", message: inWordsOf(refusals, message), type, param, code: status })
   }
 }
 
@@ -117,6 +129,7 @@ startStandIn(
       seed: "random-seed"
     },
     anyModelName: true,
+    cutsToRoom: false,
     gpus: "tp-size",
     switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report", "disable-prefix-caching": "disable-radix-cache" },
     readsToolCalls: (given) => ["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser")?.[0] ?? ""),

@@ -19,12 +19,14 @@ export interface StandIn {
   readonly readsToolCalls: (given: Given) => boolean
   /** Whether requests may give any name. */
   readonly anyModelName: boolean
+  /** Whether an answer that could be longer than the room that its prompt leaves is cut to it; else it is refused. */
+  readonly cutsToRoom: boolean
   readonly speech: (given: Given) => Speech
 }
 
 /** Runs the reference engine in another's place: it refuses what the other would not take, and speaks as the other does. */
 export const startStandIn = (
-  { anyModelName, command, commandLine, gpus, names, program, readsToolCalls, speech, switches }: StandIn,
+  { anyModelName, command, commandLine, cutsToRoom, gpus, names, program, readsToolCalls, speech, switches }: StandIn,
   words: ReadonlyArray<string>
 ) => {
   const refuse = (reason: string) => {
@@ -39,5 +41,5 @@ export const startStandIn = (
   if (typeof settings === "string") return refuse(settings)
   // As they are: a name may be any text.
   const [first = settings.model, ...others] = given.get("served-model-name") ?? []
-  startEngine({ ...settings, servedModelNames: [first, ...others], anyModelName, readsToolCalls: readsToolCalls(given) }, speech(given))
+  startEngine({ ...settings, servedModelNames: [first, ...others], anyModelName, cutsToRoom, readsToolCalls: readsToolCalls(given) }, speech(given))
 }

@@ -24,6 +24,7 @@ startStandIn(
       seed: "seed"
     },
     anyModelName: false,
+    cutsToRoom: true,
     gpus: "tensor-parallel-size",
     switches: {
       "enable-lora": "enable-lora",

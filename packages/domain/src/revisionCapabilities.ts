@@ -1,0 +1,12 @@
+import { modelCapabilities } from "./capabilities.ts"
+import type { ModelCapabilities } from "./catalog.ts"
+import type { EngineContract } from "./engineContract.ts"
+import type { RepositoryFacts } from "./repository.ts"
+import type { ServingSettings } from "./serving.ts"
+
+/** What a revision can do by its engine's contract with its settings, before a trial has seen any of it. */
+export const revisionCapabilities = (
+  { imageInput, served }: Pick<EngineContract, "imageInput" | "served">,
+  facts: Pick<RepositoryFacts, "chat_template" | "commit" | "config">,
+  { engine_flags: flags = {} }: Pick<ServingSettings, "engine_flags">
+): ModelCapabilities => modelCapabilities(imageInput === undefined ? served : { ...served, imageInput: imageInput(facts.config, flags) }, facts)
