@@ -90,10 +90,13 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
             fail("aborted")
             hangUp()
           }
-          const limit = setTimeout(() => {
-            fail("late")
-            hangUp()
-          }, Math.max(1, Math.ceil(timeout)))
+          const limit = setTimeout(
+            () => {
+              fail("late")
+              hangUp()
+            },
+            Math.max(1, Math.ceil(timeout))
+          )
           signal.addEventListener("abort", leave)
           const headers = ["accept", "application/json, text/event-stream", "x-request-id", requestId]
           let payload: string | Readable | null = body?.() ?? null
