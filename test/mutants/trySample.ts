@@ -54,7 +54,7 @@ const able = (capabilities: ModelCapabilities): ModelCapabilities => ({
     tool_choice: { auto: true, required: true, named: true, none: true },
     parallel_calls: true,
     single_call: true,
-    strict_arguments: false,
+    strict_arguments: true,
     tool_results: true
   }
 })

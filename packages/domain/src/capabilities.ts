@@ -18,6 +18,8 @@ export interface ServedContract {
   readonly toolCallFormats: ReadonlySet<ToolCallFormat>
   /** Which forms of tool calling are served to a model whose format is read. */
   readonly toolCalling: typeof ToolCalling.Type
+  /** The formats whose arguments it can hold to their schema where the model calls by itself; absent: all that it reads. */
+  readonly strictFormats?: ReadonlySet<ToolCallFormat>
   /** The formats of reasoning that the engine parts from the answer. */
   readonly reasoningFormats: ReadonlySet<ReasoningFormat>
   readonly reasoningControls: typeof ReasoningControls.Type
@@ -81,6 +83,7 @@ export const modelCapabilities = (
 ): ModelCapabilities => {
   const template = readTemplate(chat_template)
   const readsToolCalls = template.toolCallFormat !== null && served.toolCallFormats.has(template.toolCallFormat)
+  const holdsArguments = template.toolCallFormat !== null && (served.strictFormats?.has(template.toolCallFormat) ?? true)
   const readsReasoning = template.reasoningFormat !== null && served.reasoningFormats.has(template.reasoningFormat)
   const controls = served.reasoningControls
   const reasoningControls = readsReasoning
@@ -119,7 +122,7 @@ export const modelCapabilities = (
     supported_response_formats: formats[chat] ?? [],
     supported_response_formats_by_endpoint: formats,
     reasoning_controls: reasoningControls,
-    tool_calling: readsToolCalls ? served.toolCalling : noToolCalling,
+    tool_calling: readsToolCalls ? { ...served.toolCalling, strict_arguments: served.toolCalling.strict_arguments && holdsArguments } : noToolCalling,
     capability_sources: {
       supports_reasoning: sourceOf(template.reasoningFormat !== null, readsReasoning),
       supports_tool_calls: sourceOf(template.toolCallFormat !== null, readsToolCalls),
@@ -201,6 +204,7 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   tool_choice_named: (capabilities) => withChoice(capabilities, { named: false }),
   tool_choice_none: (capabilities) => withChoice(capabilities, { none: false }),
   tool_parallel: (capabilities) => withCalling(capabilities, { parallel_calls: false }),
+  tool_strict: (capabilities) => withCalling(capabilities, { strict_arguments: false }),
   tool_round_trip: (capabilities) => withCalling(capabilities, { tool_results: false }),
   reasoning_separate: (capabilities) => source(withControls({ ...capabilities, supports_reasoning: false }, noReasoningControls), "supports_reasoning"),
   thinking_toggle: (capabilities) => withControls(capabilities, { thinking_toggle: false }),

@@ -28,7 +28,7 @@ const able: ServedContract = {
     tool_choice: { auto: true, required: true, named: true, none: true },
     parallel_calls: true,
     single_call: false,
-    strict_arguments: false,
+    strict_arguments: true,
     tool_results: true
   },
   reasoningFormats: new Set(["think"]),
@@ -208,6 +208,7 @@ describe("what a check did not see working", () => {
     ["tool_choice_named", { tool_calling: { ...calling, tool_choice: { ...calling.tool_choice, named: false } } }],
     ["tool_choice_none", { tool_calling: { ...calling, tool_choice: { ...calling.tool_choice, none: false } } }],
     ["tool_parallel", { tool_calling: { ...calling, parallel_calls: false } }],
+    ["tool_strict", { tool_calling: { ...calling, strict_arguments: false } }],
     ["tool_round_trip", { tool_calling: { ...calling, tool_results: false } }],
     ["reasoning_separate", { supports_reasoning: false, supported_parameters: ["model", "messages", "tools", "tool_choice"] }],
     ["thinking_toggle", { supports_reasoning: true, reasoning_controls: { ...every.reasoning_controls, thinking_toggle: false } }],

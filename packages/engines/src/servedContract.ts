@@ -15,6 +15,7 @@ import {
 export interface Serving {
   readonly toolCalls: ReadonlyArray<ToolCallFormat>
   readonly toolCalling?: ServedContract["toolCalling"]
+  readonly strict?: ReadonlyArray<ToolCallFormat>
   readonly reasoning: ReadonlyArray<ReasoningFormat>
   readonly reasoningControls?: ServedContract["reasoningControls"]
   /** Top-level fields of the gateway's vocabulary that it does not serve. */
@@ -22,7 +23,7 @@ export interface Serving {
 }
 
 /** What an engine serves behind the gateway: the gateway's vocabulary, but for what it has not. */
-export const servedContract = ({ reasoning, reasoningControls, toolCalling, toolCalls, without = [] }: Serving): ServedContract => {
+export const servedContract = ({ reasoning, reasoningControls, strict = [], toolCalling, toolCalls, without = [] }: Serving): ServedContract => {
   const served = <Path extends InferencePath>(path: Path): PathContract<Path> => ({
     parameters: requestVocabulary[path].filter((field) => !without.includes(field)),
     responseFormats: responseFormatVocabulary[path]
@@ -39,6 +40,7 @@ export const servedContract = ({ reasoning, reasoningControls, toolCalling, tool
       "/v1/messages/count_tokens": served("/v1/messages/count_tokens")
     },
     toolCallFormats: new Set(toolCalls),
+    strictFormats: new Set(strict),
     reasoningFormats: new Set(reasoning)
   }
 }

@@ -63,6 +63,7 @@ describe("what a model cannot do", () => {
     "tool_choice_named",
     "tool_choice_none",
     "tool_parallel",
+    "tool_strict",
     "tool_round_trip"
   ]
   const templates = [null, ableTemplate, "{% if tools %}<tool_call>{% endif %}", "<think>{{ enable_thinking }}", "<|image_pad|>"]

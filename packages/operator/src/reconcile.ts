@@ -7,6 +7,7 @@ import { mirror, type Shown } from "./apply/mirror.ts"
 import { queueOf } from "./apply/queueOf.ts"
 import { withoutRun } from "./apply/withoutRun.ts"
 import type { BenchmarksShown } from "./benchmarksShown.ts"
+import type { Action } from "./decide/Decision.ts"
 import { decide } from "./decide/decide.ts"
 import { isIdle, isServed } from "./decide/idle.ts"
 import { whichStart, workAbout } from "./decide/Observation.ts"
@@ -36,6 +37,8 @@ const later = Option.some(Duration.seconds(10))
 const stateOf = ({ endpoints, phase, phaseSince }: Run): string => `${phase} ${phaseSince} ${endpoints.map(({ pod, url }) => `${pod} ${url}`).join()}`
 /** After a write that changed nothing: another operator leads by now, which this one will hear of. */
 const unmoved = Option.some(Duration.seconds(1))
+/** What changes a run's row. */
+const moving: ReadonlySet<Action["_tag"]> = new Set(["Enter", "Activate", "Publish", "RecordEngineImage"])
 /** More often than a run can move in one pass. */
 const mostMoves = 30
 
@@ -61,7 +64,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   // At once: a pass that fails after this is repeated, and then nothing changes here any more.
   if (pool.note(run, entered?._tag === "Enter" ? entered.to : run.phase, idle)) yield* Effect.forEach(pool.queued(), look, { discard: true })
 
-  const moves = decision.actions.some(({ _tag }) => _tag === "Enter" || _tag === "Activate" || _tag === "Publish")
+  const moves = decision.actions.some(({ _tag }) => moving.has(_tag))
   const told = { organization: run.orgSlug, phase: run.phase }
   const applied = yield* applyActions(reconciler, gathered, decision.actions).pipe(
     Effect.annotateLogs(told),

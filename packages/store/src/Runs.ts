@@ -232,8 +232,8 @@ export class Runs extends Context.Service<
     readonly likelihood: (orgId: OrgId, revision: RevisionId) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>> | null>
     readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured) => Effect.Effect<boolean>
     readonly recordBenchmark: (id: DeploymentId, orgId: OrgId, benchmark: Benchmark) => Effect.Effect<boolean>
-    /** The pods that serve the run's revision now, replacing what was published of it; gateways hear of it at once. */
-    readonly publishEndpoints: (id: DeploymentId, orgId: OrgId, endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<void>
+    /** The pods that serve the run's revision now, replacing what was published of it; gateways hear of it at once. False where there is no revision, or another operator leads. */
+    readonly publishEndpoints: (id: DeploymentId, orgId: OrgId, endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<boolean>
     /**
      * From `activating` to `activated` in one transaction: the revision becomes active with its verification frozen, the earlier one superseded, the model points to
      * it, the audit event is written. With `serve: false` the revision stays `draft` and is only marked verified. False where the run was not in `from`.

@@ -1,5 +1,5 @@
 import type { Arguments } from "./Arguments.ts"
-import type { Grammar } from "./grammar/Grammar.ts"
+import { begin, type Steps } from "./grammar/Grammar.ts"
 import { anyObject } from "./grammar/json.ts"
 import { schemaGrammar, UnsupportedSchema } from "./grammar/jsonSchema.ts"
 import { makeTokenMask } from "./grammar/TokenMask.ts"
@@ -55,7 +55,7 @@ export interface Plan {
   readonly adapted: boolean
   readonly prompt: ReadonlyArray<number>
   /** What the answer has to be, whatever its `response_format`; null: that decides. */
-  readonly grammar: Grammar | null
+  readonly grammar: Steps | null
   readonly topLogprobs: number | null
   readonly defaultMaxTokens: number | null
   readonly requestedMaxTokens: number | null
@@ -103,11 +103,11 @@ export const understood = <A>(param: string, read: () => A): A => {
   }
 }
 
-const formatOf = ({ response_format }: SamplingBody): Grammar | null => {
+const formatOf = ({ response_format }: SamplingBody): Steps | null => {
   if (response_format == null || response_format.type === "text") return null
-  if (!("json_schema" in response_format)) return anyObject
+  if (!("json_schema" in response_format)) return begin(anyObject)
   const { schema } = response_format.json_schema
-  return understood("response_format", () => schemaGrammar(schema))
+  return understood("response_format", () => begin(schemaGrammar(schema)))
 }
 
 /** The refusal for prompts and answers that the context cannot hold, in vLLM's words. */

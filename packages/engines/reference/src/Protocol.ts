@@ -61,7 +61,12 @@ export const sampling = {
 export const Name = Schema.String.check(Schema.isPattern(/^[A-Za-z0-9_.:-]{1,64}$/))
 const Tool = Schema.Struct({
   type: Schema.Literal("function"),
-  function: Schema.Struct({ name: Name, description: given(Schema.String), parameters: given(Schema.Record(Schema.String, Schema.Unknown)) })
+  function: Schema.Struct({
+    name: Name,
+    description: given(Schema.String),
+    parameters: given(Schema.Record(Schema.String, Schema.Unknown)),
+    strict: given(Schema.Boolean)
+  })
 })
 const ToolCall = Schema.Struct({
   id: given(Schema.String),

@@ -20,7 +20,8 @@ const Tool = Schema.Struct({
   name: Name,
   type: given(Schema.Literal("custom")),
   description: given(Schema.String),
-  input_schema: Schema.Record(Schema.String, Schema.Unknown)
+  input_schema: Schema.Record(Schema.String, Schema.Unknown),
+  strict: given(Schema.Boolean)
 })
 
 const conversation = {
@@ -86,9 +87,9 @@ const chatOf = ({ chat_template_kwargs, messages, model, system, tool_choice, to
   ...(tools == null || tools.length === 0
     ? {}
     : {
-        tools: tools.map(({ description, input_schema, name }) => ({
+        tools: tools.map(({ description, input_schema, name, strict }) => ({
           type: "function" as const,
-          function: { name, description: description ?? null, parameters: input_schema }
+          function: { name, description: description ?? null, parameters: input_schema, ...(strict == null ? {} : { strict }) }
         })),
         ...(tool_choice == null ? {} : { tool_choice: choiceOf(tool_choice), parallel_tool_calls: tool_choice.disable_parallel_tool_use !== true })
       })

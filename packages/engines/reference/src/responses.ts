@@ -112,9 +112,9 @@ export const askResponse = (engine: Engine, template: ChatTemplate, speech: Spee
     ...(tools == null || tools.length === 0
       ? {}
       : {
-          tools: tools.map(({ description, name, parameters }) => ({
+          tools: tools.map(({ description, name, parameters, strict }) => ({
             type: "function" as const,
-            function: { name, description: description ?? null, parameters: parameters ?? null }
+            function: { name, description: description ?? null, parameters: parameters ?? null, ...(strict == null ? {} : { strict }) }
           })),
           ...(tool_choice == null
             ? {}

@@ -1,4 +1,4 @@
-import { either, type Grammar, literal, repeated, sequence } from "./grammar/Grammar.ts"
+import { begin, either, type Grammar, literal, marked, repeated, type Steps, sequence } from "./grammar/Grammar.ts"
 import { anyObject } from "./grammar/json.ts"
 import { schemaGrammar } from "./grammar/jsonSchema.ts"
 import { badRequest, type ChatBody } from "./Protocol.ts"
@@ -10,8 +10,8 @@ export interface ToolUse {
   readonly shown: ReadonlyArray<unknown> | null
   /** How many calls are read out of the answer; 0: it is text. */
   readonly most: number
-  /** What the answer has to be, where it has to be calls. */
-  readonly grammar: Grammar | null
+  /** What the answer has to be, where it has to be calls, or where calls have to be of their tools' schemas. */
+  readonly grammar: Steps | null
   /** Whether one function was asked for by its name. */
   readonly named: boolean
 }
@@ -20,15 +20,30 @@ const mostCalls = 16
 
 type Tool = NonNullable<ChatBody["tools"]>[number]
 
-const callOf = ({ function: { name, parameters } }: Tool): Grammar =>
+/** A call after its mark. `bound`: its arguments are of the schema. */
+const restOf = ({ function: { name, parameters } }: Tool, bound: boolean): Grammar =>
   sequence(
-    literal(`${openMark}{"name": ${JSON.stringify(name)}, "arguments": `),
-    parameters == null || Object.keys(parameters).length === 0 ? anyObject : schemaGrammar({ type: "object", ...parameters }),
+    literal(`{"name": ${JSON.stringify(name)}, "arguments": `),
+    !bound || parameters == null || Object.keys(parameters).length === 0 ? anyObject : schemaGrammar({ type: "object", ...parameters }),
     literal(`}${closeMark}`)
   )
 
+const callOf = (tool: Tool): Grammar => sequence(literal(openMark), restOf(tool, true))
+
+const isStrict = (tool: Tool): boolean => tool.function.strict === true
+
+/** A tool as templates are shown it. */
+const shownOf = ({ type, function: { strict: _, ...rest } }: Tool) => ({ type, function: rest })
+
+/** Where the model calls by itself, calls are bound as soon as one tool is strict; an answer with a form of its own has that. */
+const boundCalls = (tools: ReadonlyArray<Tool>, { response_format }: ChatBody): Steps | null =>
+  tools.some(isStrict) && (response_format == null || response_format.type === "text")
+    ? marked(openMark, either(...tools.map((tool) => restOf(tool, isStrict(tool)))))
+    : null
+
 /** Reads `tools`, `tool_choice` and `parallel_tool_calls`. `reads`: whether calls are read at all. Throws `ApiError` 400. */
-export const toolUseOf = ({ parallel_tool_calls, tool_choice, tools }: ChatBody, reads: boolean): ToolUse => {
+export const toolUseOf = (body: ChatBody, reads: boolean): ToolUse => {
+  const { parallel_tool_calls, tool_choice, tools } = body
   const choice = tool_choice ?? (tools == null ? "none" : "auto")
   const most = parallel_tool_calls === false ? 1 : mostCalls
   if (tools == null) {
@@ -37,12 +52,14 @@ export const toolUseOf = ({ parallel_tool_calls, tool_choice, tools }: ChatBody,
   }
   if (choice === "none") return { shown: null, most: 0, grammar: null, named: false }
   if (!reads) throw badRequest('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "tools")
-  if (choice === "auto") return { shown: tools, most: parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY, grammar: null, named: false }
+  if (choice === "auto") {
+    return { shown: tools.map(shownOf), most: parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY, grammar: boundCalls(tools, body), named: false }
+  }
   if (choice === "required") {
     const call = either(...tools.map(callOf))
-    return { shown: tools, most, grammar: sequence(call, repeated(sequence(literal("\n"), call), 0, most - 1)), named: false }
+    return { shown: tools.map(shownOf), most, grammar: begin(sequence(call, repeated(sequence(literal("\n"), call), 0, most - 1))), named: false }
   }
   const tool = tools.find((one) => one.function.name === choice.function.name)
   if (tool === undefined) throw badRequest("The tool specified in `tool_choice` does not match any of the specified `tools`", "tool_choice")
-  return { shown: tools, most: 1, grammar: callOf(tool), named: true }
+  return { shown: tools.map(shownOf), most: 1, grammar: begin(callOf(tool)), named: true }
 }

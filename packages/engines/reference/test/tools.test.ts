@@ -60,6 +60,23 @@ describe("calls of functions", () => {
     return { calls, content: choice.message.content, finish: choice.finish_reason }
   }
 
+  it("that the model makes by itself have the arguments of a strict tool's schema, and of no other's", async () => {
+    const unit = { type: "string", enum: ["kelvin"], description: "celsius" }
+    const bound = (strict: boolean | null) => {
+      const measured = tool("get_weather", { city: { type: "string", enum: ["Paris", "Rome"] }, unit }, { additionalProperties: false })
+      return { ...weather, tools: [{ ...measured, function: { ...measured.function, ...(strict === null ? {} : { strict }) } }, tools[1]] }
+    }
+    const strict = await same(bound(true))
+    expect(strict.finish).toBe("tool_calls")
+    expect(strict.calls.map((call) => [call.name, JSON.parse(call.arguments)])).toEqual([["get_weather", { city: "Paris", unit: "kelvin" }]])
+    const free = await same(bound(false))
+    expect(await same(bound(null))).toEqual(free)
+    expect(free.calls).not.toEqual(strict.calls)
+    // Text is text, before and without a call.
+    const text = { ...bound(true), messages: [{ role: "user", content: "What is the capital of France?" }] }
+    expect((await same(text)).calls).toEqual([])
+  })
+
   it("are read where the model makes them, whole and streamed alike, with nothing left of their marks", async () => {
     const { calls, content, finish } = await same(weather)
     expect({ calls, content, finish }).toEqual({ calls: [{ name: "get_weather", arguments: '{"city": "Paris"}' }], content: null, finish: "tool_calls" })

@@ -68,10 +68,10 @@ export const reference: EngineAdapter = {
       tool_choice: { auto: true, required: true, named: true, none: true },
       parallel_calls: true,
       single_call: true,
-      // Arguments are held to their schema where a call is required, not where the model calls by itself.
-      strict_arguments: false,
+      strict_arguments: true,
       tool_results: true
     },
+    strict: ["hermes"],
     reasoning: []
   }),
   templateIssue: (template) => templateIssue(template, true),

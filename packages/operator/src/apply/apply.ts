@@ -1,6 +1,6 @@
 import { failureDetail, fallsBack, isFinished, type Phase } from "@seatrial/domain"
 import { Job, KubeClient, type KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
-import { type Run, type RunRevision, Runs } from "@seatrial/store"
+import { type Endpoint, type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Effect, Option, Redacted } from "effect"
 import type { Action } from "../decide/Decision.ts"
 import type { Gathered, GatherFrom } from "../gather/gather.ts"
@@ -39,11 +39,29 @@ const entered = (run: Run, to: Phase, reason: string, at: number): Run | null =>
   return { ...run, phase: to, phaseSince, history: [...run.history, { phase: to, at: phaseSince, reason }] }
 }
 
+/** The run whose revision has these endpoints: what stays keeps its reachability. */
+const published = (run: Run, endpoints: ReadonlyArray<Endpoint>): Run => ({
+  ...run,
+  endpoints: endpoints.map(({ pod, url }) => ({
+    url,
+    pod,
+    reachable: run.endpoints.some((known) => known.url === url && known.pod === pod && known.reachable)
+  }))
+})
+
 interface Owned {
   readonly run: Run
   readonly revision: RunRevision
   readonly owner: OwnerReference | null
 }
+
+/** Creates what never changes; one that is there is as good. */
+const kept = (effect: Effect.Effect<unknown, KubeError>) =>
+  Effect.catchIf(
+    effect,
+    (error) => error.reason === "Conflict",
+    () => Effect.void
+  )
 
 /** Deletes; an object that is another one by now, or is gone, is as good. */
 const removed = (effect: Effect.Effect<void, KubeError>) =>
@@ -140,12 +158,18 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         const avoid = yield* avoidedNodes(cluster, run)
         const pod = wantedPod(run, podClass, settings, { merged: gathered.merged, avoid })
         if (pod === null) return yield* missing(run, "revision, host class or engine")
-        const made = yield* kube.apply(Pod, tellCopiesInUse(pod, gathered.copiesInUse))
-        madePods.set(made.metadata.name, made.metadata.resourceVersion)
+        yield* kube.create(Pod, tellCopiesInUse(pod, gathered.copiesInUse)).pipe(
+          Effect.map(({ metadata }) => madePods.set(metadata.name, metadata.resourceVersion)),
+          // Made before, and no watch has told of it yet. One that is there although nobody here made it is for the next pass, which knows more.
+          Effect.catchIf(
+            (error) => error.reason === "Conflict" && madePods.has(pod.metadata.name),
+            () => Effect.void
+          )
+        )
         break
       }
       case "EnsureBudget":
-        yield* kube.apply(PodDisruptionBudget, disruptionBudget(run, namespace))
+        yield* kept(kube.create(PodDisruptionBudget, disruptionBudget(run, namespace)))
         madeBudgets.set(id, yield* Clock.currentTimeMillis)
         break
       case "RemoveBudget":
@@ -169,8 +193,9 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         after = null
         break
       case "RecordEngineImage":
-        yield* runs.recordEngineImage(id, orgId, { image: action.image, digest: action.digest })
-        after = null
+        if (!(yield* runs.recordEngineImage(id, orgId, { image: action.image, digest: action.digest }))) after = null
+        else if (after !== null && after.revision !== null)
+          after = { ...after, revision: { ...after.revision, engineImage: action.image, engineDigest: action.digest } }
         break
       case "Tell":
         if (resource !== null) {
@@ -181,8 +206,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         yield* Effect.logWarning(`${id}: ${action.message}`)
         break
       case "Publish":
-        yield* runs.publishEndpoints(id, orgId, action.endpoints)
-        after = null
+        after = (yield* runs.publishEndpoints(id, orgId, action.endpoints)) && after !== null ? published(after, action.endpoints) : null
         break
       case "Enter": {
         const { failure, reason, replaces, to } = action

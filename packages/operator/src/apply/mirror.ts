@@ -3,7 +3,7 @@ import { KubeClient, type Node, type Pod } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Duration, Effect, Equal, Option } from "effect"
 import { inFieldNames, toldRun } from "../applied/inFieldNames.ts"
-import { manyWait, statusPause, statusPauseEach } from "../decide/limits.ts"
+import { manyWait, statusPause, statusPauseEach, statusPauseMost } from "../decide/limits.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { obstacleEvents } from "./obstacleEvents.ts"
@@ -59,7 +59,7 @@ export const mirror = Effect.fn("mirror")(function* ({ backlog, classGone, fetch
   const first = written === undefined || written.at === Number.NEGATIVE_INFINITY
   if (first && backlog > manyWait) shown.set(run.id, { at: now, version: written?.version ?? metadata.resourceVersion })
   const since = first ? (backlog > manyWait ? now : Number.NEGATIVE_INFINITY) : written.at
-  const pause = isFinished(run.phase) ? 0 : since + Math.max(statusPause, backlog * statusPauseEach) - now
+  const pause = isFinished(run.phase) ? 0 : since + Math.min(statusPauseMost, Math.max(statusPause, backlog * statusPauseEach)) - now
   if (pause > 0) return Option.some(Duration.millis(pause))
   for (const event of [
     ...faultEvents(run, resource, cause, now),

@@ -7,7 +7,9 @@ export const imageDeadline = 2 * 60_000
 /** How long a custom resource stays as it is between two writes of its status while its run is at work. */
 export const statusPause = 1_000
 /** And for each run that waits for a pass: whoever is at work goes first, and what is shown follows. */
-export const statusPauseEach = 20
+export const statusPauseEach = 100
+/** However many wait. */
+export const statusPauseMost = 60_000
 /** From so many on, what a run went through between two writes of its status is told by one event. */
 export const manyWait = 32
 /** How long a download's pod may not be there, or be prepared by its node, before that is told of. */

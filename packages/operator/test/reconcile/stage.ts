@@ -143,9 +143,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     forgetWeights: () => gate("forget weights"),
     recordEngineImage: (id, _, { digest, image }) =>
       Effect.gen(function* () {
-        const { engineDigest = null, engineImage = null } = rows.get(id)?.revision ?? {}
-        if (engineImage !== null && (engineImage !== image || engineDigest !== null || digest === null)) return false
-        revised(id, { engineImage: image, engineDigest: digest })
+        const row = rows.get(id)
+        const { engineDigest = null, engineImage = null } = row?.revision ?? {}
+        if (row === undefined || (engineImage !== null && (engineImage !== image || engineDigest !== null || digest === null))) return false
+        // Who writes it goes on by itself: nobody is told.
+        rows.set(id, { ...row, revision: { ...(row.revision ?? revision), engineImage: image, engineDigest: digest } })
         yield* gate("record image")
         return true
       }),
@@ -187,14 +189,12 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         true
       ),
     publishEndpoints: (id, _, endpoints) =>
-      Effect.andThen(
-        Effect.sync(() => {
-          published.push(endpoints.length)
-          if (superseded) return
-          change(id, (row) => ({ ...row, endpoints: endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) }))
-        }),
-        gate("publish")
-      ),
+      Effect.gen(function* () {
+        published.push(endpoints.length)
+        if (!superseded) change(id, (row) => ({ ...row, endpoints: endpoints.map((endpoint) => ({ ...endpoint, reachable: true })) }))
+        yield* gate("publish")
+        return !superseded
+      }),
     activate: ({ from, id }) =>
       Effect.gen(function* () {
         const now = yield* Clock.currentTimeMillis
@@ -261,7 +261,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   kube.onWrite((write) => {
     wake()
     const [verb, kind, name] = write.split(" ")
-    if (verb !== "apply" || name === undefined) return
+    if ((verb !== "apply" && verb !== "create") || name === undefined) return
     if (kind === "Job") kube.setStatus("Job", name, { conditions: [{ type: "Complete", status: "True" }] })
     if (kind === "Pod") {
       const pod = kube.find("Pod", name)

@@ -49,13 +49,15 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
       if (from !== "activating" && (run.serve || !(from === "benchmarking" || (run.verified && from === "screening")))) return false
       if (run.checks === null || !run.checks.passed) return yield* Effect.die(new Error(`The checks of ${run.revisionId} have not passed`))
       yield* sql`
-        UPDATE deployments SET phase = 'activated', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
-          ended_at = greatest(phase_since, ${at}), updated_at = greatest(updated_at, ${at})
-        WHERE org_id = ${orgId} AND id = ${id}`
-      yield* sql`
+        WITH ended AS (
+          UPDATE deployments SET phase = 'activated', phase_since = greatest(phase_since, ${at}), phase_count = phase_count + 1,
+            ended_at = greatest(phase_since, ${at}), updated_at = greatest(updated_at, ${at})
+          WHERE org_id = ${orgId} AND id = ${id} RETURNING org_id, id, phase_count, phase_since
+        )
         INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason)
-        SELECT org_id, id, phase_count, 'activated', phase_since, ${run.serve ? "Serving" : "Verified"} FROM deployments WHERE org_id = ${orgId} AND id = ${id}`
-      if (run.serve) {
+        SELECT org_id, id, phase_count, 'activated', phase_since, ${run.serve ? "Serving" : "Verified"} FROM ended`
+      const replaces = run.serve && run.earlier !== null && run.earlier !== run.revisionId
+      if (replaces) {
         yield* sql`
           UPDATE revisions SET status = 'superseded', updated_at = ${at}
           WHERE org_id = ${orgId} AND model_id = ${run.modelId} AND status = 'active' AND id <> ${run.revisionId}`
@@ -64,17 +66,19 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
         UPDATE revisions SET status = CASE WHEN ${run.serve} THEN 'active' ELSE status END,
           verification = coalesce(verification, ${sql.json(verificationOf(run.checks))}), verified_at = coalesce(verified_at, ${at}), updated_at = ${at}
         WHERE org_id = ${orgId} AND id = ${run.revisionId}`
-      if (run.serve && run.earlier !== run.revisionId) {
+      if (replaces) {
         // The rates of a published model are those of what served so far; a draft has none of its own.
         yield* sql`
           UPDATE revisions r SET input_micros_per_mtok = e.input_micros_per_mtok, output_micros_per_mtok = e.output_micros_per_mtok,
             cache_read_micros_per_mtok = e.cache_read_micros_per_mtok, cache_write_micros_per_mtok = e.cache_write_micros_per_mtok
           FROM models m JOIN revisions e ON e.org_id = m.org_id AND e.id = m.active_revision_id
           WHERE m.org_id = ${orgId} AND m.id = ${run.modelId} AND m.visibility = 'public' AND r.org_id = ${orgId} AND r.id = ${run.revisionId}`
+      }
+      if (run.serve && run.earlier !== run.revisionId) {
         // Who disabled the model enables it again; a new revision does not.
         yield* sql`
           UPDATE models SET status = CASE status WHEN 'disabled' THEN 'disabled' ELSE 'active' END, active_revision_id = ${run.revisionId}, hf_revision = ${run.hfRevision}, updated_at = ${at}
-          WHERE org_id = ${orgId} AND id = ${run.modelId}`
+          WHERE org_id = ${orgId} AND id = ${run.modelId} RETURNING pg_notify('routes', active_revision_id)`
         yield* writeAudit(sql, ids, {
           orgId,
           actorKind: "system",
@@ -91,7 +95,6 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
           },
           at: now
         })
-        yield* sql`SELECT pg_notify('routes', ${run.revisionId})`
       }
       // The runs of the superseded revision have something to withdraw now, and the run that made this one has an engine to keep.
       yield* sql`

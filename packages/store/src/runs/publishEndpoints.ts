@@ -9,7 +9,7 @@ const textArray = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.a
 export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publishEndpoints"] =>
   Effect.fn("Runs.publishEndpoints")(function* (id, orgId, endpoints) {
     const at = new Date(yield* Clock.currentTimeMillis)
-    yield* Effect.orDie(sql`
+    const rows = yield* Effect.orDie(sql`
       WITH run AS (
         SELECT org_id, id, revision_id FROM deployments WHERE ${yield* leads(sql)} AND org_id = ${orgId} AND id = ${id} AND revision_id IS NOT NULL FOR UPDATE
       ),
@@ -29,5 +29,6 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
         WHERE endpoints.pod <> excluded.pod
         RETURNING 1
       )
-      SELECT pg_notify('routes', run.revision_id) FROM run WHERE EXISTS (SELECT FROM gone) OR EXISTS (SELECT FROM put)`)
+      SELECT CASE WHEN EXISTS (SELECT FROM gone) OR EXISTS (SELECT FROM put) THEN pg_notify('routes', run.revision_id) END FROM run`)
+    return rows.length > 0
   })

@@ -1,6 +1,6 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Clock, Effect } from "effect"
-import { leads } from "../OperatorTerms.ts"
+import { isOwnWrite, leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 
 /** Writes with which image the run's revision is tried, once; and once its digest, of that very image, which may be known later. */
@@ -14,6 +14,6 @@ export const recordEngineImage = (sql: PgClient.PgClient): Runs["Service"]["reco
           AND (r.engine_image IS NULL OR (r.engine_image = ${image} AND r.engine_digest IS NULL AND ${digest}::text IS NOT NULL))
         RETURNING d.id
       )
-      SELECT pg_notify('deployments', id) FROM written`)
+      SELECT CASE WHEN ${!(yield* isOwnWrite)} THEN pg_notify('deployments', id) END FROM written`)
     return rows.length > 0
   })

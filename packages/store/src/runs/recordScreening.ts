@@ -12,12 +12,15 @@ import { findVerified } from "./findVerified.ts"
  * nothing.
  */
 export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["Service"]["recordScreening"] => {
+  // The model first, as everybody does who needs both.
   const lockRun = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, id: Schema.String }),
     Result: Schema.Struct({ modelId: ModelId, revisionId: Schema.NullOr(RevisionId) }),
     execute: ({ id, orgId }) => sql`
-      SELECT model_id AS "modelId", revision_id AS "revisionId" FROM deployments
-      WHERE org_id = ${orgId} AND id = ${id} AND phase = 'screening' FOR UPDATE`
+      SELECT d.model_id AS "modelId", d.revision_id AS "revisionId"
+      FROM models m JOIN deployments d ON d.org_id = m.org_id AND d.model_id = m.id
+      WHERE d.org_id = ${orgId} AND d.id = ${id} AND d.phase = 'screening'
+      FOR NO KEY UPDATE OF m FOR UPDATE OF d`
   })
   const verified = findVerified(sql)
   return Effect.fn("Runs.recordScreening")(function* (input) {
@@ -27,9 +30,6 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
     const revisionId = yield* ids.make(RevisionId, now)
     const own = yield* isOwnWrite
     return yield* Effect.gen(function* () {
-      // The model first, as everybody does who needs both.
-      yield* sql`
-        SELECT 1 FROM models WHERE org_id = ${orgId} AND id = (SELECT model_id FROM deployments WHERE org_id = ${orgId} AND id = ${id}) FOR NO KEY UPDATE`
       const run = yield* lockRun({ orgId, id })
       if (Option.isNone(run)) return false
       if (run.value.revisionId !== null) return true
@@ -42,13 +42,13 @@ export const recordScreening = (sql: PgClient.PgClient, ids: Ids["Service"]): Ru
         return true
       }
       yield* sql`
-        INSERT INTO revisions (id, org_id, model_id, status, hf_repo, hf_revision, facts, settings, runtime, engine_version, estimate, dtype, quantization,
+        WITH made AS (INSERT INTO revisions (id, org_id, model_id, status, hf_repo, hf_revision, facts, settings, runtime, engine_version, estimate, dtype, quantization,
           max_model_len, gpu_pool, gpu_count, capabilities, base_hf_repo, base_hf_revision, adapter_content_hash, created_at, updated_at)
         VALUES (${revisionId}, ${orgId}, ${modelId}, 'draft', ${facts.repo}, ${facts.commit}, ${sql.json(facts)}, ${sql.json(settings)}, ${settings.runtime},
           ${engineVersion}, ${sql.json(estimate)}, ${facts.config.dtype}, ${facts.config.quantization}, ${settings.max_context}, ${estimate.gpu_pool},
-          ${estimate.gpu_count}, ${sql.json(capabilities)}, ${base?.repo ?? null}, ${base?.commit ?? null}, ${facts.adapter?.content_hash ?? null}, ${at}, ${at})`
-      yield* sql`UPDATE deployments SET revision_id = ${revisionId}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
-      yield* sql`UPDATE models SET hf_revision = ${facts.commit}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${modelId} AND active_revision_id IS NULL`
+          ${estimate.gpu_count}, ${sql.json(capabilities)}, ${base?.repo ?? null}, ${base?.commit ?? null}, ${facts.adapter?.content_hash ?? null}, ${at}, ${at})),
+        known AS (UPDATE models SET hf_revision = ${facts.commit}, updated_at = ${at} WHERE org_id = ${orgId} AND id = ${modelId} AND active_revision_id IS NULL)
+        UPDATE deployments SET revision_id = ${revisionId}, updated_at = greatest(updated_at, ${at}) WHERE org_id = ${orgId} AND id = ${id}`
       yield* writeAudit(sql, ids, {
         orgId,
         actorKind: "system",

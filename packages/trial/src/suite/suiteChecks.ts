@@ -17,7 +17,7 @@ import { reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
 import { batchEqualsAlone, cacheHitEqual, kvPressure } from "./sharedEngineChecks.ts"
 import { templateAgrees } from "./templateAgrees.ts"
 import { tokenizerAgrees } from "./tokenizerAgrees.ts"
-import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip } from "./toolChecks.ts"
+import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip, toolStrict } from "./toolChecks.ts"
 
 /** What rows leave to later ones and to the revision. */
 export interface SuiteState {
@@ -72,6 +72,7 @@ export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
   toolChoiceNamed,
   toolChoiceNone,
   toolParallel,
+  toolStrict,
   toolRoundTrip,
   reasoningSeparate,
   thinkingToggle,

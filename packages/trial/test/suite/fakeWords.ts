@@ -5,6 +5,8 @@ export const faults = [
   "other name",
   "other context",
   "other version",
+  "part of its version",
+  "weights of another commit",
   "weights are wrong",
   "order is lost",
   "NaN",
@@ -27,6 +29,7 @@ export const faults = [
   "answers vary under load",
   "every tenth answer varies",
   "nothing is cached",
+  "what is cached is not told",
   "salt is ignored",
   "cached answers differ",
   "answers of others",
@@ -36,6 +39,7 @@ export const faults = [
   "calls lose their last brace",
   "calls although told not to",
   "one call only",
+  "strict is ignored",
   "results are ignored",
   "takes bad requests",
   "breaks on bad requests",
@@ -102,11 +106,10 @@ export const formed = (body: Asked, fault: Fault | undefined): string | null => 
   return null
 }
 
-const call = (name: string, city: string, index: number, fault: Fault | undefined) => ({
-  id: `call-${index}`,
-  type: "function",
-  function: { name, arguments: fault === "calls lose their last brace" ? `{"city": "${city}"` : `{"city": "${city}"}` }
-})
+const call = (name: string, city: string, index: number, fault: Fault | undefined, strict = false) => {
+  const members = strict ? `"city": "${city}", "unit": "kelvin"` : `"city": "${city}"`
+  return { id: `call-${index}`, type: "function", function: { name, arguments: fault === "calls lose their last brace" ? `{${members}` : `{${members}}` } }
+}
 
 /** The calls that a request with tools is answered with. */
 export const callsOf = (body: Asked, fault: Fault | undefined) => {
@@ -116,7 +119,8 @@ export const callsOf = (body: Asked, fault: Fault | undefined) => {
   if (typeof body.tool_choice === "object") return [call("get_time", "Paris", 0, fault)]
   const both = text.includes("Rome") && fault !== "one call only"
   if (!text.includes("weather") && body.tool_choice !== "required") return []
-  return [call("get_weather", "Paris", 0, fault), ...(both ? [call("get_weather", "Rome", 1, fault)] : [])]
+  const strict = fault !== "strict is ignored" && JSON.stringify(body.tools).includes('"strict":true')
+  return [call("get_weather", "Paris", 0, fault, strict), ...(both ? [call("get_weather", "Rome", 1, fault)] : [])]
 }
 
 interface Now {

@@ -17,7 +17,7 @@ const everything: SuiteSubject["capabilities"] = {
     tool_choice: { auto: true, required: true, named: true, none: true },
     parallel_calls: true,
     single_call: true,
-    strict_arguments: false,
+    strict_arguments: true,
     tool_results: true
   }
 }
@@ -52,7 +52,7 @@ export const subjectAt = (url: string, change: Partial<SuiteSubject> = {}) =>
       salt: "",
       parameters: 1_000_000,
       slots: 8,
-      offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true },
+      offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true, weightVersion: "/model_info" },
       batchInvariant: false,
       capabilities: everything,
       repository: {

@@ -55,6 +55,14 @@ const oneFewer = (grammar: Extract<Grammar, { readonly kind: "repeated" }>): Gra
   return made
 }
 
+/** Where a text is, byte by byte. */
+export interface Steps {
+  /** Whether the text may end here. */
+  readonly mayEnd: boolean
+  /** After one more byte; null where it must not come. */
+  readonly next: (byte: number) => Steps | null
+}
+
 /** All ways of going on after some bytes. Each byte's successor is found once. */
 export class GrammarState {
   private readonly heads: ReadonlyArray<{ readonly has: ReadonlySet<number>; readonly rest: Stack }>
@@ -99,3 +107,22 @@ export class GrammarState {
 }
 
 export const begin = (grammar: Grammar): GrammarState => new GrammarState([new Stack(null, null).push(grammar)])
+
+/** Any text, in which a mark is followed by a text of the grammar each time that it comes; that has to tell its end by itself. */
+export const marked = (mark: string, grammar: Grammar): Steps => {
+  const free = (last: string): Steps => ({
+    mayEnd: true,
+    next: (byte) => {
+      const now = (last + String.fromCharCode(byte)).slice(-mark.length)
+      return now === mark ? within(begin(grammar)) : free(now)
+    }
+  })
+  const within = (state: GrammarState): Steps => ({
+    mayEnd: false,
+    next: (byte) => {
+      const reached = state.next(byte)
+      return reached === null ? null : reached.mayEnd ? free("") : within(reached)
+    }
+  })
+  return free("")
+}

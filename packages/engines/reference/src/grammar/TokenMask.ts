@@ -1,7 +1,7 @@
 import type { Vocabulary } from "../Vocabulary.ts"
-import { begin, type Grammar, type GrammarState } from "./Grammar.ts"
+import type { Steps } from "./Grammar.ts"
 
-/** Lets only those tokens through with which a text of a grammar can go on. */
+/** Lets only those tokens through with which a text can go on. */
 export interface TokenMask {
   /** Sets every token that must not come to minus infinity. */
   readonly mask: (logits: Float32Array) => void
@@ -10,9 +10,9 @@ export interface TokenMask {
 }
 
 /** `endTokens` may come where the text may end. Special tokens never come: they are no text. */
-export const makeTokenMask = (grammar: Grammar, vocabulary: Vocabulary, endTokens: ReadonlySet<number>): TokenMask => {
-  let state: GrammarState | null = begin(grammar)
-  const after = (id: number): GrammarState | null => {
+export const makeTokenMask = (from: Steps, vocabulary: Vocabulary, endTokens: ReadonlySet<number>): TokenMask => {
+  let state: Steps | null = from
+  const after = (id: number): Steps | null => {
     let reached = state
     for (const byte of vocabulary.bytesOf(id)) {
       if (reached === null) return null

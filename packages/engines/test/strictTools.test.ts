@@ -1,0 +1,31 @@
+import { assert, it } from "@effect/vitest"
+import { Commit, modelCapabilities, type Runtime } from "@seatrial/domain"
+import { Schema } from "effect"
+import { engineFor } from "../src/index.ts"
+
+const commit = Schema.decodeSync(Commit)("c".repeat(40))
+const marks = {
+  hermes: "<tool_call>",
+  granite: "<|tool_call|>",
+  mistral: "[TOOL_CALLS]",
+  glm45: "<arg_key>",
+  lfm2: "<|tool_call_start|>",
+  qwen3_coder: "<tool_call><function=f>"
+}
+
+it("a strict tool is taken where the engine's reader of the model's format has a grammar, and refused where it would pass as any", () => {
+  const strict = (runtime: Runtime) =>
+    Object.fromEntries(
+      Object.entries(marks).map(([format, mark]) => {
+        const { supports_tool_calls, tool_calling } = modelCapabilities(engineFor(runtime)?.served ?? assert.fail(), {
+          chat_template: `{% if tools %}${mark}{% endif %}`,
+          commit
+        })
+        return [format, supports_tool_calls ? tool_calling.strict_arguments : null]
+      })
+    )
+  // Null: it does not read that format at all.
+  assert.deepStrictEqual(strict("vllm"), { hermes: true, granite: false, mistral: false, glm45: true, lfm2: false, qwen3_coder: true })
+  assert.deepStrictEqual(strict("sglang"), { hermes: true, granite: null, mistral: true, glm45: false, lfm2: false, qwen3_coder: true })
+  assert.deepStrictEqual(strict("reference"), { hermes: true, granite: null, mistral: null, glm45: null, lfm2: null, qwen3_coder: null })
+})
