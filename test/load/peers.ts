@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process"
-import { access, mkdir, rm, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect, type Scope } from "effect"
+import { installOnce } from "./installOnce.ts"
 import { BenchError, type Program, startProgram } from "./Program.ts"
 
 /** Where other gateways are installed: nothing of them is part of the project. */
@@ -22,32 +23,12 @@ const run = (command: string, words: ReadonlyArray<string>) =>
     )
   })
 
-/** Installs a version once; a half of it, left by an installation that was cut short, is taken away. */
-const installed = Effect.fnUntraced(function* (name: string, version: string, install: (to: string) => Effect.Effect<void, BenchError>) {
-  const to = join(folder, `${name}-${version}`)
-  const complete = join(to, ".complete")
-  const there = yield* Effect.promise(() =>
-    access(complete).then(
-      () => true,
-      () => false
-    )
-  )
-  if (there) return to
-  yield* Effect.promise(async () => {
-    await rm(to, { recursive: true, force: true })
-    await mkdir(to, { recursive: true })
-  })
-  yield* install(to)
-  yield* Effect.promise(() => writeFile(complete, ""))
-  return to
-})
-
 const portkeyVersion = "1.15.2"
 const liteLlmVersion = "1.106.0"
 
 /** Portkey's gateway, which looks at no key of its own and writes nothing down. */
 export const startPortkey = Effect.fnUntraced(function* (engine: Program, core: number): Effect.fn.Return<Peer, BenchError, Scope.Scope> {
-  const at = yield* installed("portkey", portkeyVersion, (to) =>
+  const at = yield* installOnce(join(folder, `portkey-${portkeyVersion}`), (to) =>
     run("npm", ["install", "--prefix", to, "--no-audit", "--no-fund", `@portkey-ai/gateway@${portkeyVersion}`])
   )
   const program = yield* startProgram({
@@ -67,7 +48,7 @@ export const startPortkey = Effect.fnUntraced(function* (engine: Program, core: 
 
 /** LiteLLM's proxy with its master key and no database: it writes nothing down. */
 export const startLiteLlm = Effect.fnUntraced(function* (engine: Program, core: number): Effect.fn.Return<Peer, BenchError, Scope.Scope> {
-  const at = yield* installed("litellm", liteLlmVersion, (to) =>
+  const at = yield* installOnce(join(folder, `litellm-${liteLlmVersion}`), (to) =>
     Effect.andThen(
       run("python3", ["-m", "venv", to]),
       run(join(to, "bin/pip"), ["install", "--quiet", "--disable-pip-version-check", `litellm[proxy]==${liteLlmVersion}`])

@@ -1,3 +1,4 @@
+import { Readable } from "node:stream"
 import type { InferencePath } from "@seatrial/domain"
 import { Context, Data, Effect, Layer } from "effect"
 import { type Dispatcher, errors } from "undici"
@@ -17,7 +18,8 @@ export interface EngineCall {
   readonly url: string
   readonly path: InferencePath | "/health" | "/metrics" | "/ready"
   readonly method: "GET" | "POST"
-  readonly body: string | null
+  /** Read when the request goes out, and not kept. */
+  readonly body: (() => string) | null
   readonly requestId: string
   /** Joins the engine's trace to the request's. */
   readonly traceparent?: string | undefined
@@ -29,6 +31,21 @@ export interface EngineCall {
 
 /** Milliseconds within which a kept connection shows that its other end had closed it before. */
 const staleWithin = 1_000
+
+/** Characters of a body from which it is not kept: the client keeps one that it is given whole until the answer has ended, which for a stream may take an hour. */
+const largeBody = 4_096
+
+/** A body that nobody holds once it was read. */
+const readOnce = (bytes: Buffer): Readable => {
+  let left: Buffer | null = bytes
+  return new Readable({
+    highWaterMark: bytes.length,
+    read() {
+      this.push(left)
+      left = null
+    }
+  })
+}
 
 /** Made once: a stack for each hang-up costs more than the hang-up. */
 const hungUp = new Error("The gateway hung up.")
@@ -73,16 +90,25 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
             fail("aborted")
             hangUp()
           }
-          const limit = setTimeout(() => {
-            fail("late")
-            hangUp()
-          }, Math.ceil(timeout))
+          const limit = setTimeout(
+            () => {
+              fail("late")
+              hangUp()
+            },
+            Math.max(1, Math.ceil(timeout))
+          )
           signal.addEventListener("abort", leave)
           const headers = ["accept", "application/json, text/event-stream", "x-request-id", requestId]
-          if (body !== null) headers.push("content-type", "application/json")
+          let payload: string | Readable | null = body?.() ?? null
+          if (payload !== null) headers.push("content-type", "application/json")
+          if (payload !== null && payload.length > largeBody) {
+            const bytes = Buffer.from(payload)
+            headers.push("content-length", String(bytes.length))
+            payload = readOnce(bytes)
+          }
           if (traceparent !== undefined) headers.push("traceparent", traceparent)
           pools.of(url).dispatch(
-            { path, method, headers, body },
+            { path, method, headers, body: payload },
             {
               onRequestStart: (controller) => {
                 control = controller

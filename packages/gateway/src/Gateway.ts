@@ -137,7 +137,8 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           route = routes.known(caller.orgId, body.model) ?? null
           if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
           if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
-          const prepare = (to: Route): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
+          // The body is a parameter: what this function closes over lives as long as a stream.
+          const prepare = (to: Route, asked: typeof body): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
             const withImages = (checked: CheckedRequest) => {
               // What is refused wakes no engine; one that sleeps starts while images come.
               use(to)
@@ -146,16 +147,16 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
               return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
             }
             const target = targetOf(to, caller, id, salts)
-            if (body instanceof LargeBody) {
-              return Effect.flatMap(body.check(endpoint, target), (checked) => {
+            if (asked instanceof LargeBody) {
+              return Effect.flatMap(asked.check(endpoint, target), (checked) => {
                 const whole = withImages(checked)
                 return Effect.isEffect(whole) ? whole : Effect.succeed(whole)
               })
             }
-            const checked = checkRequest(endpoint, body, target)
+            const checked = checkRequest(endpoint, asked, target)
             return checked instanceof Refusal ? checked : withImages(checked)
           }
-          let prepared = prepare(route)
+          let prepared = prepare(route, body)
           if (prepared instanceof Refusal) return yield* prepared
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
@@ -163,11 +164,12 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           if (passage.route.revisionId !== route.revisionId) {
             // Another revision took over while the request waited: what that one cannot do is refused too.
             route = passage.route
-            prepared = prepare(route)
+            prepared = prepare(route, body)
             checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           }
           const letGo = () => {
             checked.engineBody = ""
+            downloads = undefined
             share.release()
           }
           return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request), letGo }

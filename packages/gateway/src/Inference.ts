@@ -169,7 +169,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
             url: passage.url,
             path: checked.endpoint,
             method: "POST",
-            body: checked.engineBody,
+            body: () => checked.engineBody,
             requestId: id,
             traceparent: work.observation.traceparent,
             timeout,

@@ -24,16 +24,14 @@ export const deliver = ({ body, dialect, error, id, reader, response, stream }: 
   else response.writeHead(200, { "content-type": "application/json", "content-length": body?.length ?? 0 }).end(body)
 }
 
-/** Waits until the answer has been handed over; the connection of a caller who takes longer than `writeStall` milliseconds is cut. */
+/** Waits until the answer has been handed over; the connection of a caller who takes nothing of it for `writeStall` milliseconds is cut. */
 export const handedOver = (response: ServerResponse, writeStall: number): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    const settle = () => {
-      clearTimeout(stalled)
-      response.off("close", settle).off("finish", settle)
-      resume(Effect.void)
-    }
-    const stalled = setTimeout(() => response.destroy(), writeStall)
-    if (response.destroyed || response.writableFinished) return settle()
-    response.on("close", settle).on("finish", settle)
-    return Effect.sync(settle)
+    if (response.destroyed || response.writableFinished) return resume(Effect.void)
+    const settle = () => resume(Effect.void)
+    // It follows the last byte too.
+    response.once("close", settle)
+    // The connection's own, which begins anew as long as it sends.
+    response.setTimeout(writeStall, () => response.destroy())
+    return Effect.sync(() => response.off("close", settle))
   })

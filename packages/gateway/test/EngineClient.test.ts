@@ -12,7 +12,7 @@ it.live("a call leaves nothing on its signal, however it ended", () =>
     const { signal } = new AbortController()
     const listeners = () => getEventListeners(signal, "abort").length
     const engine = yield* makeEngine(answers(wholeAnswer("a")))
-    const ask = (url: string) => call({ url, path: "/v1/completions", method: "POST", body: "{}", requestId: "r", timeout: 5_000, signal })
+    const ask = (url: string) => call({ url, path: "/v1/completions", method: "POST", body: () => "{}", requestId: "r", timeout: 5_000, signal })
 
     // Nobody listens there.
     for (let time = 0; time < 3; time++) assert.strictEqual((yield* Effect.flip(ask("http://127.0.0.1:1"))).reason, "refused")

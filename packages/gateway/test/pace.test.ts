@@ -1,5 +1,12 @@
+import { createServer } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
+import { Departure } from "../src/Departure.ts"
+import { chat as chatDialect } from "../src/dialects/openAi.ts"
+import { EventStream } from "../src/EventStream.ts"
+import { EngineAnswer } from "../src/engine/EngineAnswer.ts"
+import { Progress } from "../src/Progress.ts"
+import { relay } from "../src/relay.ts"
 import { type Call, chunk, done, errorFrame, finish, makeEngine, opening, openStream, streams, withRole } from "./fakeEngine.ts"
 import { endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
 
@@ -176,5 +183,67 @@ describe("a caller who reads slowly", () => {
       seen.response?.resume()
       yield* soon(() => seen.ended === "cut")
     })
+  )
+})
+
+describe("what waits for a caller", () => {
+  it.live("who reads nothing is 256 KiB at most, from the engine's connection to the caller's", () =>
+    Effect.gen(function* () {
+      // As much as one read of a connection gives.
+      const bytes = Buffer.from(chunk("x".repeat(1_000)).repeat(55))
+      let paused = false
+      const pause = () => {
+        paused = true
+      }
+      const resume = () => {
+        paused = false
+      }
+      const upstream = new EngineAnswer(200, { pause, resume, hangUp: () => {} })
+      let waiting = 0
+      upstream.on("data", ({ length }) => {
+        waiting -= length
+      })
+      const push = () => {
+        waiting += bytes.length
+        upstream.push(bytes)
+      }
+      // What the engine sends before anybody listens waits too.
+      while (!paused) push()
+      let inResponse = () => 0
+      const server = createServer((_, response) => {
+        inResponse = () => response.writableLength
+        const stream = new EventStream({ response, heartbeat: 1_000, keepAlive: "", writeStall: 10_000, onStall: () => {} })
+        const reader = chatDialect.makeReader({ model: "acme/tiny", wantsUsage: false, choices: 1, cachedUnknown: false })
+        const signal = new Departure()
+        response.once("close", () => signal.abort("gone"))
+        const times = { firstFrame: 10_000, silence: 10_000, whole: 10_000 }
+        const progress = new Progress(chatDialect.usageOf)
+        Effect.runFork(relay({ upstream, stream, progress, pulse: { at: 0 }, begun: () => {}, reader, rename: (text) => text, signal, ...times }))
+      })
+      yield* Effect.acquireRelease(
+        Effect.sync(() => server.listen(0, "127.0.0.1")),
+        () => Effect.sync(() => server.close() && server.closeAllConnections())
+      )
+      yield* soon(() => server.listening)
+      const address = server.address()
+      const seen = yield* send(`http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`, { unread: true })
+      let most = 0
+      let sent = 0
+      let still = 0
+      // The engine sends as long as it is let.
+      while (still < 100) {
+        still = paused && sent > 0 ? still + 1 : 0
+        if (!paused) {
+          push()
+          sent++
+        }
+        most = Math.max(most, waiting + inResponse())
+        yield* Effect.callback<void>((next) => void setImmediate(() => next(Effect.void)))
+      }
+      seen.request.destroy()
+      assert.isAbove(sent, 4)
+      assert.isAbove(most, 64 * 1_024)
+      assert.isAtMost(most, 256 * 1_024)
+    }).pipe(Effect.scoped)
   )
 })

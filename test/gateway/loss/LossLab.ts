@@ -70,6 +70,8 @@ const openGateway = (databaseUrl: string, spool: string, env: Readonly<Record<st
             GATEWAY_ORG_CONCURRENCY: "4000",
             GATEWAY_KEY_CONCURRENCY: "4000",
             GATEWAY_ENGINE_CONCURRENCY: "4000",
+            // As the chart sets it.
+            NODE_OPTIONS: "--max-semi-space-size=16 --max-old-space-size=1024",
             ...env
           },
           stdio: ["ignore", "pipe", "inherit"]

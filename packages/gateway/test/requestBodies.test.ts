@@ -1,0 +1,77 @@
+import { createServer as createHttpServer } from "node:http"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { Departure } from "../src/Departure.ts"
+import { EngineClient } from "../src/EngineClient.ts"
+import { GatewayConfig } from "../src/GatewayConfig.ts"
+import { readWhole } from "../src/readWhole.ts"
+import { chunk, opening } from "./fakeEngine.ts"
+import { chatStream, makeStage, send, soon } from "./stage.ts"
+
+const provided = Effect.provide(EngineClient.layer.pipe(Layer.provide(GatewayConfig.layer)))
+
+describe("a request to an engine", () => {
+  it.live("arrives whole, however large it is", () =>
+    Effect.gen(function* () {
+      const large = "wörld ".repeat(200_000)
+      const engine = yield* Effect.acquireRelease(
+        Effect.sync(() => createHttpServer((request, response) => request.pipe(response)).listen(0, "127.0.0.1")),
+        (server) => Effect.sync(() => server.close())
+      )
+      yield* soon(() => engine.listening)
+      const address = engine.address()
+      const { call } = yield* EngineClient
+      const signal = new Departure()
+      const url = `http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`
+      const answer = yield* call({ url, path: "/v1/completions", method: "POST", body: () => large, requestId: "r", timeout: 5_000, signal })
+      const body = yield* readWhole(answer, 10_000_000, 5_000, signal)
+      assert.isTrue(typeof body !== "string" && body.toString("utf8") === large)
+    }).pipe(Effect.scoped, provided)
+  )
+})
+
+describe("a stream under way", () => {
+  it.live("keeps nothing of its request", () =>
+    Effect.gen(function* () {
+      setFlagsFromString("--expose-gc")
+      const collect: () => void = runInNewContext("gc")
+      const count = 4
+      let open = 0
+      const engine = yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          createHttpServer((request, response) => {
+            if (request.method === "GET") return response.writeHead(404).end()
+            return request.resume().once("end", () => {
+              open++
+              response.writeHead(200, { "content-type": "text/event-stream" }).write(opening + chunk("a"))
+            })
+          }).listen(0, "127.0.0.1")
+        ),
+        (server) => Effect.sync(() => server.close() && server.closeAllConnections())
+      )
+      yield* soon(() => engine.listening)
+      const address = engine.address()
+      const { address: gateway } = yield* makeStage([`http://127.0.0.1:${address !== null && typeof address === "object" ? address.port : 0}`])
+      const content = "a word ".repeat(100_000)
+      const openOne = Effect.gen(function* () {
+        const seen = yield* send(gateway, { body: { ...chatStream, messages: [{ role: "user", content }] } })
+        yield* soon(() => seen.text().includes(chunk("a")))
+        return seen
+      })
+      const kept = () => {
+        collect()
+        const { external, heapUsed } = process.memoryUsage()
+        return external + heapUsed
+      }
+      const first = yield* openOne
+      const before = kept()
+      const streams = yield* Effect.replicateEffect(openOne, count - 1)
+      // What was freed is counted a little later.
+      yield* soon(() => kept() - before < ((count - 1) * content.length) / 10)
+      for (const { request } of [first, ...streams]) request.destroy()
+      assert.strictEqual(open, count)
+    }).pipe(Effect.scoped)
+  )
+})
