@@ -69,9 +69,15 @@ describe("what the gateway tells of the way to engines", () => {
       world.route = { ...world.route, model, concurrency: 1 }
       const of = (name: string, labels: string) => `seatrial_gateway_${name}{model="${model}",${labels}}`
       const body = { ...chat, model, stream: true }
-      while (line(of("retries_total", 'reason="full"')) === undefined) assert.strictEqual((yield* fetched(address, { body })).status(), 200)
-      assert.strictEqual(line(of("engines", 'state="full"')), `${of("engines", 'state="full"')} 1`)
-      assert.strictEqual(line(of("engines", 'state="open"')), `${of("engines", 'state="open"')} 1`)
+      // Some of them belong to the one, some to the other; who was full is left alone for a second.
+      let told = ""
+      for (let count = 0; !told.includes(`${of("engines", 'state="full"')} 1`); count++) {
+        const seen = yield* fetched(address, { body: { ...body, messages: [{ role: "user", content: `hi ${count}` }] } })
+        assert.strictEqual(seen.status(), 200)
+        told = routingMetrics.format(false)
+      }
+      assert.include(told, `${of("engines", 'state="open"')} 1`)
+      assert.include(told, of("retries_total", 'reason="full"'))
 
       world.route = { ...world.route, endpoints: [] }
       const held = yield* send(address, { body })
