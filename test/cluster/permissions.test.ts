@@ -193,7 +193,7 @@ it.live(
       const verbs = [
         ["patch", "modeldeployments", "modeldeployments.seatrial.dev"],
         ["create", "events", "events"],
-        ["patch", "pods", "pods"]
+        ["create", "pods", "pods"]
       ] as const
       const sample = verbs.map(([verb, , resource]) => `${namespace} ${verb} ${resource}`)
       assert.isTrue(own !== undefined && sample.every((one) => granted.includes(one)))

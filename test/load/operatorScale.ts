@@ -74,7 +74,7 @@ const bareDeployments = Effect.fnUntraced(function* (cluster: KwokCluster, numbe
     yield* kube.create(Pod, { metadata: { ...named(name), labels: { floor: name } }, spec: { containers: [container] } })
     const spec = { minAvailable: 1, selector: { matchLabels: { floor: name } } }
     const budget = { apiVersion: "policy/v1", kind: "PodDisruptionBudget", metadata: named(name), spec }
-    yield* kube.apply(PodDisruptionBudget, budget)
+    yield* kube.create(PodDisruptionBudget, budget)
     yield* kube.create(Event, { metadata: named(name), involvedObject: named(name), type: "Normal", reason: "Activated", message: "Serves." })
     const shown = { ...resource, status: { phase: "activated", message: "x".repeat(2_000) } }
     yield* kube.applyStatus(ModelDeployment, shown)
@@ -111,6 +111,8 @@ export const operatorScale: Benchmark = {
   title: "The operator with thousands of deployments",
   measure: Effect.fnUntraced(function* (lab) {
     const most = yield* Config.Int("BENCH_DEPLOYMENTS").pipe(Config.withDefault(5_000))
+    // Each size is to be larger than the one before with what was added to that.
+    if (most < 100) return yield* new BenchError({ message: "BENCH_DEPLOYMENTS is 100 at least." })
     const quietSeconds = yield* Config.Int("BENCH_QUIET_SECONDS").pipe(Config.withDefault(60))
     if (!existsSync(join(import.meta.dirname, "../../tools/bin/.built"))) {
       return yield* new BenchError({ message: "There is no control plane in tools/bin: build it first with tools/build.sh." })

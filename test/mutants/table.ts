@@ -179,11 +179,12 @@ export const needsExtent: ReadonlySet<string> = new Set(["garbage_after_100"])
 
 /** Why no check of the suite has to find these. */
 export const unseen: Readonly<Record<string, string>> = {
-  epsilon_large: "this model's numbers are so large that it computes as well: its likelihood moves by less than rounding may",
+  epsilon_large:
+    "this model's numbers are so large that it computes as well: texts move by 0.0066 nats in the mean and 0.0177 absolute, and rounding may move them by 0.01 and 0.05",
   noise: "no fault: the suite has to pass it",
   two_tokens_a_chunk: "no fault: the suite has to pass it, and the benchmark's `tpot_ms` must not change",
   thought_uncounted: "no fault: some of vLLM's readers count none where the prompt opens the thought, so that 0 is taken for untold",
-  stalls: "the benchmark's `chunk_gap_ms` shows it",
+  stalls: "the benchmark's `stalls` show it",
   adapter_dropped: "the fidelity of adapters shows it",
   adapter_half: "the fidelity of adapters shows it",
   adapter_x4: "the fidelity of adapters shows it",

@@ -29,6 +29,9 @@ const remarks = ({ figures }: BenchmarkStep): string =>
   [
     ...(figures?.steady === false ? ["not steady"] : []),
     ...(figures?.prolonged === true ? ["prolonged"] : []),
+    ...((figures?.stalls?.gaps ?? 0) > 0
+      ? [`stood still for ${Math.round(100 * (figures?.stalls?.share ?? 0))}% of its time, ${number((figures?.stalls?.longest_ms ?? 0) / 1_000)} s at once`]
+      : []),
     ...(figures?.client_limited === true ? ["void: the load generator was the limit"] : [])
   ].join(", ")
 

@@ -43,7 +43,7 @@ const benchmark: Benchmark = {
   seed: 7,
   scale: 1,
   goodput_limits: { ttft_ms: 2_000, tpot_ms: 100 },
-  steps: [step(1, 100), step(64, 400, { steady: false, prolonged: true })]
+  steps: [step(1, 100), step(64, 400, { steady: false, prolonged: true, stalls: { gaps: 3, longest_ms: 1_000, share: 0.201 } })]
 }
 const figures = { commit: "0123456789abcdef", engine_version: "vllm-0.33.0", host_class: "h100", estimate }
 const shown = (changed: Partial<Benchmark> = {}) => benchChart("acme/tiny", figures, { ...benchmark, ...changed })
@@ -53,7 +53,7 @@ describe("the chart of a benchmark", () => {
     const lines = shown()
     assert.strictEqual(lines[0], "acme/tiny at 0123456789ab: vllm-0.33.0 on 1 x Simulated-GPU (h100)")
     assert.include(lines, ` 1 ${"█".repeat(10)} 100 tokens/s`)
-    assert.include(lines, `64 ${"█".repeat(40)} 400 tokens/s  not steady, prolonged`)
+    assert.include(lines, `64 ${"█".repeat(40)} 400 tokens/s  not steady, prolonged, stood still for 20% of its time, 1.00 s at once`)
   })
 
   it("shows percentiles with unit, sample size and bounds, and none that the sample does not bear", () => {

@@ -107,6 +107,8 @@ export interface EngineContract {
   readonly loadIssue?: (load: EngineLoad) => FlagIssue | null
   /** Most tokens of a context that the flags allow; absent: they never limit it. */
   readonly longestContext?: (load: EngineLoad) => number
+  /** The flags with which it serves a model that sees as one of texts alone, and takes less memory; absent: it has none. */
+  readonly textOnly?: NonNullable<ServingSettings["engine_flags"]>
   /** What a good operator would set where the caller set nothing: those of the load that stand count, and no default of the engine's is left to decide. */
   readonly chosenFlags?: (load: EngineLoad, chatTemplate: string | null) => NonNullable<ServingSettings["engine_flags"]>
   /** Whether YaRN can extend the model's context; absent where that is not known. */

@@ -10,7 +10,7 @@ export interface Remedy {
 
 interface Option {
   readonly success: Success
-  /** How far from what was asked: 0 keeps the context. */
+  /** How far from what was asked: 0 keeps the context and images. */
   readonly departure: 0 | 1
   readonly words: string
 }
@@ -21,8 +21,8 @@ const namedOptions = 3
 const eightBits = ({ kv_cache_dtype = "auto" }: ServingRequest) => kv_cache_dtype !== "auto"
 
 /**
- * Tries what else there is, and keeps what fits: an 8-bit KV cache, other host classes, both, and a shorter context. What keeps the context comes before what
- * shortens it, what fits surely before what is tight, then the cheaper one.
+ * Tries what else there is, and keeps what fits: an 8-bit KV cache, other host classes, both, no images where the model sees, and a shorter context. What keeps both comes before
+ * what does not, what fits surely before what is tight, then the cheaper one.
  */
 export const fitRemedy = (asked: Asked, named: ReadonlyArray<Candidate>, others: ReadonlyArray<Candidate>): Remedy => {
   const { facts, request } = asked
@@ -39,6 +39,13 @@ export const fitRemedy = (asked: Asked, named: ReadonlyArray<Candidate>, others:
   if (!eightBits(request)) tryWith(named, small, 0, ({ hostClass }) => `with an 8-bit KV cache (kv_cache_dtype fp8) on ${hostClass.name}`)
   tryWith(others, request, 0, ({ hostClass }) => `the host class ${hostClass.name}`)
   if (!eightBits(request)) tryWith(others, small, 0, ({ hostClass }) => `the host class ${hostClass.name} with an 8-bit KV cache (kv_cache_dtype fp8)`)
+  for (const candidate of named) {
+    const { imageInput, textOnly } = candidate.engine
+    const { engine_flags: flags = {} } = settingsOf(asked, candidate, 0)
+    if (textOnly === undefined || (imageInput?.(facts.config, flags) ?? null) === null) continue
+    const text: ServingRequest = { ...request, engine_flags: { ...request.engine_flags, ...textOnly } }
+    tryWith([candidate], text, 1, ({ hostClass }) => `without images (engine_flags ${Object.keys(textOnly).join(", ")}) on ${hostClass.name}`)
+  }
   if (request.max_context !== undefined) {
     tryWith(named, open, 1, ({ hostClass, result }) => `with max_context ${result.fit.max_context} on ${hostClass.name}`)
     if (!eightBits(request))

@@ -6,4 +6,6 @@ export interface TrialOffers {
   readonly prefixCache: boolean
   /** Whether the same seed gives the same answer, as it is started. */
   readonly seeds: boolean
+  /** Where it tells which commit's weights it was given, as it is started; absent where it does not. */
+  readonly weightVersion?: string
 }

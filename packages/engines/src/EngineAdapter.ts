@@ -8,6 +8,8 @@ export interface EngineStart {
   readonly servedNames: ReadonlyArray<string>
   /** The weights' folder inside the container; an adapter's base's. */
   readonly modelPath: string
+  /** The commit of those weights; absent where they were merged. */
+  readonly commit?: string
   /** Absent: the model has none. */
   readonly adapter?: AdapterFiles | undefined
   readonly hostClass: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes">

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Commit, type ModelConfig, revisionCapabilities, type ServingSettings } from "@seatrial/domain"
+import { Commit, decideServing, type HostClass, type ModelConfig, type RepositoryFacts, revisionCapabilities, type ServingSettings } from "@seatrial/domain"
 import { Schema } from "effect"
 import { servedImages } from "../src/images.ts"
 import { found } from "./realEngine.ts"
@@ -64,11 +64,11 @@ for (const engine of [found("vllm"), found("sglang")]) {
 
   describe(`${engine.version}: images`, () => {
     it("are served to a model that is known to see, whose template has a place for them, within the first limits", () => {
-      for (const of of [config, gemma]) {
-        const flags = chosen(of, seeing)
+      for (const each of [config, gemma]) {
+        const flags = chosen(each, seeing)
         assert.isNull(engine.flagIssue(flags))
         assert.deepInclude(flags, { ...on, [limit]: vllm ? { image: 2, video: 0 } : { image: 2, video: 0, audio: 0 } })
-        const { capability_sources, image_input, input_modalities, supports_image_input } = capable(of, seeing, flags)
+        const { capability_sources, image_input, input_modalities, supports_image_input } = capable(each, seeing, flags)
         assert.deepStrictEqual([supports_image_input, input_modalities, capability_sources.supports_image_input], [true, ["text", "image"], "model_metadata"])
         assert.deepInclude(image_input, { max_images: 2, sources: ["base64", "https"], processor_revision: commit })
       }
@@ -143,3 +143,35 @@ for (const engine of [found("vllm"), found("sglang")]) {
     })
   })
 }
+
+it("that do not fit are left out by a remedy, which fits when it is sent as it is", () => {
+  const facts: RepositoryFacts = {
+    repo: "acme/seeing",
+    ref: "main",
+    commit,
+    license: null,
+    gated: false,
+    files: [],
+    config,
+    weights_bytes: 20 * gib,
+    weight_parts: { replicated: 0, key_value: 0, embeddings: gib, towers: 8 * gib, experts: 0, float32: 0, unloaded: 0 },
+    parameters: 10_737_418_240,
+    chat_template: seeing
+  }
+  const host: HostClass = {
+    name: "small",
+    runtimes: [{ runtime: "vllm", image: "v" }],
+    ...hostClass,
+    gpu_memory_bytes: 22 * gib,
+    price_per_gpu_hour_micros: "1",
+    simulated: false
+  }
+  const decide = (request: Partial<ServingSettings>) => decideServing({ facts, ref: null, request, hostClasses: [host], engines: [found("vllm")] }).preview
+  const refused = decide({})
+  if (refused.kind !== "refused") return assert.fail(refused.kind)
+  assert.strictEqual(refused.reason.code, "does_not_fit")
+  assert.include(refused.remedy.message, "without images (engine_flags language_model_only) on small")
+  const again = decide(refused.remedy.serving ?? assert.fail())
+  if (again.kind !== "derived") return assert.fail(again.kind)
+  assert.deepStrictEqual([again.capabilities.supports_image_input, again.serving.engine_flags?.language_model_only], [false, true])
+})

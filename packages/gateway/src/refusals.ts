@@ -55,9 +55,14 @@ const later = (status: number, type: string, code: string, message: string, retr
   new Refusal({ status, type, code, message, param: null, retryAfter: Math.min(60, Math.max(1, Math.ceil(retryAfter))) })
 export const keyConcurrencyLimited = later(429, "rate_limit_error", "key_concurrency_limited", "The key has too many requests under way.", 1)
 export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurrency_limited", "The organization has too many requests under way.", 1)
-/** `retryAfter`: seconds until its engine may be there. */
-export const modelStarting = (retryAfter: number): Refusal =>
-  later(503, "api_error", "model_starting", "The model has no engine ready yet. Try again shortly.", retryAfter)
+/** `retryAfter`: seconds until its engine may be there; `late`: it has not come in so many seconds, where its starts take others. */
+export const modelStarting = (retryAfter: number, late?: { readonly waited: number; readonly usual: number }): Refusal => {
+  const told =
+    late === undefined
+      ? "The model has no engine ready yet. Try again shortly."
+      : `The model has no engine: its start has taken ${late.waited} seconds so far instead of ${late.usual}, and may be failing. Try again later, or ask whoever deployed it.`
+  return later(503, "api_error", "model_starting", told, retryAfter)
+}
 export const noCapacity = later(503, "api_error", "no_capacity", "There are no free GPUs for the model's engine now. Try again later.", 60)
 export const modelOverloaded = later(503, "api_error", "model_overloaded", "The model's engines are full. Try again shortly.", 2)
 export const unavailable = later(503, "api_error", "unavailable", "The service cannot take the request now. Try again shortly.", 2)

@@ -31,11 +31,12 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       yield* runs.noteNodeFault(id, orgId, { node: "node-a", code: "output_garbage" })
       yield* runs.noteNodeFault(id, orgId, { node: "node-a", code: "output_garbage" })
       yield* runs.noteNodeFault(id, orgId, { node: "node-b", code: "gpu_fault" })
+      yield* runs.noteNodeFault(id, orgId, { node: "node-a", code: "node_slow" })
       yield* runs.noteNodeFault(id, stranger.caller.orgId, { node: "node-c", code: "gpu_fault" })
       const seen = Option.getOrThrow(yield* runs.observe(id))
       assert.deepStrictEqual(
         seen.nodeFaults.map(({ code, node }) => `${code} ${node}`),
-        ["output_garbage node-a", "gpu_fault node-b"]
+        ["output_garbage node-a", "gpu_fault node-b", "node_slow node-a"]
       )
       assert.deepStrictEqual(yield* runs.avoidedNodes(id, orgId), ["node-a", "node-b"])
       assert.deepStrictEqual(yield* runs.avoidedNodes(other.id, stranger.caller.orgId), ["node-b"])

@@ -18,6 +18,7 @@ const Derived = Schema.Struct({
 const decodeId = Schema.decodeUnknownSync(DeploymentId)
 const Models = Schema.Struct({ data: Schema.Array(CatalogModel) })
 const Named = Schema.Struct({ model: Schema.String })
+const Cut = Schema.Struct({ usage: Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int }) })
 const Counted = Schema.Struct({ input_tokens: Schema.Int })
 
 it.live(
@@ -57,6 +58,14 @@ it.live(
           data.find(({ id }) => id === ended.model),
           { engine: runtime, engine_version: version }
         )
+        // What the prompt leaves of the context is what an answer may have, whether the engine cuts it by itself or refuses it.
+        const length = (ended.revision?.max_model_len ?? 0) - 24
+        const long = { model: ended.model, prompt: Array.from({ length }, () => 7), max_tokens: 500 }
+        const cut = yield* caller.call("POST", "/v1/completions", long)
+        assert.strictEqual(cut.status, 200, cut.text)
+        const { usage } = bodyOf(Cut, cut)
+        assert.strictEqual(usage.prompt_tokens, length)
+        assert.isAtMost(usage.completion_tokens, 24)
         if (runtime !== "vllm") continue
 
         // It knows the names that it was started with, refuses all others, and says the first of them: what is asked for by one name is answered by that, on each path.

@@ -93,7 +93,7 @@ export const sglang: EngineAdapter = {
     // Those whose readers have a structural tag (`supports_structural_tag` of `srt/function_call`): the others let a strict tool pass as any.
     strict: ["deepseek_v3", "gpt_oss", "hermes", "kimi_k2", "llama3_json", "mistral", "qwen3_coder"],
     reasoning: ["gpt_oss", "mistral", "think"],
-    // What templates name; a budget of tokens needs marks of the model's own, which it is not started with.
+    // What templates name; it has no budget of tokens.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
   imageInput: (config, flags) => (flags.enable_multimodal === true ? servedImages(config, flags.limit_mm_data_per_request) : null),
@@ -122,7 +122,7 @@ export const sglang: EngineAdapter = {
       ...images
     }
   },
-  container: ({ adapter, bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
+  container: ({ adapter, bootSeconds, cachePath, commit, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
     const given = settings.engine_flags ?? {}
     const { chunk, fraction, graphSequences, sequences } = sglangLimits({ card: hostClass, config, flags: given })
     const overrides = yarnOverrides(config, settings)
@@ -146,6 +146,8 @@ export const sglang: EngineAdapter = {
         `--kv-cache-dtype=${cacheDtypes[settings.kv_cache_dtype]}`,
         ...(overrides === null ? [] : [`--json-model-override-args=${overrides}`]),
         "--load-format=safetensors",
+        // It tells this of itself, which its trial holds against the commit.
+        ...(commit === undefined ? [] : [`--weight-version=${commit}`]),
         ...(adapter === undefined
           ? []
           : [
@@ -186,7 +188,8 @@ export const sglang: EngineAdapter = {
     scoring: { echo: true, logprobs: 1, ...(simulated ? { prompt_logprobs: 0 } : {}) },
     prefixCache: engine_flags?.disable_radix_cache !== true,
     // Its sampler takes seeds in its deterministic mode only.
-    seeds: simulated || engine_flags?.enable_deterministic_inference === true
+    seeds: simulated || engine_flags?.enable_deterministic_inference === true,
+    weightVersion: "/model_info"
   }),
   measured: ({ log, metrics }): Measured => {
     const [seconds, weights] = lastHit(log, sglangLines.weights)

@@ -110,10 +110,11 @@ export const vllm: EngineAdapter = {
     // Those whose readers have a grammar of their own (`structural_tag_model` of `vllm/tool_parsers`): the others let a strict tool pass as any.
     strict: ["deepseek_v3", "glm45", "gpt_oss", "hermes", "kimi_k2", "llama3_json", "minimax_m2", "qwen3_coder"],
     reasoning: ["gpt_oss", "mistral", "think"],
-    // What templates name; a budget of tokens needs marks of the model's own, which it is not started with.
+    // What templates name. It would keep a budget of tokens too: no row of the trial sees that yet.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
   imageInput: (config, flags) => (flags.language_model_only === true ? null : servedImages(config, flags.limit_mm_per_prompt)),
+  textOnly: { language_model_only: true },
   adapters: vllmAdapters,
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),

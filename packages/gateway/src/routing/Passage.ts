@@ -9,7 +9,7 @@ import type { ModelPool, Waiter } from "./ModelPool.ts"
 import { prefixOf } from "./prefixOf.ts"
 import type { RoutingSettings } from "./RoutingSettings.ts"
 import { hashOf } from "./rendezvous.ts"
-import { secondsUntilStarted } from "./secondsUntilStarted.ts"
+import { overdueStart, secondsUntilStarted } from "./secondsUntilStarted.ts"
 
 /** A request that looks for an engine. */
 export interface Asked {
@@ -112,7 +112,7 @@ export class Passage {
       const startedAt = now()
       const pool = poolOf(this.#route)
       const cold = pool.engines.length === 0
-      const refusal = () => (pool.engines.length > 0 ? modelOverloaded : pool.placed === false ? noCapacity : modelStarting(this.#secondsUntilStarted(pool)))
+      const refusal = () => (pool.engines.length > 0 ? modelOverloaded : pool.placed === false ? noCapacity : this.#starting(pool))
       if (cold) pool.coldSince ??= startedAt
       if (pool.queue.size >= (cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
       const settle = (end: Effect.Effect<void, Refusal>, outcome: WaitOutcome) => {
@@ -140,9 +140,10 @@ export class Passage {
     })
   }
 
-  #secondsUntilStarted({ coldSince, lastStart, route }: ModelPool): number {
-    const { now } = this.#world
-    return secondsUntilStarted({ lastStart, startSeconds: route.startSeconds, passed: coldSince === null ? 0 : now() - coldSince })
+  #starting({ coldSince, lastStart, route: { startSeconds } }: ModelPool): Refusal {
+    const starting = { lastStart, startSeconds, passed: coldSince === null ? 0 : this.#world.now() - coldSince }
+    const usual = overdueStart(starting)
+    return modelStarting(secondsUntilStarted(starting), usual === null ? undefined : { waited: Math.floor(starting.passed / 1_000), usual })
   }
 
   /**

@@ -10,12 +10,20 @@ export interface Starting {
   readonly passed: number
 }
 
+/** Milliseconds that the start of an engine takes, as far as anything tells. */
+const usualStart = ({ lastStart, startSeconds }: Starting): number => lastStart ?? (startSeconds === null ? unknownStart : startSeconds * 1_000)
+
 /**
- * When to ask again for a model that starts, whole seconds from 1 to 60: what its last start took, or what was measured, less what has passed. One that takes three times as
- * long and a minute may not come at all: then nobody should ask soon.
+ * When to ask again for a model that starts, whole seconds from 1 to 60: what its last start took, or what was measured, less what has passed. One that is late comes the later
+ * the later it is already (a quarter of that on top), so that who asks for one that never comes asks ever more rarely.
  */
-export const secondsUntilStarted = ({ lastStart, passed, startSeconds }: Starting): number => {
-  const whole = lastStart ?? (startSeconds === null ? unknownStart : startSeconds * 1_000)
-  if (passed > 3 * whole + 60_000) return 60
-  return Math.min(60, Math.max(1, Math.ceil((whole - passed) / 1_000)))
+export const secondsUntilStarted = (starting: Starting): number => {
+  const left = usualStart(starting) - starting.passed
+  return Math.min(60, Math.max(1, Math.ceil((left > 0 ? left : -left / 4) / 1_000)))
+}
+
+/** Whether a start takes so long that it may have failed, and do so each time: three times as long as usual and a minute. Then what it usually takes, in seconds; else null. */
+export const overdueStart = (starting: Starting): number | null => {
+  const usual = usualStart(starting)
+  return starting.passed > 3 * usual + 60_000 ? Math.ceil(usual / 1_000) : null
 }

@@ -4,7 +4,7 @@ import { patienceOf } from "../../src/routing/patienceOf.ts"
 import { prefixOf } from "../../src/routing/prefixOf.ts"
 import { RetryBudget } from "../../src/routing/RetryBudget.ts"
 import { readEngineMetrics } from "../../src/routing/readEngineMetrics.ts"
-import { secondsUntilStarted } from "../../src/routing/secondsUntilStarted.ts"
+import { overdueStart, secondsUntilStarted } from "../../src/routing/secondsUntilStarted.ts"
 
 describe("an engine's metrics", () => {
   const said: ReadonlyArray<readonly [string, ReadonlyArray<string>, ReturnType<typeof readEngineMetrics>]> = [
@@ -63,14 +63,29 @@ describe("when to ask again for a model that starts", () => {
     [null, null, 0, 30],
     [null, 45, 0, 45],
     [null, 45, 44_500, 1],
-    [null, 45, 100_000, 1],
-    [null, 45, 200_000, 60],
+    [null, 45, 46_000, 1],
+    [null, 45, 100_000, 14],
+    [null, 45, 200_000, 39],
+    [null, 45, 900_000, 60],
     [null, 400, 55_000, 60],
     [20_000, 400, 5_500, 15]
   ]
   for (const [lastStart, startSeconds, passed, expected] of starts) {
     it(`is in ${expected} s after ${passed} ms, where it took ${lastStart ?? "no"} ms here and ${startSeconds ?? "no"} s as measured`, () =>
       assert.strictEqual(secondsUntilStarted({ lastStart, startSeconds, passed }), expected))
+  }
+})
+
+describe("a start that may have failed", () => {
+  const starts: ReadonlyArray<readonly [number | null, number | null, number, number | null]> = [
+    [null, 45, 195_000, null],
+    [null, 45, 195_001, 45],
+    [20_000, 400, 120_001, 20],
+    [null, null, 150_001, 30]
+  ]
+  for (const [lastStart, startSeconds, passed, expected] of starts) {
+    it(`is ${expected === null ? "not " : ""}one of ${passed} ms where it took ${lastStart ?? "no"} ms here and ${startSeconds ?? "no"} s as measured`, () =>
+      assert.strictEqual(overdueStart({ lastStart, startSeconds, passed }), expected))
   }
 })
 

@@ -75,16 +75,23 @@ it.effect("who waits for an engine keeps it on its way, and is told where there 
     const refusal = Effect.fnUntraced(function* () {
       const passageWorld = { settings, poolOf: () => pool, known: () => world.route, now: () => world.now }
       const passage = new Passage(passageWorld, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
-      return (yield* Effect.flip(passage.wait({ patience: null, departure: new Departure() }))).code
+      return yield* Effect.flip(passage.wait({ patience: null, departure: new Departure() }))
     })
+    const code = Effect.map(refusal(), (told) => told.code)
     yield* pass(10)
-    assert.strictEqual(yield* refusal(), "model_starting")
+    assert.strictEqual(yield* code, "model_starting")
     yield* pass(11)
     assert.isAbove(seen.woken, 15)
-    assert.strictEqual(yield* refusal(), "no_capacity")
+    assert.strictEqual(yield* code, "no_capacity")
     seen.placed = true
     yield* pass(1)
-    assert.strictEqual(yield* refusal(), "model_starting")
+    assert.strictEqual(yield* code, "model_starting")
+    assert.include((yield* refusal()).message, "Try again shortly")
+    // Three times as long as a start of which nothing is known, and a minute.
+    yield* pass(140)
+    const late = yield* refusal()
+    assert.deepStrictEqual([late.code, late.retryAfter], ["model_starting", 33])
+    assert.include(late.message, "has taken 162 seconds so far instead of 30, and may be failing")
     world.serve(["a"])
     assert.isDefined(got.engine)
     pool.close()

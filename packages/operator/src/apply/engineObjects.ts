@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import type { HostClass, Runtime } from "@seatrial/domain"
+import { type HostClass, type Runtime, weightCommits } from "@seatrial/domain"
 import type { EngineAdapter, EngineProbe } from "@seatrial/engines"
 import type { KubeObject } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
@@ -139,6 +139,7 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
     config: revision.facts.config,
     servedNames: servedNames(run),
     modelPath: merged ? mergedPath : weightsPath("/models", revision),
+    ...(merged ? {} : { commit: weightCommits(revision.facts)[0].commit }),
     adapter:
       merged || revision.facts.adapter === undefined
         ? undefined

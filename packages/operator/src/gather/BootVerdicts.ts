@@ -9,12 +9,17 @@ export type BootVerdicts = Map<DeploymentId, NonNullable<BootSeen["verdict"]> & 
 /** A start of an engine: another one where its container started again. */
 const bootOf = ({ restarts, uid }: Pick<PodSeen, "restarts" | "uid">): string => `${uid} ${restarts}`
 
-/** What is known of the engine's latest start; null where there is nothing that it could be compared with: no fingerprints, or those of another card. */
+/**
+ * What is known of the engine's latest start; null where there is nothing that it could be compared with: neither fingerprints nor the likelihood of texts, or those of
+ * another card.
+ */
 export const bootSeen = (verdicts: BootVerdicts, { engineRun, revision }: Run, podClass: PodClass | null, pod: PodSeen | null): BootSeen | null => {
   const checks = revision?.checks ?? null
-  if (pod === null || podClass === null || checks === null || checks.fingerprints.length === 0) return null
+  if (pod === null || podClass === null || revision === null || checks === null) return null
   const { gpu_count, gpu_pool } = podClass.hostClass
-  if (checks.fingerprint_card !== `${gpu_pool} x${gpu_count}`) return null
+  const card = checks.fingerprint_card ?? `${revision.estimate.gpu_pool} x${revision.estimate.gpu_count}`
+  const scored = checks.checks.some(({ name, passed }) => name === "text_likelihood" && passed)
+  if (card !== `${gpu_pool} x${gpu_count}` || (checks.fingerprints.length === 0 && !scored)) return null
   const known = verdicts.get(engineRun)
   const boot = bootOf(pod)
   return { boot, failures: known?.failures ?? 0, verdict: known?.boot === boot ? known : null }

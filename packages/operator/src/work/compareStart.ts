@@ -36,8 +36,9 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
 })
 
 /**
- * Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ the likelihood of texts. That reads the
- * repository: where it cannot be told at the last try (`last`), the fingerprints alone decide, and what is known to answer otherwise does not pass for not compared.
+ * Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ, or there are none, the likelihood of
+ * texts. That reads the repository: where it cannot be told at the last try (`last`), the fingerprints alone decide, and what is known to answer otherwise does not pass
+ * for not compared.
  */
 export const compareStart = Effect.fn("compareStart")(
   function* (trial: EngineUnderTrial, verdicts: BootVerdicts, last: boolean) {
@@ -45,13 +46,17 @@ export const compareStart = Effect.fn("compareStart")(
     const { pod, revision, run } = trial
     const { fingerprints = [] } = revision.checks ?? {}
     const differing = yield* Effect.flatMap(bareSubject(trial), (subject) => differingFingerprints(subject, fingerprints)).pipe(within(fingerprintsLimit))
-    if (differing === 0) return keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "", at: yield* Clock.currentTimeMillis })
-    const answers = `${differing} of ${fingerprints.length} greedy answers differ`
+    const same = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "", at }))
+    const none = fingerprints.length === 0
+    if (differing === 0 && !none) return yield* same
     const likelihood = yield* runs.likelihood(run.orgId, revision.id)
+    if (none && likelihood === null) return yield* same
+    const answers = none ? "No greedy answers were kept" : `${differing} of ${fingerprints.length} greedy answers differ`
     const told = Effect.flatMap(suiteSubjectOf(trial, "30 seconds"), (full) =>
       likelihoodDiffers({ ...full, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })
     ).pipe(within(likelihoodLimit))
-    const moved = likelihood === null ? null : yield* last ? Effect.catch(told, () => Effect.succeed(null)) : told
+    const moved = likelihood === null ? null : yield* last && !none ? Effect.catch(told, () => Effect.succeed(null)) : told
+    if (none && (moved === null || moved === "")) return yield* same
     // Without likelihoods a card's rounding is told from other weights by how many differ.
     const differs = moved === null ? differing * 2 > fingerprints.length : moved !== ""
     const message = `${answers}${moved === null ? "" : moved === "" ? ", the likelihood of texts does not" : `, and texts are ${moved}`}.`

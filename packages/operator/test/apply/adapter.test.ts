@@ -78,7 +78,7 @@ describe("a revision with an adapter", () => {
     })
     const decided = (exitCode: number) => {
       const terminated = { exitCode, message: exitCode === 3 ? "fidelity_not_run: What was merged is not base and adapter.\n" : "" }
-      const status = { initContainerStatuses: [{ name: "merge-weights", restartCount: 0, state: { terminated } }] }
+      const status = { initContainerStatuses: [{ name: "merge-weights", ready: false, restartCount: 0, state: { terminated } }] }
       const merge = mergeSeen(Schema.decodeUnknownSync(Pod.schema)({ ...JSON.parse(JSON.stringify(made)), status }))
       const unstarted = { ...pod, ready: false, started: false, startedAt: null, merge }
       return words(decide(seen("provisioning", { pod: unstarted, merged: "wanted" }, { revision: adapted }), 0))

@@ -97,5 +97,10 @@ describe("an engine that has started again", () => {
     assert.strictEqual(seenOf()?.failures, 0)
     assert.isNull(bootSeen(verdicts, verified, { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }, pod))
     assert.isNull(bootSeen(verdicts, { ...run, revision: { ...revision, checks: report } }, podClass, pod))
+    // A model without messages has none, but the likelihood of texts.
+    const scored = { ...report, checks: [{ name: "text_likelihood", passed: true }] }
+    assert.isNotNull(bootSeen(verdicts, { ...run, revision: { ...revision, checks: scored } }, podClass, pod))
+    const elsewhere = { ...podClass, hostClass: { ...podClass.hostClass, gpu_count: 2 } }
+    assert.isNull(bootSeen(verdicts, { ...run, revision: { ...revision, checks: scored } }, elsewhere, pod))
   })
 })

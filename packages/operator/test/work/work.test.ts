@@ -4,15 +4,16 @@ import { engineFor } from "@seatrial/engines"
 import { Hub, HubRefusal, HubUnavailable } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
-import { Deferred, Effect, Layer, Option, Ref, Result } from "effect"
+import { Deferred, Effect, Fiber, Layer, Option, Ref, Result } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import type { BootVerdicts } from "../../src/gather/BootVerdicts.ts"
 import { makeBackground } from "../../src/work/Background.ts"
 import { compareStart } from "../../src/work/compareStart.ts"
 import { screenRepository } from "../../src/work/screenRepository.ts"
+import { startWork } from "../../src/work/startWork.ts"
 import { WorkRefused, WorkUnavailable } from "../../src/work/WorkResult.ts"
-import { deploymentId, hostClass, pod, podClass, report, revision, run, url } from "../observations.ts"
+import { deploymentId, hostClass, pod, podClass, report, revision, run, seen, url } from "../observations.ts"
 
 describe("background work", () => {
   const told = Effect.gen(function* () {
@@ -113,12 +114,12 @@ describe("background work", () => {
 
 describe("comparing an engine that has started again", () => {
   /** All fingerprints differ, or but one of four, while the hub is away. */
-  const compare = Effect.fnUntraced(function* (last: boolean, same: number) {
+  const compare = Effect.fnUntraced(function* (last: boolean, same: number, count = 4, likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]]) {
     const engine = engineFor("reference")
     if (engine === undefined) return yield* Effect.die("no reference engine")
     const answer = { choices: [{ message: { content: "A." } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
     const right = createHash("sha256").update("A.").digest("hex")
-    const fingerprints = Array.from({ length: 4 }, (_, at) => ({ prompt: `${at}`, sha256: at < same ? right : "a".repeat(64) }))
+    const fingerprints = Array.from({ length: count }, (_, at) => ({ prompt: `${at}`, sha256: at < same ? right : "a".repeat(64) }))
     const trial = {
       run,
       revision: { ...revision, facts: { ...revision.facts, chat_template: "{{ messages }}" }, checks: { ...report, fingerprints } },
@@ -137,7 +138,7 @@ describe("comparing an engine that has started again", () => {
       Effect.provide([
         Layer.mock(Hub)({ readSmall: () => Effect.fail(new HubUnavailable({ message: "Away." })) }),
         Layer.mock(KubeClient)({}),
-        Layer.mock(Runs)({ likelihood: () => Effect.succeed([[-1]]), hubToken: () => Effect.succeed(Option.none()) }),
+        Layer.mock(Runs)({ likelihood: () => Effect.succeed(likelihood), hubToken: () => Effect.succeed(Option.none()) }),
         Layer.succeed(
           HttpClient.HttpClient,
           HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer))))
@@ -153,6 +154,64 @@ describe("comparing an engine that has started again", () => {
       assert.deepStrictEqual(yield* compare(true, 0), [true, "differs"])
       assert.deepStrictEqual(yield* compare(true, 3), [true, "drifted"])
       assert.deepStrictEqual(yield* compare(false, 4), [true, "same"])
+    })
+  )
+
+  it.effect("without fingerprints by the likelihood of texts alone, which nobody makes up where the hub is away", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* compare(false, 0, 0), [false, undefined])
+      assert.deepStrictEqual(yield* compare(true, 0, 0), [false, undefined])
+      assert.deepStrictEqual(yield* compare(false, 0, 0, null), [true, "same"])
+    })
+  )
+})
+
+describe("check suites", () => {
+  it.effect("run four at once: each keeps a tokenizer, and after a change of leader many begin together", () =>
+    Effect.gen(function* () {
+      const begun = yield* Ref.make(0)
+      const engine = engineFor("reference")
+      if (engine === undefined) return yield* Effect.die("no reference engine")
+      const start = startWork("n")
+      const seenNow = seen("checking", { pod })
+      const gathered = {
+        run: seenNow.run,
+        resource: null,
+        podClass,
+        hostClasses: [],
+        pods: [],
+        node: undefined,
+        copiesInUse: null,
+        merged: "none" as const,
+        mergedAnswers: new Map(),
+        bootVerdicts: new Map(),
+        observe: () => seenNow
+      }
+      const gate = yield* Deferred.make<void>()
+      // The first thing that a suite asks for.
+      const hubToken = () =>
+        Effect.andThen(
+          Ref.update(begun, (n) => n + 1),
+          Effect.as(Deferred.await(gate), Option.none())
+        )
+      const suites = yield* Effect.forkChild(
+        Effect.forEach(Array.from({ length: 6 }), () => Effect.exit(start(gathered, seenNow, "checking")), { concurrency: "unbounded" }).pipe(
+          Effect.provide([
+            Layer.mock(Hub)({ readSmall: () => Effect.fail(new HubUnavailable({ message: "Away." })) }),
+            Layer.mock(KubeClient)({}),
+            Layer.mock(Runs)({ hubToken }),
+            Layer.succeed(
+              HttpClient.HttpClient,
+              HttpClient.make(() => Effect.never)
+            )
+          ])
+        )
+      )
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(yield* Ref.get(begun), 4)
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(suites)
+      assert.strictEqual(yield* Ref.get(begun), 6)
     })
   )
 })

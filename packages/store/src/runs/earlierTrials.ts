@@ -30,7 +30,15 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
       // Another version of the suite may have asked something else.
       return trial === null
         ? []
-        : [{ suite: trial.checks.suite, suiteVersion: trial.checks.suite_version, fingerprints: trial.checks.fingerprints, likelihood: trial.likelihood }]
+        : [
+            {
+              suite: trial.checks.suite,
+              suiteVersion: trial.checks.suite_version,
+              checks: trial.checks.checks,
+              fingerprints: trial.checks.fingerprints,
+              likelihood: trial.likelihood
+            }
+          ]
     })
   })
 }

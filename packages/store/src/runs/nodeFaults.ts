@@ -4,11 +4,11 @@ import { Clock, Effect, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import { leads } from "../OperatorTerms.ts"
 
-/** How long new engines keep away from a node whose card failed, or that was slow, milliseconds. */
+/** How long new engines keep away from a node whose card failed, milliseconds. */
 const avoidedMillis = 86_400_000
 
-/** Faults that are the node's own, whoever meets them. */
-const ofNode = ["gpu_fault", "node_slow"] as const
+/** The fault that is the node's own, whoever meets it. That it was slow for one run may be that run's: another node may be as slow for it. */
+const ofNode = "gpu_fault"
 
 /** Notes that something went wrong with a run on a node, once of each kind, with when it did last. */
 export const noteNodeFault = (sql: PgClient.PgClient) =>
@@ -34,7 +34,7 @@ export const avoidedNodes = (sql: PgClient.PgClient) => {
     Result: Schema.Struct({ node: Schema.String }),
     execute: ({ id, orgId, since }) => sql`
       SELECT node FROM node_faults WHERE org_id = ${orgId} AND deployment_id = ${id}
-      UNION SELECT node FROM node_faults WHERE at > ${new Date(since)} AND ${sql.in("code", ofNode)}
+      UNION SELECT node FROM node_faults WHERE at > ${new Date(since)} AND code = ${ofNode}
       ORDER BY node LIMIT 100`
   })
   return Effect.fn("Runs.avoidedNodes")(function* (id: DeploymentId, orgId: OrgId) {

@@ -1,7 +1,7 @@
 import type { Benchmark, BenchmarkKey, BenchmarkStep } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import type { Subject } from "../Subject.ts"
-import { makeLoadGenerator } from "./LoadGenerator.ts"
+import { makeLoadGenerator, type Progress } from "./LoadGenerator.ts"
 import { runStep } from "./runStep.ts"
 import { goodputLimits, stepFigures } from "./stepFigures.ts"
 import type { Workload } from "./workload.ts"
@@ -36,13 +36,17 @@ export const runBenchmark = Effect.fn("runBenchmark")(function* ({ hostClass, ke
   const measure = Effect.gen(function* () {
     const generator = yield* makeLoadGenerator(url, subject, { inputTokens: work.inputTokens, firstSeed: work.seed, most })
     const warm = { isOver: () => Effect.succeed(false), drainMillis: 0, perStream: 1 }
-    const alone = generator.run({ ...warm, concurrency: 1, outputTokens: work.outputTokens })
-    const [first, second] = [yield* alone, yield* alone]
-    const records = [...first.records, ...second.records]
-    // Nothing that is asked alone is answered: there is no speed to measure.
+    const longest = Math.max(...work.steps.map(({ mostMillis }) => mostMillis))
+    const bounded = { ...warm, isOver: ({ elapsed }: Progress) => Effect.succeed(elapsed >= longest), drainMillis: work.drainMillis }
+    const alone = generator.run({ ...bounded, concurrency: 1, outputTokens: work.outputTokens })
+    const first = yield* alone
+    const cut = first.records.some(({ outcome }) => outcome === "unfinished")
+    const seen = cut ? first : yield* alone
+    const records = cut ? first.records : [...first.records, ...seen.records]
+    // Nothing that is asked alone is answered, or not in all the time that a step has: that is all there is to measure.
     if (!records.some(({ outcome }) => outcome === "answered")) {
       const { blockMillis, inputTokens } = work
-      steps.push(stepFigures({ ...second, records, concurrency: 1, inputTokens, gpus: key.gpu_count, blockMillis, prolonged: false }))
+      steps.push(stepFigures({ ...seen, records, concurrency: 1, inputTokens, gpus: key.gpu_count, blockMillis, prolonged: false }))
       return null
     }
     yield* generator.run({ ...warm, concurrency: most, outputTokens: Math.min(warmTokens, work.outputTokens) })

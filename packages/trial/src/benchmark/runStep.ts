@@ -4,9 +4,6 @@ import type { LoadGenerator, Progress } from "./LoadGenerator.ts"
 import { blocksOf, stepFigures } from "./stepFigures.ts"
 import { sketchScale, type Workload, type WorkloadStep } from "./workload.ts"
 
-/** What an answer under way may still take when its step is over, at full scale and at least, milliseconds. */
-const drainMillis = 30_000
-
 /** Whether throughput so far is steady, as far as can be said: of its whole blocks since all streams have their first token. */
 const isSteady = ({ arrivals, at, firsts }: Effect.Success<Progress["peek"]>, concurrency: number, blockMillis: number): boolean => {
   if (firsts.length < concurrency) return false
@@ -36,10 +33,10 @@ const endOf = (work: Workload, step: WorkloadStep) => {
 export const runStep = Effect.fnUntraced(function* (generator: LoadGenerator, work: Workload, step: WorkloadStep, gpus: number) {
   const once = Effect.gen(function* () {
     const { isOver, wasProlonged } = endOf(work, step)
-    const seen = yield* generator.run({ concurrency: step.concurrency, outputTokens: work.outputTokens, isOver, drainMillis })
+    const seen = yield* generator.run({ concurrency: step.concurrency, outputTokens: work.outputTokens, isOver, drainMillis: work.drainMillis })
     // Nothing came in all that time: that is no request which was cut short.
     const records = seen.records.map((record) =>
-      record.outcome === "unfinished" && record.arrivals.length === 0 && seen.closedAt - record.sentAt >= drainMillis
+      record.outcome === "unfinished" && record.arrivals.length === 0 && seen.closedAt - record.sentAt >= work.drainMillis
         ? { ...record, outcome: "no_token" }
         : record
     )

@@ -1,4 +1,4 @@
-import type { BenchmarkStep } from "@seatrial/domain"
+import type { BenchmarkStep, StepFigures } from "@seatrial/domain"
 import type { RequestRecord } from "./RequestRecord.ts"
 import { distributionOf, meanOf, medianOf, rounded } from "./statistics.ts"
 
@@ -67,6 +67,18 @@ const latencies = (records: ReadonlyArray<RequestRecord>) => {
   }
 }
 
+/** A gap is a stall from so many milliseconds on, and from so many times the median gap on. */
+const [leastStall, timesMedian] = [200, 10] as const
+
+/** What percentiles of gaps do not show: an engine that stands still for a second once in five loses a sixth of its time in a gap of every hundredth token. */
+const stallsOf = (gaps: ReadonlyArray<number>): NonNullable<StepFigures["stalls"]> => {
+  const least = Math.max(leastStall, timesMedian * (medianOf(gaps) ?? 0))
+  const stalls = gaps.filter((gap) => gap >= least)
+  const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
+  const longest = stalls.reduce((most, gap) => Math.max(most, gap), 0)
+  return { gaps: stalls.length, longest_ms: rounded(longest), share: rounded(sum(stalls) / Math.max(1, sum(gaps))) }
+}
+
 const tpotOf = ({ arrivals, tokens }: RequestRecord): ReadonlyArray<number> => {
   const [first, last] = [arrivals[0], arrivals.at(-1)]
   return first === undefined || last === undefined || tokens < 2 ? [] : [(last - first) / (tokens - 1)]
@@ -109,6 +121,7 @@ export const stepFigures = (seen: StepSeen): BenchmarkStep => {
       ttft_ms: ttftFigures,
       tpot_ms: tpotFigures,
       chunk_gap_ms: distributionOf(gaps),
+      stalls: stallsOf(gaps),
       e2e_ms: distributionOf(e2e),
       requests_per_s: perSecond(ended.length),
       prefill_tokens_per_s: concurrency === 1 && firstToken !== null && firstToken > 0 ? rounded((seen.inputTokens / firstToken) * 1_000) : null,

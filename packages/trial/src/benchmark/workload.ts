@@ -18,6 +18,8 @@ export interface Workload {
   readonly budgetSeconds: number
   readonly scale: number
   readonly blockMillis: number
+  /** What an answer under way may still take when its step is over, whatever the scale, milliseconds. */
+  readonly drainMillis: number
   readonly steps: ReadonlyArray<WorkloadStep>
 }
 
@@ -61,5 +63,5 @@ export const workload = (budget: number, maxContext: number, kvTokens: number | 
     mostMillis: 75_000 * scale,
     prolongMillis: scale < sketchScale ? 0 : 30_000 * scale
   })
-  return { inputTokens, outputTokens, seed, budgetSeconds: budget, scale, blockMillis: 5_000 * scale, steps: levels.map(step) }
+  return { inputTokens, outputTokens, seed, budgetSeconds: budget, scale, blockMillis: 5_000 * scale, drainMillis: 30_000, steps: levels.map(step) }
 }

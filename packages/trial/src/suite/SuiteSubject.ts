@@ -41,6 +41,8 @@ export interface StartSeen {
 /** What an earlier trial of the same commit found, on the same card with the same engine version and settings. */
 export interface EarlierTrial {
   readonly fingerprints: CheckReport["fingerprints"]
+  /** Its rows. */
+  readonly checks?: CheckReport["checks"]
   /** Log-probabilities of each text's tokens, from the second on. */
   readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
 }

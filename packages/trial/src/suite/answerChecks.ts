@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Answer, Usage } from "../EngineClient.ts"
 import { textPath } from "../Subject.ts"
-import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { continuation, goOn, promptOf, put, putStreamed, roomFor, type SuiteSubject, secondsOf, stillThinks } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -172,6 +172,6 @@ export const stopStrings: TrialCheck = {
         if (answer.finishReason !== "stop") return yield* unexpected(`${way}: ${answer.finishReason} at a stop string`)
       }
     }
-    return `${tried} answers cut`
+    return tried === 0 ? yield* new NotApplicable({ reason: "no answer long enough to be cut" }) : `${tried} answers cut`
   })
 }

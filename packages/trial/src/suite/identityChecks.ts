@@ -97,7 +97,11 @@ const decodeModels = Schema.decodeUnknownOption(
     Schema.Struct({ data: Schema.NonEmptyArray(Schema.Struct({ id: Schema.String, max_model_len: Schema.optionalKey(Schema.NullOr(Schema.Int)) })) })
   )
 )
+const decodeInfo = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ weight_version: Schema.String })))
 const decodeVersion = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ version: Schema.String })))
+
+/** Whether an engine that says that it is `told` is the revision's: some say "vllm-1.2.3", some the release alone. */
+const isVersion = (engineVersion: string, told: string): boolean => told !== "" && (engineVersion === told || engineVersion.endsWith(`-${told}`))
 
 /** The engine is the one that was asked for: name, longest context, version, image. */
 export const engineIdentity: TrialCheck = {
@@ -105,7 +109,7 @@ export const engineIdentity: TrialCheck = {
   class: "required",
   purpose: "Served name, version, image and longest context are the revision's",
   limitSeconds: seconds(5),
-  run: Effect.fnUntraced(function* ({ client, engineVersion, listedName, maxContext, servedName, start }) {
+  run: Effect.fnUntraced(function* ({ client, engineVersion, listedName, maxContext, offers, repository, servedName, start }) {
     const listed = yield* client.get("/v1/models")
     const models = decodeModels(listed.text)
     if (listed.status !== 200 || Option.isNone(models)) return yield* unexpected(`HTTP ${listed.status} for the list of models`)
@@ -114,8 +118,18 @@ export const engineIdentity: TrialCheck = {
     if (model.max_model_len != null && model.max_model_len !== maxContext) return yield* unexpected(`longest context ${model.max_model_len}, not ${maxContext}`)
     const told = yield* client.get("/version")
     const version = told.status === 200 ? decodeVersion(told.text) : Option.none()
-    if (Option.isSome(version) && !engineVersion.includes(version.value.version)) return yield* unexpected("it is of another version")
+    if (Option.isSome(version) && !isVersion(engineVersion, version.value.version)) return yield* unexpected("it is of another version")
+    let given = "default"
+    if (offers.weightVersion !== undefined) {
+      const info = yield* client.get(offers.weightVersion)
+      const weights = info.status === 200 ? decodeInfo(info.text) : Option.none()
+      if (Option.isNone(weights)) return yield* unexpected(`HTTP ${info.status} for which weights it was given`)
+      given = weights.value.weight_version
+      // Its own word where nobody said anything, as of an engine that an earlier version of ours has started.
+      if (given !== "default" && given !== repository.commit) return yield* unexpected("it was given the weights of another commit")
+    }
     if (start.ownImage === false) return yield* unexpected("it runs another image than the revision's")
-    return `context ${maxContext}${start.ownImage === null ? ", image not told" : ""}`
+    const untold = [...(Option.isNone(version) ? ["version"] : []), ...(start.ownImage === null ? ["image"] : [])]
+    return `context ${maxContext}${given === "default" ? "" : ", the commit's weights by its own word"}${untold.length === 0 ? "" : `, ${untold.join(" and ")} not told`}`
   })
 }

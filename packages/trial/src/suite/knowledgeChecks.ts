@@ -105,6 +105,12 @@ const haystack = (subject: SuiteSubject, tokens: number, place: number, key: str
   return `${filler.join(" ")} What is the secret key?${subject.chat ? "" : "\nThe secret key is"}`
 }
 
+/** How often an earlier trial found the key in texts of that many tokens. */
+const foundBefore = ({ earlier }: SuiteSubject): ReadonlyMap<number, number> => {
+  const row = earlier.flatMap(({ checks = [] }) => checks).find(({ name }) => name === "needle")
+  return new Map([...(row?.detail ?? "").matchAll(/(\d) of 3 in (\d+)/g)].map(([, count, length]) => [Number(length), Number(count)]))
+}
+
 /** What stands far back is still seen: rope scaling, windows, prefill in chunks. */
 export const needle: TrialCheck = {
   name: "needle",
@@ -133,6 +139,10 @@ export const needle: TrialCheck = {
     }
     const needed = subject.parameters >= thresholds.needle.parameters ? thresholds.needle.found : thresholds.needle.foundBySmaller
     const told = lengths.map((length, index) => `${found[index]} of 3 in ${length}`).join(", ")
-    return (found[0] ?? 0) < needed ? yield* unexpected(`${told} tokens, ${needed} needed`) : `${told} tokens`
+    if ((found[0] ?? 0) < needed) return yield* unexpected(`${told} tokens, ${needed} needed`)
+    // The longer ones, which many small models never find, are asked of one that has found them.
+    const before = foundBefore(subject)
+    const lost = lengths.find((length, index) => (before.get(length) ?? 0) >= thresholds.needle.known && (found[index] ?? 0) < thresholds.needle.known)
+    return lost === undefined ? `${told} tokens` : yield* unexpected(`${told} tokens, ${before.get(lost)} of 3 in ${lost} at an earlier trial`)
   })
 }

@@ -22,14 +22,18 @@ const chunk = (name: string, data: Buffer): Buffer => {
 
 /** A picture as a PNG of 8 bits a colour, in a `data:` URL. */
 export const pngOf = ({ pixel, side }: Picture): string => {
-  const rows = Buffer.alloc(side * (1 + side * 3))
-  for (let y = 0; y < side; y++) for (let x = 0; x < side; x++) rows.set(pixel(x, y), y * (1 + side * 3) + 1 + x * 3)
+  const rows: Array<Buffer> = []
+  for (let y = 0; y < side; y += 8) {
+    const row = Buffer.alloc(1 + side * 3)
+    for (let x = 0; x < side; x += 8) row.fill(Buffer.from(pixel(x, y)), 1 + x * 3, 1 + (x + 8) * 3)
+    rows.push(...Array.from({ length: 8 }, () => row))
+  }
   const header = Buffer.alloc(13)
   header.writeUInt32BE(side, 0)
   header.writeUInt32BE(side, 4)
   header.set([8, 2, 0, 0, 0], 8)
   const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
-  return dataUrl("png", [signature, chunk("IHDR", header), chunk("IDAT", deflateSync(rows)), chunk("IEND", Buffer.alloc(0))])
+  return dataUrl("png", [signature, chunk("IHDR", header), chunk("IDAT", deflateSync(Buffer.concat(rows))), chunk("IEND", Buffer.alloc(0))])
 }
 
 const segment = (marker: number, data: ReadonlyArray<number>): Buffer => Buffer.from([0xff, marker, (data.length + 2) >> 8, (data.length + 2) & 0xff, ...data])

@@ -9,6 +9,7 @@ const ToolCall = Schema.Struct({ id: given(Schema.String), function: Schema.Stru
 
 const Told = Schema.Struct({ token: Schema.String, top_logprobs: given(Schema.Array(Schema.Struct({ token: Schema.String, logprob: given(Schema.Finite) }))) })
 const Logprobs = Schema.Struct({
+  tokens: given(Schema.Array(Schema.String)),
   token_logprobs: given(Schema.Array(Schema.NullOr(Schema.Finite))),
   top_logprobs: given(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite))))),
   content: given(Schema.Array(Told))
@@ -55,7 +56,7 @@ export interface Reading extends Answer {
   readonly logprobs: ReadonlyArray<number> | null
   /** The likeliest tokens' log-probabilities at each place. */
   readonly tops: ReadonlyArray<ReadonlyArray<number>> | null
-  /** At each place the chosen token and the likeliest ones, of the chat route. */
+  /** At each place the chosen token and the likeliest ones. */
   readonly told: ReadonlyArray<{ readonly token: string; readonly top: ReadonlyArray<string> }> | null
   /** At each place of a message the likeliest tokens' log-probabilities, in the order that they are told in. */
   readonly ordered: ReadonlyArray<ReadonlyArray<number>>
@@ -99,7 +100,10 @@ const readingOf = (answer: Answered, asked: ReadonlyArray<number> | null): Readi
     promptIds,
     logprobs: logprobs?.token_logprobs == null ? null : numbers(logprobs.token_logprobs),
     tops: logprobs?.top_logprobs?.map((place) => numbers(Object.values(place ?? {}))) ?? null,
-    told: logprobs?.content?.map(({ token, top_logprobs }) => ({ token, top: top_logprobs?.map((each) => each.token) ?? [] })) ?? null,
+    told:
+      logprobs?.content?.map(({ token, top_logprobs }) => ({ token, top: top_logprobs?.map((each) => each.token) ?? [] })) ??
+      logprobs?.tokens?.map((token, at) => ({ token, top: Object.keys(logprobs.top_logprobs?.[at] ?? {}) })) ??
+      null,
     ordered: logprobs?.content?.map(({ top_logprobs }) => numbers(top_logprobs?.map(({ logprob }) => logprob ?? null) ?? [])) ?? [],
     promptLogprobs: promptLogprobsOf(answer, promptIds ?? asked),
     cached: prompt_tokens_details?.cached_tokens ?? null,

@@ -20,7 +20,8 @@ export const readRepository = ({
   weights: files.filter(({ path }) => path.endsWith(".safetensors")),
   weightsBytes: facts.weights_bytes,
   parameters: facts.parameters,
-  small: texts,
+  // The tokenizer's is read once, and may be tens of megabytes.
+  small: new Map([...texts].filter(([path]) => path !== "tokenizer.json")),
   // Of these the engine's own tokenizer may be another than the file describes.
   tokenizer: files.some(({ path }) => path === "tekken.json") ? null : readTokenizer(texts),
   template: readOwnTemplate(facts.chat_template, texts),

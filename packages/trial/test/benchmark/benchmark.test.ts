@@ -1,4 +1,4 @@
-import { createServer } from "node:http"
+import { createServer, type ServerResponse } from "node:http"
 import { text } from "node:stream/consumers"
 import { assert, describe, it } from "@effect/vitest"
 import { benchmarkFault } from "@seatrial/domain"
@@ -9,7 +9,7 @@ import { promptTokens } from "../../src/promptTokens.ts"
 import { fakeContext, serveFakeEngine } from "../suite/fakeEngine.ts"
 import type { Fault } from "../suite/fakeWords.ts"
 
-const Asked = Schema.Struct({ cache_salt: Schema.String, prompt: Schema.Array(Schema.Int) })
+const Asked = Schema.Struct({ cache_salt: Schema.String, max_tokens: Schema.Int, prompt: Schema.Array(Schema.Int) })
 const decodeAsked = Schema.decodeUnknownSync(Schema.fromJsonString(Asked))
 
 describe("the workload", () => {
@@ -51,7 +51,7 @@ describe("the workload", () => {
 })
 
 describe("the benchmark", () => {
-  const runAt = (url: string) =>
+  const runAt = (url: string, change: Partial<ReturnType<typeof workload>> = {}) =>
     Effect.suspend(() => {
       const key = {
         commit: "c",
@@ -64,7 +64,7 @@ describe("the benchmark", () => {
         driver: null
       }
       const benchmarked = { subject: { servedName: "acme/fake", vocabSize: 1000 }, url, key, hostClass: "h", simulated: true }
-      return runBenchmark(benchmarked, { ...workload(1, fakeContext, null, {}), inputTokens: 16, outputTokens: 8 })
+      return runBenchmark(benchmarked, { ...workload(1, fakeContext, null, {}), inputTokens: 16, outputTokens: 8, ...change })
     })
   const run = (fault?: Fault) => Effect.scoped(Effect.flatMap(serveFakeEngine(fault), ({ url }) => runAt(url)))
 
@@ -92,6 +92,56 @@ describe("the benchmark", () => {
       )
       const salts = (bodies: typeof first) => new Set(bodies.map(({ cache_salt }) => cache_salt))
       assert.deepStrictEqual([salts(first).size, salts(asked).size, salts([...first, ...asked]).size], [1, 1, 2])
+    }).pipe(Effect.scoped)
+  )
+
+  /** An engine that sends tokens after so many milliseconds each, as many as it is asked for. */
+  const slowEngine = (waits: (token: number) => number) =>
+    Effect.gen(function* () {
+      const send = async (response: ServerResponse, tokens: number) => {
+        response.writeHead(200, { "content-type": "text/event-stream" })
+        const frame = (data: object) => response.write(`data: ${JSON.stringify(data)}\n\n`)
+        for (let token = 1; token <= tokens && !response.destroyed; token++) {
+          await new Promise((resolve) => setTimeout(resolve, waits(token)))
+          frame({ choices: [{ text: "a", finish_reason: token === tokens ? "length" : null }] })
+        }
+        frame({ choices: [], usage: { prompt_tokens: 16, completion_tokens: tokens, total_tokens: 16 + tokens } })
+        response.end("data: [DONE]\n\n")
+      }
+      const server = createServer((request, response) => {
+        void text(request).then((body) => send(response, decodeAsked(body).max_tokens))
+      })
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+        () =>
+          Effect.sync(() => {
+            server.closeAllConnections()
+            server.close()
+          })
+      )
+      const address = server.address()
+      return `http://127.0.0.1:${address === null || typeof address === "string" ? 0 : address.port}`
+    })
+
+  it.live("fails an engine that gives less than a token a second, and is not kept from saying so by its own time", () =>
+    Effect.gen(function* () {
+      const url = yield* slowEngine((token) => (token === 1 ? 1 : 10_000))
+      const steps = workload(1, fakeContext, null, {}).steps.map((step) => ({ ...step, mostMillis: 100 }))
+      const benchmark = yield* runAt(url, { steps, drainMillis: 1_600 })
+      assert.isUndefined(benchmark.missing)
+      assert.match(benchmarkFault(benchmark) ?? "", /^Alone, 0\.\d+ tokens came a second; the least is 1\.$/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("shows an engine that stands still now and then", () =>
+    Effect.gen(function* () {
+      const url = yield* slowEngine((token) => (token % 32 === 0 ? 300 : 1))
+      const benchmark = yield* runAt(url, { outputTokens: 40 })
+      assert.isNull(benchmarkFault(benchmark))
+      for (const { figures } of benchmark.steps) {
+        assert.isAtLeast(figures?.stalls?.gaps ?? 0, 1)
+        assert.isAtLeast(figures?.stalls?.longest_ms ?? 0, 290)
+      }
     }).pipe(Effect.scoped)
   )
 

@@ -122,6 +122,17 @@ describe("the figures of a step", () => {
     assert.deepStrictEqual([figures?.chunk_gap_ms.p50?.value, figures?.chunk_gap_ms.p90?.high], [10, 510])
   })
 
+  it("say of one stall in two hundred tokens, which no percentile shows, what time it takes", () => {
+    const { arrivals, ...rest } = answer(0, 0, 100, 20, 201)
+    const judged = (stall: number) =>
+      stepFigures({ ...step, concurrency: 1, records: [{ ...rest, arrivals: arrivals.map((at, index) => at + (index > 100 ? stall : 0)) }], closedAt: 6_000 })
+    const [sound, stalled] = [judged(0).figures, judged(980).figures]
+    assert.deepStrictEqual([sound?.stalls, sound?.chunk_gap_ms.p90?.value], [{ gaps: 0, longest_ms: 0, share: 0 }, 20])
+    assert.deepStrictEqual([stalled?.stalls, stalled?.chunk_gap_ms.p90?.value], [{ gaps: 1, longest_ms: 1_000, share: 0.201 }, 20])
+    // Slower than a fifth of a second, and ten times slower than the rest: neither alone is one.
+    assert.strictEqual(judged(170).figures?.stalls?.gaps, 0)
+  })
+
   it("count errors and what was cut short, and drop neither", () => {
     const cut: RequestRecord = { stream: 1, sentAt: 0, arrivals: [100, 110, 120, 130], outcome: "unfinished", tokens: 0 }
     const failed: RequestRecord = { stream: 1, sentAt: 0, arrivals: [], outcome: "http_500", tokens: 0 }

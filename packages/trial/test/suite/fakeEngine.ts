@@ -80,7 +80,8 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     const key = `${has("salt is ignored") ? "" : body.cache_salt} ${seed}`
     const cached = has("nothing is cached") || !cache.has(key) ? 0 : asked - 1
     cache.add(key)
-    const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, prompt_tokens_details: { cached_tokens: cached } }
+    const details = has("what is cached is not told") ? {} : { prompt_tokens_details: { cached_tokens: cached } }
+    const usage = { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion, ...details }
     const logprobs = words.map((_, at) => (has("skips the best token") && at === 9 ? -4 : has("cached answers differ") && cached > 0 ? -0.9 : -0.1))
     if (body.stream !== true) {
       const content = words.join("")
@@ -115,7 +116,8 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     if (path === "/v1/models") {
       return json(response, 200, { data: [{ id: has("other name") ? "other" : servedName, max_model_len: has("other context") ? 512 : fakeContext }] })
     }
-    if (path === "/version") return json(response, 200, { version: has("other version") ? "9.9.9" : "1.0.0" })
+    if (path === "/version") return json(response, 200, { version: has("other version") ? "9.9.9" : has("part of its version") ? "1.0" : "1.0.0" })
+    if (path === "/model_info") return json(response, 200, { weight_version: has("weights of another commit") ? "d".repeat(40) : "c".repeat(40) })
     if (path === "/metrics") {
       const running = has("something runs on") ? 2 : active
       return response.writeHead(200).end(`vllm:num_requests_running{engine="0"} ${running}.0\n`)

@@ -52,7 +52,7 @@ export const subjectAt = (url: string, change: Partial<SuiteSubject> = {}) =>
       salt: "",
       parameters: 1_000_000,
       slots: 8,
-      offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true },
+      offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true, weightVersion: "/model_info" },
       batchInvariant: false,
       capabilities: everything,
       repository: {

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { configCoherent } from "../../src/suite/identityChecks.ts"
+import { needle } from "../../src/suite/knowledgeChecks.ts"
 import { readTokenizer } from "../../src/suite/OwnTokenizer.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
@@ -23,6 +24,8 @@ const kills: Record<Fault, ReadonlyArray<string>> = {
   "other name": ["engine_identity"],
   "other context": ["engine_identity"],
   "other version": ["engine_identity"],
+  "part of its version": ["engine_identity"],
+  "weights of another commit": ["engine_identity"],
   "weights are wrong": ["text_likelihood"],
   "order is lost": ["text_likelihood"],
   NaN: ["text_likelihood"],
@@ -45,6 +48,7 @@ const kills: Record<Fault, ReadonlyArray<string>> = {
   "answers vary under load": [],
   "every tenth answer varies": ["greedy_repeats"],
   "nothing is cached": ["cache_hit_equal"],
+  "what is cached is not told": ["cache_hit_equal"],
   "salt is ignored": ["cache_hit_equal"],
   "cached answers differ": ["cache_hit_equal"],
   "answers of others": ["batch_equals_alone"],
@@ -191,6 +195,48 @@ describe("the suite", () => {
       const run = row.run({ ...subject, client: { ...subject.client, post } })
       assert.deepInclude(yield* Effect.flip(run), { detail: "57 of 64 the same as alone, 0 near ties", open: true })
       assert.strictEqual(yield* run, "121 of 128 the same as alone, 0 near ties")
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.live("of a model without messages too a near tie that company turns is none of another's words", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 4, parameters: 1e9, chat: false })
+      let asked = 0
+      // Alone the one, together the other, of which each is among the likeliest.
+      const post = (_: string, body: string) =>
+        Effect.sync(() => {
+          const token = asked++ < 4 ? "a" : "b"
+          const told = body.includes('"logprobs":5') ? { logprobs: { tokens: [token], top_logprobs: [{ a: -0.7, b: -0.7 }] } } : {}
+          return {
+            status: 200,
+            text: JSON.stringify({ choices: [{ text: token, ...told }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
+          }
+        })
+      assert.strictEqual(yield* batchEqualsAlone().run({ ...subject, client: { ...subject.client, post } }), "0 of 8 the same as alone, 8 near ties")
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.live("what an earlier trial found in long texts has to be found again", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9, maxContext: 16_384 })
+      // Only the shortest text's key is found.
+      const post = (_: string, body: string) =>
+        Effect.sync(() => {
+          const content = body.length < 8_000 ? (/The secret key is (\d+)/.exec(body)?.[1] ?? "") : "lost"
+          return {
+            status: 200,
+            text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
+          }
+        })
+      const told = (detail: string | null) => {
+        const earlier = detail === null ? [] : [{ fingerprints: [], likelihood: null, checks: [{ name: "needle", passed: true, detail }] }]
+        const tried = needle.run({ ...subject, client: { ...subject.client, post }, earlier })
+        return Effect.catchTag(tried, "Unexpected", (error) => Effect.succeed(`failed: ${error.detail}`))
+      }
+      const now = yield* told(null)
+      assert.match(now, /^3 of 3 in 1000, 0 of 3 in \d+, 0 of 3 in \d+ tokens$/)
+      assert.strictEqual(yield* told(now), now)
+      assert.match(yield* told(now.replaceAll("0 of 3", "2 of 3")), /^failed: 3 of 3 in 1000, .*, 2 of 3 in \d+ at an earlier trial$/)
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
