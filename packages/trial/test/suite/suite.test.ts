@@ -240,6 +240,27 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
+  it.live("the share of greedy answers that repeat is judged over both runs", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9 })
+      let asked = 0
+      // Of 16 prompts that are asked three times alone three change, the first time.
+      const post = () =>
+        Effect.sync(() => {
+          const content = asked < 9 ? String(asked % 3) : "a"
+          asked++
+          return {
+            status: 200,
+            text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
+          }
+        })
+      const row = suiteChecks({ repeats: null, likelihood: null, fidelity: null }).find(({ name }) => name === "greedy_repeats") ?? assert.fail()
+      const run = row.run({ ...subject, client: { ...subject.client, post } })
+      assert.deepInclude(yield* Effect.flip(run), { detail: "3 of 16 greedy prompts changed between runs on an idle engine", open: true })
+      assert.match(yield* run, /^alone 29 of 32, /)
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
   it.live("a likelihood that has shifted since an earlier trial fails, and one that has not does not", () =>
     Effect.gen(function* () {
       const { url } = yield* serveFakeEngine()
