@@ -61,7 +61,7 @@ const patience = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 20 })
 const many = 128
 
 /** Milliseconds for which a row waits for the transaction under way to end, before it has one of its own. */
-const long = 20
+const long = 5
 
 /** Where there is a fallback, the database has no longer than this, whatever it is busy with. */
 const limit = "2 seconds"
