@@ -23,7 +23,7 @@ const isReady = (pod: Option.Option<Pod>) =>
   Option.isSome(pod) && pod.value.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true
 
 it.live(
-  "weights that the store has lost are brought again by the next run that counts on them, while what serves them goes on; then that starts again, too",
+  "weights that the store has lost are brought again by the next run that counts on them, while what serves them goes on; or for what serves, where that starts again",
   () =>
     Effect.gen(function* () {
       const folder = yield* makeStateFolder
@@ -63,10 +63,12 @@ it.live(
       yield* answers(first.model)
       yield* answers(second.model)
 
+      yield* Effect.promise(() => rm(store, { recursive: true }))
       const name = enginePodName(decodeId(first.id))
       const before = Option.getOrThrow(yield* kube.get(Pod, name, namespace)).metadata.uid
       yield* kube.remove(Pod, name, namespace, { gracePeriodSeconds: 1 })
       yield* eventually("another pod is ready", kube.get(Pod, name, namespace), (pod) => isReady(pod) && Option.getOrThrow(pod).metadata.uid !== before)
+      assert.isTrue(whole.equals(yield* contents(store)))
       yield* answers(first.model)
     }).pipe(Effect.scoped),
   600_000

@@ -20,7 +20,8 @@ export type FetchSeen = Data.TaggedEnum<{
   /** `obstacle`: why its pod does not run. `progress`: how it goes on, once it says so. */
   Active: { readonly obstacle: FetchObstacle | null; readonly progress: DownloadState | null }
   Succeeded: None
-  Failed: { readonly failure: NamedFailure }
+  /** `endedAt`: Unix milliseconds; null where the cluster does not say. */
+  Failed: { readonly failure: NamedFailure; readonly endedAt: number | null }
   /** Being deleted. */
   Leaving: None
 }>

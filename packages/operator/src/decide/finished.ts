@@ -1,4 +1,5 @@
 import { compareFirst, toldOfBoot } from "./bootCheck.ts"
+import { bringBack, lostWeights } from "./bringBack.ts"
 import { copyTold } from "./copying.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
@@ -58,6 +59,8 @@ const serving = (seen: Observation, now: number): Decision => {
   const changed = pod.deleting ? null : replaceChanged(seen)
   if (changed !== null) return act(changed.message, ...withdraw(seen), ...changed.actions)
   if (pod.deleting) return act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen))
+  const brought = bringBack(seen, now)
+  if (brought !== null) return { ...brought, actions: [...withdraw(seen), ...brought.actions] }
   if (!pod.ready || pod.url === null) return { ...act(`The engine is not ready: ${whyNotReady(seen, pod)}`, ...withdraw(seen)), work: goesOn(seen, "boot") }
   const [published, ...others] = run.endpoints
   const current = others.length === 0 && published?.url === pod.url && published.pod === pod.name
@@ -188,7 +191,8 @@ const budget = (seen: Observation, now: number): ReadonlyArray<Action> => {
 export const finished = (seen: Observation, now: number): Decision => {
   const { run } = seen
   const decision = rule(seen, now)
-  const stray = run.phase === "activated" && seen.fetch._tag !== "Absent" && seen.fetch._tag !== "Leaving" ? [Action.RemoveFetch()] : []
+  const fetches = seen.fetch._tag !== "Absent" && seen.fetch._tag !== "Leaving"
+  const stray = run.phase === "activated" && fetches && !(isServed(seen) && lostWeights(seen)) ? [Action.RemoveFetch()] : []
   const shown = seen.resource !== null && run.modelDeleted && seen.resource.mirroredPhase === run.phase && isBare(seen)
   const left = [...budget(seen, now), ...decision.actions, ...stray]
   const at = forgottenAt(seen)

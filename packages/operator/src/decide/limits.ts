@@ -14,6 +14,8 @@ export const statusPauseMost = 20_000
 export const manyWait = 32
 /** How long a download's pod may not be there, or be prepared by its node, before that is told of. */
 export const fetchStart = 60_000
+/** After which a download that failed for what serves is tried again. */
+export const fetchAgain = 10 * 60_000
 /** How often a download is asked how it goes on. */
 export const fetchLook = 10_000
 /** From the start of provisioning until a pod that has a node must have started its container. */

@@ -25,6 +25,10 @@ export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {
   return usualUntil !== null && now < usualUntil ? null : `The download cannot start: ${says}`
 }
 
+/** How a download that is under way goes on, or what keeps it, in a sentence. */
+export const downloadTold = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number): string =>
+  obstacleTold(fetch, now) ?? told(sizeOf(seen), fetch.progress)
+
 /** Brings the weights by a Job, unless an earlier one is known to have found them whole. */
 export const materializing = (seen: Observation, now: number): Decision => {
   const { fetch, run } = seen
@@ -34,7 +38,7 @@ export const materializing = (seen: Observation, now: number): Decision => {
       if (seen.weights !== null) return goTo(placement(seen))
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
-      return wait(obstacleTold(fetch, now) ?? told(size, fetch.progress), now + fetchLook)
+      return wait(downloadTold(seen, fetch, now), now + fetchLook)
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":
@@ -62,7 +66,7 @@ export const lookForWeights = (seen: Observation, now: number): Decision | null 
             Action.EnsureFetch()
           )
     case "Active":
-      return wait(obstacleTold(fetch, now) ?? told(sizeOf(seen), fetch.progress), now + fetchLook)
+      return wait(downloadTold(seen, fetch, now), now + fetchLook)
     case "Leaving":
       return own ? null : wait("Waits for an earlier download to end.")
     case "Failed":

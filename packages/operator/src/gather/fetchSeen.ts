@@ -86,7 +86,8 @@ export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = 
     .sort((a, b) => (a.at < b.at ? 1 : -1))
     .map(({ message }) => lastWords(message))
     .find((failure) => failure !== null)
-  if (said !== undefined) return FetchSeen.Failed({ failure: said })
+  const endedAt = millis(failed.lastTransitionTime) || null
+  if (said !== undefined) return FetchSeen.Failed({ failure: said, endedAt })
   const late = failed.reason === "DeadlineExceeded"
-  return FetchSeen.Failed({ failure: late ? { code: "download_failed", text: "The download did not end within its time limit." } : unexplained })
+  return FetchSeen.Failed({ failure: late ? { code: "download_failed", text: "The download did not end within its time limit." } : unexplained, endedAt })
 }

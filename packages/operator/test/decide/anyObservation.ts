@@ -93,7 +93,7 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
       FetchSeen.Active({ obstacle: null, progress: null }),
       FetchSeen.Succeeded(),
       FetchSeen.Leaving(),
-      FetchSeen.Failed({ failure })
+      FetchSeen.Failed({ failure, endedAt: pick(null, 0) })
     ),
     weights: pick(null, { own: true }, { own: false }),
     boot: chance(0.6)

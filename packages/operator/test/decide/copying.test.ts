@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Decision } from "../../src/decide/Decision.ts"
 import { decide } from "../../src/decide/decide.ts"
-import { copyDeadline, fetchLook, provisioningDeadline } from "../../src/decide/limits.ts"
-import type { CopySeen, Observation } from "../../src/decide/Observation.ts"
+import { copyDeadline, fetchAgain, fetchLook, provisioningDeadline } from "../../src/decide/limits.ts"
+import { type CopySeen, FetchSeen, type Observation } from "../../src/decide/Observation.ts"
 import { observed, pod, podClass, revision, run } from "../observations.ts"
 
 const state = { bytes: 2 ** 30, totalBytes: 2 ** 32, bytesPerSecond: 500_000_000, secondsLeft: 6, stalledSeconds: null, waiting: false }
@@ -66,8 +66,30 @@ describe("while the weights are copied to a node", () => {
     )
     const own = decide({ ...known, podClass: { ...podClass, weightsCache: null }, weights: { own: true } }, 1_000)
     assert.strictEqual(failureOf(own)?.code, "weights_mismatch")
-    assert.match(decide(seen(changed, "activated"), 1_000).message, /The weights are not served: Changed\./)
     assert.match(decide(seen({ checks: true, progress: null }), 1_000).message, /^Looks whether the weights/)
+  })
+
+  it("what serves has its weights brought again as often as its store loses them, and starts once they are there", () => {
+    const missing = { running: false, failures: 1, failure: { code: "weights_missing", text: "Gone." } } as const
+    const changed = { checks: true, running: false, failures: 1, final: true, failure: { code: "weights_mismatch", text: "Changed." } } as const
+    const tags = (decision: Decision) => decision.actions.map(({ _tag }) => _tag)
+    for (const change of [missing, changed, { ...missing, running: true }]) {
+      const lost = { ...seen(change, "activated"), weights: { own: true } }
+      assert.deepStrictEqual(tags(decide(lost, 1_000)), ["ForgetWeights", "EnsureFetch"])
+      assert.match(decide(lost, 1_000).message, /^The weights are not served: (Gone|Changed)\. They are downloaded once more\.$/)
+      const forgotten = { ...lost, weights: null }
+      const comes = decide({ ...forgotten, fetch: FetchSeen.Active({ obstacle: null, progress: state }) }, 1_000)
+      assert.deepStrictEqual([tags(comes), comes.lookAgainAt], [[], 1_000 + fetchLook])
+      assert.match(comes.message, /Downloads and verifies: 1\.0 GiB of 4\.0 GiB/)
+      const failed = { ...forgotten, fetch: FetchSeen.Failed({ failure: { code: "download_failed", text: "No hub." }, endedAt: 1_000 }) }
+      assert.deepStrictEqual([tags(decide(failed, 2_000)), decide(failed, 2_000).lookAgainAt], [[], 1_000 + fetchAgain])
+      assert.deepStrictEqual(tags(decide(failed, 1_000 + fetchAgain)), ["RemoveFetch"])
+      assert.deepStrictEqual(tags(decide({ ...forgotten, fetch: FetchSeen.Succeeded() }, 1_000)), ["RemovePod", "NoteWeights", "RemoveFetch"])
+      // Whatever else is the matter with it, nothing is downloaded for what does not serve, and nothing for a store that nobody knows.
+      assert.notInclude(tags(decide({ ...lost, run: { ...lost.run, modelDisabled: true } }, 1_000)), "EnsureFetch")
+      assert.notInclude(tags(decide({ ...lost, podClass: null }, 1_000)), "EnsureFetch")
+    }
+    assert.notInclude(tags(decide({ ...seen({ running: false, failures: 1, failure: full }, "activated") }, 1_000)), "EnsureFetch")
   })
 
   it("a store that has lost them is looked at by a download, once", () => {

@@ -63,7 +63,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     [
       "a corrupted download fails in materializing and says so",
-      seen("materializing", { fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" } }) }),
+      seen("materializing", { fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" }, endedAt: null }) }),
       0,
       "keep log, enter failed weights_mismatch"
     ],
@@ -189,7 +189,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["is started once more when all is there", seen("booting", { pod: died, fetch: FetchSeen.Succeeded() }), 0, "remove pod pod-1, NoteWeights, RemoveFetch"],
     [
       "fails as that download does",
-      seen("booting", { pod: died, fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" } }) }),
+      seen("booting", { pod: died, fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" }, endedAt: null }) }),
       0,
       "keep log, enter failed weights_mismatch"
     ],

@@ -334,7 +334,7 @@ export class World {
               }),
       () => (state.pod = state.pod === null ? null : { ...state.pod, nodeDownSince: this.now, ready: false }),
       () => (state.pod = state.pod === null ? null : { ...state.pod, ready: false, readyChangedAt: this.now }),
-      () => (this.next.fetch = draw() < 0.5 ? FetchSeen.Absent() : FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "" } })),
+      () => (this.next.fetch = draw() < 0.5 ? FetchSeen.Absent() : FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "" }, endedAt: null })),
       () => (this.next.weights = draw() < 0.3 ? null : { own: draw() < 0.3 }),
       () => (this.next.free = this.replace ? false : !this.next.free),
       () => (this.next.work = { running: null, ended: null }),

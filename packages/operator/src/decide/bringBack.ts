@@ -1,0 +1,43 @@
+import { Action, act, type Decision, wait } from "./Decision.ts"
+import { fetchAgain, fetchLook } from "./limits.ts"
+import { downloadTold } from "./materializing.ts"
+import type { Observation } from "./Observation.ts"
+
+/** Whether the engine cannot start again because its weights are not in their store any more, or are not what was verified. */
+export const lostWeights = ({ pod, podClass }: Observation): boolean => {
+  const copy = pod?.copy ?? null
+  // Without its host class nobody knows which store that is. One that is looked at again was lost until that says otherwise.
+  if (podClass === null || copy === null || copy.done || copy.failure === null) return false
+  return copy.failure.code === "weights_missing" || (copy.checks === true && copy.failure.code === "weights_mismatch")
+}
+
+/**
+ * Brings the weights of what serves once more, where its store has lost or changed them: its engine waits for them, and nobody but the operator would deploy it again.
+ * Null where that is not what the engine waits for.
+ */
+export const bringBack = (seen: Observation, now: number): Decision | null => {
+  const { fetch, pod, weights } = seen
+  const failure = pod?.copy?.failure ?? null
+  if (pod === null || failure === null || !lostWeights(seen)) return null
+  const lost = `The weights are not served: ${failure.text}`
+  switch (fetch._tag) {
+    case "Absent":
+      return act(`${lost} They are downloaded once more.`, ...(weights === null ? [] : [Action.ForgetWeights()]), Action.EnsureFetch())
+    case "Active":
+      return wait(`${lost} ${downloadTold(seen, fetch, now)}`, now + fetchLook)
+    case "Leaving":
+      return wait(`${lost} Waits for an earlier download to end.`)
+    case "Failed": {
+      const again = (fetch.endedAt ?? now) + fetchAgain
+      const message = `${lost} They could not be downloaded: ${fetch.failure.text}`
+      return now < again ? wait(`${message} That is tried again.`, again) : act(`${message} That is tried again now.`, Action.RemoveFetch())
+    }
+    case "Succeeded":
+      return act(
+        "Its weights are there again. Starts the engine once more.",
+        Action.RemovePod({ uid: pod.uid, force: false }),
+        Action.NoteWeights(),
+        Action.RemoveFetch()
+      )
+  }
+}
