@@ -224,6 +224,7 @@ export class Runs extends Context.Service<
       ReadonlyArray<{
         readonly suite: string
         readonly suiteVersion: number
+        readonly checks: CheckReport["checks"]
         readonly fingerprints: CheckReport["fingerprints"]
         readonly likelihood: ReadonlyArray<ReadonlyArray<number>> | null
       }>

@@ -69,9 +69,9 @@ layer(layerStore, { excludeTestServices: true })("earlier trials", (it) => {
       ] as const) {
         yield* verify(yield* checked(caller, key, told))
       }
-      const { fingerprints, suite, suite_version } = checks
+      const { checks: rows, fingerprints, suite, suite_version } = checks
       assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, now.revision), [
-        { suite, suiteVersion: suite_version, fingerprints, likelihood: [[-0.5, -1.25]] }
+        { suite, suiteVersion: suite_version, checks: rows, fingerprints, likelihood: [[-0.5, -1.25]] }
       ])
       assert.deepStrictEqual(yield* runs.earlierTrials(stranger.orgId, now.revision), [])
       assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, first.revision), [])

@@ -25,7 +25,10 @@ layer(layerStore, { excludeTestServices: true })("a roll-out", (it) => {
         assert.strictEqual((yield* observed(served.operation.id)).replacedBy, null)
         yield* walk(caller, id, "materializing")
         yield* runs.enter({ id, orgId, from: "materializing", to: "queued", reason: "Waits." })
-        assert.deepInclude(yield* observed(id), { replaces: false, predecessor: { run: served.operation.id, hostClass: settings.host_class, gpus: 1 } })
+        assert.deepInclude(yield* observed(id), {
+          replaces: false,
+          predecessor: { differs: false, run: served.operation.id, hostClass: settings.host_class, gpus: 1 }
+        })
         yield* runs.enter({ id, orgId, from: "queued", to: "provisioning", reason: "Takes them.", replaces: true })
         // Capacity that is lost does not give the GPUs back.
         yield* runs.enter({ id, orgId, from: "provisioning", to: "queued", reason: "Lost." })
