@@ -35,23 +35,27 @@ export class Served extends Context.Service<
     readonly model: string
   }
 >()("seatrial/test/Served") {
-  static readonly layer = Layer.effect(
-    Served,
-    Effect.gen(function* () {
-      const folder = yield* makeStateFolder
-      const system = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
-      const caller = makeCaller(system.state.address, system.state.api_key)
-      const kube = yield* openCluster(system.state.kubeconfig)
-      yield* shortenBenchmark(kube)
-      const preview = bodyOf(Derived, yield* caller.call("POST", "/v1/deployment-previews", { source, serving }))
-      const input = { source, serving: preview.serving }
-      const idempotencyKey = crypto.randomUUID()
-      const answer = yield* caller.call("POST", "/v1/deployments", input, { "idempotency-key": idempotencyKey })
-      assert.strictEqual(answer.status, 201)
-      const operation = bodyOf(DeploymentOperation, answer)
-      const ended = yield* caller.finished(operation.id)
-      assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
-      return Served.of({ folder, system, caller, kube, input, idempotencyKey, operation, commit: preview.source.commit, model: ended.model })
-    })
-  )
+  /** `environment`: of the system, to which nothing happens that its data must outlive, unless it says so. */
+  static readonly layerWith = (environment: Readonly<Record<string, string>>) =>
+    Layer.effect(
+      Served,
+      Effect.gen(function* () {
+        const folder = yield* makeStateFolder
+        const system = yield* startSystem(folder, { SEATRIAL_DURABLE: "false", ...environment })
+        const caller = makeCaller(system.state.address, system.state.api_key)
+        const kube = yield* openCluster(system.state.kubeconfig)
+        yield* shortenBenchmark(kube)
+        const preview = bodyOf(Derived, yield* caller.call("POST", "/v1/deployment-previews", { source, serving }))
+        const input = { source, serving: preview.serving }
+        const idempotencyKey = crypto.randomUUID()
+        const answer = yield* caller.call("POST", "/v1/deployments", input, { "idempotency-key": idempotencyKey })
+        assert.strictEqual(answer.status, 201)
+        const operation = bodyOf(DeploymentOperation, answer)
+        const ended = yield* caller.finished(operation.id)
+        assert.deepStrictEqual([ended.status, ended.failure_detail], ["activated", null])
+        return Served.of({ folder, system, caller, kube, input, idempotencyKey, operation, commit: preview.source.commit, model: ended.model })
+      })
+    )
+
+  static readonly layer = Served.layerWith({})
 }

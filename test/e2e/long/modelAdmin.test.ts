@@ -14,7 +14,7 @@ const Models = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Arra
 const MadeKey = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 const rates = ["--input", "1000000", "--output", "3000000", "--cache-read", "0", "--cache-write", "0"]
 
-layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("a model that is administered", (it) => {
+layer(Served.layerWith({ SEATRIAL_DURABLE: "true" }), { excludeTestServices: true, timeout: 600_000 })("a model that is administered", (it) => {
   it.effect(
     "is published, withdrawn, disabled and enabled on one engine's revision; deleted, it leaves nothing in the cluster, though everything was killed meanwhile",
     () =>
@@ -72,7 +72,7 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("a model th
         yield* models("delete", "--yes")
         yield* system.program.signal("SIGKILL")
         yield* system.program.exited
-        const { state } = yield* startSystem(folder, { SEATRIAL_DURABLE: "false" })
+        const { state } = yield* startSystem(folder, {})
         const again = makeCaller(state.address, state.api_key)
         const cluster = yield* openCluster(state.kubeconfig)
         yield* eventually("nothing of the model runs", objectsOfRuns(cluster), (objects) => objects.length === 0)

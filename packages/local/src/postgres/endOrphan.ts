@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 
 /**
  * Waits for a line; where its input ends without one, who held it was killed: then it ends the server at once, for nobody wants what it holds, and removes
- * the folders, unless another start has claimed them by then. Arguments: the data, the server's process, the lock, our process, folders.
+ * the folders, unless another start has claimed them by then: one that comes meanwhile finds all of them or none. Arguments: the data, the server's process, the lock, our process, folders.
  */
 const script = `
 read -r told && exit
@@ -11,7 +11,8 @@ tries=0
 while [ -e "$1/postmaster.pid" ] && [ $tries -lt 100 ]; do sleep 0.1; tries=$((tries + 1)); done
 grep -q "\\"pid\\":$4," "$3" || exit
 shift 4
-rm -rf "$@"
+for folder; do mv "$folder" "$folder.gone-$$"; done
+for folder; do rm -rf "$folder.gone-$$"; done
 `
 
 export interface Orphan {
