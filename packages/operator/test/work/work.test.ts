@@ -167,9 +167,9 @@ describe("comparing an engine that has started again", () => {
 })
 
 describe("check suites", () => {
-  it.effect("run four at once: each keeps a tokenizer, and after a change of leader many begin together", () =>
+  it.effect("wait for no other's: one tokenizer is read at a time, and what is slow to be checked holds nobody up", () =>
     Effect.gen(function* () {
-      const begun = yield* Ref.make(0)
+      const [begun, reading] = [yield* Ref.make(0), yield* Ref.make(0)]
       const engine = engineFor("reference")
       if (engine === undefined) return yield* Effect.die("no reference engine")
       const start = startWork("n")
@@ -188,18 +188,23 @@ describe("check suites", () => {
         observe: () => seenNow
       }
       const gate = yield* Deferred.make<void>()
-      // The first thing that a suite asks for.
-      const hubToken = () =>
+      const readSmall = () =>
+        Effect.andThen(
+          Ref.update(reading, (n) => n + 1),
+          Effect.as(Deferred.await(gate), new Map<string, string>())
+        )
+      // What a suite asks for once it has read its repository; it never gets an answer.
+      const earlierTrials = () =>
         Effect.andThen(
           Ref.update(begun, (n) => n + 1),
-          Effect.as(Deferred.await(gate), Option.none())
+          Effect.never
         )
       const suites = yield* Effect.forkChild(
         Effect.forEach(Array.from({ length: 6 }), () => Effect.exit(start(gathered, seenNow, "checking")), { concurrency: "unbounded" }).pipe(
           Effect.provide([
-            Layer.mock(Hub)({ readSmall: () => Effect.fail(new HubUnavailable({ message: "Away." })) }),
-            Layer.mock(KubeClient)({}),
-            Layer.mock(Runs)({ hubToken }),
+            Layer.mock(Hub)({ readSmall }),
+            Layer.mock(KubeClient)({ list: () => Effect.succeed([]) }),
+            Layer.mock(Runs)({ hubToken: () => Effect.succeed(Option.none()), earlierTrials }),
             Layer.succeed(
               HttpClient.HttpClient,
               HttpClient.make(() => Effect.never)
@@ -208,10 +213,12 @@ describe("check suites", () => {
         )
       )
       yield* TestClock.adjust("1 second")
-      assert.strictEqual(yield* Ref.get(begun), 4)
+      assert.deepStrictEqual([yield* Ref.get(reading), yield* Ref.get(begun)], [1, 0])
       yield* Deferred.succeed(gate, undefined)
-      yield* Fiber.join(suites)
-      assert.strictEqual(yield* Ref.get(begun), 6)
+      // One after another.
+      for (let turn = 0; turn < 20; turn++) yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([yield* Ref.get(reading), yield* Ref.get(begun)], [6, 6])
+      yield* Fiber.interrupt(suites)
     })
   )
 })
