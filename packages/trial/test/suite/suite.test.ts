@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
+import { finishReasons } from "../../src/suite/answerChecks.ts"
 import { configCoherent } from "../../src/suite/identityChecks.ts"
 import { needle } from "../../src/suite/knowledgeChecks.ts"
 import { readTokenizer } from "../../src/suite/OwnTokenizer.ts"
@@ -213,6 +214,29 @@ describe("the suite", () => {
           }
         })
       assert.strictEqual(yield* batchEqualsAlone().run({ ...subject, client: { ...subject.client, post } }), "0 of 8 the same as alone, 8 near ties")
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.live("an answer of one word that never ends fails, although another one is still thought about", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9 })
+      /** What each of the three questions for a word is answered with; `thought` where nothing is said yet. */
+      const told = (...answers: ReadonlyArray<"thought" | "endless" | "ended">) => {
+        let asked = 0
+        const post = (_: string, body: string) =>
+          Effect.sync(() => {
+            const how = body.includes("Tell a long story.") ? "endless" : (answers[asked++] ?? "endless")
+            const message = how === "thought" ? { content: "", reasoning: "Hm." } : { content: "Yes. Yes." }
+            const usage = { prompt_tokens: 1, completion_tokens: 64, total_tokens: 65 }
+            return { status: 200, text: JSON.stringify({ choices: [{ message, finish_reason: how === "ended" ? "stop" : "length" }], usage }) }
+          })
+        const tried = finishReasons.run({ ...subject, client: { ...subject.client, post } })
+        return Effect.catchTag(tried, "Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`))
+      }
+      assert.strictEqual(yield* told("endless", "endless", "thought"), "failed: no answer of one word ends within 64 tokens")
+      assert.strictEqual(yield* told("endless", "endless", "endless"), "failed: no answer of one word ends within 64 tokens")
+      assert.strictEqual(yield* told("thought", "thought", "thought"), "still thinks after 64 tokens")
+      assert.strictEqual(yield* told("endless", "thought", "ended"), "ends by itself")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
