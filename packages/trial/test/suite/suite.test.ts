@@ -243,24 +243,34 @@ describe("the suite", () => {
   it.live("what an earlier trial found in long texts has to be found again", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { parameters: 1e9, maxContext: 16_384 })
-      // Only the shortest text's key is found.
+      // The shortest text's keys are found, and so many of the others'.
+      let found = 0
       const post = (_: string, body: string) =>
         Effect.sync(() => {
-          const content = body.length < 8_000 ? (/The secret key is (\d+)/.exec(body)?.[1] ?? "") : "lost"
+          const key = /The secret key is (\d+)/.exec(body)?.[1] ?? ""
+          const content = body.length < 8_000 || ["483920", "175064", "906213"].indexOf(key) < found ? key : "lost"
           return {
             status: 200,
             text: JSON.stringify({ choices: [{ message: { content } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } })
           }
         })
-      const told = (detail: string | null) => {
-        const earlier = detail === null ? [] : [{ fingerprints: [], likelihood: null, checks: [{ name: "needle", passed: true, detail }] }]
+      const told = (...details: ReadonlyArray<string>) => {
+        const earlier = details.map((detail) => ({ fingerprints: [], likelihood: null, checks: [{ name: "needle", passed: true, detail }] }))
         const tried = needle.run({ ...subject, client: { ...subject.client, post }, earlier })
         return Effect.catchTag(tried, "Unexpected", (error) => Effect.succeed(`failed: ${error.detail}`))
       }
-      const now = yield* told(null)
+      const now = yield* told()
       assert.match(now, /^3 of 3 in 1000, 0 of 3 in \d+, 0 of 3 in \d+ tokens$/)
       assert.strictEqual(yield* told(now), now)
-      assert.match(yield* told(now.replaceAll("0 of 3", "2 of 3")), /^failed: 3 of 3 in 1000, .*, 2 of 3 in \d+ at an earlier trial$/)
+      const before = (keys: number) => now.replaceAll("0 of 3", `${keys} of 3`)
+      assert.match(yield* told(before(2)), /^failed: 3 of 3 in 1000, .*, 2 of 3 in \d+ at an earlier trial$/)
+      // One key fewer is what rounding does; where it did before, the model does not find them.
+      assert.strictEqual(yield* told(before(1)), now)
+      assert.strictEqual(yield* told(before(3), before(1)), now)
+      found = 1
+      assert.strictEqual(yield* told(before(2)), before(1))
+      assert.match(yield* told(before(3)), /^failed: 3 of 3 in 1000, 1 of 3 in \d+, .*, 3 of 3 in \d+ at an earlier trial$/)
+      assert.strictEqual(yield* told(before(3), before(2)), before(1))
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
