@@ -114,15 +114,29 @@ describe("background work", () => {
 
 describe("comparing an engine that has started again", () => {
   /** All fingerprints differ, or but one of four, while the hub is away. */
-  const compare = Effect.fnUntraced(function* (last: boolean, same: number, count = 4, likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]]) {
+  const compare = Effect.fnUntraced(function* (
+    last: boolean,
+    same: number,
+    count = 4,
+    likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]],
+    // Of each text that is scored, by its turn; none where the engine tells none.
+    score?: (turn: number) => number,
+    paths: ReadonlyArray<string> = ["tokenizer.json"]
+  ) {
     const engine = engineFor("reference")
     if (engine === undefined) return yield* Effect.die("no reference engine")
-    const answer = { choices: [{ message: { content: "A." } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
+    let scored = 0
+    const answer = (url: string) => {
+      const logprob = url.endsWith("/v1/completions") ? score?.(scored++) : undefined
+      const told = logprob === undefined ? {} : { text: "A.", prompt_logprobs: [null, { "1": { logprob } }] }
+      return { choices: [{ message: { content: "A." }, ...told }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
+    }
+    const files = paths.map((path) => ({ path, size: 1, blob_id: "b".repeat(40), sha256: "a".repeat(64) }))
     const right = createHash("sha256").update("A.").digest("hex")
     const fingerprints = Array.from({ length: count }, (_, at) => ({ prompt: `${at}`, sha256: at < same ? right : "a".repeat(64) }))
     const trial = {
       run,
-      revision: { ...revision, facts: { ...revision.facts, chat_template: "{{ messages }}" }, checks: { ...report, fingerprints } },
+      revision: { ...revision, facts: { ...revision.facts, files, chat_template: "{{ messages }}" }, checks: { ...report, fingerprints } },
       podClass,
       engine,
       namespace: "n",
@@ -141,7 +155,7 @@ describe("comparing an engine that has started again", () => {
         Layer.mock(Runs)({ likelihood: () => Effect.succeed(likelihood), hubToken: () => Effect.succeed(Option.none()) }),
         Layer.succeed(
           HttpClient.HttpClient,
-          HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer))))
+          HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer(request.url)))))
         )
       ])
     )
@@ -162,6 +176,17 @@ describe("comparing an engine that has started again", () => {
       assert.deepStrictEqual(yield* compare(false, 0, 0), [false, undefined])
       assert.deepStrictEqual(yield* compare(true, 0, 0), [false, undefined])
       assert.deepStrictEqual(yield* compare(false, 0, 0, null), [true, "same"])
+    })
+  )
+
+  it.effect("without a tokenizer that we read nothing is asked of the hub: its texts were sent as they are", () =>
+    Effect.gen(function* () {
+      const kept = Array.from({ length: 8 }, () => [-1])
+      const sound = (turn: number) => (turn === 8 ? -3 : -1)
+      for (const paths of [[], ["tekken.json", "tokenizer.json"]]) {
+        assert.deepStrictEqual(yield* compare(false, 0, 0, kept, sound, paths), [true, "same"])
+        assert.deepStrictEqual(yield* compare(false, 0, 0, kept, (turn) => sound(turn) - 0.2, paths), [true, "differs"])
+      }
     })
   )
 })
