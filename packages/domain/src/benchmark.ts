@@ -133,7 +133,7 @@ const median = (values: ReadonlyArray<number>): number | null => {
 /** Alone, an answer goes on with a token a second, or the engine is broken. One that has not begun within a minute is an error. */
 const fewestTokensPerSecond = 1
 
-/** Why a benchmark fails its run, in a sentence, or null: errors beyond one in a hundred, wrong counts of tokens, or an engine that hardly answers alone. */
+/** Why a benchmark fails its run, in a sentence, or null: errors beyond one in a hundred, wrong counts of tokens, or an engine that hardly answers alone or not at all. */
 export const benchmarkFault = (benchmark: Benchmark): string | null => {
   const { steps } = benchmark
   if (steps.length === 0 && benchmark.missing !== undefined) return null
@@ -145,6 +145,7 @@ export const benchmarkFault = (benchmark: Benchmark): string | null => {
   }
   const wrong = steps.reduce((sum, { figures }) => sum + (figures?.wrong_counts ?? 0), 0)
   if (wrong > 0) return `${wrong} of ${requests} answers of the benchmark had another number of tokens than was asked for.`
+  if (benchmark.missing === undefined && steps.every((step) => step.requests === 0 && step.seconds === 0)) return "No request of the benchmark was answered."
   // A generator that was its own limit says nothing of speed.
   const alone = steps.find(({ concurrency }) => concurrency === 1)
   if (alone?.figures === undefined || benchmark.missing !== undefined) return null

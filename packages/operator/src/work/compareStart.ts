@@ -1,6 +1,6 @@
 import { revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
-import { differingFingerprints, likelihoodDiffers, readRepository, type SuiteSubject } from "@seatrial/trial"
+import { differingFingerprints, likelihoodDiffers, readRepository, readsTokenizer, type SuiteSubject } from "@seatrial/trial"
 import { Clock, Effect } from "effect"
 import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
@@ -37,7 +37,7 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
 
 /**
  * Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ, or there are none, the likelihood of
- * texts. That reads the repository: where it cannot be told at the last try (`last`), the fingerprints alone decide, and what is known to answer otherwise does not pass
+ * texts. That reads the repository, where its tokenizer is one that we read: where it cannot be told at the last try (`last`), the fingerprints alone decide, and what is known to answer otherwise does not pass
  * for not compared.
  */
 export const compareStart = Effect.fn("compareStart")(
@@ -45,16 +45,19 @@ export const compareStart = Effect.fn("compareStart")(
     const runs = yield* Runs
     const { pod, revision, run } = trial
     const { fingerprints = [] } = revision.checks ?? {}
-    const differing = yield* Effect.flatMap(bareSubject(trial), (subject) => differingFingerprints(subject, fingerprints)).pipe(within(fingerprintsLimit))
+    const bare = yield* bareSubject(trial)
+    const differing = yield* differingFingerprints(bare, fingerprints).pipe(within(fingerprintsLimit))
     const same = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "", at }))
     const none = fingerprints.length === 0
     if (differing === 0 && !none) return yield* same
     const likelihood = yield* runs.likelihood(run.orgId, revision.id)
     if (none && likelihood === null) return yield* same
     const answers = none ? "No greedy answers were kept" : `${differing} of ${fingerprints.length} greedy answers differ`
-    const told = Effect.flatMap(suiteSubjectOf(trial, "30 seconds"), (full) =>
-      likelihoodDiffers({ ...full, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })
-    ).pipe(within(likelihoodLimit))
+    // Of the repository only the tokenizer is needed; where we read none, texts are sent as they are, and the hub may be away.
+    const subject = readsTokenizer(weightCommits(revision.facts)[0].files) ? suiteSubjectOf(trial, "30 seconds") : Effect.succeed(bare)
+    const told = Effect.flatMap(subject, (known) => likelihoodDiffers({ ...known, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })).pipe(
+      within(likelihoodLimit)
+    )
     const moved = likelihood === null ? null : yield* last && !none ? Effect.catch(told, () => Effect.succeed(null)) : told
     if (none && (moved === null || moved === "")) return yield* same
     // Without likelihoods a card's rounding is told from other weights by how many differ.

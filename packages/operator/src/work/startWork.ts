@@ -1,7 +1,7 @@
 import type { Hub } from "@seatrial/hub"
 import type { KubeClient } from "@seatrial/kube"
 import type { Runs } from "@seatrial/store"
-import { Clock, Effect, Semaphore } from "effect"
+import { Clock, Effect } from "effect"
 import type { HttpClient } from "effect/http"
 import { trialAttempts } from "../decide/limits.ts"
 import { endedOf, type Observation, type WorkKind } from "../decide/Observation.ts"
@@ -23,14 +23,10 @@ export type WorkServices = Runs | KubeClient | Hub | HttpClient.HttpClient
 /** The background work of that kind for a run. It records its own result, or says why there is none. */
 export type StartWork = (gathered: Gathered, seen: Observation, kind: WorkKind) => Effect.Effect<void, WorkRefused | WorkUnavailable, WorkServices>
 
-/** Check suites that run at once: each keeps a tokenizer, and after a change of leader all runs in their checks begin together. */
-const mostSuites = 4
-
 /** Screening reads the hub; the rest is done to the engine of the run's ready pod. */
 export const startWork = (namespace: string, failedCapability: OperatorSettings["failedCapability"] = "withdraw"): StartWork => {
-  const suites = Semaphore.makeUnsafe(mostSuites)
   const trials = {
-    checking: (trial: EngineUnderTrial) => Effect.andThen(observeStart(trial), suites.withPermits(1)(checkEngine(trial))),
+    checking: (trial: EngineUnderTrial) => Effect.andThen(observeStart(trial), checkEngine(trial)),
     measuring: measureEngine,
     benchmarking: benchmarkEngine(makeBenchmarkTurns())
   } as const

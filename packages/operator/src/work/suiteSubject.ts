@@ -15,7 +15,10 @@ const wanted = new Set(["config.json", "generation_config.json", "tokenizer.json
 /** Largest of them that is read, in bytes; a model with a larger tokenizer is tried without ours. */
 const largestSmall = 40 * 1024 * 1024
 
-/** One tokenizer is read at a time: the larger ones take hundreds of megabytes while they are. */
+/**
+ * One tokenizer is read at a time, and that is all that suites wait for one another: the larger ones take hundreds of megabytes while they are, and after a change of
+ * leader all runs in their checks begin together. A suite itself may take an hour, on GPUs that its organization pays for.
+ */
 const reading = Semaphore.makeUnsafe(1)
 
 const sequences = (flags: Readonly<Record<string, unknown>> = {}): number => {

@@ -114,15 +114,29 @@ describe("background work", () => {
 
 describe("comparing an engine that has started again", () => {
   /** All fingerprints differ, or but one of four, while the hub is away. */
-  const compare = Effect.fnUntraced(function* (last: boolean, same: number, count = 4, likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]]) {
+  const compare = Effect.fnUntraced(function* (
+    last: boolean,
+    same: number,
+    count = 4,
+    likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]],
+    // Of each text that is scored, by its turn; none where the engine tells none.
+    score?: (turn: number) => number,
+    paths: ReadonlyArray<string> = ["tokenizer.json"]
+  ) {
     const engine = engineFor("reference")
     if (engine === undefined) return yield* Effect.die("no reference engine")
-    const answer = { choices: [{ message: { content: "A." } }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
+    let scored = 0
+    const answer = (url: string) => {
+      const logprob = url.endsWith("/v1/completions") ? score?.(scored++) : undefined
+      const told = logprob === undefined ? {} : { text: "A.", prompt_logprobs: [null, { "1": { logprob } }] }
+      return { choices: [{ message: { content: "A." }, ...told }], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }
+    }
+    const files = paths.map((path) => ({ path, size: 1, blob_id: "b".repeat(40), sha256: "a".repeat(64) }))
     const right = createHash("sha256").update("A.").digest("hex")
     const fingerprints = Array.from({ length: count }, (_, at) => ({ prompt: `${at}`, sha256: at < same ? right : "a".repeat(64) }))
     const trial = {
       run,
-      revision: { ...revision, facts: { ...revision.facts, chat_template: "{{ messages }}" }, checks: { ...report, fingerprints } },
+      revision: { ...revision, facts: { ...revision.facts, files, chat_template: "{{ messages }}" }, checks: { ...report, fingerprints } },
       podClass,
       engine,
       namespace: "n",
@@ -141,7 +155,7 @@ describe("comparing an engine that has started again", () => {
         Layer.mock(Runs)({ likelihood: () => Effect.succeed(likelihood), hubToken: () => Effect.succeed(Option.none()) }),
         Layer.succeed(
           HttpClient.HttpClient,
-          HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer))))
+          HttpClient.make((request) => Effect.succeed(HttpClientResponse.fromWeb(request, Response.json(answer(request.url)))))
         )
       ])
     )
@@ -164,12 +178,23 @@ describe("comparing an engine that has started again", () => {
       assert.deepStrictEqual(yield* compare(false, 0, 0, null), [true, "same"])
     })
   )
+
+  it.effect("without a tokenizer that we read nothing is asked of the hub: its texts were sent as they are", () =>
+    Effect.gen(function* () {
+      const kept = Array.from({ length: 8 }, () => [-1])
+      const sound = (turn: number) => (turn === 8 ? -3 : -1)
+      for (const paths of [[], ["tekken.json", "tokenizer.json"]]) {
+        assert.deepStrictEqual(yield* compare(false, 0, 0, kept, sound, paths), [true, "same"])
+        assert.deepStrictEqual(yield* compare(false, 0, 0, kept, (turn) => sound(turn) - 0.2, paths), [true, "differs"])
+      }
+    })
+  )
 })
 
 describe("check suites", () => {
-  it.effect("run four at once: each keeps a tokenizer, and after a change of leader many begin together", () =>
+  it.effect("wait for no other's: one tokenizer is read at a time, and what is slow to be checked holds nobody up", () =>
     Effect.gen(function* () {
-      const begun = yield* Ref.make(0)
+      const [begun, reading] = [yield* Ref.make(0), yield* Ref.make(0)]
       const engine = engineFor("reference")
       if (engine === undefined) return yield* Effect.die("no reference engine")
       const start = startWork("n")
@@ -188,18 +213,23 @@ describe("check suites", () => {
         observe: () => seenNow
       }
       const gate = yield* Deferred.make<void>()
-      // The first thing that a suite asks for.
-      const hubToken = () =>
+      const readSmall = () =>
+        Effect.andThen(
+          Ref.update(reading, (n) => n + 1),
+          Effect.as(Deferred.await(gate), new Map<string, string>())
+        )
+      // What a suite asks for once it has read its repository; it never gets an answer.
+      const earlierTrials = () =>
         Effect.andThen(
           Ref.update(begun, (n) => n + 1),
-          Effect.as(Deferred.await(gate), Option.none())
+          Effect.never
         )
       const suites = yield* Effect.forkChild(
         Effect.forEach(Array.from({ length: 6 }), () => Effect.exit(start(gathered, seenNow, "checking")), { concurrency: "unbounded" }).pipe(
           Effect.provide([
-            Layer.mock(Hub)({ readSmall: () => Effect.fail(new HubUnavailable({ message: "Away." })) }),
-            Layer.mock(KubeClient)({}),
-            Layer.mock(Runs)({ hubToken }),
+            Layer.mock(Hub)({ readSmall }),
+            Layer.mock(KubeClient)({ list: () => Effect.succeed([]) }),
+            Layer.mock(Runs)({ hubToken: () => Effect.succeed(Option.none()), earlierTrials }),
             Layer.succeed(
               HttpClient.HttpClient,
               HttpClient.make(() => Effect.never)
@@ -208,10 +238,12 @@ describe("check suites", () => {
         )
       )
       yield* TestClock.adjust("1 second")
-      assert.strictEqual(yield* Ref.get(begun), 4)
+      assert.deepStrictEqual([yield* Ref.get(reading), yield* Ref.get(begun)], [1, 0])
       yield* Deferred.succeed(gate, undefined)
-      yield* Fiber.join(suites)
-      assert.strictEqual(yield* Ref.get(begun), 6)
+      // One after another.
+      for (let turn = 0; turn < 20; turn++) yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual([yield* Ref.get(reading), yield* Ref.get(begun)], [6, 6])
+      yield* Fiber.interrupt(suites)
     })
   )
 })

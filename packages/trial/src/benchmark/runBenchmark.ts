@@ -2,7 +2,7 @@ import type { Benchmark, BenchmarkKey, BenchmarkStep } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import type { Subject } from "../Subject.ts"
 import { makeLoadGenerator, type Progress } from "./LoadGenerator.ts"
-import { runStep } from "./runStep.ts"
+import { runStep, silentAreErrors } from "./runStep.ts"
 import { goodputLimits, stepFigures } from "./stepFigures.ts"
 import type { Workload } from "./workload.ts"
 
@@ -42,7 +42,8 @@ export const runBenchmark = Effect.fn("runBenchmark")(function* ({ hostClass, ke
     const first = yield* alone
     const cut = first.records.some(({ outcome }) => outcome === "unfinished")
     const seen = cut ? first : yield* alone
-    const records = cut ? first.records : [...first.records, ...seen.records]
+    const told = silentAreErrors(seen, work.drainMillis)
+    const records = cut ? told : [...first.records, ...told]
     // Nothing that is asked alone is answered, or not in all the time that a step has: that is all there is to measure.
     if (!records.some(({ outcome }) => outcome === "answered")) {
       const { blockMillis, inputTokens } = work

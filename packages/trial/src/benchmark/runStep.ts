@@ -1,6 +1,7 @@
 import type { BenchmarkStep } from "@seatrial/domain"
 import { Effect } from "effect"
-import type { LoadGenerator, Progress } from "./LoadGenerator.ts"
+import type { LoadGenerator, LoadSeen, Progress } from "./LoadGenerator.ts"
+import type { RequestRecord } from "./RequestRecord.ts"
 import { blocksOf, stepFigures } from "./stepFigures.ts"
 import { sketchScale, type Workload, type WorkloadStep } from "./workload.ts"
 
@@ -29,17 +30,18 @@ const endOf = (work: Workload, step: WorkloadStep) => {
   }
 }
 
+/** The records of a load: of a request that was cut, and of which nothing came in all that time, it is an error. */
+export const silentAreErrors = ({ closedAt, records }: Pick<LoadSeen, "closedAt" | "records">, drainMillis: number): ReadonlyArray<RequestRecord> =>
+  records.map((record) =>
+    record.outcome === "unfinished" && record.arrivals.length === 0 && closedAt - record.sentAt >= drainMillis ? { ...record, outcome: "no_token" } : record
+  )
+
 /** One step of the workload; once more where the generator was its own limit. */
 export const runStep = Effect.fnUntraced(function* (generator: LoadGenerator, work: Workload, step: WorkloadStep, gpus: number) {
   const once = Effect.gen(function* () {
     const { isOver, wasProlonged } = endOf(work, step)
     const seen = yield* generator.run({ concurrency: step.concurrency, outputTokens: work.outputTokens, isOver, drainMillis: work.drainMillis })
-    // Nothing came in all that time: that is no request which was cut short.
-    const records = seen.records.map((record) =>
-      record.outcome === "unfinished" && record.arrivals.length === 0 && seen.closedAt - record.sentAt >= work.drainMillis
-        ? { ...record, outcome: "no_token" }
-        : record
-    )
+    const records = silentAreErrors(seen, work.drainMillis)
     const { concurrency } = step
     return stepFigures({ ...seen, records, concurrency, inputTokens: work.inputTokens, gpus, blockMillis: work.blockMillis, prolonged: wasProlonged() })
   })

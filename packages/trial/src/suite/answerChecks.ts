@@ -67,6 +67,7 @@ export const finishReasons: TrialCheck = {
     const limit = roomFor(subject, Math.min(thresholds.wordTokens, Math.floor(subject.maxContext / 4)))
     let stopped = 0
     let thinking = 0
+    let endless = 0
     for (const prompt of wordPrompts) {
       const answer = yield* put(subject, prompt, { max_tokens: limit })
       const { content, finishReason, usage } = answer
@@ -74,12 +75,13 @@ export const finishReasons: TrialCheck = {
       if (finishReason !== "stop" && !(full && finishReason === "length")) return yield* unexpected(`${finishReason} after ${usage.completion_tokens} tokens`)
       if (finishReason === "stop") stopped++
       if (stillThinks(answer)) thinking++
+      else if (finishReason === "length") endless++
       const marks = (subject.repository.tokenizer?.special ?? []).filter((special) => special !== "" && content.includes(special)).length
       if (marks > 0) return yield* unexpected(`${marks} marks of the template in an answer`)
       if (stopped > 0) break
     }
-    // Whoever thinks for longer may still end by itself.
-    if (stopped === 0 && subject.chat && thinking === 0) return yield* unexpected(`no answer of one word ends within ${limit} tokens`)
+    // Whoever thinks for longer may still end by itself; whoever has answered and goes on does not.
+    if (stopped === 0 && subject.chat && endless > 0) return yield* unexpected(`no answer of one word ends within ${limit} tokens`)
     return stopped > 0 ? "ends by itself" : thinking > 0 ? `still thinks after ${limit} tokens` : "no natural end"
   })
 }

@@ -39,6 +39,17 @@ const whichShows = words("Which of the two images shows digits, the first or the
 const ask = (subject: SuiteSubject, ...content: ReadonlyArray<object>) =>
   converse(subject, [{ role: "user", content }], { max_tokens: roomFor(subject, 64), ...withoutThinking(subject) })
 
+/** Which of two images an answer says shows digits: one of them, or both names where its words do not tell. What is said of the other one does not count. */
+const namedIn = (content: string): ReadonlySet<string> => {
+  const said = content.toLowerCase()
+  const names = (text: string): ReadonlyArray<string> => text.match(/\b(?:first|second)\b/g) ?? []
+  const about = said
+    .split(/[.,;:\n]|\b(?:and|but|while|whereas)\b/)
+    .filter((clause) => /digit|number|\d/.test(clause) && !/\b(?:no|not|without)\b|n['’]t/.test(clause))
+  const told = names(about.join(" "))
+  return new Set(told.length > 0 ? told : names(said))
+}
+
 /** Images are seen, in the order in which they stand. */
 export const imageInput: TrialCheck = {
   name: "image_input",
@@ -59,8 +70,10 @@ export const imageInput: TrialCheck = {
     if ((subject.capabilities.image_input?.max_images ?? 1) < 2) return `${small} and ${large} prompt tokens, one image at once`
     const pictures = [image(pngOf(red)), words("and then"), image(jpegOf(digits("4071")))]
     const told = yield* Effect.forEach([pictures, pictures.toReversed()], (content) => ask(subject, ...content, whichShows))
-    const orders = told.map(({ content }) => /first|second/.exec(content.toLowerCase())?.[0])
-    if (orders[0] !== "second" || orders[1] !== "first") return yield* unexpected("the order of two images is lost")
+    const named = told.map(({ content }) => namedIn(content))
+    // Words that name both may be right, but say nothing where they are the answer to either order.
+    const right = named[0]?.has("second") === true && named[1]?.has("first") === true
+    if (!right || named.every(({ size }) => size === 2)) return yield* unexpected("the order of two images is lost")
     return `${small} and ${large} prompt tokens, ${without} without an image`
   })
 }

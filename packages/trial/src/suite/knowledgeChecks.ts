@@ -105,10 +105,16 @@ const haystack = (subject: SuiteSubject, tokens: number, place: number, key: str
   return `${filler.join(" ")} What is the secret key?${subject.chat ? "" : "\nThe secret key is"}`
 }
 
-/** How often an earlier trial found the key in texts of that many tokens. */
+/** How often each earlier trial found the key in texts of that many tokens: the fewest, since at the edge of what a model can rounding decides. */
 const foundBefore = ({ earlier }: SuiteSubject): ReadonlyMap<number, number> => {
-  const row = earlier.flatMap(({ checks = [] }) => checks).find(({ name }) => name === "needle")
-  return new Map([...(row?.detail ?? "").matchAll(/(\d) of 3 in (\d+)/g)].map(([, count, length]) => [Number(length), Number(count)]))
+  const fewest = new Map<number, number>()
+  for (const { detail = "", name } of earlier.flatMap(({ checks = [] }) => checks)) {
+    if (name !== "needle") continue
+    for (const [, count, length] of detail.matchAll(/(\d) of 3 in (\d+)/g)) {
+      fewest.set(Number(length), Math.min(Number(count), fewest.get(Number(length)) ?? Number(count)))
+    }
+  }
+  return fewest
 }
 
 /** What stands far back is still seen: rope scaling, windows, prefill in chunks. */
@@ -142,7 +148,7 @@ export const needle: TrialCheck = {
     if ((found[0] ?? 0) < needed) return yield* unexpected(`${told} tokens, ${needed} needed`)
     // The longer ones, which many small models never find, are asked of one that has found them.
     const before = foundBefore(subject)
-    const lost = lengths.find((length, index) => (before.get(length) ?? 0) >= thresholds.needle.known && (found[index] ?? 0) < thresholds.needle.known)
+    const lost = lengths.find((length, index) => (before.get(length) ?? 0) - (found[index] ?? 0) >= thresholds.needle.lost)
     return lost === undefined ? `${told} tokens` : yield* unexpected(`${told} tokens, ${before.get(lost)} of 3 in ${lost} at an earlier trial`)
   })
 }

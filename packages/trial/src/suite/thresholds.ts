@@ -115,8 +115,8 @@ export const thresholds = {
   pressure: 1.3,
   /** Different answers among those of different seeds. */
   differentSeeds: 3,
-  /** Keys found of three at the shortest length: of models from half a billion parameters on, and of smaller ones. `known`: from which on a model is known to find them. */
-  needle: { parameters: 500_000_000, found: 3, foundBySmaller: 1, known: 2 },
+  /** Keys found of three at the shortest length: of models from half a billion parameters on, and of smaller ones. `lost`: so many fewer than at every earlier trial are a fault. */
+  needle: { parameters: 500_000_000, found: 3, foundBySmaller: 1, lost: 2 },
   /** Seconds in which aborted requests have to be gone, and how much the next first token may be later. */
   abortSeconds: 5,
   abortSlower: 2,

@@ -133,6 +133,21 @@ describe("the benchmark", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("fails an engine that is silent when it is asked alone, however short the step is: that is no request which was cut", () =>
+    Effect.gen(function* () {
+      const url = yield* slowEngine(() => 10_000)
+      const steps = workload(1, fakeContext, null, {}).steps.map((step) => ({ ...step, mostMillis: 100 }))
+      const benchmark = yield* runAt(url, { steps, drainMillis: 300 })
+      assert.isUndefined(benchmark.missing)
+      assert.strictEqual(benchmarkFault(benchmark), "1 of 1 requests of the benchmark failed (no_token).")
+      // Whoever counts that request for sound has seen no answer all the same.
+      const [alone] = benchmark.steps
+      if (alone?.figures === undefined) return assert.fail()
+      const cut = { ...alone, errors: 0, figures: { ...alone.figures, unfinished: 1, error_kinds: {} } }
+      assert.strictEqual(benchmarkFault({ ...benchmark, steps: [cut] }), "No request of the benchmark was answered.")
+    }).pipe(Effect.scoped)
+  )
+
   it.live("shows an engine that stands still now and then", () =>
     Effect.gen(function* () {
       const url = yield* slowEngine((token) => (token % 32 === 0 ? 300 : 1))

@@ -8,9 +8,9 @@ import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { type SightFault, serveSeeingEngine } from "./seeingEngine.ts"
 import { subjectAt } from "./subject.ts"
 
-const tried = (fault?: SightFault, change: Partial<SuiteSubject["capabilities"]> = {}) =>
+const tried = (fault?: SightFault, change: Partial<SuiteSubject["capabilities"]> = {}, worded?: (shows: string, other: string) => string) =>
   Effect.gen(function* () {
-    const { url } = yield* serveSeeingEngine(fault)
+    const { url } = yield* serveSeeingEngine(fault, worded)
     const subject = yield* subjectAt(url)
     const image_input = { ...initialImageProfile, processor_revision: "c".repeat(40) }
     const capabilities = { ...subject.capabilities, supports_image_input: true, image_input, ...change }
@@ -33,7 +33,8 @@ describe("the row image_input", () => {
     ["does not count images", "an image takes no tokens"],
     ["first image only", "the order of two images is lost"],
     ["images in front", "the order of two images is lost"],
-    ["images in any order", "the order of two images is lost"]
+    ["images in any order", "the order of two images is lost"],
+    ["names both images", "the order of two images is lost"]
   ] as const) {
     it.live(`withdraws images from an engine with the fault: ${fault}`, () =>
       Effect.gen(function* () {
@@ -41,6 +42,22 @@ describe("the row image_input", () => {
         assert.deepStrictEqual(checks[0]?.passed, false)
         assert.include(checks[0]?.detail, detail)
         assert.deepStrictEqual(withdrawn, ["image_input"])
+      })
+    )
+  }
+
+  for (const worded of [
+    (shows: string, other: string) => `The ${other} image is red; the ${shows} shows digits.`,
+    (shows: string, other: string) => `The ${shows} image shows digits, the ${other} is red.`,
+    (shows: string, other: string) => `Of the two, the ${other} image does not show any digits, while the ${shows} one reads 4071.`,
+    (shows: string) => `Between the first and the second image, the ${shows} one shows digits.`,
+    (shows: string, other: string) => `The ${other} one is plain red and the ${shows} image contains numbers.`
+  ]) {
+    it.live(`takes for right: ${worded("second", "first")}`, () =>
+      Effect.gen(function* () {
+        assert.isTrue((yield* tried(undefined, {}, worded)).checks[0]?.passed)
+        const turned = yield* tried(undefined, {}, (shows, other) => worded(other, shows))
+        assert.include(turned.checks[0]?.detail, "the order of two images is lost")
       })
     )
   }

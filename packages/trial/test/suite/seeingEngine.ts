@@ -4,7 +4,14 @@ import { inflateSync } from "node:zlib"
 import { Effect, Schema } from "effect"
 
 /** What a seeing engine may do wrong. */
-export type SightFault = "blind" | "takes no JPEG" | "first image only" | "images in front" | "images in any order" | "does not count images"
+export type SightFault =
+  | "blind"
+  | "takes no JPEG"
+  | "first image only"
+  | "images in front"
+  | "images in any order"
+  | "names both images"
+  | "does not count images"
 
 /** Brightness and colour of a picture's squares of 8 pixels. */
 interface Seen {
@@ -106,7 +113,7 @@ const see = (url: string, fault: SightFault | undefined): ReadonlyArray<Seen> =>
 }
 
 /** An engine that decodes the images of a question and answers by what is in their pixels: as good as its fault lets it be. */
-export const serveSeeingEngine = Effect.fnUntraced(function* (fault?: SightFault) {
+export const serveSeeingEngine = Effect.fnUntraced(function* (fault?: SightFault, worded: (shows: string, other: string) => string = (shows) => shows) {
   const answer = (text: string) => {
     const [{ content }] = decodeBody(text).messages
     const question = content.map((part) => (part.type === "text" ? part.text : "")).join(" ")
@@ -115,7 +122,16 @@ export const serveSeeingEngine = Effect.fnUntraced(function* (fault?: SightFault
     const [red = 0, green = 0, blue = 0] = first?.at(8, 8) ?? []
     const kept = fault === "first image only" ? seen.slice(0, 1) : fault === "images in front" ? seen.toReversed() : seen
     const shows = kept.findIndex((each) => digitsOf(each) !== "")
-    const order = fault === "images in any order" ? "second" : (["first", "second"][shows] ?? "neither")
+    const names = ["first", "second"]
+    const [name, other] = [names[shows], names[1 - shows]]
+    const order =
+      fault === "images in any order"
+        ? "second"
+        : fault === "names both images"
+          ? "The first and the second image show digits"
+          : name === undefined || other === undefined
+            ? "neither"
+            : worded(name, other)
     const said = question.includes("four digits")
       ? first === undefined
         ? "I see none"
