@@ -77,6 +77,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   const idle: Array<() => void> = []
   let calling = false
   let timer: NodeJS.Timeout | undefined
+  let closed = false
 
   const settle = (pending: ReadonlyArray<Pending<Row>>, exit: Exit.Exit<void>) =>
     Effect.suspend(() => {
@@ -156,24 +157,28 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     if (first === undefined || underWay === 0) return first !== undefined
     return waiting.length >= many || performance.now() - first.since >= long
   }
+  /** Calls a committer for what waits, now or once it has waited for long. Where none is idle, the first that is looks itself. */
   const look = () => {
-    timer = undefined
-    if (waiting.length === 0) return
+    const [first] = waiting
+    if (first === undefined || calling || idle.length === 0) return
     if (isDue(options.committers - idle.length)) idle.pop()?.()
-    else timer = setTimeout(look, long)
+    else timer ??= setTimeout(lookAgain, Math.max(1, Math.ceil(first.since + long - performance.now())))
+  }
+  const lookAgain = () => {
+    timer = undefined
+    look()
   }
   const call = () => {
     calling = false
-    if (waiting.length > 0) idle.pop()?.()
+    // Who was busy may have taken it all meanwhile.
+    look()
   }
   const enter = (row: Row, settled: Settled) => {
+    if (closed) return settled(Exit.die(new Error("Nothing is committed any more.")))
     if (waiting.length >= options.capacity(row)) return settled(Exit.die(new Error("Too many rows wait for their commit.")))
     waiting.push({ row, settled, since: performance.now() })
     if (calling || idle.length === 0) return
-    if (!isDue(options.committers - idle.length)) {
-      timer ??= setTimeout(look, long)
-      return
-    }
+    if (!isDue(options.committers - idle.length)) return look()
     // Not before all that came with this one has been read: it shares the commit.
     calling = true
     setImmediate(call)
@@ -184,6 +189,8 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     if (isDue(options.committers - 1 - idle.length)) return resume(Effect.void)
     const wake = () => resume(Effect.void)
     idle.push(wake)
+    // What came while all were busy had nobody to look after it.
+    look()
     return Effect.sync(() => {
       // Whoever was called already is not there any more.
       const at = idle.indexOf(wake)
@@ -194,13 +201,16 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
   // Runs after the committers were interrupted, and before the pool that they use is closed.
   yield* Effect.addFinalizer(() =>
     Effect.gen(function* () {
-      clearTimeout(timer)
       while (waiting.length > 0) yield* commit(take())
+      closed = true
+      clearTimeout(timer)
     })
   )
   const committer = Effect.uninterruptibleMask((restore) =>
     Effect.flatMap(restore(next), () => {
       const taken = take()
+      // What a batch has no room for is another's.
+      look()
       return taken.length === 0 ? Effect.void : commit(taken)
     })
   ).pipe(Effect.forever)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
-import { groupCommit } from "../src/GroupCommit.ts"
+import { type GroupCommit, groupCommit } from "../src/GroupCommit.ts"
 
 describe("groupCommit", () => {
   it.effect("shares commits among what came meanwhile, never above the batch, and dies when a lost connection stays lost", () =>
@@ -58,5 +58,56 @@ describe("groupCommit", () => {
       assert.isTrue(Exit.isFailure(yield* write("22003")))
       assert.strictEqual(attempts, 1)
     }).pipe(Effect.scoped)
+  )
+
+  it.live("commits a row that came while all were busy as soon as one is not, whatever the other still waits for", () =>
+    Effect.gen(function* () {
+      const begun: Array<string> = []
+      const gates = { first: yield* Deferred.make<void>(), second: yield* Deferred.make<void>() }
+      const { write } = yield* groupCommit<"first" | "second" | "third">({
+        batch: 1,
+        committers: 2,
+        capacity: () => 10,
+        commit: ([row]) =>
+          Effect.suspend(() => {
+            if (row !== undefined) begun.push(row)
+            return row === "first" || row === "second" ? Deferred.await(gates[row]) : Effect.void
+          })
+      })
+      const start = (row: "first" | "second" | "third") => Effect.forkChild(write(row), { startImmediately: true })
+      const others = [yield* start("first")]
+      while (begun.length < 1) yield* Effect.yieldNow
+      others.push(yield* start("second"))
+      while (begun.length < 2) yield* Effect.yieldNow
+      const third = yield* start("third")
+      yield* Deferred.succeed(gates.first, undefined)
+      yield* Effect.timeout(Fiber.join(third), "3 seconds").pipe(Effect.onError(() => Deferred.succeed(gates.second, undefined)))
+      assert.deepStrictEqual(begun, ["first", "second", "third"])
+      yield* Deferred.succeed(gates.second, undefined)
+      yield* Effect.forEach(others, Fiber.join)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("commits what it has when it closes, and says of what comes later that it will not", () =>
+    Effect.gen(function* () {
+      const committed: Array<number> = []
+      const settled: Array<boolean> = []
+      const enter = (lane: GroupCommit<number>, row: number) => lane.enter(row, (exit) => settled.push(Exit.isSuccess(exit)))
+      const lane = yield* Effect.scoped(
+        Effect.tap(groupCommit<number>({ batch: 2, committers: 1, capacity: () => 10, commit: (rows) => Effect.sync(() => committed.push(...rows)) }), (lane) =>
+          Effect.sync(() => {
+            for (const row of [1, 2, 3]) enter(lane, row)
+          })
+        )
+      )
+      enter(lane, 4)
+      assert.deepStrictEqual(
+        [committed, settled],
+        [
+          [1, 2, 3],
+          [true, true, true, false]
+        ]
+      )
+    })
   )
 })

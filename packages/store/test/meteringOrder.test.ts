@@ -3,6 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Ids, idMillis, RequestId, zeroPrices } from "@seatrial/domain"
 import { Deferred, Effect, Fiber, Option } from "effect"
 import { Deployments, Metering, type RequestEnd, type RequestStart, Requests, Runs } from "../src/index.ts"
+import { endRow, tokensOf } from "../src/metering/endRow.ts"
+import { checkpointStatement, endStatement, recordStatement } from "../src/metering/statements.ts"
 import { beginRequest, makeCaller, makeServing, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
 
@@ -76,6 +78,38 @@ layer(layerStore, { excludeTestServices: true })("in whatever order the database
       assert.deepStrictEqual([Option.getOrThrow(record).state, Option.getOrThrow(receipt).config_revision], ["completed", slow.start.revisionId])
       yield* beginRequest(metering, slow.start)
       assert.deepStrictEqual(yield* seen, [record, receipt])
+    })
+  )
+
+  it.effect("statements that meet on the same requests in opposite orders wait for each other, and never in a circle", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      for (const pair of ["checkpoints", "begins", "replays", "ends"] as const) {
+        const all = (yield* makeRequests(`circle-${pair}`, 3)).toSorted((one, other) => (one.start.id < other.start.id ? -1 : 1))
+        const [, middle] = all
+        if (middle === undefined) return assert.fail()
+        const begins = all.map(({ start }) => ({ ...start, state: "running" as const, statusCode: null, costMicros: null, latencyMs: null, error: null }))
+        const ends = all.map(({ end, start }) => ({ ...endRow(end), ...start, state: "completed" as const }))
+        const checkpoints = all.map(({ end, start }) => ({ id: start.id, orgId: start.orgId, ...tokensOf(end.usage) }))
+        const other = {
+          checkpoints: checkpointStatement(sql, checkpoints.toReversed()),
+          begins: recordStatement(sql, begins.toReversed()),
+          replays: endStatement(sql, ends.toReversed(), "running"),
+          ends: recordStatement(sql, ends.toReversed())
+        }
+        yield* recordStatement(sql, begins)
+        // Each has its first row, and then waits for the one in the middle.
+        const release = yield* hold(sql`SELECT 1 FROM requests WHERE org_id = ${middle.start.orgId} AND id = ${middle.start.id} FOR UPDATE`, true)
+        const first = yield* Effect.forkChild(pair === "begins" ? recordStatement(sql, begins) : checkpointStatement(sql, checkpoints), {
+          startImmediately: true
+        })
+        yield* waiting(1)
+        const second = yield* Effect.forkChild(other[pair], { startImmediately: true })
+        yield* waiting(2)
+        yield* release
+        yield* Fiber.join(first)
+        assert.lengthOf(yield* Fiber.join(second), pair === "replays" || pair === "ends" ? 3 : 0, pair)
+      }
     })
   )
 

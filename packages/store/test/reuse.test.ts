@@ -97,6 +97,18 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
       // It answers as verified again, as after its pod was deleted.
       yield* runs.publishEndpoints(first, orgId, endpoints)
       assert.deepStrictEqual(yield* read(), [true, null, null])
+      // It starts again, or has nothing to do: that is no sign against it, and its nodes are still to be kept away from.
+      yield* runs.publishEndpoints(first, orgId, [])
+      assert.deepStrictEqual(yield* read(), [true, null, null])
+      assert.deepStrictEqual(
+        (yield* observe(first)).nodeFaults.map(({ code, node }) => [node, code]),
+        [
+          ["node-1", "fingerprints_differ"],
+          ["node-2", "fingerprints_differ"]
+        ]
+      )
+      yield* runs.noteNodeFault(first, orgId, { node: "node-2", code: startsDiffer })
+      assert.deepStrictEqual(yield* read(), [false, first, true])
     })
   )
 

@@ -55,13 +55,11 @@ interface Owned {
   readonly owner: OwnerReference | null
 }
 
+/** What was to be created is there. A quota that others write to at the same time is a conflict too, and nothing is made then. */
+const isThere = (error: KubeError) => error.statusReason === "AlreadyExists"
+
 /** Creates what never changes; one that is there is as good. */
-const kept = (effect: Effect.Effect<unknown, KubeError>) =>
-  Effect.catchIf(
-    effect,
-    (error) => error.reason === "Conflict",
-    () => Effect.void
-  )
+const kept = (effect: Effect.Effect<unknown, KubeError>) => Effect.catchIf(effect, isThere, () => Effect.void)
 
 /** Deletes; an object that is another one by now, or is gone, is as good. */
 const removed = (effect: Effect.Effect<void, KubeError>) =>
@@ -162,7 +160,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
           Effect.map(({ metadata }) => madePods.set(metadata.name, metadata.resourceVersion)),
           // Made before, and no watch has told of it yet. One that is there although nobody here made it is for the next pass, which knows more.
           Effect.catchIf(
-            (error) => error.reason === "Conflict" && madePods.has(pod.metadata.name),
+            (error) => isThere(error) && madePods.has(pod.metadata.name),
             () => Effect.void
           )
         )

@@ -11,7 +11,7 @@ export const putSecret = Effect.fnUntraced(function* (secret: Secret) {
   const make = kube.create(Secret, secret)
   yield* make.pipe(
     Effect.catchIf(
-      (error) => error.reason === "Conflict",
+      (error) => error.statusReason === "AlreadyExists",
       () => Effect.andThen(kube.remove(Secret, name, namespace), make)
     )
   )

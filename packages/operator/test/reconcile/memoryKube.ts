@@ -76,7 +76,8 @@ export const makeMemoryKube = () => {
   const ofKind = (kind: string) => [...objects.values()].filter((object) => object.kind === kind).map(({ json }) => json)
   const find = (kind: string, name: string) => Option.fromNullishOr(objects.get(keyOf(kind, name))?.json)
   const fields = (object: KubeObject): Json => ({ ...object })
-  const conflict = new KubeError({ reason: "Conflict", message: "exists", status: 409 })
+  const conflict = new KubeError({ reason: "Conflict", message: "the object has been modified", status: 409, statusReason: "Conflict" })
+  const isThere = new KubeError({ reason: "Conflict", message: "exists", status: 409, statusReason: "AlreadyExists" })
 
   const service = KubeClient.of({
     get: (resource, name) => Effect.sync(() => Option.map(find(resource.kind, name), (json) => decode(resource, json))),
@@ -111,7 +112,7 @@ export const makeMemoryKube = () => {
       const { name } = object.metadata
       const refused = refusal(resource.kind)
       if (refused !== null) return Effect.fail(refused)
-      if (Option.isSome(find(resource.kind, name))) return Effect.fail(conflict)
+      if (Option.isSome(find(resource.kind, name))) return Effect.fail(isThere)
       return written(resource, `create ${resource.kind} ${name}`, () =>
         put(
           resource.kind,
@@ -187,8 +188,10 @@ export const makeMemoryKube = () => {
     onWrite: (listener: (write: string) => void) => {
       listeners = [...listeners, listener]
     },
-    refuse: (kind: string, status: number, reason: KubeError["reason"]) => {
-      refusal = (asked) => (asked === kind ? new KubeError({ reason, message: `${kind} is refused`, status }) : null)
+    /** Creations of that kind are refused, so many times. */
+    refuse: (kind: string, status: number, reason: KubeError["reason"], times = Number.POSITIVE_INFINITY) => {
+      let left = times
+      refusal = (asked) => (asked === kind && left-- > 0 ? new KubeError({ reason, message: `${kind} is refused`, status, statusReason: reason }) : null)
     },
     setGate: (next: (write: string) => Effect.Effect<void>) => {
       gate = next

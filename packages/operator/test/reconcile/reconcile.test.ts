@@ -47,6 +47,21 @@ describe("a run", () => {
     })
   }
 
+  it.effect("has its disruption budget where a quota that others write to refuses it at first", () => {
+    const stage = makeStage()
+    stage.kube.refuse("PodDisruptionBudget", 409, "Conflict", 2)
+    return Effect.gen(function* () {
+      // Less than a budget that was made is believed in without a sign of it.
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => stage.row().phase === "activated")
+          for (let step = 0; step < 8 && stage.kube.names("PodDisruptionBudget").length === 0; step++) yield* TestClock.adjust("1 second")
+          assert.lengthOf(stage.kube.names("PodDisruptionBudget"), 1)
+        })
+      )
+    })
+  })
+
   it.effect("that hurries is shown in few writes, with all its phases", () => {
     const stage = makeStage()
     return Effect.gen(function* () {

@@ -82,6 +82,9 @@ const clean = (value: string | null | undefined): string | null => (value == nul
 
 const createdAt = ({ id }: { readonly id: string }) => idMillis(id)
 
+// Statements that meet on the same requests lock them in this order, so that they wait for each other and never in a circle.
+const lockOrder = `id COLLATE "C"`
+
 /** The months that the rows belong to, as one time of each. */
 export const monthsOf = (rows: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<number> => [
   ...new Map(rows.map((row) => [new Date(createdAt(row)).toISOString().slice(0, 7), createdAt(row)])).values()
@@ -144,7 +147,7 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
       SELECT org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
         error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason,
         CASE state WHEN 'running' THEN now() + ${sql.literal(lease)} END
-      FROM given
+      FROM given ORDER BY ${sql.literal(lockOrder)}
       ON CONFLICT (org_id, created_at, id) DO UPDATE SET state = excluded.state, status_code = excluded.status_code, cost_micros = excluded.cost_micros,
         latency_ms = excluded.latency_ms, error_code = excluded.error_code, error_message = excluded.error_message, error_param = excluded.error_param,
         input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
@@ -166,6 +169,14 @@ const within = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: strin
   const times = rows.map(createdAt)
   return sql`r.created_at BETWEEN ${new Date(Math.min(...times))} AND ${new Date(Math.max(...times))}`
 }
+
+/** Locks the requests of `given` that are `those`, in order, before an update of them that comes to them in the order of its plan. */
+const locked = (sql: PgClient.PgClient, rows: ReadonlyArray<{ readonly id: string }>, those: Statement.Fragment): Statement.Fragment => sql`
+    locked AS (
+      SELECT r.org_id, r.created_at, r.id FROM requests r JOIN given ON r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id
+      WHERE ${those} AND ${within(sql, rows)}
+      ORDER BY r.${sql.literal(lockOrder)} FOR NO KEY UPDATE OF r
+    )`
 
 /**
  * Which requests an end is for that does not say how they began. `running`: those that still run. `lost`: those of them whose lease is over. `swept`: those that a sweep
@@ -219,12 +230,13 @@ export const endStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRow>
       ) AS given (org_id, created_at, id, status_code, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micros, ttft_ms, latency_ms,
         finish_reason, error_code, error_message, error_param, note, hf_revision, engine_version, input_price, output_price, cache_read_price, cache_write_price)
     ),
+    ${locked(sql, rows, those)},
     ended AS (
       UPDATE requests r SET state = 'completed', status_code = given.status_code, input_tokens = given.input_tokens, output_tokens = given.output_tokens,
         cache_read_tokens = given.cache_read_tokens, cache_write_tokens = given.cache_write_tokens, cost_micros = given.cost_micros,
         ttft_ms = given.ttft_ms, latency_ms = given.latency_ms, finish_reason = given.finish_reason, error_code = given.error_code,
         error_message = given.error_message, error_param = given.error_param, lease_until = NULL
-      FROM given
+      FROM given JOIN locked USING (org_id, created_at, id)
       WHERE r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND ${those} AND ${within(sql, rows)}
       RETURNING r.*
     )
@@ -253,19 +265,24 @@ export const sweptStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<EndRo
 /** Writes the usage so far and renews the lease. */
 export const checkpointStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<CheckpointRow>): Statement.Statement<object> => {
   const of = column(rows)
+  const running = sql`r.state = 'running'`
   return sql`
+    WITH given AS (
+      SELECT * FROM unnest(
+        ${of(textOid, ({ orgId }) => orgId)},
+        ${of(timestamptz, createdAt)},
+        ${of(textOid, ({ id }) => id)},
+        ${of(int4, ({ inputTokens }) => inputTokens)},
+        ${of(int4, ({ outputTokens }) => outputTokens)},
+        ${of(int4, ({ cacheReadTokens }) => cacheReadTokens)},
+        ${of(int4, ({ cacheWriteTokens }) => cacheWriteTokens)}
+      ) AS given (org_id, created_at, id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens)
+    ),
+    ${locked(sql, rows, running)}
     UPDATE requests r SET input_tokens = given.input_tokens, output_tokens = given.output_tokens, cache_read_tokens = given.cache_read_tokens,
       cache_write_tokens = given.cache_write_tokens, lease_until = now() + ${sql.literal(lease)}
-    FROM unnest(
-      ${of(textOid, ({ orgId }) => orgId)},
-      ${of(timestamptz, createdAt)},
-      ${of(textOid, ({ id }) => id)},
-      ${of(int4, ({ inputTokens }) => inputTokens)},
-      ${of(int4, ({ outputTokens }) => outputTokens)},
-      ${of(int4, ({ cacheReadTokens }) => cacheReadTokens)},
-      ${of(int4, ({ cacheWriteTokens }) => cacheWriteTokens)}
-    ) AS given (org_id, created_at, id, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens)
-    WHERE r.state = 'running' AND r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND ${within(sql, rows)}`
+    FROM given JOIN locked USING (org_id, created_at, id)
+    WHERE ${running} AND r.org_id = given.org_id AND r.created_at = given.created_at AND r.id = given.id AND ${within(sql, rows)}`
 }
 
 /**

@@ -1,11 +1,15 @@
 import { type PgClient, PgTypes } from "@effect/sql-pg"
+import { startsDiffer } from "@seatrial/domain"
 import { Clock, Effect, Result } from "effect"
 import { leads } from "../OperatorTerms.ts"
 import type { Runs } from "../Runs.ts"
 
 const textArray = (values: ReadonlyArray<string>) => Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
 
-/** Makes the revision's endpoints equal to the given ones. What stays keeps its reachability; who listens hears only of changes. */
+/**
+ * Makes the revision's endpoints equal to the given ones. What stays keeps its reachability; who listens hears only of changes. An engine that has
+ * traffic again is no more known as one that answers otherwise than what was verified.
+ */
 export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publishEndpoints"] =>
   Effect.fn("Runs.publishEndpoints")(function* (id, orgId, endpoints) {
     const at = new Date(yield* Clock.currentTimeMillis)
@@ -28,6 +32,17 @@ export const publishEndpoints = (sql: PgClient.PgClient): Runs["Service"]["publi
           reachable_at = NULL
         WHERE endpoints.pod <> excluded.pod
         RETURNING 1
+      ),
+      -- What is published answers as verified, or nobody could ask: what was noted of an engine that did not is over. Its node is still one to keep away from.
+      cured AS (
+        DELETE FROM node_faults f USING run, deployments d
+        WHERE EXISTS (SELECT FROM wanted) AND d.org_id = run.org_id AND d.revision_id = run.revision_id
+          AND f.org_id = d.org_id AND f.deployment_id = d.id AND f.code = ${startsDiffer}
+        RETURNING f.org_id, f.deployment_id, f.node, f.at
+      ),
+      kept AS (
+        INSERT INTO node_faults (org_id, deployment_id, node, code, at) SELECT org_id, deployment_id, node, 'fingerprints_differ', at FROM cured
+        ON CONFLICT DO NOTHING
       )
       SELECT CASE WHEN EXISTS (SELECT FROM gone) OR EXISTS (SELECT FROM put) THEN pg_notify('routes', run.revision_id) END FROM run`)
     return rows.length > 0
