@@ -177,7 +177,7 @@ export class Passage {
     this.#engine?.answered()
   }
 
-  /** The engine failed before it answered anything, and no other is asked. */
+  /** The engine failed before it said anything, or a whole answer of it broke off, and no other is asked. */
   failed() {
     if (this.#pool !== null && this.#engine !== null) this.#pool.failAnswer(this.#engine, this.#orgId)
   }
