@@ -8,7 +8,7 @@ import { EnginePools } from "./engine/EnginePools.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 
 /**
- * No answer came. `refused`: there was no connection. `stale`: a kept connection turned out closed at once, so that nothing was worked on. `broken`: the connection
+ * No answer came. `refused`: there was no connection. `stale`: a kept connection ended at once, most likely before anything was worked on. `broken`: the connection
  * ended when the engine may have begun the work. `late`: no head within the time. `aborted`: the signal said so.
  */
 export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{ readonly reason: "refused" | "stale" | "broken" | "late" | "aborted" }> {}
@@ -126,7 +126,7 @@ export class EngineClient extends Context.Service<EngineClient, { readonly call:
               onResponseEnd: () => answer?.finish(),
               onResponseError: (_, error) => {
                 if (answer !== undefined) return answer.fail()
-                // A kept connection that was closed before anything of this request could have been read.
+                // Most likely a kept connection that was closed before: an engine that this request ended at once looks the same.
                 const kept = error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0
                 fail(control === undefined ? "refused" : kept && performance.now() - startedAt < staleWithin ? "stale" : "broken")
               }

@@ -107,10 +107,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           stream,
           progress,
           pulse: passage.pulse,
-          begun: () => {
-            admitted.letGo()
-            passage.answered()
-          },
+          begun: admitted.letGo,
+          answered: () => passage.answered(),
           reader: work.reader,
           rename: namedAsAsked(route, checked),
           firstFrame: config.firstFrame - (performance.now() - startedAt),
@@ -122,11 +120,16 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         if (relayed._tag === "Silent") return failed(engineTimeout, "The engine fell silent.", progress)
         if (relayed._tag === "Broken") {
           const outcome = failed(engineFailed, "The engine's stream broke off.", progress)
-          return relayed.first ? ({ retry: "lost", outcome } as const) : outcome
+          if (relayed.first) return { retry: "lost", outcome } as const
+          if (progress.firstContentAt === null) passage.failed()
+          return outcome
         }
         if (relayed._tag === "Failed") {
-          if (!relayed.first) return failed(engineFailed, "The engine failed.", progress)
-          return turnedAway(relayed.payload, 200, work)
+          if (relayed.first) return turnedAway(relayed.payload, 200, work)
+          // Some begin each answer before they do anything for it.
+          const at = { endpoint: checked.endpoint, maxModelLen: route.maxModelLen }
+          if (progress.firstContentAt === null && readEngineError(relayed.payload, 200, at) === engineFailed) passage.failed()
+          return failed(engineFailed, "The engine failed.", progress)
         }
         const { finishReason, told, usage } = progress
         if (told === null) yield* Effect.logWarning("the engine told no usage").pipe(Effect.annotateLogs("request_id", admitted.id))
@@ -140,12 +143,18 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         const body = yield* readWhole(upstream, maxAnswer, config.whole - (performance.now() - startedAt), departure)
         if (departure.aborted) return departed(work)
         if (body === "late") return failed(engineTimeout, "The engine did not answer in time.", progress)
-        if (body === "broken") return failed(engineFailed, "The engine's answer broke off.", progress)
+        if (body === "broken") {
+          passage.failed()
+          return failed(engineFailed, "The engine's answer broke off.", progress)
+        }
         const text = body.toString("utf8")
         const answer = work.dialect.readWhole(text)
         if (answer === null) return turnedAway(text, 200, work)
         const { finished, finishReason, usage } = answer
-        if (!finished) return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
+        if (!finished) {
+          passage.failed()
+          return { ...failed(engineFailed, "The engine did not finish its answer.", progress), usage: usage ?? noUsage }
+        }
         passage.answered()
         const told = namedAsAsked(route, checked)(answer.body)
         return {

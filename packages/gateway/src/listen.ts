@@ -1,4 +1,4 @@
-import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http"
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import { Server as NetServer } from "node:net"
 import { Data, Effect, type Scope } from "effect"
 
@@ -43,6 +43,24 @@ export const onStopping = (response: ServerResponse, stop: () => void): void => 
   response.once(stopping, stop)
 }
 
+/**
+ * Calls `serve` when it is the request's turn on its connection. An answer behind another one has no connection yet and would not hear of its end: the work on it begins when
+ * the one before is out, and never where the caller has gone by then.
+ */
+const inTurn = (response: ServerResponse, serve: () => void): void => {
+  if (response.socket !== null) serve()
+  else {
+    response.once("socket", (socket) => {
+      // The time that the answer before had to be taken is not this one's.
+      socket.setTimeout(0)
+      // Whoever waits for the end of the one before hears of it first.
+      process.nextTick(() => {
+        if (!response.destroyed) serve()
+      })
+    })
+  }
+}
+
 /** Milliseconds for the last words. */
 const lastWords = 2_000
 
@@ -54,7 +72,7 @@ export const listen = (
   const underWay = new Set<ServerResponse>()
   let lingering = false
   let draining = false
-  server.on("request", (request, response) => {
+  const serve = (request: IncomingMessage, response: ServerResponse) => {
     underWay.add(response)
     if (draining || !server.listening) response.shouldKeepAlive = false
     response.once("close", () => {
@@ -64,7 +82,8 @@ export const listen = (
     })
     if (draining && request.url === "/readyz") response.writeHead(503, { "content-type": "application/json" }).end('{"status":"stopping"}')
     else handler(request, response)
-  })
+  }
+  server.on("request", (request, response) => inTurn(response, () => serve(request, response)))
   const open = Effect.callback<number, ListenError>((resume) => {
     server.once("error", (cause: NodeJS.ErrnoException) =>
       resume(new ListenError({ message: `${host}:${port} cannot be listened on (${cause.code}).`, taken: cause.code === "EADDRINUSE" }))

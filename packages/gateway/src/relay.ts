@@ -27,6 +27,8 @@ export interface RelayOptions {
   readonly pulse: Pulse
   /** Told of the first frame: no other engine is asked after it. */
   readonly begun: () => void
+  /** Told once of the first content, or of an end without any: what stands before may come of an engine that does no work. */
+  readonly answered: () => void
   /** What is done to the text of each frame before the caller gets it. */
   readonly rename: (text: string) => string
   /** Milliseconds that are left until the first frame must have come. */
@@ -39,7 +41,20 @@ export interface RelayOptions {
 }
 
 /** Passes an engine's event stream to the caller frame by frame, no faster than the caller reads. */
-export const relay = ({ begun, firstFrame, progress, pulse, reader, rename, signal, silence, stream, upstream, whole }: RelayOptions): Effect.Effect<Relayed> =>
+export const relay = ({
+  answered,
+  begun,
+  firstFrame,
+  progress,
+  pulse,
+  reader,
+  rename,
+  signal,
+  silence,
+  stream,
+  upstream,
+  whole
+}: RelayOptions): Effect.Effect<Relayed> =>
   Effect.callback((resume) => {
     const { response } = stream
     const splitter = new FrameSplitter()
@@ -54,8 +69,10 @@ export const relay = ({ begun, firstFrame, progress, pulse, reader, rename, sign
       response.off("drain", onDrain)
       signal.removeEventListener("abort", onAbort)
       // What follows `[DONE]` is read, so that the connection can be used again.
-      if (end._tag === "Done") upstream.resume()
-      else upstream.destroy()
+      if (end._tag === "Done") {
+        upstream.resume()
+        if (progress.firstContentAt === null) answered()
+      } else upstream.destroy()
       resume(Effect.succeed(end))
     }
     /** Appends what the caller gets of the frames; how the stream ended, if it did. */
@@ -85,7 +102,10 @@ export const relay = ({ begun, firstFrame, progress, pulse, reader, rename, sign
         waiting = true
         upstream.pause()
       }
-      if (hasContent) progress.handedContent(performance.now())
+      if (hasContent) {
+        if (progress.firstContentAt === null) answered()
+        progress.handedContent(performance.now())
+      }
       return end
     }
     const onDrain = () => {

@@ -169,7 +169,7 @@ describe("another endpoint", () => {
     )
   }
 
-  it.live("or the same again is asked where a kept connection turns out closed", () =>
+  it.live("is not needed where a kept connection turns out closed: the same is asked once more", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a"]))
       const { address, world } = yield* makeStage([engine.url])

@@ -218,7 +218,9 @@ describe("what waits for a caller", () => {
         response.once("close", () => signal.abort("gone"))
         const times = { firstFrame: 10_000, silence: 10_000, whole: 10_000 }
         const progress = new Progress(chatDialect.usageOf)
-        Effect.runFork(relay({ upstream, stream, progress, pulse: { at: 0 }, begun: () => {}, reader, rename: (text) => text, signal, ...times }))
+        Effect.runFork(
+          relay({ upstream, stream, progress, pulse: { at: 0 }, begun: () => {}, answered: () => {}, reader, rename: (text) => text, signal, ...times })
+        )
       })
       yield* Effect.acquireRelease(
         Effect.sync(() => server.listen(0, "127.0.0.1")),

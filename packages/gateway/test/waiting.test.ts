@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { misbehaviours, speaks } from "./fakeAnswers.ts"
 import { answers, type Call, chunk, done, errorFrame, finish, makeEngine, opening, openStream, streams, wholeAnswer, withRole } from "./fakeEngine.ts"
-import { chat, chatStream, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
+import { chat, chatStream, fetched, makeStage, outcomes, type SendOptions, send, soon } from "./stage.ts"
 
 const about = (content: string) => ({ ...chatStream, messages: [{ role: "user", content }] })
 const many = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
@@ -124,17 +125,21 @@ describe("a roll-out", () => {
   )
 })
 
+/** The head and a part of an answer that is not streamed. */
+const breaksOff = ({ response }: Call) =>
+  void response.writeHead(200, { "content-type": "application/json", "content-length": "1000" }).write("{", () => response.destroy())
+
 describe("of two engines", () => {
   const settings = { GATEWAY_SCRAPE_SECONDS: 0.01, GATEWAY_HEALTH_SECONDS: 0.01, GATEWAY_HANG_SECONDS: 0.1 }
 
   /** Two engines, and the one that requests of this kind go to first. */
-  const makeTwo = Effect.gen(function* () {
-    const engines = [yield* makeEngine(answers(wholeAnswer("a"))), yield* makeEngine(answers(wholeAnswer("a")))]
+  const makeTwo = Effect.fnUntraced(function* (asked: SendOptions = { body: { ...about("hi"), stream: false } }) {
+    const engines = [yield* makeEngine(speaks(["a"])), yield* makeEngine(speaks(["a"]))]
     const { address, world } = yield* makeStage(
       engines.map(({ url }) => url),
       settings
     )
-    const ask = fetched(address, { body: { ...about("hi"), stream: false } })
+    const ask = fetched(address, asked)
     yield* ask
     const home = engines.find(({ calls }) => calls.length === 1)
     const other = engines.find(({ calls }) => calls.length === 0)
@@ -142,13 +147,13 @@ describe("of two engines", () => {
     return { address, ask, home, other, world }
   })
   /** Asks until the other engine has it. */
-  const untilTurned = Effect.fnUntraced(function* ({ ask, other }: Effect.Success<typeof makeTwo>) {
+  const untilTurned = Effect.fnUntraced(function* ({ ask, other }: Effect.Success<ReturnType<typeof makeTwo>>) {
     while (other.calls.length === 0) assert.strictEqual((yield* ask).status(), 200)
   })
 
   it.live("the one that says that it is full is left to what it has", () =>
     Effect.gen(function* () {
-      const two = yield* makeTwo
+      const two = yield* makeTwo()
       two.home.observed = ({ response }) => response.end('vllm:num_requests_running{engine="0"} 1\nvllm:num_requests_waiting{engine="0"} 6\n')
       yield* untilTurned(two)
     })
@@ -156,7 +161,7 @@ describe("of two engines", () => {
 
   it.live("the one whose health fails is left alone, and the last one never", () =>
     Effect.gen(function* () {
-      const two = yield* makeTwo
+      const two = yield* makeTwo()
       two.home.observed = ({ response }) => response.writeHead(503).end()
       yield* untilTurned(two)
       two.other.observed = two.home.observed
@@ -166,29 +171,38 @@ describe("of two engines", () => {
     })
   )
 
-  for (const [how, broken] of [
-    ["by its status", answers("{}", 500)],
-    ["as the first frame", (call: Call) => openStream(call).end(errorFrame(500))]
+  const responses = { path: "/v1/responses", body: { model: chat.model, input: "hi", stream: true } }
+  for (const [how, broken, asked] of [
+    ["by its status", answers("{}", 500), { body: about("hi") }],
+    ["as the first frame", (call: Call) => openStream(call).end(errorFrame(500)), { body: about("hi") }],
+    ["after a beginning that says nothing", misbehaviours.fails(2, ["b"]), responses],
+    ["by breaking off after such a beginning", misbehaviours.dies(2, ["b"]), responses],
+    ["by answers that end within", breaksOff, { body: { ...about("hi"), stream: false } }],
+    [
+      "by answers that are not finished",
+      answers(wholeAnswer("b").replace('"finish_reason":"stop"', '"finish_reason":null')),
+      { body: { ...about("hi"), stream: false } }
+    ]
   ] as const) {
     it.live(`the one that fails whatever it is asked, ${how}, is left alone, although its health is good`, () =>
       Effect.gen(function* () {
-        const { address, home, other } = yield* makeTwo
+        const { ask, home, other } = yield* makeTwo(asked)
         home.script = broken
-        other.script = streams(["b"])
-        let failures = 0
-        while (other.calls.length === 0) {
-          const { status } = yield* fetched(address, { body: about("hi") })
-          if (status() !== 200) failures++
+        other.script = speaks(["b"])
+        // One was answered before.
+        while (other.calls.length === 0 && home.calls.length < 20) yield* ask
+        assert.isAtMost(home.calls.length, 1 + 6)
+        for (let time = 0; time < 5; time++) {
+          const { status, text } = yield* ask
+          assert.deepStrictEqual([status(), text().includes('"b"')], [200, true])
         }
-        assert.isAtMost(failures, 6)
-        for (let time = 0; time < 5; time++) assert.strictEqual((yield* fetched(address, { body: about("hi") })).status(), 200)
       })
     )
   }
 
   it.live("the one that hangs with work is left alone, although its health is good", () =>
     Effect.gen(function* () {
-      const two = yield* makeTwo
+      const two = yield* makeTwo()
       let looks = 0
       two.home.observed = ({ response }) => {
         looks++

@@ -49,7 +49,10 @@ export class Passage {
   #route: Route
   #pool: ModelPool | null = null
   #engine: EngineState | null = null
-  #tried: ReadonlyArray<EngineState> = []
+  /** Whether the same engine was asked once more. */
+  #askedAgain = false
+  /** Whether it went to another engine. */
+  #sentOn = false
   #left = false
 
   constructor(world: PassageWorld, route: Route, asked: Asked) {
@@ -147,28 +150,32 @@ export class Passage {
   }
 
   /**
-   * Sends a request on to another engine that did not get through to the one that it has. `full`: that had no room; `lost`: the connection failed; `stale`: a kept connection
-   * was closed already, which says nothing of the engine and cost it nothing, so that the same one may be asked again. False where it was sent on before, there is none, or too
-   * many requests for the model are.
+   * Sends a request once more that did not get through to the engine that it has. `full`: that had no room; `lost`: the connection failed; both go to another engine. `stale`: a
+   * kept connection was closed at once, as an idle one is, but also where the request itself ended the engine: it goes to the same, once, by which one that has ended shows, and
+   * no other gets it for nothing. False where it was sent on before, there is no other, or too many requests for the model are.
    */
   another(why: "full" | "lost" | "stale"): boolean {
     const pool = this.#pool
     const engine = this.#engine
     if (pool === null || engine === null) return false
+    if (why === "stale" && !this.#askedAgain) {
+      this.#askedAgain = true
+      routingMetrics.retried(this.#route.model, why)
+      return true
+    }
     if (why === "full") engine.turnAway(this.#world.now())
-    if (why === "lost") pool.fail(engine)
-    if (this.#tried.length > 0) return false
+    else pool.fail(engine)
+    if (this.#sentOn) return false
     const next = pool.takeOther([engine], this.#streamed)
-    if (why !== "stale" && (next === undefined || !pool.budget.spend())) {
-      if (next !== undefined) pool.leave(next, this.#streamed)
+    if (next === undefined) return false
+    if (!pool.budget.spend()) {
+      pool.leave(next, this.#streamed)
       return false
     }
-    routingMetrics.retried(this.#route.model, why)
-    this.#tried = [engine]
-    if (next !== undefined) {
-      pool.leave(engine, this.#streamed)
-      this.#engine = next
-    }
+    routingMetrics.retried(this.#route.model, why === "full" ? why : "lost")
+    this.#sentOn = true
+    pool.leave(engine, this.#streamed)
+    this.#engine = next
     return true
   }
 
@@ -177,7 +184,7 @@ export class Passage {
     this.#engine?.answered()
   }
 
-  /** The engine failed before it answered anything, and no other is asked. */
+  /** The engine failed before it said anything, or a whole answer of it broke off, and no other is asked. */
   failed() {
     if (this.#pool !== null && this.#engine !== null) this.#pool.failAnswer(this.#engine, this.#orgId)
   }

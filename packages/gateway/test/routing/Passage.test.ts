@@ -50,4 +50,27 @@ describe("a second attempt", () => {
     assert.isTrue(another(failing, "stale"))
     assert.isTrue(another(makePool(["a", "b"]), "lost"))
   })
+
+  it("is made at the same engine where a connection was closed at once: who ends engines by it has the others at their price only", () => {
+    const model = makePool(["a", "b"])
+    const ended = times(40, () => {
+      const passage = entered(model)
+      const first = passage.url
+      assert.isTrue(passage.another("stale"))
+      assert.strictEqual(passage.url, first)
+      // It is no more, or ends by this once again.
+      const could = passage.another(model.world.now % 2 === 0 ? "lost" : "stale")
+      assert.strictEqual(passage.url !== first, could)
+      assert.isFalse(passage.another("lost"))
+      passage.leave()
+      model.world.now += 11_001
+      return could
+    })
+    // Ten in hand, and a tenth of the forty.
+    assert.isTrue(ended >= 10 && ended <= 14, String(ended))
+    assert.deepStrictEqual(
+      model.pool.engines.map(({ outstanding }) => outstanding),
+      [0, 0]
+    )
+  })
 })
