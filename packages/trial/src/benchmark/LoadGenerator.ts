@@ -90,7 +90,7 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
   url: string,
   subject: Pick<Subject, "servedName" | "vocabSize">,
   options: { readonly inputTokens: number; readonly firstSeed: number; readonly most: number }
-): Effect.fn.Return<LoadGenerator, never, Scope.Scope> {
+): Effect.fn.Return<LoadGenerator, GeneratorFailed, Scope.Scope> {
   const { hostname, port } = new URL(url)
   const memory = new SharedArrayBuffer(sharedBytes)
   const shared = new Int32Array(memory)
@@ -116,6 +116,8 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
     Array.from({ length: Math.ceil(options.most / streamsPerThread) }, () => startThread(orders)),
     { concurrency: "unbounded" }
   )
+  // They are up once they answer: the time that it takes is none of a step's.
+  yield* Effect.forEach(threads, (thread) => thread.ask({ kind: "peek" }, "peeked"), { concurrency: "unbounded" })
 
   const run = Effect.fnUntraced(function* ({ concurrency, drainMillis, isOver, outputTokens, perStream = Number.MAX_SAFE_INTEGER }: Load) {
     Atomics.store(shared, sharedAt.stop, 0)

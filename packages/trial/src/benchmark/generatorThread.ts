@@ -39,7 +39,8 @@ const makeThread = (orders: Orders) => {
   const arrivalsUnderWay = ({ underWay }: EngineConnection, index: number) =>
     underWay === null ? [] : [{ arrivals: underWay.arrivals, stream: streams[index] ?? index }]
   const runStream = async (connection: EngineConnection, stream: number, step: ThreadStep) => {
-    for (let sent = 0; sent < step.perStream && Atomics.load(shared, sharedAt.stop) === 0; sent++) {
+    // The first one is sent also where this thread began when time was over: nothing asked would be nothing seen.
+    for (let sent = 0; sent < step.perStream && (sent === 0 || Atomics.load(shared, sharedAt.stop) === 0); sent++) {
       const seed = Atomics.add(shared, sharedAt.seed, 1)
       const prompt = promptTokens(orders.vocabSize, orders.inputTokens, seed).join(",")
       const body = `${orders.body},"max_tokens":${step.outputTokens},"prompt":[${prompt}]}`

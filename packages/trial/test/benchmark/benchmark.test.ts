@@ -133,6 +133,18 @@ describe("the benchmark", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("asks once at least, however late its threads begin: an engine that nobody asked has failed nothing", () =>
+    Effect.gen(function* () {
+      const url = yield* slowEngine(() => 1)
+      const steps = workload(1, fakeContext, null, {}).steps.map((step) => ({ ...step, mostMillis: 0 }))
+      const benchmark = yield* runAt(url, { steps })
+      assert.deepStrictEqual(
+        benchmark.steps.map(({ requests }) => requests),
+        [1, 4]
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it.live("fails an engine that is silent when it is asked alone, however short the step is: that is no request which was cut", () =>
     Effect.gen(function* () {
       const url = yield* slowEngine(() => 10_000)
