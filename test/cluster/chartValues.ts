@@ -8,7 +8,7 @@ export const chartValues: Readonly<Record<string, unknown>> = {
       env: { SERVER_HOST: "::", SERVER_MAX_BODY_BYTES: 1_048_576, SERVER_REQUIRE_FIRST_PURCHASE: false },
       service: { type: "LoadBalancer", port: 443, annotations: { "example.com/internal": "true" } }
     },
-    gateway: { replicas: 9, graceSeconds: 600, env: { GATEWAY_MAX_BODY_BYTES: 33_554_432 }, service: { type: "NodePort" } },
+    gateway: { replicas: 9, graceSeconds: 600, heapMegabytes: 4_096, env: { GATEWAY_MAX_BODY_BYTES: 33_554_432 }, service: { type: "NodePort" } },
     operator: { replicas: 3, leaseSeconds: 30, fetchImage: "registry.example/fetch:1", env: { OPERATOR_CONCURRENCY: 32 } },
     weights: { storageClass: "fast", accessModes: ["ReadWriteOnce"], size: "20Ti" },
     monitoring: {
@@ -44,6 +44,7 @@ export const wrongValues: ReadonlyArray<readonly [set: string, says: RegExp]> = 
   ["servers.replicas=3", /additional properties 'servers' not allowed/],
   ["server.replicas=-1", /'\/server\/replicas': minimum: got -1, want 0/],
   ["server.replicas=two", /'\/server\/replicas': got string, want integer/],
+  ["gateway.heapMegabytes=100", /'\/gateway\/heapMegabytes': minimum: got 100, want 256/],
   ["operator.replicas=9", /'\/operator\/replicas': maximum: got 9, want 3/],
   ["image.pullPolicy=Sometimes", /'\/image\/pullPolicy': value must be one of 'Always', 'IfNotPresent', 'Never'/],
   ["image.repository=Registry/Image", /'\/image\/repository': 'Registry\/Image' does not match/],

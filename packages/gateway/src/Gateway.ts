@@ -28,7 +28,7 @@ import { CacheSalts } from "./vocabulary/CacheSalts.ts"
 import { type CheckedRequest, checkRequest } from "./vocabulary/checkRequest.ts"
 import { isEndpoint } from "./vocabulary/endpoints.ts"
 import { LargeBodies, LargeBody } from "./vocabulary/LargeBodies.ts"
-import { parseBody, streamOf } from "./vocabulary/parseBody.ts"
+import { type ParsedBody, parseBody, streamOf } from "./vocabulary/parseBody.ts"
 import { targetOf } from "./vocabulary/targetOf.ts"
 
 /** The path of a request's address. */
@@ -56,6 +56,9 @@ const bearer = /^Bearer +(\S+) *$/i
 
 /** Anthropic's older clients send the key by a header of its own. */
 const takesOwnHeader = (path: string) => path.startsWith("/v1/messages")
+
+/** Stands for a body that was let go of. */
+const unparsed: ParsedBody = { model: "", members: {} }
 
 /** The methods that the paths of inference take. */
 const allow = "OPTIONS, POST"
@@ -130,15 +133,17 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           const full = concurrency.take(caller)
           if (full !== null) return yield* full
           placed = true
-          const received = yield* readBody(request, config.maxBody, config.bodyTimeout, share)
-          const body = typeof received === "string" ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, departure)
+          let received: string | Buffer | null = yield* readBody(request, config.maxBody, config.bodyTimeout, share)
+          let body = typeof received === "string" ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, departure)
           if (body instanceof Refusal) return yield* body
+          // A thread's has bytes of its own, from which it is read anew each time.
+          if (body instanceof LargeBody) received = null
           streamed = streamOf(body.members)
           route = routes.known(caller.orgId, body.model) ?? null
           if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
           if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
           // The body is a parameter: what this function closes over lives as long as a stream.
-          const prepare = (to: Route, asked: typeof body): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
+          const prepare = (to: Route, asked: ParsedBody): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
             const withImages = (checked: CheckedRequest) => {
               // What is refused wakes no engine; one that sleeps starts while images come.
               use(to)
@@ -160,10 +165,17 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
           if (prepared instanceof Refusal) return yield* prepared
           let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
-          if (!passage.enter()) yield* passage.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), departure })
+          if (!passage.enter()) {
+            const waiting = passage.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), departure })
+            // Parsed it may take many times its text, which is enough to parse it anew.
+            if (received !== null) body = unparsed
+            yield* waiting
+          }
           if (passage.route.revisionId !== route.revisionId) {
             // Another revision took over while the request waited: what that one cannot do is refused too.
             route = passage.route
+            if (typeof received === "string") body = parseBody(received)
+            if (body instanceof Refusal) return yield* body
             prepared = prepare(route, body)
             checked = Effect.isEffect(prepared) ? yield* prepared : prepared
           }

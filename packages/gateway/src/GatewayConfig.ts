@@ -50,7 +50,8 @@ export const gatewaySettings = [
   { name: "GATEWAY_MAX_BODY_BYTES", description: "Largest request body, in bytes", default: 16 * 1024 * 1024 },
   {
     name: "GATEWAY_BODIES_BYTES",
-    description: "Bytes of request bodies kept at once, of all callers together, until they are answered or their streams have begun; further ones get 503",
+    description:
+      "Bytes of request bodies kept at once, of all callers together, until they are answered or their streams have begun, those with characters beyond ASCII, or escaped ones, counted twice; further ones get 503",
     default: 256 * 1024 * 1024
   },
   { name: "GATEWAY_KEY_CONCURRENCY", description: "Requests under way at once for one API key", default: 64 },

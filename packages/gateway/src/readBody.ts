@@ -1,11 +1,17 @@
-import { isUtf8 } from "node:buffer"
+import { isAscii, isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import type { BodyShare } from "./BodyBudget.ts"
 import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unavailable, unsupportedMediaType } from "./refusals.ts"
 import { largeBody } from "./vocabulary/LargeBodies.ts"
 
-/** The text of a JSON body of at most `limit` bytes, which are taken of `share`, received within `timeout` milliseconds; a large one's bytes, unchecked. */
+/** Whether texts of a body may take two bytes for each of its own: one character beyond Latin-1, written out or escaped, is enough. */
+const isWide = (body: Buffer) => !isAscii(body) || body.includes("\\u")
+
+/**
+ * The text of a JSON body of at most `limit` bytes, for which `share` pays once, or twice where its texts may be wide, received within `timeout` milliseconds; a large one's
+ * bytes, unchecked.
+ */
 export const readBody = (request: IncomingMessage, limit: number, timeout: number, share: BodyShare): Effect.Effect<string | Buffer, Refusal> => {
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
   if (type !== "application/json") return Effect.fail(unsupportedMediaType("Send the body as application/json.", "content-type"))
@@ -30,6 +36,7 @@ export const readBody = (request: IncomingMessage, limit: number, timeout: numbe
     }
     const onEnd = () => {
       const body = Buffer.concat(chunks)
+      if (isWide(body) && !share.take(length)) return settle(Effect.fail(unavailable))
       if (length > largeBody) return settle(Effect.succeed(body))
       settle(isUtf8(body) ? Effect.succeed(body.toString("utf8")) : Effect.fail(invalidBody("The body is not valid UTF-8.")))
     }

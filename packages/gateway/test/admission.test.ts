@@ -71,6 +71,18 @@ describe("a refusal", () => {
     })
   )
 
+  it.live("of bodies counts twice what takes two bytes of memory for one: a character beyond Latin-1, written out or escaped, makes its text so", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(answers(wholeAnswer("a")))
+      const { address } = yield* makeStage([engine.url], { GATEWAY_BODIES_BYTES: 3_000 })
+      const statuses = yield* Effect.forEach(["", "\u201c", "\\u201c"], (mark) =>
+        Effect.map(fetched(address, { body: JSON.stringify({ ...chat, user: `MARK${"u".repeat(2_000)}` }).replace("MARK", mark) }), (seen) => seen.status())
+      )
+      assert.deepStrictEqual(statuses, [200, 503, 503])
+      assert.strictEqual((yield* fetched(address, { body: { ...chat, user: "\u201c" } })).status(), 200)
+    })
+  )
+
   it.live("is none where only the methods are asked for", () =>
     Effect.gen(function* () {
       const { address } = yield* makeStage([])

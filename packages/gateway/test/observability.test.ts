@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect, Tracer } from "effect"
 import { AccessLog } from "../src/observability/AccessLog.ts"
 import { Histogram } from "../src/observability/Histogram.ts"
@@ -103,6 +103,24 @@ describe("what the gateway tells of the way to engines", () => {
     assert.include(told, 'seatrial_gateway_engines{model="other",state="ejected"} 50\n')
     assert.strictEqual(told.match(/^seatrial_gateway_queued_requests\{/gm)?.length, 101)
   })
+})
+
+it("routing's series of a model that nobody asked for in an hour makes room for another, where there are a hundred", () => {
+  const metrics = new RoutingMetrics()
+  const clock = vi.spyOn(performance, "now").mockReturnValue(0)
+  try {
+    for (let model = 0; model < 100; model++) metrics.retried(`m${model}`, "lost")
+    clock.mockReturnValue(3_600_001)
+    metrics.retried("m7", "lost")
+    metrics.format(false)
+    metrics.retried("new", "lost")
+    const told = metrics.format(false)
+    assert.include(told, '{model="new",reason="lost"} 1\n')
+    assert.include(told, '{model="m7",reason="lost"} 2\n')
+    assert.notInclude(told, 'model="other",reason')
+  } finally {
+    clock.mockRestore()
+  }
 })
 
 describe("what the gateway counts", () => {

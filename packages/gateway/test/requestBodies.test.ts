@@ -7,7 +7,7 @@ import { Departure } from "../src/Departure.ts"
 import { EngineClient } from "../src/EngineClient.ts"
 import { GatewayConfig } from "../src/GatewayConfig.ts"
 import { readWhole } from "../src/readWhole.ts"
-import { chunk, opening } from "./fakeEngine.ts"
+import { chunk, makeEngine, opening, streams } from "./fakeEngine.ts"
 import { chatStream, makeStage, send, soon } from "./stage.ts"
 
 const provided = Effect.provide(EngineClient.layer.pipe(Layer.provide(GatewayConfig.layer)))
@@ -72,6 +72,44 @@ describe("a stream under way", () => {
       yield* soon(() => kept() - before < ((count - 1) * content.length) / 10)
       for (const { request } of [first, ...streams]) request.destroy()
       assert.strictEqual(open, count)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a request that waits for an engine", () => {
+  it.live("keeps its text and what the engine will get, and nothing that was made of it", () =>
+    Effect.gen(function* () {
+      setFlagsFromString("--expose-gc")
+      const collect: () => void = runInNewContext("gc")
+      const engine = yield* makeEngine(streams(["a"]))
+      const { address, world } = yield* makeStage([])
+      world.route = { ...world.route, mayIdle: true }
+      const schema = { enum: Array.from({ length: 30_000 }, () => ({})) }
+      const body = JSON.stringify({ ...chatStream, response_format: { type: "json_schema", json_schema: { name: "f", schema } } })
+      const holdOne = Effect.gen(function* () {
+        const { used } = world
+        const seen = yield* send(address, { body })
+        yield* soon(() => world.used > used)
+        return seen
+      })
+      const kept = () => {
+        collect()
+        const { external, heapUsed } = process.memoryUsage()
+        return external + heapUsed
+      }
+      const first = yield* holdOne
+      const before = kept()
+      const others = yield* Effect.replicateEffect(holdOne, 4)
+      // What was freed is counted a little later. Each takes twenty times its text where it is kept as it was parsed.
+      yield* soon(() => kept() - before < 4 * 5 * body.length)
+      // Another revision has the engine: it is checked for that one anew.
+      const { revisionId } = (yield* makeStage([])).world.route
+      world.route = { ...world.route, revisionId, endpoints: [{ url: engine.url, pod: "pod" }] }
+      yield* soon(() => [first, ...others].every(({ ended }) => ended === "end"))
+      assert.deepStrictEqual(
+        engine.calls.map((call) => JSON.parse(call.body).response_format.json_schema.schema.enum.length),
+        [30_000, 30_000, 30_000, 30_000, 30_000]
+      )
     }).pipe(Effect.scoped)
   )
 })

@@ -7,6 +7,9 @@ const waitBounds = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 45, 60]
 /** Models that are told apart at most; the others share one name. */
 const maxModels = 100
 
+/** After which a model that nobody asks for makes room, milliseconds. */
+const rest = 3_600_000
+
 /** For what a request waited: a place at an engine, or that there is one. */
 export type WaitedFor = "room" | "start"
 /** How a wait ended: with an engine, without one in time, or because the caller left, the model went or the gateway stopped. */
@@ -25,6 +28,7 @@ class RoutingSeries {
   readonly label: string
   readonly waits = new Map<string, Histogram>()
   readonly retries = new Map<RetryReason, number>()
+  usedAt = 0
 
   constructor(model: string) {
     this.label = `model="${quoted(model)}"`
@@ -39,12 +43,14 @@ export class RoutingMetrics {
   pools: () => ReadonlyArray<PoolSeen> = () => []
 
   #of(model: string): RoutingSeries {
-    const known = this.#models.get(model)
-    if (known !== undefined) return known
-    if (this.#models.size >= maxModels) return this.#others
-    const made = new RoutingSeries(model)
-    this.#models.set(model, made)
-    return made
+    let series = this.#models.get(model)
+    if (series === undefined) {
+      if (this.#models.size >= maxModels) return this.#others
+      series = new RoutingSeries(model)
+      this.#models.set(model, series)
+    }
+    series.usedAt = performance.now()
+    return series
   }
 
   waited(model: string, what: WaitedFor, outcome: WaitOutcome, seconds: number): void {
@@ -65,12 +71,14 @@ export class RoutingMetrics {
 
   /** All of it as Prometheus reads it, without an end mark. */
   format(openMetrics: boolean): string {
+    const now = performance.now()
+    for (const [model, { usedAt }] of this.#models) if (this.#models.size >= maxModels && now - usedAt > rest) this.#models.delete(model)
     const series = [...this.#models.values(), this.#others]
     const pools = this.pools()
     const shown = pools.slice(0, maxModels)
-    const rest = pools.slice(maxModels)
-    const sum = (of: (pool: PoolSeen) => number) => rest.reduce((total, pool) => total + of(pool), 0)
-    if (rest.length > 0) {
+    const others = pools.slice(maxModels)
+    const sum = (of: (pool: PoolSeen) => number) => others.reduce((total, pool) => total + of(pool), 0)
+    if (others.length > 0) {
       const engines = { open: sum(({ engines }) => engines.open), full: sum(({ engines }) => engines.full), ejected: sum(({ engines }) => engines.ejected) }
       shown.push({ model: "other", queued: sum(({ queued }) => queued), engines })
     }

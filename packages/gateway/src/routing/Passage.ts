@@ -44,7 +44,7 @@ export class Passage {
   readonly #world: PassageWorld
   readonly #orgId: OrgId
   readonly #streamed: boolean
-  /** Let go of when it has entered. */
+  /** Let go of when it has entered, or waits. */
   #members: Asked["members"] | null
   #route: Route
   #pool: ModelPool | null = null
@@ -134,6 +134,7 @@ export class Passage {
         gone
       }
       const limit = cold ? settings.coldWait : settings.queueWait
+      this.#members = null
       const timer = setTimeout(() => settle(Effect.fail(refusal()), "refused"), Math.min(limit, patience ?? limit))
       if (departure.aborted) return onAbort()
       departure.addEventListener("abort", onAbort)
