@@ -1,5 +1,5 @@
 import { failureDetail, fallsBack, isFinished, type Phase } from "@seatrial/domain"
-import { Job, KubeClient, type KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
+import { Job, KubeClient, KubeError, type OwnerReference, Pod, PodDisruptionBudget, Secret } from "@seatrial/kube"
 import { type Endpoint, type Run, type RunRevision, Runs } from "@seatrial/store"
 import { Clock, Effect, Option, Redacted } from "effect"
 import type { Action } from "../decide/Decision.ts"
@@ -7,7 +7,7 @@ import type { Gathered, GatherFrom } from "../gather/gather.ts"
 import { weightsStore } from "../gather/weightsSeen.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
-import { enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
+import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 import { avoidedNodes } from "./avoidedNodes.ts"
 import { customResource } from "./customResource.ts"
@@ -120,6 +120,13 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
     return Effect.succeed({ run, revision: run.revision, owner: resource?.metadata.namespace === namespace ? owner : null })
   })
 
+  /** A pod that is none of the run's is seen as none, and no pass knows more: it is told, and tried again until somebody has removed it. */
+  const notOurs = Effect.fnUntraced(function* (name: string, error: KubeError) {
+    const there = yield* cluster.pods.get(name, namespace)
+    if (Option.isNone(there) || there.value.metadata.labels?.[deploymentLabel] === engineRun) return yield* error
+    return yield* new KubeError({ reason: "Invalid", message: `There is a pod ${name} already that is none of Seatrial's. Delete it.` })
+  })
+
   for (const action of actions) {
     switch (action._tag) {
       case "EnsureResource":
@@ -162,7 +169,8 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
           Effect.catchIf(
             (error) => isThere(error) && madePods.has(pod.metadata.name),
             () => Effect.void
-          )
+          ),
+          Effect.catchIf(isThere, (error) => notOurs(pod.metadata.name, error))
         )
         break
       }

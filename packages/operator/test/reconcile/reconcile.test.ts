@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Logger, Option, Predicate } from "effect"
 import { TestClock } from "effect/testing"
+import { enginePodName } from "../../src/resources/objectNames.ts"
 import { makeStage } from "./stage.ts"
 
 const whole = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
@@ -46,6 +47,24 @@ describe("a run", () => {
       }).pipe(Effect.provide(Logger.layer([logger])))
     })
   }
+
+  it.effect("whose engine's name another's pod has says so, and goes on once that is gone", () => {
+    const stage = makeStage()
+    const name = enginePodName(stage.row().id)
+    stage.kube.add("Pod", name, { metadata: { namespace: "seatrial" }, spec: { containers: [{ name: "other" }] } })
+    return Effect.gen(function* () {
+      yield* stage.operate(
+        Effect.gen(function* () {
+          yield* stage.until(() => stage.row().phase === "provisioning")
+          yield* TestClock.adjust("15 seconds")
+          assert.include(String(stage.mirrored()?.message), `There is a pod ${name} already that is none of Seatrial's.`)
+          stage.kube.drop("Pod", name)
+          yield* TestClock.adjust("15 seconds")
+          yield* stage.until(() => stage.row().phase === "activated")
+        })
+      )
+    })
+  })
 
   it.effect("has its disruption budget where a quota that others write to refuses it at first", () => {
     const stage = makeStage()
