@@ -13,7 +13,7 @@ const marks = {
   qwen3_coder: "<tool_call><function=f>"
 }
 
-it("a strict tool is taken where the engine's reader of the model's format has a grammar, and refused where it would pass as any", () => {
+it("a strict tool is taken where the engine's reader of the model's format has a grammar, and refused where it would pass like every other", () => {
   const strict = (runtime: Runtime) =>
     Object.fromEntries(
       Object.entries(marks).map(([format, mark]) => {

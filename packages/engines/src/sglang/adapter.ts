@@ -90,7 +90,7 @@ export const sglang: EngineAdapter = {
       strict_arguments: true,
       tool_results: true
     },
-    // Those whose readers have a structural tag (`supports_structural_tag` of `srt/function_call`): the others let a strict tool pass as any.
+    // Those whose readers have a structural tag (`supports_structural_tag` of `srt/function_call`): the others take a strict tool like every other.
     strict: ["deepseek_v3", "gpt_oss", "hermes", "kimi_k2", "llama3_json", "mistral", "qwen3_coder"],
     reasoning: ["gpt_oss", "mistral", "think"],
     // What templates name; it has no budget of tokens.

@@ -107,7 +107,7 @@ export const vllm: EngineAdapter = {
       strict_arguments: true,
       tool_results: true
     },
-    // Those whose readers have a grammar of their own (`structural_tag_model` of `vllm/tool_parsers`): the others let a strict tool pass as any.
+    // Those whose readers have a grammar of their own (`structural_tag_model` of `vllm/tool_parsers`): the others take a strict tool like every other.
     strict: ["deepseek_v3", "glm45", "gpt_oss", "hermes", "kimi_k2", "llama3_json", "minimax_m2", "qwen3_coder"],
     reasoning: ["gpt_oss", "mistral", "think"],
     // What templates name. It would keep a budget of tokens too: no row of the trial sees that yet.
