@@ -17,7 +17,6 @@ import { layerSweeper } from "./layerSweeper.ts"
 import { onStopping } from "./listen.ts"
 import { requestError } from "./Outcome.ts"
 import { Observer } from "./observability/Observer.ts"
-
 import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
 import { readBody } from "./readBody.ts"
 import { faultOf, invalidApiKey, methodNotAllowed, missingApiKey, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"

@@ -1,26 +1,18 @@
-import { readdir, readFile, rm } from "node:fs/promises"
+import { readFile, rm } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { DeploymentId } from "@seatrial/domain"
-import { Pod } from "@seatrial/kube"
 import { enginePodName } from "@seatrial/operator"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { makeCaller } from "../Caller.ts"
 import { ask, wholeOf } from "../chat.ts"
 import { openCluster, shortenBenchmark } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
 import { makeStateFolder, startSystem } from "../LocalSystem.ts"
 import { serving, source } from "../Served.ts"
+import { commitsIn, startAgain } from "../startAgain.ts"
 
-const namespace = "seatrial"
 const decodeId = Schema.decodeUnknownSync(DeploymentId)
-
-/** The folders of the weights store that hold a commit whole. */
-const commitsIn = async (folder: string) =>
-  (await readdir(folder, { recursive: true })).filter((name) => /\/[0-9a-f]{40}\/\.seatrial-manifest\.json$/.test(name)).map((name) => join(folder, name, ".."))
-
-const isReady = (pod: Option.Option<Pod>) =>
-  Option.isSome(pod) && pod.value.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true
 
 it.live(
   "weights that the store has lost are brought again by the next run that counts on them, while what serves them goes on; or for what serves, where that starts again",
@@ -64,10 +56,7 @@ it.live(
       yield* answers(second.model)
 
       yield* Effect.promise(() => rm(store, { recursive: true }))
-      const name = enginePodName(decodeId(first.id))
-      const before = Option.getOrThrow(yield* kube.get(Pod, name, namespace)).metadata.uid
-      yield* kube.remove(Pod, name, namespace, { gracePeriodSeconds: 1 })
-      yield* eventually("another pod is ready", kube.get(Pod, name, namespace), (pod) => isReady(pod) && Option.getOrThrow(pod).metadata.uid !== before)
+      yield* startAgain(kube, enginePodName(decodeId(first.id)))
       assert.isTrue(whole.equals(yield* contents(store)))
       yield* answers(first.model)
     }).pipe(Effect.scoped),

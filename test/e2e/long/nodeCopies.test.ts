@@ -1,8 +1,8 @@
-import { open, readdir, readFile, rename } from "node:fs/promises"
+import { open, readFile, rename } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { DeploymentId } from "@seatrial/domain"
-import { type KubeClient, Pod } from "@seatrial/kube"
+import type { KubeClient } from "@seatrial/kube"
 import { enginePodName, HostClassResource, ModelDeployment } from "@seatrial/operator"
 import { Effect, Option, Schema } from "effect"
 import { makeCaller } from "../Caller.ts"
@@ -11,23 +11,15 @@ import { openCluster, shortenBenchmark } from "../cluster.ts"
 import { eventually } from "../eventually.ts"
 import { makeStateFolder, startSystem } from "../LocalSystem.ts"
 import { serving, source } from "../Served.ts"
+import { commitsIn, startAgain } from "../startAgain.ts"
 
 const namespace = "seatrial"
 const weights = "model.safetensors"
 const decodeId = Schema.decodeUnknownSync(DeploymentId)
 
-/** The folders below this one that hold a commit whole. */
-const commitsIn = async (folder: string) =>
-  (await readdir(folder, { recursive: true })).filter((name) => /\/[0-9a-f]{40}\/\.seatrial-manifest\.json$/.test(name)).map((name) => join(folder, name, ".."))
-
-const isReady = (pod: Option.Option<Pod>) =>
-  Option.isSome(pod) && pod.value.status?.conditions?.some(({ status, type }) => type === "Ready" && status === "True") === true
-
-/** Takes the engine's pod away and waits until another one is ready: what the copy of its weights said. */
-const startAgain = Effect.fnUntraced(function* (kube: KubeClient["Service"], name: string) {
-  const before = Option.getOrThrow(yield* kube.get(Pod, name, namespace)).metadata.uid
-  yield* kube.remove(Pod, name, namespace, { gracePeriodSeconds: 1 })
-  yield* eventually("another pod is ready", kube.get(Pod, name, namespace), (pod) => isReady(pod) && Option.getOrThrow(pod).metadata.uid !== before)
+/** What the copy of the weights says of an engine that starts again. */
+const copiedAgain = Effect.fnUntraced(function* (kube: KubeClient["Service"], name: string) {
+  yield* startAgain(kube, name)
   return yield* kube.podLog(name, namespace, { container: "copy-weights" })
 })
 
@@ -69,11 +61,11 @@ it.live(
         await file.write(Buffer.alloc(64, 1), 0, 64, content.length - 64)
         await file.close()
       })
-      assert.match(yield* startAgain(kube, name), new RegExp(`copied ${content.length} bytes of seatrial/tiny-chat`))
+      assert.match(yield* copiedAgain(kube, name), new RegExp(`copied ${content.length} bytes of seatrial/tiny-chat`))
       assert.isTrue(content.equals(yield* Effect.promise(() => readFile(join(copy, weights)))))
 
       yield* Effect.promise(() => rename(store, `${store}-away`))
-      assert.match(yield* startAgain(kube, name), /found \d+ verified files of seatrial\/tiny-chat/)
+      assert.match(yield* copiedAgain(kube, name), /found \d+ verified files of seatrial\/tiny-chat/)
       const answered = yield* eventually("an answer", ask(caller, ended.model), ({ status }) => status === 200)
       assert.isNotEmpty(wholeOf(answered).text)
 
