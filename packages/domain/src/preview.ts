@@ -82,23 +82,28 @@ export interface PreviewInput {
 /** A preview, and where the bytes of its fit go. */
 export type Decision = { readonly preview: DerivedPreview; readonly estimate: Estimate } | { readonly preview: RefusedPreview; readonly estimate: null }
 
-/** Where else the model is served, on any host class by any of its runtimes, with the settings for it; null where nowhere is. */
+/** Where else the model is served, on any host class by any of its runtimes, in words, with the settings for it; null where nowhere is. */
 const servedElsewhere = (
   asked: Asked,
   hostClasses: ReadonlyArray<HostClass>,
   engines: ReadonlyArray<EngineContract>
-): { readonly serving: ServingSettings } | null => {
+): { readonly where: string; readonly serving: ServingSettings } | null => {
   // Flags are those of the runtime that they were meant for.
   const { engine_flags: _, host_class: __, runtime: ___, ...open } = asked.request
-  const other = { ...asked, request: open }
+  const { max_context: ____, yarn: _____, ...plain } = open
   const runtimes = [...new Set(hostClasses.flatMap((hostClass) => hostClass.runtimes.map(({ runtime }) => runtime)))]
-  const candidates = runtimes.flatMap((runtime) => candidatesOf(hostClasses, engines, runtime))
-  const found = bestOf(
-    candidates
-      .filter((candidate) => servesModel(asked.facts, candidate) && takesSettings(asked.facts, open, candidate))
-      .map((candidate) => attempt(other, candidate))
-  )
-  return found === undefined ? null : { serving: settingsOf(other, found, found.result.fit.max_context) }
+  const candidates = runtimes.flatMap((runtime) => candidatesOf(hostClasses, engines, runtime)).filter((candidate) => servesModel(asked.facts, candidate))
+  const served = (request: ServingRequest): ServingSettings | null => {
+    const other = { ...asked, request }
+    const able = candidates.filter((candidate) => takesSettings(asked.facts, request, candidate) && contextRefusal(other, [candidate]) === null)
+    const found = bestOf(able.map((candidate) => attempt(other, candidate)))
+    return found === undefined ? null : settingsOf(other, found, found.result.fit.max_context)
+  }
+  const same = served(open)
+  const serving = same ?? served(plain)
+  if (serving === null) return null
+  const context = same === null ? ` with max_context ${serving.max_context}${open.yarn === undefined ? "" : " and without yarn"}` : ""
+  return { where: `${serving.runtime} on the host class ${serving.host_class}${context}`, serving }
 }
 
 /**
@@ -138,7 +143,7 @@ export const decideServing = (input: PreviewInput): Decision => {
   if (registering.length === 0) {
     const { message, remedy } = unsupported(facts, offered)
     const other = servedElsewhere(asked, sorted, engines)
-    const instead = other === null ? remedy : `Choose ${other.serving.runtime} on the host class ${other.serving.host_class}, which serves it.`
+    const instead = other === null ? remedy : `Choose ${other.where}, which serves it.`
     return refuse("unsupported_architecture", message, instead, other?.serving ?? null)
   }
   const known = registering.filter((candidate) => adapterIssue(facts, candidate) === null)
@@ -146,8 +151,7 @@ export const decideServing = (input: PreviewInput): Decision => {
     const issues = new Set(registering.flatMap((candidate) => adapterIssue(facts, candidate) ?? []))
     const merged = "name a repository with the adapter merged into its base."
     const other = servedElsewhere(asked, sorted, engines)
-    const instead =
-      other === null ? `N${merged.slice(1)}` : `Choose ${other.serving.runtime} on the host class ${other.serving.host_class}, which applies it, or ${merged}`
+    const instead = other === null ? `N${merged.slice(1)}` : `Choose ${other.where}, which applies it, or ${merged}`
     return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
   }
   const template = facts.chat_template
@@ -180,7 +184,7 @@ export const decideServing = (input: PreviewInput): Decision => {
       elsewhere === null
         ? found
         : {
-            message: `Choose ${elsewhere.serving.runtime} on the host class ${elsewhere.serving.host_class}, which has room for it.`,
+            message: `Choose ${elsewhere.where}, which has room for it.`,
             serving: elsewhere.serving
           }
     const oversize = attempts.map((found) => found.oversize)
