@@ -77,6 +77,8 @@ export interface PreviewInput {
   readonly engines: ReadonlyArray<EngineContract>
   /** What earlier starts measured. */
   readonly calibrations?: ReadonlyArray<Calibration> | undefined
+  /** GPUs that the organization may hold at once; null or absent: any number. */
+  readonly gpuLimit?: number | null | undefined
 }
 
 /** A preview, and where the bytes of its fit go. */
@@ -112,7 +114,7 @@ const servedElsewhere = (
  */
 export const decideServing = (input: PreviewInput): Decision => {
   const { engines, facts, hostClasses, request } = input
-  const asked: Asked = { facts, request, calibrations: input.calibrations }
+  const asked: Asked = { facts, request, calibrations: input.calibrations, gpuLimit: input.gpuLimit }
   const source: PreviewSource = { kind: "model_hub", repo: facts.repo, ref: input.ref, commit: facts.commit }
   const refuse = (code: RefusalCode, message: string, remedy: string, serving: ServingSettings | null = null): Decision => ({
     preview: refusedPreview(source, code, message, remedy, serving),
@@ -188,10 +190,14 @@ export const decideServing = (input: PreviewInput): Decision => {
             serving: elsewhere.serving
           }
     const oversize = attempts.map((found) => found.oversize)
-    if (oversize[0] !== undefined && oversize[0] !== null && oversize.every((problem) => problem !== null))
-      return refuse("does_not_fit", oversize[0], remedy.message, remedy.serving)
+    if (oversize[0] !== undefined && oversize[0] !== null && oversize.every((problem) => problem !== null)) {
+      const limited = attempts.every(({ hostClass }) => hostClass.gpu_count > (input.gpuLimit ?? Number.POSITIVE_INFINITY))
+      const raise = "Ask the installation's administrators for a higher limit (`seatrial admin limits set`)."
+      return refuse("does_not_fit", oversize[0], limited && remedy.serving === null ? raise : remedy.message, remedy.serving)
+    }
     // Of those that are tried: others may be larger, and lack the runtime.
-    const largest = Math.max(...taking.map(({ hostClass }) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
+    const tried = attempts.filter((found) => found.oversize === null)
+    const largest = Math.max(...tried.map(({ hostClass }) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
     const which = request.runtime === undefined ? "any host class" : `any host class with the runtime ${request.runtime}`
     const where = request.host_class === undefined ? `${which} (the largest has ${gib(largest)})` : `${request.host_class} (${gib(largest)})`
     const indivisible = attempts.map(({ result }) => ("fit" in result ? null : result.indivisible))
