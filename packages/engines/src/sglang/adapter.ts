@@ -7,6 +7,7 @@ import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { imageLimits, sees, servedImages } from "../images.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
+import { withStandIn } from "../reference/modelIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
@@ -77,7 +78,7 @@ export const sglang: EngineAdapter = {
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
   quantizations: takenQuantizations(sglangQuantization),
-  modelIssue: sglangModelIssue,
+  modelIssue: withStandIn(sglangQuantization.version, sglangModelIssue),
   cacheIssue: sglangCacheIssue,
   kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3", "fp8_e5m2"]),
   memory: sglangMemory,

@@ -7,6 +7,7 @@ import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { imageLimits, sees, servedImages } from "../images.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
+import { withStandIn } from "../reference/modelIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
@@ -81,7 +82,7 @@ export const vllm: EngineAdapter = {
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
   quantizations: takenQuantizations(vllmQuantization),
-  modelIssue: vllmModelIssue,
+  modelIssue: withStandIn(vllmQuantization.version, vllmModelIssue),
   cacheIssue: vllmCacheIssue,
   kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3"]),
   memory: vllmMemory(release),
