@@ -190,6 +190,8 @@ export const sglang: EngineAdapter = {
     prefixCache: engine_flags?.disable_radix_cache !== true,
     // Its sampler takes seeds in its deterministic mode only.
     seeds: simulated || engine_flags?.enable_deterministic_inference === true,
+    // Of its longest context it keeps a token for itself, and gives an answer one less than that leaves (`max_req_len`, `init_req_max_new_tokens`).
+    unfilled: 2,
     weightVersion: "/model_info"
   }),
   measured: ({ log, metrics }): Measured => {
