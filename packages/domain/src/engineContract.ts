@@ -96,7 +96,7 @@ export interface EngineContract {
   /** The limits of images with that model and these flags, null for none: instead of the contract's, where what is served depends on them. */
   readonly imageInput?: (config: ModelConfig, flags: Readonly<Record<string, unknown>>) => ServedContract["imageInput"]
   /** Why it does not serve the model on that card whatever the settings, as a sentence, or null. */
-  readonly modelIssue?: (config: ModelConfig, card: EngineLoad["card"]) => string | null
+  readonly modelIssue?: (config: ModelConfig, card: EngineLoad["card"] & Pick<HostClass, "simulated">) => string | null
   /** Why the model's KV cache cannot be of that type on that card, as a sentence, or null. */
   readonly cacheIssue?: (config: ModelConfig, dtype: KvCacheDtype, card: EngineLoad["card"]) => string | null
   /** Why it cannot use a chat template, as the rest of a sentence, or null. `simulated`: on simulated GPUs, where the reference engine stands in. */
