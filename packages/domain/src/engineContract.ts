@@ -15,13 +15,15 @@ export interface FlagIssue {
   readonly message: string
 }
 
-/** What an engine is to be started with, as far as its memory depends on it. */
+/** What an engine is to be started with, as far as its memory depends on it, and whether it starts. */
 export interface EngineLoad {
   readonly config: ModelConfig
   readonly flags: Readonly<Record<string, unknown>>
   readonly card: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes">
   /** Tokens; the model's limit where it is still to be chosen. */
   readonly maxContext: number
+  /** Absent: the engine's own choice. */
+  readonly cacheDtype?: KvCacheDtype
 }
 
 /** Bytes per GPU beside weights and KV cache. */

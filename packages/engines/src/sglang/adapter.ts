@@ -22,6 +22,7 @@ import { sglangCacheIssue, sglangModelIssue } from "./modelIssue.ts"
 import { sglangQuantization } from "./quantizationRules.ts"
 import { sglangLines, sglangMetrics } from "./readings.ts"
 import { sglangStartFailures } from "./startFailures.ts"
+import { sglangStartIssue } from "./startIssue.ts"
 
 const version = "sglang-0.5.23"
 const table = { version, flags: sglangFlags, denied: alwaysDenied, commandLine }
@@ -66,7 +67,7 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   if (flags.enable_deterministic_inference === true && flags.attention_backend === "trtllm_mha") {
     return issue("attention_backend", "enable_deterministic_inference goes with fa3, fa4, flashinfer or triton.")
   }
-  return null
+  return sglangStartIssue(load)
 }
 
 /**

@@ -22,6 +22,7 @@ import { vllmCacheIssue, vllmModelIssue } from "./modelIssue.ts"
 import { vllmQuantization } from "./quantizationRules.ts"
 import { vllmCacheLabels, vllmLines, vllmMetrics } from "./readings.ts"
 import { vllmStartFailures } from "./startFailures.ts"
+import { vllmStartIssue } from "./startIssue.ts"
 
 const release = "0.33.0"
 const version = `vllm-${release}`
@@ -58,7 +59,7 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   if (flags.tool_strict_level !== undefined && flags.tool_call_parser === undefined) {
     return issue("tool_strict_level", "tool_strict_level goes with a tool_call_parser only.")
   }
-  return null
+  return vllmStartIssue(load)
 }
 
 /** Room for images where requests may bring some, else none. */
