@@ -45,7 +45,7 @@ describe("the check suite", () => {
         report.checks.filter(({ passed }) => !passed),
         []
       )
-      earlier = [{ fingerprints: report.fingerprints, likelihood }]
+      earlier = [{ fingerprints: report.fingerprints, checks: report.checks, likelihood }]
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
