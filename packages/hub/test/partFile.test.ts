@@ -3,11 +3,14 @@ import { mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from "node:fs/p
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it, vi } from "@effect/vitest"
-import { Effect } from "effect"
+import { ConfigProvider, Effect, Fiber, Option } from "effect"
+import { TestClock } from "effect/testing"
+import { fetchChunk } from "../src/fetch/fetchChunk.ts"
 import { makeHashThread } from "../src/fetch/HashThread.ts"
 import { openPart } from "../src/fetch/PartFile.ts"
 import { makePieceWriter } from "../src/fetch/PieceWriter.ts"
-import { makeRangeConnection } from "../src/fetch/RangeConnection.ts"
+import { makeRangeConnection, type RangeConnection } from "../src/fetch/RangeConnection.ts"
+import { HubSettings } from "../src/HubSettings.ts"
 
 const file = { path: "a.json", size: 4, blob_id: "0".repeat(40), sha256: createHash("sha256").update(new Uint8Array(4)).digest("hex") }
 
@@ -94,6 +97,45 @@ describe("the pieces of a download", () => {
       assert.match(yield* failure(write(new Uint8Array(8), 0)), /EBADF/)
       yield* failure(slowly(new Uint8Array(0), 0))
       assert.match(yield* failure(slowly(new Uint8Array(8), 0)), /EBADF/)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a connection of a download on which nothing comes", () => {
+  it.effect("is given up after a time in which the process itself was not held up", () =>
+    Effect.gen(function* () {
+      const hash = yield* makeHashThread(file.size)
+      const part = yield* openPart({ file, target: join(yield* temporary, file.path), chunkBytes: 4, hash })
+      const settings = yield* HubSettings.parse(ConfigProvider.fromUnknown({ HUB_TIMEOUT: "1 minute", HUB_DOWNLOAD_RETRIES: "0" }))
+      const closed: Array<string> = []
+      const silent = Promise.withResolvers<never>()
+      const connection: RangeConnection = {
+        get: () => silent.promise,
+        close: (reason) => {
+          closed.push(reason.message)
+          silent.reject(reason)
+        }
+      }
+      const clock = yield* Effect.acquireRelease(
+        Effect.sync(() => vi.spyOn(performance, "now")),
+        (clock) => Effect.sync(() => clock.mockRestore())
+      )
+      let now = 0
+      clock.mockImplementation(() => now)
+      const source = { settings, token: Option.none(), fileUrl: (path: string) => `http://127.0.0.1:9/${path}` }
+      const fetching = yield* Effect.forkChild(
+        Effect.flip(fetchChunk({ connection, source, part, from: 0, end: 4, onBytes: () => undefined, isHeld: () => Promise.resolve(true) }))
+      )
+      yield* TestClock.adjust("0 seconds")
+      // A minute on the clock of its timers took three.
+      now += 180_000
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(closed, [])
+      now += 60_000
+      yield* TestClock.adjust("1 minute")
+      const error = yield* Fiber.join(fetching)
+      assert.match(error.message, /stopped in the middle/)
+      assert.match(closed[0] ?? "", /stopped in the middle/)
     }).pipe(Effect.scoped)
   )
 })
