@@ -7,6 +7,7 @@ import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { imageLimits, sees, servedImages } from "../images.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
+import { withStandIn } from "../reference/modelIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
@@ -21,6 +22,7 @@ import { vllmCacheIssue, vllmModelIssue } from "./modelIssue.ts"
 import { vllmQuantization } from "./quantizationRules.ts"
 import { vllmCacheLabels, vllmLines, vllmMetrics } from "./readings.ts"
 import { vllmStartFailures } from "./startFailures.ts"
+import { vllmStartIssue } from "./startIssue.ts"
 
 const release = "0.33.0"
 const version = `vllm-${release}`
@@ -57,7 +59,7 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   if (flags.tool_strict_level !== undefined && flags.tool_call_parser === undefined) {
     return issue("tool_strict_level", "tool_strict_level goes with a tool_call_parser only.")
   }
-  return null
+  return vllmStartIssue(load)
 }
 
 /** Room for images where requests may bring some, else none. */
@@ -79,7 +81,7 @@ export const vllm: EngineAdapter = {
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
   quantizations: takenQuantizations(vllmQuantization),
-  modelIssue: vllmModelIssue,
+  modelIssue: withStandIn(vllmQuantization.version, vllmModelIssue),
   cacheIssue: vllmCacheIssue,
   kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3"]),
   memory: vllmMemory(release),
