@@ -288,6 +288,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       place: () => Effect.succeed(true),
       release: () => Effect.void,
       silent: () => Effect.void,
+      failing: () => Effect.void,
       looked: Effect.void
     }),
     Layer.mock(Hub)({}),

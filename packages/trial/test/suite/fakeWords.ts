@@ -36,6 +36,7 @@ export const faults = [
   "key is not found",
   "JSON mode is ignored",
   "schema is ignored when streamed",
+  "rare keywords of schemas are passed over",
   "calls lose their last brace",
   "calls although told not to",
   "one call only",
@@ -88,7 +89,8 @@ const instances: Readonly<Record<string, string>> = {
   nested: '{"town":{"name":"Rome","old":true}}',
   array: '{"days":["mon","tue"]}',
   choice: '{"answer":null}',
-  names: '{"title":"Sea"}'
+  names: '{"title":"Sea"}',
+  multiple: '{"count":5}'
 }
 
 /** What a prompt has to be answered with, whatever the hash says; null where the hash decides. */
