@@ -1,3 +1,4 @@
+import { nameInEngine } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
 import { answerItems, itemsFor, readAgreement, scoreTexts, withoutThinking } from "@seatrial/trial"
 import { Effect } from "effect"
@@ -22,7 +23,8 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   if (agreement === null) return yield* new WorkUnavailable({ message: "The merge did not say how its weights compare." })
   const subject = yield* suiteSubjectOf(trial, "60 seconds")
   // It is served like every whole model, and asked as the adapter will be.
-  const whole = { ...subject, servedName: run.model, listedName: run.model, salt: `merged-${pod.uid}` }
+  const name = nameInEngine(engine.runtime, run.model)
+  const whole = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }
   const asked = Effect.all({ answers: answerItems(whole, itemsFor(facts.parameters), withoutThinking(whole)), scores: scoreTexts(whole) })
   const found = yield* asked.pipe(
     Effect.mapError((error) => unavailable({ message: error._tag === "Unexpected" ? `The merged model's engine: ${error.detail}.` : error.message })),
