@@ -12,7 +12,10 @@ import { type Earlier, trySample } from "./trySample.ts"
 const realSize = 5_000_000
 
 /** Checks that no fault here can make fail, and why. */
-const idle: ReadonlyMap<string, string> = new Map([["image_input", "no sample model takes images"]])
+const idle: ReadonlyMap<string, string> = new Map([
+  ["image_input", "no sample model takes images"],
+  ["reasoning_effort", "no sample model's template knows efforts"]
+])
 
 /** The rows of a run that failed, with what they say. */
 const failures = ({ change, files, mutant, name }: Case, earlier: Earlier, rows: (name: string) => boolean) =>
@@ -41,7 +44,7 @@ describe("the check suite", () => {
         report.checks.filter(({ passed }) => !passed),
         []
       )
-      earlier = [{ fingerprints: report.fingerprints, likelihood }]
+      earlier = [{ fingerprints: report.fingerprints, checks: report.checks, likelihood }]
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 

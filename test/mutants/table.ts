@@ -18,6 +18,11 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   one_token_only: ["output_sane", "greedy_is_top", "finish_reasons"],
   garbage_after_100: ["output_sane"],
 
+  // What is loaded of the files.
+  loaded_in_8_bits: ["loaded_tensors"],
+  loaded_norm_shifted: ["loaded_tensors"],
+  loaded_otherwise_later: ["loaded_tensors"],
+
   // What is kept of the past, and who may see it.
   cached_block_of_another: ["cache_hit_equal"],
   salt_ignored: ["cache_hit_equal"],
@@ -136,14 +141,14 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   file_tensor_zero: ["files_match_commit", "text_likelihood"],
   file_tensor_random: ["files_match_commit", "text_likelihood"],
   file_cut: ["files_match_commit", "text_likelihood"],
-  file_norm_ones: ["files_match_commit", "text_likelihood"],
-  file_one_percent: ["files_match_commit"],
-  file_int8: ["files_match_commit"],
-  file_int4: ["files_match_commit", "text_likelihood"],
+  file_norm_ones: ["files_match_commit", "loaded_tensors", "text_likelihood"],
+  file_one_percent: ["files_match_commit", "loaded_tensors"],
+  file_int8: ["files_match_commit", "loaded_tensors"],
+  file_int4: ["files_match_commit", "loaded_tensors", "text_likelihood"],
   file_rows_swapped: ["files_match_commit", "text_likelihood"],
   file_head_rows_swapped: ["files_match_commit", "text_likelihood"],
-  file_first_commit: ["files_match_commit"],
-  file_other_model: ["files_match_commit", "text_likelihood"],
+  file_first_commit: ["files_match_commit", "loaded_tensors"],
+  file_other_model: ["files_match_commit", "loaded_tensors", "text_likelihood"],
   file_vocabulary_swapped: ["files_match_commit", "tokenizer_agrees"],
   file_merges_fewer: ["files_match_commit", "tokenizer_agrees"],
   file_merges_reversed: ["files_match_commit", "tokenizer_agrees"],

@@ -13,6 +13,7 @@ import { goldenAnswers, needle, outputSane } from "./knowledgeChecks.ts"
 import { abortFrees, stillAlive } from "./lifeChecks.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
+import { loadedTensors } from "./loadedTensors.ts"
 import { reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
 import { batchEqualsAlone, cacheHitEqual, kvPressure } from "./sharedEngineChecks.ts"
 import { templateAgrees } from "./templateAgrees.ts"
@@ -48,6 +49,7 @@ export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
   tensorsComplete,
   configCoherent,
   engineIdentity,
+  loadedTensors,
   tokenizerAgrees,
   templateAgrees,
   textLikelihood((likelihood) => {
