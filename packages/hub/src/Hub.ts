@@ -39,8 +39,8 @@ export class Hub extends Context.Service<
       readonly token: Option.Option<Redacted.Redacted<string>>
       readonly onProgress?: (progress: FetchProgress) => Effect.Effect<void>
     }) => Effect.Effect<void, HubRefusal | HubUnavailable | StoreFull | WeightsMismatch>
-    /** The texts of files of a pinned commit by path, each held to its hash; those that are empty or larger than the limit are left out. */
-    readonly readSmall: (files: SmallFiles) => Effect.Effect<ReadonlyMap<string, string>, HubUnavailable>
+    /** Files of a pinned commit by path, each held to its hash; those that are empty or larger than the limit are left out. */
+    readonly readSmall: (files: SmallFiles) => Effect.Effect<ReadonlyMap<string, Uint8Array>, HubUnavailable>
   }
 >()("seatrial/Hub") {
   /** The hub at `HF_ENDPOINT`; see `HubSettings` for every setting. */

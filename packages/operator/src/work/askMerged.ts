@@ -1,6 +1,6 @@
 import { weightCommits } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
-import { answerItems, itemsFor, readAgreement, readRepository, withoutThinking } from "@seatrial/trial"
+import { answerItems, itemsFor, readAgreement, unreadRepository, withoutThinking } from "@seatrial/trial"
 import { Effect } from "effect"
 import type { MergedAnswers } from "../gather/MergedAnswers.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
@@ -25,7 +25,7 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   const whole = { ...subject, servedName: run.model, listedName: run.model }
   // Asked as the adapter will be.
   const [{ commit, files }] = weightCommits(facts)
-  const quiet = withoutThinking({ repository: readRepository({ facts, files, commit, texts: new Map() }) })
+  const quiet = withoutThinking({ repository: unreadRepository({ facts, files, commit }) })
   const answered = yield* answerItems(whole, itemsFor(facts.parameters), quiet).pipe(
     Effect.mapError((error) => unavailable({ message: error._tag === "Unexpected" ? `The merged model's engine: ${error.detail}.` : error.message })),
     Effect.timeoutOrElse({

@@ -4,7 +4,7 @@ import { runSuite } from "@seatrial/trial"
 import { Effect } from "effect"
 import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
-import { suiteSubjectOf } from "./suiteSubject.ts"
+import { withSuiteSubject } from "./suiteSubject.ts"
 
 /** The report as it is recorded: a capability that was not seen working ends the run where the installation says so. */
 export const judged = (report: CheckReport, failedCapability: EngineUnderTrial["failedCapability"]): CheckReport =>
@@ -14,8 +14,9 @@ export const judged = (report: CheckReport, failedCapability: EngineUnderTrial["
 export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnderTrial) {
   const runs = yield* Runs
   const { engine, failedCapability, revision, run } = trial
-  const subject = yield* suiteSubjectOf(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`)
-  const { likelihood, report } = yield* Effect.mapError(runSuite(subject), unavailable)
+  const { likelihood, report } = yield* withSuiteSubject(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`, (subject) =>
+    Effect.mapError(runSuite(subject), unavailable)
+  )
   const { withdrawn = [] } = report
   const kept = {
     ...(likelihood === null ? {} : { likelihood }),

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "../suite/Check.ts"
-import { beginning } from "../suite/likelihood.ts"
+import { beginnings } from "../suite/likelihood.ts"
 import { type SuiteSubject, scoreOf } from "../suite/SuiteSubject.ts"
 import { likelihoodTexts } from "../suite/texts/likelihoodTexts.ts"
 
@@ -16,8 +16,12 @@ export const hasEffect = (fromBase: number, ofBase: number): boolean => fromBase
 
 const scores = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const scored: Array<number> = []
-  for (const { text } of likelihoodTexts) {
-    const values = yield* scoreOf(subject, beginning(subject, text))
+  const prompts = yield* beginnings(
+    subject,
+    likelihoodTexts.map(({ text }) => text)
+  )
+  for (const prompt of prompts) {
+    const values = yield* scoreOf(subject, prompt)
     if (values === null) return yield* new NotApplicable({ reason: "no log-probabilities of prompts" })
     scored.push(...values)
   }

@@ -77,12 +77,25 @@ export const templateAgrees: TrialCheck = {
     let compared = 0
     let held = 0
     const different: Array<string> = []
-    for (const { messages, name, settings, tools } of variantsOf(subject)) {
+    const variants = variantsOf(subject)
+    // Engines differ in what they make of parts: each variant is rendered in both forms.
+    const forms = variants.flatMap(({ messages, settings, tools }) => {
+      const extra = { ...(tools === undefined ? {} : { tools }), ...settings }
+      return [flattened(parsed(messages)), parsed(messages)].map((form) => ({ messages: form, extra }))
+    })
+    const prompts = template === null ? [] : yield* template.render(forms)
+    const encoded =
+      tokenizer === null
+        ? []
+        : yield* tokenizer.encode(
+            prompts.map((text) => text ?? ""),
+            false
+          )
+    for (const [index, { messages, name, settings, tools }] of variants.entries()) {
       const extra = { ...(tools === undefined ? {} : { tools }) }
       const kwargs = settings === undefined ? {} : { chat_template_kwargs: settings }
-      const forms = [flattened(parsed(messages)), parsed(messages)].map((form) => template?.render(form, { ...extra, ...settings }) ?? null)
-      const rendered = forms.filter((text) => text !== null)
-      const ours = tokenizer === null ? [] : [...new Set(rendered)].map((text) => tokenizer.encode(text, false))
+      const rendered = [2 * index, 2 * index + 1].filter((form) => prompts[form] != null)
+      const ours = rendered.flatMap((form) => encoded.slice(form, form + 1))
       // What the template refuses, the engine has to refuse too; what it cannot render by us is left out.
       if (template !== null && rendered.length === 0) continue
       const told = yield* client.post("/tokenize", JSON.stringify({ model: servedName, messages, ...extra, ...kwargs, add_generation_prompt: true }))
