@@ -18,6 +18,8 @@ export interface PinnedTokenizer extends TokenizerFacts {
 
 /** A pinned commit's chat template, in a process of its own. */
 export interface PinnedTemplate {
+  /** Whether it writes the day of a conversation. */
+  readonly writesDay: boolean
   /** Each conversation's prompt up to where the answer begins; null where the template refuses it, or needs what we do not have. */
   readonly render: (conversations: ReadonlyArray<Conversing>) => Effect.Effect<ReadonlyArray<string | null>>
 }
@@ -104,7 +106,10 @@ export const readPinned = Effect.fnUntraced(function* (
       find: (tokens) => askFor({ _tag: "Find", tokens }, (answer) => (answer._tag === "Found" ? answer.ids : null))
     },
     template: known.template
-      ? { render: (conversations) => askFor({ _tag: "Render", conversations }, (answer) => (answer._tag === "Rendered" ? answer.texts : null)) }
+      ? {
+          writesDay: source.template?.text.includes("strftime_now") === true,
+          render: (conversations) => askFor({ _tag: "Render", conversations }, (answer) => (answer._tag === "Rendered" ? answer.texts : null))
+        }
       : null
   }
 })

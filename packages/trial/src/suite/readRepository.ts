@@ -35,8 +35,8 @@ const Token = Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Sche
 const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ bos_token: Token, eos_token: Token })))
 const textOf = (token: typeof Token.Type | undefined) => (typeof token === "string" ? token : (token?.content ?? ""))
 
-/** Templates that write the day into the prompt give another one tomorrow, and one that the engine writes at another moment. */
-const tellsTime = /strftime_now|\bnow\s*\(/
+/** Templates that write the time into the prompt give another one a moment later. */
+const tellsTime = /\bnow\s*\(/
 
 /** Null where there is no template, or one that we cannot hold an engine to. */
 const templateOf = (text: string | null, config: string): TemplateSource | null => {
