@@ -219,7 +219,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     )
     wake()
     if (kind === "fidelity") {
-      const answered = { answers: ["42"], merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
+      const answered = { answers: ["42"], scores: null, merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
       return Effect.sync(() => void mergedAnswers.set(id, answered))
     }
     const result = Effect.asVoid(
