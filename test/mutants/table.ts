@@ -78,6 +78,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   named_as_required: ["tool_choice_named"],
   none_as_auto: ["tool_choice_none"],
   one_call_only: ["tool_parallel"],
+  single_ignored: ["tool_single"],
   results_dropped: ["tool_round_trip"],
   any_model_name: ["bad_requests"],
   bad_values_taken: ["bad_requests"],
@@ -189,11 +190,15 @@ export const unseen: Readonly<Record<string, string>> = {
   noise: "no fault: the suite has to pass it",
   two_tokens_a_chunk: "no fault: the suite has to pass it, and the benchmark's `tpot_ms` must not change",
   thought_uncounted: "no fault: some of vLLM's readers count none where the prompt opens the thought, so that 0 is taken for untold",
-  stalls: "the benchmark's `stalls` show it",
-  adapter_dropped: "the fidelity of adapters shows it",
-  adapter_half: "the fidelity of adapters shows it",
-  adapter_x4: "the fidelity of adapters shows it",
-  adapter_module_lost: "the fidelity of adapters shows it",
-  adapter_layer_lost: "the fidelity of adapters shows it",
-  cache_of_adapter_shared: "the fidelity of adapters shows it"
+  stalls: "the benchmark's `stalls` show it"
+}
+
+/** Faults of adapters, with the checks of an adapter's own trial that have to fail. */
+export const adapterKillers: Readonly<Record<string, ReadonlyArray<string>>> = {
+  adapter_dropped: ["adapter_effect", "fidelity"],
+  adapter_half: ["adapter_effect", "fidelity"],
+  adapter_x4: ["adapter_effect", "fidelity"],
+  adapter_module_lost: ["adapter_effect"],
+  adapter_layer_lost: ["adapter_effect", "fidelity"],
+  cache_of_adapter_shared: ["cache_hit_equal"]
 }

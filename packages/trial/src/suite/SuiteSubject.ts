@@ -107,7 +107,8 @@ export const secondsOf =
 export const stillThinks = ({ content, finishReason, reasoning }: Pick<Reading, "content" | "finishReason" | "reasoning">): boolean =>
   finishReason === "length" && content.trim() === "" && reasoning.trim() !== ""
 
-const salted = ({ salt, servedName }: SuiteSubject) => ({ model: servedName, cache_salt: salt, ...greedy })
+/** What every question of the suite says beside itself. */
+export const salted = ({ salt, servedName }: SuiteSubject) => ({ model: servedName, cache_salt: salt, ...greedy })
 
 /** A body that asks with one user's message, or with a text to go on with where the model has no chat template. */
 export const questionOf = (subject: SuiteSubject, words: string, fields: Fields): readonly [path: string, body: object] =>

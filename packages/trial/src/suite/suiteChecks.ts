@@ -14,11 +14,11 @@ import { abortFrees, stillAlive } from "./lifeChecks.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
 import { loadedTensors } from "./loadedTensors.ts"
-import { reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
+import { reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
 import { batchEqualsAlone, cacheHitEqual, kvPressure } from "./sharedEngineChecks.ts"
 import { templateAgrees } from "./templateAgrees.ts"
 import { tokenizerAgrees } from "./tokenizerAgrees.ts"
-import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip, toolStrict } from "./toolChecks.ts"
+import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip, toolSingle, toolStrict } from "./toolChecks.ts"
 
 /** What rows leave to later ones and to the revision. */
 export interface SuiteState {
@@ -82,10 +82,12 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   toolChoiceNamed,
   toolChoiceNone,
   toolParallel,
+  toolSingle,
   toolStrict,
   toolRoundTrip,
   reasoningSeparate,
   thinkingToggle,
+  reasoningEffort,
   imageInput,
   kvPressure(pressureSeconds),
   abortFrees,
