@@ -13,6 +13,7 @@ export const sglangLines = {
 export const sglangMetrics = {
   running: "sglang:num_running_reqs",
   waiting: "sglang:num_queue_reqs",
+  preempted: "sglang:num_retracted_requests_total",
   cacheUse: "sglang:token_usage",
   tokens: "sglang:max_total_num_tokens",
   context: "sglang:context_len",

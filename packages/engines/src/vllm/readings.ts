@@ -14,6 +14,7 @@ export const vllmMetrics = {
   cacheConfig: "vllm:cache_config_info",
   running: "vllm:num_requests_running",
   waiting: "vllm:num_requests_waiting",
+  preempted: "vllm:num_preemptions",
   cacheUse: "vllm:kv_cache_usage_perc"
 }
 

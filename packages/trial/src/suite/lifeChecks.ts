@@ -2,13 +2,10 @@ import type { OutputFingerprint } from "@seatrial/domain"
 import { Clock, Effect, Fiber } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { digest, fingerprintFields } from "./fingerprints.ts"
+import { gauge } from "./gauge.ts"
 import { put, questionOf, type SuiteSubject } from "./SuiteSubject.ts"
 import { thresholds } from "./thresholds.ts"
 
-const gauge = (metrics: string, names: string): number | null => {
-  const found = [...metrics.matchAll(new RegExp(`^(?:${names})(?:\\{[^}]*\\})? ([\\d.e+-]+)$`, "gm"))]
-  return found.length === 0 ? null : found.reduce((sum, [, count]) => sum + Number(count), 0)
-}
 const running = (metrics: string) => gauge(metrics, "vllm:num_requests_running|vllm:num_requests_waiting|sglang:num_running_reqs|sglang:num_queue_reqs") ?? 0
 const cacheUse = (metrics: string) => gauge(metrics, "vllm:kv_cache_usage_perc|sglang:token_usage") ?? 0
 

@@ -2,6 +2,7 @@ import { Clock, Effect } from "effect"
 import { Unexpected } from "../EngineClient.ts"
 import { promptTokens } from "../promptTokens.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { gauge } from "./gauge.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
 import { chatPath, continuation, goOn, promptOf, promptsOf, questionOf } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
@@ -135,14 +136,17 @@ export const batchEqualsAlone = (): TrialCheck => {
   }
 }
 
-/** More than the KV cache holds at once: what had to give way is computed again, and right. */
-export const kvPressure: TrialCheck = {
+const preempted = (metrics: string) => gauge(metrics, "vllm:num_preemptions_total|sglang:num_retracted_requests_total")
+
+/** More than the KV cache holds at once: what had to give way is computed again, and right. `most`: the seconds that it may take at all. */
+export const kvPressure = (most: number = thresholds.pressureSeconds): TrialCheck => ({
   name: "kv_pressure",
   class: "required",
   purpose: "Answers stay right when the KV cache is too small for all that runs",
-  limitSeconds: seconds(60),
+  limitSeconds: seconds(most),
   run: Effect.fnUntraced(function* (subject) {
-    const tokens = subject.cacheTokens((yield* subject.client.get("/metrics")).text)
+    const before = (yield* subject.client.get("/metrics")).text
+    const tokens = subject.cacheTokens(before)
     if (tokens === null) return yield* new NotApplicable({ reason: "the engine does not tell its KV cache" })
     const length = subject.maxContext - 64
     const count = Math.ceil((thresholds.pressure * tokens) / subject.maxContext)
@@ -161,7 +165,7 @@ export const kvPressure: TrialCheck = {
     const fields = { max_tokens: 24, ignore_eos: true, logprobs: 1, return_token_ids: true }
     const first = yield* goOn(subject, ids(0), fields)
     const each = (yield* Clock.currentTimeMillis) - begunAt
-    if (each * count > thresholds.pressureSeconds * 500) return yield* new NotApplicable({ reason: `it would take ${Math.round((each * count) / 1000)} s` })
+    if (each * count > most * 500) return yield* new NotApplicable({ reason: `it would take ${Math.round((each * count) / 1000)} s` })
     const answers = yield* Effect.forEach(all, (index) => readAnswer(subject.client, "/v1/completions", continuation(subject, ids(index), fields)), {
       concurrency: "unbounded"
     })
@@ -188,6 +192,8 @@ export const kvPressure: TrialCheck = {
       }
     }
     const short = answers.filter(({ usage }) => usage.completion_tokens !== fields.max_tokens).length
-    return short > 0 ? yield* unexpected(`${short} of ${count} answers are short`) : `${count} requests for ${tokens} tokens, ${judged} answers read again`
+    if (short > 0) return yield* unexpected(`${short} of ${count} answers are short`)
+    const [then, now] = [preempted(before), preempted((yield* subject.client.get("/metrics")).text)]
+    return `${count} requests for ${tokens} tokens, ${then === null || now === null ? "" : `${now - then} preempted, `}${judged} answers read again`
   })
-}
+})

@@ -43,8 +43,8 @@ const repeats = (keep: (found: Repeats) => void): TrialCheck => {
   }
 }
 
-/** All rows in the order in which they are run: cheap and decisive first. */
-export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
+/** All rows in the order in which they are run: cheap and decisive first. `pressureSeconds`: what `kv_pressure` may take, other than usual. */
+export const suiteChecks = (state: SuiteState, pressureSeconds?: number): ReadonlyArray<TrialCheck> => [
   filesMatchCommit,
   tensorsComplete,
   configCoherent,
@@ -89,7 +89,7 @@ export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
   thinkingToggle,
   reasoningEffort,
   imageInput,
-  kvPressure,
+  kvPressure(pressureSeconds),
   abortFrees,
   badRequests,
   stillAlive(() => state.repeats?.fingerprints ?? [])
