@@ -153,14 +153,14 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
         input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
         cache_write_tokens = excluded.cache_write_tokens, ttft_ms = excluded.ttft_ms, finish_reason = excluded.finish_reason, lease_until = NULL
       WHERE r.state = 'running' AND excluded.state <> 'running'
-      RETURNING r.org_id, r.id, r.state
+      RETURNING r.org_id, r.id, r.state = 'completed' AS ended
     )
     INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
       cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note)
     SELECT org_id, created_at, id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason, input_tokens, output_tokens,
       cache_read_tokens, cache_write_tokens, input_price, output_price, cache_read_price, cache_write_price, cost_micros, ttft_ms, latency_ms, note
-    FROM given WHERE state = 'completed' AND (org_id, id) IN (SELECT org_id, id FROM written WHERE state = 'completed')
+    FROM given WHERE (org_id, id) IN (SELECT org_id, id FROM written WHERE ended)
     RETURNING request_id AS id`
 }
 
