@@ -40,7 +40,7 @@ export interface Wire {
 /** Opens a wire to a port of this machine; its connections end with the scope. */
 export const openWire = Effect.fnUntraced(function* (port: number) {
   const agent = yield* Effect.acquireRelease(
-    // A connection that was idle for more than a second is not used again: the server may be about to close it.
+    // A connection that was idle for nearly as long as the server keeps it is not used again.
     Effect.sync(() => new Agent({ keepAlive: true, maxSockets: 128, agentKeepAliveTimeoutBuffer: 4_000 })),
     (opened) => Effect.sync(() => opened.destroy())
   )

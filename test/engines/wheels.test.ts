@@ -35,6 +35,58 @@ const tables = {
   sglang: { quantizations: sglangQuantizations, foreign: "bitsandbytes", registered: sglangRegistered, reasoning: sglangReasoning, tools: sglangTools }
 }
 
+/** How requests end at the longest context: what the trial holds engines to, and the refusals that the gateway reads, of which SGLang alone has some. */
+const contextEdges = {
+  vllm: { lines: [["This model's maximum context length is ", " tokens. However, your prompt contains "]], words: [] },
+  sglang: {
+    lines: [
+      ["Input length (", " tokens) exceeds the maximum allowed length (", " tokens)"],
+      ["Requested token count exceeds the model's maximum context length of ", " tokens. You requested a total of ", " tokens from the input messages"]
+    ],
+    words: [
+      "self.model_config.context_len - 1,",
+      "max_req_input_len = max_req_len - 5",
+      "self.max_req_len - input_len - 1,",
+      "len(req.origin_input_ids) >= max_req_input_len"
+    ]
+  }
+}
+
+/** What the rules of `startIssue.ts` follow: the engine's words at its start, and what its sources call what they go by. */
+const refusals = {
+  vllm: {
+    lines: [
+      ["The model type ", " does not support float16."],
+      ["Bfloat16 is only supported on GPUs with compute capability of at least 8.0."],
+      ["Selected backend ", " is not valid for this configuration."],
+      ["VLLM batch_invariant mode is not supported for "],
+      ["sink not supported on compute capability < 9.0"],
+      ["FP8 KV cache requires FA3 on SM90, FA4 with head_size=512 on SM90, or FA4 on SM100"],
+      ["FP8 KV cache is not supported by the Triton attention backend"]
+    ],
+    words: [
+      '_FLOAT16_NOT_SUPPORTED_MODELS = {\n    "gemma2": ',
+      "return [64, 128, 256, 512]",
+      "return head_size >= 32",
+      "MLA not supported",
+      "attention sinks not supported",
+      "batch invariance not supported",
+      'MM_PREFIX_LM_MODELS = (\n            "bagel",\n            "gemma3",\n            "molmo2",\n            "moondream3",\n            "paligemma",\n        )'
+    ]
+  },
+  sglang: {
+    lines: [
+      ["SGLang only supports sm75 and above."],
+      ["FlashAttention v3 Backend requires SM>=80 and SM<=90."],
+      ["trtllm_mha backend can only be used with non-MLA models."],
+      ["TRTLLM MHA backend for prefill requires Hopper (SM90), Blackwell (SM100), or SM120 GPUs."],
+      ["TRTLLM FMHAv2 prefill on SM120 does not support fp8_e4m3 KV cache"],
+      ["Deterministic inference with absorbed-MLA models on the fa4 attention backend requires SM100/SM110"]
+    ],
+    words: ['RADIX_SUPPORTED_DETERMINISTIC_ATTENTION_BACKEND = ["ascend", "fa3", "fa4", "triton"]', "is not supported for the current GPU. "]
+  }
+}
+
 const config = {
   architecture: "Qwen3ForCausalLM",
   model_type: "qwen3",
@@ -128,12 +180,17 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.deepStrictEqual([...tables[runtime].tools], read.parsers.tools.toSorted())
     })
 
+    it("refuses by itself what a preview refuses for the card or the model", () => {
+      assert.deepStrictEqual(missingIn(wheel, refusals[runtime]), { lines: [], words: [] })
+    })
+
     it("says every line, metric and path that is read, and knows every variable that is set", () => {
       const { lines, metrics, paths } = engineReadings[runtime]
       // Of the processes that it starts, and of those that it is made of.
       const foreign = new Set(["HF_HUB_OFFLINE"])
-      const words = [...metrics, ...paths, ...Object.keys(container({ batch_invariant: true }).env)].filter((word) => !foreign.has(word))
-      assert.deepStrictEqual(missingIn(wheel, { lines, words }), { lines: [], words: [] })
+      const edge = contextEdges[runtime]
+      const words = [...metrics, ...paths, ...edge.words, ...Object.keys(container({ batch_invariant: true }).env)].filter((word) => !foreign.has(word))
+      assert.deepStrictEqual(missingIn(wheel, { lines: [...lines, ...edge.lines], words }), { lines: [], words: [] })
       // And what is in none is found to be missing.
       assert.deepStrictEqual(missingIn(wheel, { lines: [["no such", "line"]], words: ["no_such_word_at_all"] }), {
         lines: [["no such", "line"]],

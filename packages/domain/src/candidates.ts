@@ -149,7 +149,8 @@ const oversizeOf = (facts: RepositoryFacts, { name, weights_limit_bytes: limit }
 export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt => {
   const { facts, request } = asked
   const engineFlags = flagsOf(asked, { engine, hostClass })
-  const load = { config: facts.config, flags: engineFlags ?? {}, card: hostClass }
+  const cacheDtype = request.kv_cache_dtype ?? "auto"
+  const load = { config: facts.config, flags: engineFlags ?? {}, card: hostClass, cacheDtype }
   const made = contextLimit(facts, request)
   // Where no context was asked for, one that the flags allow is chosen.
   const limit = Math.min(made, engine.longestContext?.({ ...load, maxContext: request.max_context ?? made }) ?? made)
@@ -159,7 +160,7 @@ export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt
     weightParts: facts.weight_parts,
     engine,
     hostClass,
-    kvCacheDtype: request.kv_cache_dtype ?? "auto",
+    kvCacheDtype: cacheDtype,
     engineFlags,
     maxContext: request.max_context,
     contextLimit: limit,

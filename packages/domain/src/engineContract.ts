@@ -15,13 +15,15 @@ export interface FlagIssue {
   readonly message: string
 }
 
-/** What an engine is to be started with, as far as its memory depends on it. */
+/** What an engine is to be started with, as far as its memory depends on it, and whether it starts. */
 export interface EngineLoad {
   readonly config: ModelConfig
   readonly flags: Readonly<Record<string, unknown>>
   readonly card: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes">
   /** Tokens; the model's limit where it is still to be chosen. */
   readonly maxContext: number
+  /** Absent: the engine's own choice. */
+  readonly cacheDtype?: KvCacheDtype
 }
 
 /** Bytes per GPU beside weights and KV cache. */
@@ -96,7 +98,7 @@ export interface EngineContract {
   /** The limits of images with that model and these flags, null for none: instead of the contract's, where what is served depends on them. */
   readonly imageInput?: (config: ModelConfig, flags: Readonly<Record<string, unknown>>) => ServedContract["imageInput"]
   /** Why it does not serve the model on that card whatever the settings, as a sentence, or null. */
-  readonly modelIssue?: (config: ModelConfig, card: EngineLoad["card"]) => string | null
+  readonly modelIssue?: (config: ModelConfig, card: EngineLoad["card"] & Pick<HostClass, "simulated">) => string | null
   /** Why the model's KV cache cannot be of that type on that card, as a sentence, or null. */
   readonly cacheIssue?: (config: ModelConfig, dtype: KvCacheDtype, card: EngineLoad["card"]) => string | null
   /** Why it cannot use a chat template, as the rest of a sentence, or null. `simulated`: on simulated GPUs, where the reference engine stands in. */

@@ -6,6 +6,8 @@ export interface TrialOffers {
   readonly prefixCache: boolean
   /** Whether the same seed gives the same answer, as it is started. */
   readonly seeds: boolean
+  /** Tokens at the end of its context that no answer fills, however much is asked for; absent: 0. */
+  readonly unfilled?: number
   /** Where it tells which commit's weights it was given, as it is started; absent where it does not. */
   readonly weightVersion?: string
 }

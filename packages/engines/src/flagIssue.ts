@@ -216,7 +216,9 @@ const asArgument = (flag: string) =>
 const matches = (pattern: string, name: string) =>
   pattern.startsWith("*") ? name.endsWith(pattern.slice(1)) : pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern
 
-const reasonOf = ({ commandLine, denied, version }: FlagTable, name: string): string => {
+const reasonOf = ({ commandLine, denied, flags, version }: FlagTable, name: string): string => {
+  const ours = name.replaceAll("-", "_")
+  if (Object.hasOwn(flags, ours)) return `it is written ${ours}`
   const plain = denied.find(({ names }) => names.some((pattern) => matches(pattern, name)))
   if (plain !== undefined) return plain.why
   if (Object.hasOwn(commandLine, name)) return `nobody has reviewed what this argument of ${version} may do`

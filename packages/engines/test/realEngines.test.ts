@@ -71,7 +71,8 @@ for (const [runtime, engine] of both) {
         const { args } = started(engine, {}, {}, names)
         assert.notInclude(args, "--trust-remote-code")
         const read = readWords(known, args)
-        assert.deepStrictEqual(typeof read === "string" ? read : read.get("served-model-name"), names.slice(0, 1))
+        const expected = runtime === "vllm" ? names.map((name) => (name.startsWith("-") ? "model" : name)) : names.slice(0, 1)
+        assert.deepStrictEqual(typeof read === "string" ? read : read.get("served-model-name"), expected)
       }
     })
 

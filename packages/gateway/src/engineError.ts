@@ -13,6 +13,9 @@ const askedFor = (message: string, most: number): number => {
   return beyond.length === 0 ? most + 1 : Math.min(...beyond)
 }
 
+/** SGLang's refusal of a prompt at the end of its context, of which it keeps some tokens for itself: from so many on none is taken. */
+const longPrompt = /Input length \((\d{1,12}) tokens\) exceeds the maximum allowed length \((\d{1,12}) tokens\)/
+
 /** SGLang refuses answers that could be longer than the room that their prompts leave. The others give what room there is. */
 const noRoom = /maximum context length of (\d{1,9}) tokens\. .{0,100}?(\d{1,9}) tokens from the input messages/
 
@@ -23,16 +26,22 @@ export const roomLeft = (body: string): number | null => {
   return room > 0 ? room : null
 }
 
+interface TooLong {
+  readonly context: number
+  readonly asked: number
+  readonly most: number
+}
+
 /** Clients and agents look for these words. */
-const openAi = (most: number) => `This model's maximum context length is ${most} tokens. Shorten the input or lower the tokens of the answer.`
-const anthropic = (most: number, asked: number) => `prompt is too long: ${asked} tokens > ${most} maximum`
+const openAi = ({ context }: TooLong) => `This model's maximum context length is ${context} tokens. Shorten the input or lower the tokens of the answer.`
+const anthropic = ({ asked, most }: TooLong) => `prompt is too long: ${asked} tokens > ${most} maximum`
 const wordings = {
   "/v1/chat/completions": openAi,
   "/v1/completions": openAi,
   "/v1/responses": openAi,
   "/v1/messages": anthropic,
   "/v1/messages/count_tokens": anthropic
-} as const satisfies Readonly<Record<InferencePath, (most: number, asked: number) => string>>
+} as const satisfies Readonly<Record<InferencePath, (long: TooLong) => string>>
 const params: Readonly<Record<InferencePath, string>> = {
   "/v1/chat/completions": "messages",
   "/v1/completions": "prompt",
@@ -49,7 +58,11 @@ export const readEngineError = (body: string, status: number, at: { readonly end
   // Where the engine knows no such model or does not take our key, the fault is not the caller's.
   if (code !== 400 && code !== 413 && code !== 422) return engineFailed
   const message = told?.message ?? ""
-  return /context length|max_model_len|too long/i.test(message)
-    ? contextLengthExceeded(wordings[at.endpoint](at.maxModelLen, askedFor(message, at.maxModelLen)), params[at.endpoint])
-    : invalidParameter("The engine cannot serve the request with these parameters.")
+  const long = longPrompt.exec(message)
+  if (long === null && !/context length|max_model_len|too long/i.test(message)) {
+    return invalidParameter("The engine cannot serve the request with these parameters.")
+  }
+  const context = at.maxModelLen
+  const tokens = long === null ? { asked: askedFor(message, context), most: context } : { asked: Number(long[1]), most: Number(long[2]) - 1 }
+  return contextLengthExceeded(wordings[at.endpoint]({ context, ...tokens }), params[at.endpoint])
 }

@@ -106,9 +106,9 @@ describe("a refusal", () => {
   it.live("of a model without an endpoint is 503 with a time to come back, recorded with its model", () =>
     Effect.gen(function* () {
       const { address, world } = yield* makeStage([], { GATEWAY_COLD_SECONDS: 0.05 })
-      world.route = { ...world.route, mayIdle: true }
+      world.route = { ...world.route, mayIdle: true, startSeconds: 600 }
       const seen = yield* fetched(address, { body: { ...chat, stream: true } })
-      assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "30"])
+      assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "60"])
       const [record] = world.recorded
       assert.deepStrictEqual(outcomes(world), ["Refuse 503 model_starting"])
       assert.strictEqual(world.used, 1, "an engine that idles is to be started")

@@ -101,7 +101,7 @@ describe("another endpoint", () => {
   it.live("is asked once where the first refuses the connection", () =>
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a"]))
-      const { address, world } = yield* makeStage([yield* deadAddress, engine.url])
+      const { address, world } = yield* makeStage([deadAddress, engine.url])
       const prompts = Array.from({ length: 12 }, (_, index) => `prompt ${index}`)
       for (const content of prompts) {
         const seen = yield* fetched(address, { body: { ...chatStream, messages: [{ role: "user", content }] } })

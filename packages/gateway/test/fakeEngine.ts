@@ -63,12 +63,7 @@ export const makeEngine = (script: Script) =>
   )
 
 /** An address where nobody listens. */
-export const deadAddress = Effect.scoped(
-  Effect.map(
-    makeEngine(() => {}),
-    ({ url }) => url
-  )
-)
+export const deadAddress = "http://127.0.0.1:1"
 
 export const usage = (prompt: number, completion: number) => ({ prompt_tokens: prompt, total_tokens: prompt + completion, completion_tokens: completion })
 

@@ -2,18 +2,18 @@ import { createServer } from "node:http"
 import { assert, layer } from "@effect/vitest"
 import type { MetricFamily } from "@seatrial/domain"
 import { storeMetrics } from "@seatrial/store"
-import { Effect, Predicate } from "effect"
+import { Effect } from "effect"
 import { gatewayMetrics } from "../src/index.ts"
 import { startGateway } from "./gatewayProcess.ts"
 import { Url } from "./serving.ts"
 
-const freePort = Effect.callback<number>((resume) => {
+/** A port that nobody listens on, below those that the system gives to others who ask for a free one meanwhile. */
+const freePort: Effect.Effect<number> = Effect.callback<number | null>((resume) => {
+  const port = 20_000 + Math.floor(Math.random() * 10_000)
   const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(Predicate.isObject(address) ? Number(address.port) : 0)))
-  })
-})
+  server.once("error", () => resume(Effect.succeed(null)))
+  server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
+}).pipe(Effect.flatMap((port) => (port === null ? Effect.suspend(() => freePort) : Effect.succeed(port))))
 
 const get = (url: string) => Effect.promise(async () => (await fetch(url)).text())
 

@@ -211,6 +211,10 @@ describe("on the other paths", () => {
     const sglang = targetWith({ runtime: "sglang", cacheSalt: "salt" })
     const vllm = targetWith({ runtime: "vllm", cacheSalt: "salt" })
     assert.deepInclude(sentOf(messages, "/v1/messages", vllm), { model: "m", cache_salt: "salt" })
+    // A name that begins with a hyphen cannot be said where it is started, and goes by another there.
+    assert.deepInclude(sentOf({ ...messages, model: "-m" }, "/v1/messages", vllm), { model: "model" })
+    assert.deepInclude(sentOf({ ...messages, model: "acme/-m" }, "/v1/messages", vllm), { model: "acme/-m" })
+    assert.deepInclude(sentOf({ ...messages, model: "-m" }, "/v1/messages", sglang), { model: "-m" })
     for (const name of ["cache_salt", "rid"]) assert.notProperty(sentOf(messages, "/v1/messages", sglang), name)
     assert.deepInclude(sentOf(responses, "/v1/responses", vllm), { request_id: "resp_req_1", cache_salt: "salt" })
     // Its own defaults there are not the model's.

@@ -56,7 +56,7 @@ describe("silence", () => {
   it.live("has no comments before the running row is committed", () =>
     Effect.gen(function* () {
       const { engine } = yield* makePatient
-      const { address, world } = yield* makeStage([engine.url], { ...held, GATEWAY_FIRST_FRAME_SECONDS: 0.1 })
+      const { address, world } = yield* makeStage([engine.url], { ...held, GATEWAY_FIRST_FRAME_SECONDS: 0.4 })
       const committed = yield* Deferred.make<void>()
       world.onBegin = Deferred.await(committed)
       const seen = yield* send(address)
@@ -84,7 +84,7 @@ describe("silence", () => {
   it.live("of an engine that never answers ends as 504, which clients are told not to try again", () =>
     Effect.gen(function* () {
       const { engine } = yield* makePatient
-      const { address, world } = yield* makeStage([engine.url], { GATEWAY_FIRST_FRAME_SECONDS: 0.1 })
+      const { address, world } = yield* makeStage([engine.url], { GATEWAY_FIRST_FRAME_SECONDS: 0.4 })
       const seen = yield* fetched(address)
       assert.deepStrictEqual([seen.status(), seen.headers()["x-should-retry"], seen.headers()["retry-after"]], [504, "false", undefined])
       assert.deepStrictEqual(outcomes(world), ["Begin", "End 504 engine_timeout"])

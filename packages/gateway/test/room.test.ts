@@ -1,7 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { InferencePath } from "@seatrial/domain"
 import { Effect } from "effect"
+import { readEngineError, roomLeft } from "../src/engineError.ts"
+import { cutAnswer } from "../src/vocabulary/answerLimit.ts"
+import { speaks } from "./fakeAnswers.ts"
 import { answers, type Call, errorFrame, makeEngine, openStream, streams, wholeAnswer } from "./fakeEngine.ts"
 import { chat, endOf, fetched, makeStage, outcomes } from "./stage.ts"
+import { sentOf, takenOf } from "./vocabularyTargets.ts"
 
 /** SGLang's refusal of an answer for which a prompt of so many tokens leaves no room. */
 const refusal = (prompt: number, asked: number) =>
@@ -55,6 +60,72 @@ describe("an answer that may be longer than the room that its prompt leaves", ()
       assert.strictEqual(yield* refused("/v1/completions", { model: chat.model, prompt: ["a", "b"], max_tokens: 500 }), 1)
       engine.script = answers(flat(2_048, 500), 400)
       assert.strictEqual(yield* refused("/v1/chat/completions", { ...chat, max_tokens: 500 }), 1)
+    })
+  )
+
+  const hi = chat.messages
+  /** What limits the answer on each path, beside what it must have. */
+  const limits: ReadonlyArray<readonly [path: InferencePath, body: object, name: string, whole: "omit" | "cut"]> = [
+    ["/v1/chat/completions", { messages: hi }, "max_tokens", "omit"],
+    ["/v1/chat/completions", { messages: hi }, "max_completion_tokens", "omit"],
+    ["/v1/completions", { prompt: "hi" }, "max_tokens", "cut"],
+    ["/v1/responses", { input: "hi" }, "max_output_tokens", "omit"],
+    ["/v1/messages", { messages: hi }, "max_tokens", "cut"]
+  ]
+
+  for (const [path, body, name, whole] of limits) {
+    it.live(`is cut on ${path} by its ${name}`, () =>
+      Effect.gen(function* () {
+        const engine = yield* makeEngine(() => {})
+        const { address, world } = yield* makeStage([engine.url])
+        engine.script = (call) => (engine.calls.length === 1 ? answers(flat(2_000, 500), 400) : speaks(["a"]))(call)
+        const asked = { model: chat.model, ...body, [name]: 500 }
+        assert.strictEqual((yield* fetched(address, { path, body: asked })).status(), 200)
+        const [first, second] = engine.calls.map((call) => JSON.parse(call.body))
+        assert.strictEqual(first[name], 500)
+        assert.deepStrictEqual(second, { ...first, [name]: 48 })
+        assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
+      })
+    )
+
+    it(`goes out on ${path} as its ${name}, first of all, and above the context as all of it`, () => {
+      const sent = (limit: number) => sentOf({ model: "m", ...body, [name]: limit }, path)
+      assert.isTrue(takenOf({ model: "m", ...body, [name]: 2_047 }, path).engineBody.startsWith(`{"${name}":2047,`))
+      assert.deepInclude(sent(2_047), { [name]: 2_047 })
+      for (const limit of [2_048, 2_049]) {
+        if (whole === "omit") assert.notProperty(sent(limit), name)
+        else assert.deepInclude(sent(limit), { [name]: 2_048 })
+      }
+    })
+  }
+
+  it("is cut only where that is less, and only where the prompt leaves anything", () => {
+    const engineBody = takenOf({ model: "m", messages: hi, max_tokens: 49 }).engineBody
+    assert.strictEqual(cutAnswer(engineBody, 48), engineBody.replace('"max_tokens":49', '"max_tokens":48'))
+    assert.isNull(cutAnswer(engineBody, 49))
+    assert.isNull(cutAnswer(takenOf({ model: "m", messages: hi }).engineBody, 48))
+    assert.deepStrictEqual(
+      [2_041, 2_047, 2_048, 2_049].map((prompt) => roomLeft(flat(prompt, 49))),
+      [7, 1, null, null]
+    )
+  })
+
+  it.live("is refused as a prompt that is too long where SGLang keeps that end of its context for itself", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine(() => {})
+      const { address, world } = yield* makeStage([engine.url])
+      const kept = "Input length (2042 tokens) exceeds the maximum allowed length (2042 tokens). Use a shorter input or enable --allow-auto-truncate."
+      const told = JSON.stringify({ object: "error", message: kept, type: "BadRequestError", param: null, code: 400 })
+      engine.script = (call) => answers(JSON.parse(call.body).max_tokens === 500 ? flat(2_042, 500) : told, 400)(call)
+      const seen = yield* fetched(address, { body: { ...chat, max_tokens: 500 } })
+      assert.deepStrictEqual([seen.status(), JSON.parse(seen.text()).error.code], [400, "context_length_exceeded"])
+      assert.deepStrictEqual(
+        engine.calls.map((call) => JSON.parse(call.body).max_tokens),
+        [500, 6]
+      )
+      assert.deepStrictEqual(outcomes(world), ["Begin", "Refuse 400 context_length_exceeded"])
+      assert.include(readEngineError(told, 400, { endpoint: "/v1/messages", maxModelLen: 2_048 }).message, "2042 tokens > 2041 maximum")
+      assert.include(readEngineError(told, 400, { endpoint: "/v1/completions", maxModelLen: 2_048 }).message, "maximum context length is 2048 tokens")
     })
   )
 })

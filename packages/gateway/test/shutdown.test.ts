@@ -2,6 +2,7 @@ import type { RequestListener } from "node:http"
 import { connect } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
+import { TestClock } from "effect/testing"
 import { listen } from "../src/listen.ts"
 import { chunk, done, finish, makeEngine, openStream, withRole } from "./fakeEngine.ts"
 import { chat, endOf, fetched, makeStage, outcomes, send, soon } from "./stage.ts"
@@ -58,17 +59,18 @@ describe("a gateway that is stopped", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("says that it is not ready, and still serves who comes, until others have heard of it", () =>
+  it.effect("says that it is not ready, and still serves who comes, until others have heard of it", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const handler: RequestListener = (_, response) => void response.end("here")
-      const port = yield* Scope.provide(listen(handler, { host: "127.0.0.1", port: 0, grace: 10, drain: 200 }), scope)
+      const port = yield* Scope.provide(listen(handler, { host: "127.0.0.1", port: 0, grace: 10, drain: 5_000 }), scope)
       const get = (path: string) => fetched(`http://127.0.0.1:${port}`, { path, method: "GET", body: "" })
       assert.strictEqual((yield* get("/readyz")).status(), 200)
       const closing = yield* Effect.forkChild(Scope.close(scope, Exit.void), { startImmediately: true })
       const ready = yield* get("/readyz")
       const served = yield* get("/")
       assert.deepStrictEqual([ready.status(), served.status(), served.text(), served.headers().connection], [503, 200, "here", "close"])
+      yield* TestClock.adjust("5 seconds")
       yield* Fiber.join(closing)
       assert.strictEqual((yield* get("/")).ended, "cut")
     })

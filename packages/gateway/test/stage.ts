@@ -158,11 +158,11 @@ export const makeStage = Effect.fnUntraced(function* (
   return { world, address: `http://127.0.0.1:${port}` }
 })
 
-/** Repeats until the condition holds. */
+/** Repeats until the condition holds; so long that a busy machine is no reason to give up. */
 export const soon = (condition: () => boolean): Effect.Effect<void> =>
   Effect.gen(function* () {
     while (!condition()) yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-  }).pipe(Effect.timeout("10 seconds"), Effect.orDie)
+  }).pipe(Effect.timeout("60 seconds"), Effect.orDie)
 
 /** What a caller sees of an answer. */
 export interface Seen {

@@ -96,7 +96,10 @@ describe("a request for a model without an engine", () => {
       const held = yield* Effect.forEach(many(2, chatStream), (body) => send(address, { body }))
       yield* soon(() => world.used === 2)
       const seen = yield* fetched(address, { body: chat })
-      assert.deepStrictEqual([seen.status(), seen.headers()["retry-after"]], [503, "48"])
+      assert.strictEqual(seen.status(), 503)
+      // Less what has passed since the first came.
+      const seconds = Number(seen.headers()["retry-after"])
+      assert.isTrue(seconds > 30 && seconds <= 48, `${seconds} s`)
       assert.deepStrictEqual(outcomes(world), ["Refuse 503 model_starting"])
       for (const { request } of held) request.destroy()
       yield* soon(() => world.recorded.length === 3)
@@ -130,14 +133,14 @@ const breaksOff = ({ response }: Call) =>
   void response.writeHead(200, { "content-type": "application/json", "content-length": "1000" }).write("{", () => response.destroy())
 
 describe("of two engines", () => {
-  const settings = { GATEWAY_SCRAPE_SECONDS: 0.01, GATEWAY_HEALTH_SECONDS: 0.01, GATEWAY_HANG_SECONDS: 0.1 }
+  const settings = { GATEWAY_SCRAPE_SECONDS: 0.01, GATEWAY_HEALTH_SECONDS: 0.01 }
 
   /** Two engines, and the one that requests of this kind go to first. */
-  const makeTwo = Effect.fnUntraced(function* (asked: SendOptions = { body: { ...about("hi"), stream: false } }) {
+  const makeTwo = Effect.fnUntraced(function* (asked: SendOptions = { body: { ...about("hi"), stream: false } }, more: Readonly<Record<string, number>> = {}) {
     const engines = [yield* makeEngine(speaks(["a"])), yield* makeEngine(speaks(["a"]))]
     const { address, world } = yield* makeStage(
       engines.map(({ url }) => url),
-      settings
+      { ...settings, ...more }
     )
     const ask = fetched(address, asked)
     yield* ask
@@ -202,7 +205,8 @@ describe("of two engines", () => {
 
   it.live("the one that hangs with work is left alone, although its health is good", () =>
     Effect.gen(function* () {
-      const two = yield* makeTwo()
+      // Longer than the first request may take on a busy machine, and less than sixty looks.
+      const two = yield* makeTwo(undefined, { GATEWAY_HANG_SECONDS: 0.5 })
       let looks = 0
       two.home.observed = ({ response }) => {
         looks++

@@ -30,7 +30,7 @@ export interface ReflectorOptions<A> {
   readonly keep?: (object: A) => A
   /** Labels by which `listByLabel` looks up without a scan. */
   readonly indexLabels?: ReadonlyArray<string>
-  /** Further indexes for `listBy`, by name: the value that an object is found by; undefined: by none. */
+  /** Further indexes for `listBy`, by name: the value that an object is found by, of the object as it was sent; undefined: by none. */
   readonly indexBy?: Readonly<Record<string, (object: A) => string | undefined>>
   /** Told of each object as it is known from now on, before `changes` tells its key; undefined: it went. */
   readonly onChange?: (name: string, object: A | undefined) => void
@@ -54,7 +54,8 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
   const client = yield* KubeClient
   const objects = new Map<string, A>()
   const labelled = (label: string) => (object: A) => object.metadata.labels?.[label]
-  const makeIndex = (valueOf: (object: A) => string | undefined) => ({ valueOf, keys: new Map<string, Set<string>>() })
+  /** `values`: what the object of each key is found by, so that nobody has to read it again from an object that goes. */
+  const makeIndex = (valueOf: (object: A) => string | undefined) => ({ valueOf, keys: new Map<string, Set<string>>(), values: new Map<string, string>() })
   const byLabel = new Map((options?.indexLabels ?? []).map((label) => [label, makeIndex(labelled(label))]))
   const byName = new Map(Object.entries(options?.indexBy ?? {}).map(([name, valueOf]) => [name, makeIndex(valueOf)]))
   const indexes = [...byLabel.values(), ...byName.values()]
@@ -69,13 +70,22 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     }
   }
 
-  const unindex = (key: string, object: A) => {
-    for (const index of indexes) {
-      const value = index.valueOf(object)
-      const keys = value === undefined ? undefined : index.keys.get(value)
-      if (value === undefined || keys === undefined) continue
-      keys.delete(key)
-      if (keys.size === 0) index.keys.delete(value)
+  const enter = (key: string, object: A | undefined) => {
+    for (const { keys, valueOf, values } of indexes) {
+      const before = values.get(key)
+      const value = object === undefined ? undefined : valueOf(object)
+      if (before === value) continue
+      const sharing = before === undefined ? undefined : keys.get(before)
+      sharing?.delete(key)
+      if (before !== undefined && sharing?.size === 0) keys.delete(before)
+      if (value === undefined) {
+        values.delete(key)
+        continue
+      }
+      values.set(key, value)
+      const known = keys.get(value)
+      if (known === undefined) keys.set(value, new Set([key]))
+      else known.add(key)
     }
   }
 
@@ -84,16 +94,9 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
     const before = objects.get(key)
     if (before !== undefined && sameObject(before, sent)) return
     const object = options?.keep?.(sent) ?? sent
-    if (before !== undefined) unindex(key, before)
     if (before !== undefined && before.metadata.uid !== object.metadata.uid) options?.onGone?.(before)
     objects.set(key, object)
-    for (const index of indexes) {
-      const value = index.valueOf(object)
-      if (value === undefined) continue
-      const keys = index.keys.get(value)
-      if (keys === undefined) index.keys.set(value, new Set([key]))
-      else keys.add(key)
-    }
+    enter(key, sent)
     options?.onChange?.(object.metadata.name, object)
     wake(key)
   }
@@ -101,7 +104,7 @@ const make = Effect.fnUntraced(function* <A extends KubeObject>(
   const drop = (key: string, last?: A) => {
     const before = objects.get(key)
     if (before === undefined) return
-    unindex(key, before)
+    enter(key, undefined)
     objects.delete(key)
     options?.onChange?.(before.metadata.name, undefined)
     options?.onGone?.(last !== undefined && last.metadata.uid === before.metadata.uid ? last : before)

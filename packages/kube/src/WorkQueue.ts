@@ -19,6 +19,8 @@ export interface WorkQueueOptions<K extends string, E, R> {
   readonly name?: string
   /** Passes at once, over all keys. */
   readonly concurrency: number
+  /** Whether a key that becomes ready goes before those of which this is false; of these one in eight has its turn all the same. Default: none does. */
+  readonly isUrgent?: (key: K) => boolean
   /** One pass. A duration means: look again after it. A failure, a defect too, means: again after a back-off. */
   readonly work: (key: K) => Effect.Effect<Option.Option<Duration.Duration>, E, R>
   /** Delay after a key's first failure, doubled by each that follows. Default 500 ms. */
@@ -38,6 +40,9 @@ interface Entry {
   due: number
 }
 
+/** Of so many turns one is for those who are not urgent, where some wait. */
+const turnsOfUrgent = 8
+
 const reasonOf = (cause: Cause.Cause<unknown>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   return error instanceof KubeError ? error.reason : "fault"
@@ -49,8 +54,19 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
   const backoff = Duration.toMillis(options.backoff ?? "500 millis")
   const maxBackoff = Duration.toMillis(options.maxBackoff ?? "1 minute")
   const entries = new Map<K, Entry>()
-  // Holds each key at most once, so it is no larger than the set of keys.
-  const ready = yield* Queue.unbounded<K>()
+  // They hold each key that is ready once, in the order in which they became so.
+  const urgent = new Set<K>()
+  const others = new Set<K>()
+  // One for each of them.
+  const ready = yield* Queue.unbounded<undefined>()
+  let turns = 0
+  const takeNext = (): K | undefined => {
+    turns += 1
+    const lane = urgent.size > 0 && (others.size === 0 || turns % turnsOfUrgent !== 0) ? urgent : others
+    const [key] = lane
+    if (key !== undefined) lane.delete(key)
+    return key
+  }
   const timers = yield* FiberMap.make<K>()
   const startTimer = yield* FiberMap.runtime(timers)<never>()
 
@@ -58,7 +74,9 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     entry.state = "ready"
     entry.since = now
     entry.due = Number.POSITIVE_INFINITY
-    Queue.offerUnsafe(ready, key)
+    if (options.isUrgent?.(key) === true) urgent.add(key)
+    else others.add(key)
+    Queue.offerUnsafe(ready, undefined)
   }
 
   // Without a yield between its steps, so that no other fibre sees a key half moved.
@@ -102,9 +120,10 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
       }
     })
 
-  const pass = Effect.fnUntraced(function* (key: K) {
-    const entry = entries.get(key)
-    if (entry === undefined) return
+  const pass = Effect.fnUntraced(function* () {
+    const key = takeNext()
+    const entry = key === undefined ? undefined : entries.get(key)
+    if (key === undefined || entry === undefined) return
     entry.state = "working"
     entry.again = false
     const startedAt = yield* Clock.currentTimeMillis
@@ -129,7 +148,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     entries.delete(key)
   })
 
-  yield* Effect.forEach(Array.from({ length: options.concurrency }), () => Effect.forkScoped(Effect.forever(Effect.flatMap(Queue.take(ready), pass))), {
+  yield* Effect.forEach(Array.from({ length: options.concurrency }), () => Effect.forkScoped(Effect.forever(Effect.andThen(Queue.take(ready), pass()))), {
     discard: true
   })
 
@@ -142,7 +161,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
   })
   if (options.name !== undefined) yield* Effect.forkScoped(Effect.repeat(sample, Schedule.spaced("5 seconds")))
 
-  const queue: WorkQueue<K> = { add, addAfter, size: Effect.sync(() => entries.size), backlog: () => Queue.sizeUnsafe(ready) }
+  const queue: WorkQueue<K> = { add, addAfter, size: Effect.sync(() => entries.size), backlog: () => urgent.size + others.size }
   return queue
 })
 

@@ -176,6 +176,32 @@ describe("WorkQueue", () => {
     })
   )
 
+  it.effect("an urgent key goes before those that wait already, of which one in eight has its turn all the same", () =>
+    Effect.gen(function* () {
+      const passes: Array<string> = []
+      const done = yield* Deferred.make<void>()
+      const again = new Map([["urgent", 14]])
+      const queue = yield* WorkQueue.make({
+        concurrency: 1,
+        isUrgent: (key: string) => key === "urgent",
+        work: (key: string) =>
+          Effect.sync(() => {
+            passes.push(key)
+            if (passes.length === 17) Deferred.doneUnsafe(done, Effect.void)
+            const left = (again.get(key) ?? 0) - 1
+            again.set(key, left)
+            return left > 0 ? Option.some(Duration.zero) : rest
+          })
+      })
+      for (const key of ["a", "b", "c", "urgent"]) yield* queue.add(key)
+      assert.strictEqual(queue.backlog(), 4)
+      yield* Deferred.await(done)
+      const urgent = Array.from({ length: 7 }, () => "urgent")
+      assert.deepStrictEqual(passes, [...urgent, "a", ...urgent, "b", "c"])
+      assert.strictEqual(queue.backlog(), 0)
+    })
+  )
+
   it.effect("no pass outlives the scope", () =>
     Effect.gen(function* () {
       const interrupted = yield* Deferred.make<void>()

@@ -1,4 +1,4 @@
-import { type DeploymentId, isFinished } from "@seatrial/domain"
+import { type DeploymentId, isFinished, type Phase } from "@seatrial/domain"
 import type { KubeObject } from "@seatrial/kube"
 import { fromKey, type Reflector, WorkQueue } from "@seatrial/kube"
 import { HostClasses, Runs } from "@seatrial/store"
@@ -22,6 +22,9 @@ import { deploymentOf, deploymentOfName, deploymentOfResource } from "./resource
 import { makeBackground } from "./work/Background.ts"
 import type { StartWork } from "./work/startWork.ts"
 
+/** Not those that nobody has looked at yet, and not those that wait for GPUs. */
+const isUnderWay = (phase: Phase | undefined) => phase !== undefined && phase !== "waiting" && phase !== "queued"
+
 /**
  * Drives every run for as long as its scope: a pass over a run whenever its row, its custom resource, its pods, its Job or what it waits for changes, and when a decision
  * asked for the time. Never ends by itself; fails where a watch is denied or a kind does not exist.
@@ -35,6 +38,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const shown: Shown = new Map()
   const followers = makeFollowers()
   const background = yield* makeBackground((id) => queue.add(id))
+  const phases = yield* makePhaseCounts
   const reconciler = {
     cluster,
     pool,
@@ -49,7 +53,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     attendance: yield* attend(runs.ping),
     released: new Set<DeploymentId>(),
     background,
-    phases: yield* makePhaseCounts,
+    phases,
     benchmarks: yield* makeBenchmarksShown,
     settings,
     start,
@@ -59,6 +63,8 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   const queue: WorkQueue<DeploymentId> = yield* WorkQueue.make({
     name: "runs",
     concurrency: settings.concurrency,
+    // What serves, and what is on its way: few are under way at once then, each of them briefly, and what changes in one is shown at once with all that follows.
+    isUrgent: (id) => isUnderWay(phases.of(id)),
     work: (id: DeploymentId) => Effect.annotateLogs(reconcile(reconciler, id), { deployment: id })
   })
 

@@ -6,6 +6,8 @@ import { operatorMetrics } from "./metrics.ts"
 export interface PhaseCounts {
   /** The run is in that phase; null: it concerns nobody any more. `isMissed`: it should serve, and no engine of it is ready. */
   readonly note: (id: DeploymentId, phase: Phase | null, isMissed?: boolean) => Effect.Effect<void>
+  /** The phase that was noted of the run last; undefined where none was. */
+  readonly of: (id: DeploymentId) => Phase | undefined
 }
 
 /** Shows the counts in the metrics for as long as the scope. */
@@ -20,6 +22,7 @@ export const makePhaseCounts: Effect.Effect<PhaseCounts, never, Scope.Scope> = E
   yield* Effect.addFinalizer(() => Effect.forEach(all, (phase) => operatorMetrics.deployments.remove({ phase }), { discard: true }))
 
   return {
+    of: (id) => phases.get(id),
     note: Effect.fnUntraced(function* (id, phase, isMissed = false) {
       if (isMissed !== missed.has(id)) {
         if (isMissed) missed.add(id)

@@ -25,7 +25,7 @@ import {
   missingScope,
   modelDeleted,
   modelNameTaken,
-  notFound,
+  modelNotFound,
   refusedAsPreviewed
 } from "./publicErrors.ts"
 import { ServerSettings } from "./ServerSettings.ts"
@@ -64,7 +64,7 @@ const targetOf = Effect.fnUntraced(function* (decoded: Decoded) {
     return target
   }
   const modelId = decodeModelId(decoded.body.model_id)
-  if (Option.isNone(modelId)) return yield* notFound
+  if (Option.isNone(modelId)) return yield* modelNotFound
   const target: CreateInput["target"] = { _tag: "Redeploy", modelId: modelId.value, ref: decoded.body.ref ?? null }
   return target
 })
@@ -152,7 +152,7 @@ export const createOperation = Effect.gen(function* () {
         IdempotencyKeyReused: () => idempotencyKeyReused,
         ModelDeleted: () => modelDeleted,
         ModelNameTaken: ({ slug }) => modelNameTaken(slug),
-        RecordNotFound: () => notFound
+        RecordNotFound: () => modelNotFound
       })
     )
     return answer(operation)

@@ -19,7 +19,8 @@ export interface ClientTimeouts {
 export const defaultClientTimeouts: ClientTimeouts = {
   headers: Duration.seconds(10),
   request: Duration.seconds(60),
-  keepAlive: Duration.seconds(5),
+  // Longer than the minute for which load balancers keep theirs: one of them that uses a connection again must not meet its end.
+  keepAlive: Duration.seconds(65),
   stalled: Duration.seconds(90)
 }
 

@@ -10,14 +10,19 @@ const methods = new Set(["GET", "POST", "HEAD", "OPTIONS", "PUT", "PATCH", "DELE
 export const observeRequests = (server: Server): void => {
   server.on("request", (request, response) => {
     const startedAt = performance.now()
-    Effect.runSync(serverMetrics.inFlight.modify({}, 1))
-    response.once("close", () => {
-      const route = routeOf(request.url ?? "")
-      const method = methods.has(request.method ?? "") ? String(request.method) : "other"
-      const status = response.headersSent ? `${Math.floor(response.statusCode / 100)}xx` : "gone"
-      const limited = response.statusCode === 429 ? serverMetrics.rateLimited.update({ route }, 1) : Effect.void
-      const seconds = (performance.now() - startedAt) / 1_000
-      Effect.runSync(Effect.all([serverMetrics.inFlight.modify({}, -1), serverMetrics.requestSeconds.update({ route, method, status }, seconds), limited]))
-    })
+    const answering = () => {
+      Effect.runSync(serverMetrics.inFlight.modify({}, 1))
+      response.once("close", () => {
+        const route = routeOf(request.url ?? "")
+        const method = methods.has(request.method ?? "") ? String(request.method) : "other"
+        const status = response.headersSent ? `${Math.floor(response.statusCode / 100)}xx` : "gone"
+        const limited = response.statusCode === 429 ? serverMetrics.rateLimited.update({ route }, 1) : Effect.void
+        const seconds = (performance.now() - startedAt) / 1_000
+        Effect.runSync(Effect.all([serverMetrics.inFlight.modify({}, -1), serverMetrics.requestSeconds.update({ route, method, status }, seconds), limited]))
+      })
+    }
+    // An answer behind another one on its connection has none yet, and never hears of its end where the caller leaves before its turn.
+    if (response.socket === null) response.once("socket", answering)
+    else answering()
   })
 }

@@ -10,6 +10,11 @@ export const notFound = refused(
   (request_id) => new Public.NotFound({ error: { message: "There is no such record in this organization.", code: "not_found", request_id } })
 )
 
+/** The same of a model that a body names. */
+export const modelNotFound = refused(
+  (request_id) => new Public.NotFound({ error: { message: "There is no such model in this organization.", code: "not_found", param: "model_id", request_id } })
+)
+
 export const invalidParameter = (param: string, message: string) =>
   refused((request_id) => new Public.InvalidParameter({ error: { message, code: "invalid_parameter", param, request_id } }))
 

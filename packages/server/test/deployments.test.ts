@@ -169,7 +169,7 @@ layer(layerStage(), { excludeTestServices: true })("deployments over the wire", 
         for (const model_id of [made.model_id, "mdl_01890000000000000000000000", "nothing"]) {
           const answer = yield* create(other.key, { model_id })
           assert.strictEqual(answer.status, 404, model_id)
-          assert.deepInclude(errorOf(answer), { code: "not_found" })
+          assert.deepInclude(errorOf(answer), { code: "not_found", param: "model_id" })
         }
       })
     )

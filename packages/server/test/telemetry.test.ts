@@ -30,7 +30,13 @@ const listener = Effect.acquireRelease(
   }),
   ({ close }) => Effect.sync(close)
 )
-const freePort = Effect.scoped(Effect.map(listener, ({ port }) => port))
+/** A port that nobody listens on, below those that the system gives to others who ask for a free one meanwhile. */
+const freePort: Effect.Effect<number> = Effect.callback<number | null>((resume) => {
+  const port = 20_000 + Math.floor(Math.random() * 10_000)
+  const server = createServer()
+  server.once("error", () => resume(Effect.succeed(null)))
+  server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(port))))
+}).pipe(Effect.flatMap((port) => (port === null ? Effect.suspend(() => freePort) : Effect.succeed(port))))
 
 const get = (url: string) => Effect.tryPromise(async () => (await fetch(url)).text())
 

@@ -2,6 +2,16 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { mutants } from "./mutants/index.ts"
 
+/** What becomes of requests that reach the end of the longest context. */
+export interface ContextEdge {
+  /** Whether an answer that could be longer than the room that its prompt leaves is cut to it; else it is refused. */
+  readonly cuts: boolean
+  /** Tokens that no prompt reaches: a longer one is refused. */
+  readonly unprompted: number
+  /** Tokens that no answer fills: it ends before them, whatever was asked for. */
+  readonly unfilled: number
+}
+
 /** What one engine process was started with. Sizes are in bytes, lengths in tokens. */
 export interface Arguments {
   readonly model: string
@@ -9,8 +19,7 @@ export interface Arguments {
   readonly servedModelNames: readonly [string, ...ReadonlyArray<string>]
   /** Whether requests may give any other name too. */
   readonly anyModelName: boolean
-  /** Whether an answer that could be longer than the room that its prompt leaves is cut to it; else it is refused. */
-  readonly cutsToRoom: boolean
+  readonly edge: ContextEdge
   readonly host: string
   readonly port: number
   /** `null`: as long as the model allows. */
@@ -144,7 +153,7 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     model: text("model"),
     servedModelNames: [servedModelName, ...otherNames],
     anyModelName: false,
-    cutsToRoom: true,
+    edge: { cuts: true, unprompted: 1, unfilled: 0 },
     host: text("host"),
     port: Number(text("port")),
     maxModelLen: numberOrNull("max-model-len"),

@@ -137,12 +137,20 @@ const maxTokensOf = (engine: Engine, plan: Plan): number => {
   if (length === 0) throw badRequest("The decoder prompt cannot be empty", "prompt")
   const room = engine.maxModelLen + (engine.seams.limit?.slack ?? 0) - length
   const most = Math.max(room, 1)
-  const requested = engine.settings.cutsToRoom && plan.requestedMaxTokens !== null ? Math.min(plan.requestedMaxTokens, most) : plan.requestedMaxTokens
+  const { cuts, unfilled, unprompted } = engine.settings.edge
+  const requested = cuts && plan.requestedMaxTokens !== null ? Math.min(plan.requestedMaxTokens, most) : plan.requestedMaxTokens
   const asked = requested ?? Math.min(plan.defaultMaxTokens ?? room, most)
   if (asked > room || room < 1) throw contextExceeded(engine.maxModelLen, Math.max(asked, 1), String(length), String(length + Math.max(asked, 1)))
+  if (length > engine.maxModelLen - unprompted) {
+    const limit = engine.maxModelLen - unprompted + 1
+    throw badRequest(
+      `Input length (${length} tokens) exceeds the maximum allowed length (${limit} tokens). Use a shorter input or enable --allow-auto-truncate.`,
+      "input_tokens"
+    )
+  }
   const outside = plan.prompt.find((id) => id >= engine.vocabulary.size)
   if (outside !== undefined) throw badRequest(`Token id ${outside} is out of vocabulary`, "prompt")
-  return asked
+  return Math.min(asked, room - unfilled)
 }
 
 /** A prompt without its beginning, where it is too long. */

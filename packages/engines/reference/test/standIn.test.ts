@@ -150,6 +150,16 @@ describe("the reference engine in another's place", () => {
       code: 400,
       message: expect.stringMatching(/^The input \(2048 tokens\) is longer/)
     })
+    // The end of its context it keeps for itself: no prompt reaches its last seven tokens, no answer its last two.
+    const last = { prompt: long.prompt.concat(7), max_tokens: 7, ignore_eos: true }
+    expect(await (await ask(last)).json()).toMatchObject({
+      choices: [{ finish_reason: "length" }],
+      usage: { prompt_tokens: 2_041, completion_tokens: 5 }
+    })
+    expect(await (await ask({ ...last, prompt: last.prompt.concat(7), max_tokens: 1 })).json()).toMatchObject({
+      code: 400,
+      message: expect.stringMatching(/^Input length \(2042 tokens\) exceeds the maximum allowed length \(2042 tokens\)/)
+    })
     expect(await (await ask({ prompt: "x", max_tokens: -1 })).json()).toMatchObject({ object: "error", code: 400, message: expect.any(String) })
     const metrics = await (await fetch(`${address}/metrics`)).text()
     const untold = new Set(["activation_bytes", "graph_bytes", "graph_seconds", "boot_seconds"])

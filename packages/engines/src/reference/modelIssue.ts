@@ -1,14 +1,35 @@
-import type { ModelConfig } from "@seatrial/domain"
-import { computationProblem } from "./limits.ts"
+import type { EngineLoad, HostClass, ModelConfig } from "@seatrial/domain"
+import { computationProblem, referenceLimits } from "./limits.ts"
 import { referenceRope } from "./rope.ts"
 
-/** Why the reference engine does not compute a model of its architecture, as a sentence; null where it does, and where an earlier version read too little to tell. */
-export const referenceModelIssue = ({ computation, head_dim, native_context, num_attention_heads, num_kv_heads, rope }: ModelConfig): string | null => {
+const problemOf = ({ computation, head_dim, native_context, num_attention_heads, num_kv_heads, rope }: ModelConfig): string | null => {
   const sizes = { heads: num_attention_heads, kvHeads: num_kv_heads, headDim: head_dim }
   const problem = computationProblem({ activation: null, attention_bias: false, mlp_bias: false, ...computation, ...sizes })
-  if (problem !== null) return `reference-0.1.0 does not compute this model: ${problem}.`
+  if (problem !== null) return problem
   const theta = rope?.parameters.rope_theta
   const fields = rope?.parameters ?? { rope_type: computation?.rope ?? "default" }
   const found = referenceRope(fields, typeof theta === "number" ? theta : 10_000, native_context)
-  return typeof found === "string" ? `reference-0.1.0 does not compute this model: ${found}.` : null
+  return typeof found === "string" ? found : null
+}
+
+/**
+ * Another engine's reasons not to serve a model, with those of the reference engine where GPUs are simulated: it stands in there, and what it does not compute would
+ * fail at the boot only.
+ */
+export const withStandIn =
+  (version: string, issue: (config: ModelConfig, card: EngineLoad["card"]) => string | null) =>
+  (config: ModelConfig, card: EngineLoad["card"] & Pick<HostClass, "simulated">): string | null => {
+    const own = issue(config, card)
+    if (own !== null || !card.simulated) return own
+    const standsIn = `On simulated GPUs reference-0.1.0 stands in for ${version}, and it`
+    if (config.architecture !== referenceLimits.architecture) return `${standsIn} computes ${referenceLimits.architecture} alone.`
+    if (config.quantization !== "none") return `${standsIn} computes no quantized checkpoints.`
+    const problem = problemOf(config)
+    return problem === null ? null : `${standsIn} does not compute this model: ${problem}.`
+  }
+
+/** Why the reference engine does not compute a model of its architecture, as a sentence; null where it does, and where an earlier version read too little to tell. */
+export const referenceModelIssue = (config: ModelConfig): string | null => {
+  const problem = problemOf(config)
+  return problem === null ? null : `reference-0.1.0 does not compute this model: ${problem}.`
 }

@@ -7,6 +7,7 @@ import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { imageLimits, sees, servedImages } from "../images.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
+import { withStandIn } from "../reference/modelIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
@@ -21,6 +22,7 @@ import { sglangCacheIssue, sglangModelIssue } from "./modelIssue.ts"
 import { sglangQuantization } from "./quantizationRules.ts"
 import { sglangLines, sglangMetrics } from "./readings.ts"
 import { sglangStartFailures } from "./startFailures.ts"
+import { sglangStartIssue } from "./startIssue.ts"
 
 const version = "sglang-0.5.23"
 const table = { version, flags: sglangFlags, denied: alwaysDenied, commandLine }
@@ -65,7 +67,7 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   if (flags.enable_deterministic_inference === true && flags.attention_backend === "trtllm_mha") {
     return issue("attention_backend", "enable_deterministic_inference goes with fa3, fa4, flashinfer or triton.")
   }
-  return null
+  return sglangStartIssue(load)
 }
 
 /** SGLang 0.5.23, of its own image. */
@@ -77,7 +79,7 @@ export const sglang: EngineAdapter = {
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
   quantizations: takenQuantizations(sglangQuantization),
-  modelIssue: sglangModelIssue,
+  modelIssue: withStandIn(sglangQuantization.version, sglangModelIssue),
   cacheIssue: sglangCacheIssue,
   kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3", "fp8_e5m2"]),
   memory: sglangMemory,
@@ -189,6 +191,8 @@ export const sglang: EngineAdapter = {
     prefixCache: engine_flags?.disable_radix_cache !== true,
     // Its sampler takes seeds in its deterministic mode only.
     seeds: simulated || engine_flags?.enable_deterministic_inference === true,
+    // Of its longest context it keeps a token for itself, and gives an answer one less than that leaves (`max_req_len`, `init_req_max_new_tokens`).
+    unfilled: 2,
     weightVersion: "/model_info"
   }),
   measured: ({ log, metrics }): Measured => {

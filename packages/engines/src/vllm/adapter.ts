@@ -1,4 +1,4 @@
-import type { EngineLoad, FlagIssue, Measured } from "@seatrial/domain"
+import { type EngineLoad, type FlagIssue, type Measured, nameInEngine } from "@seatrial/domain"
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
@@ -7,6 +7,7 @@ import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { imageLimits, sees, servedImages } from "../images.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
+import { withStandIn } from "../reference/modelIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
@@ -21,6 +22,7 @@ import { vllmCacheIssue, vllmModelIssue } from "./modelIssue.ts"
 import { vllmQuantization } from "./quantizationRules.ts"
 import { vllmCacheLabels, vllmLines, vllmMetrics } from "./readings.ts"
 import { vllmStartFailures } from "./startFailures.ts"
+import { vllmStartIssue } from "./startIssue.ts"
 
 const release = "0.33.0"
 const version = `vllm-${release}`
@@ -57,7 +59,7 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   if (flags.tool_strict_level !== undefined && flags.tool_call_parser === undefined) {
     return issue("tool_strict_level", "tool_strict_level goes with a tool_call_parser only.")
   }
-  return null
+  return vllmStartIssue(load)
 }
 
 /** Room for images where requests may bring some, else none. */
@@ -66,11 +68,9 @@ const imageFlags = ({ config, flags }: EngineLoad, chatTemplate: string | null) 
   return sees(config, chatTemplate) ? { limit_mm_per_prompt: imageLimits } : { language_model_only: true }
 }
 
-/** Several names are words of their own, and one that begins with a hyphen would be read as an argument: then it is started with the first alone. */
-const namesOf = ([first, ...others]: ReadonlyArray<string>, modelPath: string): ReadonlyArray<string> =>
-  first === undefined || [first, ...others].some((name) => name.startsWith("-"))
-    ? [`--served-model-name=${first ?? modelPath}`]
-    : ["--served-model-name", first, ...others]
+/** Several names are words of their own. */
+const namesOf = (names: ReadonlyArray<string>, modelPath: string): ReadonlyArray<string> =>
+  names.length === 0 ? [`--served-model-name=${modelPath}`] : ["--served-model-name", ...new Set(names.map((name) => nameInEngine("vllm", name)))]
 
 /** vLLM 0.33.0, of its own image. */
 export const vllm: EngineAdapter = {
@@ -81,7 +81,7 @@ export const vllm: EngineAdapter = {
   extendsContext: ({ rope }) => rope !== undefined,
   otherPurpose: (architecture) => otherPurpose(registered, architecture),
   quantizations: takenQuantizations(vllmQuantization),
-  modelIssue: vllmModelIssue,
+  modelIssue: withStandIn(vllmQuantization.version, vllmModelIssue),
   cacheIssue: vllmCacheIssue,
   kvCacheDtypes: new Set(["auto", "fp8", "fp8_e4m3"]),
   memory: vllmMemory(release),

@@ -1,4 +1,4 @@
-import { adapterModel, type InferencePath } from "@seatrial/domain"
+import { adapterModel, type InferencePath, nameInEngine } from "@seatrial/domain"
 import type { ImagePlace } from "../images/ImagePlaces.ts"
 import { Refusal, unsupportedEndpoint, unsupportedParameter } from "../refusals.ts"
 import { answerLimit } from "./answerLimit.ts"
@@ -29,7 +29,7 @@ export interface CheckedRequest {
  */
 const addressed = (endpoint: InferencePath, model: string, { adapted, cacheSalt, requestId, runtime }: Target): Record<string, unknown> => ({
   // On the vendor's own path it wants a name.
-  ...(adapted ? { model: adapterModel(runtime) } : runtime === "vllm" && !isAnthropic(endpoint) ? {} : { model }),
+  ...(adapted ? { model: adapterModel(runtime) } : runtime === "vllm" && !isAnthropic(endpoint) ? {} : { model: nameInEngine(runtime, model) }),
   ...(endpoint === "/v1/responses" ? { request_id: `resp_${requestId}`, store: false } : {}),
   ...(isAnthropic(endpoint) && runtime === "sglang"
     ? {}

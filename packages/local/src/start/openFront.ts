@@ -4,7 +4,7 @@ import { defaultClientTimeouts, makeNodeServer, makeRequestListener } from "@sea
 import { Console, Duration, Effect } from "effect"
 
 /** As patient with an exchange as the gateway is: an answer that is not streamed may be silent for ten minutes. */
-const timeouts = { ...defaultClientTimeouts, keepAlive: Duration.seconds(65), stalled: Duration.minutes(11) }
+const timeouts = { ...defaultClientTimeouts, stalled: Duration.minutes(11) }
 
 /** The wanted port, or a free one where somebody else has it. */
 const listenNear = (handler: RequestListener, port: number) => {

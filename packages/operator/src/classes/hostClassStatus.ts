@@ -9,15 +9,33 @@ import { brokenRule, hostClassRules, nodeSelectorProblem } from "../resources/ru
 /** Most names of models that are told. */
 const named = 10
 
+interface Use {
+  readonly hostClass: string
+  readonly model: string
+}
+
+/** What each deployment that is known uses: read once of each version of it, since all are gone through whenever something has changed. */
+const uses = new WeakMap<ModelDeployment, Use | null>()
+
+const useOf = (deployment: ModelDeployment): Use | null => {
+  const known = uses.get(deployment)
+  if (known !== undefined) return known
+  const { endpoint, hostClass, model, phase } = deployment.status ?? {}
+  const idle = endpoint === undefined && (phase === undefined || isFinished(phase))
+  const use = hostClass === undefined || model === undefined || idle ? null : { hostClass, model }
+  uses.set(deployment, use)
+  return use
+}
+
 /** What each host class is used by, by its name: models that serve on it or whose run is at work on it, as their custom resources say; in order, each once. */
 export const modelsByClass = (deployments: ReadonlyArray<ModelDeployment>): ReadonlyMap<string, ReadonlyArray<string>> => {
   const found = new Map<string, Set<string>>()
-  for (const { status } of deployments) {
-    const { endpoint, hostClass, model, phase } = status ?? {}
-    if (hostClass === undefined || model === undefined || (endpoint === undefined && (phase === undefined || isFinished(phase)))) continue
-    const known = found.get(hostClass)
-    if (known === undefined) found.set(hostClass, new Set([model]))
-    else known.add(model)
+  for (const deployment of deployments) {
+    const use = useOf(deployment)
+    if (use === null) continue
+    const known = found.get(use.hostClass)
+    if (known === undefined) found.set(use.hostClass, new Set([use.model]))
+    else known.add(use.model)
   }
   return new Map([...found].map(([hostClass, models]) => [hostClass, [...models].sort()]))
 }

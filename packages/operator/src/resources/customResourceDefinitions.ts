@@ -23,6 +23,8 @@ interface Definition {
   readonly rules: ReadonlyArray<Pick<Rule<never>, "path" | "rule" | "message">>
   /** Fields by which the items of a list are told apart, by the path of the list. */
   readonly listKeys: Readonly<Record<string, ReadonlyArray<string>>>
+  /** Fields that one writer writes as a whole, by their paths. Who owns each part of them is nobody's question then, and to keep that costs as much as all else of a write. */
+  readonly atomic: ReadonlyArray<string>
 }
 
 /** Puts these members into the part of a schema at that path; see `Rule.path`. Throws where there is none. */
@@ -35,21 +37,22 @@ const extended = (schema: unknown, path: string, members: JsonSchema.JsonSchema)
   return { ...schema, properties: { ...properties, [name]: extended(properties[name], path.slice(name.length).replace(/^\./, ""), members) } }
 }
 
-const ruled = (schema: JsonSchema.JsonSchema, { listKeys, rules }: Pick<Definition, "rules" | "listKeys">): JsonSchema.JsonSchema => {
+const ruled = (schema: JsonSchema.JsonSchema, { atomic, listKeys, rules }: Pick<Definition, "atomic" | "rules" | "listKeys">): JsonSchema.JsonSchema => {
   const byPath = Map.groupBy(rules, ({ path }) => path)
   const validated = [...byPath].reduce(
     (result, [path, of]) => extended(result, path, { "x-kubernetes-validations": of.map(({ message, rule }) => ({ rule, message })) }),
     schema
   )
-  return Object.entries(listKeys).reduce(
+  const keyed = Object.entries(listKeys).reduce(
     (result, [path, keys]) => extended(result, path, { "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys }),
     validated
   )
+  return atomic.reduce((result, path) => extended(result, path, { "x-kubernetes-map-type": "atomic" }), keyed)
 }
 
 const age: Column = { name: "Age", type: "date", jsonPath: ".metadata.creationTimestamp", description: "Since when it exists." }
 
-const definition = ({ columns, description, listKeys, properties, resource, rules, shortName, singular }: Definition) => ({
+const definition = ({ atomic, columns, description, listKeys, properties, resource, rules, shortName, singular }: Definition) => ({
   apiVersion: "apiextensions.k8s.io/v1",
   kind: "CustomResourceDefinition",
   metadata: { name: `${resource.plural}.${resource.group}`, labels: { "app.kubernetes.io/part-of": "seatrial" } },
@@ -75,7 +78,7 @@ const definition = ({ columns, description, listKeys, properties, resource, rule
                 ...properties
               }
             },
-            { rules, listKeys }
+            { atomic, rules, listKeys }
           )
         },
         ...("status" in properties ? { subresources: { status: {} } } : {}),
@@ -96,6 +99,7 @@ export const customResourceDefinitions = {
     properties: { spec: structuralSchema(ModelDeploymentSpec), status: structuralSchema(ModelDeploymentStatus) },
     rules: modelDeploymentRules,
     listKeys: { "status.conditions": ["type"] },
+    atomic: ["status"],
     columns: [
       { name: "Model", type: "string", jsonPath: ".status.model", description: "Name that callers send." },
       { name: "Phase", type: "string", jsonPath: ".status.phase", description: "Where the run stands." },
@@ -127,6 +131,7 @@ export const customResourceDefinitions = {
     properties: { spec: structuralSchema(HostClassSpec), status: structuralSchema(HostClassStatus) },
     rules: hostClassRules,
     listKeys: { "spec.runtimes": ["runtime"], "status.conditions": ["type"] },
+    atomic: ["status"],
     columns: [
       { name: "GPU", type: "string", jsonPath: ".spec.gpuPool", description: "Card class." },
       { name: "Count", type: "integer", jsonPath: ".spec.gpuCount", description: "GPUs of one engine." },

@@ -1,3 +1,4 @@
+import { leastContext, maxYarnFactor } from "@seatrial/domain"
 import type { HostClassResource } from "./HostClassResource.ts"
 import type { ModelDeployment } from "./ModelDeployment.ts"
 
@@ -88,6 +89,19 @@ export const modelDeploymentRules: ReadonlyArray<Rule<ModelDeployment>> = [
       const { maxContext, yarn } = spec.serving ?? {}
       return maxContext === undefined || yarn?.originalContext === undefined || maxContext <= yarn.factor * yarn.originalContext
     }
+  },
+  // Rules and no bounds of the types: objects that an earlier definition took can still be read.
+  {
+    path: "spec.serving",
+    rule: `!has(self.maxContext) || self.maxContext >= ${leastContext}`,
+    message: `maxContext is at least ${leastContext}: the checks of a deployment's trial need as many tokens`,
+    holds: ({ spec }) => (spec.serving?.maxContext ?? leastContext) >= leastContext
+  },
+  {
+    path: "spec.serving",
+    rule: `!has(self.yarn) || self.yarn.factor <= ${maxYarnFactor}.0`,
+    message: `yarn.factor is at most ${maxYarnFactor}`,
+    holds: ({ spec }) => (spec.serving?.yarn?.factor ?? 1) <= maxYarnFactor
   }
 ]
 

@@ -1,4 +1,4 @@
-import { weightCommits } from "@seatrial/domain"
+import { nameInEngine, weightCommits } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
 import { answerItems, itemsFor, readAgreement, readRepository, withoutThinking } from "@seatrial/trial"
 import { Effect } from "effect"
@@ -22,7 +22,8 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   if (agreement === null) return yield* new WorkUnavailable({ message: "The merge did not say how its weights compare." })
   const subject = yield* subjectOf(trial, "60 seconds")
   // It is served like every whole model.
-  const whole = { ...subject, servedName: run.model, listedName: run.model }
+  const name = nameInEngine(engine.runtime, run.model)
+  const whole = { ...subject, servedName: name, listedName: name }
   // Asked as the adapter will be.
   const [{ commit, files }] = weightCommits(facts)
   const quiet = withoutThinking({ repository: readRepository({ facts, files, commit, texts: new Map() }) })

@@ -52,3 +52,23 @@ describe("a change of one engine", () => {
     })
   )
 })
+
+describe("many runs that begin at once", () => {
+  it.effect("are brought to their end one after the other, not all of them step by step", () =>
+    Effect.gen(function* () {
+      const stage = makeStage()
+      stage.grow(ids(64))
+      yield* stage.operate(
+        Effect.andThen(
+          stage.until(() => stage.rows().every(({ phase }) => phase === "activated")),
+          settle
+        )
+      )
+      const firstRead = new Set<string>()
+      const order = stage.reads.filter((id) => !firstRead.has(id) && firstRead.add(id))
+      const [first = "", last = ""] = [order[0], order.at(-1)]
+      const readsOf = (id: string) => stage.reads.flatMap((read, index) => (read === id ? [index] : []))
+      assert.isBelow(readsOf(first)[2] ?? Number.POSITIVE_INFINITY, readsOf(last)[0] ?? 0)
+    })
+  )
+})

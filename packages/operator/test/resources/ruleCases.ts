@@ -21,7 +21,11 @@ export const modelDeploymentCases: ReadonlyArray<readonly [name: string, spec: M
     "maxContext is at most yarn.factor times yarn.originalContext"
   ],
   ["rule-yarn", { ...tiny, serving: { maxContext: 2048, yarn: { factor: 2, originalContext: 1024 } } }, null],
-  ["rule-native", { ...tiny, serving: { maxContext: 2049, yarn: { factor: 1.5 } } }, null]
+  ["rule-native", { ...tiny, serving: { maxContext: 2049, yarn: { factor: 1.5 } } }, null],
+  ["rule-least", { ...tiny, serving: { maxContext: 128 } }, null],
+  ["rule-less", { ...tiny, serving: { maxContext: 127 } }, "maxContext is at least 128"],
+  ["rule-factor", { ...tiny, serving: { yarn: { factor: 64 } } }, null],
+  ["rule-more", { ...tiny, serving: { yarn: { factor: 64.5 } } }, "yarn.factor is at most 64"]
 ]
 
 const small: HostClassResource["spec"] = {

@@ -76,7 +76,7 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
             ? "stop"
             : "length"
     const prompt = has("prompt counted otherwise when streamed") && body.stream === true ? promptTokens + 1 : promptTokens
-    const completion = has("usage one short") ? count - 1 : count
+    const completion = has("usage one short") ? count - 1 : has("keeps the last two tokens") ? Math.min(count, fakeContext - asked - 2) : count
     const key = `${has("salt is ignored") ? "" : body.cache_salt} ${seed}`
     const cached = has("nothing is cached") || !cache.has(key) ? 0 : asked - 1
     cache.add(key)

@@ -48,6 +48,7 @@ export const faults = [
   "limit off by one",
   "cuts long prompts",
   "breaks at the limit",
+  "keeps the last two tokens",
   "something runs on",
   "every other request fails"
 ] as const

@@ -5,12 +5,13 @@ import { FetchHttpClient } from "effect/http"
 import { finishReasons } from "../../src/suite/answerChecks.ts"
 import { configCoherent } from "../../src/suite/identityChecks.ts"
 import { needle } from "../../src/suite/knowledgeChecks.ts"
+import { contextEdge } from "../../src/suite/limitChecks.ts"
 import { readTokenizer } from "../../src/suite/OwnTokenizer.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { batchEqualsAlone } from "../../src/suite/sharedEngineChecks.ts"
 import { type SuiteState, suiteChecks } from "../../src/suite/suiteChecks.ts"
-import { serveFakeEngine } from "./fakeEngine.ts"
+import { fakeContext, serveFakeEngine } from "./fakeEngine.ts"
 import { type Fault, faults } from "./fakeWords.ts"
 import { subjectAt } from "./subject.ts"
 
@@ -68,6 +69,7 @@ const kills: Record<Fault, ReadonlyArray<string>> = {
   "limit off by one": ["context_edge"],
   "cuts long prompts": ["context_edge"],
   "breaks at the limit": ["context_edge"],
+  "keeps the last two tokens": ["context_edge"],
   "something runs on": ["still_alive"],
   "every other request fails": ["usage_exact", "finish_reasons", "stream_equals_whole", "greedy_repeats", "bad_requests"]
 }
@@ -151,6 +153,21 @@ describe("the suite", () => {
       }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
     )
   }
+
+  it.live("the end of its context that an engine keeps for itself is as long as its contract says", () =>
+    Effect.gen(function* () {
+      const tried = Effect.fnUntraced(function* (fault: Fault | undefined, unfilled: number) {
+        const { url } = yield* serveFakeEngine(fault)
+        const subject = yield* subjectAt(url)
+        return yield* Effect.catchTag(contextEdge.run({ ...subject, offers: { ...subject.offers, unfilled } }), "Unexpected", ({ detail }) =>
+          Effect.succeed(detail)
+        )
+      })
+      assert.strictEqual(yield* tried("keeps the last two tokens", 2), `${fakeContext} tokens`)
+      assert.strictEqual(yield* tried("keeps the last two tokens", 1), `${fakeContext - 8} + 6 tokens, asked for ${fakeContext - 8} + 7`)
+      assert.strictEqual(yield* tried(undefined, 2), `${fakeContext - 8} + 8 tokens, asked for ${fakeContext - 8} + 6`)
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+  )
 
   it.live("a tokenizer has no ids beyond the embedding, but of tokens that were added and that nobody writes", () =>
     Effect.gen(function* () {

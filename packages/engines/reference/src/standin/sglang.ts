@@ -132,7 +132,7 @@ startStandIn(
       seed: "random-seed"
     },
     anyModelName: true,
-    cutsToRoom: false,
+    edge: { cuts: false, unprompted: 7, unfilled: 2 },
     gpus: "tp-size",
     switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report", "disable-prefix-caching": "disable-radix-cache" },
     readsReasoning: (given) => ["deepseek-r1", "qwen3", "qwen3-thinking"].includes(given.get("reasoning-parser")?.[0] ?? ""),

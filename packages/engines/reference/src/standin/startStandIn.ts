@@ -1,5 +1,5 @@
 import { type CommandLine, readWords } from "../../../src/CommandLine.ts"
-import { parseArguments } from "../Arguments.ts"
+import { type ContextEdge, parseArguments } from "../Arguments.ts"
 import type { Speech } from "../Speech.ts"
 import { startEngine } from "../startEngine.ts"
 import { type Given, ownWords } from "./words.ts"
@@ -21,14 +21,13 @@ export interface StandIn {
   readonly readsReasoning: (given: Given) => boolean
   /** Whether requests may give any name. */
   readonly anyModelName: boolean
-  /** Whether an answer that could be longer than the room that its prompt leaves is cut to it; else it is refused. */
-  readonly cutsToRoom: boolean
+  readonly edge: ContextEdge
   readonly speech: (given: Given) => Speech
 }
 
 /** Runs the reference engine in another's place: it refuses what the other would not take, and speaks as the other does. */
 export const startStandIn = (
-  { anyModelName, command, commandLine, cutsToRoom, gpus, names, program, readsReasoning, readsToolCalls, speech, switches }: StandIn,
+  { anyModelName, command, commandLine, edge, gpus, names, program, readsReasoning, readsToolCalls, speech, switches }: StandIn,
   words: ReadonlyArray<string>
 ) => {
   const refuse = (reason: string) => {
@@ -48,7 +47,7 @@ export const startStandIn = (
       ...settings,
       servedModelNames: [first, ...others],
       anyModelName,
-      cutsToRoom,
+      edge,
       readsReasoning: readsReasoning(given),
       readsToolCalls: readsToolCalls(given)
     },

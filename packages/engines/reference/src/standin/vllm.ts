@@ -24,7 +24,7 @@ startStandIn(
       seed: "seed"
     },
     anyModelName: false,
-    cutsToRoom: true,
+    edge: { cuts: true, unprompted: 1, unfilled: 0 },
     gpus: "tensor-parallel-size",
     switches: {
       "enable-lora": "enable-lora",

@@ -1,0 +1,62 @@
+import { type EngineLoad, type FlagIssue, shapeOf } from "@seatrial/domain"
+import { capabilityText, computeCapability } from "../computeCapability.ts"
+import { registeredQuantizations } from "./quantizations.ts"
+
+/** Those whose attention over latents takes other backends where answers have to be the same each time (`handle_deterministic_inference` of `arg_groups/attention_hook.py`). */
+const absorbed: ReadonlySet<string> = new Set([
+  "DeepseekV2ForCausalLM",
+  "DeepseekV3ForCausalLM",
+  "DeepseekV32ForCausalLM",
+  "MistralLarge3ForCausalLM",
+  "PixtralForConditionalGeneration",
+  "GlmMoeDsaForCausalLM",
+  "Glm4MoeLiteForCausalLM",
+  "Glm5NextForConditionalGeneration"
+])
+
+/** Why a backend ends a start on a card of that generation, as the rest of a sentence; null where it may not. */
+const backendProblem = (backend: string, { cacheDtype = "auto", config, flags }: EngineLoad, generation: number | null): string | null => {
+  const latent = shapeOf(config).layers.some(({ kind }) => kind === "latent")
+  const isOf = (...generations: ReadonlyArray<number>) => generation === null || generations.includes(generation)
+  if (backend === "fa3" && !(isOf(9) || (isOf(8) && !latent)))
+    return latent ? "over latents it needs a card of compute capability 9.0" : "it is for cards of the generations 8 and 9"
+  if (backend === "trtllm_mha") {
+    if (latent) return "its layers keep latents (MLA), which other backends read"
+    if (!isOf(9, 10, 12)) return "it is for cards of the generations 9, 10 and 12"
+    if (generation === 12 && (cacheDtype === "fp8" || cacheDtype === "fp8_e4m3")) return "it reads no KV cache of fp8_e4m3 there"
+  }
+  if (flags.enable_deterministic_inference === true && absorbed.has(config.architecture)) {
+    if (backend === "flashinfer") return "with enable_deterministic_inference it reads no latents"
+    if (backend === "fa4" && !isOf(10, 11)) return "with enable_deterministic_inference it reads latents on cards of the generations 10 and 11"
+  }
+  return null
+}
+
+/** The first flag with which SGLang 0.5.23 ends at its start on that card or with that model, or null. Of a card that is not known nothing is refused for the card. */
+export const sglangStartIssue = (load: EngineLoad): FlagIssue | null => {
+  const { card, config, flags } = load
+  const has = computeCapability(card.gpu_pool)
+  const generation = has === null ? null : Math.floor(has / 10)
+  const where = has === null ? card.gpu_pool : `${card.gpu_pool} (compute capability ${capabilityText(has)})`
+  const { attention_backend: backend, quantization } = flags
+  if (typeof quantization === "string" && has !== null) {
+    const least = registeredQuantizations[quantization] ?? 0
+    if (has < least)
+      return { flag: "quantization", message: `quantization ${quantization} needs a card of compute capability ${capabilityText(least)}; this is ${where}.` }
+  }
+  if (typeof backend === "string") {
+    const problem = backendProblem(backend, load, generation)
+    return problem === null
+      ? null
+      : { flag: "attention_backend", message: `attention_backend ${backend} does not go with ${config.architecture} on ${where}: ${problem}.` }
+  }
+  // What it falls back to by itself is no choice of its own card on those of the generations 10 and 12 alone.
+  if (flags.enable_deterministic_inference === true && generation !== null && generation !== 10 && generation !== 12) {
+    const problem = backendProblem("fa3", load, generation)
+    if (problem !== null) {
+      const message = `enable_deterministic_inference takes the attention_backend fa3 on ${where}, and that does not go with ${config.architecture}: ${problem}.`
+      return { flag: "enable_deterministic_inference", message }
+    }
+  }
+  return null
+}

@@ -1,0 +1,108 @@
+import { type EngineLoad, type FlagIssue, shapeOf } from "@seatrial/domain"
+import { capabilityText, computeCapability } from "../computeCapability.ts"
+import { imagesAllowed } from "../images.ts"
+
+/** Model types that vLLM computes in bfloat16 or float32 only (`_FLOAT16_NOT_SUPPORTED_MODELS` of `config/model.py`). */
+const neverFloat16: ReadonlySet<string> = new Set(["gemma2", "gemma3", "gemma3_text", "glm4"])
+
+/** Those of which an image's tokens see each other in both directions, which few backends can (`is_mm_prefix_lm` of `transformers_utils/model_arch_config_convertor.py`). */
+const seeingBothWays: ReadonlySet<string> = new Set(["bagel", "gemma3", "molmo2", "moondream3", "paligemma"])
+
+const flashInferHeads: ReadonlySet<number> = new Set([64, 128, 256, 512])
+
+/** What attention depends on. */
+const attentionOf = ({ cacheDtype = "auto", card, config, flags }: EngineLoad) => {
+  const { layers, vision } = shapeOf(config)
+  const has = computeCapability(card.gpu_pool)
+  return {
+    has,
+    /** Of the generation: 9 of 9.0. */
+    generation: has === null ? null : Math.floor(has / 10),
+    latent: layers.some(({ kind }) => kind === "latent"),
+    recurrent: layers.some(({ kind }) => kind === "state"),
+    heads: layers.flatMap((group) => (group.kind === "state" || group.kind === "latent" ? [] : [group.head_size])),
+    sinks: config.model_type === "gpt_oss",
+    bothWays: vision !== null && seeingBothWays.has(config.model_type) && flags.language_model_only !== true && imagesAllowed(flags.limit_mm_per_prompt) !== 0,
+    narrowCache: cacheDtype !== "auto",
+    invariant: flags.batch_invariant === true
+  }
+}
+type Attention = ReturnType<typeof attentionOf>
+
+/** A card of one of these generations, or one that is not known. */
+const isOf = ({ generation }: Attention, ...generations: ReadonlyArray<number>) => generation === null || generations.includes(generation)
+const below = ({ has }: Attention, least: number) => has !== null && has < least
+
+const flashAttention = (attention: Attention): string | null => {
+  const { bothWays, heads, invariant, narrowCache, sinks } = attention
+  if (below(attention, 80)) return "it needs a card of compute capability 8.0"
+  const odd = heads.find((size) => size % 8 !== 0 || size > 512 || (size > 256 && !isOf(attention, 9, 10, 11)))
+  if (odd !== undefined) return `it takes no heads of ${odd} values there`
+  if (sinks && !isOf(attention, 9, 10)) return "it reads no attention sinks there"
+  if (bothWays && (!isOf(attention, 10) || heads.some((size) => size > 128))) return "it does not let an image's tokens see each other there"
+  if (!narrowCache) return null
+  if (!isOf(attention, 9, 10)) return "it reads an 8-bit KV cache on cards of the generations 9 and 10 only"
+  const limit = attention.generation === 10 ? 128 : 512
+  const wide = heads.find((size) => size > limit || (attention.generation === 9 && size > 256 && size !== 512))
+  if (wide !== undefined) return `it reads no 8-bit KV cache of heads of ${wide} values there`
+  return invariant && attention.generation === 10 ? "it reads no 8-bit KV cache with batch_invariant there" : null
+}
+
+const flashInfer = (attention: Attention): string | null => {
+  const { bothWays, has, heads, invariant, sinks } = attention
+  if (invariant) return "it is not batch-invariant"
+  if (bothWays) return "it does not let an image's tokens see each other"
+  if (has !== null && (has < 80 || has > 121)) return "it needs a card of a compute capability from 8.0 to 12.1"
+  const odd = heads.find((size) => !flashInferHeads.has(size))
+  if (odd !== undefined) return `it takes heads of ${[...flashInferHeads].join(", ")} values, and these have ${odd}`
+  return sinks && !isOf(attention, 9, 10, 12) ? "it reads no attention sinks there" : null
+}
+
+const triton = (attention: Attention): string | null => {
+  const narrow = attention.heads.find((size) => size < 32)
+  if (narrow !== undefined) return `it takes no heads of ${narrow} values`
+  return attention.narrowCache && below(attention, 89) ? "it reads an 8-bit KV cache on cards of compute capability 8.9 and up" : null
+}
+
+const flexAttention = ({ narrowCache, sinks }: Attention): string | null =>
+  narrowCache ? "it reads no 8-bit KV cache" : sinks ? "it reads no attention sinks" : null
+
+/** Why a backend is not valid for the layers on the card, as the rest of a sentence (`validate_configuration` of `v1/attention/backends`); null where it may be. */
+const backends: Readonly<Record<string, (attention: Attention) => string | null>> = {
+  FLASH_ATTN: flashAttention,
+  FLASHINFER: flashInfer,
+  TRITON_ATTN: triton,
+  FLEX_ATTENTION: flexAttention
+}
+
+/** The first flag with which vLLM 0.33.0 ends at its start on that card or with that model, or null. Of a card that is not known nothing is refused for the card. */
+export const vllmStartIssue = (load: EngineLoad): FlagIssue | null => {
+  const { card, config, flags } = load
+  const attention = attentionOf(load)
+  const where = attention.has === null ? card.gpu_pool : `${card.gpu_pool} (compute capability ${capabilityText(attention.has)})`
+  if (flags.dtype === "float16" && neverFloat16.has(config.model_type)) {
+    return { flag: "dtype", message: `dtype float16 is refused for ${config.model_type}, which is not stable in it: leave dtype out, or set bfloat16.` }
+  }
+  if (flags.dtype === "bfloat16" && below(attention, 80)) {
+    return { flag: "dtype", message: `dtype bfloat16 needs a card of compute capability 8.0; this is ${where}.` }
+  }
+  if (flags.quantization !== undefined && below(attention, 75)) {
+    return { flag: "quantization", message: `quantization needs a card of compute capability 7.5; this is ${where}.` }
+  }
+  if (attention.invariant) {
+    const why = below(attention, 80)
+      ? `needs a card of compute capability 8.0; this is ${where}`
+      : attention.recurrent
+        ? `is not there for recurrent layers, which ${config.architecture} has`
+        : attention.narrowCache && below(attention, 89)
+          ? `has no attention that reads an 8-bit KV cache on ${where}`
+          : null
+    if (why !== null) return { flag: "batch_invariant", message: `batch_invariant ${why}.` }
+  }
+  const { attention_backend: backend } = flags
+  if (typeof backend !== "string" || (attention.heads.length === 0 && !attention.latent)) return null
+  const problem = attention.latent ? "its layers keep latents (MLA), which other backends read" : (backends[backend]?.(attention) ?? null)
+  return problem === null
+    ? null
+    : { flag: "attention_backend", message: `attention_backend ${backend} does not go with ${config.architecture} on ${where}: ${problem}.` }
+}
