@@ -92,7 +92,8 @@ export const monthsOf = (rows: ReadonlyArray<{ readonly id: string }>): Readonly
 
 /**
  * Writes requests that begin, that are refused and that end, a row for each id: a request that runs already becomes what the row says, and one that is over stays as
- * it is. Gives the ids of those that ended now, with a receipt.
+ * it is. Gives the ids of those that ended now, with a receipt. Whether a row ended is a column of its own: of such a one Postgres expects half to be true and joins by
+ * hash, while it expects hardly any row to have a certain state, and would compare each of a batch with each.
  */
 export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<InsertRow | WholeRow>): Statement.Statement<{ readonly id: string }> => {
   const of = column(rows)
