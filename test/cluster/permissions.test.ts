@@ -107,7 +107,10 @@ it.live(
         }
       }
       for (const place of ["team-a", namespace]) {
-        assert.match(yield* command("kubectl", ["describe", "modeldeployment/refused", `--namespace=${place}`]), /Warning +Refused +\d+s \(x2 over \d+s\)/u)
+        assert.match(
+          yield* command("kubectl", ["describe", "modeldeployment/refused", `--namespace=${place}`]),
+          /Warning +Refused +[\dms]+ \(x2 over [\dms]+\)/u
+        )
         yield* command("kubectl", ["delete", "modeldeployment/refused", `--namespace=${place}`])
       }
 

@@ -2,8 +2,8 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { CatalogModel, type Check, DeploymentId, DeploymentOperation, Receipt, RequestRecord } from "@seatrial/domain"
 import { Pod } from "@seatrial/kube"
-import { enginePodName, ModelDeployment } from "@seatrial/operator"
-import { Effect, Fiber, Redacted, Schema, Stream } from "effect"
+import { enginePodName, ModelDeployment, objectName } from "@seatrial/operator"
+import { Effect, Fiber, Option, Redacted, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
 import { bodyOf, codeOf, makeCaller } from "./Caller.ts"
 import { runCommand } from "./ChildProgram.ts"
@@ -22,13 +22,14 @@ const Refused = Schema.Struct({
   reason: Schema.Struct({ code: Schema.String }),
   remedy: Schema.Struct({ message: Schema.String })
 })
+const Calibrated = Schema.Struct({ fit: Schema.Struct({ calibrated: Schema.Boolean }) })
 const Models = Schema.Struct({ object: Schema.Literal("list"), data: Schema.Array(CatalogModel) })
 const KeyMade = Schema.fromJsonString(Schema.Struct({ secret: Schema.String }))
 
 layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a preview to a receipt", (it) => {
   it.effect("a deployment has each phase once and in order, its checks, and a revision of the commit that was previewed", () =>
     Effect.gen(function* () {
-      const { caller, commit, operation } = yield* Served
+      const { caller, commit, kube, operation } = yield* Served
       const detail = yield* caller.deployment(operation.id)
       assert.deepStrictEqual(
         detail.phases.map(({ status }) => status),
@@ -40,9 +41,22 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
         times.toSorted((a, b) => a - b)
       )
       assert.isTrue(detail.checks.length >= 5 && detail.checks.every(({ passed }) => passed))
+      // The cluster's own people read the same rows.
+      const shown = kube
+        .get(ModelDeployment, objectName(Schema.decodeUnknownSync(DeploymentId)(operation.id)), "seatrial")
+        .pipe(Effect.map((found) => Option.getOrUndefined(found)?.status?.checks ?? []))
+      assert.deepStrictEqual(yield* eventually("its object shows the rows", shown, (rows) => rows.length > 0), detail.checks)
       assert.deepInclude(detail.revision, { id: detail.revision_id ?? "", status: "active", hf_revision: commit, engine: "reference", gpu_count: 1 })
       assert.isTrue(detail.revision?.engine_version.startsWith("reference-"))
       assert.isNotNull(detail.ended_at)
+    })
+  )
+
+  it.effect("what its engine took is known to the next preview of the same, which says so", () =>
+    Effect.gen(function* () {
+      const { caller } = yield* Served
+      const { fit } = bodyOf(Calibrated, yield* caller.call("POST", "/v1/deployment-previews", { source, serving }))
+      assert.isTrue(fit.calibrated)
     })
   )
 

@@ -80,7 +80,11 @@ it.live(
       assert.notInclude(trial, "FAIL")
       assert.match(trial, /measured +estimated\n +weights +[\d.]+ MiB +[\d.]+ MiB\n +KV cache +[\d.]+ MiB +[\d.]+ MiB/)
       assert.match(trial, /benchmark, c=1 +[1-9]\d* tokens\/s/)
-      assert.match(about("A streamed answer of local/tiny-chat"), /^ {3}model {2}\S/m)
+      // Wrong bytes, a wrong template or wrong positions would say something else.
+      assert.match(
+        about("A streamed answer of local/tiny-chat"),
+        /^ {3}you {4}What does a sea trial show\?\n {3}model {2}A sea trial shows whether a new ship does what was promised, before it is accepted\.$/m
+      )
       const record = about("Its request record")
       assert.match(record, /state +completed, status 200/)
       assert.match(record, /tokens +[1-9]\d* in, [1-9]\d* out/)

@@ -87,6 +87,7 @@ export const makeDeaths = () => {
           return mortal("GpuHolds.place", placement.deploymentId, holds.place(placement))
         },
         silent: (uid, since) => mortal("GpuHolds.silent", ofPod(uid), holds.silent(uid, since)),
+        failing: (uid, failed) => mortal("GpuHolds.failing", ofPod(uid), holds.failing(uid, failed)),
         release: (uid, since) => mortal("GpuHolds.release", ofPod(uid), holds.release(uid, since)),
         looked: mortal("GpuHolds.looked", "", holds.looked)
       })

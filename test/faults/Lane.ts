@@ -38,7 +38,7 @@ const database = Effect.fnUntraced(function* (prefix: string) {
 
 const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),
-  Layer.provideMerge([Database.layerMigrated, Ids.layer])
+  Layer.provideMerge([Database.layerOperator, Ids.layer])
 )
 
 const Table = Schema.Struct({ name: Schema.String })

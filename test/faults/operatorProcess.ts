@@ -9,7 +9,7 @@ import { standInTrial } from "./standInTrial.ts"
 
 const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),
-  Layer.provideMerge([Database.layerMigrated, Ids.layer])
+  Layer.provideMerge([Database.layerOperator, Ids.layer])
 )
 
 // The operator as its own program runs it, but for the trial.

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { type Case, cases } from "./cases.ts"
 import { serveSample } from "./serveSample.ts"
-import { killers, sampleOf, unseen } from "./table.ts"
+import { adapterKillers, killers, sampleOf, unseen } from "./table.ts"
 import { type Earlier, trySample } from "./trySample.ts"
 
 // `node test/mutants/matrix.ts [NAME ...]`: every row that fails for each fault, which says more than whether those do that have to. With `--table`: the table of docs/trial.md.
@@ -31,7 +31,7 @@ const told = ({ checks }: { readonly checks: ReadonlyArray<{ readonly name: stri
 const matrix = Effect.gen(function* () {
   const { likelihood, report } = yield* failing({}, "tiny-chat", [])
   say(`sound: ${told(report)}`)
-  const earlier = [{ fingerprints: report.fingerprints, likelihood }]
+  const earlier = [{ fingerprints: report.fingerprints, checks: report.checks, likelihood }]
   for (const model of ["tiny-thinker", "tiny-thinker-always"] as const) say(`sound ${model}: ${told((yield* failing({}, model, [])).report)}`)
   for (const one of cases.filter(({ name }) => words.length === 0 || words.includes(name))) {
     const found = yield* Effect.result(failing(one, sampleOf(one.name), sampleOf(one.name) === "tiny-chat" ? earlier : []))
@@ -41,7 +41,9 @@ const matrix = Effect.gen(function* () {
 
 if (words[0] === "--table") {
   for (const { name, spoils } of cases)
-    say(`| \`${name}\` | ${spoils} | ${killers[name]?.map((check) => `\`${check}\``).join(", ") || unseen[name] || "any row that it meets"} |`)
+    say(
+      `| \`${name}\` | ${spoils} | ${(killers[name] ?? adapterKillers[name])?.map((check) => `\`${check}\``).join(", ") || unseen[name] || "any row that it meets"} |`
+    )
 } else {
   await Effect.runPromise(matrix)
   process.exit(0)

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -19,12 +19,22 @@ export interface Served {
 /** Bytes of the simulated card: room for two or three full sequences, so that requests can press on the cache. */
 const cardBytes = 10 * 2 ** 20
 
+interface Serving {
+  readonly files?: Files
+  readonly mutant?: string
+  /** Files of an adapter that it serves as `adapter`. */
+  readonly adapter?: Files
+}
+
 /** A reference engine in this process, with those files and that fault, until the scope closes. */
-export const serveSample = ({ files = trainedFiles("tiny-chat"), mutant }: { readonly files?: Files; readonly mutant?: string }) =>
+export const serveSample = ({ adapter, files = trainedFiles("tiny-chat"), mutant }: Serving) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const directory = mkdtempSync(join(tmpdir(), "seatrial-mutant-"))
       for (const [name, bytes] of files) writeFileSync(join(directory, name), bytes)
+      const adapted = join(directory, "adapter")
+      if (adapter !== undefined) mkdirSync(adapted)
+      for (const [name, bytes] of adapter ?? []) writeFileSync(join(adapted, name), bytes)
       const settings = parseArguments([
         `--model=${directory}`,
         "--served-model-name=m",
@@ -32,6 +42,7 @@ export const serveSample = ({ files = trainedFiles("tiny-chat"), mutant }: { rea
         "--port=0",
         `--gpu-memory-bytes=${cardBytes}`,
         "--enable-prompt-tokens-details",
+        ...(adapter === undefined ? [] : ["--enable-lora", `--lora-modules=adapter=${adapted}`]),
         ...(mutant === undefined ? [] : [`--test-only-mutant=${mutant}`])
       ])
       if (typeof settings === "string") throw new Error(settings)

@@ -18,6 +18,11 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   one_token_only: ["output_sane", "greedy_is_top", "finish_reasons"],
   garbage_after_100: ["output_sane"],
 
+  // What is loaded of the files.
+  loaded_in_8_bits: ["loaded_tensors"],
+  loaded_norm_shifted: ["loaded_tensors"],
+  loaded_otherwise_later: ["loaded_tensors"],
+
   // What is kept of the past, and who may see it.
   cached_block_of_another: ["cache_hit_equal"],
   salt_ignored: ["cache_hit_equal"],
@@ -73,6 +78,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   named_as_required: ["tool_choice_named"],
   none_as_auto: ["tool_choice_none"],
   one_call_only: ["tool_parallel"],
+  single_ignored: ["tool_single"],
   results_dropped: ["tool_round_trip"],
   any_model_name: ["bad_requests"],
   bad_values_taken: ["bad_requests"],
@@ -135,14 +141,14 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   file_tensor_zero: ["files_match_commit", "text_likelihood"],
   file_tensor_random: ["files_match_commit", "text_likelihood"],
   file_cut: ["files_match_commit", "text_likelihood"],
-  file_norm_ones: ["files_match_commit", "text_likelihood"],
-  file_one_percent: ["files_match_commit"],
-  file_int8: ["files_match_commit"],
-  file_int4: ["files_match_commit", "text_likelihood"],
+  file_norm_ones: ["files_match_commit", "loaded_tensors", "text_likelihood"],
+  file_one_percent: ["files_match_commit", "loaded_tensors"],
+  file_int8: ["files_match_commit", "loaded_tensors"],
+  file_int4: ["files_match_commit", "loaded_tensors", "text_likelihood"],
   file_rows_swapped: ["files_match_commit", "text_likelihood"],
   file_head_rows_swapped: ["files_match_commit", "text_likelihood"],
-  file_first_commit: ["files_match_commit"],
-  file_other_model: ["files_match_commit", "text_likelihood"],
+  file_first_commit: ["files_match_commit", "loaded_tensors"],
+  file_other_model: ["files_match_commit", "loaded_tensors", "text_likelihood"],
   file_vocabulary_swapped: ["files_match_commit", "tokenizer_agrees"],
   file_merges_fewer: ["files_match_commit", "tokenizer_agrees"],
   file_merges_reversed: ["files_match_commit", "tokenizer_agrees"],
@@ -184,11 +190,15 @@ export const unseen: Readonly<Record<string, string>> = {
   noise: "no fault: the suite has to pass it",
   two_tokens_a_chunk: "no fault: the suite has to pass it, and the benchmark's `tpot_ms` must not change",
   thought_uncounted: "no fault: some of vLLM's readers count none where the prompt opens the thought, so that 0 is taken for untold",
-  stalls: "the benchmark's `stalls` show it",
-  adapter_dropped: "the fidelity of adapters shows it",
-  adapter_half: "the fidelity of adapters shows it",
-  adapter_x4: "the fidelity of adapters shows it",
-  adapter_module_lost: "the fidelity of adapters shows it",
-  adapter_layer_lost: "the fidelity of adapters shows it",
-  cache_of_adapter_shared: "the fidelity of adapters shows it"
+  stalls: "the benchmark's `stalls` show it"
+}
+
+/** Faults of adapters, with the checks of an adapter's own trial that have to fail. */
+export const adapterKillers: Readonly<Record<string, ReadonlyArray<string>>> = {
+  adapter_dropped: ["adapter_effect", "fidelity"],
+  adapter_half: ["adapter_effect", "fidelity"],
+  adapter_x4: ["adapter_effect", "fidelity"],
+  adapter_module_lost: ["adapter_effect"],
+  adapter_layer_lost: ["adapter_effect", "fidelity"],
+  cache_of_adapter_shared: ["cache_hit_equal"]
 }

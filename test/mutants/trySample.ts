@@ -1,7 +1,7 @@
-import { Commit, type ModelCapabilities, modelCapabilities, type RepositoryFacts } from "@seatrial/domain"
+import { Commit, type ModelCapabilities, modelCapabilities, type RepositoryFacts, type TensorBeginning } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { type TrainedName, trainedFiles } from "@seatrial/engines/sample"
-import { makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks } from "@seatrial/trial"
+import { lookedAt, makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks, thresholds } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
 import type { Files, Served } from "./serveSample.ts"
 
@@ -33,6 +33,22 @@ const factsOf = (name: TrainedName, pinned: Files): RepositoryFacts => ({
   parameters: 724_096,
   chat_template: Schema.decodeUnknownSync(TokenizerConfig)(text(pinned, "tokenizer_config.json")).chat_template
 })
+
+const Tensor = Schema.Struct({ dtype: Schema.String, shape: Schema.Array(Schema.Int), data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) })
+const Header = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Union([Tensor, Schema.Record(Schema.String, Schema.String)])))
+
+/** The first values of the pinned files' tensors, as the hub would give them. */
+const firstValuesOf = (pinned: Files): ReadonlyArray<TensorBeginning> => {
+  const bytes = pinned.get("model.safetensors") ?? new Uint8Array()
+  const length = Number(new DataView(bytes.buffer, bytes.byteOffset).getBigUint64(0, true))
+  const tensors = Schema.decodeUnknownSync(Header)(Buffer.from(bytes.subarray(8, 8 + length)).toString("utf8"))
+  return lookedAt.flatMap((name) => {
+    const tensor = tensors[name]
+    if (tensor === undefined || !("shape" in tensor) || typeof tensor.shape === "string" || typeof tensor.data_offsets === "string") return []
+    const from = 8 + length + tensor.data_offsets[0]
+    return [{ name, dtype: tensor.dtype, shape: tensor.shape, bytes: bytes.slice(from, from + 2 * thresholds.loadedValues) }]
+  })
+}
 
 const same = (a: Uint8Array | undefined, b: Uint8Array | undefined) => a !== undefined && b !== undefined && Buffer.compare(a, b) === 0
 
@@ -89,10 +105,11 @@ export const sampleSubject = Effect.fnUntraced(function* (
     salt: "",
     parameters: parameters ?? facts.parameters,
     slots: 64,
-    offers: { scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true },
+    offers: reference.offers({ runtime: "reference", host_class: "sim", max_context: 1_024, kv_cache_dtype: "auto" }, false),
     batchInvariant: false,
     capabilities: able(modelCapabilities(reference.served, facts)),
     repository: readRepository({ facts, files: facts.files, commit: facts.commit, texts }),
+    firstValues: firstValuesOf(pinned),
     start: { verifiedFiles: verified(pinned, served.files), readOnly: true, offline: true, localPath: true, ownImage: null },
     earlier,
     cacheTokens: (metrics) => reference.measured({ metrics, log: "" }).kv_cache_tokens

@@ -17,6 +17,8 @@ export interface Asked {
   readonly facts: RepositoryFacts
   readonly request: ServingRequest
   readonly calibrations?: ReadonlyArray<Calibration> | undefined
+  /** GPUs that the organization may hold at once; null or absent: any number. */
+  readonly gpuLimit?: number | null | undefined
 }
 
 /** What came of a candidate: an estimate or why there is none, and a flag that it does not take with this model, if any. */
@@ -24,7 +26,7 @@ export interface Attempt extends Candidate {
   readonly request: ServingRequest
   readonly result: Estimate | Misfit
   readonly issue: FlagIssue | null
-  /** Why the model's files have no room on a node of the host class, as a sentence, or null. */
+  /** Why no engine can ever start there, however free the host class is, as a sentence: its files have no room on a node, or the organization may not hold as many GPUs. Null where one can. */
   readonly oversize: string | null
 }
 
@@ -138,7 +140,10 @@ export const settingsOf = (asked: Asked, candidate: Candidate, maxContext: numbe
 /** Bytes in GiB, for a message. */
 export const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
 
-const oversizeOf = (facts: RepositoryFacts, { name, weights_limit_bytes: limit }: HostClass): string | null => {
+const gpus = (count: number) => `${count} GPU${count === 1 ? "" : "s"}`
+
+const oversizeOf = ({ facts, gpuLimit = null }: Asked, { gpu_count: count, name, weights_limit_bytes: limit }: HostClass): string | null => {
+  if (gpuLimit !== null && count > gpuLimit) return `The organization may hold ${gpus(gpuLimit)} at once, and an engine on ${name} takes ${count}.`
   const bytes = weightCommits(facts).reduce((sum, { files }) => files.reduce((total, { size }) => total + size, sum), 0)
   return limit === undefined || bytes <= limit
     ? null
@@ -169,7 +174,7 @@ export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt
   })
   const maxContext = "fit" in result ? result.fit.max_context : (request.max_context ?? limit)
   const issue = engine.loadIssue?.({ ...load, maxContext }) ?? null
-  return { engine, hostClass, request, result, issue, oversize: oversizeOf(facts, hostClass) }
+  return { engine, hostClass, request, result, issue, oversize: oversizeOf(asked, hostClass) }
 }
 
 /** The first that fits, one that fits surely before one that is tight. */

@@ -204,10 +204,12 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   tool_choice_named: (capabilities) => withChoice(capabilities, { named: false }),
   tool_choice_none: (capabilities) => withChoice(capabilities, { none: false }),
   tool_parallel: (capabilities) => withCalling(capabilities, { parallel_calls: false }),
+  tool_single: (capabilities) => withCalling(capabilities, { single_call: false }),
   tool_strict: (capabilities) => withCalling(capabilities, { strict_arguments: false }),
   tool_round_trip: (capabilities) => withCalling(capabilities, { tool_results: false }),
   reasoning_separate: (capabilities) => source(withControls({ ...capabilities, supports_reasoning: false }, noReasoningControls), "supports_reasoning"),
   thinking_toggle: (capabilities) => withControls(capabilities, { thinking_toggle: false }),
+  reasoning_effort: (capabilities) => withControls(capabilities, { effort_values: [] }),
   image_input: (capabilities) => source({ ...capabilities, supports_image_input: false, image_input: null, input_modalities: ["text"] }, "supports_image_input")
 }
 

@@ -77,28 +77,35 @@ export interface PreviewInput {
   readonly engines: ReadonlyArray<EngineContract>
   /** What earlier starts measured. */
   readonly calibrations?: ReadonlyArray<Calibration> | undefined
+  /** GPUs that the organization may hold at once; null or absent: any number. */
+  readonly gpuLimit?: number | null | undefined
 }
 
 /** A preview, and where the bytes of its fit go. */
 export type Decision = { readonly preview: DerivedPreview; readonly estimate: Estimate } | { readonly preview: RefusedPreview; readonly estimate: null }
 
-/** Where else the model is served, on any host class by any of its runtimes, with the settings for it; null where nowhere is. */
+/** Where else the model is served, on any host class by any of its runtimes, in words, with the settings for it; null where nowhere is. */
 const servedElsewhere = (
   asked: Asked,
   hostClasses: ReadonlyArray<HostClass>,
   engines: ReadonlyArray<EngineContract>
-): { readonly serving: ServingSettings } | null => {
+): { readonly where: string; readonly serving: ServingSettings } | null => {
   // Flags are those of the runtime that they were meant for.
   const { engine_flags: _, host_class: __, runtime: ___, ...open } = asked.request
-  const other = { ...asked, request: open }
+  const { max_context: ____, yarn: _____, ...plain } = open
   const runtimes = [...new Set(hostClasses.flatMap((hostClass) => hostClass.runtimes.map(({ runtime }) => runtime)))]
-  const candidates = runtimes.flatMap((runtime) => candidatesOf(hostClasses, engines, runtime))
-  const found = bestOf(
-    candidates
-      .filter((candidate) => servesModel(asked.facts, candidate) && takesSettings(asked.facts, open, candidate))
-      .map((candidate) => attempt(other, candidate))
-  )
-  return found === undefined ? null : { serving: settingsOf(other, found, found.result.fit.max_context) }
+  const candidates = runtimes.flatMap((runtime) => candidatesOf(hostClasses, engines, runtime)).filter((candidate) => servesModel(asked.facts, candidate))
+  const served = (request: ServingRequest): ServingSettings | null => {
+    const other = { ...asked, request }
+    const able = candidates.filter((candidate) => takesSettings(asked.facts, request, candidate) && contextRefusal(other, [candidate]) === null)
+    const found = bestOf(able.map((candidate) => attempt(other, candidate)))
+    return found === undefined ? null : settingsOf(other, found, found.result.fit.max_context)
+  }
+  const same = served(open)
+  const serving = same ?? served(plain)
+  if (serving === null) return null
+  const context = same === null ? ` with max_context ${serving.max_context}${open.yarn === undefined ? "" : " and without yarn"}` : ""
+  return { where: `${serving.runtime} on the host class ${serving.host_class}${context}`, serving }
 }
 
 /**
@@ -107,7 +114,7 @@ const servedElsewhere = (
  */
 export const decideServing = (input: PreviewInput): Decision => {
   const { engines, facts, hostClasses, request } = input
-  const asked: Asked = { facts, request, calibrations: input.calibrations }
+  const asked: Asked = { facts, request, calibrations: input.calibrations, gpuLimit: input.gpuLimit }
   const source: PreviewSource = { kind: "model_hub", repo: facts.repo, ref: input.ref, commit: facts.commit }
   const refuse = (code: RefusalCode, message: string, remedy: string, serving: ServingSettings | null = null): Decision => ({
     preview: refusedPreview(source, code, message, remedy, serving),
@@ -138,7 +145,7 @@ export const decideServing = (input: PreviewInput): Decision => {
   if (registering.length === 0) {
     const { message, remedy } = unsupported(facts, offered)
     const other = servedElsewhere(asked, sorted, engines)
-    const instead = other === null ? remedy : `Choose ${other.serving.runtime} on the host class ${other.serving.host_class}, which serves it.`
+    const instead = other === null ? remedy : `Choose ${other.where}, which serves it.`
     return refuse("unsupported_architecture", message, instead, other?.serving ?? null)
   }
   const known = registering.filter((candidate) => adapterIssue(facts, candidate) === null)
@@ -146,8 +153,7 @@ export const decideServing = (input: PreviewInput): Decision => {
     const issues = new Set(registering.flatMap((candidate) => adapterIssue(facts, candidate) ?? []))
     const merged = "name a repository with the adapter merged into its base."
     const other = servedElsewhere(asked, sorted, engines)
-    const instead =
-      other === null ? `N${merged.slice(1)}` : `Choose ${other.serving.runtime} on the host class ${other.serving.host_class}, which applies it, or ${merged}`
+    const instead = other === null ? `N${merged.slice(1)}` : `Choose ${other.where}, which applies it, or ${merged}`
     return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
   }
   const template = facts.chat_template
@@ -180,14 +186,18 @@ export const decideServing = (input: PreviewInput): Decision => {
       elsewhere === null
         ? found
         : {
-            message: `Choose ${elsewhere.serving.runtime} on the host class ${elsewhere.serving.host_class}, which has room for it.`,
+            message: `Choose ${elsewhere.where}, which has room for it.`,
             serving: elsewhere.serving
           }
     const oversize = attempts.map((found) => found.oversize)
-    if (oversize[0] !== undefined && oversize[0] !== null && oversize.every((problem) => problem !== null))
-      return refuse("does_not_fit", oversize[0], remedy.message, remedy.serving)
+    if (oversize[0] !== undefined && oversize[0] !== null && oversize.every((problem) => problem !== null)) {
+      const limited = attempts.every(({ hostClass }) => hostClass.gpu_count > (input.gpuLimit ?? Number.POSITIVE_INFINITY))
+      const raise = "Ask the installation's administrators for a higher limit (`seatrial admin limits set`)."
+      return refuse("does_not_fit", oversize[0], limited && remedy.serving === null ? raise : remedy.message, remedy.serving)
+    }
     // Of those that are tried: others may be larger, and lack the runtime.
-    const largest = Math.max(...taking.map(({ hostClass }) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
+    const tried = attempts.filter((found) => found.oversize === null)
+    const largest = Math.max(...tried.map(({ hostClass }) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
     const which = request.runtime === undefined ? "any host class" : `any host class with the runtime ${request.runtime}`
     const where = request.host_class === undefined ? `${which} (the largest has ${gib(largest)})` : `${request.host_class} (${gib(largest)})`
     const indivisible = attempts.map(({ result }) => ("fit" in result ? null : result.indivisible))

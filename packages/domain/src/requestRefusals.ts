@@ -48,6 +48,7 @@ export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Re
     const found = able
       .map((candidate) => attempt(other, candidate))
       .filter(isSuccess)
+      .filter(({ result }) => result.fit.max_context >= leastContext)
       .toSorted((a, b) => b.result.fit.max_context - a.result.fit.max_context)[0]
     return found === undefined ? null : settingsOf(other, found, found.result.fit.max_context)
   }
@@ -70,7 +71,8 @@ export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Re
   if (limit < leastContext) {
     const made = yarn === undefined ? `The model is made for ${limit} tokens` : `With these settings of yarn the model is made for ${limit} tokens`
     const message = `${made}; the checks of a deployment's trial need ${leastContext}.`
-    return yarn === undefined ? refusal(message, "Choose a model with a longer context.", null) : refusal(message, "Leave yarn out.", longest(plain))
+    const without = yarn === undefined ? null : longest(plain)
+    return refusal(message, without === null ? "Choose a model with a longer context." : "Leave yarn out.", without)
   }
   const wanted = request.max_context
   if (wanted === undefined || wanted <= limit) return null

@@ -1,3 +1,15 @@
+/** How an engine tells values of what it has loaded, as it is started. */
+export interface LoadedTensors {
+  /** Where a POST of `name` and `truncate_size` (rows) is answered with a tensor's first values. */
+  readonly values: string
+  /** Where a POST of the action `checksum` is answered with the hash of all that is loaded. */
+  readonly checksum: string
+  /** What it rounds weights to; `auto`: to the type of the checkpoint's configuration. */
+  readonly type: "auto" | "bfloat16" | "float16"
+  /** Values of the largest tensor that it may be asked for: it writes all of them down before it tells the first. */
+  readonly mostValues: number
+}
+
 /** What an engine offers to those who try it, beside what it serves: how its trial is spoken with it. */
 export interface TrialOffers {
   /** Fields with which a completion tells the log-probabilities of its prompt's tokens. */
@@ -10,4 +22,6 @@ export interface TrialOffers {
   readonly unfilled?: number
   /** Where it tells which commit's weights it was given, as it is started; absent where it does not. */
   readonly weightVersion?: string
+  /** How it tells what it has loaded; absent where it does not. */
+  readonly loadedTensors?: LoadedTensors
 }

@@ -208,10 +208,12 @@ describe("what a check did not see working", () => {
     ["tool_choice_named", { tool_calling: { ...calling, tool_choice: { ...calling.tool_choice, named: false } } }],
     ["tool_choice_none", { tool_calling: { ...calling, tool_choice: { ...calling.tool_choice, none: false } } }],
     ["tool_parallel", { tool_calling: { ...calling, parallel_calls: false } }],
+    ["tool_single", { tool_calling: { ...calling, single_call: false } }],
     ["tool_strict", { tool_calling: { ...calling, strict_arguments: false } }],
     ["tool_round_trip", { tool_calling: { ...calling, tool_results: false } }],
     ["reasoning_separate", { supports_reasoning: false, supported_parameters: ["model", "messages", "tools", "tool_choice"] }],
     ["thinking_toggle", { supports_reasoning: true, reasoning_controls: { ...every.reasoning_controls, thinking_toggle: false } }],
+    ["reasoning_effort", { supports_reasoning: true, reasoning_controls: { ...every.reasoning_controls, effort_values: [] } }],
     ["image_input", { supports_image_input: false, image_input: null, input_modalities: ["text"] }]
   ]
   for (const [check, lost] of losses) {

@@ -302,6 +302,37 @@ describe("the fit of any model", () => {
     assert.deepStrictEqual(elsewhere.kind === "derived" ? elsewhere.alternatives : null, [])
   })
 
+  it("a host class with more GPUs than the organization may hold is none to choose, and where there is no other that is said", () => {
+    const sizes = {
+      layers: 2,
+      kinds: ["full"],
+      heads: 3,
+      kvHeads: 3,
+      head: 6,
+      window: 1,
+      vocabulary: 1_000,
+      context: 512,
+      experts: false,
+      weightsGib: 1
+    } as const
+    const hostClasses = [hostClass("cheap", 80, 2, 1), hostClass("dear", 80, 1, 9)]
+    const ask = (gpuLimit: number | null, request = {}) =>
+      derivePreview({ facts: factsOf(sizes), ref: null, request, hostClasses, engines: [engine], gpuLimit })
+    const chosen = (answer: ReturnType<typeof ask>) => (answer.kind === "derived" ? answer.serving.host_class : answer.remedy.serving?.host_class)
+    assert.deepStrictEqual(
+      [null, 2, 1].map((limit) => chosen(ask(limit))),
+      ["cheap", "cheap", "dear"]
+    )
+    const within = ask(1)
+    assert.deepStrictEqual(within.kind === "derived" ? within.alternatives : null, [])
+    const named = ask(1, { host_class: "cheap" })
+    assert.strictEqual(named.kind === "refused" ? named.reason.message : "", "The organization may hold 1 GPU at once, and an engine on cheap takes 2.")
+    assert.strictEqual(chosen(named), "dear")
+    const none = ask(0)
+    assert.deepStrictEqual(none.kind === "refused" ? [none.reason.code, none.remedy.serving] : none.kind, ["does_not_fit", null])
+    assert.match(none.kind === "refused" ? none.remedy.message : "", /higher limit/)
+  })
+
   it("an original context for YaRN beyond the one that the model was trained for is refused, with settings without it", () => {
     const sizes = {
       layers: 10,

@@ -31,7 +31,11 @@ export const engineReadings: Readonly<Record<Exclude<Runtime, "reference">, Engi
   sglang: {
     lines: linesOf(sglangLines, sglangStartFailures),
     metrics: Object.values(sglangMetrics),
-    paths: ["/health", "/ready", "/v1/models", "/metrics", "/v1/chat/completions", "/v1/completions"],
+    paths: [
+      ...["/health", "/ready", "/v1/models", "/metrics", "/v1/chat/completions", "/v1/completions"],
+      // Of the values that it has loaded, with what is said to it and read of it.
+      ...["/get_weights_by_name", "truncate_size", "/weights_checker", "checksum", "per_engine_checksum"]
+    ],
     parsers: parsersNamed("sglang")
   }
 }

@@ -55,12 +55,20 @@ const later = (status: number, type: string, code: string, message: string, retr
   new Refusal({ status, type, code, message, param: null, retryAfter: Math.min(60, Math.max(1, Math.ceil(retryAfter))) })
 export const keyConcurrencyLimited = later(429, "rate_limit_error", "key_concurrency_limited", "The key has too many requests under way.", 1)
 export const orgConcurrencyLimited = later(429, "rate_limit_error", "org_concurrency_limited", "The organization has too many requests under way.", 1)
-/** `retryAfter`: seconds until its engine may be there; `late`: it has not come in so many seconds, where its starts take others. */
-export const modelStarting = (retryAfter: number, late?: { readonly waited: number; readonly usual: number }): Refusal => {
-  const told =
-    late === undefined
-      ? "The model has no engine ready yet. Try again shortly."
-      : `The model has no engine: its start has taken ${late.waited} seconds so far instead of ${late.usual}, and may be failing. Try again later, or ask whoever deployed it.`
+/** Why an engine that is awaited may never come: its start takes longer than others did, in seconds; or it has ended so often, and is started again in so many seconds. */
+type DoubtfulStart = { readonly waited: number; readonly usual: number } | { readonly ends: number; readonly next: number | null }
+
+const doubtOf = (doubt: DoubtfulStart): string => {
+  if ("waited" in doubt) {
+    return `The model has no engine: its start has taken ${doubt.waited} seconds so far instead of ${doubt.usual}, and may be failing. Try again later, or ask whoever deployed it.`
+  }
+  const next = doubt.next === null ? "It is being started again" : `It is started again in ${doubt.next} seconds`
+  return `The model's engine does not start: it has ended ${doubt.ends} ${doubt.ends === 1 ? "time" : "times"} before it was ready. ${next}. Try again later, or ask whoever deployed it.`
+}
+
+/** `retryAfter`: seconds until its engine may be there. */
+export const modelStarting = (retryAfter: number, doubt?: DoubtfulStart): Refusal => {
+  const told = doubt === undefined ? "The model has no engine ready yet. Try again shortly." : doubtOf(doubt)
   return later(503, "api_error", "model_starting", told, retryAfter)
 }
 export const noCapacity = later(503, "api_error", "no_capacity", "There are no free GPUs for the model's engine now. Try again later.", 60)

@@ -122,7 +122,7 @@ const doubles = (world: World) =>
         changes: world.changes,
         unproven: Stream.never,
         use: () => Effect.sync(() => void world.used++),
-        isPlaced: () => Effect.succeed(true),
+        placedEngine: () => Effect.succeed({ failing: null }),
         markReachable: () => Effect.void
       })
     ),

@@ -1,4 +1,4 @@
-import type { Commit, RepositoryFacts, RepositoryFile } from "@seatrial/domain"
+import type { Commit, RepositoryFacts, RepositoryFile, TensorBeginning } from "@seatrial/domain"
 import { Context, Effect, Layer, type Option, type Redacted, Semaphore } from "effect"
 import { makeFactsCache } from "./FactsCache.ts"
 import type { HubRefusal, HubUnavailable, StoreFull, WeightsMismatch } from "./failures.ts"
@@ -8,6 +8,7 @@ import { HubSettings } from "./HubSettings.ts"
 import { type InspectSource, inspect } from "./inspect.ts"
 import type { Depth } from "./readCommit.ts"
 import { readSmall, type SmallFiles } from "./readSmall.ts"
+import { readTensors, type WantedTensors } from "./readTensors.ts"
 import { makeReadMemory } from "./remembering.ts"
 
 /** Repositories that a process reads at once: what each may cost in memory is bounded, and so is their sum. */
@@ -41,6 +42,8 @@ export class Hub extends Context.Service<
     }) => Effect.Effect<void, HubRefusal | HubUnavailable | StoreFull | WeightsMismatch>
     /** The texts of files of a pinned commit by path, each held to its hash; those that are empty or larger than the limit are left out. */
     readonly readSmall: (files: SmallFiles) => Effect.Effect<ReadonlyMap<string, string>, HubUnavailable>
+    /** The first values of those of the tensors that a pinned commit's weight files hold in 16 or 32 bits: a few short reads, not held to a hash. */
+    readonly readTensors: (tensors: WantedTensors) => Effect.Effect<ReadonlyArray<TensorBeginning>, HubUnavailable>
   }
 >()("seatrial/Hub") {
   /** The hub at `HF_ENDPOINT`; see `HubSettings` for every setting. */
@@ -51,7 +54,8 @@ export class Hub extends Context.Service<
       return Hub.of({
         inspect: inspect(settings, makeFactsCache(settings.remember), makeReadMemory(settings.remember), yield* Semaphore.make(readAtOnce)),
         fetch: fetchFiles(settings),
-        readSmall: readSmall(settings)
+        readSmall: readSmall(settings),
+        readTensors: readTensors(settings)
       })
     })
   )

@@ -1,12 +1,16 @@
 import { createHash } from "node:crypto"
-import { mkdir, mkdtemp, rename, rm } from "node:fs/promises"
+import { mkdir, mkdtemp, open, readFile, rename, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, describe, it, vi } from "@effect/vitest"
+import { ConfigProvider, Effect, Fiber, Option } from "effect"
+import { TestClock } from "effect/testing"
+import { fetchChunk } from "../src/fetch/fetchChunk.ts"
 import { makeHashThread } from "../src/fetch/HashThread.ts"
 import { openPart } from "../src/fetch/PartFile.ts"
-import { makeRangeConnection } from "../src/fetch/RangeConnection.ts"
+import { makePieceWriter } from "../src/fetch/PieceWriter.ts"
+import { makeRangeConnection, type RangeConnection } from "../src/fetch/RangeConnection.ts"
+import { HubSettings } from "../src/HubSettings.ts"
 
 const file = { path: "a.json", size: 4, blob_id: "0".repeat(40), sha256: createHash("sha256").update(new Uint8Array(4)).digest("hex") }
 
@@ -38,6 +42,100 @@ describe("a download whose directory somebody else has taken over", () => {
       const error = yield* Effect.flip(part.finish)
       assert.strictEqual(error._tag, "HubUnavailable")
       assert.match(error.message, /took over/)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("the pieces of a download", () => {
+  it.live("are written at once where the store takes them at once, and in Node's threads for some time after it held one up", () =>
+    Effect.gen(function* () {
+      const path = join(yield* temporary, "pieces")
+      const handle = yield* Effect.acquireRelease(
+        Effect.promise(() => open(path, "w")),
+        (handle) => Effect.promise(() => handle.close())
+      )
+      const inThread = vi.spyOn(handle, "write")
+      let now = 0
+      let takes = 49
+      const write = makePieceWriter(handle, () => {
+        now += takes
+        return now
+      })
+      const pieces = ["at once, ", "too slow, ", "in a thread, ", "and at once"].map((text) => Buffer.from(text))
+      const threads: Array<number> = []
+      let at = 0
+      for (const [index, piece] of pieces.entries()) {
+        if (index === 1) takes = 50
+        if (index === 3) takes = 10_000
+        yield* Effect.promise(() => write(piece, at))
+        at += piece.length
+        threads.push(inThread.mock.calls.length)
+      }
+      assert.deepStrictEqual(threads, [0, 0, 1, 1])
+      assert.strictEqual(yield* Effect.promise(() => readFile(path, "utf8")), pieces.join(""))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("fail where the disk does, whichever way they go", () =>
+    Effect.gen(function* () {
+      const path = join(yield* temporary, "pieces")
+      yield* Effect.promise(() => writeFile(path, ""))
+      const handle = yield* Effect.acquireRelease(
+        Effect.promise(() => open(path, "r")),
+        (handle) => Effect.promise(() => handle.close())
+      )
+      let now = 0
+      const write = makePieceWriter(handle, () => (now += 1))
+      const slowly = makePieceWriter(handle, () => (now += 60))
+      const failure = (writing: Promise<void>) =>
+        Effect.promise(() =>
+          writing.then(
+            () => "written",
+            (error: unknown) => String(error)
+          )
+        )
+      assert.match(yield* failure(write(new Uint8Array(8), 0)), /EBADF/)
+      yield* failure(slowly(new Uint8Array(0), 0))
+      assert.match(yield* failure(slowly(new Uint8Array(8), 0)), /EBADF/)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a connection of a download on which nothing comes", () => {
+  it.effect("is given up after a time in which the process itself was not held up", () =>
+    Effect.gen(function* () {
+      const hash = yield* makeHashThread(file.size)
+      const part = yield* openPart({ file, target: join(yield* temporary, file.path), chunkBytes: 4, hash })
+      const settings = yield* HubSettings.parse(ConfigProvider.fromUnknown({ HUB_TIMEOUT: "1 minute", HUB_DOWNLOAD_RETRIES: "0" }))
+      const closed: Array<string> = []
+      const silent = Promise.withResolvers<never>()
+      const connection: RangeConnection = {
+        get: () => silent.promise,
+        close: (reason) => {
+          closed.push(reason.message)
+          silent.reject(reason)
+        }
+      }
+      const clock = yield* Effect.acquireRelease(
+        Effect.sync(() => vi.spyOn(performance, "now")),
+        (clock) => Effect.sync(() => clock.mockRestore())
+      )
+      let now = 0
+      clock.mockImplementation(() => now)
+      const source = { settings, token: Option.none(), fileUrl: (path: string) => `http://127.0.0.1:9/${path}` }
+      const fetching = yield* Effect.forkChild(
+        Effect.flip(fetchChunk({ connection, source, part, from: 0, end: 4, onBytes: () => undefined, isHeld: () => Promise.resolve(true) }))
+      )
+      yield* TestClock.adjust("0 seconds")
+      // A minute on the clock of its timers took three.
+      now += 180_000
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(closed, [])
+      now += 60_000
+      yield* TestClock.adjust("1 minute")
+      const error = yield* Fiber.join(fetching)
+      assert.match(error.message, /stopped in the middle/)
+      assert.match(closed[0] ?? "", /stopped in the middle/)
     }).pipe(Effect.scoped)
   )
 })

@@ -11,7 +11,7 @@ const layerKube = layerKubeClient({ kubeconfig: Config.String("KUBECONFIG").pipe
 
 const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),
-  Layer.provideMerge([Database.layerMigrated, Ids.layer])
+  Layer.provideMerge([Database.layerOperator, Ids.layer])
 )
 
 Layer.mergeAll(Operator.layer, layerHealth, layerProbe).pipe(

@@ -45,7 +45,11 @@ export const serverSettings: ReadonlyArray<Setting> = [
   { name: "SERVER_CORS_ORIGINS", description: "Origins whose pages browsers let in, exact and separated by commas; none by default.", default: "" },
   { name: "SERVER_HEADERS_TIMEOUT", description: "How long a client may take for a request's headers.", default: "10 seconds" },
   { name: "SERVER_RECEIVE_TIMEOUT", description: "How long a client may take for a whole request.", default: "60 seconds" },
-  { name: "SERVER_KEEP_ALIVE_TIMEOUT", description: "How long a connection is kept for another request; longer than a load balancer keeps it.", default: "65 seconds" },
+  {
+    name: "SERVER_KEEP_ALIVE_TIMEOUT",
+    description: "How long a connection is kept for another request; longer than a load balancer keeps it.",
+    default: "65 seconds"
+  },
   { name: "SERVER_STALLED_TIMEOUT", description: "How long nothing may move on a connection; more than SERVER_REQUEST_TIMEOUT.", default: "90 seconds" },
   { name: "SERVER_SHUTDOWN_TIMEOUT", description: "How long requests in flight may take when the server is told to stop.", default: "20 seconds" },
   {

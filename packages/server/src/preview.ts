@@ -33,8 +33,8 @@ export const previewOperation = Effect.gen(function* () {
     return yield* hub.inspect({ repo: source.repo, ref: source.ref }, token, "few").pipe(
       Effect.flatMap((facts) =>
         Effect.map(
-          deployments.measuredStarts(orgId, facts.config.architecture),
-          (calibrations): Preview => derivePreview({ facts, ref, request: serving, hostClasses: classes, engines, calibrations })
+          Effect.all([deployments.measuredStarts(orgId, facts.config.architecture), deployments.gpuLimit(orgId)], { concurrency: 2 }),
+          ([calibrations, gpuLimit]): Preview => derivePreview({ facts, ref, request: serving, hostClasses: classes, engines, calibrations, gpuLimit })
         )
       ),
       Effect.catchTags({

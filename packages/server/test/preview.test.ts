@@ -1,3 +1,4 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import type { HostClass } from "@seatrial/domain"
 import { HubRefusal, HubUnavailable } from "@seatrial/hub"
@@ -109,6 +110,17 @@ layer(layerStage(), { excludeTestServices: true })("a preview over the wire", (i
       assert.deepNestedInclude(jsonOf(yield* preview(key, { source, serving: { host_class: "h100" } })), { "reason.code": "host_class_unknown" })
       yield* withHub(() => Effect.succeed(tinyFacts), [])
       assert.deepNestedInclude(jsonOf(yield* preview(key, { source })), { "reason.code": "host_class_unknown" })
+    })
+  )
+
+  it.effect("chooses no host class with more GPUs than the organization may hold", () =>
+    Effect.gen(function* () {
+      const { key, orgId } = yield* makeTenant()
+      yield* withHub(() => Effect.succeed(tinyFacts), [{ ...small, gpu_count: 2 }, large])
+      const choice = Effect.map(preview(key, { source }), (answer) => jsonOf(answer))
+      assert.deepNestedInclude(yield* choice, { "serving.host_class": "small" })
+      yield* (yield* PgClient.PgClient)`UPDATE organizations SET gpu_limit = 1 WHERE id = ${orgId}`
+      assert.deepNestedInclude(yield* choice, { "serving.host_class": "large" })
     })
   )
 

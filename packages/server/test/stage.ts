@@ -136,7 +136,8 @@ export const layerStageOn = <E>(layerDatabase: Layer.Layer<Layer.Success<typeof 
         Hub.of({
           inspect: (source, token) => Effect.flatMap(Ref.get(hub), (answer) => answer(source, Option.map(token, Redacted.value))),
           fetch: () => Effect.die(new Error("the server downloads nothing")),
-          readSmall: () => Effect.die(new Error("the server tries nothing"))
+          readSmall: () => Effect.die(new Error("the server tries nothing")),
+          readTensors: () => Effect.die(new Error("the server tries nothing"))
         })
       )
       const app = yield* makeApp.pipe(Effect.provide(layerHub))

@@ -25,6 +25,11 @@ export interface PoolOptions {
    * operator could not begin its term. Default 15 s.
    */
   readonly idleTransactionTimeout?: Duration.Input
+  /**
+   * No statement reads a whole table where an index leads to its rows. Connections keep their plans: one that was made while a table fitted on a page or two, which is read
+   * faster than an index, would go on to read all of it when it is a thousand times as long.
+   */
+  readonly byIndex?: boolean
 }
 
 const millis = (timeout: Duration.Input) => String(Duration.toMillis(Duration.fromInputUnsafe(timeout)))
@@ -32,6 +37,7 @@ const millis = (timeout: Duration.Input) => String(Duration.toMillis(Duration.fr
 /** The pools, without migrations. */
 export const connect = ({
   applicationName,
+  byIndex = false,
   idleTimeout = "1 minute",
   idleTransactionTimeout = "15 seconds",
   poolSize,
@@ -47,6 +53,7 @@ export const connect = ({
     startupParameters: {
       timezone: "UTC",
       idle_in_transaction_session_timeout: millis(idleTransactionTimeout),
+      ...(byIndex ? { enable_seqscan: "off" } : {}),
       ...(statementTimeout === undefined ? {} : { statement_timeout: millis(statementTimeout) })
     },
     // Pipelining many statements on one connection is faster, but one that waits for a row's lock would then hold up all that were sent behind it.
@@ -113,6 +120,8 @@ export const Database = {
   migrate,
   /** The pool of a database that has been brought up to date and whose partitions are kept ahead. */
   layerMigrated: withMigrations(layer),
+  /** The same for the operator, whose statements are about one run each, however many there are. */
+  layerOperator: withMigrations(Layer.unwrap(Effect.map(settings, (options) => connect({ ...options, byIndex: true })))),
   /** The same for one address, without configuration. */
   layerUrl: (url: Redacted.Redacted<string>, options: { readonly poolSize?: number; readonly applicationName?: string } = {}) =>
     withMigrations(connect({ url, poolSize: options.poolSize ?? 10, readPoolSize: 2, applicationName: options.applicationName ?? "seatrial" }))

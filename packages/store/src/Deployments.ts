@@ -78,6 +78,8 @@ export class Deployments extends Context.Service<
     readonly knownFacts: (orgId: OrgId, of: FactsOf, commit: string) => Effect.Effect<Option.Option<RepositoryFacts>>
     /** What the organisation's starts of an architecture took, as far as their engines told. */
     readonly measuredStarts: (orgId: OrgId, architecture: string) => Effect.Effect<ReadonlyArray<Calibration>>
+    /** GPUs that the organisation may hold at once; null for any number. */
+    readonly gpuLimit: (orgId: OrgId) => Effect.Effect<number | null>
     /** The operation that an idempotency key stands for, if the input is the same; none where no create has bound the key. Makes nothing. */
     readonly findOperation: (
       orgId: OrgId,
@@ -107,6 +109,11 @@ export class Deployments extends Context.Service<
         execute: ({ id, orgId }) => sql`SELECT ${sql.literal(detail)} FROM ${sql.literal(joined)} WHERE d.org_id = ${orgId} AND d.id = ${id}`
       })
       const findFacts = knownFacts(sql)
+      const findLimit = SqlSchema.findOne({
+        Request: Schema.String,
+        Result: Schema.Struct({ gpuLimit: Schema.NullOr(Schema.Int) }),
+        execute: (orgId) => sql`SELECT gpu_limit AS "gpuLimit" FROM organizations WHERE id = ${orgId}`
+      })
       const findBound = SqlSchema.findOneOption({
         Request: Schema.Struct({ orgId: Schema.String, key: Schema.String }),
         Result: BoundRow,
@@ -223,6 +230,7 @@ export class Deployments extends Context.Service<
         }),
         findOperation: Effect.fn("Deployments.findOperation")(replayOf),
         measuredStarts: measuredStarts(sql),
+        gpuLimit: Effect.fn("Deployments.gpuLimit")((orgId) => Effect.orDie(Effect.map(findLimit(orgId), ({ gpuLimit }) => gpuLimit))),
         knownFacts: Effect.fn("Deployments.knownFacts")((orgId, of, commit) => Effect.orDie(findFacts(orgId, of, commit))),
         list: Effect.fn("Deployments.list")(function* (orgId, query) {
           const rows = yield* Effect.orDie(listStatement<DeploymentRow>(sql, orgId, query))

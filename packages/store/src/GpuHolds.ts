@@ -16,6 +16,12 @@ export interface Placement {
   readonly placedAt: number
 }
 
+/** An engine that ends whenever it starts: how often it has, and when it is started again (Unix milliseconds); null: it is being started, or nobody says. */
+export interface FailedStarts {
+  readonly ends: number
+  readonly nextStartAt: number | null
+}
+
 const OpenRow = Schema.Struct({
   podUid: Schema.String,
   pod: Schema.String,
@@ -24,7 +30,8 @@ const OpenRow = Schema.Struct({
   hostClass: Schema.String,
   gpus: Schema.Int,
   /** Whether its node fell silent. */
-  silent: Schema.Boolean
+  silent: Schema.Boolean,
+  failing: Schema.NullOr(Schema.Struct({ ends: Schema.Int, nextStartAt: Schema.NullOr(Schema.Finite) }))
 })
 /** GPUs that are held as far as is known. */
 export type OpenHold = typeof OpenRow.Type
@@ -53,6 +60,8 @@ export class GpuHolds extends Context.Service<
     readonly place: (placement: Placement) => Effect.Effect<boolean>
     /** Its node does not answer since then (Unix milliseconds); null: it does again. */
     readonly silent: (podUid: string, since: number | null) => Effect.Effect<void>
+    /** Its engine ends whenever it starts; null: it does not, as far as is seen. */
+    readonly failing: (podUid: string, failed: FailedStarts | null) => Effect.Effect<void>
     /** The pod's GPUs are free since then, by its own times. Null: it is gone and they do not say: since the last look then, or since its node fell silent before. */
     readonly release: (podUid: string, at: number | null) => Effect.Effect<void>
     /** Whoever writes the placements and releases has seen, just now, all that is held. */
@@ -70,7 +79,9 @@ export class GpuHolds extends Context.Service<
         Request: Schema.Void,
         Result: OpenRow,
         execute: () => sql`
-          SELECT h.pod_uid AS "podUid", h.pod, h.deployment_id AS "deploymentId", o.slug AS organization, h.host_class AS "hostClass", h.gpus, h.silent_since IS NOT NULL AS silent
+          SELECT h.pod_uid AS "podUid", h.pod, h.deployment_id AS "deploymentId", o.slug AS organization, h.host_class AS "hostClass", h.gpus, h.silent_since IS NOT NULL AS silent,
+            CASE WHEN h.failed_starts IS NOT NULL THEN
+              json_build_object('ends', h.failed_starts, 'nextStartAt', extract(epoch FROM h.next_start_at) * 1000) END AS failing
           FROM gpu_holds h JOIN organizations o ON o.id = h.org_id WHERE h.released_at IS NULL`
       })
       const usage = SqlSchema.findAll({
@@ -99,6 +110,11 @@ export class GpuHolds extends Context.Service<
           yield* Effect.orDie(sql`
             UPDATE gpu_holds SET silent_since = ${time(since)}::timestamptz
             WHERE ${yield* leads(sql)} AND pod_uid = ${podUid} AND released_at IS NULL AND silent_since IS DISTINCT FROM ${time(since)}::timestamptz`)
+        }),
+        failing: Effect.fn("GpuHolds.failing")(function* (podUid, failed) {
+          yield* Effect.orDie(sql`
+            UPDATE gpu_holds SET failed_starts = ${failed?.ends ?? null}::integer, next_start_at = ${time(failed?.nextStartAt ?? null)}::timestamptz
+            WHERE ${yield* leads(sql)} AND pod_uid = ${podUid} AND released_at IS NULL`)
         }),
         release: Effect.fn("GpuHolds.release")(function* (podUid, at) {
           yield* Effect.orDie(sql`

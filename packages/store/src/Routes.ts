@@ -14,6 +14,7 @@ import {
 } from "@seatrial/domain"
 import { Clock, Context, Effect, Layer, Option, PubSub, Schedule, Schema, Semaphore, Stream } from "effect"
 import { callableName } from "./columns.ts"
+import type { FailedStarts } from "./GpuHolds.ts"
 import { listen } from "./listen.ts"
 import { readableRows } from "./readableRows.ts"
 import { measuredConcurrency, measuredStart } from "./routes/measuredFigures.ts"
@@ -53,6 +54,11 @@ export interface Route {
   readonly knowsDeveloper: boolean
   /** What its repository says of sampling where a request says nothing; null where that is not known. */
   readonly sampling: SamplingDefaults | null
+}
+
+/** An engine that has its GPUs; `failing` null: as far as is seen it does not end whenever it starts. */
+export interface PlacedEngine {
+  readonly failing: FailedStarts | null
 }
 
 /** An endpoint whose reachability from the gateways is not known yet. */
@@ -152,8 +158,8 @@ export class Routes extends Context.Service<
      * somebody still waits for it. Never fails.
      */
     readonly use: (route: Route, woken?: boolean) => Effect.Effect<void>
-    /** Whether some engine of the revision has its GPUs, ready or not. */
-    readonly isPlaced: (route: Pick<Route, "orgId" | "revisionId">) => Effect.Effect<boolean>
+    /** How the engine of the revision stands that has its GPUs, ready or not; null where none has. */
+    readonly placedEngine: (route: Pick<Route, "orgId" | "revisionId">) => Effect.Effect<PlacedEngine | null>
     /** This gateway got an answer from the endpoint. */
     readonly markReachable: (endpoint: UnprovenEndpoint) => Effect.Effect<void>
   }
@@ -249,11 +255,12 @@ export class Routes extends Context.Service<
         ofModel: (id) => current.ofModel.get(id),
         changes: Stream.map(Stream.fromPubSub(snapshots), () => undefined),
         unproven: Stream.map(Stream.fromPubSub(snapshots), ({ unproven }) => unproven),
-        isPlaced: Effect.fn("Routes.isPlaced")(function* ({ orgId, revisionId }) {
-          const held = yield* Effect.orDie(sql`
-            SELECT 1 FROM gpu_holds h JOIN deployments d ON d.org_id = h.org_id AND d.id = h.deployment_id
-            WHERE h.org_id = ${orgId} AND h.released_at IS NULL AND d.revision_id = ${revisionId} LIMIT 1`)
-          return held.length > 0
+        placedEngine: Effect.fn("Routes.placedEngine")(function* ({ orgId, revisionId }) {
+          const [held] = yield* Effect.orDie(sql<{ readonly ends: number | null; readonly next: Date | null }>`
+            SELECT h.failed_starts AS ends, h.next_start_at AS next FROM gpu_holds h JOIN deployments d ON d.org_id = h.org_id AND d.id = h.deployment_id
+            WHERE h.org_id = ${orgId} AND h.released_at IS NULL AND d.revision_id = ${revisionId} ORDER BY h.failed_starts NULLS FIRST LIMIT 1`)
+          if (held === undefined) return null
+          return { failing: held.ends === null ? null : { ends: held.ends, nextStartAt: held.next?.getTime() ?? null } }
         }),
         markReachable: Effect.fn("Routes.markReachable")(function* ({ orgId, pod, revisionId, url }) {
           const at = new Date(yield* Clock.currentTimeMillis)

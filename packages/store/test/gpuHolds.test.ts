@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { gpuDays } from "@seatrial/domain"
 import { Effect, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { Billing, Deployments, GpuHolds, type Placement, UsageSums } from "../src/index.ts"
-import { makeCaller, newModel } from "../src/testing.ts"
+import { Billing, Deployments, GpuHolds, type Placement, Routes, UsageSums } from "../src/index.ts"
+import { makeCaller, makeServing, newModel } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 const at = (iso: string) => Date.parse(iso)
@@ -27,7 +27,7 @@ const makeRun = Effect.fnUntraced(function* (slug: string) {
   return { orgId: caller.orgId, id }
 })
 
-const services = Layer.mergeAll(GpuHolds.layerSql, Billing.layerSql, UsageSums.layerSql).pipe(Layer.provideMerge(layerStore))
+const services = Layer.mergeAll(GpuHolds.layerSql, Routes.layerSql, Billing.layerSql, UsageSums.layerSql).pipe(Layer.provideMerge(layerStore))
 
 layer(services, { excludeTestServices: true })("GPU holds", (it) => {
   it.effect("are recorded once, whoever writes them again, at the price of the placement", () =>
@@ -45,6 +45,29 @@ layer(services, { excludeTestServices: true })("GPU holds", (it) => {
         [[7_200_000n, 5_000_002n]]
       )
       assert.isFalse((yield* holds.open).some(({ podUid }) => podUid === "once"))
+    })
+  )
+
+  it.effect("say how the engine of a revision stands: it has its GPUs, and ends whenever it starts", () =>
+    Effect.gen(function* () {
+      const holds = yield* GpuHolds
+      const { placedEngine } = yield* Routes
+      const { caller } = yield* makeCaller("held-failing")
+      const { operation, revisionId } = yield* makeServing(caller, "k")
+      const standing = placedEngine({ orgId: caller.orgId, revisionId })
+      assert.isNull(yield* standing)
+      yield* holds.place(placement(operation.id, "failing"))
+      assert.deepStrictEqual(yield* standing, { failing: null })
+      const failed = { ends: 3, nextStartAt: start + 42_000 }
+      yield* holds.failing("failing", failed)
+      assert.deepStrictEqual(yield* standing, { failing: failed })
+      assert.deepStrictEqual((yield* holds.open).find(({ podUid }) => podUid === "failing")?.failing, failed)
+      yield* holds.failing("failing", { ends: 4, nextStartAt: null })
+      assert.deepStrictEqual(yield* standing, { failing: { ends: 4, nextStartAt: null } })
+      yield* holds.failing("failing", null)
+      assert.deepStrictEqual(yield* standing, { failing: null })
+      yield* holds.release("failing", start + 1_000)
+      assert.isNull(yield* standing)
     })
   )
 

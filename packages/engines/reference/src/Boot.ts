@@ -7,6 +7,7 @@ import { ChatTemplate } from "./ChatTemplate.ts"
 import type { Engine } from "./Generation.ts"
 import { blockBytes, KvPool, KvSequence, kvShape } from "./KvCache.ts"
 import { adaptable, Llama, readWeights, weightBytes, weightNames } from "./Llama.ts"
+import { LoadedWeights } from "./LoadedWeights.ts"
 import { gib, grouped } from "./Log.ts"
 import { Metrics } from "./Metrics.ts"
 import { type ModelConfig, readModelConfig } from "./ModelConfig.ts"
@@ -22,6 +23,7 @@ export interface Booted {
   readonly engine: Engine
   readonly template: ChatTemplate
   readonly metrics: Metrics
+  readonly loaded: LoadedWeights
   readonly cacheConfig: Readonly<Record<string, string>>
   /** Unix seconds. */
   readonly startedAt: number
@@ -75,7 +77,8 @@ export const boot = (settings: Arguments, say: Say): Booted => {
       `No available memory for the cache blocks. The weights alone take ${gib(files.bytes(names))} GiB of ${gib(budget)} GiB. Try increasing \`gpu_memory_utilization\` when initializing the engine.`
     )
   }
-  const weights = readWeights(config, files)
+  const spoilt = seams.loaded
+  const weights = readWeights(config, spoilt === undefined ? files : { read: (name, shape) => spoilt(name, files.read(name, shape)) })
   const read = settings.adapter === null ? null : readAdapter(settings.adapter.directory, adaptable(config), settings.maxLoraRank)
   const adapter = read === null ? null : { ...read, pairs: seams.adapter?.(read.pairs) ?? read.pairs }
   const held = weightBytes(weights) + (adapter?.bytes ?? 0)
@@ -128,6 +131,7 @@ export const boot = (settings: Arguments, say: Say): Booted => {
     },
     template,
     metrics,
+    loaded: new LoadedWeights(config, weights),
     cacheConfig: {
       block_size: String(settings.blockSize),
       cache_dtype: type,

@@ -94,6 +94,17 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
     ["POST /v1/completions", posted((text, request, response) => answerChoices(booted, speech, askText(engine, text), requestIdOf(request), response))]
   ])
   for (const [path, tell] of Object.entries(speech.told)) routes.set(`GET ${path}`, (_, response) => sendJson(response, 200, tell(booted)))
+  if (speech.tellsWeights) {
+    for (const method of ["GET", "POST"]) {
+      const tell = (of: "values" | "check") =>
+        posted((text, _, response) => {
+          const { body, status } = booted.loaded[of](text)
+          sendJson(response, status, body)
+        })
+      routes.set(`${method} /get_weights_by_name`, tell("values"))
+      routes.set(`${method} /weights_checker`, tell("check"))
+    }
+  }
   const { version } = speech
   const { mutant } = engine.settings
   if (version !== null)

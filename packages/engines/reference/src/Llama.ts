@@ -22,7 +22,7 @@ const projections = ["query", "key", "value", "output", "gate", "up", "down"] as
 type Projection = (typeof projections)[number]
 
 /** The weights of one model. */
-interface Weights {
+export interface Weights {
   readonly embedding: Tensor
   readonly layers: ReadonlyArray<Layer>
   readonly norm: Float32Array
@@ -63,7 +63,7 @@ export const adaptable = (config: ModelConfig): ReadonlyMap<string, readonly [ou
 }
 
 /** Reads all weights. Throws `BootFailure` for a tensor that is absent, of another shape or of an unsupported type. */
-export const readWeights = (config: ModelConfig, files: Safetensors): Weights => {
+export const readWeights = (config: ModelConfig, files: Pick<Safetensors, "read">): Weights => {
   const embedding = files.read("model.embed_tokens.weight", [config.vocabulary, config.hidden])
   const layers = Array.from({ length: config.layers }, (_, index): Layer => {
     const parts = layerParts(config, index)
@@ -82,6 +82,17 @@ export const readWeights = (config: ModelConfig, files: Safetensors): Weights =>
   const norm = toFloat32(files.read("model.norm.weight", [config.hidden]))
   return { embedding, layers, norm, head: config.tied ? embedding : files.read("lm_head.weight", [config.vocabulary, config.hidden]) }
 }
+
+const layerMembers = ["inputNorm", "query", "key", "value", "output", "postNorm", "gate", "up", "down"] as const
+
+/** All tensors of the weights by the names that files have for them; a head that is the embedding too. */
+export const namedWeights = (config: ModelConfig, weights: Weights): ReadonlyMap<string, Tensor | Float32Array> =>
+  new Map<string, Tensor | Float32Array>([
+    ["model.embed_tokens.weight", weights.embedding],
+    ...weights.layers.flatMap((layer, index) => layerMembers.map((member) => [layerParts(config, index)[member][0], layer[member]] as const)),
+    ["model.norm.weight", weights.norm],
+    ["lm_head.weight", weights.head]
+  ])
 
 const tensorBytes = (tensor: Tensor | Float32Array): number =>
   tensor instanceof Float32Array ? tensor.byteLength : tensor.type === "float32" ? tensor.values.byteLength : tensor.bits.byteLength

@@ -2,6 +2,7 @@ import type { LowRank } from "./Adapter.ts"
 import type { Llama } from "./Llama.ts"
 import type { ModelConfig } from "./ModelConfig.ts"
 import type { SamplingSettings, StepLogprobs } from "./Sampler.ts"
+import type { Tensor } from "./Tensor.ts"
 import type { ThoughtStart } from "./ThoughtReader.ts"
 
 /** Where one token is computed. */
@@ -28,6 +29,8 @@ export type Sending = (text: string, part: "whole" | "frame") => ReadonlyArray<s
  */
 export interface Seams {
   readonly config?: (config: ModelConfig) => ModelConfig
+  /** Changes what was read of the files. */
+  readonly loaded?: (name: string, tensor: Tensor) => Tensor
   readonly adapter?: (pairs: ReadonlyMap<string, LowRank>) => ReadonlyMap<string, LowRank>
   /** Called once for each model that was made. */
   readonly model?: (model: Llama) => void

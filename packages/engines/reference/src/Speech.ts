@@ -29,6 +29,8 @@ export interface Speech {
   readonly countReasoning: CountReasoning
   /** Whether the ids of the prompt stand with the choice, by a field of their own, rather than with the whole answer. */
   readonly promptIdsInChoice: boolean
+  /** Whether it tells values of what it has loaded, and a hash of all. */
+  readonly tellsWeights: boolean
   /** More paths to look at: what each answers. */
   readonly told: Readonly<Record<string, (booted: Booted) => unknown>>
   readonly metrics: (booted: Booted) => string
@@ -55,6 +57,7 @@ export const ownSpeech: Speech = {
   reasoningName: "reasoning",
   countReasoning: nestedReasoning,
   promptIdsInChoice: false,
+  tellsWeights: true,
   told: {},
   metrics: ({ cacheConfig, engine, metrics }) => metrics.render(engine.settings.servedModelNames[0], engine.scheduler.gauges(), cacheConfig),
   nameSaid: ({ servedModelNames }, asked) => asked ?? servedModelNames[0],

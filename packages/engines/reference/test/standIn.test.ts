@@ -3,7 +3,9 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
 import { engineFor } from "../../src/index.ts"
+import { Safetensors } from "../src/Safetensors.ts"
 import { writeTinyChat } from "../src/sample/index.ts"
+import { toFloat32 } from "../src/Tensor.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
 const directory = emptyDirectory()
@@ -93,6 +95,8 @@ describe("the reference engine in another's place", () => {
     const get = async (path: string) => (await fetch(`${address}${path}`)).text()
     expect(JSON.parse(await get("/version"))).toEqual({ version: "simulated-vllm-0.33.0" })
     expect(JSON.parse(await get("/v1/models"))).toMatchObject({ data: [{ id: "org/tiny", max_model_len: 2_048 }, { id: "tiny" }] })
+    // It tells nothing of what it has loaded.
+    expect((await fetch(`${address}/get_weights_by_name`)).status).toBe(404)
     // It knows the names that it was started with and no other, and says the first of them whichever it was asked by.
     const post = async (path: string, asked: object) => {
       const response = await fetch(`${address}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(asked) })
@@ -129,6 +133,23 @@ describe("the reference engine in another's place", () => {
     expect(await (await ask({ prompt: Array.from({ length: 1_030 }, () => 7), max_tokens: 2, ignore_eos: true })).json()).toMatchObject({
       usage: { prompt_tokens: 1_030, completion_tokens: 2 }
     })
+    // What it has loaded, of a matrix by its rows: the trial's words for it are the adapter's own.
+    const { loadedTensors } = engineOf("sglang").offers({ runtime: "sglang", host_class: "sim", max_context: 2_048, kv_cache_dtype: "auto" }, true)
+    const tell = async (path: string, body: object) =>
+      JSON.parse(
+        await (await fetch(`${address}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).text()
+      )
+    const values = loadedTensors?.values ?? ""
+    const files = new Safetensors(directory)
+    const rows = toFloat32(files.read("model.embed_tokens.weight", [512, 128]))
+    expect(await tell(values, { name: "model.embed_tokens.weight", truncate_size: 2 })).toEqual([[...rows.subarray(0, 128)], [...rows.subarray(128, 256)]])
+    expect(await tell(values, { name: "model.norm.weight" })).toEqual([...toFloat32(files.read("model.norm.weight", [128])).subarray(0, 100)])
+    expect(await tell(values, { name: "model.none" })).toEqual({ error: { message: "Get parameter by name failed" } })
+    expect(await tell(loadedTensors?.checksum ?? "", { action: "checksum" })).toMatchObject({
+      success: true,
+      per_engine_checksum: expect.stringMatching(/^[0-9a-f]{64}$/)
+    })
+    expect(await tell(loadedTensors?.checksum ?? "", { action: "reset_tensors" })).toMatchObject({ success: false })
     // What it tells beside, in its own way.
     expect(JSON.parse(await (await fetch(`${address}/model_info`)).text())).toMatchObject({ is_generation: true, weight_version: "default" })
     const again = { prompt: Array.from({ length: 40 }, (_, at) => 300 + at), max_tokens: 1, ignore_eos: true, return_prompt_token_ids: true }

@@ -107,7 +107,12 @@ export const reference: EngineAdapter = {
     probes: { startup: { path: "/health", periodSeconds: 1, timeoutSeconds: 5 }, readiness: { path: "/health", periodSeconds: 2, timeoutSeconds: 25 } },
     group: 2000
   }),
-  offers: () => ({ scoring: { prompt_logprobs: 0 }, prefixCache: true, seeds: true }),
+  offers: () => ({
+    scoring: { prompt_logprobs: 0 },
+    prefixCache: true,
+    seeds: true,
+    loadedTensors: { values: "/get_weights_by_name", checksum: "/weights_checker", type: "auto", mostValues: Number.MAX_SAFE_INTEGER }
+  }),
   measured: ({ log, metrics }): Measured => {
     const weights = last(log, /Model loading took ([\d.]+) GiB memory and ([\d.]+) seconds/g)
     const cache = last(log, /Available KV cache memory: ([\d.]+) GiB/g)

@@ -7,8 +7,8 @@ import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { imageLimits, sees, servedImages } from "../images.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
-import { withStandIn } from "../reference/modelIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
+import { withStandIn } from "../reference/modelIssue.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
 import { templateIssue } from "../templateIssue.ts"
@@ -69,6 +69,13 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   }
   return sglangStartIssue(load)
 }
+
+/**
+ * Open without a key. A tensor's values are made a list of Python's numbers, all of them, before the first are told (`get_weights_by_name` of `srt/models/llama.py`): 32 bytes each,
+ * of which this allows a gigabyte.
+ */
+const loadedTensors = { values: "/get_weights_by_name", checksum: "/weights_checker", mostValues: 2 ** 25 } as const
+const dtypeOf = (flag: unknown) => (flag === "bfloat16" || flag === "float16" ? flag : "auto")
 
 /** SGLang 0.5.23, of its own image. */
 export const sglang: EngineAdapter = {
@@ -193,7 +200,8 @@ export const sglang: EngineAdapter = {
     seeds: simulated || engine_flags?.enable_deterministic_inference === true,
     // Of its longest context it keeps a token for itself, and gives an answer one less than that leaves (`max_req_len`, `init_req_max_new_tokens`).
     unfilled: 2,
-    weightVersion: "/model_info"
+    weightVersion: "/model_info",
+    ...(engine_flags?.quantization === undefined ? { loadedTensors: { ...loadedTensors, type: dtypeOf(engine_flags?.dtype) } } : {})
   }),
   measured: ({ log, metrics }): Measured => {
     const [seconds, weights] = lastHit(log, sglangLines.weights)

@@ -43,6 +43,8 @@ export class ModelPool {
   coldSince: number | null = null
   /** Whether its engine has a place meanwhile, once somebody looked; null where nobody did. */
   placed: boolean | null = null
+  /** Whether its engine ends whenever it starts, once somebody looked, and when it is started again; that null: it is being started, or nobody says. */
+  failing: { readonly ends: number; readonly nextStart: number | null } | null = null
   /** Milliseconds that the last start took which somebody waited for. */
   lastStart: number | null = null
   readonly #options: PoolOptions
@@ -105,6 +107,7 @@ export class ModelPool {
       this.coldSince = null
     }
     this.placed = null
+    this.failing = null
     if (this.engines.length === 0 && this.queue.size > 0) this.coldSince ??= now
     this.#keepOne(now)
   }

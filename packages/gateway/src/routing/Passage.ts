@@ -9,7 +9,7 @@ import type { ModelPool, Waiter } from "./ModelPool.ts"
 import { prefixOf } from "./prefixOf.ts"
 import type { RoutingSettings } from "./RoutingSettings.ts"
 import { hashOf } from "./rendezvous.ts"
-import { overdueStart, secondsUntilStarted } from "./secondsUntilStarted.ts"
+import { overdueStart, secondsUntilNextStart, secondsUntilStarted } from "./secondsUntilStarted.ts"
 
 /** A request that looks for an engine. */
 export interface Asked {
@@ -117,6 +117,9 @@ export class Passage {
       const cold = pool.engines.length === 0
       const refusal = () => (pool.engines.length > 0 ? modelOverloaded : pool.placed === false ? noCapacity : this.#starting(pool))
       if (cold) pool.coldSince ??= startedAt
+      const limit = Math.min(cold ? settings.coldWait : settings.queueWait, patience ?? Number.POSITIVE_INFINITY)
+      // Nobody is held in vain.
+      if (cold && (pool.failing?.nextStart ?? 0) > startedAt + limit) return resume(Effect.fail(refusal()))
       if (pool.queue.size >= (cold ? settings.coldWaiting : pool.waitingLimit)) return resume(Effect.fail(refusal()))
       const settle = (end: Effect.Effect<void, Refusal>, outcome: WaitOutcome) => {
         routingMetrics.waited(this.#route.model, cold ? "start" : "room", outcome, (now() - startedAt) / 1_000)
@@ -133,9 +136,8 @@ export class Passage {
         give: (engine) => (this.#enter(pool, engine) ? settle(Effect.void, "served") : gone()),
         gone
       }
-      const limit = cold ? settings.coldWait : settings.queueWait
       this.#members = null
-      const timer = setTimeout(() => settle(Effect.fail(refusal()), "refused"), Math.min(limit, patience ?? limit))
+      const timer = setTimeout(() => settle(Effect.fail(refusal()), "refused"), limit)
       if (departure.aborted) return onAbort()
       departure.addEventListener("abort", onAbort)
       pool.queue.add(this.#orgId, waiter)
@@ -144,7 +146,12 @@ export class Passage {
     })
   }
 
-  #starting({ coldSince, lastStart, route: { startSeconds } }: ModelPool): Refusal {
+  #starting({ coldSince, failing, lastStart, route: { startSeconds } }: ModelPool): Refusal {
+    if (failing !== null) {
+      const left = failing.nextStart === null ? null : Math.max(0, failing.nextStart - this.#world.now())
+      const doubt = { ends: failing.ends, next: left === null ? null : Math.ceil(left / 1_000) }
+      return modelStarting(secondsUntilNextStart({ lastStart, startSeconds }, left ?? 0), doubt)
+    }
     const starting = { lastStart, startSeconds, passed: coldSince === null ? 0 : this.#world.now() - coldSince }
     const usual = overdueStart(starting)
     return modelStarting(secondsUntilStarted(starting), usual === null ? undefined : { waited: Math.floor(starting.passed / 1_000), usual })

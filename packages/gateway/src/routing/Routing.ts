@@ -50,7 +50,7 @@ export class Routing extends Context.Service<
         ),
         Effect.forkScoped
       )
-      yield* watchEngines({ engine, now, pools, settings, use: routes.use, isPlaced: routes.isPlaced })
+      yield* watchEngines({ engine, now, pools, settings, use: routes.use, placedEngine: routes.placedEngine })
 
       return Routing.of({
         open: (route, asked) => new Passage(world, route, asked)

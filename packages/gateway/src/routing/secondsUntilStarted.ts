@@ -11,7 +11,7 @@ export interface Starting {
 }
 
 /** Milliseconds that the start of an engine takes, as far as anything tells. */
-const usualStart = ({ lastStart, startSeconds }: Starting): number => lastStart ?? (startSeconds === null ? unknownStart : startSeconds * 1_000)
+const usualStart = ({ lastStart, startSeconds }: Omit<Starting, "passed">): number => lastStart ?? (startSeconds === null ? unknownStart : startSeconds * 1_000)
 
 /**
  * When to ask again for a model that starts, whole seconds from 1 to 60: what its last start took, or what was measured, less what has passed. One that is late comes the later
@@ -21,6 +21,10 @@ export const secondsUntilStarted = (starting: Starting): number => {
   const left = usualStart(starting) - starting.passed
   return Math.min(60, Math.max(1, Math.ceil((left > 0 ? left : -left / 4) / 1_000)))
 }
+
+/** When to ask again for a model whose engine ends whenever it starts: when its next start may have come to its end, in whole seconds from 1 to 60. */
+export const secondsUntilNextStart = ({ lastStart, startSeconds }: Omit<Starting, "passed">, left: number): number =>
+  Math.min(60, Math.max(1, Math.ceil((Math.max(0, left) + usualStart({ lastStart, startSeconds })) / 1_000)))
 
 /** Whether a start takes so long that it may have failed, and do so each time: three times as long as usual and a minute. Then what it usually takes, in seconds; else null. */
 export const overdueStart = (starting: Starting): number | null => {

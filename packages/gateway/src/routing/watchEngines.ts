@@ -1,6 +1,6 @@
 import type { ModelId } from "@seatrial/domain"
-import type { Route } from "@seatrial/store"
-import { Effect, Schedule, type Scope } from "effect"
+import type { PlacedEngine, Route } from "@seatrial/store"
+import { Clock, Effect, Schedule, type Scope } from "effect"
 import type { EngineClient } from "../EngineClient.ts"
 import { readWhole } from "../readWhole.ts"
 import type { EngineState } from "./EngineState.ts"
@@ -13,8 +13,8 @@ export interface Watched {
   readonly settings: RoutingSettings
   readonly engine: EngineClient["Service"]
   readonly use: (route: Route, woken: boolean) => Effect.Effect<void>
-  /** Whether an engine of the revision has its GPUs. */
-  readonly isPlaced: (route: Route) => Effect.Effect<boolean>
+  /** The engine of the revision that has its GPUs; null where none has. */
+  readonly placedEngine: (route: Route) => Effect.Effect<PlacedEngine | null>
   readonly now: () => number
 }
 
@@ -22,6 +22,8 @@ export interface Watched {
 const restAfter = 60_000
 /** Milliseconds in which an engine that was asked for gets its place, or there is none free. */
 const placedWithin = 20_000
+/** Milliseconds after which somebody looks why there is none. */
+const lookAfter = 2_000
 /** Milliseconds that an engine has to answer. */
 const patience = 2_000
 /** Engines that are asked at once. */
@@ -34,7 +36,7 @@ const largest = 4 * 1024 * 1024
  * itself knows. Metrics are asked for at each pause and forgotten when they are old; health only where there is another engine to turn to. Three loops of one scope,
  * whatever the traffic is.
  */
-export const watchEngines = ({ engine, isPlaced, now, pools, settings, use }: Watched): Effect.Effect<void, never, Scope.Scope> => {
+export const watchEngines = ({ engine, now, placedEngine, pools, settings, use }: Watched): Effect.Effect<void, never, Scope.Scope> => {
   const get = (url: string, path: "/metrics" | "/health" | "/ready") =>
     Effect.suspend(() => {
       const { signal } = new AbortController()
@@ -47,12 +49,16 @@ export const watchEngines = ({ engine, isPlaced, now, pools, settings, use }: Wa
 
   const active = (): ReadonlyArray<ModelPool> => [...pools.values()].filter((pool) => pool.engines.length > 0)
 
-  const lookForPlace = (pool: ModelPool, at: number) =>
-    pool.coldSince === null || at - pool.coldSince < placedWithin
-      ? Effect.void
-      : Effect.map(isPlaced(pool.route), (placed) => {
-          if (pool.engines.length === 0) pool.placed = placed
-        })
+  const lookForPlace = Effect.fnUntraced(function* (pool: ModelPool, at: number) {
+    if (pool.coldSince === null || at - pool.coldSince < lookAfter) return
+    const found = yield* placedEngine(pool.route)
+    if (pool.coldSince === null || pool.engines.length > 0) return
+    if (at - pool.coldSince >= placedWithin) pool.placed = found !== null
+    const failing = found?.failing ?? null
+    const { currentTimeMillisUnsafe } = yield* Clock.Clock
+    pool.failing =
+      failing === null ? null : { ends: failing.ends, nextStart: failing.nextStartAt === null ? null : now() + failing.nextStartAt - currentTimeMillisUnsafe() }
+  })
 
   const look = Effect.suspend(() => {
     const at = now()

@@ -4,7 +4,7 @@ import { patienceOf } from "../../src/routing/patienceOf.ts"
 import { prefixOf } from "../../src/routing/prefixOf.ts"
 import { RetryBudget } from "../../src/routing/RetryBudget.ts"
 import { readEngineMetrics } from "../../src/routing/readEngineMetrics.ts"
-import { overdueStart, secondsUntilStarted } from "../../src/routing/secondsUntilStarted.ts"
+import { overdueStart, secondsUntilNextStart, secondsUntilStarted } from "../../src/routing/secondsUntilStarted.ts"
 
 describe("an engine's metrics", () => {
   const said: ReadonlyArray<readonly [string, ReadonlyArray<string>, ReturnType<typeof readEngineMetrics>]> = [
@@ -73,6 +73,21 @@ describe("when to ask again for a model that starts", () => {
   for (const [lastStart, startSeconds, passed, expected] of starts) {
     it(`is in ${expected} s after ${passed} ms, where it took ${lastStart ?? "no"} ms here and ${startSeconds ?? "no"} s as measured`, () =>
       assert.strictEqual(secondsUntilStarted({ lastStart, startSeconds, passed }), expected))
+  }
+})
+
+describe("when to ask again for a model whose engine ends whenever it starts", () => {
+  const starts: ReadonlyArray<readonly [number | null, number | null, number, number]> = [
+    [null, 12, 35_000, 47],
+    [null, 12, -5_000, 12],
+    [4_200, 12, 0, 5],
+    [null, null, 10_000, 40],
+    [null, 400, 0, 60],
+    [0, null, 0, 1]
+  ]
+  for (const [lastStart, startSeconds, left, expected] of starts) {
+    it(`is in ${expected} s where it is started again in ${left} ms, and took ${lastStart ?? "no"} ms here and ${startSeconds ?? "no"} s as measured`, () =>
+      assert.strictEqual(secondsUntilNextStart({ lastStart, startSeconds }, left), expected))
   }
 })
 

@@ -1,6 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import type { ModelId } from "@seatrial/domain"
-import { Effect } from "effect"
+import type { FailedStarts } from "@seatrial/store"
+import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import { Departure } from "../../src/Departure.ts"
 import { EngineAnswer } from "../../src/engine/EngineAnswer.ts"
@@ -22,7 +23,7 @@ const answer = () => {
 const makeWatch = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
   const { pool, world } = makePool(names)
   const pools = new Map<ModelId, ModelPool>([[pool.route.modelId, pool]])
-  const seen = { asked: [] as string[], woken: 0, placed: false }
+  const seen: { asked: Array<string>; woken: number; placed: boolean; failing: FailedStarts | null } = { asked: [], woken: 0, placed: false, failing: null }
   yield* watchEngines({
     pools,
     settings,
@@ -36,7 +37,7 @@ const makeWatch = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
       Effect.sync(() => {
         if (woken) seen.woken++
       }),
-    isPlaced: () => Effect.sync(() => seen.placed),
+    placedEngine: () => Effect.sync(() => (seen.placed ? { failing: seen.failing } : null)),
     now: () => world.now
   })
   const pass = Effect.fnUntraced(function* (seconds: number) {
@@ -96,4 +97,42 @@ it.effect("who waits for an engine keeps it on its way, and is told where there 
     assert.isDefined(got.engine)
     pool.close()
   }).pipe(Effect.scoped)
+)
+
+it.effect(
+  "who asks for an engine that ends whenever it starts is told so, with when it is started again, and not held where that is later than anybody waits",
+  () =>
+    Effect.gen(function* () {
+      const { pass, pool, seen, world } = yield* makeWatch([])
+      world.serve([], { startSeconds: 12 })
+      pool.coldSince = 0
+      waiting(pool, "org")
+      const passageWorld = { settings: { ...settings, coldWait: 20_000 }, poolOf: () => pool, known: () => world.route, now: () => world.now }
+      const refusal = Effect.suspend(() => {
+        const passage = new Passage(passageWorld, world.route, { orgId: world.route.orgId, members: {}, streamed: true })
+        return Effect.flip(passage.wait({ patience: null, departure: new Departure() }))
+      })
+      seen.placed = true
+      // The clock of the pods is that of the test, which begins at 0 as the pool's does.
+      seen.failing = { ends: 4, nextStartAt: 40_000 }
+      yield* pass(5)
+      const told = yield* refusal
+      assert.deepStrictEqual([told.status, told.code, told.retryAfter], [503, "model_starting", 47])
+      assert.strictEqual(
+        told.message,
+        "The model's engine does not start: it has ended 4 times before it was ready. It is started again in 35 seconds. Try again later, or ask whoever deployed it."
+      )
+      seen.failing = { ends: 5, nextStartAt: 300_000 }
+      yield* pass(1)
+      assert.strictEqual((yield* refusal).retryAfter, 60)
+      // It is being started: that may be the time when it does, so it is waited for.
+      seen.failing = { ends: 5, nextStartAt: null }
+      yield* pass(1)
+      const held = yield* Effect.forkChild(refusal, { startImmediately: true })
+      assert.isUndefined(held.pollUnsafe())
+      yield* Fiber.interrupt(held)
+      world.serve(["a"])
+      assert.isNull(pool.failing)
+      pool.close()
+    }).pipe(Effect.scoped)
 )

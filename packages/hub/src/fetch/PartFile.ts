@@ -1,4 +1,4 @@
-import { constants, type FileHandle, open, readFile, rename, rm, stat } from "node:fs/promises"
+import { constants, open, readFile, rename, rm, stat } from "node:fs/promises"
 import type { RepositoryFile } from "@seatrial/domain"
 import { Effect, type Scope } from "effect"
 import { expectedHash } from "../contentHash.ts"
@@ -6,6 +6,7 @@ import type { HubUnavailable, StoreFull } from "../failures.ts"
 import type { Hashing, HashThread } from "./HashThread.ts"
 import { isMissing } from "./onDisk.ts"
 import { inClaim } from "./PartialDirectory.ts"
+import { makePieceWriter, type PieceWriter } from "./PieceWriter.ts"
 
 /** A file that is not whole or not verified yet: `NAME.part`, and in `NAME.chunks` which of its chunks are there. */
 export interface PartFile {
@@ -16,7 +17,7 @@ export interface PartFile {
   location: URL | null
   /** Whether the hub has another file than the commit. */
   differs: boolean
-  readonly write: (bytes: Uint8Array, at: number) => Promise<void>
+  readonly write: PieceWriter
   /** Notes that a chunk is there. True: it was the last. */
   readonly record: (chunk: number) => Effect.Effect<boolean, HubUnavailable | StoreFull>
   /** Whether it is the commit's: then it has its name. Else nothing of it is left. */
@@ -42,11 +43,6 @@ export const readJournal = async (path: string, chunkBytes: number, size: number
       .map(Number)
       .filter((chunk) => chunk < count)
   )
-}
-
-const writeAll = async (handle: FileHandle, bytes: Uint8Array, position: number): Promise<void> => {
-  let written = 0
-  while (written < bytes.length) written += (await handle.write(bytes, written, bytes.length - written, position + written)).bytesWritten
 }
 
 interface PartOptions {
@@ -106,7 +102,7 @@ export const openPart = Effect.fnUntraced(function* ({
     missing: Array.from({ length: count }, (_, chunk) => chunk).filter((chunk) => !done.has(chunk)),
     location: null,
     differs: false,
-    write: (bytes, at) => writeAll(handle, bytes, at),
+    write: makePieceWriter(handle),
     record: Effect.fnUntraced(function* (chunk) {
       yield* inClaim(() => journal.write(`${chunk}\n`))
       done.add(chunk)

@@ -25,7 +25,8 @@ export interface RangeConnection {
   readonly close: (reason: Error) => void
 }
 
-const bufferBytes = 1024 * 1024
+/** Larger ones would not stay in the cache of a core until they are written. */
+const bufferBytes = 512 * 1024
 const buffers = 3
 /** A buffer with less room is not read into any more. */
 const leastRoom = 32 * 1024

@@ -157,7 +157,10 @@ const attempt = (options: ChunkOptions, state: State) => {
   const watch = Effect.gen(function* () {
     while (true) {
       const before = state.received
+      const begun = performance.now()
       yield* Effect.sleep(timeout)
+      // Where this process itself was held up, by its disk or by whoever stopped it, nothing could come.
+      if (performance.now() - begun > 2 * Duration.toMillis(timeout)) continue
       // Then the transfer ends by itself, once what came is written.
       if (!state.writing && state.received - before < Math.max(1, slowest * Duration.toSeconds(timeout)))
         connection.close(unavailable("The model hub stopped in the middle of a file."))

@@ -64,11 +64,29 @@ const inspected = (files: Readonly<Record<string, string | Uint8Array | Content>
     Effect.provide(
       SampleHub.layer({
         port: 0,
-        repositories: [small, makeRepository({ name: "odd/model", commits: [{ title: "Hostile", files: { ...good, ...files } }] })],
+        repositories: [
+          small,
+          makeRepository({ name: "odd/model", commits: [{ title: "Hostile", files: "adapter_config.json" in files ? files : { ...good, ...files } }] })
+        ],
         faults: (request) => (request.path.includes("odd/small") ? undefined : faults(request))
       })
     )
   )
+
+/** An adapter of the small repository's model, in whose place it stands. */
+const adapting = (config: Readonly<Record<string, unknown>>, header: string | Uint8Array, dataBytes: number) => ({
+  "adapter_config.json": JSON.stringify({
+    peft_type: "LORA",
+    r: 8,
+    lora_alpha: 16,
+    target_modules: ["q_proj"],
+    base_model_name_or_path: "odd/small",
+    ...config
+  }),
+  "adapter_model.safetensors": headed(header, dataBytes)
+})
+const pairs = (count: number) =>
+  `{${Array.from({ length: count }, (_, at) => `"base_model.model.model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.q_proj.lora_${at % 2 === 0 ? "A" : "B"}.weight":{"dtype":"U8","shape":[1],"data_offsets":[${at},${at + 1}]}`).join()}}`
 
 const index = (text: string | Uint8Array) => ({ "model.safetensors.index.json": text })
 const never = () => undefined
@@ -128,7 +146,21 @@ const cases: ReadonlyArray<() => Case> = [
     atConfig({ kind: "body", body: gzipSync(Buffer.alloc(256 * mebi, " ")), headers: { "content-encoding": "gzip" } }),
     /^unavailable/
   ],
-  () => ["a model that is as large as it may be in everything", whole(120_000), never, /^served/]
+  () => ["a model that is as large as it may be in everything", whole(120_000), never, /^served/],
+  () => ["an adapter of as many tensors as its header has room for", adapting({}, pairs(27_000), 27_000), never, /^unsupported_format/],
+  () => ["an adapter of a single text of 4 MiB", adapting({}, filled(4 * mebi, "a", '{"__metadata__":{"a":"', '"}}'), 0), never, /^unsupported_format/],
+  () => [
+    "an adapter with a pattern for each of 40,000 modules",
+    adapting({ rank_pattern: Object.fromEntries(Array.from({ length: 40_000 }, (_, at) => [`layers.${at}(a+)+b`, 8])) }, pairs(1_000), 1_000),
+    never,
+    /^unsupported_format/
+  ],
+  () => [
+    "an adapter whose modules are an expression of a megabyte",
+    adapting({ target_modules: `(${"a+".repeat(mebi / 2)})+b` }, pairs(1_000), 1_000),
+    never,
+    /^unsupported_format/
+  ]
 ]
 /** A process each: these are the dearest of each kind. */
 const often = new Set([0, 1, 4, 6, 10, 14])

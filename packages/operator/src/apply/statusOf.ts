@@ -4,6 +4,7 @@ import { isServed } from "../decide/idle.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
 import type { Condition } from "../resources/Condition.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
+import { weightsManifest } from "../resources/weightFiles.ts"
 
 const iso = (millis: number): string => new Date(millis).toISOString()
 
@@ -167,6 +168,7 @@ export const statusOf = (input: StatusInput): ModelDeploymentStatus => {
       : {
           revision: revision.facts.commit.slice(0, 12),
           commit: revision.facts.commit,
+          weightsManifest: weightsManifest(revision),
           hostClass: revision.settings.host_class,
           gpus: revision.estimate.gpu_count,
           runtime: revision.settings.runtime,

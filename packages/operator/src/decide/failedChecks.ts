@@ -8,6 +8,7 @@ const codes: Readonly<Record<string, FailureCode>> = {
   config_coherent: "weights_incomplete",
   tokenizer_agrees: "template_mismatch",
   template_agrees: "template_mismatch",
+  loaded_tensors: "output_garbage",
   text_likelihood: "output_garbage",
   adapter_effect: "adapter_not_applied",
   fidelity: "fidelity_not_run",

@@ -45,7 +45,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
     const podClass = classes.find((each) => each.hostClass.name === pod.metadata.labels?.[hostClassLabel])
     const seen = podHold(pod, Option.getOrUndefined(node), podClass, yield* Clock.currentTimeMillis)
     if (seen === null) return
-    const { organization, placement, silentSince } = seen
+    const { failing, organization, placement, silentSince } = seen
     const { gpus, hostClass, podUid } = placement
     if (released.has(podUid)) {
       if (gone) released.delete(podUid)
@@ -53,16 +53,17 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
     }
     if (!open.has(podUid)) {
       if (!(yield* holds.place(placement))) return
-      open.set(podUid, { podUid, pod: placement.pod, deploymentId: placement.deploymentId, organization, hostClass, gpus, silent: false })
+      open.set(podUid, { podUid, pod: placement.pod, deploymentId: placement.deploymentId, organization, hostClass, gpus, silent: false, failing: null })
     }
     const before = open.get(podUid)
     if (before === undefined) return
-    const silent = silentSince !== null
-    if (silent !== before.silent && seen.released === null && !gone) {
-      yield* holds.silent(podUid, silentSince)
-      open.set(podUid, { ...before, silent })
+    if (!gone && seen.released === null) {
+      const silent = silentSince !== null
+      if (silent !== before.silent) yield* holds.silent(podUid, silentSince)
+      if (failing?.ends !== before.failing?.ends || failing?.nextStartAt !== before.failing?.nextStartAt) yield* holds.failing(podUid, failing)
+      open.set(podUid, { ...before, silent, failing })
+      return
     }
-    if (!gone && seen.released === null) return
     yield* holds.release(podUid, seen.released?.at ?? null)
     open.delete(podUid)
     if (!gone) released.add(podUid)

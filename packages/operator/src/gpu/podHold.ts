@@ -1,10 +1,11 @@
 import type { Node, Pod } from "@seatrial/kube"
-import type { Placement } from "@seatrial/store"
+import type { FailedStarts, Placement } from "@seatrial/store"
 import { Option, Predicate, Schema } from "effect"
 import { gpusOf } from "../gather/GpuLedger.ts"
 import { nodeDownSince } from "../gather/podSeen.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { deploymentOf, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
+import { failedStarts } from "./failedStarts.ts"
 
 /** What an engine's pod says of its GPUs. Times are Unix milliseconds, the pod's own. */
 export interface PodHold {
@@ -15,6 +16,7 @@ export interface PodHold {
   readonly released: { readonly at: number | null } | null
   /** Null where its node is well. */
   readonly silentSince: number | null
+  readonly failing: FailedStarts | null
 }
 
 const millis = (time: string | null | undefined): number | null => {
@@ -66,6 +68,7 @@ export const podHold = (pod: Pod, node: Node | undefined, podClass: PodClass | u
     },
     organization: labels[organizationLabel] ?? "",
     released: release(pod),
+    failing: failedStarts(pod),
     silentSince: node === undefined ? now : nodeDownSince(pod, node, createdAt)
   }
 }

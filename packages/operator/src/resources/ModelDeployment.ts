@@ -121,6 +121,9 @@ export const ModelDeploymentStatus = Schema.Struct({
   ),
   revision: optional(text("First twelve digits of the commit that the run deploys.")),
   commit: optional(text("The full commit.")),
+  weightsManifest: optional(
+    text("SHA-256 of the list of all files that the engine is started with, each with its size and hash; those of an adapter's base are among them.")
+  ),
   hostClass: optional(text("Name of the host class that was chosen.")),
   gpus: optional(count("GPUs of its engine.")),
   runtime: optional(text("Engine that was chosen.")),

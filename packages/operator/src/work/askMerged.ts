@@ -1,10 +1,11 @@
-import { nameInEngine, weightCommits } from "@seatrial/domain"
+import { nameInEngine } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
-import { answerItems, itemsFor, readAgreement, readRepository, withoutThinking } from "@seatrial/trial"
+import { answerItems, itemsFor, readAgreement, scoreTexts, withoutThinking } from "@seatrial/trial"
 import { Effect } from "effect"
 import type { MergedAnswers } from "../gather/MergedAnswers.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
-import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
+import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
+import { suiteSubjectOf } from "./suiteSubject.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
 /** Longest that all items may take: as long as a row of the check suite that takes as many answers, for the slowest of engines. */
@@ -20,14 +21,12 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   )
   const agreement = readAgreement(log)
   if (agreement === null) return yield* new WorkUnavailable({ message: "The merge did not say how its weights compare." })
-  const subject = yield* subjectOf(trial, "60 seconds")
-  // It is served like every whole model.
+  const subject = yield* suiteSubjectOf(trial, "60 seconds")
+  // It is served like every whole model, and asked as the adapter will be.
   const name = nameInEngine(engine.runtime, run.model)
-  const whole = { ...subject, servedName: name, listedName: name }
-  // Asked as the adapter will be.
-  const [{ commit, files }] = weightCommits(facts)
-  const quiet = withoutThinking({ repository: readRepository({ facts, files, commit, texts: new Map() }) })
-  const answered = yield* answerItems(whole, itemsFor(facts.parameters), quiet).pipe(
+  const whole = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }
+  const asked = Effect.all({ answers: answerItems(whole, itemsFor(facts.parameters), withoutThinking(whole)), scores: scoreTexts(whole) })
+  const found = yield* asked.pipe(
     Effect.mapError((error) => unavailable({ message: error._tag === "Unexpected" ? `The merged model's engine: ${error.detail}.` : error.message })),
     Effect.timeoutOrElse({
       duration: limit,
@@ -36,7 +35,7 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   )
   const quantizes = settings.engine_flags?.quantization
   answers.set(run.id, {
-    answers: answered,
+    ...found,
     merged: agreement,
     baseQuantized: facts.config.quantization !== "none" || (quantizes !== undefined && quantizes !== null),
     everyModule: facts.adapter !== undefined && engine.adapters?.issue(facts.adapter, facts.config) === null

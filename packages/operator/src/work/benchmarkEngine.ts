@@ -21,6 +21,13 @@ const driverOf = (node: Node | undefined): string | null => {
   )
 }
 
+/** Whether pods share the node's GPUs, by the labels of NVIDIA's feature discovery: in turns or at once. A slice of a card is one pod's own. */
+export const sharesGpus = (node: Node | undefined): boolean => {
+  const labels = node?.metadata.labels ?? {}
+  const strategy = labels["nvidia.com/gpu.sharing-strategy"] ?? "none"
+  return (strategy !== "none" && strategy !== "") || Number(labels["nvidia.com/gpu.replicas"] ?? 1) > 1
+}
+
 /** All that a benchmark's figures depend on. */
 export const benchmarkKey = ({ node, podClass, revision }: Pick<EngineUnderTrial, "node" | "podClass" | "revision">): BenchmarkKey => {
   const { gpu_count, gpu_pool } = podClass.hostClass
@@ -64,14 +71,14 @@ export type BenchmarkTurns = ReturnType<typeof makeBenchmarkTurns>
 export const benchmarkEngine = (inTurn: BenchmarkTurns) =>
   Effect.fn("benchmarkEngine")(function* (trial: EngineUnderTrial) {
     const runs = yield* Runs
-    const { podClass, revision, run, url } = trial
+    const { node, podClass, revision, run, url } = trial
     const subject = yield* subjectOf(trial, "10 seconds")
     // An engine that is away is no slow engine.
     yield* Effect.mapError(subject.client.get("/v1/models"), unavailable)
     const plan = workload(podClass.benchmarkSeconds, revision.settings.max_context, revision.measured?.kv_cache_tokens ?? null, revision.settings)
     const key = benchmarkKey(trial)
     const { name: hostClass, simulated } = podClass.hostClass
-    const benchmark = yield* inTurn(trial)(runBenchmark({ subject, url, key, hostClass, simulated }, plan))
+    const benchmark = yield* inTurn(trial)(runBenchmark({ subject, url, key, hostClass, simulated, shared: sharesGpus(node) }, plan))
     const slow = slowness(benchmark, yield* persist(runs.earlierBenchmarks(run.orgId, key)))
     if (slow !== undefined) yield* Effect.logWarning(`${run.id} is slow: ${slow.ratio} of the median of ${slow.earlier} earlier benchmarks of the same`)
     yield* persist(runs.recordBenchmark(run.id, run.orgId, slow === undefined ? benchmark : { ...benchmark, slow }))

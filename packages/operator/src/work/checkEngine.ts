@@ -1,7 +1,8 @@
-import { type CheckReport, revisionCapabilities, withdrawCapabilities } from "@seatrial/domain"
+import { type CheckReport, revisionCapabilities, weightCommits, withdrawCapabilities } from "@seatrial/domain"
+import { Hub } from "@seatrial/hub"
 import { Runs } from "@seatrial/store"
-import { runSuite } from "@seatrial/trial"
-import { Effect } from "effect"
+import { lookedAt, runSuite, thresholds } from "@seatrial/trial"
+import { Effect, Semaphore } from "effect"
 import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 import { suiteSubjectOf } from "./suiteSubject.ts"
@@ -10,11 +11,25 @@ import { suiteSubjectOf } from "./suiteSubject.ts"
 export const judged = (report: CheckReport, failedCapability: EngineUnderTrial["failedCapability"]): CheckReport =>
   failedCapability === "fail" && (report.withdrawn ?? []).length > 0 ? { ...report, passed: false } : report
 
+/** One repository's headers are read at a time: they may be megabytes. */
+const reading = Semaphore.makeUnsafe(1)
+
+/** The first values of some of the commit's tensors, from the hub: for an engine that tells what it has loaded. */
+const firstValuesOf = Effect.fnUntraced(function* ({ revision: { facts }, run }: EngineUnderTrial) {
+  const hub = yield* Hub
+  const runs = yield* Runs
+  const [{ commit, files, repo }] = weightCommits(facts)
+  const token = yield* runs.hubToken(run.orgId, run.startedBy)
+  return yield* reading.withPermits(1)(hub.readTensors({ repo, commit, files, names: lookedAt, values: thresholds.loadedValues, token }))
+})
+
 /** Runs the checks against the engine itself and records their report. What a check did not see working is taken from what the revision can do. */
 export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnderTrial) {
   const runs = yield* Runs
   const { engine, failedCapability, revision, run } = trial
-  const subject = yield* suiteSubjectOf(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`)
+  const known = yield* suiteSubjectOf(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`)
+  const tells = known.offers.loadedTensors !== undefined && revision.facts.config.quantization === "none"
+  const subject = tells ? { ...known, firstValues: yield* Effect.mapError(firstValuesOf(trial), unavailable) } : known
   const { likelihood, report } = yield* Effect.mapError(runSuite(subject), unavailable)
   const { withdrawn = [] } = report
   const kept = {

@@ -20,7 +20,10 @@ export const screenRepository = Effect.fn("screenRepository")(function* (run: Ru
     })
   )
   const calibrations = yield* runs.measuredStarts(run.orgId, facts.config.architecture)
-  const { estimate: decided, preview } = decideServing({ facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines, calibrations })
+  const asked = { facts, ref: run.source.ref ?? null, request: run.servingRequest, hostClasses, engines, calibrations }
+  // A limit may be raised while the run waits for it, so it is a reason to choose another host class and none to refuse.
+  const within = decideServing({ ...asked, gpuLimit: run.gpuLimit })
+  const { estimate: decided, preview } = within.preview.kind === "derived" ? within : decideServing(asked)
   if (preview.kind === "refused") {
     return yield* new WorkRefused({ failure: { code: preview.reason.code, text: `${preview.reason.message} ${preview.remedy.message}` } })
   }

@@ -1,4 +1,4 @@
-import { revisionCapabilities, weightCommits } from "@seatrial/domain"
+import { nameInEngine, revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient, Pod } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
@@ -55,7 +55,7 @@ export const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTri
   const flags = settings.engine_flags ?? {}
   const subject: SuiteSubject = {
     ...(yield* subjectOf(trial, timeout)),
-    ...(facts.adapter === undefined ? {} : { baseName: run.model, merged: trial.merged }),
+    ...(facts.adapter === undefined ? {} : { baseName: nameInEngine(engine.runtime, run.model), merged: trial.merged }),
     salt: "",
     parameters: facts.parameters,
     slots: sequences(flags),

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { manifestSha256 } from "@seatrial/hub"
 import type { Node, Pod } from "@seatrial/kube"
 import { queueOf } from "../../src/apply/queueOf.ts"
 import { gpuFaultOfNode, rootCause } from "../../src/apply/rootCause.ts"
@@ -210,6 +211,12 @@ describe("the status", () => {
       (later.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime)),
       [1_000, 9_000, 1_000, 1_000]
     )
+  })
+
+  it("says the hash of the list of files, which is another where a file is", () => {
+    const said = (facts: typeof revision.facts) => statusOf({ ...input, run: { ...serving, revision: { ...revision, facts } } }).weightsManifest
+    assert.strictEqual(said(revision.facts), manifestSha256(revision.facts.files))
+    assert.notStrictEqual(said({ ...revision.facts, files: revision.facts.files.map((file) => ({ ...file, sha256: "0".repeat(64) })) }), said(revision.facts))
   })
 
   it("says what the engine is started with and who chose it, where that was kept", () => {

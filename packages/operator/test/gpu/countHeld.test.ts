@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import { countHeld } from "../../src/gpu/countHeld.ts"
 import { deploymentId, otherDeployment } from "../observations.ts"
 
-const hold: OpenHold = { podUid: "u", pod: "p", deploymentId, organization: "counted", hostClass: "h", gpus: 2, silent: false }
+const hold: OpenHold = { podUid: "u", pod: "p", deploymentId, organization: "counted", hostClass: "h", gpus: 2, silent: false, failing: null }
 
 /** The samples of a metric, without its name. */
 const samples = (name: string) =>

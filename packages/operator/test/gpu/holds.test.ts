@@ -72,6 +72,59 @@ const Script = Schema.Array(
 let scripts = 0
 
 layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) => {
+  it.effect("tell of an engine that ends whenever it starts, until it is ready, also to who takes the watch over", () =>
+    Effect.gen(function* () {
+      const { caller } = yield* makeCaller("failing")
+      const { id } = yield* (yield* Deployments).create(newModel(caller, "k"))
+      const shown = cacheOf<Pod>()
+      const unused = cacheOf<never>().reflector
+      const cluster: Cluster = {
+        namespace: "seatrial",
+        deployments: { ...unused, showing: unused.list },
+        jobs: unused,
+        budgets: unused,
+        pods: shown.reflector,
+        nodes: cacheOf<Node>().reflector,
+        hostClasses: cacheOf<HostClassResource>().reflector,
+        ledger: makeGpuLedger(),
+        gonePods: new Map()
+      }
+      const labels = { "seatrial.dev/role": "engine", "seatrial.dev/deployment": id, "seatrial.dev/organization": "failing" }
+      const show = (ready: boolean) =>
+        shown.objects.set(
+          "failing-pod",
+          decodePod({
+            metadata: { name: "failing-pod", uid: "failing-uid", namespace: "seatrial", creationTimestamp: iso(start), labels },
+            spec: { nodeName, containers: [{ name: "engine" }] },
+            status: {
+              conditions: [{ type: "Ready", status: ready ? "True" : "False", lastTransitionTime: iso(start) }],
+              containerStatuses: [
+                {
+                  name: "engine",
+                  ready,
+                  restartCount: 2,
+                  state: ready ? { running: { startedAt: iso(start) } } : { waiting: { reason: "CrashLoopBackOff", message: "back-off 40s restarting" } },
+                  lastState: { terminated: { exitCode: 1, startedAt: iso(start + 1_000), finishedAt: iso(start + 2_000) } }
+                }
+              ]
+            }
+          })
+        )
+      const failing = Effect.map(
+        Effect.flatMap(GpuHolds, ({ open }) => open),
+        (all) => all.find(({ podUid }) => podUid === "failing-uid")?.failing
+      )
+      show(false)
+      const first = yield* makeHoldKeeper(cluster)
+      yield* first.pass("failing-pod")
+      assert.deepStrictEqual(yield* failing, { ends: 3, nextStartAt: start + 42_000 })
+      const next = yield* makeHoldKeeper(cluster)
+      show(true)
+      yield* next.pass("failing-pod")
+      assert.isNull(yield* failing)
+    })
+  )
+
   it.effect.prop(
     "are recorded once and never for longer than they were, whatever happens and wherever the operator dies",
     [Script],
@@ -147,6 +200,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
           ...store,
           place: (placement) => dying(store.place(placement)),
           silent: (uid, since) => dying(store.silent(uid, since)),
+          failing: (uid, failed) => dying(store.failing(uid, failed)),
           release: (uid, at) => dying(store.release(uid, at))
         })
         const unused = cacheOf<never>().reflector

@@ -219,7 +219,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     )
     wake()
     if (kind === "fidelity") {
-      const answered = { answers: ["42"], merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
+      const answered = { answers: ["42"], scores: null, merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
       return Effect.sync(() => void mergedAnswers.set(id, answered))
     }
     const result = Effect.asVoid(
@@ -288,6 +288,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       place: () => Effect.succeed(true),
       release: () => Effect.void,
       silent: () => Effect.void,
+      failing: () => Effect.void,
       looked: Effect.void
     }),
     Layer.mock(Hub)({}),

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Node } from "@seatrial/kube"
 import { Effect, Fiber, Latch } from "effect"
-import { benchmarkKey, makeBenchmarkTurns } from "../../src/work/benchmarkEngine.ts"
+import { benchmarkKey, makeBenchmarkTurns, sharesGpus } from "../../src/work/benchmarkEngine.ts"
 import { podClass, revision } from "../observations.ts"
 
 const node = (name: string, labels: Readonly<Record<string, string>> = {}): Node => ({ metadata: { name, labels } })
@@ -31,6 +31,14 @@ describe("what a benchmark is of", () => {
     ],
     ["by nothing where a part is missing", { "nvidia.com/cuda.driver.major": "535" }, null]
   ])("names the driver %s", (_, labels, driver) => assert.strictEqual(keyOf({}, node("n", labels)).driver, driver))
+
+  it.each([
+    ["are its own where nobody says otherwise", {}, false],
+    ["are its own as whole cards and as slices", { "nvidia.com/gpu.sharing-strategy": "none", "nvidia.com/gpu.replicas": "1" }, false],
+    ["are shared in turns", { "nvidia.com/gpu.sharing-strategy": "time-slicing", "nvidia.com/gpu.replicas": "4" }, true],
+    ["are shared at once", { "nvidia.com/gpu.sharing-strategy": "mps" }, true],
+    ["are shared where there are more of them than cards", { "nvidia.com/gpu.replicas": "2" }, true]
+  ])("says whether its GPUs %s", (_, labels, shared) => assert.strictEqual(sharesGpus(node("n", labels)), shared))
 })
 
 it.effect("one benchmark runs on a node and two on a kind of card; an interrupted one gives its turn back", () =>

@@ -250,9 +250,14 @@ describe("check suites", () => {
 
 describe("screening", () => {
   type Recorded = Parameters<Runs["Service"]["recordScreening"]>[0]
-  const screen = (inspect: Hub["Service"]["inspect"], recorded: Ref.Ref<Option.Option<Recorded>>, faults = 0) => {
+  const screen = (
+    inspect: Hub["Service"]["inspect"],
+    recorded: Ref.Ref<Option.Option<Recorded>>,
+    faults = 0,
+    { gpuLimit = null, hostClasses = [hostClass] }: { readonly gpuLimit?: number | null; readonly hostClasses?: ReadonlyArray<typeof hostClass> } = {}
+  ) => {
     let left = faults
-    return screenRepository(run, [hostClass]).pipe(
+    return screenRepository({ ...run, gpuLimit }, hostClasses).pipe(
       Effect.provide([
         Layer.mock(Hub)({ inspect }),
         Layer.mock(Runs)({
@@ -282,6 +287,21 @@ describe("screening", () => {
         "/v1/messages",
         "/v1/messages/count_tokens"
       ])
+    })
+  )
+
+  it.effect("chooses a host class within the organization's limit of GPUs, and where there is none a run may wait for another limit", () =>
+    Effect.gen(function* () {
+      const wide = { ...hostClass, name: "wide", gpu_count: 2, price_per_gpu_hour_micros: "0" }
+      for (const [gpuLimit, expected] of [
+        [null, "wide"],
+        [1, "local"],
+        [0, "wide"]
+      ] as const) {
+        const recorded = yield* nothing
+        yield* screen(() => Effect.succeed(revision.facts), recorded, 0, { gpuLimit, hostClasses: [wide, hostClass] })
+        assert.strictEqual(Option.getOrThrow(yield* Ref.get(recorded)).settings.host_class, expected)
+      }
     })
   )
 

@@ -25,6 +25,7 @@ import { trialLikelihood } from "./0028_trial_likelihood.ts"
 import { requestFacts } from "./0030_request_facts.ts"
 import { usageDays } from "./0032_usage_days.ts"
 import { nodeFaults } from "./0034_node_faults.ts"
+import { failedStarts } from "./0037_failed_starts.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -54,5 +55,6 @@ export const migrations = {
   "0028_trial_likelihood": trialLikelihood,
   "0030_request_facts": requestFacts,
   "0032_usage_days": usageDays,
-  "0034_node_faults": nodeFaults
+  "0034_node_faults": nodeFaults,
+  "0037_failed_starts": failedStarts
 }

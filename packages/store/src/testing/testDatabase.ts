@@ -1,7 +1,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Effect, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
-import { connect, migrate } from "../Database.ts"
+import { connect, migrate, type PoolOptions } from "../Database.ts"
 import { ensurePartitions } from "../Partitions.ts"
 
 const address = (base: string, name: string) => Redacted.make(`${base.replace(/\/$/, "")}/${name}`)
@@ -64,10 +64,11 @@ export const makeTestDatabase = (base: string) =>
  * A pool on a new migrated database of its own, with partitions for the clock's time. A test with a clock of its own sets the time before this is built:
  * connecting has a deadline, which a leap of the clock would pass.
  */
-export const layerTestDatabase = (base: string) =>
+export const layerTestDatabase = (base: string, options: Pick<PoolOptions, "byIndex"> = {}) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const client = connect({
+        ...options,
         url: yield* makeTestDatabase(base),
         poolSize: 10,
         readPoolSize: 2,

@@ -29,13 +29,16 @@ interface Pending {
 export class EngineConnection {
   readonly #host: string
   readonly #port: number
+  readonly #stall: number
   #socket: Socket | undefined
   #opening: Socket | undefined
   #pending: Pending | undefined
 
-  constructor(host: string, port: number) {
+  /** `stall`: milliseconds without a byte after which the engine hangs. */
+  constructor(host: string, port: number, stall = stallMillis) {
     this.#host = host
     this.#port = port
+    this.#stall = stall
   }
 
   /** Sends a POST of that body, once there is a connection; the time to open one is none of the engine's. */
@@ -67,7 +70,7 @@ export class EngineConnection {
     return new Promise((resolve) => {
       const socket = connect({ host: this.#host, port: this.#port, noDelay: true })
       this.#opening = socket
-      socket.setTimeout(stallMillis)
+      socket.setTimeout(this.#stall)
       const failed = () => resolve(null)
       socket.once("error", failed)
       socket.once("connect", () => {

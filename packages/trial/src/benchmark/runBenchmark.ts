@@ -17,6 +17,8 @@ export interface Benchmarked {
   readonly key: BenchmarkKey
   readonly hostClass: string
   readonly simulated: boolean
+  /** Whether other pods may use the same GPUs meanwhile; absent: they are its own. */
+  readonly shared?: boolean
 }
 
 /** Beyond its budget a benchmark may take a fifth more, and what two requests may hang where that is more; then it ends without figures. */
@@ -29,7 +31,7 @@ const warmTokens = 32
  * The benchmark `seatrial-bench`: token ids from a fixed seed, no prefix shared, greedy and streamed, after a warm-up that is thrown away. Errors are counted, never
  * dropped. Whatever keeps it from ending is no fault of the model, and the benchmark says so as `missing`.
  */
-export const runBenchmark = Effect.fn("runBenchmark")(function* ({ hostClass, key, simulated, subject, url }: Benchmarked, work: Workload) {
+export const runBenchmark = Effect.fn("runBenchmark")(function* ({ hostClass, key, shared = false, simulated, subject, url }: Benchmarked, work: Workload) {
   const startedAt = yield* Clock.currentTimeMillis
   const steps: Array<BenchmarkStep> = []
   const most = Math.max(...work.steps.map(({ concurrency }) => concurrency))
@@ -69,7 +71,7 @@ export const runBenchmark = Effect.fn("runBenchmark")(function* ({ hostClass, ke
     key,
     host_class: hostClass,
     simulated,
-    shared: false,
+    shared,
     budget_seconds: work.budgetSeconds,
     scale: work.scale,
     goodput_limits: goodputLimits,

@@ -4,8 +4,11 @@ import { beginning } from "../suite/likelihood.ts"
 import { type SuiteSubject, scoreOf } from "../suite/SuiteSubject.ts"
 import { likelihoodTexts } from "../suite/texts/likelihoodTexts.ts"
 
-/** How often an adapter's distance from its base has to hold the base's distance from itself, and how many nats a token it has to be at least. */
-const limits = { times: 3, nats: 0.0005 } as const
+/**
+ * How often an adapter's distance from its base has to hold the base's distance from itself, and how many nats a token it has to be at least. From base and adapter merged
+ * it may be a fifth of what the base is from that, or as far as rounding moves a text: one projection of seven that is not applied is beyond that, where hardly an answer tells.
+ */
+const limits = { times: 3, nats: 0.0005, share: 0.2, rounding: 0.05 } as const
 
 /** The mean distance between log-probabilities of the same tokens, in nats; null where they are not of the same tokens. */
 export const meanDistance = (a: ReadonlyArray<number>, b: ReadonlyArray<number>): number | null =>
@@ -14,30 +17,46 @@ export const meanDistance = (a: ReadonlyArray<number>, b: ReadonlyArray<number>)
 /** Whether an adapter moves what its base says, by more than the base differs from itself. */
 export const hasEffect = (fromBase: number, ofBase: number): boolean => fromBase >= limits.times * ofBase && fromBase > limits.nats
 
-const scores = Effect.fnUntraced(function* (subject: SuiteSubject) {
+/** Whether an adapter says of texts what base and adapter merged say. `fromMerged`: the adapter's distance from that, `ofBase` the base's. */
+export const isAsMerged = (fromMerged: number, ofBase: number): boolean => fromMerged <= Math.max(limits.rounding, limits.share * ofBase)
+
+/** Log-probabilities of the suite's own texts, one after the other; null where the engine tells none of prompts. */
+export const scoreTexts = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const scored: Array<number> = []
   for (const { text } of likelihoodTexts) {
     const values = yield* scoreOf(subject, beginning(subject, text))
-    if (values === null) return yield* new NotApplicable({ reason: "no log-probabilities of prompts" })
+    if (values === null) return null
     scored.push(...values)
   }
   return scored
 })
 
-/** An adapter that the engine took and does not apply is found here, also where it is too weak for answers to tell. */
+const scores = (subject: SuiteSubject) =>
+  Effect.flatMap(scoreTexts(subject), (scored) =>
+    scored === null ? Effect.fail(new NotApplicable({ reason: "no log-probabilities of prompts" })) : Effect.succeed(scored)
+  )
+
+/** An adapter that the engine took and does not apply, or not all of it, is found here, also where it is too weak for answers to tell. */
 export const adapterEffect: TrialCheck = {
   name: "adapter_effect",
   class: "required",
-  purpose: "Own texts are not as likely with the adapter as they are to the base alone, which the same engine serves",
+  purpose: "Own texts are not as likely with the adapter as they are to the base alone, which the same engine serves, but as they are to both merged",
   skipped: ({ baseName }) => (baseName === undefined ? "no adapter" : null),
   limitSeconds: seconds(60),
   run: Effect.fnUntraced(function* (subject) {
     if (subject.baseName === undefined) return yield* new NotApplicable({ reason: "no adapter" })
     const base = { ...subject, servedName: subject.baseName }
     const first = yield* scores(base)
-    const [fromBase, ofBase] = [meanDistance(first, yield* scores(subject)), meanDistance(first, yield* scores(base))]
+    const adapter = yield* scores(subject)
+    const [fromBase, ofBase] = [meanDistance(first, adapter), meanDistance(first, yield* scores(base))]
     if (fromBase === null || ofBase === null) return yield* unexpected("adapter and base count the tokens of a text differently")
     const told = `${fromBase.toFixed(4)} nats per token from the base, which is ${ofBase.toFixed(4)} from itself, over ${first.length}`
-    return hasEffect(fromBase, ofBase) ? told : yield* unexpected(told)
+    if (!hasEffect(fromBase, ofBase)) return yield* unexpected(told)
+    const merged = subject.merged?.scores ?? null
+    if (merged === null) return told
+    const [fromMerged, between] = [meanDistance(adapter, merged), meanDistance(first, merged)]
+    if (fromMerged === null || between === null) return yield* unexpected("adapter and merged model count the tokens of a text differently")
+    const both = `${fromMerged.toFixed(4)} from both merged, which the base is ${between.toFixed(4)} from`
+    return isAsMerged(fromMerged, between) ? `${told}; ${both}` : yield* unexpected(`fidelity_failed: ${both}; ${told}`)
   })
 }

@@ -69,6 +69,8 @@ export interface Circumstances {
 /** What the merged model has answered, and what else a comparison with it has to know. Held in memory alone, since the answers are a model's own words. */
 export interface MergedModel extends Circumstances {
   readonly answers: ItemAnswers
+  /** What it says of the suite's own texts (`scoreTexts`); null where its engine tells no log-probabilities of prompts. */
+  readonly scores: ReadonlyArray<number> | null
 }
 
 export interface FidelityReport {

@@ -1,4 +1,4 @@
-import type { CheckReport, ModelCapabilities, ModelConfig, TrialOffers } from "@seatrial/domain"
+import type { CheckReport, ModelCapabilities, ModelConfig, TensorBeginning, TrialOffers } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { EngineUnreachable, StreamedAnswer, Unexpected } from "../EngineClient.ts"
 import type { MergedModel } from "../fidelity/compareAnswers.ts"
@@ -63,6 +63,8 @@ export interface SuiteSubject extends Subject {
   readonly batchInvariant: boolean
   readonly capabilities: ModelCapabilities
   readonly repository: PinnedRepository
+  /** The first values of some of its tensors, where the engine tells what it has loaded; absent elsewhere. */
+  readonly firstValues?: ReadonlyArray<TensorBeginning>
   readonly start: StartSeen
   /** Newest first. */
   readonly earlier: ReadonlyArray<EarlierTrial>
@@ -105,7 +107,8 @@ export const secondsOf =
 export const stillThinks = ({ content, finishReason, reasoning }: Pick<Reading, "content" | "finishReason" | "reasoning">): boolean =>
   finishReason === "length" && content.trim() === "" && reasoning.trim() !== ""
 
-const salted = ({ salt, servedName }: SuiteSubject) => ({ model: servedName, cache_salt: salt, ...greedy })
+/** What every question of the suite says beside itself. */
+export const salted = ({ salt, servedName }: SuiteSubject) => ({ model: servedName, cache_salt: salt, ...greedy })
 
 /** A body that asks with one user's message, or with a text to go on with where the model has no chat template. */
 export const questionOf = (subject: SuiteSubject, words: string, fields: Fields): readonly [path: string, body: object] =>

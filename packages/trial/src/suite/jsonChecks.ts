@@ -1,11 +1,13 @@
 import { Effect, Option, Schema } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import {
+  chatPath,
   converse,
   converseStreamed,
   roomAfterThought,
   roomFor,
   type SuiteSubject,
+  salted,
   secondsOf,
   stillThinks,
   thoughtSeconds,
@@ -68,6 +70,32 @@ const schemas: ReadonlyArray<{ readonly name: string; readonly schema: object; r
   ]
 })()
 
+const Said = Schema.fromJsonString(Schema.Struct({ choices: Schema.NonEmptyArray(Schema.Struct({ message: Schema.Struct({ content: Schema.String }) })) }))
+const decodeSaid = Schema.decodeUnknownOption(Said)
+const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ count: Schema.Int })))
+
+/** A keyword that few grammars know: whoever cannot hold an answer to it has to refuse it, since nobody is told that it was passed over. */
+const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  const count = { type: "integer", minimum: 1, maximum: 1_000, multipleOf: 7 }
+  const schema = { type: "object", properties: { count }, required: ["count"], additionalProperties: false }
+  const { status, text: told } = yield* subject.client.post(
+    chatPath,
+    JSON.stringify({
+      ...salted(subject),
+      messages: ask("How many fingers has a hand? Answer with the count."),
+      max_tokens: roomFor(subject, 64),
+      response_format: { type: "json_schema", json_schema: { name: "multiple", schema, strict: true } },
+      ...withoutThinking(subject)
+    })
+  )
+  if (status === 400) return "an unknown keyword refused"
+  if (status !== 200) return yield* unexpected(`HTTP ${status} for a schema with a rare keyword`)
+  const answer = Option.flatMap(decodeSaid(told), ({ choices }) => decodeCount(choices[0].message.content))
+  if (Option.isNone(answer)) return "a rare keyword not judged"
+  if (answer.value.count % 7 !== 0) return yield* unexpected("a keyword of a schema is passed over in silence (multipleOf)")
+  return "a rare keyword kept"
+})
+
 /** Whether it thinks, but where it is told not to. */
 const canThink = ({ capabilities }: SuiteSubject): boolean => capabilities.supports_reasoning && capabilities.reasoning_controls.thinking_toggle
 
@@ -91,7 +119,7 @@ export const jsonSchema: TrialCheck = {
       }
     }
     if (wrong > 0) return yield* unexpected(`${wrong} of ${asked.length * 2} answers are not of their schema (first: ${first})`)
-    const told = `${asked.length * 2} answers`
+    const told = `${asked.length * 2} answers, ${yield* keywordIsKept(subject)}`
     const [one] = asked
     if (one === undefined || !canThink(subject)) return told
     // After a thought too: there some engines bind the thought, and others nothing.

@@ -67,3 +67,20 @@ export const thinkingToggle: TrialCheck = {
     return marks.test(content) ? yield* unexpected("marks of reasoning in the answer with thinking off") : "off"
   })
 }
+
+/** An effort that is asked for reaches the model, whatever that makes of it. */
+export const reasoningEffort: TrialCheck = {
+  name: "reasoning_effort",
+  class: "capability",
+  purpose: "Each effort of reasoning that is offered is taken, and makes another prompt",
+  limitSeconds: seconds(40),
+  skipped: ({ capabilities, chat }) => (chat && capabilities.reasoning_controls.effort_values.length > 0 ? null : "not claimed"),
+  run: Effect.fnUntraced(function* (subject) {
+    const efforts = subject.capabilities.reasoning_controls.effort_values
+    const answers = yield* Effect.forEach(efforts, (effort) => converse(subject, puzzle, { max_tokens: 1, reasoning_effort: effort, return_token_ids: true }))
+    const prompts = answers.flatMap(({ promptIds }) => (promptIds === null ? [] : [promptIds.join()]))
+    const different = new Set(prompts).size
+    if (different < prompts.length) return yield* unexpected(`${prompts.length} efforts, ${different} different prompts`)
+    return `${efforts.length} efforts${prompts.length === 0 ? ", prompts not told" : ""}`
+  })
+}

@@ -13,11 +13,12 @@ import { goldenAnswers, needle, outputSane } from "./knowledgeChecks.ts"
 import { abortFrees, stillAlive } from "./lifeChecks.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
-import { reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
+import { loadedTensors } from "./loadedTensors.ts"
+import { reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
 import { batchEqualsAlone, cacheHitEqual, kvPressure } from "./sharedEngineChecks.ts"
 import { templateAgrees } from "./templateAgrees.ts"
 import { tokenizerAgrees } from "./tokenizerAgrees.ts"
-import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip, toolStrict } from "./toolChecks.ts"
+import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip, toolSingle, toolStrict } from "./toolChecks.ts"
 
 /** What rows leave to later ones and to the revision. */
 export interface SuiteState {
@@ -48,6 +49,7 @@ export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
   tensorsComplete,
   configCoherent,
   engineIdentity,
+  loadedTensors,
   tokenizerAgrees,
   templateAgrees,
   textLikelihood((likelihood) => {
@@ -80,10 +82,12 @@ export const suiteChecks = (state: SuiteState): ReadonlyArray<TrialCheck> => [
   toolChoiceNamed,
   toolChoiceNone,
   toolParallel,
+  toolSingle,
   toolStrict,
   toolRoundTrip,
   reasoningSeparate,
   thinkingToggle,
+  reasoningEffort,
   imageInput,
   kvPressure,
   abortFrees,

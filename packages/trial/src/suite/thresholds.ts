@@ -73,6 +73,8 @@ export const thresholds = {
   hardSeconds: 900,
   /** How much longer both are for a model that thinks before each answer, whatever it is told. */
   thinkersLonger: 1.5,
+  /** Values of each tensor that are looked at. */
+  loadedValues: 100,
   /** Share of ln(vocabulary) that the mean of the texts may have. */
   likelihoodShare: 0.5,
   /** How much worse a text must be when its words are shuffled, by token. */

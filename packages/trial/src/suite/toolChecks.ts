@@ -56,12 +56,13 @@ const calling = (name: string, question: string, choice: unknown, only: string |
   })
 
 const weather = "What is the weather in Paris?"
+const twoCities = "What is the weather in Paris and in Rome?"
 const unrelated = "Tell me a joke about a bicycle."
 
 export const toolChoiceAuto: TrialCheck = {
   ...shared,
   name: "tool_choice_auto",
-  purpose: "A question that a tool answers becomes a call of it, and one that none answers becomes none",
+  purpose: "A question that a tool answers becomes a call of it, and nothing but a call",
   skipped: claims(({ tool_choice }) => tool_choice.auto),
   run: calling("tool_choice_auto", weather, "auto", "get_weather", ["tool_calls"])
 }
@@ -101,7 +102,7 @@ export const toolParallel: TrialCheck = {
   purpose: "Two things asked for at once become two calls",
   skipped: claims(({ parallel_calls }) => parallel_calls),
   run: Effect.fnUntraced(function* (subject) {
-    const answers = yield* both(subject, [user("What is the weather in Paris and in Rome?")], { tool_choice: "auto", parallel_tool_calls: true })
+    const answers = yield* both(subject, [user(twoCities)], { tool_choice: "auto", parallel_tool_calls: true })
     const wrong = answers.flatMap(({ toolCalls }) => {
       const problem = wrongWith(toolCalls)
       if (problem !== null) return [problem]
@@ -109,6 +110,18 @@ export const toolParallel: TrialCheck = {
       return new Set(toolCalls.map(({ id }) => id)).size < toolCalls.length ? ["two calls with one id"] : []
     })
     return wrong.length > 0 ? yield* unexpected(`${wrong.length} of ${answers.length}: ${wrong[0]}`) : `${answers.length} answers with two calls`
+  })
+}
+
+export const toolSingle: TrialCheck = {
+  ...shared,
+  name: "tool_single",
+  purpose: "With parallel_tool_calls false two things asked for at once become one call",
+  skipped: claims(({ single_call }) => single_call),
+  run: Effect.fnUntraced(function* (subject) {
+    const answers = yield* both(subject, [user(twoCities)], { tool_choice: "auto", parallel_tool_calls: false })
+    const wrong = answers.flatMap(({ toolCalls }) => wrongWith(toolCalls) ?? (toolCalls.length > 1 ? [`${toolCalls.length} calls`] : []))
+    return wrong.length > 0 ? yield* unexpected(`${wrong.length} of ${answers.length}: ${wrong[0]}`) : `${answers.length} answers with one call`
   })
 }
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Result, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import type { EngineClient } from "../../src/EngineClient.ts"
-import { adapterEffect, hasEffect, meanDistance } from "../../src/fidelity/adapterEffect.ts"
+import { adapterEffect, hasEffect, isAsMerged, meanDistance, scoreTexts } from "../../src/fidelity/adapterEffect.ts"
 import { subjectAt } from "../suite/subject.ts"
 
 const Asked = Schema.fromJsonString(Schema.Struct({ model: Schema.String, prompt: Schema.String }))
@@ -63,6 +63,41 @@ describe("adapter_effect", () => {
   for (const [why, engine, expected] of cases) {
     it.effect(why, () => Effect.map(verdict(engine), (found) => assert.strictEqual(found, expected)))
   }
+
+  const apart: ReadonlyArray<readonly [why: string, ofMerged: number, expected: RegExp]> = [
+    ["what is a tenth of the base's way from both merged passes", 0.55, /^passed: 0\.5000 nats .*; 0\.0500 from both merged, which the base is 0\.5500 from$/],
+    ["what is a third of it fails", 0.75, /^Unexpected: fidelity_failed: 0\.2500 from both merged, which the base is 0\.7500 from; /],
+    ["of other tokens nothing can be said", Number.NaN, /^Unexpected: adapter and merged model count/]
+  ]
+  for (const [why, ofMerged, expected] of apart) {
+    it.effect(why, () =>
+      Effect.gen(function* () {
+        const [adapter, both] = ["an adapter", "base and adapter merged"]
+        const subject = yield* subjectAt("http://127.0.0.1:9", { servedName: adapter, baseName: "the base" })
+        const client = scoring((model, word) => usual(word) - (model === both ? ofMerged || 0 : model === adapter ? 0.5 : 0))(subject.client)
+        const scored = (yield* scoreTexts({ ...subject, client, servedName: both })) ?? []
+        const scores = Number.isNaN(ofMerged) ? scored.slice(1) : scored
+        const known = { answers: [], merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true, scores }
+        const result = yield* Effect.result(adapterEffect.run({ ...subject, client, merged: known }))
+        const said = Result.isSuccess(result)
+          ? `passed: ${result.success}`
+          : `${result.failure._tag}: ${result.failure._tag === "Unexpected" ? result.failure.detail : ""}`
+        assert.match(said, expected)
+      }).pipe(Effect.provide(FetchHttpClient.layer))
+    )
+  }
+
+  it("is as both merged within a fifth of the base's way there, or what rounding moves", () => {
+    for (const [fromMerged, ofBase, is] of [
+      [0.1, 0.5, true],
+      [0.11, 0.5, false],
+      [0.05, 0.06, true],
+      [0.051, 0.06, false],
+      [Number.NaN, 0.5, false]
+    ] as const) {
+      assert.strictEqual(isAsMerged(fromMerged, ofBase), is)
+    }
+  })
 
   it.effect("is left out where there is no adapter", () =>
     Effect.map(subjectAt("http://127.0.0.1:9"), (subject) => assert.strictEqual(adapterEffect.skipped?.(subject), "no adapter")).pipe(

@@ -36,7 +36,7 @@ const answering = (answer: (model: string, at: number) => string, items: Readonl
   return { asked, quiet, wrap }
 }
 
-const merged = { merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
+const merged = { merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true, scores: null }
 const child = (at: number) => `child ${at}`
 const base = (at: number) => `base ${at}`
 

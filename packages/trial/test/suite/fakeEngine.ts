@@ -55,6 +55,9 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     const limit = has("limit off by one") ? fakeContext - 1 : fakeContext
     if (asked + body.max_tokens > limit && !has("cuts long prompts")) return refuse(response, has("breaks at the limit") ? 500 : 400)
     const promptTokens = Math.min(asked, fakeContext - body.max_tokens)
+    // It knows no such keyword, and says so.
+    const rare = body.response_format?.json_schema?.name === "multiple"
+    if (rare && !has("rare keywords of schemas are passed over")) return refuse(response, 400)
     const natural = has("never says stop") ? Number.POSITIVE_INFINITY : 3 + (number(seed) % 16)
     const said = say(body, { fault, requests, active, natural })
     const calls = callsOf(body, fault)

@@ -36,9 +36,11 @@ export const faults = [
   "key is not found",
   "JSON mode is ignored",
   "schema is ignored when streamed",
+  "rare keywords of schemas are passed over",
   "calls lose their last brace",
   "calls although told not to",
   "one call only",
+  "more calls than one",
   "strict is ignored",
   "results are ignored",
   "takes bad requests",
@@ -69,7 +71,8 @@ export const Prompt = Schema.Struct({
   logit_bias: optional(Schema.Record(Schema.String, Schema.Finite)),
   response_format: optional(Schema.Struct({ type: Schema.String, json_schema: optional(Schema.Struct({ name: Schema.String })) })),
   tools: optional(Schema.Array(Schema.Unknown)),
-  tool_choice: optional(Schema.Unknown)
+  tool_choice: optional(Schema.Unknown),
+  parallel_tool_calls: optional(Schema.Boolean)
 })
 interface Asked extends Schema.Schema.Type<typeof Prompt> {
   readonly max_tokens: number
@@ -88,7 +91,8 @@ const instances: Readonly<Record<string, string>> = {
   nested: '{"town":{"name":"Rome","old":true}}',
   array: '{"days":["mon","tue"]}',
   choice: '{"answer":null}',
-  names: '{"title":"Sea"}'
+  names: '{"title":"Sea"}',
+  multiple: '{"count":5}'
 }
 
 /** What a prompt has to be answered with, whatever the hash says; null where the hash decides. */
@@ -118,7 +122,7 @@ export const callsOf = (body: Asked, fault: Fault | undefined) => {
   if (body.tools === undefined || body.messages?.at(-1)?.role === "tool") return []
   if (body.tool_choice === "none") return fault === "calls although told not to" ? [call("get_weather", "Paris", 0, fault)] : []
   if (typeof body.tool_choice === "object") return [call("get_time", "Paris", 0, fault)]
-  const both = text.includes("Rome") && fault !== "one call only"
+  const both = text.includes("Rome") && fault !== "one call only" && (body.parallel_tool_calls !== false || fault === "more calls than one")
   if (!text.includes("weather") && body.tool_choice !== "required") return []
   const strict = fault !== "strict is ignored" && JSON.stringify(body.tools).includes('"strict":true')
   return [call("get_weather", "Paris", 0, fault, strict), ...(both ? [call("get_weather", "Rome", 1, fault)] : [])]

@@ -59,6 +59,7 @@ export const bodyMutants: Mutants = {
     spoils: "only the first of several calls is read",
     seams: changed((fields) => (fields.tools === undefined ? fields : { ...fields, parallel_tool_calls: false }))
   },
+  single_ignored: { spoils: "parallel_tool_calls is not obeyed", seams: changed(without("parallel_tool_calls")) },
   results_dropped: {
     spoils: "the results of functions are left out of the conversation",
     seams: changed((fields) => ({

@@ -3,6 +3,7 @@ import { bodyMutants } from "./body.ts"
 import { cacheMutants } from "./cache.ts"
 import { forwardMutants } from "./forward.ts"
 import { lifeMutants } from "./life.ts"
+import { loadedMutants } from "./loaded.ts"
 import type { Mutant } from "./Mutant.ts"
 import { promptMutants } from "./prompt.ts"
 import { samplingMutants } from "./sampling.ts"
@@ -14,6 +15,7 @@ import { thoughtMutants } from "./thoughts.ts"
 export const mutants: ReadonlyMap<string, Mutant> = new Map(
   Object.entries({
     ...forwardMutants,
+    ...loadedMutants,
     ...cacheMutants,
     ...samplingMutants,
     ...promptMutants,

@@ -37,6 +37,7 @@ startStandIn(
     speech: () => ({
       ...ownSpeech,
       version: "simulated-vllm-0.33.0",
+      tellsWeights: false,
       nameSaid: ({ adapter, servedModelNames }, asked) => (asked === adapter?.name ? (asked ?? servedModelNames[0]) : servedModelNames[0])
     })
   },

@@ -1,0 +1,83 @@
+import type { Commit, RepositoryFile, TensorBeginning } from "@seatrial/domain"
+import { Effect, Option, type Redacted, Schema } from "effect"
+import { collect } from "./contentHash.ts"
+import { HubUnavailable } from "./failures.ts"
+import { connect, type HubConnection } from "./HubConnection.ts"
+import type { HubSettings } from "./HubSettings.ts"
+import { readFile } from "./readCommit.ts"
+import { headerLength } from "./safetensors.ts"
+import { chooseWeights } from "./servingFiles.ts"
+import { maxIndexBytes } from "./weightIndex.ts"
+
+/** First values of tensors of a pinned commit, whose weight files were screened before. */
+export interface WantedTensors {
+  readonly repo: string
+  readonly commit: Commit
+  readonly files: ReadonlyArray<RepositoryFile>
+  readonly names: ReadonlyArray<string>
+  /** Values of each, at most. */
+  readonly values: number
+  readonly token: Option.Option<Redacted.Redacted<string>>
+}
+
+/** First read of a weight file: holds the whole header of nearly every shard. */
+const firstRead = 128 * 1024
+const widths: Readonly<Record<string, number>> = { F32: 4, BF16: 2, F16: 2 }
+
+const Entry = Schema.Struct({ dtype: Schema.String, shape: Schema.Array(Schema.Int), data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) })
+const decodeEntry = Schema.decodeUnknownOption(Schema.fromJsonString(Entry))
+
+/** What stands behind a name in a JSON text of which only that is of interest; headers and indexes have megabytes of others. */
+const behind = (text: string, name: string, form: string): string | undefined =>
+  new RegExp(`(?<!\\\\)"${name.replaceAll(".", "\\.")}"\\s*:\\s*(${form})`).exec(text)?.[1]
+
+const textOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
+
+/** The beginnings of those of the tensors that a weight file holds, from one request for its own beginning and one for each that lies behind. */
+const readFrom = Effect.fnUntraced(function* (
+  connection: HubConnection,
+  url: string,
+  { path, size }: RepositoryFile,
+  { names, values }: Pick<WantedTensors, "names" | "values">
+) {
+  const first = yield* connection.readInto(url, 0, Math.min(size, firstRead) - 1, () => collect(Math.min(size, firstRead)))
+  const range = (from: number, to: number) =>
+    to <= first.length ? Effect.succeed(first.slice(from, to)) : connection.readInto(url, from, to - 1, () => collect(to - from))
+  const length = yield* Effect.fromResult(headerLength(first, size, path))
+  const header = textOf(yield* range(8, 8 + length))
+  const found: Array<TensorBeginning> = []
+  for (const name of names) {
+    const entry = Option.getOrNull(decodeEntry(behind(header, name, "\\{[^{}]*\\}")))
+    const width = entry === null ? undefined : widths[entry.dtype]
+    if (entry === null || width === undefined) continue
+    const { data_offsets, dtype, shape } = entry
+    const from = 8 + length + data_offsets[0]
+    const to = Math.min(from + values * width, 8 + length + data_offsets[1], size)
+    if (to > from) found.push({ name, dtype, shape, bytes: yield* range(from, to) })
+  }
+  return found
+})
+
+/** The service's `readTensors`. */
+export const readTensors = (settings: HubSettings) =>
+  Effect.fn("Hub.readTensors")(
+    function* (wanted: WantedTensors) {
+      const { commit, files, names, repo, token } = wanted
+      const connection = connect(settings, token)
+      const { index, single } = chooseWeights(new Map(files.map((file) => [file.path, file])))
+      const places = index === null ? "" : textOf(yield* readFile(connection, { repo, commit }, index, maxIndexBytes, () => collect(index.size)))
+      const placed = new Set(names.flatMap((name) => behind(places, name, '"[^"\\\\]*"')?.slice(1, -1) ?? []))
+      const holding = index === null ? single : files.filter(({ path }) => placed.has(path))
+      const found: Array<TensorBeginning> = []
+      for (const file of holding) if (file.size > 0) found.push(...(yield* readFrom(connection, connection.fileUrl(repo, commit, file.path), file, wanted)))
+      return found
+    },
+    (effect) =>
+      effect.pipe(
+        Effect.catchTags({
+          HubAnswer: ({ status }) =>
+            Effect.fail(new HubUnavailable({ message: `The model hub gives the commit's weights no more: it answers with status ${status}.` })),
+          Unreadable: ({ reason }) => Effect.fail(new HubUnavailable({ message: reason }))
+        })
+      )
+  )

@@ -1,0 +1,35 @@
+import type { Pod } from "@seatrial/kube"
+import type { FailedStarts } from "@seatrial/store"
+
+const millis = (time: string | null | undefined): number | null => {
+  const parsed = Date.parse(time ?? "")
+  return Number.isNaN(parsed) ? null : parsed
+}
+
+const units: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1_000, ms: 1 }
+
+/** Milliseconds for which the kubelet lets it be, as it says itself; null where it says nothing. */
+const backOff = (message: string): number | null => {
+  const [, text = ""] = /back-off ((?:\d+(?:\.\d+)?(?:h|ms|m|s))+)/.exec(message) ?? []
+  const parts = [...text.matchAll(/([\d.]+)(h|ms|m|s)/g)]
+  return parts.length === 0 ? null : parts.reduce((sum, [, count, unit = ""]) => sum + Number(count) * (units[unit] ?? 0), 0)
+}
+
+/**
+ * That an engine's container ends whenever it starts: the last time it ended it had not been ready since it began. Null where it has not ended, is ready, or ended at its
+ * work. Its next start is by the kubelet's own back-off.
+ */
+export const failedStarts = (pod: Pod): FailedStarts | null => {
+  const [container] = pod.status?.containerStatuses ?? []
+  const ready = pod.status?.conditions?.find(({ type }) => type === "Ready")
+  const last = container?.state?.terminated ?? container?.lastState?.terminated
+  if (container === undefined || container.ready || pod.metadata.deletionTimestamp !== undefined) return null
+  const [begun, unready, ended] = [millis(last?.startedAt), millis(ready?.lastTransitionTime), millis(last?.finishedAt)]
+  if (begun === null || unready === null || begun < unready) return null
+  const waiting = container.state?.waiting
+  const pause = waiting?.reason === "CrashLoopBackOff" ? backOff(waiting.message ?? "") : null
+  return {
+    ends: container.restartCount + (container.state?.running === undefined ? 1 : 0),
+    nextStartAt: pause === null || ended === null ? null : ended + pause
+  }
+}

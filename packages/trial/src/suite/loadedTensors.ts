@@ -1,0 +1,99 @@
+import type { LoadedTensors, TensorBeginning } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import { type FloatFormat, floatFormats } from "../fidelity/floatFormats.ts"
+import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
+import type { PinnedRepository, SuiteSubject } from "./SuiteSubject.ts"
+
+const head = "lm_head.weight"
+
+/** The tensors whose first values are looked at, by the names that files have for them: the embedding, the last norm, the output head. */
+export const lookedAt: ReadonlyArray<string> = ["model.embed_tokens.weight", "model.norm.weight", head]
+
+const decodeValues = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Array(Schema.Union([Schema.Finite, Schema.Array(Schema.Finite)])).check(Schema.isMinLength(1)))
+)
+const decodeChecksum = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ success: Schema.Literal(true), per_engine_checksum: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)) }))
+)
+const decodeTied = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ tie_word_embeddings: Schema.optionalKey(Schema.Boolean) })))
+
+/** Names of formats as configurations have them. */
+const formatNames: Readonly<Record<string, string>> = { bfloat16: "BF16", float16: "F16", float32: "F32" }
+
+/** What a file's values may be rounded to when they are loaded. A configuration of 32 bits leaves that to the engine. */
+const roundings = ({ type }: LoadedTensors, { config }: PinnedRepository, { dtype }: TensorBeginning): ReadonlyArray<FloatFormat> => {
+  const names = type !== "auto" ? [formatNames[type]] : config.dtype === "float32" ? [...floatFormats.keys()] : [dtype, formatNames[config.dtype]]
+  return names.flatMap((name) => floatFormats.get(name ?? "") ?? [])
+}
+
+const valuesOf = ({ bytes, dtype }: TensorBeginning): ReadonlyArray<number> => {
+  const format = floatFormats.get(dtype)
+  if (format === undefined) return []
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+  return Array.from({ length: Math.floor(bytes.length / format.bytes) }, (_, at) =>
+    format.decode(format.bytes === 2 ? view.getUint16(at * 2, true) : view.getUint32(at * 4, true))
+  )
+}
+
+const sizeOf = ({ shape }: TensorBeginning): number => shape.reduce((product, side) => product * side, 1)
+
+/** Statuses of an engine that does not tell: its class of this model cannot, or somebody has given it a key of his own. */
+const untold = new Set([400, 401, 403])
+
+/** The hash that earlier starts of the same had, by the details of their rows. */
+const checksumBefore = (earlier: SuiteSubject["earlier"]): string | undefined =>
+  earlier
+    .flatMap(({ checks = [] }) => checks)
+    .filter(({ name, passed }) => name === "loaded_tensors" && passed)
+    .map(({ detail = "" }) => /checksum ([0-9a-f]{16})/.exec(detail)?.[1])
+    .find((checksum) => checksum !== undefined)
+
+/** What an engine has loaded is what it was given: by its own values against the commit's files, and by its hash of all of them against an earlier start. */
+export const loadedTensors: TrialCheck = {
+  name: "loaded_tensors",
+  class: "required",
+  purpose: "What is loaded begins with the values of the commit's files, and is what an earlier start had loaded",
+  limitSeconds: seconds(30),
+  skipped: ({ firstValues = [], offers, repository }) =>
+    offers.loadedTensors === undefined
+      ? "values of tensors are not told"
+      : repository.config.quantization !== "none"
+        ? "quantized"
+        : firstValues.length === 0
+          ? "no tensor of a known name"
+          : null,
+  run: Effect.fnUntraced(function* ({ client, earlier, firstValues = [], offers, repository }) {
+    if (offers.loadedTensors === undefined) return yield* new NotApplicable({ reason: "values of tensors are not told" })
+    const { checksum, mostValues, values } = offers.loadedTensors
+    // A head that is the embedding is told as that, whatever else the files hold.
+    const tied = Option.getOrNull(decodeTied(repository.small.get("config.json")))?.tie_word_embeddings === true
+    const looked = firstValues.filter(({ name }) => !(tied && name === head))
+    const asked = looked.filter((tensor) => sizeOf(tensor) <= mostValues)
+    const compared: Array<number> = []
+    for (const tensor of asked) {
+      const own = valuesOf(tensor)
+      const [, ...row] = tensor.shape
+      const width = row.reduce((product, side) => product * side, 1)
+      const answer = yield* client.post(values, JSON.stringify({ name: tensor.name, truncate_size: Math.max(1, Math.ceil(own.length / width)) }))
+      if (untold.has(answer.status)) continue
+      const told = Option.getOrNull(decodeValues(answer.text))?.flat().slice(0, own.length) ?? []
+      if (answer.status !== 200 || told.length < own.length)
+        return yield* unexpected(`HTTP ${answer.status}, ${told.length} of ${own.length} values of ${tensor.name}`)
+      const wrong = Math.min(
+        ...roundings(offers.loadedTensors, repository, tensor).map(({ decode, encode }) => own.filter((value, at) => decode(encode(value)) !== told[at]).length)
+      )
+      if (wrong > 0) return yield* unexpected(`${wrong} of the first ${own.length} values of ${tensor.name} are not the file's`)
+      compared.push(own.length)
+    }
+    if (compared.length === 0) return yield* new NotApplicable({ reason: "values of this model's tensors are not told" })
+    const hashed = yield* client.post(checksum, JSON.stringify({ action: "checksum" }))
+    const now = hashed.status === 200 ? Option.getOrNull(decodeChecksum(hashed.text))?.per_engine_checksum.slice(0, 16) : undefined
+    const before = checksumBefore(earlier)
+    if (now !== undefined && before !== undefined && now !== before)
+      return yield* unexpected(`checksum ${now} of all that is loaded, ${before} at an earlier start`)
+    const sum = compared.reduce((all, count) => all + count, 0)
+    const large = looked.length - asked.length
+    const left = large === 0 ? "" : `, ${large} too large to be asked for`
+    return `${sum} values of ${compared.length} tensors are the files'${left}, ${now === undefined ? "no checksum" : `checksum ${now}${before === undefined ? "" : " as before"}`}`
+  })
+}

@@ -1,0 +1,154 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { TensorBeginning } from "@seatrial/domain"
+import { Effect, Result } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { loadedTensors } from "../../src/suite/loadedTensors.ts"
+import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
+import { subjectAt } from "./subject.ts"
+
+const bytesOf = (words: ReadonlyArray<number>) => new Uint8Array(Uint16Array.from(words).buffer)
+
+/** 1, 2, -0.5 and 3.140625 in bfloat16; 0.1 is not among them. */
+const words = [0x3f80, 0x4000, 0xbf00, 0x4049]
+const values = [1, 2, -0.5, 3.140625]
+const norm: TensorBeginning = { name: "model.norm.weight", dtype: "BF16", shape: [4], bytes: bytesOf(words) }
+const embedding: TensorBeginning = { ...norm, name: "model.embed_tokens.weight", shape: [9, 2] }
+const head: TensorBeginning = { ...embedding, name: "lm_head.weight" }
+
+const checksum = { success: true, message: "Success.", per_engine_checksum: "ab".repeat(32) }
+
+interface Engine {
+  readonly of?: Readonly<Record<string, unknown>>
+  readonly status?: number
+  readonly hash?: unknown
+  readonly change?: Partial<SuiteSubject>
+}
+
+/** What the row says of an engine that answers so, and what it was asked. */
+const tried = ({ change = {}, hash = checksum, of = {}, status = 200 }: Engine) =>
+  Effect.gen(function* () {
+    const asked: Array<string> = []
+    const bare = yield* subjectAt("http://127.0.0.1:1")
+    const subject: SuiteSubject = {
+      ...bare,
+      offers: { ...bare.offers, loadedTensors: { values: "/values", checksum: "/checksum", type: "auto", mostValues: 18 } },
+      repository: { ...bare.repository, config: { ...bare.repository.config, dtype: "bfloat16" } },
+      firstValues: [embedding, norm, head],
+      client: {
+        ...bare.client,
+        post: (path, body) => {
+          asked.push(body)
+          const { name }: { readonly name?: string } = JSON.parse(body)
+          const right = name === norm.name ? values : [values.slice(0, 2), values.slice(2)]
+          return Effect.succeed(path === "/checksum" ? { status: 200, text: JSON.stringify(hash) } : { status, text: JSON.stringify(of[name ?? ""] ?? right) })
+        }
+      },
+      ...change
+    }
+    const skipped = loadedTensors.skipped?.(subject) ?? null
+    const result = yield* Effect.result(loadedTensors.run(subject))
+    const detail = Result.isSuccess(result) ? result.success : result.failure._tag === "NotApplicable" ? "not applicable" : "fails"
+    return { skipped, asked, detail, failed: Result.isFailure(result) && result.failure._tag === "Unexpected" ? result.failure.detail : null }
+  }).pipe(Effect.provide(FetchHttpClient.layer))
+
+const detailOf = (engine: Engine) => Effect.map(tried(engine), ({ detail }) => detail)
+const failureOf = (engine: Engine) => Effect.map(tried(engine), ({ failed }) => failed)
+
+describe("loaded_tensors", () => {
+  it.effect("passes an engine whose values are the files', and asks for no more rows than it compares", () =>
+    Effect.gen(function* () {
+      const { asked, detail, skipped } = yield* tried({})
+      assert.isNull(skipped)
+      assert.strictEqual(detail, "12 values of 3 tensors are the files', checksum abababababababab")
+      assert.deepStrictEqual(
+        asked.map((body): unknown => JSON.parse(body)),
+        [
+          { name: "model.embed_tokens.weight", truncate_size: 2 },
+          { name: "model.norm.weight", truncate_size: 4 },
+          { name: "lm_head.weight", truncate_size: 2 },
+          { action: "checksum" }
+        ]
+      )
+    })
+  )
+
+  it.effect("fails one whose values are others, fewer, or none at all", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* failureOf({ of: { [norm.name]: [1, 2, -0.5, 3.15625] } }), "1 of the first 4 values of model.norm.weight are not the file's")
+      assert.strictEqual(yield* failureOf({ of: { [embedding.name]: [[1, 2]] } }), "HTTP 200, 2 of 4 values of model.embed_tokens.weight")
+      assert.strictEqual(yield* failureOf({ of: { [head.name]: "none" } }), "HTTP 200, 0 of 4 values of lm_head.weight")
+      assert.strictEqual(yield* failureOf({ status: 500 }), "HTTP 500, 4 of 4 values of model.embed_tokens.weight")
+    })
+  )
+
+  it.effect("takes the rounding to the type that is served, and no other", () =>
+    Effect.gen(function* () {
+      const bare = yield* subjectAt("http://127.0.0.1:1").pipe(Effect.provide(FetchHttpClient.layer))
+      const tenth: TensorBeginning = { name: norm.name, dtype: "F32", shape: [1], bytes: new Uint8Array(Float32Array.of(0.1).buffer) }
+      const engine = (type: "auto" | "bfloat16" | "float16", dtype: string, told: number): Engine => ({
+        of: { [norm.name]: [told] },
+        change: {
+          firstValues: [tenth],
+          offers: { ...bare.offers, loadedTensors: { values: "/values", checksum: "/checksum", type, mostValues: 18 } },
+          repository: { ...bare.repository, config: { ...bare.repository.config, dtype } }
+        }
+      })
+      const [single, half, brain] = [Math.fround(0.1), 0.0999755859375, 0.10009765625]
+      for (const [type, dtype, right] of [
+        ["bfloat16", "float32", [brain]],
+        ["float16", "float32", [half]],
+        ["auto", "bfloat16", [single, brain]],
+        ["auto", "float32", [single, half, brain]]
+      ] as const) {
+        for (const told of [single, half, brain]) {
+          const failed = yield* failureOf(engine(type, dtype, told))
+          assert.strictEqual(
+            failed === null,
+            right.some((value) => value === told),
+            `${type} ${dtype} ${told}`
+          )
+        }
+      }
+    })
+  )
+
+  it.effect("asks for no tensor that is too large, nor for a head that is the embedding, and is left out where nothing is told", () =>
+    Effect.gen(function* () {
+      const large = { ...embedding, shape: [10, 2] }
+      assert.strictEqual(
+        yield* detailOf({ change: { firstValues: [large, norm] } }),
+        "4 values of 1 tensors are the files', 1 too large to be asked for, checksum abababababababab"
+      )
+      const bare = yield* subjectAt("http://127.0.0.1:1").pipe(Effect.provide(FetchHttpClient.layer))
+      const repository = { ...bare.repository, small: new Map([["config.json", '{"tie_word_embeddings":true}']]) }
+      const { asked } = yield* tried({ change: { repository, firstValues: [embedding, head] } })
+      assert.lengthOf(asked, 2)
+      for (const status of [400, 401, 403]) assert.strictEqual(yield* detailOf({ status }), "not applicable")
+      assert.strictEqual((yield* tried({ change: { offers: bare.offers } })).skipped, "values of tensors are not told")
+      assert.strictEqual((yield* tried({ change: { firstValues: [] } })).skipped, "no tensor of a known name")
+      const quantized = { ...bare.repository, config: { ...bare.repository.config, quantization: "awq" as const } }
+      assert.strictEqual((yield* tried({ change: { repository: quantized } })).skipped, "quantized")
+    })
+  )
+
+  it.effect("fails one whose hash of all that is loaded is another than at an earlier start, and none that tells no hash", () =>
+    Effect.gen(function* () {
+      const before = (detail: string, passed = true) => ({
+        earlier: [{ fingerprints: [], likelihood: null, checks: [{ name: "loaded_tensors", passed, detail }] }]
+      })
+      assert.strictEqual(
+        yield* detailOf({ change: before("12 values, checksum abababababababab") }),
+        "12 values of 3 tensors are the files', checksum abababababababab as before"
+      )
+      assert.strictEqual(
+        yield* failureOf({ change: before("12 values, checksum 0000000000000000") }),
+        "checksum abababababababab of all that is loaded, 0000000000000000 at an earlier start"
+      )
+      assert.isNull(yield* failureOf({ change: before("checksum 0000000000000000", false) }))
+      assert.strictEqual(
+        yield* detailOf({ hash: { success: false }, change: before("checksum 0000000000000000") }),
+        "12 values of 3 tensors are the files', no checksum"
+      )
+    })
+  )
+})

@@ -1,0 +1,43 @@
+import { assert, describe, it } from "@effect/vitest"
+import { withdrawCapabilities } from "@seatrial/domain"
+import { Effect, Schema } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { reasoningEffort } from "../../src/suite/reasoningChecks.ts"
+import { runSuite } from "../../src/suite/runSuite.ts"
+import { subjectAt } from "./subject.ts"
+
+const effortOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Struct({ reasoning_effort: Schema.String })))
+
+/** An engine whose prompt ends with a token for each effort, as `told` has it; null: it tells no prompts. `refuses`: an effort that it does not know. */
+const tried = (told: (effort: string) => number | null, refuses?: string) =>
+  Effect.gen(function* () {
+    const subject = yield* subjectAt("http://127.0.0.1:9")
+    const post: typeof subject.client.post = (_, body) => {
+      const { reasoning_effort: effort } = effortOf(body)
+      const last = told(effort)
+      const answer = {
+        choices: [{ message: { content: "" }, finish_reason: "length" }],
+        usage: { prompt_tokens: 2, completion_tokens: 1, total_tokens: 3 },
+        prompt_token_ids: last === null ? null : [1, last]
+      }
+      return Effect.succeed({ status: effort === refuses ? 400 : 200, text: JSON.stringify(answer) })
+    }
+    const capabilities = {
+      ...subject.capabilities,
+      supports_reasoning: true,
+      reasoning_controls: { thinking_toggle: false, effort_values: ["low", "high"], token_budget: false }
+    }
+    const { report } = yield* runSuite({ ...subject, capabilities, client: { ...subject.client, post } }, () => [reasoningEffort])
+    const left = withdrawCapabilities(capabilities, report.withdrawn ?? [])
+    return `${report.passed} ${report.checks[0]?.passed} ${report.checks[0]?.detail}: ${left.reasoning_controls.effort_values.join()}`
+  }).pipe(Effect.provide(FetchHttpClient.layer))
+
+describe("the row reasoning_effort", () => {
+  const cases: ReadonlyArray<readonly [why: string, told: (effort: string) => number | null, refuses: string | undefined, said: string]> = [
+    ["passes where each effort makes another prompt", (effort) => effort.length, undefined, "true true 2 efforts: low,high"],
+    ["withdraws efforts that are passed over in silence", () => 7, undefined, "true false 2 efforts, 1 different prompts: "],
+    ["withdraws them where one is refused", (effort) => effort.length, "high", "true false HTTP 400 for a good request: "],
+    ["says where nobody tells a prompt", () => null, undefined, "true true 2 efforts, prompts not told: low,high"]
+  ]
+  for (const [why, told, refuses, said] of cases) it.effect(why, () => Effect.map(tried(told, refuses), (found) => assert.strictEqual(found, said)))
+})

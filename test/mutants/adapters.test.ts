@@ -1,0 +1,52 @@
+import { assert, describe, it } from "@effect/vitest"
+import { trainedFiles } from "@seatrial/engines/sample"
+import { answerItems, itemsFor, type MergedModel, scoreTexts } from "@seatrial/trial"
+import { Effect } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { serveSample } from "./serveSample.ts"
+import { adapterKillers } from "./table.ts"
+import { sampleSubject, trySample } from "./trySample.ts"
+
+/** Of the sample model: they decide how many items are asked. */
+const parameters = 724_096
+
+/** What the adapter's merged twin answers, in an engine of its own, as a run of an adapter asks it first. */
+const askMerged = Effect.gen(function* () {
+  const subject = yield* sampleSubject(yield* serveSample({ files: trainedFiles("tiny-chat-sailor") }), { change: (bare) => ({ ...bare, salt: "merged" }) })
+  const merged: MergedModel = {
+    answers: yield* answerItems(subject, itemsFor(parameters)),
+    scores: yield* scoreTexts(subject),
+    merged: { withinUlpMin: 1, othersEqual: true },
+    baseQuantized: false,
+    everyModule: true
+  }
+  return merged
+}).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+
+describe("of an adapter the check suite", () => {
+  let merged: MergedModel | null = null
+
+  const failures = (mutant: string | undefined, rows: ReadonlyArray<string>) =>
+    Effect.gen(function* () {
+      merged ??= yield* askMerged
+      const served = yield* serveSample({ adapter: trainedFiles("tiny-chat-adapter"), ...(mutant === undefined ? {} : { mutant }) })
+      const { report } = yield* trySample(served, {
+        rows: (name) => rows.includes(name),
+        change: (subject) => ({ ...subject, servedName: "adapter", listedName: "adapter", baseName: "m", merged })
+      })
+      return new Map(report.checks.filter(({ passed }) => !passed).map(({ detail, name }) => [name, detail]))
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+
+  const rows = [...new Set(Object.values(adapterKillers).flat())]
+  for (const mutant of [undefined, "noise"]) {
+    it.live(`passes a right one${mutant === undefined ? "" : ", also where sums are in another order with each batch"}`, () =>
+      Effect.map(failures(mutant, rows), (failed) => assert.deepStrictEqual([...failed], []))
+    )
+  }
+
+  for (const [mutant, expected] of Object.entries(adapterKillers)) {
+    it.live(`finds ${mutant}: ${expected.join(", ")}`, () =>
+      Effect.map(failures(mutant, expected), (failed) => assert.sameMembers([...failed.keys()], [...expected], JSON.stringify([...failed])))
+    )
+  }
+})

@@ -1,0 +1,70 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type Benchmark, benchmarkFault } from "@seatrial/domain"
+import { runBenchmark, workload } from "@seatrial/trial"
+import { Effect } from "effect"
+import { serveSample } from "./serveSample.ts"
+
+const key = {
+  commit: "c",
+  engine_version: "reference-0.1.0",
+  engine_digest: null,
+  flags_sha256: "f",
+  gpu_pool: "card",
+  gpu_count: 1,
+  tensor_parallel: 1,
+  driver: null
+}
+
+interface Step {
+  readonly concurrency: number
+  readonly leastRequests: number
+  readonly leastMillis: number
+  readonly outputTokens: number
+}
+
+/** One step of the trial's own benchmark, of an engine with that fault. */
+const benchmarkOf = (mutant: string | undefined, { outputTokens, ...step }: Step) =>
+  Effect.gen(function* () {
+    const { url } = yield* serveSample(mutant === undefined ? {} : { mutant })
+    const work = { ...workload(1, 1_024, null, {}), inputTokens: 16, outputTokens, steps: [{ ...step, mostMillis: 120_000, prolongMillis: 0 }] }
+    const benchmarked = { subject: { servedName: "m", vocabSize: 512 }, url, key, hostClass: "h", simulated: true }
+    return yield* runBenchmark(benchmarked, { ...work, budgetSeconds: 300 })
+  }).pipe(Effect.scoped)
+
+const figuresOf = ({ steps }: Benchmark) => steps[0]?.figures ?? assert.fail()
+
+describe("the benchmark", () => {
+  it.live("passes the sound engine, and one that sends two tokens at once: its answers are as many tokens", () =>
+    Effect.gen(function* () {
+      const gaps: Array<number> = []
+      for (const mutant of [undefined, "two_tokens_a_chunk"]) {
+        const benchmark = yield* benchmarkOf(mutant, { concurrency: 1, leastRequests: 5, leastMillis: 0, outputTokens: 16 })
+        assert.isNull(benchmarkFault(benchmark))
+        const { chunk_gap_ms, tpot_ms, wrong_counts } = figuresOf(benchmark)
+        assert.strictEqual(wrong_counts, 0)
+        assert.isAtLeast(tpot_ms.n, 5)
+        gaps.push(chunk_gap_ms.n / tpot_ms.n)
+      }
+      // The gaps of chunks alone tell the two apart: the time of a token is worked out of the engine's own count.
+      const [single = 0, double = 0] = gaps
+      assert.isAbove(single, 9)
+      assert.isBelow(double, 8)
+    })
+  )
+
+  it.live("fails an engine of whose answers one in thirty is an error", () =>
+    Effect.gen(function* () {
+      const benchmark = yield* benchmarkOf("one_in_30_fails", { concurrency: 4, leastRequests: 60, leastMillis: 0, outputTokens: 4 })
+      assert.match(benchmarkFault(benchmark) ?? "", /^[1-9]\d* of \d+ requests of the benchmark failed \(http_5\d\d\)\.$/)
+    })
+  )
+
+  it.live("shows an engine that stands still for a second every five", () =>
+    Effect.gen(function* () {
+      const benchmark = yield* benchmarkOf("stalls", { concurrency: 1, leastRequests: 5, leastMillis: 14_000, outputTokens: 400 })
+      const { stalls } = figuresOf(benchmark)
+      assert.isAtLeast(stalls?.gaps ?? 0, 1)
+      assert.isAtLeast(stalls?.longest_ms ?? 0, 900)
+    })
+  )
+})
