@@ -246,8 +246,8 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
         Effect.logError(message, cause).pipe(Effect.annotateLogs("request_id", id), Effect.as(faultOf(Cause.squash(cause))))
 
       const serve = (admitted: Admitted) =>
-        Effect.uninterruptibleMask(
-          Effect.fnUntraced(function* (restore) {
+        Effect.uninterruptibleMask((restore) =>
+          Effect.gen(function* () {
             const { caller, checked, departure, id, passage, response } = admitted
             const { model, modelId, revisionId } = passage.route
             const dialect = dialects[checked.endpoint]

@@ -26,12 +26,14 @@ export const deliver = ({ body, dialect, error, id, reader, response, stream }: 
 
 /** Waits until the answer has been handed over; the connection of a caller who takes nothing of it for `writeStall` milliseconds is cut. */
 export const handedOver = (response: ServerResponse, writeStall: number): Effect.Effect<void> =>
-  Effect.callback((resume) => {
-    if (response.destroyed || response.writableFinished) return resume(Effect.void)
-    const settle = () => resume(Effect.void)
-    // It follows the last byte too.
-    response.once("close", settle)
-    // The connection's own, which begins anew as long as it sends.
-    response.setTimeout(writeStall, () => response.destroy())
-    return Effect.sync(() => response.off("close", settle))
-  })
+  // The system takes most answers at once and whole: those need neither a timer nor a wait.
+  response.destroyed || (response.writableEnded && response.writableLength === 0)
+    ? Effect.void
+    : Effect.callback((resume) => {
+        const settle = () => resume(Effect.void)
+        // It follows the last byte too.
+        response.once("close", settle)
+        // The connection's own, which begins anew as long as it sends.
+        response.setTimeout(writeStall, () => response.destroy())
+        return Effect.sync(() => response.off("close", settle))
+      })

@@ -30,6 +30,8 @@ export interface GroupCommitOptions<Row> {
   readonly batch: number
   /** Transactions at once at most: one, but where many rows wait or the first of them for long. */
   readonly committers: number
+  /** Whether somebody waits for the row: one for which nobody does begins no transaction, but shares one that others begin, and has its own only after it has waited for long. */
+  readonly urgent: (row: Row) => boolean
   /** Rows that may wait already when this one comes: where there are as many it is not taken and dies. */
   readonly capacity: (row: Row) => number
   /** Without one, rows that the database does not take die. */
@@ -60,7 +62,7 @@ const patience = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 20 })
 /** Rows that are worth a transaction of their own beside one that is under way. */
 const many = 128
 
-/** Milliseconds for which a row waits for the transaction under way to end, before it has one of its own. */
+/** Milliseconds for which a row waits for the transaction under way to end, or for one to share where it is not urgent, before it has one of its own. */
 const long = 5
 
 /** Where there is a fallback, the database has no longer than this, whatever it is busy with. */
@@ -73,6 +75,8 @@ const limit = "2 seconds"
  */
 export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommitOptions<Row>) {
   let waiting: Array<Pending<Row>> = []
+  // How many of them are urgent.
+  let urgent = 0
   // Committers that have nothing to do; each takes what there is when it is called.
   const idle: Array<() => void> = []
   let calling = false
@@ -146,16 +150,16 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     )
 
   const take = () => {
-    if (waiting.length > options.batch) return waiting.splice(0, options.batch)
     const taken = waiting
-    waiting = []
+    waiting = taken.splice(options.batch)
+    urgent = waiting.reduce((count, { row }) => (options.urgent(row) ? count + 1 : count), 0)
     return taken
   }
   /** Whether another transaction is to begin beside those that are under way. */
   const isDue = (underWay: number) => {
     const [first] = waiting
-    if (first === undefined || underWay === 0) return first !== undefined
-    return waiting.length >= many || performance.now() - first.since >= long
+    if (first === undefined) return false
+    return (underWay === 0 && urgent > 0) || waiting.length >= many || performance.now() - first.since >= long
   }
   /** Calls a committer for what waits, now or once it has waited for long. Where none is idle, the first that is looks itself. */
   const look = () => {
@@ -177,6 +181,7 @@ export const groupCommit = Effect.fnUntraced(function* <Row>(options: GroupCommi
     if (closed) return settled(Exit.die(new Error("Nothing is committed any more.")))
     if (waiting.length >= options.capacity(row)) return settled(Exit.die(new Error("Too many rows wait for their commit.")))
     waiting.push({ row, settled, since: performance.now() })
+    if (options.urgent(row)) urgent++
     if (calling || idle.length === 0) return
     if (!isDue(options.committers - idle.length)) return look()
     // Not before all that came with this one has been read: it shares the commit.

@@ -149,6 +149,8 @@ export class Metering extends Context.Service<
       const records = yield* groupCommit<RecordRow>({
         batch,
         committers: 2,
+        // A stream's begin is waited for. That of a whole answer is not: its end often comes within the same transaction, or with the next.
+        urgent: ({ state, streamed }) => state !== "running" || streamed === true,
         // Who was let in can still end.
         capacity: ({ state }) => (state === "running" ? 10_000 : 20_000),
         fallback: spool?.fallback((row) => (isEnd(row) ? { kind: "end", row } : { kind: "insert", row })),
@@ -163,6 +165,7 @@ export class Metering extends Context.Service<
         batch,
         // One at a time, so that an older checkpoint never comes after a newer one.
         committers: 1,
+        urgent: () => true,
         capacity: () => 10_000,
         fallback: spool?.fallback((row) => ({ kind: "checkpoint", row })),
         commit: commitCheckpoints

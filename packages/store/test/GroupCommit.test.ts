@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, vi } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { SqlError, UnknownError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
@@ -12,6 +12,7 @@ describe("groupCommit", () => {
       const { write } = yield* groupCommit<number>({
         batch: 4,
         committers: 1,
+        urgent: () => true,
         capacity: () => 100,
         commit: (rows) =>
           rows.includes(-1)
@@ -40,6 +41,7 @@ describe("groupCommit", () => {
       const lane = yield* groupCommit<string>({
         batch: 10,
         committers: 1,
+        urgent: () => true,
         capacity: () => 10,
         commit: ([code]) =>
           Effect.suspend(() => {
@@ -67,6 +69,7 @@ describe("groupCommit", () => {
       const { write } = yield* groupCommit<"first" | "second" | "third">({
         batch: 1,
         committers: 2,
+        urgent: () => true,
         capacity: () => 10,
         commit: ([row]) =>
           Effect.suspend(() => {
@@ -88,16 +91,59 @@ describe("groupCommit", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("begins no transaction for a row that nobody waits for: it shares the next, or has its own when it has waited for long", () =>
+    Effect.gen(function* () {
+      yield* Effect.acquireRelease(
+        Effect.sync(() => vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })),
+        () => Effect.sync(() => vi.useRealTimers())
+      )
+      const batches: Array<ReadonlyArray<string>> = []
+      const { enter } = yield* groupCommit<"begin" | "end">({
+        batch: 10,
+        committers: 2,
+        urgent: (row) => row === "end",
+        capacity: () => 10,
+        commit: (rows) => Effect.sync(() => batches.push(rows))
+      })
+      const turn = Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+      const turns = Effect.repeat(turn, { times: 20 })
+      yield* turns
+      enter("begin", () => {})
+      yield* turns
+      vi.advanceTimersByTime(4)
+      yield* turns
+      assert.deepStrictEqual(batches, [])
+      enter("end", () => {})
+      while (batches.length < 1) yield* turn
+      assert.deepStrictEqual(batches, [["begin", "end"]])
+      yield* turns
+      enter("begin", () => {})
+      yield* turns
+      assert.strictEqual(batches.length, 1)
+      vi.advanceTimersByTime(5)
+      while (batches.length < 2) yield* turn
+      assert.deepStrictEqual(batches[1], ["begin"])
+    }).pipe(Effect.scoped)
+  )
+
   it.effect("commits what it has when it closes, and says of what comes later that it will not", () =>
     Effect.gen(function* () {
       const committed: Array<number> = []
       const settled: Array<boolean> = []
       const enter = (lane: GroupCommit<number>, row: number) => lane.enter(row, (exit) => settled.push(Exit.isSuccess(exit)))
       const lane = yield* Effect.scoped(
-        Effect.tap(groupCommit<number>({ batch: 2, committers: 1, capacity: () => 10, commit: (rows) => Effect.sync(() => committed.push(...rows)) }), (lane) =>
-          Effect.sync(() => {
-            for (const row of [1, 2, 3]) enter(lane, row)
-          })
+        Effect.tap(
+          groupCommit<number>({
+            batch: 2,
+            committers: 1,
+            urgent: () => false,
+            capacity: () => 10,
+            commit: (rows) => Effect.sync(() => committed.push(...rows))
+          }),
+          (lane) =>
+            Effect.sync(() => {
+              for (const row of [1, 2, 3]) enter(lane, row)
+            })
         )
       )
       enter(lane, 4)

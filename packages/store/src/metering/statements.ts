@@ -92,38 +92,31 @@ export const monthsOf = (rows: ReadonlyArray<{ readonly id: string }>): Readonly
 
 /**
  * Writes requests that begin, that are refused and that end, a row for each id: a request that runs already becomes what the row says, and one that is over stays as
- * it is. Gives the ids of those that ended now, with a receipt.
+ * it is. Gives the ids of those that ended now, with a receipt. Whether a row ended is a column of its own: of such a one Postgres expects half to be true and joins by
+ * hash, while it expects hardly any row to have a certain state, and would compare each of a batch with each.
  */
 export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<InsertRow | WholeRow>): Statement.Statement<{ readonly id: string }> => {
-  const begun = column(rows.filter((row) => row.state === "running"))
-  const over = column(rows.filter((row) => row.state !== "running"))
-  const identity = (of: typeof begun) => sql`
-      ${of(textOid, ({ orgId }) => orgId)},
-      ${of(timestamptz, createdAt)},
-      ${of(textOid, ({ id }) => id)},
-      ${of(textOid, ({ modelId }) => modelId)},
-      ${of(textOid, ({ model }) => clean(model))},
-      ${of(textOid, ({ revisionId }) => revisionId)},
-      ${of(textOid, ({ keyId }) => keyId)},
-      ${of(textOid, ({ endpoint }) => clean(endpoint))},
-      ${of(bool, ({ streamed }) => streamed)}`
-  const ended = (oid: number, valueOf: (row: WholeRow) => unknown) => over(oid, (row) => (row.state === "completed" ? valueOf(row) : null))
+  const of = column(rows)
+  const ended = (oid: number, valueOf: (row: WholeRow) => unknown) => of(oid, (row) => (row.state === "completed" ? valueOf(row) : null))
   return sql<{ readonly id: string }>`
     WITH given AS (
-      SELECT b.*, 'running' AS state, NULL::int AS status_code, NULL::bigint AS cost_micros, NULL::float8 AS latency_ms, NULL AS error_code,
-        NULL AS error_message, NULL AS error_param, NULL::int AS input_tokens, NULL::int AS output_tokens, NULL::int AS cache_read_tokens,
-        NULL::int AS cache_write_tokens, NULL::float8 AS ttft_ms, NULL AS finish_reason, NULL AS note, NULL AS hf_revision, NULL AS engine_version,
-        NULL::bigint AS input_price, NULL::bigint AS output_price, NULL::bigint AS cache_read_price, NULL::bigint AS cache_write_price
-      FROM unnest(${identity(begun)}) AS b (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed)
-      UNION ALL
-      SELECT * FROM unnest(${identity(over)},
-        ${over(textOid, ({ state }) => state)},
-        ${over(int4, ({ statusCode }) => statusCode)},
-        ${over(int8, ({ costMicros }) => costMicros)},
-        ${over(float8, ({ latencyMs }) => latencyMs)},
-        ${over(textOid, ({ error }) => clean(error?.code))},
-        ${over(textOid, ({ error }) => clean(error?.message))},
-        ${over(textOid, ({ error }) => clean(error?.param))},
+      SELECT * FROM unnest(
+        ${of(textOid, ({ orgId }) => orgId)},
+        ${of(timestamptz, createdAt)},
+        ${of(textOid, ({ id }) => id)},
+        ${of(textOid, ({ modelId }) => modelId)},
+        ${of(textOid, ({ model }) => clean(model))},
+        ${of(textOid, ({ revisionId }) => revisionId)},
+        ${of(textOid, ({ keyId }) => keyId)},
+        ${of(textOid, ({ endpoint }) => clean(endpoint))},
+        ${of(bool, ({ streamed }) => streamed)},
+        ${of(textOid, ({ state }) => state)},
+        ${of(int4, ({ statusCode }) => statusCode)},
+        ${of(int8, ({ costMicros }) => costMicros)},
+        ${of(float8, ({ latencyMs }) => latencyMs)},
+        ${of(textOid, ({ error }) => clean(error?.code))},
+        ${of(textOid, ({ error }) => clean(error?.message))},
+        ${of(textOid, ({ error }) => clean(error?.param))},
         ${ended(int4, ({ inputTokens }) => inputTokens)},
         ${ended(int4, ({ outputTokens }) => outputTokens)},
         ${ended(int4, ({ cacheReadTokens }) => cacheReadTokens)},
@@ -137,7 +130,7 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
         ${ended(int8, ({ prices }) => BigInt(prices.output_micros_per_mtok))},
         ${ended(int8, ({ prices }) => BigInt(prices.cache_read_micros_per_mtok))},
         ${ended(int8, ({ prices }) => BigInt(prices.cache_write_micros_per_mtok))}
-      ) AS e (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
+      ) AS given (org_id, created_at, id, model_id, model, revision_id, api_key_id, endpoint, streamed, state, status_code, cost_micros, latency_ms, error_code,
         error_message, error_param, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, ttft_ms, finish_reason, note, hf_revision,
         engine_version, input_price, output_price, cache_read_price, cache_write_price)
     ),
@@ -153,14 +146,14 @@ export const recordStatement = (sql: PgClient.PgClient, rows: ReadonlyArray<Inse
         input_tokens = excluded.input_tokens, output_tokens = excluded.output_tokens, cache_read_tokens = excluded.cache_read_tokens,
         cache_write_tokens = excluded.cache_write_tokens, ttft_ms = excluded.ttft_ms, finish_reason = excluded.finish_reason, lease_until = NULL
       WHERE r.state = 'running' AND excluded.state <> 'running'
-      RETURNING r.org_id, r.id, r.state
+      RETURNING r.org_id, r.id, r.state = 'completed' AS ended
     )
     INSERT INTO receipts (org_id, created_at, request_id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason,
       input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, input_micros_per_mtok, output_micros_per_mtok, cache_read_micros_per_mtok,
       cache_write_micros_per_mtok, cost_micros, ttft_ms, latency_ms, note)
     SELECT org_id, created_at, id, revision_id, model, endpoint, streamed, hf_revision, engine_version, status_code, finish_reason, input_tokens, output_tokens,
       cache_read_tokens, cache_write_tokens, input_price, output_price, cache_read_price, cache_write_price, cost_micros, ttft_ms, latency_ms, note
-    FROM given WHERE state = 'completed' AND (org_id, id) IN (SELECT org_id, id FROM written WHERE state = 'completed')
+    FROM given WHERE (org_id, id) IN (SELECT org_id, id FROM written WHERE ended)
     RETURNING request_id AS id`
 }
 
