@@ -85,7 +85,7 @@ export interface Trying {
   readonly rows?: (name: string) => boolean
 }
 
-/** What a trial is told of an engine that was asked to serve the sample model. */
+/** What a trial is told of an engine that was asked to serve the sample model, for as long as the scope. */
 export const sampleSubject = Effect.fnUntraced(function* (
   served: Served,
   { change = (subject) => subject, earlier = [], model = "tiny-chat", parameters }: Omit<Trying, "rows"> = {}
@@ -93,7 +93,7 @@ export const sampleSubject = Effect.fnUntraced(function* (
   const pinned = trainedFiles(model)
   const facts = factsOf(model, pinned)
   if (reference === undefined) return yield* Effect.die(new Error("there is no reference engine"))
-  const texts = new Map([...pinned.keys()].filter((name) => name.endsWith(".json")).map((name) => [name, text(pinned, name)]))
+  const small = new Map([...pinned].filter(([name]) => name.endsWith(".json")))
   const subject: SuiteSubject = {
     client: yield* makeEngineClient(served.url, "60 seconds"),
     servedName: "m",
@@ -108,7 +108,7 @@ export const sampleSubject = Effect.fnUntraced(function* (
     offers: reference.offers({ runtime: "reference", host_class: "sim", max_context: 1_024, kv_cache_dtype: "auto" }, false),
     batchInvariant: false,
     capabilities: able(modelCapabilities(reference.served, facts)),
-    repository: readRepository({ facts, files: facts.files, commit: facts.commit, texts }),
+    repository: yield* readRepository({ facts, files: facts.files, commit: facts.commit, small }),
     firstValues: firstValuesOf(pinned),
     start: { verifiedFiles: verified(pinned, served.files), readOnly: true, offline: true, localPath: true, ownImage: null },
     earlier,
@@ -123,4 +123,4 @@ const patience = 590
 /** Runs the check suite against it. */
 export const trySample = Effect.fnUntraced(function* (served: Served, { rows = () => true, ...trying }: Trying = {}) {
   return yield* runSuite(yield* sampleSubject(served, trying), (state) => suiteChecks(state, patience).filter(({ name }) => rows(name)))
-})
+}, Effect.scoped)

@@ -40,8 +40,8 @@ export class Hub extends Context.Service<
       readonly token: Option.Option<Redacted.Redacted<string>>
       readonly onProgress?: (progress: FetchProgress) => Effect.Effect<void>
     }) => Effect.Effect<void, HubRefusal | HubUnavailable | StoreFull | WeightsMismatch>
-    /** The texts of files of a pinned commit by path, each held to its hash; those that are empty or larger than the limit are left out. */
-    readonly readSmall: (files: SmallFiles) => Effect.Effect<ReadonlyMap<string, string>, HubUnavailable>
+    /** Files of a pinned commit by path, each held to its hash; those that are empty or larger than the limit are left out. */
+    readonly readSmall: (files: SmallFiles) => Effect.Effect<ReadonlyMap<string, Uint8Array>, HubUnavailable>
     /** The first values of those of the tensors that a pinned commit's weight files hold in 16 or 32 bits: a few short reads, not held to a hash. */
     readonly readTensors: (tensors: WantedTensors) => Effect.Effect<ReadonlyArray<TensorBeginning>, HubUnavailable>
   }

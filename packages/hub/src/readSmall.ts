@@ -20,7 +20,7 @@ export interface SmallFiles {
 export const readSmall = (settings: HubSettings) =>
   Effect.fn("Hub.readSmall")(function* ({ commit, files, limit, repo, token }: SmallFiles) {
     const connection = connect(settings, token)
-    const texts = new Map<string, string>()
+    const contents = new Map<string, Uint8Array>()
     for (const file of files) {
       if (file.size === 0 || file.size > limit) continue
       const bytes = yield* readFile(connection, { repo, commit }, file, limit, () => collect(file.size)).pipe(
@@ -30,8 +30,8 @@ export const readSmall = (settings: HubSettings) =>
           Unreadable: ({ reason }) => new HubUnavailable({ message: reason })
         })
       )
-      texts.set(file.path, new TextDecoder().decode(bytes))
+      contents.set(file.path, bytes)
     }
-    const read: ReadonlyMap<string, string> = texts
+    const read: ReadonlyMap<string, Uint8Array> = contents
     return read
   })

@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import type { MergedAnswers } from "../gather/MergedAnswers.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
-import { suiteSubjectOf } from "./suiteSubject.ts"
+import { withSuiteSubject } from "./suiteSubject.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
 /** Longest that all items may take: as long as a row of the check suite that takes as many answers, for the slowest of engines. */
@@ -21,12 +21,12 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
   )
   const agreement = readAgreement(log)
   if (agreement === null) return yield* new WorkUnavailable({ message: "The merge did not say how its weights compare." })
-  const subject = yield* suiteSubjectOf(trial, "60 seconds")
   // It is served like every whole model, and asked as the adapter will be.
   const name = nameInEngine(engine.runtime, run.model)
-  const whole = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }
-  const asked = Effect.all({ answers: answerItems(whole, itemsFor(facts.parameters), withoutThinking(whole)), scores: scoreTexts(whole) })
-  const found = yield* asked.pipe(
+  const found = yield* withSuiteSubject(trial, "60 seconds", (subject) => {
+    const whole = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }
+    return Effect.all({ answers: answerItems(whole, itemsFor(facts.parameters), withoutThinking(whole)), scores: scoreTexts(whole) })
+  }).pipe(
     Effect.mapError((error) => unavailable({ message: error._tag === "Unexpected" ? `The merged model's engine: ${error.detail}.` : error.message })),
     Effect.timeoutOrElse({
       duration: limit,

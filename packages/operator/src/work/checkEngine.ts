@@ -5,7 +5,7 @@ import { lookedAt, runSuite, thresholds } from "@seatrial/trial"
 import { Effect, Semaphore } from "effect"
 import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
-import { suiteSubjectOf } from "./suiteSubject.ts"
+import { withSuiteSubject } from "./suiteSubject.ts"
 
 /** The report as it is recorded: a capability that was not seen working ends the run where the installation says so. */
 export const judged = (report: CheckReport, failedCapability: EngineUnderTrial["failedCapability"]): CheckReport =>
@@ -27,10 +27,13 @@ const firstValuesOf = Effect.fnUntraced(function* ({ revision: { facts }, run }:
 export const checkEngine = Effect.fn("checkEngine")(function* (trial: EngineUnderTrial) {
   const runs = yield* Runs
   const { engine, failedCapability, revision, run } = trial
-  const known = yield* suiteSubjectOf(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`)
-  const tells = known.offers.loadedTensors !== undefined && revision.facts.config.quantization === "none"
-  const subject = tells ? { ...known, firstValues: yield* Effect.mapError(firstValuesOf(trial), unavailable) } : known
-  const { likelihood, report } = yield* Effect.mapError(runSuite(subject), unavailable)
+  const { likelihood, report } = yield* withSuiteSubject(trial, `${60 + Math.ceil(revision.settings.max_context / 300)} seconds`, (known) =>
+    Effect.gen(function* () {
+      const tells = known.offers.loadedTensors !== undefined && revision.facts.config.quantization === "none"
+      const subject = tells ? { ...known, firstValues: yield* Effect.mapError(firstValuesOf(trial), unavailable) } : known
+      return yield* Effect.mapError(runSuite(subject), unavailable)
+    })
+  )
   const { withdrawn = [] } = report
   const kept = {
     ...(likelihood === null ? {} : { likelihood }),

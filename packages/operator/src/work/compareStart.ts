@@ -1,10 +1,10 @@
 import { revisionCapabilities, weightCommits } from "@seatrial/domain"
 import { Runs } from "@seatrial/store"
-import { differingFingerprints, likelihoodDiffers, readRepository, readsTokenizer, type SuiteSubject } from "@seatrial/trial"
+import { differingFingerprints, likelihoodDiffers, readsTokenizer, type SuiteSubject, unreadRepository } from "@seatrial/trial"
 import { Clock, Effect } from "effect"
 import { type BootVerdicts, keepVerdict } from "../gather/BootVerdicts.ts"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
-import { suiteSubjectOf } from "./suiteSubject.ts"
+import { withSuiteSubject } from "./suiteSubject.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
 /** Longest that the fingerprints may take, and after them the likelihood of texts: callers wait for the model. */
@@ -26,7 +26,7 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
     offers: engine.offers(settings, podClass.hostClass.simulated),
     batchInvariant: false,
     capabilities: revisionCapabilities(engine, facts, settings),
-    repository: readRepository({ facts, files, commit, texts: new Map() }),
+    repository: unreadRepository({ facts, files, commit }),
     start: { verifiedFiles: null, readOnly: false, offline: false, localPath: false, ownImage: null },
     earlier: [],
     cacheTokens: () => null
@@ -54,10 +54,9 @@ export const compareStart = Effect.fn("compareStart")(
     if (none && likelihood === null) return yield* same
     const answers = none ? "No greedy answers were kept" : `${differing} of ${fingerprints.length} greedy answers differ`
     // Of the repository only the tokenizer is needed; where we read none, texts are sent as they are, and the hub may be away.
-    const subject = readsTokenizer(weightCommits(revision.facts)[0].files) ? suiteSubjectOf(trial, "30 seconds") : Effect.succeed(bare)
-    const told = Effect.flatMap(subject, (known) => likelihoodDiffers({ ...known, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })).pipe(
-      within(likelihoodLimit)
-    )
+    const compared = (known: SuiteSubject) => likelihoodDiffers({ ...known, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })
+    const reads = readsTokenizer(weightCommits(revision.facts)[0].files)
+    const told = within(likelihoodLimit)(reads ? withSuiteSubject(trial, "30 seconds", compared) : compared(bare))
     const moved = likelihood === null ? null : yield* last && !none ? Effect.catch(told, () => Effect.succeed(null)) : told
     if (none && (moved === null || moved === "")) return yield* same
     // Without likelihoods a card's rounding is told from other weights by how many differ.

@@ -21,13 +21,23 @@ const largestSmall = 40 * 1024 * 1024
  */
 const reading = Semaphore.makeUnsafe(1)
 
+/** Longest that it may take to read one: some seconds where the machine is busy, and for ever where its author wants that. */
+const readingLimit = "2 minutes"
+
+/**
+ * MiB of tokenizers' files that suites hold at once. In memory a tokenizer is five times as large, so this is a quarter of what the chart gives an operator; most files have
+ * less than 20, and only who would be beyond it waits for another suite to end.
+ */
+const mostHeld = 96
+const holding = Semaphore.makeUnsafe(mostHeld)
+
 const sequences = (flags: Readonly<Record<string, unknown>> = {}): number => {
   const told = flags.max_num_seqs ?? flags.max_running_requests
   return typeof told === "number" ? told : 32
 }
 
 /** What the check suite needs beside: the pinned repository read by us, how the engine was started, what the catalog would show, and earlier trials. */
-export const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, timeout: Duration.Input) {
+const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, timeout: Duration.Input) {
   const hub = yield* Hub
   const runs = yield* Runs
   const kube = yield* KubeClient
@@ -38,7 +48,12 @@ export const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTri
   const small = files.filter(({ path }) => wanted.has(path))
   const repository = yield* hub.readSmall({ repo, commit, files: small, limit: largestSmall, token }).pipe(
     Effect.mapError(({ message }) => new WorkUnavailable({ message })),
-    Effect.map((texts) => readRepository({ facts, files, commit, texts })),
+    Effect.flatMap((contents) =>
+      Effect.timeoutOrElse(readRepository({ facts, files, commit, small: contents }), {
+        duration: readingLimit,
+        orElse: () => Effect.fail(new WorkUnavailable({ message: `The repository's tokenizer could not be read within ${readingLimit}.` }))
+      })
+    ),
     reading.withPermits(1)
   )
   // As it stands with the API server: what is kept of pods in memory does not say what their containers were told.
@@ -69,3 +84,11 @@ export const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTri
   }
   return subject
 })
+
+/** Does something with what the check suite needs. The pinned repository's tokenizer and template are held for as long as that takes, and end with it at once. */
+export const withSuiteSubject = <A, E, R>(trial: EngineUnderTrial, timeout: Duration.Input, use: (subject: SuiteSubject) => Effect.Effect<A, E, R>) => {
+  const [{ files }] = weightCommits(trial.revision.facts)
+  const { size = 0 } = files.find(({ path }) => path === "tokenizer.json") ?? {}
+  const mebibytes = size > largestSmall ? 0 : Math.ceil(size / 1024 ** 2)
+  return Effect.flatMap(suiteSubjectOf(trial, timeout), use).pipe(Effect.scoped, holding.withPermits(mebibytes))
+}

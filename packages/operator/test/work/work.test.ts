@@ -216,7 +216,7 @@ describe("check suites", () => {
       const readSmall = () =>
         Effect.andThen(
           Ref.update(reading, (n) => n + 1),
-          Effect.as(Deferred.await(gate), new Map<string, string>())
+          Effect.as(Deferred.await(gate), new Map<string, Uint8Array>())
         )
       // What a suite asks for once it has read its repository; it never gets an answer.
       const earlierTrials = () =>

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "../suite/Check.ts"
-import { beginning } from "../suite/likelihood.ts"
+import { beginnings } from "../suite/likelihood.ts"
 import { type SuiteSubject, scoreOf } from "../suite/SuiteSubject.ts"
 import { likelihoodTexts } from "../suite/texts/likelihoodTexts.ts"
 
@@ -23,8 +23,12 @@ export const isAsMerged = (fromMerged: number, ofBase: number): boolean => fromM
 /** Log-probabilities of the suite's own texts, one after the other; null where the engine tells none of prompts. */
 export const scoreTexts = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const scored: Array<number> = []
-  for (const { text } of likelihoodTexts) {
-    const values = yield* scoreOf(subject, beginning(subject, text))
+  const prompts = yield* beginnings(
+    subject,
+    likelihoodTexts.map(({ text }) => text)
+  )
+  for (const prompt of prompts) {
+    const values = yield* scoreOf(subject, prompt)
     if (values === null) return null
     scored.push(...values)
   }

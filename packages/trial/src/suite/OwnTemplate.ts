@@ -1,39 +1,46 @@
 import { Template } from "@huggingface/jinja"
-import { Option, Schema } from "effect"
+import { strftime } from "./strftime.ts"
 
-const Token = Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })])))
-const decodeTokens = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ bos_token: Token, eos_token: Token })))
+/** A chat template's text, and what the tokens are that it may write. */
+export interface TemplateSource {
+  readonly text: string
+  readonly tokens: { readonly bos_token: string; readonly eos_token: string }
+}
 
-/** Templates that write the day into the prompt give another one tomorrow, and one that the engine writes at another moment. */
-const tellsTime = /strftime_now|\bnow\s*\(/
+/** A conversation, and what a template is told beside it. */
+export interface Conversing {
+  readonly messages: ReadonlyArray<object>
+  readonly extra?: Readonly<Record<string, unknown>>
+  /** The day that templates which write one are to write, Unix milliseconds. */
+  readonly at?: number
+}
 
-/** The pinned commit's chat template, rendered by us: what the engine's prompts are held against. */
+/** The pinned commit's chat template, rendered by us: what the engine's prompts are held against. What it does is whatever its text says, so that belongs into a process of its own. */
 export class OwnTemplate {
   private readonly template: Template
-  private readonly tokens: { readonly bos_token: string; readonly eos_token: string }
+  private readonly tokens: TemplateSource["tokens"]
 
-  constructor(template: Template, tokens: { readonly bos_token: string; readonly eos_token: string }) {
+  constructor(template: Template, tokens: TemplateSource["tokens"]) {
     this.template = template
     this.tokens = tokens
   }
 
   /** The prompt up to where the answer begins; null where the template refuses the conversation, or needs what we do not have. */
-  render(messages: ReadonlyArray<object>, extra: Readonly<Record<string, unknown>> = {}): string | null {
+  render({ at = 0, extra, messages }: Conversing): string | null {
+    const day_written = (format: unknown) => strftime(String(format), at)
     try {
-      return this.template.render({ ...extra, ...this.tokens, messages, add_generation_prompt: true })
+      return this.template.render({ ...extra, ...this.tokens, day_written, messages, add_generation_prompt: true })
     } catch {
       return null
     }
   }
 }
 
-/** Null where there is no template, or one that we cannot hold an engine to. */
-export const readOwnTemplate = (text: string | null, small: ReadonlyMap<string, string>): OwnTemplate | null => {
-  if (text === null || tellsTime.test(text)) return null
-  const tokens = Option.getOrNull(decodeTokens(small.get("tokenizer_config.json") ?? "{}"))
-  const textOf = (token: typeof Token.Type) => (typeof token === "string" ? token : (token?.content ?? ""))
+/** Null where it is no template that we can render. */
+export const readTemplate = ({ text, tokens }: TemplateSource): OwnTemplate | null => {
   try {
-    return new OwnTemplate(new Template(text), { bos_token: textOf(tokens?.bos_token ?? null), eos_token: textOf(tokens?.eos_token ?? null) })
+    // The library's own reads the clock, and cannot be replaced by its name.
+    return new OwnTemplate(new Template(text.replaceAll(/\bstrftime_now\b/g, "day_written")), tokens)
   } catch {
     return null
   }

@@ -1,32 +1,32 @@
 import { Tokenizer } from "@huggingface/tokenizers"
-import { Option, Schema } from "effect"
 
-const AnyObject = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown))
-const decodeObject = Schema.decodeUnknownOption(AnyObject)
-
-/** The pinned commit's tokenizer, read by us: what the engine's is held against. */
-export class OwnTokenizer {
-  private readonly tokenizer: Tokenizer
-  /** One more than the highest id that it gives. */
-  readonly size: number
-  /** The same of its vocabulary alone, without the tokens that were added to it. */
+/** What is known of a tokenizer without asking it. */
+export interface TokenizerFacts {
+  /** One more than the highest id that its vocabulary alone gives, without the tokens that were added to it. */
   readonly vocabulary: number
   /** The tokens that were added to it. */
   readonly added: ReadonlyArray<{ readonly id: number; readonly content: string }>
   /** Texts of the tokens that are marks and no words. */
   readonly special: ReadonlyArray<string>
+}
+
+/** The pinned commit's tokenizer, read by us: what the engine's is held against. Reading it takes seconds, and what it does to a text is whatever its file says: both belong into a process of their own. */
+export class OwnTokenizer {
+  private readonly tokenizer: Tokenizer
+  readonly facts: TokenizerFacts
 
   constructor(tokenizer: Tokenizer) {
     this.tokenizer = tokenizer
     const added = [...tokenizer.get_added_tokens_decoder().values()]
     const addedIds = new Set(added.map(({ id }) => id))
+    let vocabulary = 0
     // Ids between the vocabulary and a token that was added far behind it have no text.
-    const ids = [...tokenizer.get_vocab()].flatMap(([text, id]) => (typeof text === "string" ? [id] : []))
-    const above = (ids: ReadonlyArray<number>) => ids.reduce((most, id) => Math.max(most, id), -1) + 1
-    this.size = above(ids)
-    this.vocabulary = above(ids.filter((id) => !addedIds.has(id)))
-    this.added = added.map(({ content, id }) => ({ id, content }))
-    this.special = added.filter(({ special }) => special).map(({ content }) => content)
+    for (const [text, id] of tokenizer.get_vocab()) if (typeof text === "string" && !addedIds.has(id)) vocabulary = Math.max(vocabulary, id + 1)
+    this.facts = {
+      vocabulary,
+      added: added.map(({ content, id }) => ({ id, content })),
+      special: added.filter(({ special }) => special).map(({ content }) => content)
+    }
   }
 
   encode(text: string, withSpecial: boolean): ReadonlyArray<number> {
@@ -42,17 +42,22 @@ export class OwnTokenizer {
   }
 }
 
-/** Null where the repository has no `tokenizer.json`, or one that we do not read. */
-export const readTokenizer = (small: ReadonlyMap<string, string>): OwnTokenizer | null => {
-  const file = decodeObject(small.get("tokenizer.json"))
-  if (Option.isNone(file)) return null
+/** The object that a text is in JSON; null where it is none. */
+const parseObject = (text: string): object | null => {
   try {
-    return new OwnTokenizer(
-      new Tokenizer(
-        file.value,
-        Option.getOrElse(decodeObject(small.get("tokenizer_config.json") ?? "{}"), () => ({}))
-      )
-    )
+    const value: unknown = JSON.parse(text)
+    return typeof value === "object" && !Array.isArray(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
+/** From the bytes of a `tokenizer.json` and the text of the configuration beside it; null where we cannot read it. */
+export const readTokenizer = (file: Uint8Array, config: string): OwnTokenizer | null => {
+  const parsed = parseObject(new TextDecoder().decode(file))
+  if (parsed === null) return null
+  try {
+    return new OwnTokenizer(new Tokenizer(parsed, parseObject(config) ?? {}))
   } catch {
     return null
   }

@@ -3,13 +3,12 @@ import { Effect } from "effect"
 import type { EngineUnreachable, StreamedAnswer, Unexpected } from "../EngineClient.ts"
 import type { MergedModel } from "../fidelity/compareAnswers.ts"
 import { greedy, type Subject, textPath } from "../Subject.ts"
-import type { OwnTemplate } from "./OwnTemplate.ts"
-import type { OwnTokenizer } from "./OwnTokenizer.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
+import type { Pinned } from "./readPinned.ts"
 import { thresholds } from "./thresholds.ts"
 
 /** What is known of the pinned commit without the engine. */
-export interface PinnedRepository {
+export interface PinnedRepository extends Pinned {
   readonly commit: string
   readonly config: ModelConfig
   /** Its weight files, as listed at the commit. */
@@ -19,9 +18,6 @@ export interface PinnedRepository {
   readonly parameters: number
   /** Its small files, read from the hub at the commit and found to have its hashes. */
   readonly small: ReadonlyMap<string, string>
-  /** Null where there is none that we read. */
-  readonly tokenizer: OwnTokenizer | null
-  readonly template: OwnTemplate | null
   /** Whether its template has a place for thinking, and a variable that turns it off. */
   readonly thinking: { readonly thinks: boolean; readonly toggle: boolean }
 }
@@ -123,13 +119,13 @@ export const putStreamed = (subject: SuiteSubject, words: string, fields: Fields
   subject.client.stream(...questionOf(subject, words, fields))
 
 /** A body that has token ids, or a text, gone on with. */
-export const continuation = (subject: SuiteSubject, prompt: ReadonlyArray<number> | string, fields: Fields): object => ({
+export const continuation = (subject: SuiteSubject, prompt: Prompt, fields: Fields): object => ({
   ...salted(subject),
   prompt,
   ...fields
 })
 
-export const goOn = (subject: SuiteSubject, prompt: ReadonlyArray<number> | string, fields: Fields): Effect.Effect<Reading, EngineUnreachable | Unexpected> =>
+export const goOn = (subject: SuiteSubject, prompt: Prompt, fields: Fields): Effect.Effect<Reading, EngineUnreachable | Unexpected> =>
   readAnswer(subject.client, textPath, continuation(subject, prompt, fields))
 
 /** A whole conversation through the chat route. */
@@ -142,11 +138,18 @@ export const converseStreamed = (
   fields: Fields
 ): Effect.Effect<StreamedAnswer, EngineUnreachable | Unexpected> => subject.client.stream(chatPath, { ...salted(subject), messages, ...fields })
 
-/** A text as the model's own tokenizer makes ids of it, with what stands before every text; the text itself where we do not read that tokenizer. */
-export const promptOf = ({ repository }: SuiteSubject, text: string): ReadonlyArray<number> | string => repository.tokenizer?.encode(text, true) ?? text
+/** What an engine goes on with: ids, or a text where we do not read the model's tokenizer. */
+export type Prompt = ReadonlyArray<number> | string
+
+/** Texts as the model's own tokenizer makes ids of them, with what stands before every text; the texts themselves where we do not read that tokenizer. */
+export const promptsOf = ({ repository: { tokenizer } }: SuiteSubject, texts: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Prompt>> =>
+  tokenizer === null ? Effect.succeed(texts) : tokenizer.encode(texts, true)
+
+/** The same of one text. */
+export const promptOf = (subject: SuiteSubject, text: string): Effect.Effect<Prompt> => Effect.map(promptsOf(subject, [text]), ([prompt = text]) => prompt)
 
 /** Log-probabilities of a prompt's tokens from the second on, rounded to 4 places. */
-export const scoreOf = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: ReadonlyArray<number> | string) {
+export const scoreOf = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt) {
   const { promptLogprobs } = yield* goOn(subject, prompt, { max_tokens: 1, ...subject.offers.scoring })
   return promptLogprobs?.map((value) => Math.round(value * 1e4) / 1e4) ?? null
 })

@@ -42,7 +42,7 @@ export const usageExact: TrialCheck = {
     yield* judge(streamed.usage, natural.content === streamed.content ? natural.usage.completion_tokens : null)
     yield* judge((yield* put(subject, brief, { max_tokens: longest, ignore_eos: true })).usage, longest)
     if (prompts.size !== 1) return yield* unexpected(`the same prompt was counted in ${prompts.size} ways`)
-    const ids = promptOf(subject, words)
+    const ids = yield* promptOf(subject, words)
     if (typeof ids !== "string") {
       const { usage } = yield* goOn(subject, ids, { max_tokens: 1 })
       if (usage.prompt_tokens !== ids.length) return yield* unexpected(`${usage.prompt_tokens} prompt tokens for ${ids.length} ids`)
@@ -129,11 +129,12 @@ export const streamEqualsWhole: TrialCheck = {
     }
     // Characters of several tokens, which a chat model of one language may never write by itself.
     for (const { kind, text } of likelihoodTexts.filter((each) => each.kind === "cyrillic" || each.kind === "chinese")) {
-      const prompt = promptOf(subject, text.slice(0, Math.min(60, Math.floor(subject.maxContext / 8))))
+      const prompt = yield* promptOf(subject, text.slice(0, Math.min(60, Math.floor(subject.maxContext / 8))))
       const brief = { max_tokens: Math.min(16, asking.max_tokens), return_token_ids: true }
       const whole = yield* goOn(subject, prompt, brief)
       const streamed = yield* subject.client.stream(textPath, continuation(subject, prompt, brief))
-      const meant = whole.ids === null ? undefined : subject.repository.tokenizer?.decode(whole.ids)
+      const { tokenizer } = subject.repository
+      const [meant] = whole.ids === null || tokenizer === null ? [] : yield* tokenizer.decode([whole.ids])
       if (meant !== undefined && broken(whole.content) > broken(meant)) return yield* unexpected(`${kind}: characters are broken that the tokens have whole`)
       if (!same(whole, streamed) && same(whole, yield* goOn(subject, prompt, brief))) return yield* unexpected(`${kind}: other text streamed than whole`)
     }

@@ -1,15 +1,15 @@
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { goOn, promptOf, put, type SuiteSubject } from "./SuiteSubject.ts"
+import { goOn, promptOf, promptsOf, put } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 /** Beginnings of the suite's own texts, to be gone on with. */
-const beginnings = (subject: SuiteSubject, count: number): ReadonlyArray<ReadonlyArray<number> | string> =>
+const beginnings = (count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, (_, index) => {
     const { text } = likelihoodTexts[index % 3] ?? { text: "" }
     const from = Math.floor(index / 3) * 80
-    return promptOf(subject, text.slice(text.indexOf(" ", from) + 1, text.indexOf(" ", from + 60)))
+    return text.slice(text.indexOf(" ", from) + 1, text.indexOf(" ", from + 60))
   })
 
 /** Greedy takes the best token at every step. */
@@ -21,7 +21,7 @@ export const greedyIsTop: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const max_tokens = extentOf(subject.parameters).topTokens
     let steps = 0
-    for (const prompt of beginnings(subject, 4)) {
+    for (const prompt of yield* promptsOf(subject, beginnings(4))) {
       const { logprobs, tops } = yield* goOn(subject, prompt, { max_tokens, ignore_eos: true, logprobs: 5 })
       if (logprobs === null || tops === null) return yield* new NotApplicable({ reason: "no log-probabilities" })
       if (logprobs.length !== max_tokens) return yield* unexpected(`${logprobs.length} log-probabilities for ${max_tokens} tokens`)
@@ -54,8 +54,8 @@ export const decodeMatchesPrefill: TrialCheck = {
     const { decodedPrompts, decodedTokens } = extentOf(subject.parameters)
     const differences: Array<number> = []
     // What repeats hangs on positions more than prose does.
-    const repeating = ["a b c d a b c d a b c d a", "one, two, three, one, two, three, one,"].map((text) => promptOf(subject, text))
-    for (const prompt of [...beginnings(subject, decodedPrompts), ...repeating]) {
+    const repeating = ["a b c d a b c d a b c d a", "one, two, three, one, two, three, one,"]
+    for (const prompt of yield* promptsOf(subject, [...beginnings(decodedPrompts), ...repeating])) {
       if (typeof prompt === "string") return yield* new NotApplicable({ reason: "no tokenizer.json that we read" })
       const decoded = yield* goOn(subject, prompt, { max_tokens: decodedTokens, ignore_eos: true, logprobs: 1, return_token_ids: true })
       if (decoded.ids === null || decoded.logprobs === null) return yield* new NotApplicable({ reason: "no token ids with log-probabilities" })
@@ -80,7 +80,7 @@ export const samplingObeyed: TrialCheck = {
   limitSeconds: seconds(20),
   run: Effect.fnUntraced(function* (subject) {
     const { seeds } = extentOf(subject.parameters)
-    const prompt = promptOf(subject, "The old house had a garden, and in the garden there was")
+    const prompt = yield* promptOf(subject, "The old house had a garden, and in the garden there was")
     const greedily = yield* goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, return_token_ids: true })
     const sampled = (fields: object) => goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, ...fields })
     const answers = yield* Effect.forEach(

@@ -62,7 +62,7 @@ export const configCoherent: TrialCheck = {
     const rows = config.vocab_size
     // A token that was added without a row is an oddity, as long as nobody writes it.
     const beyond = tokenizer?.added.filter(({ id }) => id >= rows) ?? []
-    const highest = tokenizer === null ? -1 : Math.max(tokenizer.vocabulary - 1, ...tokenizer.encode("a", true))
+    const highest = tokenizer === null ? -1 : Math.max(tokenizer.vocabulary - 1, ...(yield* tokenizer.encode(["a"], true)).flat())
     if (highest >= rows) return yield* unexpected(`the tokenizer gives ids up to ${highest}, the embedding has ${rows} rows`)
     const own = Option.getOrNull(decodeConfig(small.get("config.json")))
     if (own?.layer_types != null && own.num_hidden_layers != null && own.layer_types.length !== own.num_hidden_layers) {
@@ -74,19 +74,20 @@ export const configCoherent: TrialCheck = {
     if (outside !== undefined) return yield* unexpected(`end-of-turn id ${outside} in a vocabulary of ${rows}`)
     const { eos_token } = Option.getOrElse(decodeTokens(small.get("tokenizer_config.json")), () => ({ eos_token: null }))
     const text = typeof eos_token === "string" ? eos_token : eos_token?.content
-    const named = text === undefined || tokenizer === null ? null : tokenizer.idOf(text)
+    const named = text === undefined || tokenizer === null ? null : ((yield* tokenizer.find([text]))[0] ?? null)
     if (text !== undefined && text !== "" && tokenizer !== null && named === null) return yield* unexpected("the tokenizer does not know its own end token")
     if (named !== null && named >= rows) return yield* unexpected(`end-of-turn id ${named} in a vocabulary of ${rows}`)
     const known = new Set([...configured, ...generation, ...(named === null ? [] : [named])])
     if (known.size === 0 && tokenizer !== null) return yield* unexpected("no end-of-turn token is named anywhere")
     // The mark behind an answer; a base model's template may have one that it was never trained on, so this only tells.
     const marks = { role: "user", content: "a" }
-    const rendered = template?.render([marks, { role: "assistant", content: "qqq" }, marks]) ?? ""
+    const conversation = { messages: [marks, { role: "assistant", content: "qqq" }, marks] }
+    const rendered = (template === null ? null : (yield* template.render([conversation]))[0]) ?? ""
     const written = beyond.find(({ content }) => rendered.includes(content))
     if (written !== undefined) return yield* unexpected(`the template writes id ${written.id}, the embedding has ${rows} rows`)
     const after = rendered.split("qqq")[1] ?? ""
     const mark = tokenizer === null ? undefined : tokenizer.special.find((special) => after.startsWith(special))
-    const ending = mark === undefined ? null : (tokenizer?.idOf(mark) ?? null)
+    const ending = mark === undefined || tokenizer === null ? null : ((yield* tokenizer.find([mark]))[0] ?? null)
     const without = beyond.length === 0 ? "" : `, ${beyond.length} added tokens beyond the embedding`
     return `${known.size} end ids${ending === null ? "" : known.has(ending) ? ", the template's among them" : `, not the template's ${ending}`}${without}`
   })

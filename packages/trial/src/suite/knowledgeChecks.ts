@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { goOn, promptOf, put, roomFor, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { goOn, promptsOf, put, roomFor, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { goldenQuestions } from "./texts/goldenQuestions.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -14,8 +14,12 @@ export const goldenAnswers: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const asked = goldenQuestions.slice(0, extentOf(subject.parameters).goldenQuestions)
     let right = 0
-    for (const { answer, prompt } of asked) {
-      const { content } = yield* goOn(subject, promptOf(subject, prompt), { max_tokens: 12, stop: ["\n"] })
+    const prompts = yield* promptsOf(
+      subject,
+      asked.map(({ prompt }) => prompt)
+    )
+    for (const [index, { answer, prompt }] of asked.entries()) {
+      const { content } = yield* goOn(subject, prompts[index] ?? prompt, { max_tokens: 12, stop: ["\n"] })
       if (content.trim().startsWith(answer)) right++
     }
     const share = thresholds.golden.find(({ parameters }) => subject.parameters >= parameters)?.share ?? 0
@@ -87,14 +91,16 @@ export const outputSane: TrialCheck = {
 const keys = ["483920", "175064", "906213"] as const
 const places = [0.1, 0.5, 0.9] as const
 
-/** A text of about so many tokens with a key in it at that place, and the question after it. */
-const haystack = (subject: SuiteSubject, tokens: number, place: number, key: string): string => {
-  const sentences = likelihoodTexts.slice(0, 3).flatMap(({ text }) => text.split(/(?<=\.) /u))
-  const perToken = (() => {
-    const sample = sentences.slice(0, 20).join(" ")
-    return subject.repository.tokenizer === null ? 3 : sample.length / Math.max(1, subject.repository.tokenizer.encode(sample, false).length)
-  })()
-  const length = tokens * perToken
+const sentences = likelihoodTexts.slice(0, 3).flatMap(({ text }) => text.split(/(?<=\.) /u))
+
+/** Characters of such text that are a token. */
+const charactersPerToken = ({ repository: { tokenizer } }: SuiteSubject): Effect.Effect<number> => {
+  const sample = sentences.slice(0, 20).join(" ")
+  return tokenizer === null ? Effect.succeed(3) : Effect.map(tokenizer.encode([sample], false), ([ids = []]) => sample.length / Math.max(1, ids.length))
+}
+
+/** A text of about so many characters with a key in it at that place, and the question after it. */
+const haystack = (subject: SuiteSubject, length: number, place: number, key: string): string => {
   const filler: Array<string> = []
   for (let at = 0, sum = 0; sum < length; at++) {
     const sentence = sentences[at % sentences.length] ?? ""
@@ -133,12 +139,13 @@ export const needle: TrialCheck = {
       shortest,
       ...(extent.needleTokens < 1_000 ? [] : [Math.floor(room / 2), Math.floor(room * 0.85)].filter((length) => length > shortest * 2))
     ]
+    const perToken = yield* charactersPerToken(subject)
     const found: Array<number> = []
     for (const length of lengths) {
       let count = 0
       for (const [index, place] of places.entries()) {
         const key = keys[index] ?? ""
-        const { content, reasoning } = yield* put(subject, haystack(subject, length, place, key), { max_tokens })
+        const { content, reasoning } = yield* put(subject, haystack(subject, length * perToken, place, key), { max_tokens })
         if (`${reasoning} ${content}`.includes(key)) count++
       }
       found.push(count)

@@ -1,17 +1,22 @@
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { type SuiteSubject, scoreOf } from "./SuiteSubject.ts"
+import { type Prompt, type SuiteSubject, scoreOf } from "./SuiteSubject.ts"
 import { likelihoodTexts, shuffled } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 const mean = (values: ReadonlyArray<number>) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
 const fixed = (value: number, places: number) => value.toFixed(places)
 
-/** The text's first tokens as ids; characters in proportion where we do not read the tokenizer. */
-export const beginning = ({ maxContext, parameters, repository }: SuiteSubject, text: string): ReadonlyArray<number> | string => {
+/** Each text's first tokens as ids; characters in proportion where we do not read the tokenizer. */
+export const beginnings = ({ maxContext, parameters, repository }: SuiteSubject, texts: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Prompt>> => {
   const tokens = Math.min(extentOf(parameters).likelihoodTokens, Math.floor(maxContext / 2))
-  return repository.tokenizer === null ? text.slice(0, tokens * 3) : repository.tokenizer.encode(text, true).slice(0, tokens)
+  return repository.tokenizer === null
+    ? Effect.succeed(texts.map((text) => text.slice(0, tokens * 3)))
+    : Effect.map(repository.tokenizer.encode(texts, true), (encoded) => encoded.map((ids) => ids.slice(0, tokens)))
 }
+
+/** What is scored, and last the first of them with its words shuffled. */
+const scoredTexts = [...likelihoodTexts.map(({ text }) => text), shuffled(likelihoodTexts[0]?.text ?? "")]
 
 /** How far one trial's log-probabilities are from another's of the same texts; null where they are not of the same tokens. */
 const shiftBetween = (now: ReadonlyArray<ReadonlyArray<number>>, earlier: ReadonlyArray<ReadonlyArray<number>>) => {
@@ -29,8 +34,9 @@ export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<nu
   run: Effect.fnUntraced(function* (subject) {
     const limit = thresholds.likelihoodShare * Math.log(subject.vocabSize)
     const scored: Array<ReadonlyArray<number>> = []
-    for (const { kind, text } of likelihoodTexts) {
-      const values = yield* scoreOf(subject, beginning(subject, text))
+    const prompts = yield* beginnings(subject, scoredTexts)
+    for (const [index, { kind }] of likelihoodTexts.entries()) {
+      const values = yield* scoreOf(subject, prompts[index] ?? "")
       if (values === null) return yield* new NotApplicable({ reason: "no log-probabilities of prompts" })
       const wrong = values.filter((value) => !Number.isFinite(value) || value > thresholds.aboveZero).length
       if (wrong > 0 || values.length === 0) return yield* unexpected(`${kind}: ${wrong} of ${values.length} values are no log-probabilities`)
@@ -39,7 +45,7 @@ export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<nu
     const nats = -mean(scored.flat())
     if (nats > limit) return yield* unexpected(`${fixed(nats, 2)} nats per token, expected under ${fixed(limit, 2)}`)
     const [first = []] = scored
-    const other = (yield* scoreOf(subject, beginning(subject, shuffled(likelihoodTexts[0]?.text ?? "")))) ?? []
+    const other = (yield* scoreOf(subject, prompts.at(-1) ?? "")) ?? []
     const worse = mean(first) - mean(other)
     if (!(worse >= thresholds.shuffledWorse)) return yield* unexpected(`prose with its words shuffled is only ${fixed(worse, 2)} nats per token worse`)
     keep(scored)

@@ -4,7 +4,7 @@ import { promptTokens } from "../promptTokens.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { gauge } from "./gauge.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
-import { chatPath, continuation, goOn, promptOf, questionOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { chatPath, continuation, goOn, promptOf, promptsOf, questionOf } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -31,7 +31,7 @@ export const cacheHitEqual: TrialCheck = {
     if (/^vllm:cache_config_info\{[^}]*enable_prefix_caching="False"/m.test(text)) return yield* new NotApplicable({ reason: "prefix cache off" })
     // What is shorter than one of its blocks is never cached, and some engines tell of what is cached only where something is.
     const block = Number(/^vllm:cache_config_info\{[^}]*block_size="(\d+)"/m.exec(text)?.[1] ?? 0)
-    const prose = promptOf(
+    const prose = yield* promptOf(
       subject,
       likelihoodTexts
         .slice(0, 3)
@@ -152,16 +152,20 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
     const count = Math.ceil((thresholds.pressure * tokens) / subject.maxContext)
     if (count > extentOf(subject.parameters).pressureRequests) return yield* new NotApplicable({ reason: `it would take ${count} requests` })
     if (count > subject.slots || length < 64) return yield* new NotApplicable({ reason: `${subject.slots} sequences cannot fill it` })
+    const all = Array.from({ length: count }, (_, index) => index)
+    const asked = yield* promptsOf(
+      subject,
+      all.map((index) => `Repeat this code: ${codeOf(index)}\nCode: ${codeOf(index)}\nCode:`)
+    )
+    const ids = (index: number) => {
+      const code = asked[index]
+      return [...promptTokens(subject.vocabSize, length - 32, 500 + index), ...(code === undefined || typeof code === "string" ? [] : code)]
+    }
     const begunAt = yield* Clock.currentTimeMillis
-    const ids = (index: number) => [
-      ...promptTokens(subject.vocabSize, length - 32, 500 + index),
-      ...asIds(subject, `Repeat this code: ${codeOf(index)}\nCode: ${codeOf(index)}\nCode:`)
-    ]
     const fields = { max_tokens: 24, ignore_eos: true, logprobs: 1, return_token_ids: true }
     const first = yield* goOn(subject, ids(0), fields)
     const each = (yield* Clock.currentTimeMillis) - begunAt
     if (each * count > most * 500) return yield* new NotApplicable({ reason: `it would take ${Math.round((each * count) / 1000)} s` })
-    const all = Array.from({ length: count }, (_, index) => index)
     const answers = yield* Effect.forEach(all, (index) => readAnswer(subject.client, "/v1/completions", continuation(subject, ids(index), fields)), {
       concurrency: "unbounded"
     })
@@ -193,8 +197,3 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
     return `${count} requests for ${tokens} tokens, ${then === null || now === null ? "" : `${now - then} preempted, `}${judged} answers read again`
   })
 })
-
-const asIds = (subject: SuiteSubject, text: string): ReadonlyArray<number> => {
-  const ids = promptOf(subject, text)
-  return typeof ids === "string" ? [] : ids
-}

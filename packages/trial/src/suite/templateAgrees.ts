@@ -1,4 +1,4 @@
-import { Effect, Option, Schema } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { readAnswer } from "./readAnswer.ts"
 import { chatPath, type SuiteSubject } from "./SuiteSubject.ts"
@@ -64,6 +64,9 @@ const flattened = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
     return { ...message, content: texts.map(({ text }) => text).join("\n") }
   })
 
+/** Milliseconds. */
+const day = 86_400_000
+
 /** The prompt that a conversation becomes is the pinned template's, on the engine's both ways to it. */
 export const templateAgrees: TrialCheck = {
   name: "template_agrees",
@@ -77,12 +80,29 @@ export const templateAgrees: TrialCheck = {
     let compared = 0
     let held = 0
     const different: Array<string> = []
-    for (const { messages, name, settings, tools } of variantsOf(subject)) {
+    const variants = variantsOf(subject)
+    const now = yield* Clock.currentTimeMillis
+    // Midnight is where the engine's clock has it: today in UTC, and the days around it.
+    const days = template?.writesDay === true ? [now, now - day, now + day] : [now]
+    // Engines differ in what they make of parts: each variant is rendered in both forms.
+    const forms = variants.flatMap(({ messages, settings, tools }) => {
+      const extra = { ...(tools === undefined ? {} : { tools }), ...settings }
+      return [flattened(parsed(messages)), parsed(messages)].flatMap((form) => days.map((at) => ({ messages: form, extra, at })))
+    })
+    const each = forms.length / Math.max(1, variants.length)
+    const prompts = template === null ? [] : yield* template.render(forms)
+    const encoded =
+      tokenizer === null
+        ? []
+        : yield* tokenizer.encode(
+            prompts.map((text) => text ?? ""),
+            false
+          )
+    for (const [index, { messages, name, settings, tools }] of variants.entries()) {
       const extra = { ...(tools === undefined ? {} : { tools }) }
       const kwargs = settings === undefined ? {} : { chat_template_kwargs: settings }
-      const forms = [flattened(parsed(messages)), parsed(messages)].map((form) => template?.render(form, { ...extra, ...settings }) ?? null)
-      const rendered = forms.filter((text) => text !== null)
-      const ours = tokenizer === null ? [] : [...new Set(rendered)].map((text) => tokenizer.encode(text, false))
+      const rendered = forms.flatMap((_, form) => (Math.floor(form / each) === index && prompts[form] != null ? [form] : []))
+      const ours = rendered.flatMap((form) => encoded.slice(form, form + 1))
       // What the template refuses, the engine has to refuse too; what it cannot render by us is left out.
       if (template !== null && rendered.length === 0) continue
       const told = yield* client.post("/tokenize", JSON.stringify({ model: servedName, messages, ...extra, ...kwargs, add_generation_prompt: true }))

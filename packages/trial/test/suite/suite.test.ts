@@ -6,7 +6,7 @@ import { finishReasons } from "../../src/suite/answerChecks.ts"
 import { configCoherent } from "../../src/suite/identityChecks.ts"
 import { needle } from "../../src/suite/knowledgeChecks.ts"
 import { contextEdge } from "../../src/suite/limitChecks.ts"
-import { readTokenizer } from "../../src/suite/OwnTokenizer.ts"
+import { readPinned } from "../../src/suite/readPinned.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
 import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { batchEqualsAlone } from "../../src/suite/sharedEngineChecks.ts"
@@ -179,12 +179,15 @@ describe("the suite", () => {
         const vocab = Object.fromEntries(["a", ...Array.from({ length: count - 1 }, (_, at) => `t${at}`)].map((token, id) => [token, id]))
         const added_tokens = [{ id: 1_000, content: "<pad>", special: true, normalized: false, lstrip: false, rstrip: false, single_word: false }]
         const parts = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null }
-        const small = new Map([
-          ["tokenizer.json", JSON.stringify({ ...parts, added_tokens, model: { type: "BPE", vocab, merges: [] } })],
-          ["tokenizer_config.json", JSON.stringify({ eos_token })]
-        ])
-        const tried = configCoherent.run({ ...subject, repository: { ...subject.repository, small, tokenizer: readTokenizer(small) } })
-        return Effect.catchTag(tried, "Unexpected", ({ detail }) => Effect.succeed(detail))
+        const config = JSON.stringify({ eos_token })
+        const file = Buffer.from(JSON.stringify({ ...parts, added_tokens, model: { type: "BPE", vocab, merges: [] } }))
+        return readPinned({ tokenizer: { file, config }, template: null }).pipe(
+          Effect.flatMap((pinned) =>
+            configCoherent.run({ ...subject, repository: { ...subject.repository, ...pinned, small: new Map([["tokenizer_config.json", config]]) } })
+          ),
+          Effect.scoped,
+          Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(detail))
+        )
       }
       assert.deepStrictEqual(
         [yield* judged(10), yield* judged(10, "<pad>"), yield* judged(1_002)],

@@ -1,0 +1,115 @@
+import { fork } from "node:child_process"
+import { Data, Effect, type Scope } from "effect"
+import type { Conversing } from "./OwnTemplate.ts"
+import type { TokenizerFacts } from "./OwnTokenizer.ts"
+import type { Numbered, PinnedAnswer, PinnedQuestion, PinnedSource } from "./pinnedQuestions.ts"
+
+/** Heap of a process, MB: a `tokenizer.json` of 40 MB takes 200, and 300 while it is read. */
+const heapMegabytes = 384
+
+/** A pinned commit's tokenizer, in a process of its own. Many texts are one question. */
+export interface PinnedTokenizer extends TokenizerFacts {
+  /** Each text's ids; `withSpecial`: with what stands around every text. */
+  readonly encode: (texts: ReadonlyArray<string>, withSpecial: boolean) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>>>
+  readonly decode: (ids: ReadonlyArray<ReadonlyArray<number>>) => Effect.Effect<ReadonlyArray<string>>
+  /** Each token's id; null where it has no such token. */
+  readonly find: (tokens: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<number | null>>
+}
+
+/** A pinned commit's chat template, in a process of its own. */
+export interface PinnedTemplate {
+  /** Whether it writes the day of a conversation. */
+  readonly writesDay: boolean
+  /** Each conversation's prompt up to where the answer begins; null where the template refuses it, or needs what we do not have. */
+  readonly render: (conversations: ReadonlyArray<Conversing>) => Effect.Effect<ReadonlyArray<string | null>>
+}
+
+/** Null: there is none that we read. */
+export interface Pinned {
+  readonly tokenizer: PinnedTokenizer | null
+  readonly template: PinnedTemplate | null
+}
+
+class ProcessEnded extends Data.TaggedError("ProcessEnded")<{ readonly message: string }> {}
+
+type Answered = Effect.Effect<PinnedAnswer, ProcessEnded>
+
+/** A process for as long as the scope, whatever it is busy with then. Who leaves a question waits for nothing; the process goes on with it. */
+const startProcess = Effect.fnUntraced(function* (program: URL): Effect.fn.Return<(question: PinnedQuestion) => Answered, never, Scope.Scope> {
+  const { NODE_COMPILE_CACHE } = process.env
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      fork(program, {
+        serialization: "advanced",
+        execArgv: [`--max-old-space-size=${heapMegabytes}`, "--max-semi-space-size=8"],
+        env: NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE },
+        stdio: ["ignore", "ignore", "ignore", "ipc"]
+      })
+    ),
+    (running) => Effect.sync(() => running.kill("SIGKILL"))
+  )
+  const waiting = new Map<number, (answer: Answered) => void>()
+  let asked = 0
+  let ended: Answered | null = null
+  const end = (message: string) => {
+    ended ??= Effect.fail(new ProcessEnded({ message: `What reads the tokenizer ended: ${message}.` }))
+    for (const resume of waiting.values()) resume(ended)
+    waiting.clear()
+  }
+  child.on("message", ({ number, words }: Numbered<PinnedAnswer>) => {
+    waiting.get(number)?.(Effect.succeed(words))
+    waiting.delete(number)
+  })
+  child.on("error", ({ message }) => end(message)).on("exit", (code, signal) => end(`${signal ?? code}`))
+  return (words) =>
+    Effect.callback((resume) => {
+      if (ended !== null) return resume(ended)
+      const question: Numbered<PinnedQuestion> = { number: asked++, words }
+      waiting.set(question.number, resume)
+      child.send(question, (fault) => {
+        if (fault !== null) end(fault.message)
+      })
+      return Effect.sync(() => waiting.delete(question.number))
+    })
+})
+
+const open = Effect.fnUntraced(function* (program: URL, source: PinnedSource) {
+  const ask = yield* startProcess(program)
+  return { ask, known: yield* ask({ _tag: "Read", source }) }
+})
+
+/**
+ * Reads a commit's tokenizer and template in a process of its own, which keeps them for as long as the scope: they are anybody's, and may take seconds, for ever, or all
+ * memory, with which a thread would end its whole program. A tokenizer that is more than the process can hold counts as one that we do not read; what ends the process
+ * later is a fault.
+ */
+export const readPinned = Effect.fnUntraced(function* (
+  source: PinnedSource,
+  program = new URL("./pinnedProcess.ts", import.meta.url)
+): Effect.fn.Return<Pinned, never, Scope.Scope> {
+  if (source.tokenizer === null && source.template === null) return { tokenizer: null, template: null }
+  const { ask, known } = yield* open(program, source).pipe(
+    Effect.catchTag("ProcessEnded", () => open(program, { ...source, tokenizer: null })),
+    Effect.orDie
+  )
+  const askFor = <A>(question: PinnedQuestion, read: (answer: PinnedAnswer) => A | null): Effect.Effect<A> =>
+    Effect.flatMap(Effect.orDie(ask(question)), (answer) => {
+      const found = read(answer)
+      return found === null ? Effect.die(new Error(answer._tag === "Fault" ? answer.message : `${answer._tag} to ${question._tag}`)) : Effect.succeed(found)
+    })
+  if (known._tag !== "Read") return yield* Effect.die(new Error(known._tag === "Fault" ? known.message : known._tag))
+  return {
+    tokenizer: known.tokenizer && {
+      ...known.tokenizer,
+      encode: (texts, withSpecial) => askFor({ _tag: "Encode", texts, withSpecial }, (answer) => (answer._tag === "Encoded" ? answer.ids : null)),
+      decode: (ids) => askFor({ _tag: "Decode", ids }, (answer) => (answer._tag === "Decoded" ? answer.texts : null)),
+      find: (tokens) => askFor({ _tag: "Find", tokens }, (answer) => (answer._tag === "Found" ? answer.ids : null))
+    },
+    template: known.template
+      ? {
+          writesDay: source.template?.text.includes("strftime_now") === true,
+          render: (conversations) => askFor({ _tag: "Render", conversations }, (answer) => (answer._tag === "Rendered" ? answer.texts : null))
+        }
+      : null
+  }
+})

@@ -1,0 +1,17 @@
+import { makePinned, type Numbered, type PinnedAnswer, type PinnedQuestion } from "../../src/suite/pinnedQuestions.ts"
+
+const pinned = makePinned()
+
+/** Ends where it is asked to read or to encode "fall", and tells its process's id as the only mark of its tokenizer. */
+const answer = (question: PinnedQuestion): PinnedAnswer => {
+  if (question._tag === "Read" && question.source.tokenizer?.config === "fall") process.exit(1)
+  if (question._tag === "Encode" && question.texts.includes("fall")) process.exit(1)
+  const answered = pinned(question)
+  return answered._tag === "Read" && answered.tokenizer !== null
+    ? { ...answered, tokenizer: { ...answered.tokenizer, special: [String(process.pid)] } }
+    : answered
+}
+
+process.on("message", ({ number, words }: Numbered<PinnedQuestion>) => {
+  process.send?.({ number, words: answer(words) })
+})

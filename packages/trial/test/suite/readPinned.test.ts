@@ -1,0 +1,99 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber } from "effect"
+import type { Conversing } from "../../src/suite/OwnTemplate.ts"
+import type { PinnedSource } from "../../src/suite/pinnedQuestions.ts"
+import { readPinned } from "../../src/suite/readPinned.ts"
+
+/** A tokenizer of letters, and of so many pairs of them that were merged. */
+const tokenizerOf = (merged: number, config = "{}"): PinnedSource["tokenizer"] => {
+  const letters = Array.from({ length: 256 }, (_, at) => String.fromCodePoint(0x4e00 + at))
+  const merges = Array.from({ length: merged }, (_, at) => [letters[at % 256] ?? "", letters[Math.floor(at / 256)] ?? ""] as const)
+  const vocab = Object.fromEntries(["a", ...letters, ...merges.map((pair) => pair.join(""))].map((token, id) => [token, id]))
+  const parts = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null, added_tokens: [] }
+  return { file: Buffer.from(JSON.stringify({ ...parts, model: { type: "BPE", vocab, merges } })), config }
+}
+const templateOf = (text: string): PinnedSource["template"] => ({ text, tokens: { bos_token: "<s>", eos_token: "</s>" } })
+
+const falling = new URL("./fallingProcess.ts", import.meta.url)
+const refusing = "{% if not messages %}{{ raise_exception('nothing was said') }}{% endif %}{{ bos_token }}{{ messages[0].content }}{{ more }}"
+const hello: Conversing = { messages: [{ role: "user", content: "Hello" }] }
+
+describe("a commit's tokenizer and template", () => {
+  it.live("are read in another process: who shares a thread with who asked goes on", () =>
+    Effect.gen(function* () {
+      const log: Array<string> = []
+      const reading = yield* Effect.forkChild(
+        Effect.tap(readPinned({ tokenizer: tokenizerOf(20_000), template: templateOf(refusing) }), () => Effect.sync(() => log.push("read"))),
+        { startImmediately: true }
+      )
+      log.push("another goes on")
+      const { template, tokenizer } = yield* Fiber.join(reading)
+      assert.deepStrictEqual(log, ["another goes on", "read"])
+      if (template === null || tokenizer === null) return assert.fail("they are not read")
+      assert.strictEqual(tokenizer.vocabulary, 20_257)
+      const texts = ["a", "一一", "丁一a"]
+      const ids = yield* tokenizer.encode(texts, false)
+      assert.deepStrictEqual(ids, [[0], [257], [258, 0]])
+      assert.deepStrictEqual(yield* tokenizer.decode([[257, 0], [258]]), ["一一 a", "丁一"])
+      assert.deepStrictEqual(yield* tokenizer.find(["a", "b"]), [0, null])
+      assert.deepStrictEqual(yield* template.render([hello, { messages: [] }, { ...hello, extra: { more: "!" } }]), ["<s>Hello", null, "<s>Hello!"])
+    })
+  )
+
+  it.live("that take for ever hold nobody up: not who goes on, nor another commit's, nor who leaves", () =>
+    Effect.gen(function* () {
+      const asking = yield* Deferred.make<void>()
+      const endless = "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}"
+      const rendering = yield* Effect.gen(function* () {
+        const { template } = yield* readPinned({ tokenizer: null, template: templateOf(endless) })
+        yield* Deferred.succeed(asking, undefined)
+        return yield* template?.render([hello]) ?? Effect.void
+      }).pipe(Effect.scoped, Effect.forkChild({ startImmediately: true }))
+      const { template } = yield* readPinned({ tokenizer: null, template: templateOf("{{ messages[0].content }}") })
+      assert.deepStrictEqual(yield* template?.render([hello]) ?? Effect.succeed([]), ["Hello"])
+      yield* Deferred.await(asking)
+      yield* Fiber.interrupt(rendering)
+      const exit = yield* Fiber.await(rendering)
+      assert.isTrue(Exit.hasInterrupts(exit))
+    })
+  )
+
+  it.live("are none where there are none that we read, and a process's end takes what it was asked alone", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* readPinned({ tokenizer: null, template: null }), { tokenizer: null, template: null })
+      const broken = yield* readPinned({ tokenizer: { file: Buffer.from('{"model":'), config: "{}" }, template: templateOf("{% if %}") })
+      assert.deepStrictEqual(broken, { tokenizer: null, template: null })
+
+      const without = yield* readPinned({ tokenizer: tokenizerOf(1, "fall"), template: templateOf("{{ bos_token }}") }, falling)
+      assert.isNull(without.tokenizer)
+      assert.deepStrictEqual(yield* without.template?.render([hello]) ?? Effect.succeed([]), ["<s>"])
+
+      const { tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, falling)
+      if (tokenizer === null) return assert.fail("it is not read")
+      const exits = yield* Effect.forEach(["a", "fall", "a"], (text) => Effect.exit(tokenizer.encode([text], false)))
+      assert.deepStrictEqual(
+        exits.map((exit) => (Exit.isSuccess(exit) ? exit.value : Exit.hasDies(exit))),
+        [[[0]], true, true]
+      )
+      const again = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, falling)
+      assert.deepStrictEqual(yield* again.tokenizer?.encode(["a"], false) ?? Effect.succeed([]), [[0]])
+    })
+  )
+
+  it.live("are held for as long as the scope, whose process ends with it", () =>
+    Effect.gen(function* () {
+      const pid = yield* Effect.scoped(
+        Effect.map(readPinned({ tokenizer: tokenizerOf(1), template: null }, falling), ({ tokenizer }) => Number(tokenizer?.special[0]))
+      )
+      assert.isAbove(pid, 0)
+      const runs = () => {
+        try {
+          return process.kill(pid, 0)
+        } catch {
+          return false
+        }
+      }
+      while (runs()) yield* Effect.sleep("5 millis")
+    })
+  )
+})

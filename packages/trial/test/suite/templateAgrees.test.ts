@@ -1,0 +1,62 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Schema } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { TestClock } from "effect/testing"
+import { type Conversing, readTemplate } from "../../src/suite/OwnTemplate.ts"
+import { strftime } from "../../src/suite/strftime.ts"
+import { templateAgrees } from "../../src/suite/templateAgrees.ts"
+import { subjectAt } from "./subject.ts"
+
+const tokens = { bos_token: "<s>", eos_token: "</s>" }
+const Asked = Schema.fromJsonString(Schema.Struct({ messages: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)) }))
+const idsOf = (text: string) => [...text].map((character) => character.codePointAt(0) ?? 0)
+
+describe("a chat template that writes the day", () => {
+  const written = "{{ bos_token }}{{ strftime_now('%d %b %Y') }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+  const [now, hour] = [Date.UTC(2026, 10, 22, 23, 30), 3_600_000]
+
+  /** Whether an engine passes whose template is that one and whose clock shows that time. */
+  const passes = Effect.fnUntraced(function* (text: string, at: number) {
+    const subject = yield* subjectAt("http://127.0.0.1:9")
+    const [own, engine] = [readTemplate({ text: written, tokens }), readTemplate({ text, tokens })]
+    const post = Effect.fnUntraced(function* (path: string, body: string) {
+      const { messages } = yield* Effect.orDie(Schema.decodeEffect(Asked)(body))
+      const ids = idsOf(engine?.render({ messages, at }) ?? "")
+      const usage = { prompt_tokens: ids.length, completion_tokens: 1, total_tokens: ids.length + 1 }
+      const answer = path === "/tokenize" ? { tokens: ids } : { choices: [{ message: { content: "" } }], prompt_token_ids: ids, usage }
+      return { status: 200, text: JSON.stringify(answer) }
+    })
+    const tokenizer = {
+      vocabulary: 0,
+      added: [],
+      special: [],
+      encode: (texts: ReadonlyArray<string>) => Effect.succeed(texts.map(idsOf)),
+      decode: () => Effect.die("nothing is decoded"),
+      find: () => Effect.die("nothing is looked for")
+    }
+    const template = {
+      writesDay: true,
+      render: (conversations: ReadonlyArray<Conversing>) => Effect.succeed(conversations.map((each) => own?.render(each) ?? null))
+    }
+    const repository = { ...subject.repository, tokenizer, template }
+    return Exit.isSuccess(yield* Effect.exit(templateAgrees.run({ ...subject, client: { ...subject.client, post }, repository })))
+  })
+
+  it.effect("is rendered for the days that an engine's clock may show, and held to everything else", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(now)
+      for (const at of [now, now + hour, now - 24 * hour]) assert.isTrue(yield* passes(written, at))
+      assert.isFalse(yield* passes(written, now + 72 * hour))
+      assert.isFalse(yield* passes(`{{ bos_token }}${written}`, now))
+      assert.isFalse(yield* passes(written.replace("[assistant]", ""), now))
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it("writes a day as Python does, and no time of it", () => {
+    const early = Date.UTC(2026, 1, 3, 4, 5)
+    const formats = { "%d %b %Y": "03 Feb 2026", "%Y-%m-%d": "2026-02-03", "%A, %-d %B '%y (%a, %-m) %%": "Tuesday, 3 February '26 (Tue, 2) %" }
+    for (const [format, expected] of Object.entries(formats)) assert.strictEqual(strftime(format, early), expected)
+    for (const format of ["%H:%M", "%c", "%Y %"]) assert.throws(() => strftime(format, early))
+    assert.isNull(readTemplate({ text: "{{ strftime_now('%H') }}", tokens })?.render({ messages: [] }) ?? null)
+  })
+})
