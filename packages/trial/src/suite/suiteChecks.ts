@@ -90,7 +90,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   reasoningEffort,
   imageInput,
   kvPressure(pressureSeconds),
-  abortFrees,
+  abortFrees(),
   badRequests,
   stillAlive(() => state.repeats?.fingerprints ?? [])
 ]
