@@ -7,11 +7,16 @@ import { BootFailure } from "./BootFailure.ts"
 import { readJsonFile } from "./ModelConfig.ts"
 
 const TokenText = Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })])))
+const Named = Schema.Array(Schema.Struct({ name: Schema.String, template: Schema.String }))
 const ConfigFile = Schema.Struct({
-  chat_template: Schema.optionalKey(Schema.NullOr(Schema.String)),
+  chat_template: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Named]))),
   bos_token: TokenText,
   eos_token: TokenText
 })
+
+/** The only template, or of several the one named `default`, as transformers chooses. */
+const chosen = (given: typeof ConfigFile.Type.chat_template): string | null =>
+  typeof given === "string" ? given : ((given?.find(({ name }) => name === "default") ?? given?.[0])?.template ?? null)
 
 /** One turn of a conversation, its content as text, and what else the template may look at. */
 export interface ChatMessage {
@@ -33,11 +38,11 @@ export class ChatTemplate {
 
   /** Reads the file or text that was `given`, else `chat_template.jinja` or `tokenizer_config.json`. Throws `BootFailure` for a template that cannot be parsed. */
   constructor(directory: string, given: string | null = null) {
-    const config = readJsonFile(directory, "tokenizer_config.json", ConfigFile)
+    const config = existsSync(join(directory, "tokenizer_config.json")) ? readJsonFile(directory, "tokenizer_config.json", ConfigFile) : {}
     const file = given !== null && !/[{}\n]/.test(given) ? given : join(directory, "chat_template.jinja")
-    const source = given !== null && file !== given ? given : existsSync(file) ? readFileSync(file, "utf8") : config.chat_template
+    const source = given !== null && file !== given ? given : existsSync(file) ? readFileSync(file, "utf8") : chosen(config.chat_template)
     if (file === given && !existsSync(file)) throw new BootFailure(`The supplied chat template (${file}) looks like a file path, but it cannot be opened`)
-    const text = (token: typeof config.bos_token) => (typeof token === "string" ? token : (token?.content ?? ""))
+    const text = (token: typeof ConfigFile.Type.bos_token) => (typeof token === "string" ? token : (token?.content ?? ""))
     this.tokens = { bos_token: text(config.bos_token), eos_token: text(config.eos_token) }
     const { reasoningFormat, toolCallFormat } = readTemplate(source ?? null)
     this.showsTools = toolCallFormat === "hermes"

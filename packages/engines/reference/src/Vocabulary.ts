@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { Tokenizer } from "@huggingface/tokenizers"
 import * as Schema from "effect/Schema"
 import { BootFailure } from "./BootFailure.ts"
@@ -28,11 +30,11 @@ export class Vocabulary {
   private readonly longest: number
   private readonly pieces: ReadonlyArray<string>
 
-  /** Reads `tokenizer.json` and `tokenizer_config.json`. Throws `BootFailure` where one cannot be used. */
+  /** Reads `tokenizer.json`, and `tokenizer_config.json` where there is one. Throws `BootFailure` where one cannot be used. */
   constructor(directory: string, size: number) {
     const shape = readJsonFile(directory, "tokenizer.json", TokenizerFile)
     const raw = readJsonFile(directory, "tokenizer.json", anyObject)
-    const config = readJsonFile(directory, "tokenizer_config.json", anyObject)
+    const config = existsSync(join(directory, "tokenizer_config.json")) ? readJsonFile(directory, "tokenizer_config.json", anyObject) : {}
     try {
       this.tokenizer = new Tokenizer(raw, config)
     } catch (cause) {

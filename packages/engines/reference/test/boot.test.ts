@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest"
 import { parseArguments } from "../src/Arguments.ts"
 import { BootFailure } from "../src/BootFailure.ts"
 import { writeTinyChat } from "../src/sample/index.ts"
-import { serve } from "./engineClient.ts"
+import { serve, Tokens } from "./engineClient.ts"
 import { configOf, emptyDirectory, randomTensors, small, writeModel } from "./smallModel.ts"
 
 const tiny = emptyDirectory()
@@ -26,6 +26,35 @@ const lacking = (name: string) => {
   tensors.delete(name)
   return writeModel(small, tensors)
 }
+
+describe("an engine starts without what other engines do without too", () => {
+  const tokensOf = async (directory: string, body: object) => {
+    const { client, close } = await serve(directory)
+    const { tokens } = await client.ask(Tokens, "/tokenize", body)
+    await close()
+    return tokens
+  }
+  const template = "{% for message in messages %}{{ message.content }}{% endfor %}"
+
+  it("with several templates it takes the one that is named default, and the special tokens go without a file of settings", async () => {
+    const several = copied((directory) => {
+      rmSync(join(directory, "chat_template.jinja"), { force: true })
+      writeAt(directory, "tokenizer_config.json", {
+        chat_template: [
+          { name: "tools", template: "no" },
+          { name: "default", template }
+        ]
+      })
+    })
+    const without = copied((directory) => {
+      rmSync(join(directory, "tokenizer_config.json"))
+      writeFileSync(join(directory, "chat_template.jinja"), template)
+    })
+    const asked = { messages: [{ role: "user", content: "The ship" }], add_special_tokens: false }
+    const tokens = await tokensOf(tiny, { prompt: "The ship", add_special_tokens: false })
+    expect([await tokensOf(several, asked), await tokensOf(without, asked)]).toEqual([tokens, tokens])
+  })
+})
 
 describe("an engine that cannot start says why", () => {
   const cases: ReadonlyArray<readonly [string, () => string, ReadonlyArray<string>, string]> = [
