@@ -7,7 +7,7 @@ import type { Gathered, GatherFrom } from "../gather/gather.ts"
 import { weightsStore } from "../gather/weightsSeen.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { ModelDeployment } from "../resources/ModelDeployment.ts"
-import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName } from "../resources/objectNames.ts"
+import { deploymentLabel, enginePodName, fetchJobName, hubSecretName, objectName, toldName } from "../resources/objectNames.ts"
 import { weightsManifest } from "../resources/weightFiles.ts"
 import { avoidedNodes } from "./avoidedNodes.ts"
 import { customResource } from "./customResource.ts"
@@ -205,7 +205,7 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         break
       case "Tell":
         if (resource !== null) {
-          const name = `${objectName(id)}.${action.reason.toLowerCase()}.${action.about}`
+          const name = toldName(id, action.reason, action.about)
           const { message, reason } = action
           yield* tellEvent(aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis }))
         }

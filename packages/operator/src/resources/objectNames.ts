@@ -46,3 +46,6 @@ export const deploymentOfName = (name: string): Option.Option<DeploymentId> => d
 
 /** The run that a custom resource of that name shows: the name is the id's and nothing more. */
 export const deploymentOfResource = (name: string): Option.Option<DeploymentId> => Option.filter(deploymentOfName(name), (id) => objectName(id) === name)
+
+/** Of the event that tells of a reason once for what it is about: a pod's uid or a deployment's id. */
+export const toldName = (id: DeploymentId, reason: string, about: string): string => `${objectName(id)}.${reason.toLowerCase()}.${about.replaceAll("_", "-")}`
