@@ -29,6 +29,8 @@ export interface Arguments {
   readonly seed: number
   /** The memory that weights, working buffers and KV cache may fill together; `null`: the machine's memory. */
   readonly gpuMemoryBytes: number | null
+  /** The simulated GPUs that share it, and what it is filled with, evenly: figures are told of one, as engines tell them. */
+  readonly gpuCount: number
   readonly gpuMemoryUtilization: number
   readonly kvCacheDtype: "auto" | "bfloat16" | "float32"
   readonly blockSize: number
@@ -82,6 +84,7 @@ const rules = new Map<string, Rule>([
     "gpu-memory-bytes",
     { help: "memory budget in bytes; default: the machine's memory", fallback: "", accepts: (text) => text === "" || whole(1, Number.MAX_SAFE_INTEGER)(text) }
   ],
+  ["gpu-count", { help: "simulated GPUs that share the budget evenly; figures are told of one", fallback: "1", accepts: whole(1, 64) }],
   [
     "gpu-memory-utilization",
     { help: "share of the budget that may be used", fallback: "0.92", accepts: (text) => /^(0?\.\d+|1(\.0+)?)$/.test(text) && Number(text) > 0 }
@@ -161,6 +164,7 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     maxNumQueuedReqs: Number(text("max-num-queued-reqs")),
     seed: Number(text("seed")),
     gpuMemoryBytes: numberOrNull("gpu-memory-bytes"),
+    gpuCount: Number(text("gpu-count")),
     gpuMemoryUtilization: Number(text("gpu-memory-utilization")),
     kvCacheDtype: kvCacheDtype === "bfloat16" || kvCacheDtype === "float32" ? kvCacheDtype : "auto",
     blockSize: Number(text("block-size")),

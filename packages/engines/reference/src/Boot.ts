@@ -70,11 +70,12 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const maxModelLen = lengthOf(settings, config)
   const memory = settings.gpuMemoryBytes ?? totalmem()
   const budget = Math.floor(memory * settings.gpuMemoryUtilization)
+  const ofOne = (bytes: number) => gib(bytes / settings.gpuCount)
   const files = new Safetensors(settings.model)
   const names = weightNames(config)
   if (files.bytes(names) > budget) {
     throw new BootFailure(
-      `No available memory for the cache blocks. The weights alone take ${gib(files.bytes(names))} GiB of ${gib(budget)} GiB. Try increasing \`gpu_memory_utilization\` when initializing the engine.`
+      `No available memory for the cache blocks. The weights alone take ${ofOne(files.bytes(names))} GiB of ${ofOne(budget)} GiB. Try increasing \`gpu_memory_utilization\` when initializing the engine.`
     )
   }
   const spoilt = seams.loaded
@@ -84,20 +85,21 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const held = weightBytes(weights) + (adapter?.bytes ?? 0)
   const loadSeconds = ((performance.now() - begun) / 1000).toFixed(3)
   say("Boot.ts", `Loading weights took ${loadSeconds} seconds`)
-  say("Llama.ts", `Model loading took ${gib(held)} GiB memory and ${loadSeconds} seconds`)
+  say("Llama.ts", `Model loading took ${ofOne(held)} GiB memory and ${loadSeconds} seconds`)
   const vocabulary = new Vocabulary(settings.model, config.vocabulary)
   const template = new ChatTemplate(settings.model, settings.chatTemplate)
   const initBegun = performance.now()
   const model = new Llama(config, weights, maxModelLen, null, seams)
   const adapted = adapter === null ? null : new Llama(config, weights, maxModelLen, adapter, seams)
-  const overhead = model.workingBytes + (adapted?.workingBytes ?? 0)
+  // Each computes for itself.
+  const overhead = settings.gpuCount * (model.workingBytes + (adapted?.workingBytes ?? 0))
   const available = budget - held - overhead
   say(
     "Boot.ts",
-    `Free memory on device (${gib(memory)}/${gib(memory)} GiB) on startup. Desired GPU memory utilization is (${settings.gpuMemoryUtilization}, ${gib(budget)} GiB). Actual usage is ${gib(held)} GiB for consumed memory (weights + non-torch), ${gib(overhead)} GiB for peak activation, and 0 GiB for CUDAGraph memory. Current kv cache memory in use is ${gib(Math.max(0, available))} GiB`
+    `Free memory on device (${ofOne(memory)}/${ofOne(memory)} GiB) on startup. Desired GPU memory utilization is (${settings.gpuMemoryUtilization}, ${ofOne(budget)} GiB). Actual usage is ${ofOne(held)} GiB for consumed memory (weights + non-torch), ${ofOne(overhead)} GiB for peak activation, and 0 GiB for CUDAGraph memory. Current kv cache memory in use is ${ofOne(Math.max(0, available))} GiB`
   )
-  say("Boot.ts", `Overhead is ${gib(overhead)} GiB`)
-  say("Boot.ts", `Available KV cache memory: ${gib(Math.max(0, available))} GiB`)
+  say("Boot.ts", `Overhead is ${ofOne(overhead)} GiB`)
+  say("Boot.ts", `Available KV cache memory: ${ofOne(Math.max(0, available))} GiB`)
   const type = settings.kvCacheDtype === "bfloat16" ? "bfloat16" : "float32"
   const shape = kvShape(config, settings.blockSize, type)
   const blocks = Math.floor(available / blockBytes(shape))
@@ -105,7 +107,7 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   if (blocks < 1) throw new BootFailure("No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine.")
   if (blocks < needed) {
     throw new BootFailure(
-      `To serve at least one request with the model's max seq len (${maxModelLen}), (${gib(needed * blockBytes(shape))} GiB KV cache is needed, which is larger than the available KV cache memory (${gib(available)} GiB). Based on the available memory, the estimated maximum model length is ${blocks * settings.blockSize}. Try increasing \`gpu_memory_utilization\` or decreasing \`max_model_len\` when initializing the engine.`
+      `To serve at least one request with the model's max seq len (${maxModelLen}), (${ofOne(needed * blockBytes(shape))} GiB KV cache is needed, which is larger than the available KV cache memory (${ofOne(available)} GiB). Based on the available memory, the estimated maximum model length is ${blocks * settings.blockSize}. Try increasing \`gpu_memory_utilization\` or decreasing \`max_model_len\` when initializing the engine.`
     )
   }
   const tokens = blocks * settings.blockSize
@@ -138,7 +140,7 @@ export const boot = (settings: Arguments, say: Say): Booted => {
       enable_prefix_caching: settings.prefixCaching ? "True" : "False",
       gpu_memory_utilization: String(settings.gpuMemoryUtilization),
       kv_cache_max_concurrency: concurrency,
-      kv_cache_memory_bytes: String(blocks * blockBytes(shape)),
+      kv_cache_memory_bytes: String((blocks * blockBytes(shape)) / settings.gpuCount),
       kv_cache_size_tokens: String(tokens),
       num_gpu_blocks: String(blocks)
     },

@@ -128,6 +128,27 @@ describe("the log", () => {
     expect(number(/Maximum concurrency for 1,024 tokens per request: ([\d.]+)x/)).toBeCloseTo(tokens / 1024, 1)
     await close()
   })
+
+  it("tells of two GPUs what one of them holds: half of the weights and of the cache, and all that it computes with", async () => {
+    const figures = async (...words: ReadonlyArray<string>) => {
+      const { booted, close, lines } = await serve(tiny, ...words)
+      await close()
+      const number = (pattern: RegExp) => Number(pattern.exec(lines.join("\n"))?.[1]) * 1024 ** 3
+      const { kv_cache_memory_bytes: bytes, kv_cache_size_tokens: tokens } = booted.cacheConfig
+      return {
+        weights: number(/Model loading took ([\d.]+) GiB memory/),
+        overhead: number(/Overhead is ([\d.]+) GiB/),
+        cache: number(/Available KV cache memory: ([\d.]+) GiB/),
+        perToken: Number(bytes) / Number(tokens)
+      }
+    }
+    const one = await figures()
+    const two = await figures("--gpu-count=2", "--gpu-memory-bytes=134217728")
+    expect(two.weights / one.weights).toBeCloseTo(0.5, 5)
+    expect(two.overhead).toBeCloseTo(one.overhead, 0)
+    expect(Math.abs(two.cache - one.cache - one.weights / 2)).toBeLessThan(8)
+    expect(two.perToken).toBe(one.perToken / 2)
+  })
 })
 
 describe("arguments", () => {

@@ -93,6 +93,7 @@ export const reference: EngineAdapter = {
       `--served-model-name=${servedNames.join(",")}`,
       `--max-model-len=${settings.max_context}`,
       `--gpu-memory-bytes=${hostClass.gpu_memory_bytes * hostClass.gpu_count}`,
+      ...(hostClass.gpu_count === 1 ? [] : [`--gpu-count=${hostClass.gpu_count}`]),
       ...overridesOf(config, settings),
       "--host=$(POD_IP)",
       "--port=8000",

@@ -10,12 +10,14 @@ const gpuMemory = () => {
 /** What the reference engine is started with in the place of another: its own words, from the other's by name. */
 export const ownWords = (given: Given, names: Readonly<Record<string, string>>, gpus: string): ReadonlyArray<string> => {
   const memory = gpuMemory()
+  const count = Math.max(1, Number(given.get(gpus)?.[0] ?? 1))
   return [
     ...Object.entries(names).flatMap(([own, name]) => {
       const value = given.get(name)?.[0]
       return value === undefined ? [] : [`--${own}=${value}`]
     }),
     "--kv-cache-dtype=bfloat16",
-    ...(memory === undefined ? [] : [`--gpu-memory-bytes=${memory * Math.max(1, Number(given.get(gpus)?.[0] ?? 1))}`])
+    ...(memory === undefined ? [] : [`--gpu-memory-bytes=${memory * count}`]),
+    `--gpu-count=${count}`
   ]
 }
