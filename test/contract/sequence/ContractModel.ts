@@ -123,7 +123,7 @@ const create = (state: State, { input, key, who }: Extract<Action, { _tag: "Crea
   if ("model" in input.target) {
     const of = input.target.model
     const model = of === null ? undefined : state.models[of]
-    if (of === null || model === undefined || model.org !== org || model.deleted) return [state, refused(404, "not_found")]
+    if (of === null || model === undefined || model.org !== org || model.deleted) return [state, refused(404, "not_found", "model_id")]
     const run = { ...fresh, model: of }
     return [withRun(state, name, run), operation(name, run, 201)]
   }
