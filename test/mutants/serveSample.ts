@@ -17,17 +17,18 @@ export interface Served {
 }
 
 /** Bytes of the simulated card: room for two or three full sequences, so that requests can press on the cache. */
-const cardBytes = 10 * 2 ** 20
+const usualCard = 10 * 2 ** 20
 
 interface Serving {
   readonly files?: Files
   readonly mutant?: string
   /** Files of an adapter that it serves as `adapter`. */
   readonly adapter?: Files
+  readonly cardBytes?: number
 }
 
 /** A reference engine in this process, with those files and that fault, until the scope closes. */
-export const serveSample = ({ adapter, files = trainedFiles("tiny-chat"), mutant }: Serving) =>
+export const serveSample = ({ adapter, cardBytes = usualCard, files = trainedFiles("tiny-chat"), mutant }: Serving) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const directory = mkdtempSync(join(tmpdir(), "seatrial-mutant-"))

@@ -21,7 +21,8 @@ const kinds = [
   ["the sound engine", {}],
   ["sums in another order with each batch", { mutant: "noise" }],
   ["two tokens sent at once", { mutant: "two_tokens_a_chunk" }],
-  ["the weights in float32", { files: float32Files() }]
+  ["the weights in float32", { files: float32Files() }],
+  ["a card with less memory", { cardBytes: 8 * 2 ** 20 }]
 ] as const
 
 describe(`of ${runs} trials of a sound model, each with a new engine and beside ${load} busy neighbours, none fails`, () => {

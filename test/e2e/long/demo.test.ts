@@ -4,11 +4,11 @@ import { createServer } from "node:net"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { eventually } from "./eventually.ts"
-import { makeStateFolder } from "./LocalSystem.ts"
-import { processesOf } from "./processesOf.ts"
+import { eventually } from "../eventually.ts"
+import { makeStateFolder } from "../LocalSystem.ts"
+import { processesOf } from "../processesOf.ts"
 
-const file = join(import.meta.dirname, "../../packages/local/src/demo/main.ts")
+const file = join(import.meta.dirname, "../../../packages/local/src/demo/main.ts")
 
 /** Runs the demo as a shell does, in a process group of its own, with nobody at a terminal. */
 const startDemo = Effect.fnUntraced(function* (folder: string, settings: Readonly<Record<string, string>> = {}) {
