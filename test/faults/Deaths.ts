@@ -67,8 +67,8 @@ export const makeDeaths = () => {
         recordChecks: (id, orgId, found, kept) => mortal("Runs.recordChecks", id, runs.recordChecks(id, orgId, found, kept)),
         noteNodeFault: (id, orgId, fault) => mortal("Runs.noteNodeFault", id, runs.noteNodeFault(id, orgId, fault)),
         recordStart: (id, orgId, start) => mortal("Runs.recordStart", id, runs.recordStart(id, orgId, start)),
-        recordMeasured: (id, orgId, found) => mortal("Runs.recordMeasured", id, runs.recordMeasured(id, orgId, found)),
-        recordBenchmark: (id, orgId, found) => mortal("Runs.recordBenchmark", id, runs.recordBenchmark(id, orgId, found)),
+        recordMeasured: (id, orgId, found, row) => mortal("Runs.recordMeasured", id, runs.recordMeasured(id, orgId, found, row)),
+        recordBenchmark: (id, orgId, found, row) => mortal("Runs.recordBenchmark", id, runs.recordBenchmark(id, orgId, found, row)),
         publishEndpoints: (id, orgId, endpoints) =>
           mortal(`Runs.publishEndpoints ${endpoints.length === 0 ? "none" : "one"}`, id, runs.publishEndpoints(id, orgId, endpoints)),
         activate: (input) => mortal("Runs.activate", input.id, runs.activate(input)),

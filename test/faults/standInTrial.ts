@@ -1,6 +1,6 @@
 import { type StartWork, startWork } from "@seatrial/operator"
 import { Runs } from "@seatrial/store"
-import { benchmark, checks, measured } from "@seatrial/store/testing"
+import { benchmark, capacityRow, checks, measured, speedRow } from "@seatrial/store/testing"
 import { Effect, Schedule } from "effect"
 
 const namespace = "seatrial"
@@ -20,7 +20,7 @@ export const standInTrial: StartWork = (gathered, seen, kind) => {
       return
     }
     if (kind === "checking") yield* untilRecorded(runs.recordChecks(id, orgId, checks))
-    else if (kind === "measuring") yield* untilRecorded(runs.recordMeasured(id, orgId, measured))
-    else yield* untilRecorded(runs.recordBenchmark(id, orgId, benchmark))
+    else if (kind === "measuring") yield* untilRecorded(runs.recordMeasured(id, orgId, measured, capacityRow))
+    else yield* untilRecorded(runs.recordBenchmark(id, orgId, benchmark, speedRow))
   })
 }

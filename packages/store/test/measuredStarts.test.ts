@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import type { Fit, RepositoryFacts } from "@seatrial/domain"
 import { Effect } from "effect"
 import { Deployments, Runs } from "../src/index.ts"
-import { capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, measured, newModel, settings } from "../src/testing.ts"
+import { capabilities, capacityRow, checks, engineDigest, engineImage, estimate, facts, makeCaller, measured, newModel, settings } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 const gib = 2 ** 30
@@ -48,7 +48,7 @@ layer(layerStore, { excludeTestServices: true })("the starts that were measured"
           }
           assert.isTrue(yield* runs.enter({ id, orgId, from, to, reason: "Test" }), `${from} to ${to}`)
         }
-        assert.isTrue(yield* runs.recordMeasured(id, orgId, { ...measured, kv_cache_bytes: told.cache }))
+        assert.isTrue(yield* runs.recordMeasured(id, orgId, { ...measured, kv_cache_bytes: told.cache }, capacityRow))
       })
       const whole = { ...weighed, components }
       yield* start(owner.caller, "measured-a", { kept: whole, cache: 53 * gib })

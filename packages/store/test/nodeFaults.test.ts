@@ -2,7 +2,20 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Deployments, ModelAdmin, Runs } from "../src/index.ts"
-import { benchmark, capabilities, checks, engineImage, estimate, facts, makeCaller, measured, newModel, settings } from "../src/testing.ts"
+import {
+  benchmark,
+  capabilities,
+  capacityRow,
+  checks,
+  engineImage,
+  estimate,
+  facts,
+  makeCaller,
+  measured,
+  newModel,
+  settings,
+  speedRow
+} from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices: true })("faults of nodes", (it) => {
@@ -22,9 +35,9 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
         yield* enter("booting", "checking")
         yield* runs.recordChecks(id, orgId, checks, { likelihood: [[-1]] })
         yield* enter("checking", "measuring")
-        yield* runs.recordMeasured(id, orgId, measured)
+        yield* runs.recordMeasured(id, orgId, measured, capacityRow)
         yield* enter("measuring", "benchmarking")
-        yield* runs.recordBenchmark(id, orgId, benchmark)
+        yield* runs.recordBenchmark(id, orgId, benchmark, speedRow)
       })
       yield* enter("screening", "provisioning")
       yield* trial

@@ -5,7 +5,7 @@ import { inject } from "vitest"
 import { connect } from "../src/Database.ts"
 import { AppliedResources, Deployments, GpuHolds, HostClasses, OperatorTerm, OperatorTerms, Runs } from "../src/index.ts"
 import { leads } from "../src/OperatorTerms.ts"
-import { checks, makeCaller, newModel, walk } from "../src/testing.ts"
+import { capacityRow, checks, makeCaller, measured, newModel, walk } from "../src/testing.ts"
 import { layerStore, soon } from "./stage.ts"
 
 const layerTerms = Layer.mergeAll(OperatorTerms.layerSql, GpuHolds.layerSql, AppliedResources.layerSql).pipe(Layer.provideMerge(layerStore))
@@ -46,14 +46,7 @@ layer(layerTerms, { excludeTestServices: true })("Operator terms", (it) => {
       const late = [
         runs.enter({ id, orgId, from: "activating", to: "failed", reason: "late", failure: { code: "engine_lost", text: "late" } }),
         runs.recordChecks(other, orgId, checks),
-        runs.recordMeasured(third, orgId, {
-          weights_bytes: 1,
-          kv_cache_bytes: 1,
-          kv_cache_tokens: 100_000,
-          overhead_bytes: 0,
-          max_concurrency: 1,
-          load_seconds: 1
-        }),
+        runs.recordMeasured(third, orgId, measured, capacityRow),
         runs.publishEndpoints(id, orgId, []),
         runs.activate({ id, orgId, from: "activating" }),
         holds.place({ ...placement, podUid: "late" }),

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { canEnter, DeploymentDetail, DeploymentId, fallsBack, isFinished, maxRequeues, Phase, workingPhases } from "@seatrial/domain"
 import { Effect, Option, Redacted, Schema } from "effect"
 import { Deployments, HubConnections, Organizations, Runs } from "../src/index.ts"
-import { capabilities, checks, engineImage, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
+import { capabilities, checks, engineImage, estimate, facts, makeCaller, newModel, settings, speedRow, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
@@ -19,11 +19,11 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
         ["screening", null, { kind: "model_hub", repo: "seatrial/tiny-chat", ref: "main" }, { max_context: 2_048 }, user.id, [], null]
       )
       yield* walk(caller, id, "benchmarking")
-      yield* runs.recordBenchmark(id, caller.orgId, { suite: "b", suite_version: 1, input_tokens: 1, output_tokens: 1, seed: 1, steps: [] })
+      yield* runs.recordBenchmark(id, caller.orgId, { suite: "b", suite_version: 1, input_tokens: 1, output_tokens: 1, seed: 1, steps: [] }, speedRow)
       const run = Option.getOrThrow(yield* runs.observe(id))
       assert.deepStrictEqual(run.revision?.facts, facts)
       assert.deepStrictEqual(run.revision?.estimate, estimate)
-      assert.deepStrictEqual(run.revision?.checks, checks)
+      assert.deepStrictEqual(run.revision?.checks, { ...checks, checks: [...checks.checks, speedRow] })
       assert.strictEqual(run.revision?.benchmark?.suite, "b")
       assert.deepStrictEqual(
         run.history.map(({ phase }) => phase),
@@ -32,7 +32,7 @@ layer(layerStore, { excludeTestServices: true })("Runs", (it) => {
       assert.strictEqual(run.history.at(-1)?.at, run.phaseSince)
       const detail = Option.getOrThrow(yield* deployments.find(caller.orgId, id))
       assert.isTrue(Schema.is(DeploymentDetail)(detail))
-      assert.deepStrictEqual(detail.checks, checks.checks)
+      assert.deepStrictEqual(detail.checks, [...checks.checks, speedRow])
       assert.deepStrictEqual([detail.hf_revision, detail.revision?.gpu_pool, detail.revision?.verified_at], [facts.commit, "Simulated-GPU", null])
       assert.isTrue(Option.isNone(yield* runs.observe(DeploymentId.make("dep_00000000000000000000000000"))))
     })

@@ -3,7 +3,21 @@ import { assert, layer } from "@effect/vitest"
 import type { BenchmarkKey } from "@seatrial/domain"
 import { Effect, Layer, Option } from "effect"
 import { Deployments, ModelAdmin, Runs } from "../src/index.ts"
-import { benchmark, capabilities, checks, engineDigest, engineImage, estimate, facts, makeCaller, measured, newModel, settings } from "../src/testing.ts"
+import {
+  benchmark,
+  capabilities,
+  capacityRow,
+  checks,
+  engineDigest,
+  engineImage,
+  estimate,
+  facts,
+  makeCaller,
+  measured,
+  newModel,
+  settings,
+  speedRow
+} from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 const key: BenchmarkKey = {
@@ -48,16 +62,21 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       yield* runs.recordEngineImage(id, orgId, { image: engineImage, digest: engineDigest })
       yield* runs.recordChecks(id, orgId, checks)
       yield* enter("checking", "measuring")
-      yield* runs.recordMeasured(id, orgId, { ...measured, kv_layout: { told: 2, exact: 1, differs: true } })
+      yield* runs.recordMeasured(id, orgId, { ...measured, kv_layout: { told: 2, exact: 1, differs: true } }, capacityRow)
       yield* enter("measuring", "benchmarking")
       assert.deepStrictEqual(yield* runs.earlierBenchmarks(orgId, key), [])
-      yield* runs.recordBenchmark(id, orgId, { ...benchmark, key })
+      yield* runs.recordBenchmark(id, orgId, { ...benchmark, key }, speedRow)
 
       const figures = Option.getOrThrow(yield* models.figures(orgId, model_id))
       assert.deepInclude(figures, { commit: facts.commit, engine_version: "vllm-1", status: "draft", host_class: settings.host_class })
       assert.deepStrictEqual(figures.benchmark, { ...benchmark, key })
       assert.deepStrictEqual(figures.starts, [{ kind: "warm", of: 5, median: { ...parts, process_to_loaded: 12 } }])
       assert.isTrue(Option.isNone(yield* models.figures(stranger.caller.orgId, model_id)))
+
+      // Recorded again, since the answer to the first time was lost, it has one row all the same.
+      yield* runs.recordBenchmark(id, orgId, { ...benchmark, key }, speedRow)
+      const detail = Option.getOrThrow(yield* deployments.find(orgId, id))
+      assert.deepStrictEqual(detail.checks, [...checks.checks, capacityRow, speedRow])
 
       assert.deepStrictEqual(yield* runs.earlierBenchmarks(orgId, key), [{ ...benchmark, key }])
       assert.deepStrictEqual(yield* runs.earlierBenchmarks(orgId, { ...key, driver: "580.65" }), [])

@@ -4,7 +4,7 @@ import { Hub } from "@seatrial/hub"
 import { layerKubeClient } from "@seatrial/kube"
 import { layerHealth, Operator, type StartWork, startWork } from "@seatrial/operator"
 import { AppliedResources, Database, GpuHolds, HostClasses, HubConnections, Runs } from "@seatrial/store"
-import { benchmark, checks, measured } from "@seatrial/store/testing"
+import { benchmark, capacityRow, checks, measured, speedRow } from "@seatrial/store/testing"
 import { Config, Effect, Layer, Logger } from "effect"
 import { HttpClient } from "effect/http"
 
@@ -24,8 +24,8 @@ const work =
         return
       }
       if (kind === "checking") yield* runs.recordChecks(id, orgId, checks)
-      else if (kind === "measuring") yield* runs.recordMeasured(id, orgId, measured)
-      else yield* runs.recordBenchmark(id, orgId, benchmark)
+      else if (kind === "measuring") yield* runs.recordMeasured(id, orgId, measured, capacityRow)
+      else yield* runs.recordBenchmark(id, orgId, benchmark, speedRow)
     })
   }
 

@@ -1,4 +1,4 @@
-import { benchmarkFault, leastContext, type Measured } from "@seatrial/domain"
+import { benchmarkFault, kvCapacityFault, type Measured } from "@seatrial/domain"
 import { answersOtherwise, compareFirst, toldOfBoot } from "./bootCheck.ts"
 import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
@@ -141,11 +141,9 @@ export const measuring = (seen: Observation, now: number): Decision => {
   const revision = seen.run.revision
   const measured = revision?.measured ?? null
   if (revision === null || measured === null) return run("measuring", seen, now, "Reads the engine's own figures.")
+  const fault = kvCapacityFault(measured, revision.settings.max_context)
+  if (fault !== null) return fail("kv_capacity", fault)
   const tokens = measured.kv_cache_tokens
-  if (tokens !== null && tokens < revision.settings.max_context) {
-    const least = `The KV cache holds ${tokens} tokens, fewer than one sequence of ${revision.settings.max_context}.`
-    return fail("kv_capacity", `${least} ${tokens < leastContext ? "Choose a larger host class." : `Try serving {"max_context": ${tokens}}.`}`)
-  }
   return enter("benchmarking", tokens === null ? "The engine's figures are read." : `The KV cache holds ${tokens} tokens.`, ...layoutTold(seen, measured))
 }
 

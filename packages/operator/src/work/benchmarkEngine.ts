@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { type BenchmarkKey, canonicalJson, slowness } from "@seatrial/domain"
+import { type BenchmarkKey, benchmarkRow, canonicalJson, slowness } from "@seatrial/domain"
 import type { Node } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { runBenchmark, workload } from "@seatrial/trial"
@@ -81,5 +81,5 @@ export const benchmarkEngine = (inTurn: BenchmarkTurns) =>
     const benchmark = yield* inTurn(trial)(runBenchmark({ subject, url, key, hostClass, simulated, shared: sharesGpus(node) }, plan))
     const slow = slowness(benchmark, yield* persist(runs.earlierBenchmarks(run.orgId, key)))
     if (slow !== undefined) yield* Effect.logWarning(`${run.id} is slow: ${slow.ratio} of the median of ${slow.earlier} earlier benchmarks of the same`)
-    yield* persist(runs.recordBenchmark(run.id, run.orgId, slow === undefined ? benchmark : { ...benchmark, slow }))
+    yield* persist(runs.recordBenchmark(run.id, run.orgId, slow === undefined ? benchmark : { ...benchmark, slow }, benchmarkRow(benchmark)))
   })

@@ -1,4 +1,4 @@
-import { fitErrorOf, kvLayoutOf } from "@seatrial/domain"
+import { fitErrorOf, kvCapacityRow, kvLayoutOf } from "@seatrial/domain"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { Effect } from "effect"
@@ -22,5 +22,7 @@ export const measureEngine = Effect.fn("measureEngine")(function* (trial: Engine
   const layout = kvLayoutOf(told, { config: facts.config, runtime: settings.runtime, fit: estimate, sequenceBytes: estimate.components?.sequence })
   const error = fitErrorOf(estimate, told)
   if (error !== null) yield* operatorMetrics.fitError.update({ host_class: settings.host_class, inside: String(error.inside) }, Math.abs(error.error))
-  yield* persist(runs.recordMeasured(trial.run.id, trial.run.orgId, layout === null ? told : { ...told, kv_layout: layout }))
+  yield* persist(
+    runs.recordMeasured(trial.run.id, trial.run.orgId, layout === null ? told : { ...told, kv_layout: layout }, kvCapacityRow(told, settings.max_context))
+  )
 })

@@ -1,4 +1,4 @@
-import { type CheckReport, canEnter, fallsBack, isFinished, modelCapabilities, nothingServed, type Phase } from "@seatrial/domain"
+import { benchmarkRow, type CheckReport, canEnter, fallsBack, isFinished, kvCapacityRow, modelCapabilities, nothingServed, type Phase } from "@seatrial/domain"
 import { Hub } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { AppliedResources, GpuHolds, HostClasses, type Run, type RunRevision, Runs } from "@seatrial/store"
@@ -237,8 +237,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         : kind === "checking"
           ? runs.recordChecks(id, orgId, report)
           : kind === "measuring"
-            ? runs.recordMeasured(id, orgId, measured)
-            : runs.recordBenchmark(id, orgId, benchmark)
+            ? runs.recordMeasured(id, orgId, measured, kvCapacityRow(measured, revision.settings.max_context))
+            : runs.recordBenchmark(id, orgId, benchmark, benchmarkRow(benchmark))
     )
     return Effect.andThen(patience, result)
   }

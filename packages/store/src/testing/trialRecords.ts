@@ -1,8 +1,10 @@
 import {
   type Benchmark,
+  benchmarkRow,
   type CheckReport,
   Commit,
   type Fit,
+  kvCapacityRow,
   type Measured,
   type ModelCapabilities,
   modelCapabilities,
@@ -110,3 +112,7 @@ export const benchmark: Benchmark = {
     }
   ]
 }
+
+/** What `checks` has beside its own rows once both are recorded. */
+export const capacityRow = kvCapacityRow(measured, 2_048)
+export const speedRow = benchmarkRow(benchmark)

@@ -1,0 +1,58 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type Benchmark, benchmarkRow, kvCapacityRow, type Measured } from "../src/index.ts"
+
+const measured: Measured = {
+  weights_bytes: 1_448_192,
+  kv_cache_bytes: 2_981_888,
+  kv_cache_tokens: 2_912,
+  overhead_bytes: 65_536,
+  max_concurrency: 2.8,
+  load_seconds: 1
+}
+const step = (concurrency: number): Benchmark["steps"][number] => ({
+  concurrency,
+  requests: 30,
+  errors: 0,
+  seconds: 40,
+  ttft_ms_p50: 1_234.5 * concurrency,
+  ttft_ms_p90: null,
+  tpot_ms_p50: 12.345,
+  tpot_ms_p90: null,
+  output_tokens_per_s: 812.34 * concurrency
+})
+const benchmark: Benchmark = {
+  suite: "seatrial-bench",
+  suite_version: 1,
+  input_tokens: 1_024,
+  output_tokens: 256,
+  seed: 1,
+  steps: [step(1), step(16), step(64)]
+}
+
+describe("the rows that measuring and benchmarking add to the checks", () => {
+  it("tell tokens, sequences and bytes, and what was not told is left out", () => {
+    const detail = "2912 tokens, 2.8 sequences of 1024; bytes per GPU: weights 1448192, KV cache 2981888, other 65536"
+    assert.deepStrictEqual(kvCapacityRow(measured, 1_024), { name: "kv_capacity", passed: true, detail })
+    const nothing = { ...measured, weights_bytes: null, kv_cache_bytes: null, kv_cache_tokens: null, overhead_bytes: null }
+    assert.deepStrictEqual(kvCapacityRow(nothing, 1_024), { name: "kv_capacity", passed: true, detail: "the engine does not tell its KV cache" })
+    assert.isFalse(kvCapacityRow(measured, 2_913).passed)
+  })
+
+  it("tell speed at each concurrency, that GPUs were simulated, and why a benchmark failed or is void", () => {
+    const alone = { ...benchmark, simulated: true, steps: [step(1)] }
+    const detail = "1024 in, 256 out, simulated GPUs: c=1 812.3 tokens/s, ttft 1235, tpot 12.3 ms"
+    assert.deepStrictEqual(benchmarkRow(alone), { name: "benchmark_floor", passed: true, detail })
+    const failed = benchmarkRow({ ...benchmark, steps: [{ ...step(1), errors: 30 }] })
+    assert.isFalse(failed.passed)
+    assert.match(failed.detail ?? "", /^30 of 60 requests of the benchmark failed\. 1024 in/)
+    const missing = benchmarkRow({ ...benchmark, missing: "client_limited" })
+    assert.deepStrictEqual(missing, { name: "benchmark_floor", passed: true, detail: "benchmark_missing (client_limited), by no fault of the model" })
+  })
+
+  it("have at most 240 characters, with all steps that a benchmark makes", () => {
+    const { detail = "" } = benchmarkRow({ ...benchmark, simulated: true, steps: [step(1), step(16), step(64)] })
+    assert.isAtMost(detail.length, 240)
+    assert.include(detail, "c=64")
+    assert.match(detail, /tpot 12\.3 ms$/)
+  })
+})
