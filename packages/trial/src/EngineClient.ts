@@ -150,7 +150,10 @@ const makeCollector = (sentAt: number) => {
   }
 }
 
-/** Speaks to one engine at its own address. Nothing that it sends is kept or logged. `timeout` bounds every whole exchange. */
+/**
+ * Speaks to one engine at its own address. Nothing that it sends is kept or logged. An exchange fails once the engine has sent none of this client's exchanges anything
+ * for `timeout`: a request that waits while others are answered waits in the engine's queue, which is no silence. How long it may take in all is the caller's to say.
+ */
 export const makeEngineClient = Effect.fnUntraced(function* (
   url: string,
   timeout: Duration.Input
@@ -159,12 +162,26 @@ export const makeEngineClient = Effect.fnUntraced(function* (
 
   const silentFor = Math.round(Duration.toSeconds(Duration.fromInputUnsafe(timeout)))
   const silent = () => Effect.fail(new EngineUnreachable({ message: `The engine did not answer within ${silentFor} seconds.`, silentFor }))
-  const bounded = <A, E>(effect: Effect.Effect<A, E>) => Effect.timeoutOrElse(effect, { duration: timeout, orElse: silent })
+  let heardAt = Number.NEGATIVE_INFINITY
+  const heard = Effect.map(monotonicMillis, (at) => {
+    heardAt = at
+    return at
+  })
+  const silence = Effect.gen(function* () {
+    const begunAt = yield* monotonicMillis
+    while (true) {
+      const left = Math.max(begunAt, heardAt) + silentFor * 1_000 - (yield* monotonicMillis)
+      if (left <= 0) return yield* silent()
+      yield* Effect.sleep(`${left} millis`)
+    }
+  })
+  const bounded = <A, E>(exchange: Effect.Effect<A, E>) => Effect.raceFirst(exchange, silence)
   const unreachable = () => new EngineUnreachable({ message: "The engine could not be reached." })
   const read = (request: HttpClientRequest.HttpClientRequest) =>
     http.execute(request).pipe(
       Effect.flatMap((response) => Effect.map(response.text, (text) => ({ status: response.status, text }))),
       Effect.mapError(unreachable),
+      Effect.tap(heard),
       bounded
     )
   const posted = (path: string, body: string) => HttpClientRequest.post(`${url}${path}`).pipe(HttpClientRequest.bodyText(body, "application/json"))
@@ -196,7 +213,7 @@ export const makeEngineClient = Effect.fnUntraced(function* (
         yield* response.stream.pipe(
           Stream.decodeText,
           Stream.splitLines,
-          Stream.runForEach((line) => Effect.map(monotonicMillis, (at) => collector.take(line, at))),
+          Stream.runForEach((line) => Effect.map(heard, (at) => collector.take(line, at))),
           Effect.mapError(unreachable)
         )
         return yield* collector.answer()
