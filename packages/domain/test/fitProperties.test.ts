@@ -355,6 +355,13 @@ describe("the fit of any model", () => {
     assert.deepStrictEqual(answer.remedy.serving?.yarn, { factor: 2 })
     const extended = ask({ yarn: { factor: 2 } })
     assert.strictEqual(extended.kind === "derived" ? extended.serving.max_context : 0, 65_536)
+    // Four times is as far as models go that never read longer texts: further is only what somebody asks for.
+    const remedy = (max_context: number) => {
+      const refused = ask({ max_context })
+      return refused.kind === "refused" ? refused.remedy.message : ""
+    }
+    assert.match(remedy(4 * 32_768), /or extend it with yarn \(factor 4\)\.$/)
+    assert.notInclude(remedy(4 * 32_768 + 1), "yarn")
   })
 })
 
