@@ -83,12 +83,14 @@ export interface Trying {
   readonly change?: (subject: SuiteSubject) => SuiteSubject
   /** The rows that are run. */
   readonly rows?: (name: string) => boolean
+  /** Seconds that pressure on the cache may take: as many as it needs, so that what a busy machine computes slowly is not left out. */
+  readonly pressureSeconds?: number
 }
 
 /** What a trial is told of an engine that was asked to serve the sample model, for as long as the scope. */
 export const sampleSubject = Effect.fnUntraced(function* (
   served: Served,
-  { change = (subject) => subject, earlier = [], model = "tiny-chat", parameters }: Omit<Trying, "rows"> = {}
+  { change = (subject) => subject, earlier = [], model = "tiny-chat", parameters }: Omit<Trying, "rows" | "pressureSeconds"> = {}
 ) {
   const pinned = trainedFiles(model)
   const facts = factsOf(model, pinned)
@@ -117,10 +119,7 @@ export const sampleSubject = Effect.fnUntraced(function* (
   return change(subject)
 })
 
-/** Seconds that pressure on the cache may take: as many as it needs, so that what a busy machine computes slowly is not left out. */
-const patience = 590
-
 /** Runs the check suite against it. */
-export const trySample = Effect.fnUntraced(function* (served: Served, { rows = () => true, ...trying }: Trying = {}) {
-  return yield* runSuite(yield* sampleSubject(served, trying), (state) => suiteChecks(state, patience).filter(({ name }) => rows(name)))
+export const trySample = Effect.fnUntraced(function* (served: Served, { pressureSeconds = 590, rows = () => true, ...trying }: Trying = {}) {
+  return yield* runSuite(yield* sampleSubject(served, trying), (state) => suiteChecks(state, pressureSeconds).filter(({ name }) => rows(name)))
 }, Effect.scoped)
