@@ -98,7 +98,7 @@ const listed = (reader: ConfigReader, layers: number): Found =>
       return windows.length < layers
         ? yield* tooFew("hybrid_layer_pattern", layers)
         : windows.slice(0, layers).map((slides) => (slides === 1 ? "sliding" : "full"))
-    const indices = yield* reader.counts(limits.layers, "attn_layer_indices")
+    const indices = yield* reader.counts(limits.layers, "attn_layer_indices", "full_attn_idxs")
     if (indices !== null) return every(layers, (index) => (indices.includes(index) ? "full" : "state"))
     const delta = reader.inner("linear_attn_config")
     if (delta !== null) {
@@ -116,10 +116,36 @@ const periodic = (reader: ConfigReader, layers: number): Found =>
       const offset = (yield* reader.countOrNone(limits.layers, "attn_layer_offset")) ?? 0
       return every(layers, (index) => (index % period === offset ? "full" : "state"))
     }
-    const interval = yield* reader.count(limits.layers, "full_attention_interval", ...(reader.has("linear_num_value_heads") ? [] : ["layer_group_size"]))
+    const delta = reader.has("linear_num_value_heads")
+    // Families with gated delta networks leave the interval out where it is their classes' 4.
+    const interval = (yield* reader.count(limits.layers, "full_attention_interval", ...(delta ? [] : ["layer_group_size"]))) ?? (delta ? 4 : null)
     if (interval !== null) return every(layers, (index) => ((index + 1) % interval === 0 ? "full" : "state"))
     return null
   })
+
+/** Families whose layers take turns: all of a turn but the last have a window, by their classes (`configuration_*.py` of Transformers). */
+const lastOfTurn: ReadonlyMap<string, number> = new Map([
+  ["gemma2", 2],
+  ["gemma3", 6],
+  ["gemma3_text", 6],
+  ["gemma3n_text", 5],
+  ["gpt_oss", 2],
+  ["vaultgemma", 2],
+  ["afmoe", 4],
+  ["cohere2", 4],
+  ["exaone4", 4],
+  ["olmo3", 4]
+])
+/** The same, where all of a turn but the first have one. */
+const firstOfTurn: ReadonlyMap<string, number> = new Map([
+  ["cwm", 4],
+  ["granite_swa", 4],
+  ["granitemoe_swa", 4]
+])
+/** Families that mix layers with a window and without in a way of their own: where they do not name them, no window is counted on. */
+const mixed = /^(beam|cohere2_moe|cohere_compass|exaone_moe|flint|kolibri|laguna|mellum|mimo_v2|muse_)/
+/** Families whose window is switched on apart, and off where nothing is said. */
+const switched = /^(qwen|smollm3)/
 
 /** Windows and chunks: the families' own rules where no layer is named. */
 const windowed = (reader: ConfigReader, modelType: string, layers: number): Result.Result<ReadonlyArray<LayerKind>, Unreadable | UnsupportedArchitecture> =>
@@ -130,14 +156,19 @@ const windowed = (reader: ConfigReader, modelType: string, layers: number): Resu
       const interval = (yield* reader.count(limits.layers, "no_rope_layer_interval")) ?? 4
       return every(layers, (index) => ((index + 1) % interval === 0 ? "full" : "chunked"))
     }
-    const window = reader.value("use_sliding_window") === false ? null : yield* reader.countOrNone(limits.tokens, "sliding_window", "attention_window_size")
-    if (window === null) return every(layers, () => "full")
+    const use = reader.value("use_sliding_window") ?? !switched.test(modelType)
+    const window = use === false ? null : yield* reader.countOrNone(limits.tokens, "sliding_window", "attention_window_size")
+    if (window === null || mixed.test(modelType)) return every(layers, () => "full")
     const pattern = reader.value("sliding_window_pattern")
     if (typeof pattern === "string" && /^[LG]{1,64}$/.test(pattern))
       return every(layers, (index) => (pattern[index % pattern.length] === "G" ? "full" : "sliding"))
-    const own = modelType.startsWith("gemma3") ? 6 : modelType === "cohere2" ? 4 : modelType === "gemma2" || modelType === "gpt_oss" ? 2 : null
-    const every_ = (yield* reader.countOrNone(limits.layers, "sliding_window_pattern", "_sliding_window_pattern")) ?? own
-    if (every_ !== null) return every(layers, (index) => ((index + 1) % every_ === 0 ? "full" : "sliding"))
+    const turn =
+      (yield* reader.countOrNone(limits.layers, "sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")) ??
+      lastOfTurn.get(modelType) ??
+      null
+    if (turn !== null) return every(layers, (index) => ((index + 1) % turn === 0 ? "full" : "sliding"))
+    const first = firstOfTurn.get(modelType)
+    if (first !== undefined) return every(layers, (index) => (index % first === 0 ? "full" : "sliding"))
     // Qwen2's rule: the layers from this one on have the window.
     const from = modelType.startsWith("qwen") ? yield* reader.countOrNone(limits.layers, "max_window_layers") : null
     return every(layers, (index) => (from !== null && index < from ? "full" : "sliding"))
@@ -145,6 +176,8 @@ const windowed = (reader: ConfigReader, modelType: string, layers: number): Resu
 
 /** Types whose layers all keep a state and nothing by token. */
 export const recurrentTypes: ReadonlySet<string> = new Set(["mamba", "mamba2", "falcon_mamba"])
+/** Types that run each of their layers several times, and keep keys and values of each time. */
+const loops = ["loop_num", "n_recurrent_loops", "H_cycles"]
 
 /** What each layer of a model keeps, as its configuration says it or its family does. */
 export const layerKinds = (
@@ -159,7 +192,16 @@ export const layerKinds = (
       if (there)
         return yield* Result.fail(new UnsupportedArchitecture({ reason: `config.json has ${key}: what its layers keep of a sequence is not known here.` }))
     }
+    for (const key of loops) {
+      if (typeof reader.value(key) === "number" && reader.value(key) !== 1)
+        return yield* Result.fail(
+          new UnsupportedArchitecture({ reason: `config.json has ${key}: what its layers keep each time that they run is not known here.` })
+        )
+    }
     if (recurrentTypes.has(modelType)) return every(layers, () => "state")
+    if (modelType === "falcon_h1") return every(layers, () => "both")
+    // Two attentions a layer.
+    if (modelType.startsWith("longcat_flash")) return every(2 * layers, () => "full")
     const kinds = (yield* listed(reader, layers)) ?? (yield* periodic(reader, layers)) ?? (yield* windowed(reader, modelType, layers))
     // Layers that share an earlier layer's keys and values keep none of their own.
     const shared = (yield* reader.countOrNone(limits.layers, "num_kv_shared_layers")) ?? 0

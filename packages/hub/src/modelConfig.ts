@@ -64,7 +64,11 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
 
     const architectures = decodeNames(config.architectures ?? text.architectures)
     if (Option.isNone(architectures)) return yield* missing("its architecture")
-    const num_layers = yield* reader.count(limits.layers, "num_hidden_layers", "n_layer", "num_layers", "n_layers")
+    // LongCat's first name for them counts the attentions, of which a layer has two.
+    const named = textType.startsWith("longcat_flash") && reader.has("num_layers") ? [] : ["num_hidden_layers"]
+    const counted = yield* reader.count(limits.layers, ...named, "n_layer", "num_layers", "n_layers")
+    // Newer configurations of Nemotron-H only list them.
+    const num_layers = counted ?? (yield* reader.words("layers_block_type"))?.length ?? null
     const hidden_size = yield* reader.count(limits.width, "hidden_size", "n_embd", "n_embed", "d_model")
     const recurrent = recurrentTypes.has(textType)
     // Without attention what is divided by the GPUs is the heads of the state, or each channel by itself.
@@ -94,7 +98,9 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       byLayer === null
         ? yield* reader.count(limits.heads, "num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num", "num_attention_groups")
         : Math.max(1, ...byLayer)
-    const num_kv_heads = kvHeads ?? (reader.value("multi_query") === true ? 1 : num_attention_heads)
+    // Falcon's first architecture has one, whatever it states: copies of its configuration state as many as the heads.
+    const multiQuery = reader.value("multi_query") === true && reader.value("new_decoder_architecture") !== true
+    const num_kv_heads = multiQuery && textType === "falcon" ? 1 : (kvHeads ?? (multiQuery ? 1 : num_attention_heads))
     const heads = { model_type: textType, num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim }
     const shape = yield* parseShape(reader, whole, heads)
     const rope = ropeFacts(reader, nested)

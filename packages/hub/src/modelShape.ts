@@ -27,9 +27,9 @@ const isLatent = (reader: ConfigReader, modelType: string) => reader.has("kv_lor
 const latentLayer = (reader: ConfigReader, heads: Heads): Read<Extract<LayerGroup, { kind: "latent" }>> =>
   Result.gen(function* () {
     const rank = yield* reader.count(limits.width, "kv_lora_rank")
-    const rope = yield* reader.count(limits.width, "qk_rope_head_dim")
-    if (rank === null || rope === null)
-      return yield* Result.fail(new UnsupportedArchitecture({ reason: "config.json does not state the size of its attention's latent." }))
+    // None where positions are not encoded.
+    const rope = (yield* reader.countOrNone(limits.width, "qk_rope_head_dim")) ?? 0
+    if (rank === null) return yield* Result.fail(new UnsupportedArchitecture({ reason: "config.json does not state the size of its attention's latent." }))
     const nope = (yield* reader.countOrNone(limits.width, "qk_nope_head_dim")) ?? heads.head_dim
     const value = (yield* reader.countOrNone(limits.width, "v_head_dim")) ?? heads.head_dim
     // The sparse attention's index keeps a key of 8 bits, with a scale of 4 bytes for each 128 values.

@@ -49,6 +49,10 @@ export const recurrentState = (
       if (heads !== null && dim !== null)
         return state({ conv: 3 * heads * dim, kernel: yield* delta.count(limits.width, "short_conv_kernel_size"), state: heads * dim * dim }, true)
     }
+    const deltaHeads = yield* reader.count(limits.heads, "linear_num_heads")
+    const deltaDim = yield* width("linear_head_dim")
+    if (deltaHeads !== null && deltaDim !== null)
+      return state({ conv: 3 * deltaHeads * deltaDim, kernel: yield* width("linear_conv_kernel_dim"), state: deltaHeads * deltaDim ** 2 }, true)
     // Mamba 2: heads of their own.
     const heads = yield* reader.count(limits.heads, "mamba_num_heads", "mamba_n_heads", "n_mamba_heads", ...(modelType === "mamba2" ? ["num_heads"] : []))
     const dState = yield* width("ssm_state_size", "mamba_d_state", "state_size")

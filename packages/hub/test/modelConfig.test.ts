@@ -21,6 +21,26 @@ describe("config.json", () => {
     ["the head's size from the hidden size", llama, { head_dim: 128, num_kv_heads: 8 }],
     ["the head's size as stated", { ...llama, head_dim: 96 }, { head_dim: 96 }],
     ["one key-value head for multi-query attention", { ...llama, num_key_value_heads: null, multi_query: true }, { num_kv_heads: 1 }],
+    [
+      "one for Falcon's first architecture, whatever is stated",
+      { ...llama, model_type: "falcon", num_kv_heads: 32, num_key_value_heads: undefined, multi_query: true, new_decoder_architecture: false },
+      { num_kv_heads: 1 }
+    ],
+    [
+      "as many as stated for Falcon's second architecture",
+      { ...llama, model_type: "falcon", num_kv_heads: 8, num_key_value_heads: undefined, multi_query: true, new_decoder_architecture: true },
+      { num_kv_heads: 8 }
+    ],
+    [
+      "LongCat's layers, of which each has two of the attentions that are counted too",
+      { ...llama, model_type: "longcat_flash", num_hidden_layers: 56, num_layers: 28, kv_lora_rank: 512, qk_rope_head_dim: 64 },
+      { num_layers: 28 }
+    ],
+    [
+      "as many layers as are listed, where they are not counted",
+      { ...llama, model_type: "nemotron_h", num_hidden_layers: undefined, layers_block_type: ["mlp", "moe", "full_attention"] },
+      { num_layers: 3 }
+    ],
     ["as many key-value heads as heads where none are stated", { ...llama, num_key_value_heads: undefined }, { num_kv_heads: 32 }],
     ["the smallest of several context limits", { ...llama, model_max_length: 4096, seq_length: 16_384 }, { native_context: 4096 }],
     [

@@ -59,12 +59,36 @@ describe("the layers of a model", () => {
       ["3 full", "9 state"]
     ],
     ["by MiniMax's ones and noughts", { model_type: "minimax", attn_type_list: [0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1] }, ["3 full", "9 state"]],
+    ["by the indices of those with attention", { model_type: "lfm2", full_attn_idxs: [2, 5, 8, 10], conv_L_cache: 3 }, ["4 full", "8 state"]],
+    ["twice, as by LongCat", { model_type: "longcat_flash", num_layers: 12, kv_lora_rank: 512, qk_rope_head_dim: 64 }, ["24 latent"]],
+    ["in turns of four, as Olmo 3's are", { model_type: "olmo3", sliding_window: 4096 }, ["3 full", "9 sliding"]],
+    ["in turns of five, as Gemma 3n's are", { model_type: "gemma3n_text", sliding_window: 512 }, ["10 sliding", "2 full"]],
+    ["in turns whose first is without a window", { model_type: "granite_swa", sliding_window: 512 }, ["3 full", "9 sliding"]],
+    ["all without a window, where a family's own way to mix them is not known", { model_type: "muse_spark_text", sliding_window: 512 }, ["12 full"]],
+    ["without the window that Qwen's do not use unless they say so", { model_type: "qwen2", sliding_window: 4096 }, ["12 full"]],
+    [
+      "in turns of four, as those of gated delta networks are",
+      { model_type: "olmo_hybrid", linear_num_value_heads: 4, linear_value_head_dim: 64, linear_num_key_heads: 4, linear_key_head_dim: 64 },
+      ["3 full", "9 state"]
+    ],
+    [
+      "by words, with Kimi's states under newer names",
+      {
+        model_type: "kimi_linear",
+        layer_types: Array.from({ length: 12 }, (_, index) => (index % 4 === 3 ? "full_attention" : "linear_attention")),
+        linear_num_heads: 32,
+        linear_head_dim: 128,
+        linear_conv_kernel_dim: 4,
+        kv_lora_rank: 512,
+        qk_rope_head_dim: 0
+      },
+      ["3 latent", "9 state"]
+    ],
     ["as latents", { model_type: "deepseek_v3", kv_lora_rank: 512, qk_rope_head_dim: 64, qk_nope_head_dim: 128, v_head_dim: 128 }, ["12 latent"]],
     [
       "as both at once",
       {
         model_type: "falcon_h1",
-        layers_block_type: Array(12).fill("hybrid"),
         mamba_n_heads: 32,
         mamba_d_head: 64,
         mamba_d_state: 128,
@@ -98,6 +122,7 @@ describe("the layers of a model", () => {
     ["a kind of layer that is not known", { layer_types: Array(12).fill("telepathic_attention") }, "UnsupportedArchitecture", "telepathic_attention"],
     ["a letter that is not known", { hybrid_override_pattern: "MMMMMMMMMMMX" }, "UnsupportedArchitecture", '"X"'],
     ["fewer kinds than layers", { layer_types: ["full_attention"] }, "Unreadable", "layer_types"],
+    ["layers that run several times", { model_type: "iquestloopcoder", loop_num: 2 }, "UnsupportedArchitecture", "loop_num"],
     ["compressed caches", { compress_ratios: [4, 128] }, "UnsupportedArchitecture", "compress_ratios"],
     ["a recurrent state of unknown size", { layer_types: Array(12).fill("mamba") }, "UnsupportedArchitecture", "state"],
     ["a window without length", { layer_types: Array(12).fill("sliding_attention") }, "UnsupportedArchitecture", "sliding window"],
