@@ -19,13 +19,18 @@ const bytesOf = (told: Measured): ReadonlyArray<string> =>
     ] as const
   ).flatMap(([name, bytes]) => (bytes === null ? [] : [`${name} ${bytes}`]))
 
-/** The row of `measuring`, after those of the check suite: tokens of the KV cache, and bytes of one GPU, as the engine told them. */
+/** The row of `measuring`, after those of the check suite: tokens of the KV cache, or what to do where they are too few, and bytes of one GPU, as the engine told them. */
 export const kvCapacityRow = (told: Measured, maxContext: number): Check => {
   const tokens = told.kv_cache_tokens
+  const fault = kvCapacityFault(told, maxContext)
   const bytes = bytesOf(told)
   const held = tokens === null ? "the engine does not tell its KV cache" : `${tokens} tokens, ${(tokens / maxContext).toFixed(1)} sequences of ${maxContext}`
-  const detail = bytes.length === 0 ? held : `${held}; bytes per GPU: ${bytes.join(", ")}`
-  return { name: "kv_capacity", passed: kvCapacityFault(told, maxContext) === null, detail: detail.slice(0, longest) }
+  const detail = fault === null ? held : fault.replace(/\.$/, "")
+  return {
+    name: "kv_capacity",
+    passed: fault === null,
+    detail: (bytes.length === 0 ? detail : `${detail}; bytes per GPU: ${bytes.join(", ")}`).slice(0, longest)
+  }
 }
 
 const milliseconds = (value: number | null): string => (value === null ? "-" : value >= 100 ? value.toFixed(0) : value.toPrecision(3))
@@ -38,6 +43,7 @@ export const benchmarkRow = (benchmark: Benchmark): Check => {
       `c=${concurrency} ${output_tokens_per_s.toFixed(1)} tokens/s, ttft ${milliseconds(ttft_ms_p50)}, tpot ${milliseconds(tpot_ms_p50)} ms`
   )
   const about = `${benchmark.input_tokens} in, ${benchmark.output_tokens} out${benchmark.simulated === true ? ", simulated GPUs" : ""}`
-  const figures = benchmark.missing === undefined ? [`${about}: ${steps.join("; ")}`] : [`benchmark_missing (${benchmark.missing}), by no fault of the model`]
-  return { name: "benchmark_floor", passed: fault === null, detail: [...(fault === null ? [] : [fault]), ...figures].join(" ").slice(0, longest) }
+  const missing = `benchmark_missing (${benchmark.missing})`
+  const figures = benchmark.missing === undefined ? `${about}: ${steps.join("; ")}` : fault === null ? `${missing}, by no fault of the model` : missing
+  return { name: "benchmark_floor", passed: fault === null, detail: [...(fault === null ? [] : [fault]), figures].join(" ").slice(0, longest) }
 }

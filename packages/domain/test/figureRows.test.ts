@@ -35,7 +35,11 @@ describe("the rows that measuring and benchmarking add to the checks", () => {
     assert.deepStrictEqual(kvCapacityRow(measured, 1_024), { name: "kv_capacity", passed: true, detail })
     const nothing = { ...measured, weights_bytes: null, kv_cache_bytes: null, kv_cache_tokens: null, overhead_bytes: null }
     assert.deepStrictEqual(kvCapacityRow(nothing, 1_024), { name: "kv_capacity", passed: true, detail: "the engine does not tell its KV cache" })
-    assert.isFalse(kvCapacityRow(measured, 2_913).passed)
+    const short = kvCapacityRow(measured, 2_913)
+    assert.isFalse(short.passed)
+    // With what can be pasted.
+    const remedy = 'The KV cache holds 2912 tokens, fewer than one sequence of 2913. Try serving {"max_context": 2912}; bytes per GPU: weights 1448192'
+    assert.include(short.detail, remedy)
   })
 
   it("tell speed at each concurrency, that GPUs were simulated, and why a benchmark failed or is void", () => {
@@ -45,6 +49,8 @@ describe("the rows that measuring and benchmarking add to the checks", () => {
     const failed = benchmarkRow({ ...benchmark, steps: [{ ...step(1), errors: 30 }] })
     assert.isFalse(failed.passed)
     assert.match(failed.detail ?? "", /^30 of 60 requests of the benchmark failed\. 1024 in/)
+    const both = benchmarkRow({ ...benchmark, steps: [{ ...step(1), errors: 31 }], missing: "client_limited" })
+    assert.deepStrictEqual(both.detail, "31 of 61 requests of the benchmark failed. benchmark_missing (client_limited)")
     const missing = benchmarkRow({ ...benchmark, missing: "client_limited" })
     assert.deepStrictEqual(missing, { name: "benchmark_floor", passed: true, detail: "benchmark_missing (client_limited), by no fault of the model" })
   })

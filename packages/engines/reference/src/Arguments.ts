@@ -12,6 +12,9 @@ export interface ContextEdge {
   readonly unfilled: number
 }
 
+/** `unread`: the model is told of functions, and the calls that it makes by itself stay text, as where another form is looked for. `refused`: requests with functions are. */
+export type ToolCallReading = "read" | "unread" | "refused"
+
 /** What one engine process was started with. Sizes are in bytes, lengths in tokens. */
 export interface Arguments {
   readonly model: string
@@ -38,8 +41,8 @@ export interface Arguments {
   readonly enablePromptTokensDetails: boolean
   /** Whether sequences share the beginnings that they have in common. */
   readonly prefixCaching: boolean
-  /** Whether calls of functions are read out of answers, where the chat template shows functions in the form that is read. */
-  readonly readsToolCalls: boolean
+  /** What becomes of functions, where the chat template shows them in the form that is read. */
+  readonly toolCalls: ToolCallReading
   /** Whether reasoning is parted from answers, where the chat template writes it in the form that is read. */
   readonly readsReasoning: boolean
   /** The fault that a test asks for; null in an engine that is to serve. */
@@ -172,7 +175,7 @@ export const parseArguments = (words: ReadonlyArray<string>): Arguments | string
     enablePromptTokensDetails: given.has("enable-prompt-tokens-details"),
     prefixCaching: !given.has("disable-prefix-caching"),
     readsReasoning: !given.has("disable-reasoning"),
-    readsToolCalls: !given.has("disable-tool-calls"),
+    toolCalls: given.has("disable-tool-calls") ? "refused" : "read",
     mutant: text("test-only-mutant") === "" ? null : text("test-only-mutant"),
     adapter: adapterName === "" ? null : { name: adapterName, directory },
     maxLoraRank: Number(text("max-lora-rank")),

@@ -1,3 +1,4 @@
+import type { ToolCallReading } from "./Arguments.ts"
 import { begin, either, type Grammar, literal, marked, repeated, type Steps, sequence } from "./grammar/Grammar.ts"
 import { anyObject } from "./grammar/json.ts"
 import { schemaGrammar } from "./grammar/jsonSchema.ts"
@@ -41,8 +42,8 @@ const boundCalls = (tools: ReadonlyArray<Tool>, { response_format }: ChatBody): 
     ? marked(openMark, either(...tools.map((tool) => restOf(tool, isStrict(tool)))))
     : null
 
-/** Reads `tools`, `tool_choice` and `parallel_tool_calls`. `reads`: whether calls are read at all. Throws `ApiError` 400. */
-export const toolUseOf = (body: ChatBody, reads: boolean): ToolUse => {
+/** Reads `tools`, `tool_choice` and `parallel_tool_calls`. Throws `ApiError` 400. */
+export const toolUseOf = (body: ChatBody, reading: ToolCallReading): ToolUse => {
   const { parallel_tool_calls, tool_choice, tools } = body
   const choice = tool_choice ?? (tools == null ? "none" : "auto")
   const most = parallel_tool_calls === false ? 1 : mostCalls
@@ -51,7 +52,8 @@ export const toolUseOf = (body: ChatBody, reads: boolean): ToolUse => {
     return { shown: null, most: 0, grammar: null, named: false }
   }
   if (choice === "none") return { shown: null, most: 0, grammar: null, named: false }
-  if (!reads) throw badRequest('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "tools")
+  if (reading === "refused") throw badRequest('"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', "tools")
+  if (choice === "auto" && reading === "unread") return { shown: tools.map(shownOf), most: 0, grammar: null, named: false }
   if (choice === "auto") {
     return { shown: tools.map(shownOf), most: parallel_tool_calls === false ? 1 : Number.POSITIVE_INFINITY, grammar: boundCalls(tools, body), named: false }
   }

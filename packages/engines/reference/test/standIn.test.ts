@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterEach, describe, expect, it } from "vitest"
 import { engineFor } from "../../src/index.ts"
 import { Safetensors } from "../src/Safetensors.ts"
-import { writeTinyChat } from "../src/sample/index.ts"
+import { writeTinyChat, writeTrained } from "../src/sample/index.ts"
 import { toFloat32 } from "../src/Tensor.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
@@ -22,7 +22,7 @@ const engineOf = (runtime: "vllm" | "sglang") => {
 }
 
 /** The adapter's own command, with the stand-in in the image's place, on a port that is free. */
-const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], memory = 2 ** 30) => {
+const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], { memory = 2 ** 30, model = directory } = {}) => {
   const { args, command, env } = engineOf(runtime).container({
     settings: {
       runtime,
@@ -48,7 +48,7 @@ const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], memor
       rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
     },
     servedNames: ["org/tiny", "tiny"],
-    modelPath: directory,
+    modelPath: model,
     hostClass: { gpu_pool: "Sim", gpu_count: 1, gpu_memory_bytes: memory },
     bootSeconds: 60,
     cachePath: "/tmp"
@@ -84,7 +84,7 @@ describe("the reference engine in another's place", () => {
   })
 
   it.each(["vllm", "sglang"] as const)("%s: a GPU without room for the model's cache is a failure that the adapter can name", async (runtime) => {
-    const { exited, said } = run(runtime, [], 2 * 2 ** 20)
+    const { exited, said } = run(runtime, [], { memory: 2 * 2 ** 20 })
     expect(await exited).toBe(1)
     expect(["out_of_memory", "context_does_not_fit"]).toContain(engineOf(runtime).bootFailure(said.out + said.errors).code)
   })
@@ -119,6 +119,35 @@ describe("the reference engine in another's place", () => {
     // It captures no graphs.
     for (const [figure, value] of Object.entries(measured)) if (figure !== "graph_seconds") expect(value, figure).not.toBeNull()
   })
+
+  it.each([
+    ["vllm", "qwen3_xml"],
+    ["sglang", "qwen3_coder"]
+  ] as const)(
+    "%s: told to look for another form of calls it tells the model of functions all the same, and what that calls by itself stays text",
+    async (runtime, parser) => {
+      const trained = emptyDirectory()
+      writeTrained(trained, "tiny-chat")
+      const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object", properties: { city: { type: "string" } } } } }]
+      const asked = { model: "org/tiny", messages: [{ role: "user", content: "What is the weather in Paris?" }], tools, temperature: 0, max_tokens: 60 }
+      const chosen = (own: string) => (runtime === "vllm" ? ["--enable-auto-tool-choice", `--tool-call-parser=${own}`] : [`--tool-call-parser=${own}`])
+      const answer = async (own: string, choice: unknown) => {
+        const address = await run(runtime, chosen(own), { model: trained }).serves()
+        const body = JSON.stringify({ ...asked, tool_choice: choice })
+        return (await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })).json()
+      }
+      const called = { message: { tool_calls: [{ function: { name: "get_weather" } }] }, finish_reason: "tool_calls" }
+      const read = await answer("hermes", "auto")
+      expect(read).toMatchObject({ choices: [called] })
+      const unread = await answer(parser, "auto")
+      expect(unread).toMatchObject({ choices: [{ message: { content: expect.stringContaining("get_weather") }, finish_reason: "stop" }] })
+      expect(unread).not.toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
+      // The prompt is the template's, whoever reads the answer.
+      expect(unread).toMatchObject({ usage: { prompt_tokens: Object(read).usage.prompt_tokens } })
+      // What has to be a call is bound to be one, and needs nobody to look for it.
+      expect(await answer(parser, "required")).toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
+    }
+  )
 
   it("sglang: is ready once it has warmed up, answers by any name and in its own words, and its figures are read whole", async () => {
     const { said, serves } = run("sglang")

@@ -136,7 +136,7 @@ startStandIn(
     gpus: "tp-size",
     switches: { "enable-lora": "enable-lora", "enable-prompt-tokens-details": "enable-cache-report", "disable-prefix-caching": "disable-radix-cache" },
     readsReasoning: (given) => ["deepseek-r1", "qwen3", "qwen3-thinking"].includes(given.get("reasoning-parser")?.[0] ?? ""),
-    readsToolCalls: (given) => ["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser")?.[0] ?? ""),
+    toolCalls: (given) => (["hermes", "qwen", "qwen25"].includes(given.get("tool-call-parser")?.[0] ?? "") ? "read" : "unread"),
     speech
   },
   process.argv.slice(2)

@@ -1,5 +1,5 @@
 import { type CommandLine, readWords } from "../../../src/CommandLine.ts"
-import { type ContextEdge, parseArguments } from "../Arguments.ts"
+import { type ContextEdge, parseArguments, type ToolCallReading } from "../Arguments.ts"
 import type { Speech } from "../Speech.ts"
 import { startEngine } from "../startEngine.ts"
 import { type Given, ownWords } from "./words.ts"
@@ -15,8 +15,8 @@ export interface StandIn {
   readonly gpus: string
   /** Switches of the reference engine that a switch there stands for. */
   readonly switches: Readonly<Record<string, string>>
-  /** Whether it was told to read calls of functions in the one form that is read here. */
-  readonly readsToolCalls: (given: Given) => boolean
+  /** What it was told to do with calls of functions, of which one form is read here. */
+  readonly toolCalls: (given: Given) => ToolCallReading
   /** Whether it was told to part reasoning from answers, in the one form that is read here. */
   readonly readsReasoning: (given: Given) => boolean
   /** Whether requests may give any name. */
@@ -27,7 +27,7 @@ export interface StandIn {
 
 /** Runs the reference engine in another's place: it refuses what the other would not take, and speaks as the other does. */
 export const startStandIn = (
-  { anyModelName, command, commandLine, edge, gpus, names, program, readsReasoning, readsToolCalls, speech, switches }: StandIn,
+  { anyModelName, command, commandLine, edge, gpus, names, program, readsReasoning, speech, switches, toolCalls }: StandIn,
   words: ReadonlyArray<string>
 ) => {
   const refuse = (reason: string) => {
@@ -49,7 +49,7 @@ export const startStandIn = (
       anyModelName,
       edge,
       readsReasoning: readsReasoning(given),
-      readsToolCalls: readsToolCalls(given)
+      toolCalls: toolCalls(given)
     },
     speech(given)
   )

@@ -32,7 +32,8 @@ startStandIn(
       "disable-prefix-caching": "disable-prefix-caching"
     },
     readsReasoning: (given) => ["deepseek_r1", "qwen3"].includes(given.get("reasoning-parser")?.[0] ?? ""),
-    readsToolCalls: (given) => given.has("enable-auto-tool-choice") && given.get("tool-call-parser")?.[0] === "hermes",
+    // Not told to read any, it refuses functions that the model may call by itself.
+    toolCalls: (given) => (!given.has("enable-auto-tool-choice") ? "refused" : given.get("tool-call-parser")?.[0] === "hermes" ? "read" : "unread"),
     // The reference engine's lines, metrics and answers are vLLM's already, but for the name: whichever of its names was asked for, it says the first.
     speech: () => ({
       ...ownSpeech,
