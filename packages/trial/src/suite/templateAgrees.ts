@@ -57,11 +57,11 @@ const parsed = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
   )
 
 /** Contents as one text, which engines make of them for templates that know no parts. */
-const flattened = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
+const flattened = (messages: ReadonlyArray<object>, between: string): ReadonlyArray<object> =>
   messages.map((message) => {
     if (!("content" in message) || !Array.isArray(message.content)) return message
     const texts = Option.getOrElse(decodeParts(message.content), () => [])
-    return { ...message, content: texts.map(({ text }) => text).join("\n") }
+    return { ...message, content: texts.map(({ text }) => text).join(between) }
   })
 
 /** Milliseconds. */
@@ -75,7 +75,7 @@ export const templateAgrees: TrialCheck = {
   limitSeconds: seconds(15),
   skipped: ({ chat }) => (chat ? null : "no chat template"),
   run: Effect.fnUntraced(function* (subject) {
-    const { client, repository, salt, servedName } = subject
+    const { client, offers, repository, salt, servedName } = subject
     const { template, tokenizer } = repository
     let compared = 0
     let held = 0
@@ -85,9 +85,10 @@ export const templateAgrees: TrialCheck = {
     // Midnight is where the engine's clock has it: today in UTC, and the days around it.
     const days = template?.writesDay === true ? [now, now - day, now + day] : [now]
     // Engines differ in what they make of parts: each variant is rendered in both forms.
+    const { between, tool } = offers.templated ?? { between: "\n", tool: {} }
     const forms = variants.flatMap(({ messages, settings, tools }) => {
-      const extra = { ...(tools === undefined ? {} : { tools }), ...settings }
-      return [flattened(parsed(messages)), parsed(messages)].flatMap((form) => days.map((at) => ({ messages: form, extra, at })))
+      const extra = { ...(tools === undefined ? {} : { tools: tools.map((one) => ({ ...one, ...tool })) }), ...settings }
+      return [flattened(parsed(messages), between), parsed(messages)].flatMap((form) => days.map((at) => ({ messages: form, extra, at })))
     })
     const each = forms.length / Math.max(1, variants.length)
     const prompts = template === null ? [] : yield* template.render(forms)

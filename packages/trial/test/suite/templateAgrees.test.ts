@@ -3,6 +3,7 @@ import { Effect, Exit, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { type Conversing, readTemplate } from "../../src/suite/OwnTemplate.ts"
+import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { strftime } from "../../src/suite/strftime.ts"
 import { templateAgrees } from "../../src/suite/templateAgrees.ts"
 import { subjectAt } from "./subject.ts"
@@ -10,6 +11,72 @@ import { subjectAt } from "./subject.ts"
 const tokens = { bos_token: "<s>", eos_token: "</s>" }
 const Asked = Schema.fromJsonString(Schema.Struct({ messages: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)) }))
 const idsOf = (text: string) => [...text].map((character) => character.codePointAt(0) ?? 0)
+
+const tokenizer = {
+  vocabulary: 0,
+  added: [],
+  special: [],
+  encode: (texts: ReadonlyArray<string>) => Effect.succeed(texts.map(idsOf)),
+  decode: () => Effect.die("nothing is decoded"),
+  find: () => Effect.die("nothing is looked for")
+}
+
+/** What an engine answers whose prompt that is. */
+const answerOf = (path: string, ids: ReadonlyArray<number>) => {
+  const usage = { prompt_tokens: ids.length, completion_tokens: 1, total_tokens: ids.length + 1 }
+  return {
+    status: 200,
+    text: JSON.stringify(path === "/tokenize" ? { tokens: ids } : { choices: [{ message: { content: "" } }], prompt_token_ids: ids, usage })
+  }
+}
+
+describe("what an engine gives chat templates in its own way", () => {
+  const Tools = Schema.fromJsonString(Schema.Struct({ tools: Schema.optionalKey(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))) }))
+  const Part = Schema.Struct({ text: Schema.String })
+  const textOf = (content: unknown, between: string) =>
+    Array.isArray(content)
+      ? Schema.decodeUnknownSync(Schema.Array(Part))(content)
+          .map(({ text }) => text)
+          .join(between)
+      : String(content ?? "")
+  const text = "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+
+  /** Whether an engine passes that joins texts and shows tools like that, where its contract says `templated`. */
+  const passes = Effect.fnUntraced(function* (between: string, tool: object, templated?: NonNullable<SuiteSubject["offers"]["templated"]>) {
+    const subject = yield* subjectAt("http://127.0.0.1:9")
+    const own = readTemplate({ text, tokens })
+    const post = Effect.fnUntraced(function* (path: string, body: string) {
+      const { messages } = yield* Effect.orDie(Schema.decodeEffect(Asked)(body))
+      const { tools } = yield* Effect.orDie(Schema.decodeEffect(Tools)(body))
+      const flat = messages.map((message) => ({ ...message, content: textOf(message.content, between) }))
+      const shown = tools === undefined ? {} : { tools: tools.map((each) => ({ ...each, ...tool })) }
+      const ids = idsOf(own?.render({ messages: flat, extra: shown }) ?? "")
+      return answerOf(path, ids)
+    })
+    const template = {
+      writesDay: false,
+      render: (conversations: ReadonlyArray<Conversing>) => Effect.succeed(conversations.map((each) => own?.render(each) ?? null))
+    }
+    const repository = { ...subject.repository, tokenizer, template }
+    const offers = templated === undefined ? subject.offers : { ...subject.offers, templated }
+    return Exit.isSuccess(yield* Effect.exit(templateAgrees.run({ ...subject, offers, client: { ...subject.client, post }, repository })))
+  })
+
+  it.effect("is its contract's, to the letter: what SGLang writes is no fault of SGLang, and one of any other engine", () =>
+    Effect.gen(function* () {
+      const sglang = { between: " ", tool: { defer_loading: null } }
+      assert.isTrue(yield* passes("\n", {}))
+      assert.isTrue(yield* passes(" ", { defer_loading: null }, sglang))
+      for (const [between, tool] of [
+        [" ", {}],
+        ["\n", { defer_loading: null }]
+      ] as const) {
+        assert.isFalse(yield* passes(between, tool), `${JSON.stringify(between)} ${JSON.stringify(tool)}`)
+        assert.isFalse(yield* passes(between, tool, sglang), `${JSON.stringify(between)} ${JSON.stringify(tool)}`)
+      }
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+})
 
 describe("a chat template that writes the day", () => {
   const written = "{{ bos_token }}{{ strftime_now('%d %b %Y') }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
@@ -22,18 +89,8 @@ describe("a chat template that writes the day", () => {
     const post = Effect.fnUntraced(function* (path: string, body: string) {
       const { messages } = yield* Effect.orDie(Schema.decodeEffect(Asked)(body))
       const ids = idsOf(engine?.render({ messages, at }) ?? "")
-      const usage = { prompt_tokens: ids.length, completion_tokens: 1, total_tokens: ids.length + 1 }
-      const answer = path === "/tokenize" ? { tokens: ids } : { choices: [{ message: { content: "" } }], prompt_token_ids: ids, usage }
-      return { status: 200, text: JSON.stringify(answer) }
+      return answerOf(path, ids)
     })
-    const tokenizer = {
-      vocabulary: 0,
-      added: [],
-      special: [],
-      encode: (texts: ReadonlyArray<string>) => Effect.succeed(texts.map(idsOf)),
-      decode: () => Effect.die("nothing is decoded"),
-      find: () => Effect.die("nothing is looked for")
-    }
     const template = {
       writesDay: true,
       render: (conversations: ReadonlyArray<Conversing>) => Effect.succeed(conversations.map((each) => own?.render(each) ?? null))
