@@ -52,9 +52,13 @@ const contextEdges = {
   }
 }
 
-/** What chat templates are given of a message's parts and of tools, which the trial renders in the same way (`TrialOffers.templated`). */
+/** What chat templates are given of a message's parts and of tools, which the trial renders in the same way (`TrialOffers.templated`, `ownPrompts`). */
 const templated = {
-  vllm: ['text_prompt = "\\n".join(texts)', 'if self.defer_loading is None:\n            data.pop("defer_loading", None)\n        return data'],
+  vllm: [
+    'self.use_harmony = model_config.hf_config.model_type == "gpt_oss"',
+    'text_prompt = "\\n".join(texts)',
+    'if self.defer_loading is None:\n            data.pop("defer_loading", None)\n        return data'
+  ],
   sglang: [
     'new_msg["content"] = " ".join(text_parts) if text_parts else ""',
     "tools = [item.model_dump() for item in request.tools]",

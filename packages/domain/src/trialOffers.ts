@@ -22,6 +22,8 @@ export interface TrialOffers {
   readonly unfilled?: number
   /** What it gives chat templates otherwise than a request has it: what it writes between the texts of a message, and members that it adds to each tool. Absent: a new line, and none. */
   readonly templated?: { readonly between: string; readonly tool: Readonly<Record<string, null>> }
+  /** Types of models (`model_type`) whose prompts it writes by a library of its own, whatever their chat template says; absent: none. */
+  readonly ownPrompts?: ReadonlySet<string>
   /** Where it tells which commit's weights it was given, as it is started; absent where it does not. */
   readonly weightVersion?: string
   /** How it tells what it has loaded; absent where it does not. */

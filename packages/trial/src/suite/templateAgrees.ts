@@ -76,7 +76,8 @@ export const templateAgrees: TrialCheck = {
   skipped: ({ chat }) => (chat ? null : "no chat template"),
   run: Effect.fnUntraced(function* (subject) {
     const { client, offers, repository, salt, servedName } = subject
-    const { template, tokenizer } = repository
+    const { tokenizer } = repository
+    const template = offers.ownPrompts?.has(repository.config.model_type) === true ? null : repository.template
     let compared = 0
     let held = 0
     const different: Array<string> = []

@@ -41,8 +41,8 @@ describe("what an engine gives chat templates in its own way", () => {
       : String(content ?? "")
   const text = "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
 
-  /** Whether an engine passes that joins texts and shows tools like that, where its contract says `templated`. */
-  const passes = Effect.fnUntraced(function* (between: string, tool: object, templated?: NonNullable<SuiteSubject["offers"]["templated"]>) {
+  /** Whether an engine passes that joins texts and shows tools like that, where its contract says `more`. */
+  const passes = Effect.fnUntraced(function* (between: string, tool: object, more: Partial<SuiteSubject["offers"]> = {}) {
     const subject = yield* subjectAt("http://127.0.0.1:9")
     const own = readTemplate({ text, tokens })
     const post = Effect.fnUntraced(function* (path: string, body: string) {
@@ -58,13 +58,13 @@ describe("what an engine gives chat templates in its own way", () => {
       render: (conversations: ReadonlyArray<Conversing>) => Effect.succeed(conversations.map((each) => own?.render(each) ?? null))
     }
     const repository = { ...subject.repository, tokenizer, template }
-    const offers = templated === undefined ? subject.offers : { ...subject.offers, templated }
+    const offers = { ...subject.offers, ...more }
     return Exit.isSuccess(yield* Effect.exit(templateAgrees.run({ ...subject, offers, client: { ...subject.client, post }, repository })))
   })
 
   it.effect("is its contract's, to the letter: what SGLang writes is no fault of SGLang, and one of any other engine", () =>
     Effect.gen(function* () {
-      const sglang = { between: " ", tool: { defer_loading: null } }
+      const sglang = { templated: { between: " ", tool: { defer_loading: null } } }
       assert.isTrue(yield* passes("\n", {}))
       assert.isTrue(yield* passes(" ", { defer_loading: null }, sglang))
       for (const [between, tool] of [
@@ -74,6 +74,13 @@ describe("what an engine gives chat templates in its own way", () => {
         assert.isFalse(yield* passes(between, tool), `${JSON.stringify(between)} ${JSON.stringify(tool)}`)
         assert.isFalse(yield* passes(between, tool, sglang), `${JSON.stringify(between)} ${JSON.stringify(tool)}`)
       }
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.effect("or a library's of its own, for the models of which that is known: there its two routes are held to each other alone", () =>
+    Effect.gen(function* () {
+      assert.isTrue(yield* passes("", { library: true }, { ownPrompts: new Set(["llama"]) }))
+      assert.isFalse(yield* passes("", { library: true }, { ownPrompts: new Set(["gpt_oss"]) }))
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 })
