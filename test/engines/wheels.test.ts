@@ -56,6 +56,7 @@ const contextEdges = {
 const templated = {
   vllm: [
     'self.use_harmony = model_config.hf_config.model_type == "gpt_oss"',
+    'wrap_dicts=(content_format == "openai"),',
     'text_prompt = "\\n".join(texts)',
     'if self.defer_loading is None:\n            data.pop("defer_loading", None)\n        return data'
   ],

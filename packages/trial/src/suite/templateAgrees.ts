@@ -64,6 +64,14 @@ const flattened = (messages: ReadonlyArray<object>, between: string): ReadonlyAr
     return { ...message, content: texts.map(({ text }) => text).join(between) }
   })
 
+/** Texts as the one part of their message, but for a tool's. */
+const wrapped = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
+  messages.map((message) =>
+    "content" in message && typeof message.content === "string" && !("tool_call_id" in message)
+      ? { ...message, content: [{ type: "text", text: message.content }] }
+      : message
+  )
+
 /** Milliseconds. */
 const day = 86_400_000
 
@@ -85,11 +93,12 @@ export const templateAgrees: TrialCheck = {
     const now = yield* Clock.currentTimeMillis
     // Midnight is where the engine's clock has it: today in UTC, and the days around it.
     const days = template?.writesDay === true ? [now, now - day, now + day] : [now]
-    // Engines differ in what they make of parts: each variant is rendered in both forms.
-    const { between, tool } = offers.templated ?? { between: "\n", tool: {} }
+    // Engines differ in what they make of parts: each variant is rendered in all forms that they may have.
+    const { asParts, between, tool } = { asParts: false, between: "\n", tool: {}, ...offers.templated }
     const forms = variants.flatMap(({ messages, settings, tools }) => {
       const extra = { ...(tools === undefined ? {} : { tools: tools.map((one) => ({ ...one, ...tool })) }), ...settings }
-      return [flattened(parsed(messages), between), parsed(messages)].flatMap((form) => days.map((at) => ({ messages: form, extra, at })))
+      const given = parsed(messages)
+      return [flattened(given, between), given, ...(asParts ? [wrapped(given)] : [])].flatMap((form) => days.map((at) => ({ messages: form, extra, at })))
     })
     const each = forms.length / Math.max(1, variants.length)
     const prompts = template === null ? [] : yield* template.render(forms)

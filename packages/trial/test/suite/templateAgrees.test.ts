@@ -41,14 +41,20 @@ describe("what an engine gives chat templates in its own way", () => {
       : String(content ?? "")
   const text = "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
 
+  /** Another template, and what else the engine makes of a message. */
+  interface How {
+    readonly written?: string
+    readonly wraps?: (message: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  }
+
   /** Whether an engine passes that joins texts and shows tools like that, where its contract says `more`. */
-  const passes = Effect.fnUntraced(function* (between: string, tool: object, more: Partial<SuiteSubject["offers"]> = {}) {
+  const passes = Effect.fnUntraced(function* (between: string, tool: object, more: Partial<SuiteSubject["offers"]> = {}, how: How = {}) {
     const subject = yield* subjectAt("http://127.0.0.1:9")
-    const own = readTemplate({ text, tokens })
+    const own = readTemplate({ text: how.written ?? text, tokens })
     const post = Effect.fnUntraced(function* (path: string, body: string) {
       const { messages } = yield* Effect.orDie(Schema.decodeEffect(Asked)(body))
       const { tools } = yield* Effect.orDie(Schema.decodeEffect(Tools)(body))
-      const flat = messages.map((message) => ({ ...message, content: textOf(message.content, between) }))
+      const flat = messages.map((message) => how.wraps?.(message) ?? { ...message, content: textOf(message.content, between) })
       const shown = tools === undefined ? {} : { tools: tools.map((each) => ({ ...each, ...tool })) }
       const ids = idsOf(own?.render({ messages: flat, extra: shown }) ?? "")
       return answerOf(path, ids)
@@ -74,6 +80,22 @@ describe("what an engine gives chat templates in its own way", () => {
         assert.isFalse(yield* passes(between, tool), `${JSON.stringify(between)} ${JSON.stringify(tool)}`)
         assert.isFalse(yield* passes(between, tool, sglang), `${JSON.stringify(between)} ${JSON.stringify(tool)}`)
       }
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.effect("has texts as parts where a template takes parts, which may write them otherwise, and never a list in place of a text", () =>
+    Effect.gen(function* () {
+      const parts =
+        "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}{{ c.text | trim }}{% endfor %}{% endif %}{% endfor %}[assistant]"
+      const vllm = { templated: { between: "\n", tool: {}, asParts: true } } as const
+      const wraps = (message: Readonly<Record<string, unknown>>) => ({
+        ...message,
+        content: typeof message.content === "string" && message.role !== "tool" ? [{ type: "text", text: message.content }] : message.content
+      })
+      assert.isTrue(yield* passes("\n", {}, vllm, { written: parts, wraps }))
+      assert.isFalse(yield* passes("\n", {}, {}, { written: parts, wraps }))
+      const asPython = (message: Readonly<Record<string, unknown>>) => ({ ...message, content: `[{'type': 'text', 'text': '${String(message.content)}'}]` })
+      assert.isFalse(yield* passes("\n", {}, vllm, { wraps: asPython }))
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
