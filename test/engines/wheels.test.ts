@@ -52,6 +52,21 @@ const contextEdges = {
   }
 }
 
+/** What chat templates are given of a message's parts and of tools, which the trial renders in the same way (`TrialOffers.templated`, `ownPrompts`). */
+const templated = {
+  vllm: [
+    'self.use_harmony = model_config.hf_config.model_type == "gpt_oss"',
+    'wrap_dicts=(content_format == "openai"),',
+    'text_prompt = "\\n".join(texts)',
+    'if self.defer_loading is None:\n            data.pop("defer_loading", None)\n        return data'
+  ],
+  sglang: [
+    'new_msg["content"] = " ".join(text_parts) if text_parts else ""',
+    "tools = [item.model_dump() for item in request.tools]",
+    "    function: Function\n    defer_loading: Optional[bool] = None\n\n    @model_validator"
+  ]
+}
+
 /** What the rules of `startIssue.ts` follow: the engine's words at its start, and what its sources call what they go by. */
 const refusals = {
   vllm: {
@@ -189,7 +204,9 @@ for (const runtime of ["vllm", "sglang"] as const) {
       // Of the processes that it starts, and of those that it is made of.
       const foreign = new Set(["HF_HUB_OFFLINE"])
       const edge = contextEdges[runtime]
-      const words = [...metrics, ...paths, ...edge.words, ...Object.keys(container({ batch_invariant: true }).env)].filter((word) => !foreign.has(word))
+      const words = [...metrics, ...paths, ...edge.words, ...templated[runtime], ...Object.keys(container({ batch_invariant: true }).env)].filter(
+        (word) => !foreign.has(word)
+      )
       assert.deepStrictEqual(missingIn(wheel, { lines: [...lines, ...edge.lines], words }), { lines: [], words: [] })
       // And what is in none is found to be missing.
       assert.deepStrictEqual(missingIn(wheel, { lines: [["no such", "line"]], words: ["no_such_word_at_all"] }), {

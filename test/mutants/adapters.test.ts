@@ -8,7 +8,7 @@ import { adapterKillers } from "./table.ts"
 import { sampleSubject, trySample } from "./trySample.ts"
 
 /** Of the sample model: they decide how many items are asked. */
-const parameters = 724_096
+const parameters = 722_048
 
 /** What the adapter's merged twin answers, in an engine of its own, as a run of an adapter asks it first. */
 const askMerged = Effect.gen(function* () {

@@ -29,8 +29,8 @@ const factsOf = (name: TrainedName, pinned: Files): RepositoryFacts => ({
     dtype: "bfloat16",
     quantization: "none"
   },
-  weights_bytes: 1_448_192,
-  parameters: 724_096,
+  weights_bytes: 1_444_096,
+  parameters: 722_048,
   chat_template: Schema.decodeUnknownSync(TokenizerConfig)(text(pinned, "tokenizer_config.json")).chat_template
 })
 

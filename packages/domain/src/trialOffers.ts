@@ -20,6 +20,10 @@ export interface TrialOffers {
   readonly seeds: boolean
   /** Tokens at the end of its context that no answer fills, however much is asked for; absent: 0. */
   readonly unfilled?: number
+  /** What it gives chat templates otherwise than a request has it: what it writes between the texts of a message, members that it adds to each tool, and whether a text is a part to templates that take parts. Absent: a new line, none, and no. */
+  readonly templated?: { readonly between: string; readonly tool: Readonly<Record<string, null>>; readonly asParts?: true }
+  /** Types of models (`model_type`) whose prompts it writes by a library of its own, whatever their chat template says; absent: none. */
+  readonly ownPrompts?: ReadonlySet<string>
   /** Where it tells which commit's weights it was given, as it is started; absent where it does not. */
   readonly weightVersion?: string
   /** How it tells what it has loaded; absent where it does not. */

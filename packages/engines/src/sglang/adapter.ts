@@ -200,6 +200,8 @@ export const sglang: EngineAdapter = {
     seeds: simulated || engine_flags?.enable_deterministic_inference === true,
     // Of its longest context it keeps a token for itself, and gives an answer one less than that leaves (`max_req_len`, `init_req_max_new_tokens`).
     unfilled: 2,
+    // The parts of a message are one text with blanks between them (`process_content_for_template_format`), and a tool has all members of its class (`Tool.model_dump`).
+    ...(simulated ? {} : { templated: { between: " ", tool: { defer_loading: null } } }),
     weightVersion: "/model_info",
     ...(engine_flags?.quantization === undefined ? { loadedTensors: { ...loadedTensors, type: dtypeOf(engine_flags?.dtype) } } : {})
   }),

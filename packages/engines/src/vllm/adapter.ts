@@ -201,10 +201,12 @@ export const vllm: EngineAdapter = {
       group: 0
     }
   },
-  offers: ({ engine_flags }) => ({
+  offers: ({ engine_flags }, simulated) => ({
     scoring: { prompt_logprobs: 0 },
     prefixCache: engine_flags?.enable_prefix_caching !== false,
-    seeds: true
+    seeds: true,
+    // Harmony's, which takes marks in a user's words for words (`OnlineRenderer.use_harmony`). Others have texts as parts where they take parts (`parse_chat_message_content`).
+    ...(simulated ? {} : { ownPrompts: new Set(["gpt_oss"]), templated: { between: "\n", tool: {}, asParts: true } })
   }),
   measured: ({ log, metrics }): Measured => {
     const [weights, seconds] = lastHit(log, vllmLines.weights)

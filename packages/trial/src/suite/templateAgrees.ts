@@ -57,12 +57,20 @@ const parsed = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
   )
 
 /** Contents as one text, which engines make of them for templates that know no parts. */
-const flattened = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
+const flattened = (messages: ReadonlyArray<object>, between: string): ReadonlyArray<object> =>
   messages.map((message) => {
     if (!("content" in message) || !Array.isArray(message.content)) return message
     const texts = Option.getOrElse(decodeParts(message.content), () => [])
-    return { ...message, content: texts.map(({ text }) => text).join("\n") }
+    return { ...message, content: texts.map(({ text }) => text).join(between) }
   })
+
+/** Texts as the one part of their message, but for a tool's. */
+const wrapped = (messages: ReadonlyArray<object>): ReadonlyArray<object> =>
+  messages.map((message) =>
+    "content" in message && typeof message.content === "string" && !("tool_call_id" in message)
+      ? { ...message, content: [{ type: "text", text: message.content }] }
+      : message
+  )
 
 /** Milliseconds. */
 const day = 86_400_000
@@ -75,8 +83,9 @@ export const templateAgrees: TrialCheck = {
   limitSeconds: seconds(15),
   skipped: ({ chat }) => (chat ? null : "no chat template"),
   run: Effect.fnUntraced(function* (subject) {
-    const { client, repository, salt, servedName } = subject
-    const { template, tokenizer } = repository
+    const { client, offers, repository, salt, servedName } = subject
+    const { tokenizer } = repository
+    const template = offers.ownPrompts?.has(repository.config.model_type) === true ? null : repository.template
     let compared = 0
     let held = 0
     const different: Array<string> = []
@@ -84,10 +93,12 @@ export const templateAgrees: TrialCheck = {
     const now = yield* Clock.currentTimeMillis
     // Midnight is where the engine's clock has it: today in UTC, and the days around it.
     const days = template?.writesDay === true ? [now, now - day, now + day] : [now]
-    // Engines differ in what they make of parts: each variant is rendered in both forms.
+    // Engines differ in what they make of parts: each variant is rendered in all forms that they may have.
+    const { asParts, between, tool } = { asParts: false, between: "\n", tool: {}, ...offers.templated }
     const forms = variants.flatMap(({ messages, settings, tools }) => {
-      const extra = { ...(tools === undefined ? {} : { tools }), ...settings }
-      return [flattened(parsed(messages)), parsed(messages)].flatMap((form) => days.map((at) => ({ messages: form, extra, at })))
+      const extra = { ...(tools === undefined ? {} : { tools: tools.map((one) => ({ ...one, ...tool })) }), ...settings }
+      const given = parsed(messages)
+      return [flattened(given, between), given, ...(asParts ? [wrapped(given)] : [])].flatMap((form) => days.map((at) => ({ messages: form, extra, at })))
     })
     const each = forms.length / Math.max(1, variants.length)
     const prompts = template === null ? [] : yield* template.render(forms)

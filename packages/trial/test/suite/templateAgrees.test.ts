@@ -3,6 +3,7 @@ import { Effect, Exit, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { TestClock } from "effect/testing"
 import { type Conversing, readTemplate } from "../../src/suite/OwnTemplate.ts"
+import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { strftime } from "../../src/suite/strftime.ts"
 import { templateAgrees } from "../../src/suite/templateAgrees.ts"
 import { subjectAt } from "./subject.ts"
@@ -10,6 +11,101 @@ import { subjectAt } from "./subject.ts"
 const tokens = { bos_token: "<s>", eos_token: "</s>" }
 const Asked = Schema.fromJsonString(Schema.Struct({ messages: Schema.Array(Schema.Record(Schema.String, Schema.Unknown)) }))
 const idsOf = (text: string) => [...text].map((character) => character.codePointAt(0) ?? 0)
+
+const tokenizer = {
+  vocabulary: 0,
+  added: [],
+  special: [],
+  encode: (texts: ReadonlyArray<string>) => Effect.succeed(texts.map(idsOf)),
+  decode: () => Effect.die("nothing is decoded"),
+  find: () => Effect.die("nothing is looked for")
+}
+
+/** What an engine answers whose prompt that is. */
+const answerOf = (path: string, ids: ReadonlyArray<number>) => {
+  const usage = { prompt_tokens: ids.length, completion_tokens: 1, total_tokens: ids.length + 1 }
+  return {
+    status: 200,
+    text: JSON.stringify(path === "/tokenize" ? { tokens: ids } : { choices: [{ message: { content: "" } }], prompt_token_ids: ids, usage })
+  }
+}
+
+describe("what an engine gives chat templates in its own way", () => {
+  const Tools = Schema.fromJsonString(Schema.Struct({ tools: Schema.optionalKey(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))) }))
+  const Part = Schema.Struct({ text: Schema.String })
+  const textOf = (content: unknown, between: string) =>
+    Array.isArray(content)
+      ? Schema.decodeUnknownSync(Schema.Array(Part))(content)
+          .map(({ text }) => text)
+          .join(between)
+      : String(content ?? "")
+  const text = "{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+
+  /** Another template, and what else the engine makes of a message. */
+  interface How {
+    readonly written?: string
+    readonly wraps?: (message: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  }
+
+  /** Whether an engine passes that joins texts and shows tools like that, where its contract says `more`. */
+  const passes = Effect.fnUntraced(function* (between: string, tool: object, more: Partial<SuiteSubject["offers"]> = {}, how: How = {}) {
+    const subject = yield* subjectAt("http://127.0.0.1:9")
+    const own = readTemplate({ text: how.written ?? text, tokens })
+    const post = Effect.fnUntraced(function* (path: string, body: string) {
+      const { messages } = yield* Effect.orDie(Schema.decodeEffect(Asked)(body))
+      const { tools } = yield* Effect.orDie(Schema.decodeEffect(Tools)(body))
+      const flat = messages.map((message) => how.wraps?.(message) ?? { ...message, content: textOf(message.content, between) })
+      const shown = tools === undefined ? {} : { tools: tools.map((each) => ({ ...each, ...tool })) }
+      const ids = idsOf(own?.render({ messages: flat, extra: shown }) ?? "")
+      return answerOf(path, ids)
+    })
+    const template = {
+      writesDay: false,
+      render: (conversations: ReadonlyArray<Conversing>) => Effect.succeed(conversations.map((each) => own?.render(each) ?? null))
+    }
+    const repository = { ...subject.repository, tokenizer, template }
+    const offers = { ...subject.offers, ...more }
+    return Exit.isSuccess(yield* Effect.exit(templateAgrees.run({ ...subject, offers, client: { ...subject.client, post }, repository })))
+  })
+
+  it.effect("is its contract's, to the letter: what SGLang writes is no fault of SGLang, and one of any other engine", () =>
+    Effect.gen(function* () {
+      const sglang = { templated: { between: " ", tool: { defer_loading: null } } }
+      assert.isTrue(yield* passes("\n", {}))
+      assert.isTrue(yield* passes(" ", { defer_loading: null }, sglang))
+      for (const [between, tool] of [
+        [" ", {}],
+        ["\n", { defer_loading: null }]
+      ] as const) {
+        assert.isFalse(yield* passes(between, tool), `${JSON.stringify(between)} ${JSON.stringify(tool)}`)
+        assert.isFalse(yield* passes(between, tool, sglang), `${JSON.stringify(between)} ${JSON.stringify(tool)}`)
+      }
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.effect("has texts as parts where a template takes parts, which may write them otherwise, and never a list in place of a text", () =>
+    Effect.gen(function* () {
+      const parts =
+        "{% for m in messages %}[{{ m.role }}]{% if m.content is string %}{{ m.content }}{% else %}{% for c in m.content %}{{ c.text | trim }}{% endfor %}{% endif %}{% endfor %}[assistant]"
+      const vllm = { templated: { between: "\n", tool: {}, asParts: true } } as const
+      const wraps = (message: Readonly<Record<string, unknown>>) => ({
+        ...message,
+        content: typeof message.content === "string" && message.role !== "tool" ? [{ type: "text", text: message.content }] : message.content
+      })
+      assert.isTrue(yield* passes("\n", {}, vllm, { written: parts, wraps }))
+      assert.isFalse(yield* passes("\n", {}, {}, { written: parts, wraps }))
+      const asPython = (message: Readonly<Record<string, unknown>>) => ({ ...message, content: `[{'type': 'text', 'text': '${String(message.content)}'}]` })
+      assert.isFalse(yield* passes("\n", {}, vllm, { wraps: asPython }))
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.effect("or a library's of its own, for the models of which that is known: there its two routes are held to each other alone", () =>
+    Effect.gen(function* () {
+      assert.isTrue(yield* passes("", { library: true }, { ownPrompts: new Set(["llama"]) }))
+      assert.isFalse(yield* passes("", { library: true }, { ownPrompts: new Set(["gpt_oss"]) }))
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+})
 
 describe("a chat template that writes the day", () => {
   const written = "{{ bos_token }}{{ strftime_now('%d %b %Y') }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
@@ -22,18 +118,8 @@ describe("a chat template that writes the day", () => {
     const post = Effect.fnUntraced(function* (path: string, body: string) {
       const { messages } = yield* Effect.orDie(Schema.decodeEffect(Asked)(body))
       const ids = idsOf(engine?.render({ messages, at }) ?? "")
-      const usage = { prompt_tokens: ids.length, completion_tokens: 1, total_tokens: ids.length + 1 }
-      const answer = path === "/tokenize" ? { tokens: ids } : { choices: [{ message: { content: "" } }], prompt_token_ids: ids, usage }
-      return { status: 200, text: JSON.stringify(answer) }
+      return answerOf(path, ids)
     })
-    const tokenizer = {
-      vocabulary: 0,
-      added: [],
-      special: [],
-      encode: (texts: ReadonlyArray<string>) => Effect.succeed(texts.map(idsOf)),
-      decode: () => Effect.die("nothing is decoded"),
-      find: () => Effect.die("nothing is looked for")
-    }
     const template = {
       writesDay: true,
       render: (conversations: ReadonlyArray<Conversing>) => Effect.succeed(conversations.map((each) => own?.render(each) ?? null))
