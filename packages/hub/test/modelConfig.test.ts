@@ -43,6 +43,7 @@ describe("config.json", () => {
     ],
     ["as many key-value heads as heads where none are stated", { ...llama, num_key_value_heads: undefined }, { num_kv_heads: 32 }],
     ["the smallest of several context limits", { ...llama, model_max_length: 4096, seq_length: 16_384 }, { native_context: 4096 }],
+    ["the smallest by the rarer names that the engines read too", { ...llama, max_target_positions: 448 }, { native_context: 448 }],
     [
       "the context that engines assume where none is stated, as by Falcon-7B",
       {
