@@ -71,6 +71,22 @@ describe("config.json", () => {
       { architecture: "LlavaForConditionalGeneration", model_type: "llava", num_layers: 32 }
     ],
     [
+      "what a nested configuration leaves to its class, as Transformers writes Qwen3-VL 4B",
+      {
+        architectures: ["Qwen3VLForConditionalGeneration"],
+        model_type: "qwen3_vl",
+        text_config: {
+          model_type: "qwen3_vl_text",
+          hidden_size: 2560,
+          intermediate_size: 9728,
+          num_hidden_layers: 36,
+          num_key_value_heads: 8,
+          max_position_embeddings: 262_144
+        }
+      },
+      { num_layers: 36, num_attention_heads: 32, num_kv_heads: 8, head_dim: 128, vocab_size: 151_936, native_context: 262_144 }
+    ],
+    [
       "the names of GPT-2",
       { architectures: ["GPT2LMHeadModel"], model_type: "gpt2", n_layer: 12, n_embd: 768, n_head: 12, n_positions: 1024, vocab_size: 50_257 },
       { num_layers: 12, hidden_size: 768, num_attention_heads: 12, num_kv_heads: 12, head_dim: 64, native_context: 1024 }
