@@ -98,7 +98,18 @@ const refusals = {
       ["TRTLLM FMHAv2 prefill on SM120 does not support fp8_e4m3 KV cache"],
       ["Deterministic inference with absorbed-MLA models on the fa4 attention backend requires SM100/SM110"]
     ],
-    words: ['RADIX_SUPPORTED_DETERMINISTIC_ATTENTION_BACKEND = ["ascend", "fa3", "fa4", "triton"]', "is not supported for the current GPU. "]
+    words: [
+      // What windows and states keep, by `memory.ts`.
+      'hybrid_swa_archs = {\n        "BeamForCausalLM",\n        "Llama4ForConditionalGeneration",\n',
+      '        "LagunaForCausalLM",\n        "MellumForCausalLM",\n        "MuseGlimmerForCausalLM",\n        "MuseGlimmerForConditionalGeneration",\n',
+      'SWA_SINK_ARCHS = frozenset(\n    {\n        "GptOssForCausalLM",\n        "GraniteSWAForCausalLM",\n        "GraniteMoeSWAForCausalLM",\n        "IQuestQ1ForCausalLM",\n',
+      "+ self._swa_full_tokens_ratio * self._swa_cell_bytes()",
+      "--swa-full-tokens-ratio should be in range (0, 1.0].",
+      "/ (1 + get_schedule().mamba_full_memory_ratio)",
+      'help="The ratio of mamba state memory to full kv cache memory.",\n            resolvable=True,\n            fallback=0.9,',
+      'RADIX_SUPPORTED_DETERMINISTIC_ATTENTION_BACKEND = ["ascend", "fa3", "fa4", "triton"]',
+      "is not supported for the current GPU. "
+    ]
   }
 }
 

@@ -57,6 +57,10 @@ export interface EngineMemory {
   readonly latentAlignment: number
   /** States that a sequence keeps in each recurrent layer. */
   readonly statesPerSequence: (load: EngineLoad) => number
+  /** Tokens that layers with a window or a chunk have room for, as a share of the other layers'; absent: as many as a sequence needs of them. */
+  readonly windowedShare?: (load: EngineLoad) => number
+  /** Bytes of recurrent states' own pool, as a share of those of the layers that keep tokens; absent: they share one. */
+  readonly statesShare?: number
   /** Most bytes that it keeps beside the checkpoint's tensors: tables of positions, scales, padding to its kernels' sizes. */
   readonly loadedBeside: number
   /** Whether it computes in 16 bits and so loads half of what a checkpoint stores in 32. */

@@ -125,7 +125,9 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
     blockTokens: memory.blockTokens(load),
     stepTokens: memory.stepTokens(load),
     latentAlignment: memory.latentAlignment,
-    statesPerSequence: memory.statesPerSequence(load)
+    statesPerSequence: memory.statesPerSequence(load),
+    windowedShare: memory.windowedShare?.(load),
+    statesShare: memory.statesShare
   }
   const budget = Math.floor(memory.budget(load))
   const weights = weightsPerGpu({

@@ -23,6 +23,10 @@ export interface KvLayout {
   readonly stepTokens: number
   readonly latentAlignment: number
   readonly statesPerSequence: number
+  /** Where layers with a window or a chunk have a pool that follows the others' length: its share of those tokens. Absent: they keep what they need of a sequence. */
+  readonly windowedShare?: number | undefined
+  /** Where states have a pool of their own: its size as a share of that of the layers that keep tokens. Absent: both share one. */
+  readonly statesShare?: number | undefined
 }
 
 /** Bytes of one token in one layer on one GPU: heads fewer than the GPUs are replicated, and so is MLA's latent; a state grows by nothing. */
@@ -60,6 +64,8 @@ export const blockOf = (config: ModelConfig, layout: KvLayout): number => {
 const layerSequenceBytes = (group: LayerGroup, layout: KvLayout, tokens: number, block: number, smallestPage: number): number => {
   const blocks = (length: number) => Math.ceil(length / block)
   const page = block * layerTokenBytes(group, layout)
+  const { windowedShare } = layout
+  if (windowedShare !== undefined && (group.kind === "sliding" || group.kind === "chunked")) return blocks(Math.ceil(tokens * windowedShare)) * page
   switch (group.kind) {
     case "full":
     case "latent":
@@ -82,7 +88,17 @@ export const sequenceBytes = (config: ModelConfig, layout: KvLayout, tokens: num
   const { layers } = shapeOf(config)
   const pages = layers.filter((group) => group.kind !== "state").map((group) => block * layerTokenBytes(group, layout))
   const smallestPage = pages.length === 0 ? 0 : Math.min(...pages)
-  return layers.reduce((sum, group) => sum + group.layers * layerSequenceBytes(group, layout, tokens, block, smallestPage), 0)
+  let kept = 0
+  let states = 0
+  for (const group of layers) {
+    const bytes = group.layers * layerSequenceBytes(group, layout, tokens, block, smallestPage)
+    if (group.kind === "state") states += bytes
+    else kept += bytes
+  }
+  const { statesShare } = layout
+  if (statesShare === undefined || kept === 0 || states === 0) return kept + states
+  // Of two pools whose sizes are in proportion the fuller one decides.
+  return Math.ceil(Math.max(kept, states / statesShare) * (1 + statesShare))
 }
 
 /** The longest sequence whose cache is at most `bytes`, up to `limit`, in whole blocks where it is not the limit; 0 where not one block is. */

@@ -46,7 +46,7 @@ export const values: Readonly<Record<string, Readonly<Record<string, readonly [t
     ep_size: [2, 0],
     schedule_policy: ["dfs-weight", "priority"],
     schedule_conservativeness: [0.1, 0],
-    swa_full_tokens_ratio: [1, 1.1],
+    swa_full_tokens_ratio: [1, 0],
     disable_radix_cache: [true, "true"],
     enable_mixed_chunk: [false, 0],
     enable_multimodal: [true, 1],

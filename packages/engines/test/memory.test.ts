@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { EngineLoad, ModelConfig } from "@seatrial/domain"
+import { type EngineLoad, estimateFit, type LayerGroup, type ModelConfig } from "@seatrial/domain"
 import { Schema } from "effect"
 import { sglangLimits, sglangMemory } from "../src/sglang/memory.ts"
 import { vllmLimits, vllmMemory } from "../src/vllm/memory.ts"
@@ -86,6 +86,57 @@ describe("SGLang's memory", () => {
     assert.strictEqual(sglangLimits(load({ chunked_prefill_size: 2_048 })).fraction, 0.874)
     assert.deepInclude(sglangLimits(load({}, "L4", 22.03)), { chunk: 4_096, graphSequences: 48, fraction: 0.695 })
     assert.strictEqual(sglangLimits(load({ mem_fraction_static: 0.7 })).fraction, 0.7)
+  })
+})
+
+const attention = { kv_heads: 8, head_size: 128, head_size_v: 128 }
+/** The longest context of a model of such layers on one card, and the cache that it has there. */
+const longest = (memory: typeof sglangMemory, architecture: string, layers: ReadonlyArray<LayerGroup>, engineFlags: Readonly<Record<string, number>> = {}) => {
+  const shape = { ...(config.shape ?? assert.fail()), layers }
+  const result = estimateFit({
+    config: { ...config, architecture, shape },
+    weightsBytes: 40 * gib,
+    engine: { memory, version: "an engine" },
+    hostClass: {
+      name: "h100",
+      gpu_pool: "NVIDIA-H100-80GB-HBM3",
+      gpu_count: 1,
+      gpu_memory_bytes: 79 * gib,
+      price_per_gpu_hour_micros: "1",
+      runtimes: [{ runtime: "sglang", image: "image" }],
+      simulated: false
+    },
+    kvCacheDtype: "auto",
+    engineFlags,
+    contextLimit: 100_000_000
+  })
+  return "fit" in result ? result.fit : assert.fail("it does not fit")
+}
+
+describe("SGLang's cache of layers with a window", () => {
+  const sliding: LayerGroup = { kind: "sliding", layers: 30, ...attention, window: 1_024 }
+  const full: LayerGroup = { kind: "full", layers: 10, ...attention }
+  /** Bytes of a token in one layer. */
+  const token = 8 * 256 * 2
+
+  it("keeps every token, where the architecture has no pool of its own for them", () => {
+    const { kv_cache_bytes, max_context } = longest(sglangMemory, "Gemma3ForCausalLM", [sliding, full])
+    assert.strictEqual(max_context, Math.floor(kv_cache_bytes / (40 * token)))
+    assert.isBelow(max_context, longest(vllmMemory("0.33.0"), "Gemma3ForCausalLM", [sliding, full]).max_context / 3)
+    assert.strictEqual(longest(sglangMemory, "MistralForCausalLM", [{ ...sliding, layers: 40 }]).max_context, max_context)
+  })
+
+  it("follows the length of the other layers' pool by a share that may be set, where it has one", () => {
+    const { kv_cache_bytes, max_context } = longest(sglangMemory, "GptOssForCausalLM", [sliding, full])
+    assert.closeTo(max_context, kv_cache_bytes / ((10 + 0.8 * 30) * token), 2)
+    const less = longest(sglangMemory, "GptOssForCausalLM", [sliding, full], { swa_full_tokens_ratio: 0.1 })
+    assert.closeTo(less.max_context, kv_cache_bytes / ((10 + 0.1 * 30) * token), 8)
+  })
+
+  it("gives recurrent states a pool in proportion to the others', which holds no tokens", () => {
+    const state: LayerGroup = { kind: "state", layers: 30, conv_values: 1_000, state_values: 1_000, state_float32: false }
+    const { kv_cache_bytes, max_context } = longest(sglangMemory, "Qwen3NextForCausalLM", [state, full])
+    assert.closeTo(max_context, kv_cache_bytes / (1.9 * 10 * token), 2)
   })
 })
 

@@ -61,6 +61,14 @@ export class ConfigReader {
     return null
   }
 
+  /** A square's side, or the longer one of two that are listed; null where it is none of these. */
+  side(key: string): number | null {
+    const value = this.value(key)
+    if (!Array.isArray(value) || value.length !== 2) return this.size(limits.width, key)
+    const sides = value.map((side: unknown) => new ConfigReader({ side }).size(limits.width, "side"))
+    return sides.includes(null) ? null : Math.max(...sides.map((side) => side ?? 0))
+  }
+
   /** The first of the names that is there, as a list of whole numbers from 0 to `most`; null where none is a list. */
   counts(most: number, ...keys: ReadonlyArray<string>): Result.Result<ReadonlyArray<number> | null, Unreadable> {
     const key = keys.find((key) => Array.isArray(this.value(key)))

@@ -22,7 +22,17 @@ const flattened = (config: Json): Json => {
 /** What a family's class decides rather than its sizes. */
 const rules = ["sliding_window", "attention_chunk_size", "final_logit_softcapping"]
 
-const contextKeys = ["max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "model_max_length", "max_sequence_length", "max_seq_length"]
+const contextKeys = [
+  "max_position_embeddings",
+  "n_positions",
+  "max_seq_len",
+  "seq_length",
+  "model_max_length",
+  "max_sequence_length",
+  "max_seq_length",
+  "seq_len",
+  "max_target_positions"
+]
 
 /** Tokens of a context where the configuration states none (vLLM's `_get_and_verify_max_len`, SGLang's `get_context_length`). */
 const assumedContext = 2_048

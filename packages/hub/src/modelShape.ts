@@ -118,10 +118,11 @@ const mergingFamilies = /^(?:mistral3|qwen\d)/
 
 /** The tower that reads images; what a configuration leaves out is that of the usual one (ViT-L/14). */
 const visionOf = (config: ConfigReader): ModelShape["vision"] => {
-  const tower = config.inner("vision_config") ?? config.inner("vision_tower_config") ?? config.inner("vit_config")
-  if (tower === null) return null
-  const image = tower.size(limits.width, "image_size")
-  const patch = tower.size(limits.width, "patch_size", "spatial_patch_size")
+  const tower =
+    config.inner("vision_config") ?? config.inner("vision_tower_config") ?? config.inner("vit_config") ?? config.inner("thinker_config")?.inner("vision_config")
+  if (tower === null || tower === undefined) return null
+  const image = tower.side("image_size")
+  const patch = tower.side("patch_size") ?? tower.side("spatial_patch_size")
   // Where a tower tells its own width apart, `hidden_size` is that of what it hands on.
   const hidden_size = tower.size(limits.width, "embed_dim", "vt_hidden_size", "hidden_size", "width") ?? 1_024
   const patches = image === null || patch === null ? largestImage : Math.min(largestImage, Math.max(1, Math.ceil(image / patch) ** 2))

@@ -4,6 +4,8 @@ import type { TensorGroup } from "./TensorGroups.ts"
 const tower = /(^|[._])(vision|visual|vit|image|audio|speech|multi_modal_projector|mm_projector|mlp1|embed_vision|embed_audio)/
 const textLayer = /(?:^|\.)(?:layers|h|blocks|block)\.(\d+)\./
 const prediction = /(^|\.)(mtp|nextn|eh_proj|enorm|hnorm)([._]|$)/
+/** What speaks: engines load what thinks alone (`WeightsMapper` of vLLM's `qwen3_omni_moe_thinker.py`). */
+const speaking = /^(talker|token2wav|code2wav)\./
 const recomputed = /(rotary_emb\.inv_freq|attn\.(masked_)?bias|masked_bias|rotary_emb\.(cos|sin)_cached)$/
 const embedding =
   /(^|\.)(embed_tokens(_extend)?|word_embeddings|wte|embed_in|embeddings?|lm_head|embed_out|tok_embeddings)\.(weight|qweight|scales|[a-z_]+)$|^output\.weight$/
@@ -25,7 +27,7 @@ export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig):
   for (const { bytes, dtype, name, shape } of groups) {
     const inTower = isTower(name)
     const layer = inTower ? null : textLayer.exec(name)
-    if (recomputed.test(name) || prediction.test(name) || (layer !== null && Number(layer[1]) >= config.num_layers)) {
+    if (recomputed.test(name) || prediction.test(name) || speaking.test(name) || (layer !== null && Number(layer[1]) >= config.num_layers)) {
       parts.unloaded += bytes
       continue
     }

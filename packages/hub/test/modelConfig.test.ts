@@ -43,6 +43,7 @@ describe("config.json", () => {
     ],
     ["as many key-value heads as heads where none are stated", { ...llama, num_key_value_heads: undefined }, { num_kv_heads: 32 }],
     ["the smallest of several context limits", { ...llama, model_max_length: 4096, seq_length: 16_384 }, { native_context: 4096 }],
+    ["the smallest by the rarer names that the engines read too", { ...llama, max_target_positions: 448 }, { native_context: 448 }],
     [
       "the context that engines assume where none is stated, as by Falcon-7B",
       {
@@ -68,6 +69,22 @@ describe("config.json", () => {
       "a language model within a multimodal one",
       { architectures: ["LlavaForConditionalGeneration"], model_type: "llava", text_config: { ...llama, architectures: undefined } },
       { architecture: "LlavaForConditionalGeneration", model_type: "llava", num_layers: 32 }
+    ],
+    [
+      "what a nested configuration leaves to its class, as Transformers writes Qwen3-VL 4B",
+      {
+        architectures: ["Qwen3VLForConditionalGeneration"],
+        model_type: "qwen3_vl",
+        text_config: {
+          model_type: "qwen3_vl_text",
+          hidden_size: 2560,
+          intermediate_size: 9728,
+          num_hidden_layers: 36,
+          num_key_value_heads: 8,
+          max_position_embeddings: 262_144
+        }
+      },
+      { num_layers: 36, num_attention_heads: 32, num_kv_heads: 8, head_dim: 128, vocab_size: 151_936, native_context: 262_144 }
     ],
     [
       "the names of GPT-2",

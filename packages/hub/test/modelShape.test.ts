@@ -114,8 +114,20 @@ describe("the layers of a model", () => {
     assert.deepStrictEqual(layersOf({ ...base, ...config }), [...expected])
   })
 
-  it("are those of the text model within a thinker", () => {
-    assert.deepStrictEqual(layersOf({ architectures: ["AnyOmni"], thinker_config: { text_config: { ...base, architectures: undefined } } }), ["12 full"])
+  it("are those of the text model within a thinker, whose tower is its own", () => {
+    const thinker_config = {
+      text_config: { ...base, architectures: undefined },
+      vision_config: { depth: 27, hidden_size: 1_152, patch_size: 16, image_size: 768 }
+    }
+    const omni = { architectures: ["AnyOmni"], thinker_config }
+    assert.deepStrictEqual(layersOf(omni), ["12 full"])
+    assert.deepInclude(parse(omni).shape?.vision, { layers: 27, hidden_size: 1_152, patches: 48 ** 2 })
+  })
+
+  it("are seen beside a tower whose sides are listed", () => {
+    const patches = (vision_config: Readonly<Record<string, unknown>>) => parse({ ...base, vision_config }).shape?.vision?.patches
+    assert.strictEqual(patches({ image_size: [448, 448], patch_size: [14, 14] }), 1_024)
+    assert.strictEqual(patches({ image_size: [448, "448"], patch_size: 14 }), 65_536)
   })
 
   it.each([

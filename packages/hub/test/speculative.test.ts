@@ -26,6 +26,11 @@ const heads: ReadonlyArray<readonly [model: string, layers: number, tensors: Rea
   ["Qwen3-Next", 48, ["mtp.fc.weight", "mtp.layers.0.mlp.experts.17.up_proj.weight", "mtp.norm.weight"]],
   ["MiMo", 36, ["model.mtp_layers.0.input_proj.weight", "model.mtp_layers.0.mlp.down_proj.weight"]],
   ["ERNIE-4.5", 28, ["model.mtp_block.0.self_attn.q_proj.weight", "model.mtp_linear_proj.0.weight", "model.mtp_emb_norm.0.weight"]],
+  [
+    "Qwen3-Omni, whose voice is not loaded either",
+    48,
+    ["talker.model.layers.0.mlp.gate.weight", "code2wav.decoder.0.conv.weight", "token2wav.dit.proj.weight"]
+  ],
   ["LongCat-Flash", 28, ["model.mtp.layers.0.eh_proj.weight", "model.mtp.embed_tokens.weight"]]
 ]
 

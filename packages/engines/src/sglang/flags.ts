@@ -19,7 +19,8 @@ export const sglangFlags: EngineFlags = {
   ep_size: wholeNumber("ep-size", 1, 64),
   schedule_policy: oneOf("schedule-policy", ["fcfs", "lpm", "lof", "dfs-weight"]),
   schedule_conservativeness: decimal("schedule-conservativeness", 0.1, 2),
-  swa_full_tokens_ratio: decimal("swa-full-tokens-ratio", 0, 1),
+  // Of 0 it says itself that it is out of range.
+  swa_full_tokens_ratio: decimal("swa-full-tokens-ratio", 0.01, 1),
   disable_radix_cache: present("disable-radix-cache"),
   enable_mixed_chunk: present("enable-mixed-chunk"),
   enable_multimodal: present("enable-multimodal"),

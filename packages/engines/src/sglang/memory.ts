@@ -45,6 +45,30 @@ export const sglangLimits = ({ card, config, flags }: Pick<EngineLoad, "card" | 
   return { fraction, chunk, graphSequences, sequences }
 }
 
+/** Those whose layers with a window have a pool of their own (`is_hybrid_swa_model` of `configs/model_config.py`); of all others they keep every token. */
+const windowPools: ReadonlySet<string> = new Set([
+  "BeamForCausalLM",
+  "Gemma4ForCausalLM",
+  "Gemma4ForConditionalGeneration",
+  "Gemma4UnifiedForConditionalGeneration",
+  "GptOssForCausalLM",
+  "GraniteMoeSWAForCausalLM",
+  "GraniteSWAForCausalLM",
+  "IQuestQ1ForCausalLM",
+  "LagunaForCausalLM",
+  "Llama4ForConditionalGeneration",
+  "MellumForCausalLM",
+  "MiMoV2FlashForCausalLM",
+  "MiMoV2ForCausalLM",
+  "MuseGlimmerForCausalLM",
+  "MuseGlimmerForConditionalGeneration",
+  "Step3p5ForCausalLM",
+  "Step3p7ForConditionalGeneration"
+])
+
+/** What that pool has of the other layers' tokens, where nothing is set (`swa_full_tokens_ratio` of `arg_groups/fields/schedule.py`). */
+const windowPoolShare = 0.8
+
 /**
  * How SGLang 0.5.23 uses a GPU's memory: weights and KV cache take a share of what was free before loading; activations and graphs have to fit into the rest, and
  * are only allocated after the pool has been.
@@ -63,6 +87,15 @@ export const sglangMemory: EngineMemory = {
   latentAlignment: 1,
   // The radix cache keeps a state at the end of what it shares.
   statesPerSequence: ({ flags }) => (flags.disable_radix_cache === true ? 1 : 2),
+  // Its longest request is as long as the pool of the layers without a window, which the other pool follows (`pool_configurator.py`).
+  windowedShare: ({ config, flags }) =>
+    windowPools.has(config.architecture) && shapeOf(config).layers.some(({ kind }) => kind === "full" || kind === "latent")
+      ? typeof flags.swa_full_tokens_ratio === "number"
+        ? flags.swa_full_tokens_ratio
+        : windowPoolShare
+      : 1,
+  // `mamba_full_memory_ratio`.
+  statesShare: 0.9,
   splitIssue: (load) => splitIssue(load, load.flags.ep_size === load.card.gpu_count),
   loadedBeside: 256 * mib,
   halvesFloat32: true,

@@ -1,4 +1,4 @@
-import { type EngineLoad, type FlagIssue, type Measured, nameInEngine } from "@seatrial/domain"
+import { type EngineLoad, type FlagIssue, type Measured, type ModelConfig, nameInEngine } from "@seatrial/domain"
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
@@ -62,9 +62,12 @@ const loadIssue = (load: EngineLoad): FlagIssue | null => {
   return vllmStartIssue(load)
 }
 
+/** Whether it makes towers for more than texts: some configurations describe theirs where nothing here reads it, or only one for sound. */
+const hasTowers = ({ architecture, shape }: ModelConfig): boolean => (shape?.vision ?? null) !== null || registered.multimodal?.includes(architecture) === true
+
 /** Room for images where requests may bring some, else none. */
 const imageFlags = ({ config, flags }: EngineLoad, chatTemplate: string | null) => {
-  if ((config.shape?.vision ?? null) === null || flags.limit_mm_per_prompt !== undefined || flags.language_model_only !== undefined) return {}
+  if (!hasTowers(config) || flags.limit_mm_per_prompt !== undefined || flags.language_model_only !== undefined) return {}
   return sees(config, chatTemplate) ? { limit_mm_per_prompt: imageLimits } : { language_model_only: true }
 }
 
