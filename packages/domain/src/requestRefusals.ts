@@ -13,11 +13,11 @@ import {
   withoutFlag
 } from "./candidates.ts"
 import type { RefusalCode } from "./repository.ts"
-import type { ServingRequest, ServingSettings } from "./serving.ts"
+import { maxYarnFactor, type ServingRequest, type ServingSettings } from "./serving.ts"
 import { leastContext } from "./trial.ts"
 
 /**
- * The largest factor of YaRN that is proposed by ourselves, as far as makers of models go with one that was not trained on longer texts (Qwen2.5, Qwen3). More may be
+ * The largest factor of YaRN that is proposed to somebody who asks for none, as far as makers of models go with one that was not trained on longer texts (Qwen2.5, Qwen3). More may be
  * asked for; most models write garbage then, which the trial finds and no preview can know.
  */
 const proposedYarnFactor = 4
@@ -95,7 +95,8 @@ export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Re
   const serving = longest(request)
   // In halves: a factor is a rough thing, and the model has to take the tokens that were asked for.
   const factor = Math.ceil((2 * wanted) / (yarn?.original_context ?? trained)) / 2
-  const extendable = able.some(({ engine }) => engine.extendsContext?.(facts.config) !== false) && factor <= proposedYarnFactor
+  const extendable =
+    able.some(({ engine }) => engine.extendsContext?.(facts.config) !== false) && factor <= (yarn === undefined ? proposedYarnFactor : maxYarnFactor)
   const further = !extendable ? "" : yarn === undefined ? `, or extend it with yarn (factor ${factor})` : `, or set yarn.factor to ${factor}`
   return refusal(
     `${yarn === undefined ? "The" : "With these settings of yarn the"} model is made for ${limit} tokens; ${wanted} were asked for.`,
