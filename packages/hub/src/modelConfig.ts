@@ -32,12 +32,14 @@ const computationOf = (reader: ConfigReader): Computation => {
   const word = (value: unknown) => (typeof value === "string" && value.length <= 64 ? value : null)
   const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")
   const dictionary = Predicate.isObject(given) ? given : {}
+  const turned = reader.value("partial_rotary_factor") ?? dictionary.partial_rotary_factor
   const layers = reader.has("rope_local_base_freq") || Object.values(dictionary).some(Predicate.isObject)
   return {
     activation: word(reader.value("hidden_act") ?? reader.value("hidden_activation")),
     attention_bias: reader.value("attention_bias") === true,
     mlp_bias: reader.value("mlp_bias") === true,
-    rope: layers ? "layers" : (word(dictionary.rope_type ?? dictionary.type) ?? "default")
+    rope: layers ? "layers" : (word(dictionary.rope_type ?? dictionary.type) ?? "default"),
+    ...(typeof turned === "number" && Number.isFinite(turned) && turned !== 1 ? { partial_rotary_factor: turned } : {})
   }
 }
 

@@ -106,6 +106,17 @@ describe("config.json", () => {
   })
 })
 
+describe("what turns of a head", () => {
+  it.each([
+    [{ partial_rotary_factor: 0.5 }, 0.5],
+    [{ rope_parameters: { rope_theta: 10_000, partial_rotary_factor: 0.25 } }, 0.25],
+    [{ partial_rotary_factor: 1 }, undefined],
+    [{}, undefined]
+  ])("is told where it is not all of it: %j", (given, expected) => {
+    assert.strictEqual(parse({ ...llama, ...given }).computation?.partial_rotary_factor, expected)
+  })
+})
+
 describe("a chat template", () => {
   it.each([
     ["text", "{{ a }}", "{{ a }}"],

@@ -86,6 +86,13 @@ describe("an engine that cannot start says why", () => {
       "Model architectures ['MambaForCausalLM'] are not supported for now"
     ],
     ["biases", () => withConfig({ attention_bias: true }), [], "attention_bias"],
+    ["heads that turn in part", () => withConfig({ partial_rotary_factor: 0.5 }), [], "partial_rotary_factor 0.5; only 1"],
+    [
+      "heads that turn in part, told beside the scaling",
+      () => withConfig({ rope_parameters: { partial_rotary_factor: 0.5 } }),
+      [],
+      "partial_rotary_factor 0.5"
+    ],
     ["dynamic scaling", () => withConfig({ rope_scaling: { rope_type: "dynamic", factor: 4 } }), [], "rope scaling 'dynamic'"],
     ["a scaling by an argument", () => withConfig({}), ['--hf-overrides={"rope_parameters":{"rope_type":"yarn","factor":0.5}}'], "rope scaling 'yarn'"],
     ["another width", () => withConfig({ intermediate_size: 44 }), [], "has shape [40, 24], but config.json asks for [44, 24]"],
