@@ -111,7 +111,9 @@ export const Computation = Schema.Struct({
   attention_bias: Schema.Boolean,
   mlp_bias: Schema.Boolean,
   /** The way of scaling positions: `default` where there is none, `layers` where these differ. */
-  rope: Schema.String.check(Schema.isMaxLength(64))
+  rope: Schema.String.check(Schema.isMaxLength(64)),
+  /** Share of a head that turns by its position; absent where all of it does, and in records of earlier versions. */
+  partial_rotary_factor: Schema.optionalKey(Schema.Finite)
 })
 export type Computation = typeof Computation.Type
 

@@ -148,6 +148,11 @@ describe("what a preview says comes true", () => {
     ["another activation", { activation: "relu2", attention_bias: false, mlp_bias: false, rope: "default" }, /hidden_act 'relu2'; only silu/],
     ["biases of attention", { activation: "silu", attention_bias: true, mlp_bias: false, rope: "default" }, /attention_bias/],
     ["biases of the feed-forward layers", { activation: "silu", attention_bias: false, mlp_bias: true, rope: "default" }, /mlp_bias/],
+    [
+      "heads that turn in part",
+      { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default", partial_rotary_factor: 0.5 },
+      /partial_rotary_factor 0\.5; only 1/
+    ],
     ["dynamic positions", { activation: "silu", attention_bias: false, mlp_bias: false, rope: "dynamic" }, /rope scaling 'dynamic'/]
   ])("%s: the reference engine says before what its loader would say", (_, computation, message) => {
     const { rope: __, ...plain } = llama

@@ -42,19 +42,33 @@ const computationOf = (reader: ConfigReader): Computation => {
   const word = (value: unknown) => (typeof value === "string" && value.length <= 64 ? value : null)
   const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")
   const dictionary = Predicate.isObject(given) ? given : {}
+  const turned = reader.value("partial_rotary_factor") ?? dictionary.partial_rotary_factor
   const layers = reader.has("rope_local_base_freq") || Object.values(dictionary).some(Predicate.isObject)
   return {
     activation: word(reader.value("hidden_act") ?? reader.value("hidden_activation")),
     attention_bias: reader.value("attention_bias") === true,
     mlp_bias: reader.value("mlp_bias") === true,
-    rope: layers ? "layers" : (word(dictionary.rope_type ?? dictionary.type) ?? "default")
+    rope: layers ? "layers" : (word(dictionary.rope_type ?? dictionary.type) ?? "default"),
+    ...(typeof turned === "number" && Number.isFinite(turned) && turned !== 1 ? { partial_rotary_factor: turned } : {})
   }
 }
 
 const engineNames: Readonly<Record<string, string>> = { F64: "float64", F32: "float32", F16: "float16", BF16: "bfloat16" }
+const engineTypes = new Set(Object.values(engineNames))
 
 /**
- * What serving depends on in a `config.json`. `storedType` is the safetensors type that holds most bytes: it stands in where the configuration names none.
+ * The type of the values: what is stored where the configuration names no type that a model is computed in, or one of 16 bits for values of 32. One of 16 bits for
+ * another one stays as it is named, since engines load the values as that.
+ */
+const typeOf = (given: string | null, storedType: string, quantization: string): string => {
+  const stored = engineNames[storedType]
+  const named = given?.replace(/^torch\./, "") ?? null
+  if (named === null || !engineTypes.has(named)) return stored ?? "float32"
+  return quantization === "none" && (storedType === "F32" || storedType === "F64") ? (stored ?? named) : named
+}
+
+/**
+ * What serving depends on in a `config.json`. `storedType` is the safetensors type that holds most bytes: it stands in where the configuration names none that is true.
  * Fails with `Unreadable` where a value is malformed, with `UnsupportedArchitecture` where a fact that every served architecture has is missing, or its layers are
  * of a kind that is not known.
  */
@@ -127,7 +141,7 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       vocab_size,
       native_context,
       sliding_window: shape.layers.reduce<number | null>((window, group) => (group.kind === "sliding" ? group.window : window), null),
-      dtype: dtype ?? engineNames[storedType] ?? "float32",
+      dtype: typeOf(dtype, storedType, quantization.method),
       quantization: quantization.method,
       ...(quantization.scheme === null ? {} : { quantization_scheme: quantization.scheme }),
       shape,

@@ -14,6 +14,8 @@ import type { Sink } from "./safetensors.ts"
 import { samplingDefaults } from "./samplingDefaults.ts"
 import { processorCodeBeside, remoteCodeRequired } from "./screening.ts"
 import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBeside, weightsPattern } from "./servingFiles.ts"
+import { smallFilesAgree } from "./smallFilesAgree.ts"
+import { tokenizerFacts } from "./tokenizerFacts.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
 import { weightParts } from "./weightParts.ts"
 import { weightsAgree } from "./weightsAgree.ts"
@@ -31,15 +33,6 @@ export const previewRequests = 12
 
 /** How much is read: `few` requests whatever the number of weight files, or every header. */
 export type Depth = "few" | "all"
-
-const isTokenizer = (bytes: Uint8Array): boolean => {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
-    return Predicate.isObject(value) && Predicate.isObject(value.model)
-  } catch {
-    return false
-  }
-}
 
 const hasTokenizer = (root: ReadonlyMap<string, RepositoryFile>) =>
   ["tokenizer.json", "tokenizer.model"].some((path) => root.has(path)) || (root.has("vocab.json") && root.has("merges.txt"))
@@ -136,19 +129,19 @@ export const readCommit = Effect.fnUntraced(function* (
   const tokenizer = root.get("tokenizer.json")
   const headers = small.index === null ? weights.single.length : small.index.files.size
   const looked = tokenizer !== undefined && tokenizer.size <= maxTokenizerBytes[depth] && left() >= each * (further.length + 1 + headers * 2)
-  const [more, whole] = yield* Effect.all(
+  const [more, tokenizerRead] = yield* Effect.all(
     [
       Effect.forEach(further, (path) => Effect.map(json(path), (value) => [path, value] as const), { concurrency: parallelReads }),
       looked
         ? Effect.map(
             readFile(connection, resolved, tokenizer, maxTokenizerBytes[depth], () => collect(tokenizer.size)),
-            isTokenizer
+            tokenizerFacts
           )
-        : Effect.succeed(true)
+        : Effect.succeed(undefined)
     ],
     { concurrency: 2 }
   )
-  if (!whole) return yield* new Unreadable({ reason: "tokenizer.json is no tokenizer: it is not valid JSON, or has no model." })
+  if (tokenizerRead === null) return yield* new Unreadable({ reason: "tokenizer.json is no tokenizer: it is not valid JSON, or has no model." })
   const what = draftHead(small.config)
   if (what !== null) return yield* new UnsupportedArchitecture({ reason: `${repo} is ${what}.` })
   for (const [file, value] of [["config.json", small.config] as const, ["tokenizer_config.json", small.tokenizer] as const, ...more])
@@ -174,6 +167,8 @@ export const readCommit = Effect.fnUntraced(function* (
 
   const modelConfig = yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups)))
   yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
+  const beside = { config, generation: generation ?? {}, tokenizerConfig: small.tokenizer, tokenizer: tokenizerRead ?? null }
+  yield* Effect.fromResult(smallFilesAgree(modelConfig.vocab_size, beside))
   const parameters = yield* Effect.fromResult(countParameters(read.groups, config))
   const loaded = new Set(shards.map(({ path }) => path))
   const facts: RepositoryFacts = {

@@ -3,17 +3,21 @@ import { Result } from "effect"
 import type { Json } from "./ConfigReader.ts"
 import { Unreadable } from "./failures.ts"
 import type { TensorGroup } from "./TensorGroups.ts"
+import { textConfig } from "./textConfig.ts"
 import { isTower } from "./weightParts.ts"
 
 const layerOf = /(?:^|\.)(?:layers|h|blocks|block)\.(\d+)\.(.+)$/
 const embedding = /(?:^|\.)(?:embed_tokens|word_embeddings|wte|embed_in|tok_embeddings|embeddings)\.weight$/
 const head = /(?:^|\.)(?:lm_head|embed_out)\./
 const finalNorm = /(?:^|\.)model\.norm\.weight$/
+/** As it is called where the names have no common beginning, too. */
+const anyFinalNorm = /^(?:.*\bmodel\.)?norm\.weight$/
+const textLayer = /^(?:model\.)?layers\.(\d+)\./
 
 const floating = new Set(["F64", "F32", "F16", "BF16"])
 /** Types in which a value is one element, so that a shape is the one that is computed with. */
 const unpacked = new Set([...floating, "F8_E4M3", "F8_E5M2", "I8"])
-/** Types that hold no weights of a linear layer in any format. */
+/** Types that hold no weights in any format. */
 const neverWeights = new Set(["BOOL", "I16", "U16", "I64", "U64"])
 /** Types of quantized values, and names of what scales them. */
 const quantizedTypes = new Set(["F8_E4M3", "F8_E5M2", "F8_E8M0", "F4", "I8", "U8", "I32", "U32"])
@@ -40,8 +44,8 @@ const likeLlama: ReadonlySet<string> = new Set([
   "Olmo2ForCausalLM",
   "SmolLM3ForCausalLM"
 ])
-/** Those of them whose output head is one of its own where the configuration does not tie it. */
-const ownHead: ReadonlySet<string> = new Set([
+/** Those of them that have just Llama's: its norms, no layer beyond those stated, and an output head of their own where the configuration does not tie it. */
+const asLlama: ReadonlySet<string> = new Set([
   "LlamaForCausalLM",
   "MistralForCausalLM",
   "Qwen2ForCausalLM",
@@ -54,6 +58,7 @@ const ownHead: ReadonlySet<string> = new Set([
 /** The modules of a Llama layer, and what may stand for several of them or for the feed-forward ones. */
 const attentionModules = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]
 const denseModules = ["mlp.gate_proj", "mlp.up_proj"]
+const norms = ["input_layernorm.weight", "post_attention_layernorm.weight"]
 
 const contradiction = (what: string) => Result.fail(new Unreadable({ reason: `The weights are not those that config.json describes: ${what}.` }))
 
@@ -104,25 +109,31 @@ const modulesOf = (names: Iterable<string>): { readonly layers: ReadonlySet<numb
 }
 
 /** The first layer that lacks something of a layer like Llama's, in words; null where none does. */
-const lacking = (modules: ReadonlyMap<string, ReadonlySet<number>>, layers: number): string | null => {
+const lacking = (modules: ReadonlyMap<string, ReadonlySet<number>>, layers: number, alike: boolean): string | null => {
   const has = (layer: number, module: string) => modules.get(module)?.has(layer) === true
   for (let layer = 0; layer < layers; layer++) {
     const fused = has(layer, "self_attn.qkv_proj")
-    const needed = [...(fused ? [] : attentionModules), "self_attn.o_proj"]
+    const needed = [...(alike ? norms : []), ...(fused ? [] : attentionModules), "self_attn.o_proj"]
     if (has(layer, "mlp.down_proj")) needed.push(...(has(layer, "mlp.gate_up_proj") ? [] : denseModules))
     else if (!has(layer, "mlp.experts") && !has(layer, "block_sparse_moe.experts")) needed.push("mlp.down_proj")
     const missing = needed.find((module) => !has(layer, module))
-    if (missing !== undefined) return `layer ${layer} has no ${missing}`
+    if (missing !== undefined) return `layer ${layer} has no ${missing.replace(/\.weight$/, "")}`
   }
   return null
 }
+
+/** A tensor of a layer that the configuration does not have: engines would fail at it, or leave it out and answer nonsense. Undefined where layers that predict tokens may lie there. */
+const beyond = (config: ModelConfig, given: Json, groups: ReadonlyArray<TensorGroup>): TensorGroup | undefined =>
+  Object.keys(textConfig(given)).some((key) => /nextn|mtp|predict_layers/.test(key))
+    ? undefined
+    : groups.find(({ name }) => Number(textLayer.exec(name)?.[1] ?? 0) >= config.num_layers)
 
 /** Why the types of tensors are none of a checkpoint so quantized, or null. */
 const typeProblem = (config: ModelConfig, groups: ReadonlyArray<TensorGroup>, seen: ReadonlyArray<TensorGroup>): string | null => {
   const odd = seen.find(
     ({ dtype, name, shape }) =>
       name.endsWith(".weight") &&
-      shape.length >= 2 &&
+      shape.length >= 1 &&
       (neverWeights.has(dtype) || (config.quantization === "none" && !floating.has(dtype) && !/^F[84]/.test(dtype)))
   )
   if (odd !== undefined)
@@ -176,10 +187,14 @@ export const weightsAgree = (
       if (!layers.has(layer)) return contradiction(`num_hidden_layers is ${config.num_layers}, and there is no tensor of layer ${layer}`)
   }
   if (!known || layers.size === 0) return Result.succeed(undefined)
-  const missing = lacking(modules, config.num_layers)
+  const alike = asLlama.has(config.architecture)
+  const missing = lacking(modules, config.num_layers, alike)
   if (missing !== null) return contradiction(missing)
+  const surplus = alike ? beyond(config, given, all) : undefined
+  if (surplus !== undefined) return contradiction(`num_hidden_layers is ${config.num_layers}, and there is ${shown(surplus.name)}`)
+  if (alike && !all.some(({ name }) => anyFinalNorm.test(name))) return contradiction("there is no model.norm")
   if (!all.some(({ name }) => embedding.test(name))) return contradiction("there are no embeddings")
-  if (ownHead.has(config.architecture) && config.shape?.tied_embeddings === false && !all.some(({ name }) => head.test(name)))
+  if (alike && config.shape?.tied_embeddings === false && !all.some(({ name }) => head.test(name)))
     return contradiction("there is no output head, and tie_word_embeddings is not set")
   const shapes = linearShapes(config)
   for (const { dtype, name, shape } of told) {

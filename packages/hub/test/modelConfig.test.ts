@@ -123,6 +123,31 @@ describe("config.json", () => {
   })
 })
 
+describe("the type of a model's values", () => {
+  const quantized = { quantization_config: { quant_method: "awq", bits: 4 } }
+  it.each([
+    ["is what is stored where the configuration names one of whole numbers", { torch_dtype: "int8" }, "BF16", "bfloat16"],
+    ["is what is stored where the configuration names no type", { torch_dtype: "auto" }, "F16", "float16"],
+    ["is of 32 bits where the values are, whatever the configuration names", { torch_dtype: "bfloat16" }, "F32", "float32"],
+    ["is what the configuration names of 16 bits, as which engines load it", { torch_dtype: "float16" }, "BF16", "float16"],
+    ["is what the configuration names where the weights are quantized", { ...quantized, torch_dtype: "float16" }, "I32", "float16"],
+    ["is what the configuration names with its library", { torch_dtype: "torch.float16" }, "F16", "float16"]
+  ])("%s", (_, given, stored, expected) => {
+    assert.strictEqual(parse({ ...llama, ...given }, stored).dtype, expected)
+  })
+})
+
+describe("what turns of a head", () => {
+  it.each([
+    [{ partial_rotary_factor: 0.5 }, 0.5],
+    [{ rope_parameters: { rope_theta: 10_000, partial_rotary_factor: 0.25 } }, 0.25],
+    [{ partial_rotary_factor: 1 }, undefined],
+    [{}, undefined]
+  ])("is told where it is not all of it: %j", (given, expected) => {
+    assert.strictEqual(parse({ ...llama, ...given }).computation?.partial_rotary_factor, expected)
+  })
+})
+
 describe("a chat template", () => {
   it.each([
     ["text", "{{ a }}", "{{ a }}"],

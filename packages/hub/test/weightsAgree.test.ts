@@ -62,6 +62,7 @@ const changed = (change: (all: Tensors) => void): Tensors => {
 const every = (dtype: string): Tensors => new Map([...tensors()].map(([name, [, shape]]) => [name, [dtype, shape]] as const))
 const without = (name: string) => changed((all) => assert.isTrue(all.delete(name)))
 const shaped = (name: string, ...shape: ReadonlyArray<number>) => changed((all) => all.set(name, ["BF16", shape]))
+const typed = (name: string, dtype: string) => changed((all) => all.set(name, [dtype, all.get(name)?.[1] ?? []]))
 
 describe("weights and configuration that contradict each other", () => {
   it("agree where they are of one model", () => {
@@ -84,12 +85,24 @@ describe("weights and configuration that contradict each other", () => {
     ["a projection that is missing", {}, without("model.layers.1.self_attn.q_proj.weight"), /layer 1 has no self_attn.q_proj/],
     ["a feed-forward part that is missing", {}, without("model.layers.0.mlp.down_proj.weight"), /layer 0 has no mlp.down_proj/],
     ["no embeddings", {}, without("model.embed_tokens.weight"), /no embeddings/],
+    ["no last norm", {}, without("model.norm.weight"), /there is no model\.norm\./],
+    ["a layer without its first norm", {}, without("model.layers.1.input_layernorm.weight"), /layer 1 has no input_layernorm\./],
+    ["a layer without its second norm", {}, without("model.layers.3.post_attention_layernorm.weight"), /layer 3 has no post_attention_layernorm\./],
+    ["fewer layers", { num_hidden_layers: 3 }, tensors(), /num_hidden_layers is 3, and there is model\.layers\.3\./],
+    ["a last norm of whole numbers", {}, typed("model.norm.weight", "I16"), /model.norm.weight is of the type I16/],
+    ["a norm of whole numbers of 32 bits", {}, typed("model.layers.0.input_layernorm.weight", "I32"), /input_layernorm.weight is of the type I32/],
     ["no head that is not tied", {}, without("lm_head.weight"), /no output head/],
     ["whole numbers of 16 bits", {}, every("I16"), /of the type I16/],
     ["whole numbers of 8 bits without a quantization", {}, every("I8"), /of the type I8, and it states no quantization/],
     ["a quantization without quantized tensors", { quantization_config: { quant_method: "awq", bits: 4 } }, tensors(), /quantization awq, and no tensor/]
   ] as const)("%s: is refused, and said", (_, config, given, message) => {
     assert.match(said({ ...llama, ...config }, given) ?? "agreed", message)
+  })
+
+  it("agree where layers beyond those stated predict further tokens, and where a family has norms by other names", () => {
+    assert.isNull(said({ ...llama, num_hidden_layers: 3, num_nextn_predict_layers: 1 }, tensors()))
+    assert.isNull(said({ ...llama, architectures: ["Olmo2ForCausalLM"] }, without("model.layers.1.input_layernorm.weight")))
+    assert.isNull(said({ ...llama, architectures: ["OlmoForCausalLM"] }, without("model.norm.weight")))
   })
 
   it("are held to what all layouts have in common where the layout is not known", () => {

@@ -26,6 +26,7 @@ const ConfigFile = Schema.Struct({
   rope_theta: absent(Schema.Finite),
   rope_scaling: absent(RopeFields),
   rope_parameters: absent(RopeFields),
+  partial_rotary_factor: absent(Schema.Finite),
   tie_word_embeddings: absent(Schema.Boolean),
   attention_bias: absent(Schema.Boolean),
   mlp_bias: absent(Schema.Boolean),
@@ -117,10 +118,12 @@ export const readModelConfig = (
   const kvHeads = file.num_key_value_heads ?? heads
   const headDim = file.head_dim ?? file.hidden_size / heads
   const { attention_bias, hidden_act, mlp_bias } = file
+  const turned = file.partial_rotary_factor ?? (file.rope_parameters ?? file.rope_scaling)?.partial_rotary_factor
   const problem = computationProblem({
     activation: hidden_act ?? null,
     attention_bias: attention_bias === true,
     mlp_bias: mlp_bias === true,
+    partial_rotary_factor: typeof turned === "number" ? turned : undefined,
     heads,
     kvHeads,
     headDim

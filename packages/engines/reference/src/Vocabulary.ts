@@ -55,7 +55,10 @@ export class Vocabulary {
     this.bytes = this.pieces.map((piece, id) => bytesOf(id, piece))
     this.special = new Set([...added].filter(([, token]) => token.special).map(([id]) => id))
     this.longest = this.bytes.reduce((most, bytes) => Math.max(most, bytes.length), 1)
-    const largest = [...this.tokenizer.get_vocab().values()].reduce((most, id) => Math.max(most, id), 0)
+    // Real models have added tokens without a row: nobody writes them, and a prompt with one is refused.
+    // The tokenizer fills what lies below them with entries that have no text.
+    const texts = [...this.tokenizer.get_vocab()].filter(([piece]) => typeof piece === "string")
+    const largest = texts.reduce((most, [, id]) => (added.has(id) ? most : Math.max(most, id)), 0)
     if (largest >= size) throw new BootFailure(`Failed to load the tokenizer: token ${largest} is beyond the ${size} rows of the embedding`)
   }
 
@@ -84,8 +87,10 @@ export class Vocabulary {
     return this.special.has(id)
   }
 
+  /** The id of a token that has a row in the embedding. */
   idOf(token: string): number | undefined {
-    return this.tokenizer.token_to_id(token)
+    const id = this.tokenizer.token_to_id(token)
+    return id === undefined || id >= this.size ? undefined : id
   }
 
   /** The text of one token; bytes that are no whole character become U+FFFD. */

@@ -1,5 +1,6 @@
 import { copyFileSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { Schema } from "effect"
 import { describe, expect, it } from "vitest"
 import { parseArguments } from "../src/Arguments.ts"
 import { BootFailure } from "../src/BootFailure.ts"
@@ -21,6 +22,9 @@ const writeAt = (directory: string, file: string, content: unknown) => {
   writeFileSync(join(directory, file), JSON.stringify(content))
   return directory
 }
+const Added = Schema.fromJsonString(
+  Schema.StructWithRest(Schema.Struct({ added_tokens: Schema.Array(Schema.Unknown) }), [Schema.Record(Schema.String, Schema.Unknown)])
+)
 const lacking = (name: string) => {
   const tensors = randomTensors(small, 1)
   tensors.delete(name)
@@ -54,6 +58,18 @@ describe("an engine starts without what other engines do without too", () => {
     const tokens = await tokensOf(tiny, { prompt: "The ship", add_special_tokens: false })
     expect([await tokensOf(several, asked), await tokensOf(without, asked)]).toEqual([tokens, tokens])
   })
+
+  it("an added token without a row in the embedding is a prompt's fault, and not the model's", async () => {
+    const directory = copied((directory) => {
+      const tokenizer = Schema.decodeUnknownSync(Added)(readFileSync(join(directory, "tokenizer.json"), "utf8"))
+      const added = { id: 600, content: "<|late|>", single_word: false, lstrip: false, rstrip: false, normalized: false, special: true }
+      writeAt(directory, "tokenizer.json", { ...tokenizer, added_tokens: [...tokenizer.added_tokens, added] })
+    })
+    const { client, close } = await serve(directory)
+    expect((await client.text("The ship", { max_tokens: 2 })).usage.completion_tokens).toBeGreaterThan(0)
+    expect(await client.refusal("/v1/completions", { prompt: "The <|late|> ship", max_tokens: 2 })).toMatchObject({ status: 400, param: "prompt" })
+    await close()
+  })
 })
 
 describe("an engine that cannot start says why", () => {
@@ -70,6 +86,13 @@ describe("an engine that cannot start says why", () => {
       "Model architectures ['MambaForCausalLM'] are not supported for now"
     ],
     ["biases", () => withConfig({ attention_bias: true }), [], "attention_bias"],
+    ["heads that turn in part", () => withConfig({ partial_rotary_factor: 0.5 }), [], "partial_rotary_factor 0.5; only 1"],
+    [
+      "heads that turn in part, told beside the scaling",
+      () => withConfig({ rope_parameters: { partial_rotary_factor: 0.5 } }),
+      [],
+      "partial_rotary_factor 0.5"
+    ],
     ["dynamic scaling", () => withConfig({ rope_scaling: { rope_type: "dynamic", factor: 4 } }), [], "rope scaling 'dynamic'"],
     ["a scaling by an argument", () => withConfig({}), ['--hf-overrides={"rope_parameters":{"rope_type":"yarn","factor":0.5}}'], "rope scaling 'yarn'"],
     ["another width", () => withConfig({ intermediate_size: 44 }), [], "has shape [40, 24], but config.json asks for [44, 24]"],

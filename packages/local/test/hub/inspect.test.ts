@@ -158,11 +158,19 @@ describe("inspect", () => {
   const tensor = (begin: number, end: number) => ({ dtype: "F32", shape: [(end - begin) / 4], data_offsets: [begin, end] })
   const index = (weight_map: Readonly<Record<string, string>>) => JSON.stringify({ metadata: {}, weight_map })
   const one = safetensors({ a: tensor(0, 8) }, 8)
+  const tokenizerOf = (members: object) => JSON.stringify({ model: { type: "BPE", vocab: {}, merges: [] }, ...members })
   it.live.each([
     ["no tokenizer", without("tokenizer.json"), "unsupported_format"],
     ["no configuration", without("config.json"), "unsupported_format"],
     ["a tokenizer that is no JSON", { ...good, "tokenizer.json": "{not json" }, "unsupported_format"],
     ["a tokenizer without a model", { ...good, "tokenizer.json": "{}" }, "unsupported_format"],
+    ["a vocabulary beyond the embedding", { ...good, "tokenizer.json": tokenizerOf({ model: { vocab: { a: 511, b: 512 } } }) }, "unsupported_format"],
+    ["a pre-tokenizer that no engine knows", { ...good, "tokenizer.json": tokenizerOf({ pre_tokenizer: { type: "Odd" } }) }, "unsupported_format"],
+    ["an end beyond the vocabulary", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: [2, 512] }) }, "unsupported_format"],
+    ["an end below the vocabulary", { ...good, "generation_config.json": JSON.stringify({ eos_token_id: -1 }) }, "unsupported_format"],
+    ["an end that is no id", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: "</s>" }) }, "unsupported_format"],
+    ["a chat template that is a number", { ...good, "tokenizer_config.json": JSON.stringify({ chat_template: 5 }) }, "unsupported_format"],
+    ["a chat template that is a list of numbers", { ...good, "tokenizer_config.json": JSON.stringify({ chat_template: [5] }) }, "unsupported_format"],
     ["a width that is not that of its weights", { ...good, "config.json": JSON.stringify({ ...tinyConfig, hidden_size: 128 }) }, "unsupported_format"],
     ["a configuration that is no JSON", { ...good, "config.json": "{" }, "unsupported_format"],
     ["a configuration that is a list", { ...good, "config.json": "[]" }, "unsupported_format"],
@@ -222,6 +230,19 @@ describe("inspect", () => {
       }
     )
   )
+
+  it.live("takes ends and tokens that the vocabulary has, and added tokens without a row, as real models have", () => {
+    const files = {
+      ...good,
+      "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: [0, 511] }),
+      "generation_config.json": JSON.stringify({ eos_token_id: 511 }),
+      "tokenizer.json": tokenizerOf({ model: { vocab: { a: 511, b: 513 } }, added_tokens: [{ id: 512 }, { id: 513 }], pre_tokenizer: { type: "ByteLevel" } }),
+      "tokenizer_config.json": JSON.stringify({ chat_template: [{ name: "default", template: "{{ messages }}" }] })
+    }
+    return withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ chat_template }) => assert.strictEqual(chat_template, "{{ messages }}")), {
+      repositories: [repository(files)]
+    })
+  })
 
   it.live("takes a model without a chat template: it serves completions", () =>
     withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ chat_template }) => assert.isNull(chat_template)), {

@@ -1,0 +1,36 @@
+import { Predicate, Result, Schema } from "effect"
+import type { Json } from "./ConfigReader.ts"
+import { Unreadable } from "./failures.ts"
+import type { TokenizerFacts } from "./tokenizerFacts.ts"
+
+const isIds = Schema.is(Schema.Union([Schema.Int, Schema.Array(Schema.Int)]))
+const isNamed = Schema.is(Schema.Array(Schema.Struct({ name: Schema.String, template: Schema.String })))
+
+/** What of end-of-turn ids is no id of such a vocabulary, as a sentence; null where all are. */
+const endProblem = (file: string, given: unknown, rows: number): string | null => {
+  if (!Predicate.isNotNullish(given)) return null
+  if (!isIds(given)) return `${file} gives eos_token_id as something else than a token's id or a list of such.`
+  const outside = (typeof given === "number" ? [given] : given).find((id) => id < 0 || id >= rows)
+  return outside === undefined ? null : `${file} gives the eos_token_id ${outside}, and the vocabulary has ${rows} tokens.`
+}
+
+/** One template, several by their names, or a dictionary of these, which only some engines take. */
+const isTemplate = (given: unknown) => !Predicate.isNotNullish(given) || typeof given === "string" || isNamed(given) || Predicate.isObject(given)
+
+/** Holds what was read of the files beside the weights to the configuration: the check suite or the engine's start would refuse the run for it. `rows`: of the vocabulary. */
+export const smallFilesAgree = (
+  rows: number,
+  files: { readonly config: Json; readonly generation: Json; readonly tokenizerConfig: Json; readonly tokenizer: TokenizerFacts | null }
+): Result.Result<void, Unreadable> => {
+  const { config, generation, tokenizer, tokenizerConfig } = files
+  const text = Predicate.isObject(config.text_config) ? config.text_config : {}
+  const problem =
+    endProblem("config.json", config.eos_token_id ?? text.eos_token_id, rows) ??
+    endProblem("generation_config.json", generation.eos_token_id, rows) ??
+    (isTemplate(tokenizerConfig.chat_template) ? null : "tokenizer_config.json gives chat_template as something else than a text or a list of named ones.") ??
+    (tokenizer !== null && tokenizer.highest >= rows
+      ? `tokenizer.json has a token of the id ${tokenizer.highest}, and the embedding has ${rows} rows.`
+      : null) ??
+    (tokenizer !== null && tokenizer.unknownStep !== null ? `tokenizer.json has the ${tokenizer.unknownStep}, which no engine reads.` : null)
+  return problem === null ? Result.succeed(undefined) : Result.fail(new Unreadable({ reason: problem }))
+}
