@@ -59,6 +59,12 @@ export const candidatesOf = (
     return engine === undefined ? [] : [{ hostClass, engine }]
   })
 
+/** All host classes with each of their runtimes. */
+export const everyCandidate = (hostClasses: ReadonlyArray<HostClass>, engines: ReadonlyArray<EngineContract>): ReadonlyArray<Candidate> =>
+  [...new Set(hostClasses.flatMap((hostClass) => hostClass.runtimes.map(({ runtime }) => runtime)))].flatMap((runtime) =>
+    candidatesOf(hostClasses, engines, runtime)
+  )
+
 /** Whether a candidate's engine knows the model's architecture and quantization, and has kernels for them on that card. */
 export const knowsModel = ({ config }: RepositoryFacts, { engine, hostClass }: Candidate): boolean =>
   engine.architectures.has(config.architecture) && engine.quantizations.has(config.quantization) && (engine.modelIssue?.(config, hostClass) ?? null) === null

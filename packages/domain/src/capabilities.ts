@@ -73,9 +73,13 @@ const reasoningFields = new Map<string, (controls: Controls) => boolean>([
 /** Who decides on a feature that the template has to name and the engine has to serve: the engine only where it alone says no. */
 const sourceOf = (named: boolean, served: boolean): CapabilitySource => (named && !served ? "engine" : "model_metadata")
 
+/** What is served of a model without a chat template, which takes no messages: a text is gone on with, in formats that a trial can see working without any. */
+const plainText = ({ "/v1/completions": completions }: ServedContract["paths"]): ServedContract["paths"] =>
+  completions === undefined ? {} : { "/v1/completions": { ...completions, responseFormats: completions.responseFormats.filter((format) => format === "text") } }
+
 /**
- * What a revision can do: a feature of the model is served where its pinned chat template names it and the engine's contract has it. `commit` pins the template, and
- * with it what prepares images.
+ * What a revision can do: a feature of the model is served where its pinned chat template names it and the engine's contract has it; without a template no path that
+ * takes messages is. `commit` pins the template, and with it what prepares images.
  */
 export const modelCapabilities = (
   served: ServedContract,
@@ -98,11 +102,12 @@ export const modelCapabilities = (
   const imageInput = template.images && served.imageInput !== null ? { ...served.imageInput, processor_revision: commit } : null
 
   const offered = (field: string) => (!toolFields.has(field) || readsToolCalls) && (reasoningFields.get(field)?.(reasoningControls) ?? true)
-  const paths = Object.entries(served.paths)
+  const paths = Object.entries(chat_template === null ? plainText(served.paths) : served.paths)
   const parameters = Object.fromEntries(paths.map(([path, contract]) => [path, contract.parameters.filter(offered)]))
   const formats = Object.fromEntries(paths.map(([path, contract]): [string, ReadonlyArray<string>] => [path, contract.responseFormats]))
   const anyFormat = (format: string) => Object.values(formats).some((values) => values.includes(format))
   const chat = "/v1/chat/completions"
+  const takesMessages: CapabilitySource = chat_template === null ? "model_metadata" : "engine"
 
   return {
     supports_reasoning: readsReasoning,
@@ -126,8 +131,8 @@ export const modelCapabilities = (
     capability_sources: {
       supports_reasoning: sourceOf(template.reasoningFormat !== null, readsReasoning),
       supports_tool_calls: sourceOf(template.toolCallFormat !== null, readsToolCalls),
-      supports_json_mode: "engine",
-      supports_structured_output: "engine",
+      supports_json_mode: takesMessages,
+      supports_structured_output: takesMessages,
       supports_image_input: sourceOf(template.images, imageInput !== null),
       supports_image_output: "engine",
       supports_streaming: "engine",

@@ -15,5 +15,6 @@ export const earliestCapabilities = modelCapabilities(
       "/v1/completions": { parameters: [...text, "prompt", "echo", "logprobs", "best_of"], responseFormats: [] }
     }
   },
-  { chat_template: null, commit: "" }
+  // Whatever template they had: nothing that it names was served.
+  { chat_template: "", commit: "" }
 )

@@ -6,6 +6,7 @@ import {
   bestOf,
   byPrice,
   candidatesOf,
+  everyCandidate,
   gib,
   isSuccess,
   knowsModel,
@@ -93,8 +94,7 @@ const servedElsewhere = (
   // Flags are those of the runtime that they were meant for.
   const { engine_flags: _, host_class: __, runtime: ___, ...open } = asked.request
   const { max_context: ____, yarn: _____, ...plain } = open
-  const runtimes = [...new Set(hostClasses.flatMap((hostClass) => hostClass.runtimes.map(({ runtime }) => runtime)))]
-  const candidates = runtimes.flatMap((runtime) => candidatesOf(hostClasses, engines, runtime)).filter((candidate) => servesModel(asked.facts, candidate))
+  const candidates = everyCandidate(hostClasses, engines).filter((candidate) => servesModel(asked.facts, candidate))
   const served = (request: ServingRequest): ServingSettings | null => {
     const other = { ...asked, request }
     const able = candidates.filter((candidate) => takesSettings(asked.facts, request, candidate) && contextRefusal(other, [candidate]) === null)
@@ -143,7 +143,7 @@ export const decideServing = (input: PreviewInput): Decision => {
   }
   const registering = offered.filter((candidate) => knowsModel(facts, candidate))
   if (registering.length === 0) {
-    const { message, remedy } = unsupported(facts, offered)
+    const { message, remedy } = unsupported(facts, { offered, everywhere: everyCandidate(sorted, engines), engines })
     const other = servedElsewhere(asked, sorted, engines)
     const instead = other === null ? remedy : `Choose ${other.where}, which serves it.`
     return refuse("unsupported_architecture", message, instead, other?.serving ?? null)

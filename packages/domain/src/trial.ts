@@ -6,6 +6,12 @@ import { Schema } from "effect"
  */
 export const leastContext = 128
 
+/** Likeliest tokens of each place that the trial's checks ask for. */
+export const checkedTopTokens = 5
+
+/** Most requests that the trial's checks send at once: all of them may wait for a moment, however many the engine runs together. */
+export const mostTrialRequests = 128
+
 /** One row of the trial, as deployments and receipts show it. `detail`: at most 240 characters, numbers and codes only. */
 export const Check = Schema.Struct({ name: Schema.String, passed: Schema.Boolean, detail: Schema.optionalKey(Schema.String) })
 export type Check = typeof Check.Type

@@ -148,12 +148,29 @@ describe("what a revision can do", () => {
   it("has the parameters and formats of each path that the engine serves, and of no other", () => {
     const { [chat]: onlyChat } = plain.paths
     if (onlyChat === undefined) return assert.fail()
-    const capabilities = of({ ...plain, paths: { [chat]: onlyChat } }, null)
+    const capabilities = of({ ...plain, paths: { [chat]: onlyChat } }, hermes)
     assert.deepStrictEqual(capabilities.supported_endpoints, [chat])
     assert.deepStrictEqual(Object.keys(capabilities.supported_parameters_by_endpoint), [chat])
     assert.deepStrictEqual(capabilities.supported_parameters_by_endpoint[chat], capabilities.supported_parameters)
     assert.deepStrictEqual(capabilities.supported_response_formats_by_endpoint, { [chat]: ["text"] })
     assert.deepStrictEqual([capabilities.supports_json_mode, capabilities.supports_structured_output, capabilities.supports_streaming], [false, false, true])
+  })
+
+  it("is completions of texts alone for a model without a chat template", () => {
+    const formats = ["text", "json_object", "json_schema"] as const
+    const { [chat]: onChat, [text]: onText } = able.paths
+    if (onChat === undefined || onText === undefined) return assert.fail()
+    const every: ServedContract = { ...able, paths: { [chat]: { ...onChat, responseFormats: formats }, [text]: { ...onText, responseFormats: formats } } }
+    const capabilities = of(every, null)
+    assert.deepStrictEqual(capabilities.supported_endpoints, [text])
+    assert.deepStrictEqual(capabilities.supported_parameters_by_endpoint, { [text]: requestVocabulary[text] })
+    // No row of the suite sees another format without messages.
+    assert.deepStrictEqual(capabilities.supported_response_formats_by_endpoint, { [text]: ["text"] })
+    // Both describe chat.
+    assert.deepStrictEqual([capabilities.supported_parameters, capabilities.supported_response_formats], [[], []])
+    assert.deepInclude(capabilities, { supports_json_mode: false, supports_structured_output: false, supports_tool_calls: false, supports_streaming: true })
+    assert.deepInclude(capabilities.capability_sources, { supports_json_mode: "model_metadata", supports_structured_output: "model_metadata" })
+    assert.deepInclude(of(every, hermes), { supports_json_mode: true, supports_structured_output: true })
   })
 
   it("has what was stored with its revision, and of what was not stored yet what the contract says now", () => {

@@ -1,3 +1,4 @@
+import { mostTrialRequests } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 
 /** Words of a command line, and variables, that a flag becomes. */
@@ -31,9 +32,17 @@ const rendered = <S extends Schema.ConstraintDecoder<unknown>>(expected: string,
 
 const words = (...args: ReadonlyArray<string>): Rendered => ({ args, env: {} })
 
-/** A whole number, as `--argument=value`. */
-export const wholeNumber = (argument: string, minimum: number, maximum: number): EngineFlag =>
-  rendered(`a whole number from ${minimum} to ${maximum}`, Schema.Int.check(Schema.isBetween({ minimum, maximum })), (value) => words(`--${argument}=${value}`))
+/** A whole number, as `--argument=value`. `least`: why it may be no smaller, as the rest of a sentence, where the engine itself takes smaller ones. */
+export const wholeNumber = (argument: string, minimum: number, maximum: number, least?: string): EngineFlag =>
+  rendered(
+    `a whole number from ${minimum} to ${maximum}${least === undefined ? "" : `: ${least}`}`,
+    Schema.Int.check(Schema.isBetween({ minimum, maximum })),
+    (value) => words(`--${argument}=${value}`)
+  )
+
+/** How many requests may wait: no fewer than a trial sends at once, or the engine turns some of them away. */
+export const waitingRequests = (argument: string): EngineFlag =>
+  wholeNumber(argument, mostTrialRequests, 65_536, `the checks of a deployment's trial send up to ${mostTrialRequests} requests at once`)
 
 /** A number, as `--argument=value`. */
 export const decimal = (argument: string, minimum: number, maximum: number): EngineFlag =>

@@ -138,7 +138,7 @@ const others: Readonly<Record<string, unknown>> = {
 }
 
 const templates: ReadonlyArray<readonly [name: string, template: string | null]> = [
-  ["no template", null],
+  ["a template of messages alone", "{{ messages }}"],
   ["a template of tool calls and reasoning", "{% if tools %}<tool_call>{% endif %}{% if enable_thinking is defined %}<think>{% endif %}"],
   ["a template of images", "<|image_pad|>"]
 ]
@@ -219,6 +219,28 @@ describe.each(cases)("the catalog and the gateway are of one mind: %s", (_, capa
       }
     )
   })
+})
+
+it.each(
+  engines.map((engine): readonly [string, ModelCapabilities] => [
+    engine.version,
+    modelCapabilities(engine.served, { chat_template: null, commit: "c".repeat(40) })
+  ])
+)("a model without a chat template is refused by name wherever messages are taken: %s", (_, capabilities) => {
+  for (const path of paths) {
+    const checked = outcomeOf(least[path], path, targetWith({ capabilities }))
+    if (path === "/v1/completions") {
+      assert.notInstanceOf(checked, Refusal)
+      const json = outcomeOf({ ...least[path], response_format: { type: "json_object" } }, path, targetWith({ capabilities }))
+      assert.deepInclude(json, { code: "unsupported_value" })
+    } else
+      assert.deepInclude(checked, {
+        status: 400,
+        code: "unsupported_endpoint",
+        param: "model",
+        message: `The model is not served on ${path}; it is on /v1/completions.`
+      })
+  }
 })
 
 it("the table of the vocabulary names each field once", () => {

@@ -74,7 +74,7 @@ const makeWorld = Effect.gen(function* () {
     adapted: false,
     concurrency: null,
     startSeconds: null,
-    capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: null, commit: "c".repeat(40) }),
+    capabilities: modelCapabilities(engineFor("reference")?.served ?? nothingServed, { chat_template: "{{ messages }}", commit: "c".repeat(40) }),
     knowsDeveloper: false,
     sampling: null
   }

@@ -52,7 +52,7 @@ const able = modelCapabilities(everything, { chat_template: template, commit })
 /** What models can do, by their slugs. */
 const models: Readonly<Record<string, ModelCapabilities>> = {
   able,
-  plain: modelCapabilities(everything, { chat_template: null, commit }),
+  plain: modelCapabilities(everything, { chat_template: "{{ messages }}", commit }),
   "auto-only": { ...able, tool_calling: { ...able.tool_calling, tool_choice: { auto: true, required: false, named: false, none: true } } }
 }
 

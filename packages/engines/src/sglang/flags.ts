@@ -1,4 +1,15 @@
-import { decimal, type EngineFlags, imageLimit, offOrWholeNumber, oneNumberOf, oneOf, templateDefaults, truth, wholeNumber } from "../EngineFlag.ts"
+import {
+  decimal,
+  type EngineFlags,
+  imageLimit,
+  offOrWholeNumber,
+  oneNumberOf,
+  oneOf,
+  templateDefaults,
+  truth,
+  waitingRequests,
+  wholeNumber
+} from "../EngineFlag.ts"
 import { reasoningParsers, toolCallParsers } from "./commandLine.ts"
 
 /** SGLang says no by saying nothing. */
@@ -13,7 +24,7 @@ export const sglangFlags: EngineFlags = {
   page_size: oneNumberOf("page-size", [1, 16, 32, 64]),
   dtype: oneOf("dtype", ["auto", "bfloat16", "float16"]),
   quantization: oneOf("quantization", ["fp8", "mxfp8"]),
-  max_queued_requests: wholeNumber("max-queued-requests", 1, 65_536),
+  max_queued_requests: waitingRequests("max-queued-requests"),
   stream_interval: wholeNumber("stream-interval", 1, 16),
   random_seed: wholeNumber("random-seed", 0, 2 ** 31 - 1),
   ep_size: wholeNumber("ep-size", 1, 64),

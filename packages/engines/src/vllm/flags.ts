@@ -1,4 +1,16 @@
-import { decimal, type EngineFlags, imageLimit, oneOf, samplingDefaults, templateDefaults, truth, variable, wholeNumber } from "../EngineFlag.ts"
+import { checkedTopTokens } from "@seatrial/domain"
+import {
+  decimal,
+  type EngineFlags,
+  imageLimit,
+  oneOf,
+  samplingDefaults,
+  templateDefaults,
+  truth,
+  variable,
+  waitingRequests,
+  wholeNumber
+} from "../EngineFlag.ts"
 import { reasoningParsers, toolCallParsers } from "./commandLine.ts"
 
 /** vLLM pairs `--enable-x` with `--disable-x`. */
@@ -27,11 +39,11 @@ export const vllmFlags: EngineFlags = {
   default_chat_template_kwargs: templateDefaults("default-chat-template-kwargs"),
   generation_config: oneOf("generation-config", ["auto", "vllm"]),
   override_generation_config: samplingDefaults("override-generation-config"),
-  max_logprobs: wholeNumber("max-logprobs", 0, 20),
+  max_logprobs: wholeNumber("max-logprobs", checkedTopTokens, 20, `the checks of a deployment's trial ask for the ${checkedTopTokens} likeliest tokens`),
   limit_mm_per_prompt: imageLimit("limit-mm-per-prompt"),
   seed: wholeNumber("seed", 0, 2 ** 31 - 1),
   stream_interval: wholeNumber("stream-interval", 1, 16),
-  max_num_queued_reqs: wholeNumber("max-num-queued-reqs", 1, 65_536),
+  max_num_queued_reqs: waitingRequests("max-num-queued-reqs"),
   long_prefill_token_threshold: wholeNumber("long-prefill-token-threshold", 0, 65_536),
   max_cudagraph_capture_size: wholeNumber("max-cudagraph-capture-size", 1, 1_024),
   performance_mode: oneOf("performance-mode", ["balanced", "interactivity", "throughput"]),

@@ -52,7 +52,9 @@ const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number => 
 const isSeveral = (prompt: unknown): prompt is ReadonlyArray<unknown> => Array.isArray(prompt) && prompt.length > 1 && typeof prompt[0] !== "number"
 
 const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: Target): CheckedRequest => {
-  if (!target.capabilities.supported_endpoints.includes(endpoint)) throw unsupportedEndpoint(`The model is not served on ${endpoint}.`, "model")
+  const served = target.capabilities.supported_endpoints
+  if (!served.includes(endpoint))
+    throw unsupportedEndpoint(`The model is not served on ${endpoint}${served.length === 0 ? "" : `; it is on ${served.join(", ")}`}.`, "model")
   const at = new Checking(endpoint, target)
   const body = endpoints[endpoint].check(members, at)
   const { model: _, prompt_cache_key: __, stream, stream_options, ...forwarded } = body

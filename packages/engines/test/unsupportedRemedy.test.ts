@@ -1,0 +1,106 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Commit, derivePreview, type HostClass, type ModelConfig, type RepositoryFacts, type Runtime, type ServingRequest } from "@seatrial/domain"
+import { Schema } from "effect"
+import { engines } from "../src/index.ts"
+
+const hostClass = (name: string, runtime: Runtime, gpu_pool: string, simulated: boolean, gib: number): HostClass => ({
+  name,
+  runtimes: [{ runtime, image: "i" }],
+  gpu_pool,
+  gpu_count: 1,
+  gpu_memory_bytes: gib * 2 ** 30,
+  price_per_gpu_hour_micros: "1",
+  simulated
+})
+const processor = hostClass("processor", "reference", "sim", true, 8)
+const standIn = hostClass("stand-in", "vllm", "sim", true, 8)
+const t4 = hostClass("t4", "vllm", "Tesla-T4", false, 15)
+const h100 = hostClass("h100", "vllm", "NVIDIA-H100-80GB-HBM3", false, 80)
+
+const llama: ModelConfig = {
+  architecture: "LlamaForCausalLM",
+  model_type: "llama",
+  num_layers: 4,
+  hidden_size: 128,
+  num_attention_heads: 4,
+  num_kv_heads: 2,
+  head_dim: 32,
+  vocab_size: 512,
+  native_context: 1_024,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none",
+  rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 },
+  computation: { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default" }
+}
+const facts = (config: Partial<ModelConfig>, weights_bytes = 1_444_096): RepositoryFacts => ({
+  repo: "any/model",
+  ref: "main",
+  commit: Schema.decodeSync(Commit)("a".repeat(40)),
+  license: null,
+  gated: false,
+  files: [],
+  config: { ...llama, ...config },
+  weights_bytes,
+  parameters: 700_000,
+  chat_template: null
+})
+const gelu: Partial<ModelConfig> = { computation: { activation: "gelu", attention_bias: false, mlp_bias: false, rope: "default" } }
+const dynamic: Partial<ModelConfig> = {
+  rope: { parameters: { rope_type: "dynamic", factor: 2, rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
+}
+const refusalOf = (of: RepositoryFacts, hostClasses: ReadonlyArray<HostClass>, request: ServingRequest = {}) => {
+  const answer = derivePreview({ facts: of, ref: null, request, hostClasses, engines })
+  return answer.kind === "refused" ? answer : assert.fail("it was derived")
+}
+
+describe("the remedy for a model that an engine does not compute can help", () => {
+  const operator = "Ask the cluster's operator for real GPUs with the runtime vllm or sglang."
+  const cases: ReadonlyArray<readonly [why: string, of: RepositoryFacts, hostClass: HostClass, remedy: string]> = [
+    ["an activation that the others have", facts(gelu), processor, operator],
+    ["a scaling of positions that the others have", facts(dynamic), processor, operator],
+    ["what stands in on simulated GPUs computes no more", facts(gelu), standIn, operator],
+    [
+      "another checkpoint, or real GPUs",
+      facts({ quantization: "fp8", quantization_scheme: {} }),
+      standIn,
+      `Choose a checkpoint of one of these quantizations: none, or a${operator.slice(1)}`
+    ]
+  ]
+  for (const [why, of, hostClass, remedy] of cases) {
+    it(why, () => {
+      const { reason, remedy: given } = refusalOf(of, [hostClass])
+      assert.strictEqual(reason.code, "unsupported_architecture")
+      assert.deepStrictEqual(given, { message: remedy, serving: null })
+    })
+  }
+
+  it("the host class that computes it is chosen where it has room, and named where it has none", () => {
+    assert.deepInclude(refusalOf(facts(gelu), [processor, h100], { host_class: "processor" }).remedy.serving, { host_class: "h100", runtime: "vllm" })
+    const { remedy } = refusalOf(facts(gelu, 200 * 2 ** 30), [processor, h100], { host_class: "processor" })
+    assert.deepStrictEqual(remedy, {
+      message: "Ask for the runtime vllm on the host class h100, which computes it: that preview says what it lacks there.",
+      serving: null
+    })
+  })
+
+  it("a quantization for which the card is too old is answered with those that it has, and with other cards", () => {
+    const { remedy } = refusalOf(facts({ quantization: "mxfp4", quantization_scheme: {} }), [t4])
+    assert.match(
+      remedy.message,
+      /^Choose a checkpoint of one of these quantizations: .*\bnone\b.*, or ask the cluster's operator for other GPUs with the runtime vllm or sglang\.$/
+    )
+    assert.notInclude(remedy.message, "mxfp4")
+  })
+
+  it("a method that no engine has is answered with those that they have, and a model that none computes with another one", () => {
+    assert.match(
+      refusalOf(facts({ quantization: "of_nobody" }), [h100]).remedy.message,
+      /^Choose a checkpoint of one of these quantizations: .*\bawq\b.*\bnone\b[^']*\.$/
+    )
+    const [reference] = engines.filter((engine) => engine.runtime === "reference")
+    if (reference === undefined) return assert.fail()
+    const alone = derivePreview({ facts: facts(gelu), ref: null, request: {}, hostClasses: [processor], engines: [reference] })
+    assert.deepNestedInclude(alone, { "remedy.message": "Choose another model." })
+  })
+})
