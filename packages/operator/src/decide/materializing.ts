@@ -29,6 +29,12 @@ export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {
 export const downloadTold = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number): string =>
   obstacleTold(fetch, now) ?? told(sizeOf(seen), fetch.progress)
 
+/** A download that was told otherwise than another would be now, of the hub's address above all, may ask in vain: another takes its place and goes on with what came. */
+export const replaceFetch: Decision = act(
+  "The download was started with other settings than hold now. Starts it anew; what came is kept.",
+  Action.RemoveFetch()
+)
+
 /** Brings the weights by a Job, unless an earlier one is known to have found them whole. */
 export const materializing = (seen: Observation, now: number): Decision => {
   const { fetch, run } = seen
@@ -38,7 +44,7 @@ export const materializing = (seen: Observation, now: number): Decision => {
       if (seen.weights !== null) return goTo(placement(seen))
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
-      return wait(downloadTold(seen, fetch, now), now + fetchLook)
+      return fetch.outdated === true ? replaceFetch : wait(downloadTold(seen, fetch, now), now + fetchLook)
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":

@@ -67,15 +67,15 @@ const obstacleOf = (job: Job, pods: ReadonlyArray<Pod>): FetchObstacle | null =>
   }
 }
 
-/** The download Job in the words of the decisions; `pods` are the Job's own, `log` is the end of what it says. */
-export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = ""): FetchSeen => {
+/** The download Job in the words of the decisions; `pods` are the Job's own, `log` is the end of what it says. `outdated`: another would be made by now. */
+export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = "", outdated = false): FetchSeen => {
   if (job === undefined) return FetchSeen.Absent()
   if (job.metadata.deletionTimestamp !== undefined) return FetchSeen.Leaving()
   const holds = (name: string) => job.status?.conditions?.find(({ type, status }) => type === name && status === "True")
   if (holds("Complete") !== undefined) return FetchSeen.Succeeded()
   const failed = holds("Failed")
   if (failed === undefined) {
-    return FetchSeen.Active({ obstacle: obstacleOf(job, pods), progress: readProgress(log) })
+    return FetchSeen.Active({ obstacle: obstacleOf(job, pods), progress: readProgress(log), ...(outdated ? { outdated } : {}) })
   }
   const said = pods
     .flatMap((pod) => {
