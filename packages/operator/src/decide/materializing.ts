@@ -2,7 +2,7 @@ import type { DownloadState } from "@seatrial/hub"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
 import { forItsReader } from "./forItsReader.ts"
-import { fetchLook } from "./limits.ts"
+import { fetchLook, fetchStart } from "./limits.ts"
 import type { FetchSeen, Observation } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
 import { gib, progressTold, stallTold } from "./progressTold.ts"
@@ -18,11 +18,15 @@ const told = (size: string, progress: DownloadState | null): string => {
 
 const sizeOf = ({ run }: Observation): string => gib(run.revision === null ? 0 : weightsSize(run.revision))
 
-/** Why the download does not run, once that is no longer what every start takes; null where it does or may still. */
+/** Why the download does not run, once that is no longer what every start takes, or why nothing comes of it; null where it goes on or may still. */
 export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {
-  if (fetch._tag !== "Active" || fetch.obstacle === null) return null
-  const { says, usualUntil } = fetch.obstacle
-  return usualUntil !== null && now < usualUntil ? null : `The download cannot start: ${says}`
+  if (fetch._tag !== "Active") return null
+  const { lastFailure, obstacle, progress, runsSince } = fetch
+  if (obstacle !== null && (obstacle.usualUntil === null || now >= obstacle.usualUntil)) return `The download cannot start: ${obstacle.says}`
+  if (progress !== null) return null
+  if (lastFailure !== undefined) return `The download is tried again. The try before ended: ${lastFailure.code}: ${lastFailure.text}`
+  if (runsSince === undefined || now < runsSince + fetchStart) return null
+  return "The download has told nothing since it started: the hub may not answer it at its address (HF_ENDPOINT). It asks again for some minutes."
 }
 
 /** How a download that is under way goes on, or what keeps it, in a sentence. */
