@@ -95,10 +95,13 @@ export const disruptionBudget = (run: Run, namespace: string): KubeObject => {
 export const imageOn = ({ runtimes }: HostClass, runtime: Runtime): string =>
   runtimes.find((offered) => offered.runtime === runtime)?.image ?? runtimes[0].image
 
-/** What tells one specification of a pod from another; the trace of whoever asked for it does not, and neither do nodes that failed since. */
-const digestOf = (spec: object): string => {
+/** The trace of whoever asked for it, and the hub token, of which only the database knows whether there is one. */
+const untold = new Set<unknown>(["TRACEPARENT", "HF_TOKEN"])
+
+/** What tells one specification from another; neither `untold` does, nor nodes that failed since. */
+export const digestOf = (spec: object): string => {
   const text = JSON.stringify(spec, (key, value: unknown) =>
-    key === "affinity" ? undefined : key === "env" && Array.isArray(value) ? value.filter(({ name }) => name !== "TRACEPARENT") : value
+    key === "affinity" ? undefined : key === "env" && Array.isArray(value) ? value.filter(({ name }) => !untold.has(name)) : value
   )
   return createHash("sha256").update(text).digest("hex").slice(0, 32)
 }

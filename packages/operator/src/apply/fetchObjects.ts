@@ -1,14 +1,14 @@
 import type { KubeObject, OwnerReference, Secret } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import type { OperatorSettings } from "../OperatorSettings.ts"
-import { fetchJobName, hubSecretName } from "../resources/objectNames.ts"
+import { fetchJobName, hubSecretName, madeFromAnnotation } from "../resources/objectNames.ts"
 import { weightsWords } from "../resources/weightFiles.ts"
-import { pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
+import { digestOf, pullSecrets, restrictedContainer, restrictedPod, runLabels } from "./engineObjects.ts"
 
 interface FetchInput {
   readonly run: Run
   readonly revision: RunRevision
-  readonly settings: OperatorSettings
+  readonly settings: Pick<OperatorSettings, "caConfigMap" | "downloadEnvironment" | "fetchImage" | "fetchSeconds" | "hubEndpoint" | "namespace" | "pullSecrets">
   readonly weightsClaim: string
   /** Null: nobody. */
   readonly owner: OwnerReference | null
@@ -88,5 +88,6 @@ export const fetchJob = ({ owner, revision, run, settings, weightsClaim }: Fetch
       }
     }
   }
-  return object
+  const { metadata } = object
+  return { ...object, metadata: { ...metadata, annotations: { [madeFromAnnotation]: digestOf(object.spec) } } }
 }

@@ -17,8 +17,17 @@ export interface FetchObstacle {
 /** The Job that brings the weights. */
 export type FetchSeen = Data.TaggedEnum<{
   Absent: None
-  /** `obstacle`: why its pod does not run. `progress`: how it goes on, once it says so. */
-  Active: { readonly obstacle: FetchObstacle | null; readonly progress: DownloadState | null }
+  /**
+   * `obstacle`: why its pod does not run. `progress`: how it goes on, once it says so. `outdated`: another Job would be made by now, as where the hub has another address
+   * since. `runsSince`: since when its pod runs, Unix milliseconds. `lastFailure`: why the try before ended.
+   */
+  Active: {
+    readonly obstacle: FetchObstacle | null
+    readonly progress: DownloadState | null
+    readonly outdated?: boolean
+    readonly runsSince?: number
+    readonly lastFailure?: NamedFailure
+  }
   Succeeded: None
   /** `endedAt`: Unix milliseconds; null where the cluster does not say. */
   Failed: { readonly failure: NamedFailure; readonly endedAt: number | null }

@@ -2,7 +2,7 @@ import type { DownloadState } from "@seatrial/hub"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
 import { forItsReader } from "./forItsReader.ts"
-import { fetchLook } from "./limits.ts"
+import { fetchLook, fetchStart } from "./limits.ts"
 import type { FetchSeen, Observation } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
 import { gib, progressTold, stallTold } from "./progressTold.ts"
@@ -18,16 +18,26 @@ const told = (size: string, progress: DownloadState | null): string => {
 
 const sizeOf = ({ run }: Observation): string => gib(run.revision === null ? 0 : weightsSize(run.revision))
 
-/** Why the download does not run, once that is no longer what every start takes; null where it does or may still. */
+/** Why the download does not run, once that is no longer what every start takes, or why nothing comes of it; null where it goes on or may still. */
 export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {
-  if (fetch._tag !== "Active" || fetch.obstacle === null) return null
-  const { says, usualUntil } = fetch.obstacle
-  return usualUntil !== null && now < usualUntil ? null : `The download cannot start: ${says}`
+  if (fetch._tag !== "Active") return null
+  const { lastFailure, obstacle, progress, runsSince } = fetch
+  if (obstacle !== null && (obstacle.usualUntil === null || now >= obstacle.usualUntil)) return `The download cannot start: ${obstacle.says}`
+  if (progress !== null) return null
+  if (lastFailure !== undefined) return `The download is tried again. The try before ended: ${lastFailure.code}: ${lastFailure.text}`
+  if (runsSince === undefined || now < runsSince + fetchStart) return null
+  return "The download has told nothing since it started: the hub may not answer it at its address (HF_ENDPOINT). It asks again for some minutes."
 }
 
 /** How a download that is under way goes on, or what keeps it, in a sentence. */
 export const downloadTold = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number): string =>
   obstacleTold(fetch, now) ?? told(sizeOf(seen), fetch.progress)
+
+/** A download that was told otherwise than another would be now, of the hub's address above all, may ask in vain: another takes its place and goes on with what came. */
+export const replaceFetch: Decision = act(
+  "The download was started with other settings than hold now. Starts it anew; what came is kept.",
+  Action.RemoveFetch()
+)
 
 /** Brings the weights by a Job, unless an earlier one is known to have found them whole. */
 export const materializing = (seen: Observation, now: number): Decision => {
@@ -38,7 +48,7 @@ export const materializing = (seen: Observation, now: number): Decision => {
       if (seen.weights !== null) return goTo(placement(seen))
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
-      return wait(downloadTold(seen, fetch, now), now + fetchLook)
+      return fetch.outdated === true ? replaceFetch : wait(downloadTold(seen, fetch, now), now + fetchLook)
     case "Leaving":
       return wait("Waits for an earlier download to end.")
     case "Failed":

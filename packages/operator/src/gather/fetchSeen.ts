@@ -67,17 +67,9 @@ const obstacleOf = (job: Job, pods: ReadonlyArray<Pod>): FetchObstacle | null =>
   }
 }
 
-/** The download Job in the words of the decisions; `pods` are the Job's own, `log` is the end of what it says. */
-export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = ""): FetchSeen => {
-  if (job === undefined) return FetchSeen.Absent()
-  if (job.metadata.deletionTimestamp !== undefined) return FetchSeen.Leaving()
-  const holds = (name: string) => job.status?.conditions?.find(({ type, status }) => type === name && status === "True")
-  if (holds("Complete") !== undefined) return FetchSeen.Succeeded()
-  const failed = holds("Failed")
-  if (failed === undefined) {
-    return FetchSeen.Active({ obstacle: obstacleOf(job, pods), progress: readProgress(log) })
-  }
-  const said = pods
+/** The latest cause that a try named as it ended; null where none has. */
+const lastSaid = (pods: ReadonlyArray<Pod>): NamedFailure | null =>
+  pods
     .flatMap((pod) => {
       const status = pod.status?.containerStatuses?.[0]
       const exit = status?.state?.terminated ?? status?.lastState?.terminated
@@ -85,9 +77,28 @@ export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = 
     })
     .sort((a, b) => (a.at < b.at ? 1 : -1))
     .map(({ message }) => lastWords(message))
-    .find((failure) => failure !== null)
+    .find((failure) => failure !== null) ?? null
+
+/** The download Job in the words of the decisions; `pods` are the Job's own, `log` is the end of what it says. `outdated`: another would be made by now. */
+export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = "", outdated = false): FetchSeen => {
+  if (job === undefined) return FetchSeen.Absent()
+  if (job.metadata.deletionTimestamp !== undefined) return FetchSeen.Leaving()
+  const said = lastSaid(pods)
+  const holds = (name: string) => job.status?.conditions?.find(({ type, status }) => type === name && status === "True")
+  if (holds("Complete") !== undefined) return FetchSeen.Succeeded()
+  const failed = holds("Failed")
+  if (failed === undefined) {
+    const runsSince = millis(fetchingPod(pods)?.status?.containerStatuses?.[0]?.state?.running?.startedAt)
+    return FetchSeen.Active({
+      obstacle: obstacleOf(job, pods),
+      progress: readProgress(log),
+      ...(outdated ? { outdated } : {}),
+      ...(runsSince === 0 ? {} : { runsSince }),
+      ...(said === null ? {} : { lastFailure: said })
+    })
+  }
   const endedAt = millis(failed.lastTransitionTime) || null
-  if (said !== undefined) return FetchSeen.Failed({ failure: said, endedAt })
+  if (said !== null) return FetchSeen.Failed({ failure: said, endedAt })
   const late = failed.reason === "DeadlineExceeded"
   return FetchSeen.Failed({ failure: late ? { code: "download_failed", text: "The download did not end within its time limit." } : unexplained, endedAt })
 }

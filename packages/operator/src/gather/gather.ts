@@ -1,9 +1,10 @@
 import type { HostClass } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { KubeClient, type KubeObject, type Node, type Pod } from "@seatrial/kube"
+import { type Job, KubeClient, type KubeObject, type Node, type Pod } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import { resourcePlace } from "../apply/customResource.ts"
+import { fetchJob } from "../apply/fetchObjects.ts"
 import { wantedPod } from "../apply/wantedPod.ts"
 import { copiesInUse } from "../apply/weightsCopy.ts"
 import { bootRestarts } from "../decide/limits.ts"
@@ -63,7 +64,7 @@ export interface GatherFrom {
   readonly mergedAnswers: MergedAnswers
   readonly bootVerdicts: BootVerdicts
   readonly attendance: Attendance
-  readonly settings: Pick<OperatorSettings, "fetchImage" | "keepFinishedDays" | "namespace" | "pullSecrets" | "weightsClaim">
+  readonly settings: Parameters<typeof fetchJob>[0]["settings"] & Pick<OperatorSettings, "keepFinishedDays" | "weightsClaim">
   /** Pods that were made, by name, with the version that this gave them, until the watch tells of them. */
   readonly madePods: Map<string, string | undefined>
   /** Whose disruption budgets were made that no watch has told of yet, and when, Unix milliseconds. */
@@ -81,6 +82,14 @@ const untilTold = 10_000
 const dayMillis = 86_400_000
 
 const isOutdated = (madeFrom: string, wanted: KubeObject | null): boolean => wanted !== null && wanted.metadata.annotations?.[madeFromAnnotation] !== madeFrom
+
+/** Whether the Job would be another one by now: the hub's address, say, has changed. One that does not tell what it was made from is none. */
+const isOldFetch = (job: Job | undefined, { revision, ...run }: Run, podClass: PodClass | null, settings: GatherFrom["settings"]): boolean => {
+  const madeFrom = job?.metadata.annotations?.[madeFromAnnotation]
+  if (madeFrom === undefined || revision === null || podClass === null) return false
+  const weightsClaim = podClass.weightsClaim ?? settings.weightsClaim
+  return isOutdated(madeFrom, fetchJob({ run: { ...run, revision }, revision, settings, weightsClaim, owner: null }, false))
+}
 
 /** Whether a run's decisions depend on free GPUs and on who goes first: where it is on its way to them, or may have lost them. */
 const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
@@ -167,7 +176,7 @@ export const gather = Effect.fnUntraced(function* (
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
     weights: weightsSeen(run, podClass, settings),
-    fetch: fetchSeen(job, fetching, fetchLog),
+    fetch: fetchSeen(job, fetching, fetchLog, isOldFetch(job, run, podClass, settings)),
     pod,
     merged,
     boot: bootSeen(bootVerdicts, run, podClass, pod),

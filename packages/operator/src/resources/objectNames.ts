@@ -27,7 +27,7 @@ export const checkContainer = "check-weights"
 /** Container of a pod whose engine is to serve base and adapter as one model, for comparison: merges them. */
 export const mergeContainer = "merge-weights"
 
-/** Annotation of an engine's pod: what it was made from, so that one that has not started yet is known to be an old one. */
+/** Annotation of an engine's pod and of a download's Job: what it was made from, so that a pod that has not started yet, or a download, is known to be an old one. */
 export const madeFromAnnotation = "seatrial.dev/made-from"
 
 /** Names of a run's objects. They follow from its id alone, so that a repeated write meets its own earlier one. */

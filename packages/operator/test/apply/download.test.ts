@@ -97,6 +97,37 @@ describe("a download that cannot start", () => {
   })
 })
 
+describe("a download that cannot reach its hub", () => {
+  const runsFrom = "1970-01-01T00:00:10Z"
+  const running = podOf(
+    { phase: "Running", containerStatuses: [{ name: "fetch", ready: true, restartCount: 0, state: { running: { startedAt: runsFrom } } }] },
+    "node-1"
+  )
+  const ended = podOf({
+    phase: "Failed",
+    containerStatuses: [{ name: "fetch", ready: false, restartCount: 0, state: { terminated: { exitCode: 1, message: "hub_unavailable: The hub is away." } } }]
+  })
+  const resource: ModelDeployment = { metadata: { name: "dep-1", namespace: "seatrial" }, spec: { source: { repo: "seatrial/tiny-chat" } } }
+  const told = (fetch: FetchSeen, now: number) => [
+    materializing(seen("materializing", { fetch }), now).message,
+    obstacleEvents(seen("materializing").run, resource, fetch, now).map((event) => event.message)
+  ]
+
+  it("says within a minute that nothing came of it, in the message and in an event", () => {
+    const fetch = fetchSeen(job, [running])
+    assert.deepStrictEqual(told(fetch, 69_999), ["Downloads and verifies 0.001 GiB.", []])
+    const message = "The download has told nothing since it started: the hub may not answer it at its address (HF_ENDPOINT). It asks again for some minutes."
+    assert.deepStrictEqual(told(fetch, 70_000), [message, [message]])
+  })
+
+  it("says why the try before ended, also before the next one begins", () => {
+    const message = "The download is tried again. The try before ended: hub_unavailable: The hub is away."
+    for (const pods of [[ended, running], [ended]]) assert.deepStrictEqual(told(fetchSeen(job, pods), 20_000), [message, [message]])
+    const going = fetchSeen(job, [ended, running], "fetched 1 of 9 bytes, 1 bytes/s, 8 s left")
+    assert.match(String(told(going, 70_000)[0]), /^Downloads and verifies: /)
+  })
+})
+
 describe("a download", () => {
   it.each([
     ["tells bytes, speed and time left", state, "Downloads and verifies: 3.0 GiB of 13.0 GiB (23%), 112 MB/s, about 2 min left."],

@@ -62,6 +62,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "again 10000"
     ],
     [
+      "a download that was told another address of the hub gives way to another",
+      seen("materializing", { fetch: FetchSeen.Active({ obstacle: null, progress: null, outdated: true }) }),
+      0,
+      "RemoveFetch"
+    ],
+    [
       "a corrupted download fails in materializing and says so",
       seen("materializing", { fetch: FetchSeen.Failed({ failure: { code: "weights_mismatch", text: "2 of 14" }, endedAt: null }) }),
       0,

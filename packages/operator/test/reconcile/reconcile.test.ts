@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Logger, Option, Predicate } from "effect"
 import { TestClock } from "effect/testing"
-import { enginePodName } from "../../src/resources/objectNames.ts"
+import { enginePodName, fetchJobName, madeFromAnnotation } from "../../src/resources/objectNames.ts"
+import { revision } from "../observations.ts"
 import { makeStage } from "./stage.ts"
 
 const whole = ["screening", "materializing", "provisioning", "booting", "checking", "measuring", "benchmarking", "activating", "activated"]
@@ -47,6 +48,18 @@ describe("a run", () => {
       }).pipe(Effect.provide(Logger.layer([logger])))
     })
   }
+
+  it.effect("whose download asks where the hub was before downloads from where it is now", () => {
+    const stage = makeStage()
+    const { id } = stage.row()
+    stage.kube.add("Job", fetchJobName(id), { metadata: { namespace: "seatrial", annotations: { [madeFromAnnotation]: "another address" } } })
+    stage.change((row) => ({ ...row, phase: "materializing", revision }))
+    return Effect.gen(function* () {
+      yield* stage.operate(stage.until(() => stage.row().phase !== "materializing"))
+      assert.strictEqual(stage.row().phase, "provisioning")
+      assert.include(stage.writes.join(), "remove")
+    })
+  })
 
   it.effect("whose engine's name another's pod has says so, and goes on once that is gone", () => {
     const stage = makeStage()

@@ -146,36 +146,18 @@ describe("the objects of a run", () => {
             })
           )
         )
-  const job = JSON.parse(
-    JSON.stringify(
-      fetchJob(
-        {
-          run: screened,
-          revision,
-          owner,
-          weightsClaim: "weights",
-          settings: {
-            namespace: "seatrial",
-            organization: null,
-            organizations: new Map(),
-            requireFirstPurchase: true,
-            failedCapability: "withdraw" as const,
-            leaseSeconds: 15,
-            concurrency: 1,
-            fetchImage: "seatrial:1",
-            keepFinishedDays: 30,
-            pullSecrets: ["registry"],
-            fetchSeconds: 60,
-            caConfigMap: "corp-ca",
-            downloadEnvironment: [],
-            weightsClaim: "weights",
-            hubEndpoint: "http://hub"
-          }
-        },
-        true
-      )
-    )
-  )
+  const fetching = {
+    namespace: "seatrial",
+    fetchImage: "seatrial:1",
+    pullSecrets: ["registry"],
+    fetchSeconds: 60,
+    caConfigMap: "corp-ca",
+    downloadEnvironment: [],
+    hubEndpoint: "http://hub"
+  }
+  const jobOf = (change: Partial<typeof fetching>, withToken: boolean) =>
+    fetchJob({ run: screened, revision, owner, weightsClaim: "weights", settings: { ...fetching, ...change } }, withToken)
+  const job = JSON.parse(JSON.stringify(jobOf({}, true)))
 
   it("start an engine on read-only weights, offline, without credentials, with all GPUs of its class", () => {
     const [container] = pod.spec.containers
@@ -186,6 +168,12 @@ describe("the objects of a run", () => {
     assert.deepStrictEqual(container.resources.limits, { "nvidia.com/gpu": "1" })
     assert.include(container.args, `--model=/models/seatrial/tiny-chat/${revision.facts.commit}`)
     assert.notInclude(JSON.stringify(pod), "HF_TOKEN")
+  })
+
+  it("tell a download from one that is told otherwise, but not by whether there is a hub token", () => {
+    const madeFrom = (made: ReturnType<typeof jobOf>) => made.metadata.annotations?.["seatrial.dev/made-from"]
+    assert.strictEqual(madeFrom(jobOf({}, true)), madeFrom(jobOf({}, false)))
+    assert.notStrictEqual(madeFrom(jobOf({}, true)), madeFrom(jobOf({ hubEndpoint: "http://other" }, true)))
   })
 
   it("download with the certificates that the installation trusts", () => {

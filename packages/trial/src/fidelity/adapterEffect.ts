@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "../suite/Check.ts"
-import { beginnings } from "../suite/likelihood.ts"
+import { beginnings, hasScores } from "../suite/likelihood.ts"
 import { type SuiteSubject, scoreOf } from "../suite/SuiteSubject.ts"
 import { likelihoodTexts } from "../suite/texts/likelihoodTexts.ts"
 
@@ -27,7 +27,7 @@ export const scoreTexts = Effect.fnUntraced(function* (subject: SuiteSubject) {
     subject,
     likelihoodTexts.map(({ text }) => text)
   )
-  for (const prompt of prompts) {
+  for (const prompt of prompts.filter(hasScores)) {
     const values = yield* scoreOf(subject, prompt)
     if (values === null) return null
     scored.push(...values)

@@ -34,6 +34,8 @@ export class OwnTokenizer {
   }
 
   decode(ids: ReadonlyArray<number>): string {
+    // The library refuses what a tokenizer makes of a text for which it has no ids.
+    if (ids.length === 0) return ""
     return this.tokenizer.decode([...ids], { skip_special_tokens: false, clean_up_tokenization_spaces: false })
   }
 

@@ -15,6 +15,9 @@ export const beginnings = ({ maxContext, parameters, repository }: SuiteSubject,
     : Effect.map(repository.tokenizer.encode(texts, true), (encoded) => encoded.map((ids) => ids.slice(0, tokens)))
 }
 
+/** Whether there is anything to score: a tokenizer may have no ids for the letters of a text. */
+export const hasScores = (prompt: Prompt): boolean => typeof prompt === "string" || prompt.length > 1
+
 /** What is scored, and last the first of them with its words shuffled. */
 const scoredTexts = [...likelihoodTexts.map(({ text }) => text), shuffled(likelihoodTexts[0]?.text ?? "")]
 
@@ -35,8 +38,12 @@ export const textLikelihood = (keep: (likelihood: ReadonlyArray<ReadonlyArray<nu
     const limit = thresholds.likelihoodShare * Math.log(subject.vocabSize)
     const scored: Array<ReadonlyArray<number>> = []
     const prompts = yield* beginnings(subject, scoredTexts)
+    // What is scored is compared with its own words shuffled.
+    if (!hasScores(prompts[0] ?? "")) return yield* new NotApplicable({ reason: "the tokenizer has no ids for prose" })
     for (const [index, { kind }] of likelihoodTexts.entries()) {
-      const values = yield* scoreOf(subject, prompts[index] ?? "")
+      const prompt = prompts[index] ?? ""
+      if (!hasScores(prompt)) continue
+      const values = yield* scoreOf(subject, prompt)
       if (values === null) return yield* new NotApplicable({ reason: "no log-probabilities of prompts" })
       const wrong = values.filter((value) => !Number.isFinite(value) || value > thresholds.aboveZero).length
       if (wrong > 0 || values.length === 0) return yield* unexpected(`${kind}: ${wrong} of ${values.length} values are no log-probabilities`)
