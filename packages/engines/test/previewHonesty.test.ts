@@ -102,7 +102,7 @@ describe("what a preview says comes true", () => {
     assert.strictEqual(serving.max_context, 131_072)
     assert.notProperty(serving, "yarn")
     assert.match(refused(answer).remedy.message, /^Leave yarn out/)
-    assert.match(refused(preview({ max_context: 262_144, yarn: { factor: 20 } })).remedy.message, /^Ask for max_context 163840/)
+    assert.match(refused(preview({ max_context: 262_144, yarn: { factor: 20 } })).remedy.message, /yarn\.factor to 32/)
   })
 
   it("without chunked prefill a context is chosen that a step holds; one that is asked for is told apart from flags that were not", () => {
