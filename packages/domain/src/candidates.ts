@@ -73,8 +73,13 @@ export const knowsModel = ({ config }: RepositoryFacts, { engine, hostClass }: C
 export const adapterIssue = ({ adapter, config }: RepositoryFacts, { engine }: Candidate): string | null =>
   adapter === undefined ? null : engine.adapters === undefined ? `${engine.version} serves no adapters.` : engine.adapters.issue(adapter, config)
 
+/** Why a candidate's engine cannot read the repository's tokenizer, as a sentence; null where it can. */
+export const tokenizerIssue = ({ adapter, files }: RepositoryFacts, { engine, hostClass }: Candidate): string | null =>
+  engine.tokenizerIssue?.(new Set((adapter?.base.files ?? files).map(({ path }) => path)), hostClass.simulated) ?? null
+
 /** Whether a candidate's engine can serve the model, with its adapter where it has one. */
-export const servesModel = (facts: RepositoryFacts, candidate: Candidate): boolean => knowsModel(facts, candidate) && adapterIssue(facts, candidate) === null
+export const servesModel = (facts: RepositoryFacts, candidate: Candidate): boolean =>
+  knowsModel(facts, candidate) && adapterIssue(facts, candidate) === null && tokenizerIssue(facts, candidate) === null
 
 /** Why a candidate's card does not read the KV cache that was asked for, or null. */
 const cacheIssue = ({ config }: RepositoryFacts, { kv_cache_dtype = "auto" }: ServingRequest, { engine, hostClass }: Candidate): string | null =>

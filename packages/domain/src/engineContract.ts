@@ -105,6 +105,8 @@ export interface EngineContract {
   readonly modelIssue?: (config: ModelConfig, card: EngineLoad["card"] & Pick<HostClass, "simulated">) => string | null
   /** Why the model's KV cache cannot be of that type on that card, as a sentence, or null. */
   readonly cacheIssue?: (config: ModelConfig, dtype: KvCacheDtype, card: EngineLoad["card"]) => string | null
+  /** Why it cannot read the tokenizer that a repository with these files has, as a sentence, or null. `simulated`: on simulated GPUs, where the reference engine stands in. */
+  readonly tokenizerIssue?: (paths: ReadonlySet<string>, simulated: boolean) => string | null
   /** Why it cannot use a chat template, as the rest of a sentence, or null. `simulated`: on simulated GPUs, where the reference engine stands in. */
   readonly templateIssue?: (template: string, simulated: boolean) => string | null
   /** The first flag that is not allowed, or null. */

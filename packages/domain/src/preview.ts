@@ -12,7 +12,8 @@ import {
   knowsModel,
   servesModel,
   settingsOf,
-  takesSettings
+  takesSettings,
+  tokenizerIssue
 } from "./candidates.ts"
 import type { ModelCapabilities } from "./catalog.ts"
 import type { EngineContract } from "./engineContract.ts"
@@ -148,13 +149,21 @@ export const decideServing = (input: PreviewInput): Decision => {
     const instead = other === null ? remedy : `Choose ${other.where}, which serves it.`
     return refuse("unsupported_architecture", message, instead, other?.serving ?? null)
   }
-  const known = registering.filter((candidate) => adapterIssue(facts, candidate) === null)
-  if (known.length === 0) {
+  const applying = registering.filter((candidate) => adapterIssue(facts, candidate) === null)
+  if (applying.length === 0) {
     const issues = new Set(registering.flatMap((candidate) => adapterIssue(facts, candidate) ?? []))
     const merged = "name a repository with the adapter merged into its base."
     const other = servedElsewhere(asked, sorted, engines)
     const instead = other === null ? `N${merged.slice(1)}` : `Choose ${other.where}, which applies it, or ${merged}`
     return refuse("unsupported_format", `The adapter ${facts.repo} cannot be served: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
+  }
+  const known = applying.filter((candidate) => tokenizerIssue(facts, candidate) === null)
+  if (known.length === 0) {
+    const issues = new Set(applying.flatMap((candidate) => tokenizerIssue(facts, candidate) ?? []))
+    const other = servedElsewhere(asked, sorted, engines)
+    const instead =
+      other === null ? "Name a repository with a tokenizer.json." : `Choose ${other.where}, which reads it, or name a repository with a tokenizer.json.`
+    return refuse("unsupported_format", `The tokenizer of ${facts.repo} cannot be read: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
   }
   const template = facts.chat_template
   if (template !== null) {

@@ -180,6 +180,20 @@ describe("what a preview says comes true", () => {
     if (broken) assert.match(refused(real).reason.message, /^The chat template of any\/model cannot be used: /)
   })
 
+  it("a tokenizer without a tokenizer.json is refused where the reference engine would read it, and another runtime is named", () => {
+    const file = { path: "tokenizer.model", size: 1, blob_id: "b", sha256: null }
+    const of = { ...facts(), files: [file] }
+    const cheap = { ...small, gpu_memory_bytes: 64 * 2 ** 30 }
+    const own = refused(preview({ runtime: "reference" }, [cheap, h100], of))
+    assert.strictEqual(own.reason.code, "unsupported_format")
+    assert.match(own.reason.message, /reads tokenizer\.json alone, and there is only tokenizer\.model/)
+    assert.strictEqual(own.remedy.serving?.runtime, "vllm")
+    const chosen = preview({}, [cheap, h100], of)
+    assert.strictEqual(chosen.kind === "derived" ? chosen.serving.runtime : chosen.reason.message, "vllm")
+    assert.strictEqual(preview({}, [{ ...h100, simulated: true }], of).kind, "refused")
+    assert.strictEqual(preview({}, [cheap], { ...of, files: [file, { ...file, path: "tokenizer.json" }] }).kind, "derived")
+  })
+
   it("a chat template in words that the engines' own parser has beyond ours is refused where ours reads it alone", () => {
     for (const chat_template of ["{% raw %}{{ {% endraw %}", "{% include 'a' %}"]) {
       assert.strictEqual(preview({}, [h100], { ...facts(), chat_template }).kind, "derived")

@@ -7,6 +7,7 @@ import { yarnOverrides } from "../yarn.ts"
 import { referenceLimits } from "./limits.ts"
 import { referenceMemory } from "./memory.ts"
 import { referenceModelIssue } from "./modelIssue.ts"
+import { referenceTokenizerIssue } from "./tokenizerIssue.ts"
 
 const integerFlag = (minimum: number, maximum: number) => (value: unknown) =>
   typeof value === "number" && Number.isInteger(value) && value >= minimum && value <= maximum ? null : `must be an integer from ${minimum} to ${maximum}`
@@ -75,6 +76,7 @@ export const reference: EngineAdapter = {
     reasoning: ["think"],
     reasoningControls: { thinking_toggle: true, effort_values: [], token_budget: false }
   }),
+  tokenizerIssue: referenceTokenizerIssue,
   templateIssue: (template) => templateIssue(template, true),
   flagIssue: (given) => {
     for (const [flag, value] of Object.entries(given)) {

@@ -9,6 +9,7 @@ import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { withStandIn } from "../reference/modelIssue.ts"
+import { standInTokenizerIssue } from "../reference/tokenizerIssue.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
 import { templateIssue } from "../templateIssue.ts"
@@ -107,6 +108,7 @@ export const sglang: EngineAdapter = {
   }),
   imageInput: (config, flags) => (flags.enable_multimodal === true ? servedImages(config, flags.limit_mm_data_per_request) : null),
   adapters: sglangAdapters,
+  tokenizerIssue: standInTokenizerIssue,
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,

@@ -9,6 +9,7 @@ import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
 import { withStandIn } from "../reference/modelIssue.ts"
+import { standInTokenizerIssue } from "../reference/tokenizerIssue.ts"
 import { servedContract } from "../servedContract.ts"
 import { splitIssue } from "../splitIssue.ts"
 import { templateIssue } from "../templateIssue.ts"
@@ -119,6 +120,7 @@ export const vllm: EngineAdapter = {
   imageInput: (config, flags) => (flags.language_model_only === true ? null : servedImages(config, flags.limit_mm_per_prompt)),
   textOnly: { language_model_only: true },
   adapters: vllmAdapters,
+  tokenizerIssue: standInTokenizerIssue,
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
