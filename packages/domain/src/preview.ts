@@ -109,6 +109,17 @@ const servedElsewhere = (
   return { where: `${serving.runtime} on the host class ${serving.host_class}${context}`, serving }
 }
 
+/** The settings that are chosen where no host class is named, nor, if need be, a runtime with its flags; null where nothing fits so. */
+const chosenInstead = (input: PreviewInput): ServingSettings | null => {
+  const { host_class: _, ...anywhere } = input.request
+  const { engine_flags: __, runtime: ___, ...open } = anywhere
+  const isOffered = ({ runtime }: ServingRequest) => candidatesOf(input.hostClasses, input.engines, runtime).length > 0
+  const request = isOffered(anywhere) ? anywhere : open
+  if (!isOffered(request)) return null
+  const { preview } = decideServing({ ...input, request })
+  return preview.kind === "derived" ? preview.serving : null
+}
+
 /**
  * Decides from a repository's facts whether and how it can be served. Candidates are the host classes that have the asked runtime (their first one where
  * none is asked), cheapest first; without `host_class` the first that fits is chosen.
@@ -134,13 +145,13 @@ export const decideServing = (input: PreviewInput): Decision => {
   const sorted = byPrice(hostClasses)
   const named = request.host_class === undefined ? sorted : sorted.filter((hostClass) => hostClass.name === request.host_class)
   if (named.length === 0) {
-    return request.host_class === undefined
-      ? refuse("host_class_unknown", "No host class is configured.", "Ask the cluster's operator to create a HostClass.")
-      : refuse("host_class_unknown", `There is no host class ${request.host_class}.`, `Choose one of: ${hostClassNames(sorted)}.`)
+    if (sorted.length === 0) return refuse("host_class_unknown", "No host class is configured.", "Ask the cluster's operator to create a HostClass.")
+    return refuse("host_class_unknown", `There is no host class ${request.host_class}.`, `Choose one of: ${hostClassNames(sorted)}.`, chosenInstead(input))
   }
   const offered = candidatesOf(named, engines, request.runtime)
   if (offered.length === 0) {
-    return refuse("host_class_unknown", `No host class offers the runtime ${request.runtime}.`, "Leave `runtime` out, or choose another host class.")
+    const remedy = "Leave `runtime` out, or choose another host class."
+    return refuse("host_class_unknown", `No host class offers the runtime ${request.runtime}.`, remedy, chosenInstead(input))
   }
   const registering = offered.filter((candidate) => knowsModel(facts, candidate))
   if (registering.length === 0) {

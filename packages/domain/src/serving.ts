@@ -29,12 +29,13 @@ const shape = {
 }
 const MaxContext = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: mostContext }))
 
+const askedRange = `must be a whole number of at least ${leastContext}, for which the checks of a deployment's trial ask, and at most ${mostContext}`
+
 /** A context in which a trial can be asked: what is taken from callers. */
-export const AskedContext = Schema.Int.check(
-  Schema.isBetween(
-    { minimum: leastContext, maximum: mostContext },
-    { message: `must be at least ${leastContext}, for which the checks of a deployment's trial ask, and at most ${mostContext}` }
-  )
+export const AskedContext = Schema.Number.check(
+  // Of a whole number that is too large for one to be told from the next, too.
+  Schema.isInt({ message: askedRange }),
+  Schema.isBetween({ minimum: leastContext, maximum: mostContext }, { message: askedRange })
 )
 /** A factor by which some model's context has been extended: what is taken from callers. */
 export const AskedYarnFactor = Schema.Finite.check(Schema.isGreaterThan(1)).check(Schema.isLessThanOrEqualTo(maxYarnFactor))

@@ -136,7 +136,20 @@ describe("previews", () => {
   })
 
   const refusals: ReadonlyArray<readonly [promise: string, result: ReturnType<typeof preview>, code: string, remedy: boolean]> = [
-    ["an unknown host class is refused by name", preview({ host_class: "none" }), "host_class_unknown", false],
+    ["an unknown host class is refused by name, with one that fits as remedy", preview({ host_class: "none" }), "host_class_unknown", true],
+    [
+      "an unknown host class is refused without settings where none fits",
+      preview({ host_class: "none" }, [hostClass("small", 12 * gib)]),
+      "host_class_unknown",
+      false
+    ],
+    [
+      "a runtime that no host class has is refused with another as remedy",
+      preview({ runtime: "sglang", engine_flags: { page_size: 16 } }),
+      "host_class_unknown",
+      true
+    ],
+    ["no host class at all is refused", preview({}, []), "host_class_unknown", false],
     ["a context beyond the model's own is refused with the longest as remedy", preview({ max_context: 200_000 }), "context_too_long", true],
     ["a class that is too small is refused with one that is not as remedy", preview({ host_class: "small" }), "does_not_fit", true],
     ["a model too large for all classes is refused", preview({}, [hostClass("small", 12 * gib)]), "does_not_fit", false],
@@ -147,6 +160,14 @@ describe("previews", () => {
       true
     ]
   ]
+  it("a host class whose engine is not known is refused without settings", () => {
+    const hostClasses = [hostClass("big", 80 * gib)]
+    for (const request of [{}, { host_class: "none" }] as const) {
+      const answer = derivePreview({ facts, ref: null, request, hostClasses, engines: [] })
+      assert.deepNestedInclude(answer, { "reason.code": "host_class_unknown", "remedy.serving": null })
+    }
+  })
+
   for (const [promise, result, code, remedy] of refusals) {
     it(promise, () => {
       assert.strictEqual(result.kind, "refused")
@@ -154,7 +175,7 @@ describe("previews", () => {
       assert.strictEqual(result.reason.code, code)
       assert.isNotEmpty(result.remedy.message)
       assert.strictEqual(result.remedy.serving !== null, remedy)
-      if (result.remedy.serving !== null && code !== "host_class_unknown")
+      if (result.remedy.serving !== null)
         assert.strictEqual(
           preview(result.remedy.serving, [hostClass("big", 80 * gib), hostClass("mid", 24 * gib), hostClass("small", 12 * gib)]).kind,
           "derived"
