@@ -8,12 +8,29 @@ import { Deferred, Effect, Fiber, Layer, Option, Ref, Result } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import type { BootVerdicts } from "../../src/gather/BootVerdicts.ts"
+import { mergedFault } from "../../src/work/askMerged.ts"
 import { makeBackground } from "../../src/work/Background.ts"
 import { compareStart } from "../../src/work/compareStart.ts"
 import { screenRepository } from "../../src/work/screenRepository.ts"
 import { startWork } from "../../src/work/startWork.ts"
 import { WorkRefused, WorkUnavailable } from "../../src/work/WorkResult.ts"
 import { deploymentId, hostClass, pod, podClass, report, revision, run, seen, url } from "../observations.ts"
+
+describe("base and adapter merged", () => {
+  it("are broken where their engine breaks over good requests twice, and no fault of ours", () => {
+    const first = mergedFault("HTTP 500 for a good request")
+    assert.instanceOf(first, WorkUnavailable)
+    const second = mergedFault("HTTP 500 for a good request", first.message)
+    if (!(second instanceof WorkRefused)) return assert.fail(second.message)
+    assert.strictEqual(second.failure.code, "output_garbage")
+    assert.include(second.failure.text, "HTTP 500 for a good request, on two tries")
+    for (const [detail, before] of [
+      ["HTTP 500 for a good request", "The cluster did not tell of the engine's pod."],
+      ["HTTP 429 for a good request", first.message]
+    ] as const)
+      assert.instanceOf(mergedFault(detail, before), WorkUnavailable)
+  })
+})
 
 describe("background work", () => {
   const told = Effect.gen(function* () {
