@@ -4,6 +4,7 @@ import { engineFor } from "@seatrial/engines"
 import { Hub, HubRefusal, HubUnavailable } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
+import { ProcessEnded } from "@seatrial/trial"
 import { Deferred, Effect, Fiber, Layer, Option, Ref, Result } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
@@ -37,6 +38,21 @@ describe("background work", () => {
     const count = yield* Ref.make(0)
     return { count, background: yield* makeBackground(() => Ref.update(count, (n) => n + 1)) }
   })
+
+  it.effect("says that a repository's tokenizer or template ended what reads it, and of other defects that they are ours", () =>
+    Effect.gen(function* () {
+      const { background } = yield* told
+      const message = "The repository's tokenizer or chat template could not be read or rendered within its limits (SIGABRT)."
+      for (const [defect, said] of [
+        [new ProcessEnded({ message }), message],
+        [new Error("secret"), "An internal fault."]
+      ] as const) {
+        yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die(defect))
+        yield* Effect.yieldNow
+        assert.strictEqual((yield* background.seen(deploymentId)).ended?.message, said)
+      }
+    })
+  )
 
   it.effect("runs once for a run however often it is wanted, and tells when it ends", () =>
     Effect.gen(function* () {
