@@ -131,6 +131,14 @@ describe("the adapter of the reference engine", () => {
     )
   }
 
+  it("weights that the checkpoint lacks are named; of another cause the text says where the engine's last words are kept", () => {
+    const lacking = "ValueError: Following weights were not initialized from checkpoint: {'model.layers.3.mlp.up_proj.weight'}"
+    assert.strictEqual(reference.bootFailure(lacking).code, "weights_incomplete")
+    const { code, text } = reference.bootFailure("something else")
+    assert.strictEqual(code, "engine_start_failed")
+    assert.include(text, "in the log of Seatrial's operator")
+  })
+
   it("a flag that the engine does not offer is named, and so is a value out of its range", () => {
     assert.isNull(reference.flagIssue({ max_num_seqs: 8, seed: 1, gpu_memory_utilization: 0.8 }))
     assert.strictEqual(reference.flagIssue({ trust_remote_code: true })?.flag, "trust_remote_code")

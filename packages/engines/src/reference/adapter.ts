@@ -40,6 +40,11 @@ const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, 
   [/Cannot find any model weights with/, "weights_missing", "The repository has no weights that the engine can load."],
   [/Failed to load the tokenizer|Cannot read tokenizer/, "tokenizer_unreadable", "The engine could not load the repository's tokenizer."],
   [
+    /Following weights were not initialized from checkpoint/,
+    "weights_incomplete",
+    "The checkpoint lacks weights that the model's configuration names. Choose another revision."
+  ],
+  [
     /tensor|safetensors|its header/i,
     "weights_incomplete",
     "The engine could not load the model's tensors. Choose a revision whose weights are those of its configuration."
@@ -143,7 +148,7 @@ export const reference: EngineAdapter = {
   bootFailure: (log): NamedFailure => {
     const known = bootFailures.find(([pattern]) => pattern.test(log))
     return known === undefined
-      ? { code: "engine_start_failed", text: "reference-0.1.0 ended before it was ready. The cluster's operator finds the cause in the pod's log." }
+      ? { code: "engine_start_failed", text: "reference-0.1.0 ended before it was ready. The end of what it said is in the log of Seatrial's operator." }
       : { code: known[1], text: known[2] }
   }
 }

@@ -40,9 +40,17 @@ const remedies: Partial<Record<FailureCode, string>> = {
 /** Whether nothing was wrong but that it took too long, which says nothing of what the row is about. */
 const isLate = (detail: string): boolean => detail.startsWith("not done within ")
 
+/** Whether the engine itself broke over a request: that says nothing of what else the row is about, though wrong numbers may be why. */
+const isBroken = (detail: string): boolean => /\bHTTP 5\d\d\b/.test(detail)
+
+const ofRow = (name: string, detail: string): FailureCode => {
+  const code = codes[name] ?? "checks_failed"
+  return isLate(detail) || (isBroken(detail) && code !== "output_garbage") ? "checks_failed" : code
+}
+
 const codeOf = ({ detail = "", name }: Check): FailureCode => {
   const said = decodeSaid(/^([a-z_]+):/.exec(detail)?.[1])
-  return Option.getOrElse(said, () => (isLate(detail) ? "checks_failed" : (codes[name] ?? "checks_failed")))
+  return Option.getOrElse(said, () => ofRow(name, detail))
 }
 
 /** Why a trial's report ends the run: the first failed row, what it expected and what came, and the names of the others. The worst fault goes first. */
@@ -53,7 +61,8 @@ export const failedChecks = ({ checks, withdrawn = [] }: CheckReport): NamedFail
   const reasons = required.length > 0 ? required : wrong
   const saying = (code: FailureCode) => reasons.find((check) => codeOf(check) === code)
   const late = isLate(reasons[0]?.detail ?? "")
-  const first = saying("cross_request_leak") ?? (late ? saying("engine_hung") : undefined) ?? reasons[0]
+  const broken = isBroken(reasons[0]?.detail ?? "")
+  const first = saying("cross_request_leak") ?? (late ? saying("engine_hung") : undefined) ?? (broken ? saying("output_garbage") : undefined) ?? reasons[0]
   if (first === undefined) return { code: "checks_failed", text: "The checks did not pass." }
   const code = codeOf(first)
   const others = reasons.filter((check) => check !== first).map(({ name }) => name)

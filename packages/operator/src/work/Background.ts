@@ -1,4 +1,5 @@
 import type { DeploymentId } from "@seatrial/domain"
+import { ProcessEnded } from "@seatrial/trial"
 import { Cause, Clock, Effect, Exit, FiberMap, Option, Predicate, type Scope } from "effect"
 import type { WorkEnded, WorkKind } from "../decide/Observation.ts"
 import { operatorMetrics } from "../metrics.ts"
@@ -29,7 +30,9 @@ interface Entry {
 const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): { readonly failure: WorkEnded["failure"]; readonly message: string } => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (error instanceof WorkRefused) return { failure: error.failure, message: error.failure.text }
-  return { failure: null, message: error instanceof WorkUnavailable ? error.message : "An internal fault." }
+  if (error instanceof WorkUnavailable) return { failure: null, message: error.message }
+  const ended = cause.reasons.flatMap((reason) => (Cause.isDieReason(reason) && reason.defect instanceof ProcessEnded ? [reason.defect.message] : []))
+  return { failure: null, message: ended[0] ?? "An internal fault." }
 }
 
 const outcomeOf = (exit: Exit.Exit<void, WorkRefused | WorkUnavailable>): "done" | "refused" | "unavailable" | "fault" => {

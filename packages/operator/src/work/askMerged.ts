@@ -6,13 +6,30 @@ import type { MergedAnswers } from "../gather/MergedAnswers.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { withSuiteSubject } from "./suiteSubject.ts"
-import { WorkUnavailable } from "./WorkResult.ts"
+import { WorkRefused, WorkUnavailable } from "./WorkResult.ts"
 
 /** Longest that all items may take: as long as a row of the check suite that takes as many answers, for the slowest of engines. */
 const limit = "10 minutes"
 
+/** An engine that breaks over good requests, and did so before: what was merged is why, or the engine. */
+const brokenAgain = (detail: string) =>
+  new WorkRefused({
+    failure: {
+      code: "output_garbage",
+      text: `The merged model's engine: ${detail}, on two tries. The adapter, its base or their support in this engine is broken; try another adapter or runtime.`
+    }
+  })
+
+const broken = /^The merged model's engine: HTTP 5\d\d\b/
+
+/** Why its engine did not answer as it should. `before`: why the last try was in vain. */
+export const mergedFault = (detail: string, before = "") => {
+  const message = `The merged model's engine: ${detail}.`
+  return broken.test(before) && broken.test(message) ? brokenAgain(detail) : unavailable({ message })
+}
+
 /** Asks base and adapter merged every item, and keeps the answers for the checks of the adapter, which come next in the same place. */
-export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTrial, answers: MergedAnswers) {
+export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTrial, answers: MergedAnswers, before?: string) {
   const kube = yield* KubeClient
   const { engine, namespace, pod, revision, run } = trial
   const { facts, settings } = revision
@@ -27,7 +44,7 @@ export const askMerged = Effect.fn("askMerged")(function* (trial: EngineUnderTri
     const whole = { ...subject, servedName: name, listedName: name, salt: `merged-${pod.uid}` }
     return Effect.all({ answers: answerItems(whole, itemsFor(facts.parameters), withoutThinking(whole)), scores: scoreTexts(whole) })
   }).pipe(
-    Effect.mapError((error) => unavailable({ message: error._tag === "Unexpected" ? `The merged model's engine: ${error.detail}.` : error.message })),
+    Effect.mapError((error) => (error._tag === "Unexpected" ? mergedFault(error.detail, before) : unavailable(error))),
     Effect.timeoutOrElse({
       duration: limit,
       orElse: () => Effect.fail(new WorkUnavailable({ message: `The merged model did not answer all items within ${limit}.` }))

@@ -4,10 +4,12 @@ import { engineFor } from "@seatrial/engines"
 import { Hub, HubRefusal, HubUnavailable } from "@seatrial/hub"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
+import { ProcessEnded } from "@seatrial/trial"
 import { Deferred, Effect, Fiber, Layer, Option, Ref, Result } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import type { BootVerdicts } from "../../src/gather/BootVerdicts.ts"
+import { mergedFault } from "../../src/work/askMerged.ts"
 import { makeBackground } from "../../src/work/Background.ts"
 import { compareStart } from "../../src/work/compareStart.ts"
 import { screenRepository } from "../../src/work/screenRepository.ts"
@@ -15,11 +17,42 @@ import { startWork } from "../../src/work/startWork.ts"
 import { WorkRefused, WorkUnavailable } from "../../src/work/WorkResult.ts"
 import { deploymentId, hostClass, pod, podClass, report, revision, run, seen, url } from "../observations.ts"
 
+describe("base and adapter merged", () => {
+  it("are broken where their engine breaks over good requests twice, and no fault of ours", () => {
+    const first = mergedFault("HTTP 500 for a good request")
+    assert.instanceOf(first, WorkUnavailable)
+    const second = mergedFault("HTTP 500 for a good request", first.message)
+    if (!(second instanceof WorkRefused)) return assert.fail(second.message)
+    assert.strictEqual(second.failure.code, "output_garbage")
+    assert.include(second.failure.text, "HTTP 500 for a good request, on two tries")
+    for (const [detail, before] of [
+      ["HTTP 500 for a good request", "The cluster did not tell of the engine's pod."],
+      ["HTTP 429 for a good request", first.message]
+    ] as const)
+      assert.instanceOf(mergedFault(detail, before), WorkUnavailable)
+  })
+})
+
 describe("background work", () => {
   const told = Effect.gen(function* () {
     const count = yield* Ref.make(0)
     return { count, background: yield* makeBackground(() => Ref.update(count, (n) => n + 1)) }
   })
+
+  it.effect("says that a repository's tokenizer or template ended what reads it, and of other defects that they are ours", () =>
+    Effect.gen(function* () {
+      const { background } = yield* told
+      const message = "The repository's tokenizer or chat template could not be read or rendered within its limits (SIGABRT)."
+      for (const [defect, said] of [
+        [new ProcessEnded({ message }), message],
+        [new Error("secret"), "An internal fault."]
+      ] as const) {
+        yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die(defect))
+        yield* Effect.yieldNow
+        assert.strictEqual((yield* background.seen(deploymentId)).ended?.message, said)
+      }
+    })
+  )
 
   it.effect("runs once for a run however often it is wanted, and tells when it ends", () =>
     Effect.gen(function* () {

@@ -30,7 +30,8 @@ export interface Pinned {
   readonly template: PinnedTemplate | null
 }
 
-class ProcessEnded extends Data.TaggedError("ProcessEnded")<{ readonly message: string }> {}
+/** A defect: what the repository's own tokenizer or template did to the process that reads them. `message` may be shown. */
+export class ProcessEnded extends Data.TaggedError("ProcessEnded")<{ readonly message: string }> {}
 
 type Answered = Effect.Effect<PinnedAnswer, ProcessEnded>
 
@@ -52,7 +53,9 @@ const startProcess = Effect.fnUntraced(function* (program: URL): Effect.fn.Retur
   let asked = 0
   let ended: Answered | null = null
   const end = (message: string) => {
-    ended ??= Effect.fail(new ProcessEnded({ message: `What reads the tokenizer ended: ${message}.` }))
+    ended ??= Effect.fail(
+      new ProcessEnded({ message: `The repository's tokenizer or chat template could not be read or rendered within its limits (${message}).` })
+    )
     for (const resume of waiting.values()) resume(ended)
     waiting.clear()
   }
