@@ -307,7 +307,7 @@ describe("screening", () => {
   it.effect("records the pinned facts, the settings that were chosen, and the engine", () =>
     Effect.gen(function* () {
       const recorded = yield* nothing
-      yield* screen(() => Effect.succeed(revision.facts), recorded)
+      yield* screen(() => Effect.succeed({ ...revision.facts, chat_template: "{{ messages }}" }), recorded)
       const input = Option.getOrThrow(yield* Ref.get(recorded))
       assert.deepInclude(input.settings, { runtime: "reference", host_class: "local" })
       assert.strictEqual(input.engineVersion, engineFor("reference")?.version)
