@@ -43,6 +43,11 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   greedy_is_drawn: ["greedy_is_top", "greedy_repeats"],
   temperature_ignored: ["sampling_obeyed"],
   top_k_ignored: ["sampling_obeyed"],
+  top_p_ignored: ["sampling_obeyed"],
+  min_p_ignored: ["sampling_obeyed"],
+  repetition_penalty_ignored: ["sampling_obeyed"],
+  presence_penalty_ignored: ["sampling_obeyed"],
+  frequency_penalty_ignored: ["sampling_obeyed"],
   logit_bias_ignored: ["sampling_obeyed"],
   logprobs_raised: ["greedy_is_top", "decode_matches_prefill"],
   logprobs_unsorted: ["greedy_is_top"],
@@ -74,6 +79,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   json_object_ignored: ["json_mode"],
   schema_as_object: ["json_schema"],
   tools_ignored: ["tool_choice_auto"],
+  n_ignored: ["sampling_obeyed"],
   required_as_auto: ["tool_choice_required"],
   named_as_required: ["tool_choice_named"],
   none_as_auto: ["tool_choice_none"],
@@ -128,6 +134,14 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   thought_overcounted: ["reasoning_separate"],
   toggle_ignored: ["thinking_toggle"],
   schema_after_thought_ignored: ["json_schema"],
+
+  // The paths beside chat and completions.
+  responses_missing: ["responses_path"],
+  responses_unended: ["responses_path"],
+  responses_piece_lost: ["responses_path"],
+  messages_missing: ["messages_path"],
+  messages_unended: ["messages_path"],
+  message_counted_more: ["messages_path"],
 
   // How long and how well it lives.
   abort_ignored: ["abort_frees"],

@@ -7,7 +7,16 @@ import { killers } from "../mutants/table.ts"
 import { trySample } from "../mutants/trySample.ts"
 
 /** The quickest of the faults of `npm run test:mutants`, one of a kind each. */
-const quick = ["loaded_in_8_bits", "bos_double_unseen", "usage_stream_differs", "stop_text_leaks", "encoded_by_characters", "salt_ignored"]
+const quick = [
+  "loaded_in_8_bits",
+  "bos_double_unseen",
+  "usage_stream_differs",
+  "stop_text_leaks",
+  "encoded_by_characters",
+  "salt_ignored",
+  "responses_unended",
+  "message_counted_more"
+]
 const rows = new Set(quick.flatMap((name) => killers[name] ?? []))
 
 const failures = (mutant?: string) =>

@@ -159,20 +159,23 @@ const withoutFields = (capabilities: ModelCapabilities, isGone: (field: string) 
   )
 })
 
-const timed: ReadonlySet<string> = new Set(["/v1/messages", "/v1/messages/count_tokens"])
-
-/** What a revision can do for all organisations: on these paths SGLang cannot keep their caches apart, and one could tell by the time what another asked. */
-export const publicCapabilities = (runtime: Runtime, capabilities: ModelCapabilities): ModelCapabilities => {
-  if (runtime !== "sglang") return capabilities
+const withoutPaths = (capabilities: ModelCapabilities, gone: ReadonlySet<string>): ModelCapabilities => {
   const kept = <Value>(byPath: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> =>
-    Object.fromEntries(Object.entries(byPath).filter(([path]) => !timed.has(path)))
+    Object.fromEntries(Object.entries(byPath).filter(([path]) => !gone.has(path)))
   return {
     ...capabilities,
-    supported_endpoints: capabilities.supported_endpoints.filter((path) => !timed.has(path)),
+    supported_endpoints: capabilities.supported_endpoints.filter((path) => !gone.has(path)),
     supported_parameters_by_endpoint: kept(capabilities.supported_parameters_by_endpoint),
     supported_response_formats_by_endpoint: kept(capabilities.supported_response_formats_by_endpoint)
   }
 }
+
+const ofMessages: ReadonlySet<string> = new Set(["/v1/messages", "/v1/messages/count_tokens"])
+const ofResponses: ReadonlySet<string> = new Set(["/v1/responses"])
+
+/** What a revision can do for all organisations: on these paths SGLang cannot keep their caches apart, and one could tell by the time what another asked. */
+export const publicCapabilities = (runtime: Runtime, capabilities: ModelCapabilities): ModelCapabilities =>
+  runtime === "sglang" ? withoutPaths(capabilities, ofMessages) : capabilities
 
 const source = (capabilities: ModelCapabilities, feature: keyof ModelCapabilities["capability_sources"]): ModelCapabilities => ({
   ...capabilities,
@@ -215,7 +218,10 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   reasoning_separate: (capabilities) => source(withControls({ ...capabilities, supports_reasoning: false }, noReasoningControls), "supports_reasoning"),
   thinking_toggle: (capabilities) => withControls(capabilities, { thinking_toggle: false }),
   reasoning_effort: (capabilities) => withControls(capabilities, { effort_values: [] }),
-  image_input: (capabilities) => source({ ...capabilities, supports_image_input: false, image_input: null, input_modalities: ["text"] }, "supports_image_input")
+  image_input: (capabilities) =>
+    source({ ...capabilities, supports_image_input: false, image_input: null, input_modalities: ["text"] }, "supports_image_input"),
+  responses_path: (capabilities) => withoutPaths(capabilities, ofResponses),
+  messages_path: (capabilities) => withoutPaths(capabilities, ofMessages)
 }
 
 /** What a model can do without that of which these checks did not see it working: the engine, which has it by its contract, is who says no. */

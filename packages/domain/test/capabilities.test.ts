@@ -207,7 +207,8 @@ describe("what a check did not see working", () => {
     supported_parameters: ["model", "messages", "tools", "tool_choice", "reasoning_effort"],
     supported_parameters_by_endpoint: { [chat]: ["model", "messages", "tools", "tool_choice", "reasoning_effort"] },
     supported_response_formats: ["text", "json_object", "json_schema"],
-    supported_response_formats_by_endpoint: { [chat]: ["text", "json_object", "json_schema"] }
+    supported_response_formats_by_endpoint: { [chat]: ["text", "json_object", "json_schema"] },
+    supported_endpoints: [chat, "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"]
   }
   const { tool_calling: calling } = every
   const losses: ReadonlyArray<readonly [check: string, lost: Partial<ModelCapabilities>]> = [
@@ -231,7 +232,9 @@ describe("what a check did not see working", () => {
     ["reasoning_separate", { supports_reasoning: false, supported_parameters: ["model", "messages", "tools", "tool_choice"] }],
     ["thinking_toggle", { supports_reasoning: true, reasoning_controls: { ...every.reasoning_controls, thinking_toggle: false } }],
     ["reasoning_effort", { supports_reasoning: true, reasoning_controls: { ...every.reasoning_controls, effort_values: [] } }],
-    ["image_input", { supports_image_input: false, image_input: null, input_modalities: ["text"] }]
+    ["image_input", { supports_image_input: false, image_input: null, input_modalities: ["text"] }],
+    ["responses_path", { supported_endpoints: [chat, "/v1/messages", "/v1/messages/count_tokens"] }],
+    ["messages_path", { supported_endpoints: [chat, "/v1/responses"] }]
   ]
   for (const [check, lost] of losses) {
     it(`${check}: is taken from the model, and nothing else is`, () => {
@@ -243,6 +246,14 @@ describe("what a check did not see working", () => {
       assert.deepStrictEqual(withdrawCapabilities(left, [check]), left)
     })
   }
+  it("a path that is taken from the model takes its parameters and formats with it", () => {
+    const byPath = { [chat]: ["model"], "/v1/responses": ["model"], "/v1/messages": ["model"], "/v1/messages/count_tokens": ["model"] }
+    const whole = { ...every, supported_parameters_by_endpoint: byPath, supported_response_formats_by_endpoint: byPath }
+    const left = withdrawCapabilities(whole, ["responses_path", "messages_path"])
+    assert.deepStrictEqual(left.supported_parameters_by_endpoint, { [chat]: ["model"] })
+    assert.deepStrictEqual(left.supported_response_formats_by_endpoint, { [chat]: ["model"] })
+    assert.deepStrictEqual(left.supported_parameters, every.supported_parameters)
+  })
   it("what no row is named after takes nothing", () => {
     assert.deepStrictEqual(withdrawCapabilities(every, ["usage_exact", "constructor"]), every)
   })

@@ -121,6 +121,7 @@ export const makeServer = (booted: Booted, speech: Speech = ownSpeech, state: { 
       const reception = engine.seams.reception?.(path) ?? "serve"
       if (reception === "hang") return
       if (reception === "drop") return void response.destroy()
+      if (reception === "missing") throw new ApiError(404, "NotFoundError", "Not Found")
       if (reception === "fail") throw new ApiError(500, "InternalServerError", "Internal server error")
       await handler(request, response)
     } catch (cause) {

@@ -18,7 +18,7 @@ export interface StepPlace {
 }
 
 /** What to do with a request before it is looked at. */
-export type Reception = "serve" | "fail" | "hang" | "drop"
+export type Reception = "serve" | "fail" | "hang" | "drop" | "missing"
 
 /** One choice of what an engine sends: a whole JSON answer, or one frame of a stream, as text. */
 export type Sending = (text: string, part: "whole" | "frame") => ReadonlyArray<string>
@@ -61,6 +61,10 @@ export interface Seams {
   readonly got?: (path: string, body: string) => string
   /** Made for each answer. */
   readonly sending?: () => Sending
+  /** False: events of that type are left out of the streams of messages and responses. */
+  readonly sendsEvent?: (type: string) => boolean
+  /** Changes the tokens that are told where a message is only counted. */
+  readonly counted?: (tokens: number) => number
   readonly reception?: (path: string) => Reception
   readonly keepsMask?: (streamed: boolean) => boolean
   readonly readsCalls?: boolean

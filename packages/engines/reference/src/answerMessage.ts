@@ -44,7 +44,7 @@ export const answerMessage = ({ engine }: Booted, speech: Speech, asked: AskedCo
   let block: "text" | "thinking" | "tool_use" | null = null
   let index = 0
   const event = (data: { readonly type: string }) => {
-    if (!response.destroyed) response.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`)
+    if (!response.destroyed && engine.seams.sendsEvent?.(data.type) !== false) response.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`)
   }
   const open = () => {
     if (opened) return

@@ -79,7 +79,7 @@ export const answerResponse = ({ engine }: Booted, speech: Speech, conversation:
   let opened = false
   let sequence = 0
   const event = (type: string, data: object) => {
-    if (body.stream === true && !response.destroyed)
+    if (body.stream === true && !response.destroyed && engine.seams.sendsEvent?.(type) !== false)
       response.write(`event: ${type}\ndata: ${JSON.stringify({ type, sequence_number: sequence++, ...data })}\n\n`)
   }
   const open = () => {

@@ -124,5 +124,5 @@ export const askMessage = (engine: Engine, template: ChatTemplate, speech: Speec
 /** `POST /v1/messages/count_tokens`. */
 export const countTokens = (engine: Engine, template: ChatTemplate, speech: Speech, text: string) => {
   const { plan } = converse(engine, template, speech, chatOf(decodeBody(CountBody, text)), "/v1/messages/count_tokens")
-  return { input_tokens: plan.prompt.length }
+  return { input_tokens: engine.seams.counted?.(plan.prompt.length) ?? plan.prompt.length }
 }

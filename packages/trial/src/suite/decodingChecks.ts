@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { goOn, promptOf, promptsOf, put } from "./SuiteSubject.ts"
+import { goOn, promptsOf, put } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -69,33 +69,5 @@ export const decodeMatchesPrefill: TrialCheck = {
     const worst = Math.max(...differences)
     const told = `mean ${mean.toFixed(4)}, worst ${worst.toFixed(3)} nats over ${differences.length} tokens`
     return mean <= thresholds.decodeMean && worst <= thresholds.decodeWorst ? told : yield* unexpected(told)
-  })
-}
-
-/** What a request sets is obeyed: temperature, seeds, top_k, logit_bias. */
-export const samplingObeyed: TrialCheck = {
-  name: "sampling_obeyed",
-  class: "required",
-  purpose: "Temperature, seed, top_k and logit_bias do what they say",
-  limitSeconds: seconds(20),
-  run: Effect.fnUntraced(function* (subject) {
-    const { seeds } = extentOf(subject.parameters)
-    const prompt = yield* promptOf(subject, "The old house had a garden, and in the garden there was")
-    const greedily = yield* goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, return_token_ids: true })
-    const sampled = (fields: object) => goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, ...fields })
-    const answers = yield* Effect.forEach(
-      Array.from({ length: seeds }, (_, seed) => seed + 1),
-      (seed) => sampled({ seed })
-    )
-    const different = new Set(answers.map(({ content }) => content)).size
-    if (different < thresholds.differentSeeds) return yield* unexpected(`${different} different answers of ${seeds} at temperature 1`)
-    if (subject.offers.seeds && (yield* sampled({ seed: 1 })).content !== answers[0]?.content) return yield* unexpected("the same seed gives another answer")
-    if ((yield* sampled({ top_k: 1 })).content !== greedily.content) return yield* unexpected("top_k 1 is not greedy")
-    const [first] = greedily.ids ?? []
-    if (first !== undefined) {
-      const biased = yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(first)]: -100 } })
-      if (biased.ids?.[0] === first) return yield* unexpected("a logit bias of -100 changes nothing")
-    }
-    return `${different} different of ${seeds}${subject.offers.seeds ? ", seeds repeat" : ""}`
   })
 }

@@ -4,7 +4,7 @@ import { adapterEffect } from "../fidelity/adapterEffect.ts"
 import { fidelityCheck } from "../fidelity/fidelityCheck.ts"
 import { finishReasons, stopStrings, streamEqualsWhole, usageExact } from "./answerChecks.ts"
 import { seconds, type TrialCheck } from "./Check.ts"
-import { decodeMatchesPrefill, greedyIsTop, samplingObeyed } from "./decodingChecks.ts"
+import { decodeMatchesPrefill, greedyIsTop } from "./decodingChecks.ts"
 import { greedyRepeats, type RepeatedSum, type Repeats } from "./fingerprints.ts"
 import { configCoherent, engineIdentity, filesMatchCommit, tensorsComplete } from "./identityChecks.ts"
 import { imageInput } from "./imageInput.ts"
@@ -14,7 +14,9 @@ import { abortFrees, stillAlive } from "./lifeChecks.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
 import { loadedTensors } from "./loadedTensors.ts"
+import { messagesPath, responsesPath } from "./pathChecks.ts"
 import { reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
+import { samplingObeyed } from "./samplingObeyed.ts"
 import { batchEqualsAlone, cacheHitEqual, kvPressure } from "./sharedEngineChecks.ts"
 import { templateAgrees } from "./templateAgrees.ts"
 import { tokenizerAgrees } from "./tokenizerAgrees.ts"
@@ -89,6 +91,8 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   thinkingToggle,
   reasoningEffort,
   imageInput,
+  responsesPath,
+  messagesPath,
   kvPressure(pressureSeconds),
   abortFrees(),
   badRequests,

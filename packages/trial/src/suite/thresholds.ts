@@ -117,6 +117,9 @@ export const thresholds = {
   pressure: 1.3,
   /** Different answers among those of different seeds. */
   differentSeeds: 3,
+  /** By how much at most one of two tokens is preferred until it alone is said, and how closely that is found. */
+  mostPreferred: 32,
+  preference: 0.25,
   /** Keys found of three at the shortest length: of models from half a billion parameters on, and of smaller ones. `lost`: so many fewer than at every earlier trial are a fault. */
   needle: { parameters: 500_000_000, found: 3, foundBySmaller: 1, lost: 2 },
   /** Seconds in which aborted requests have to be gone, and how much the next first token may be later. */

@@ -42,6 +42,7 @@ export const bodyMutants: Mutants = {
     )
   },
   tools_ignored: { spoils: "tools are passed over in silence", seams: changed(without("tools", "tool_choice", "parallel_tool_calls")) },
+  n_ignored: { spoils: "n is not obeyed", seams: changed(without("n")) },
   required_as_auto: {
     spoils: "tool_choice required is taken for auto",
     seams: where("tool_choice", (choice) => choice === "required", without("tool_choice"))

@@ -5,6 +5,7 @@ import { forwardMutants } from "./forward.ts"
 import { lifeMutants } from "./life.ts"
 import { loadedMutants } from "./loaded.ts"
 import type { Mutant } from "./Mutant.ts"
+import { pathMutants } from "./paths.ts"
 import { promptMutants } from "./prompt.ts"
 import { samplingMutants } from "./sampling.ts"
 import { streamMutants } from "./stream.ts"
@@ -23,6 +24,7 @@ export const mutants: ReadonlyMap<string, Mutant> = new Map(
     ...streamMutants,
     ...structureMutants,
     ...thoughtMutants,
+    ...pathMutants,
     ...lifeMutants,
     ...adapterMutants
   })

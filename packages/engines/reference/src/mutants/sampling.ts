@@ -37,6 +37,17 @@ export const samplingMutants: Mutants = {
   },
   temperature_ignored: { spoils: "the temperature is always 0", seams: () => ({ sampling: (settings) => ({ ...settings, temperature: 0 }) }) },
   top_k_ignored: { spoils: "top_k is not obeyed", seams: () => ({ sampling: (settings) => ({ ...settings, topK: 0 }) }) },
+  top_p_ignored: { spoils: "top_p is not obeyed", seams: () => ({ sampling: (settings) => ({ ...settings, topP: 1 }) }) },
+  min_p_ignored: { spoils: "min_p is not obeyed", seams: () => ({ sampling: (settings) => ({ ...settings, minP: 0 }) }) },
+  repetition_penalty_ignored: {
+    spoils: "repetition_penalty is not obeyed",
+    seams: () => ({ sampling: (settings) => ({ ...settings, repetitionPenalty: 1 }) })
+  },
+  presence_penalty_ignored: { spoils: "presence_penalty is not obeyed", seams: () => ({ sampling: (settings) => ({ ...settings, presencePenalty: 0 }) }) },
+  frequency_penalty_ignored: {
+    spoils: "frequency_penalty is not obeyed",
+    seams: () => ({ sampling: (settings) => ({ ...settings, frequencyPenalty: 0 }) })
+  },
   logit_bias_ignored: { spoils: "logit_bias is not obeyed", seams: () => ({ sampling: (settings) => ({ ...settings, logitBias: new Map() }) }) },
   logprobs_raised: {
     spoils: "log-probabilities are all 0.5 too high",

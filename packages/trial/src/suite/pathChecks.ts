@@ -1,0 +1,182 @@
+import type { InferencePath } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import { type TrialCheck, unexpected } from "./Check.ts"
+import { converse, type SuiteSubject } from "./SuiteSubject.ts"
+
+const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const Texts = Schema.Array(Schema.Struct({ text: given(Schema.String) }))
+
+const ResponseBody = Schema.Struct({
+  status: Schema.String,
+  output: Schema.Array(Schema.Struct({ type: Schema.String, content: given(Texts) })),
+  usage: Schema.Struct({ input_tokens: Count, output_tokens: Count, total_tokens: given(Count) })
+})
+const decodeResponse = Schema.decodeUnknownOption(ResponseBody)
+const decodeResponseText = Schema.decodeUnknownOption(Schema.fromJsonString(ResponseBody))
+const decodeEvent = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ type: Schema.String, delta: Schema.optionalKey(Schema.Unknown), response: Schema.optionalKey(Schema.Unknown) }))
+)
+
+const MessageUsage = Schema.Struct({
+  input_tokens: given(Count),
+  output_tokens: given(Count),
+  cache_read_input_tokens: given(Count),
+  cache_creation_input_tokens: given(Count)
+})
+const decodeMessage = Schema.decodeUnknownOption(
+  Schema.fromJsonString(
+    Schema.Struct({
+      content: Schema.Array(Schema.Struct({ type: Schema.String, text: given(Schema.String), thinking: given(Schema.String) })),
+      stop_reason: Schema.String,
+      usage: MessageUsage
+    })
+  )
+)
+const decodeMessageEvent = Schema.decodeUnknownOption(
+  Schema.fromJsonString(
+    Schema.Struct({
+      type: Schema.String,
+      message: given(Schema.Struct({ usage: given(MessageUsage) })),
+      usage: given(MessageUsage),
+      delta: given(Schema.Struct({ text: given(Schema.String), thinking: given(Schema.String), stop_reason: given(Schema.String) }))
+    })
+  )
+)
+const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ input_tokens: Count })))
+
+const question = "Name three colours."
+const messages = [{ role: "user", content: question }]
+const max_tokens = 24
+const claims =
+  (path: InferencePath) =>
+  ({ capabilities, chat }: SuiteSubject): string | null =>
+    chat && capabilities.supported_endpoints.includes(path) ? null : "not claimed"
+
+/** Asks a path that a deployment may lack although its engine's contract has it. */
+const post = Effect.fnUntraced(function* (subject: SuiteSubject, path: InferencePath, body: object) {
+  const { status, text } = yield* subject.client.post(path, JSON.stringify({ model: subject.servedName, ...body }))
+  return status === 200 ? text : yield* unexpected(`${path}: HTTP ${status} for a good request`)
+})
+
+/** The data of each event of a stream; some engines close every stream with `[DONE]`. */
+const eventsOf = (text: string): ReadonlyArray<string> => {
+  const events = text.split(/\r?\n/).flatMap((line) => (line.startsWith("data:") ? [line.slice(5).trim()] : []))
+  return events.at(-1) === "[DONE]" ? events.slice(0, -1) : events
+}
+
+/** The same question by the chat route, to which what a model without thoughts answers on other paths can be held. A thought may be asked for otherwise on each. */
+const byChat = (subject: SuiteSubject) => converse(subject, messages, { max_tokens })
+const thinks = ({ repository }: SuiteSubject): boolean => repository.thinking.thinks
+
+/** What a response says, and how much was thought beside it. */
+const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, found: Option.Option<typeof ResponseBody.Type>) {
+  if (Option.isNone(found)) return yield* unexpected(`${way}: no response with output and usage`)
+  const { output, status, usage } = found.value
+  if (status !== "completed" && status !== "incomplete") return yield* unexpected(`${way}: its status is neither completed nor incomplete`)
+  const said = (type: string) =>
+    output
+      .filter((item) => item.type === type)
+      .flatMap(({ content }) => content ?? [])
+      .map(({ text }) => text ?? "")
+      .join("")
+  const text = said("message")
+  if (text.trim() === "" && !thinks(subject)) return yield* unexpected(`${way}: no output text`)
+  const { input_tokens, output_tokens, total_tokens } = usage
+  if (input_tokens < 1 || output_tokens < 1 || output_tokens > max_tokens) return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens`)
+  if (total_tokens != null && total_tokens !== input_tokens + output_tokens) {
+    return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens are told as ${total_tokens}`)
+  }
+  return { text, input: input_tokens, output: output_tokens }
+})
+
+/** Whole and streamed, `/v1/responses` answers as the chat route does. */
+export const responsesPath: TrialCheck = {
+  name: "responses_path",
+  class: "capability",
+  purpose: "/v1/responses answers, whole and streamed, with counts and an end, what the chat route answers",
+  limitSeconds: () => 20,
+  skipped: claims("/v1/responses"),
+  run: Effect.fnUntraced(function* (subject) {
+    const path = "/v1/responses"
+    const body = { input: question, max_output_tokens: max_tokens, temperature: 0, top_p: 1, repetition_penalty: 1, store: false, cache_salt: subject.salt }
+    const chat = yield* byChat(subject)
+    const whole = yield* readResponse(subject, "whole", decodeResponseText(yield* post(subject, path, body)))
+    const events = eventsOf(yield* post(subject, path, { ...body, stream: true })).map((data) => decodeEvent(data))
+    const read = events.flatMap(Option.toArray)
+    if (read.length < events.length) return yield* unexpected(`${events.length - read.length} unreadable events`)
+    const ends = read.filter(({ type }) => type === "response.completed" || type === "response.incomplete")
+    if (ends.length !== 1 || ends[0] !== read.at(-1)) return yield* unexpected(`a stream with ${ends.length} ends, or with something after it`)
+    const streamed = yield* readResponse(subject, "streamed", decodeResponse(ends[0]?.response))
+    const pieces = read
+      .filter(({ type }) => type === "response.output_text.delta")
+      .map(({ delta }) => (typeof delta === "string" ? delta : ""))
+      .join("")
+    if (pieces !== streamed.text) return yield* unexpected("a stream's pieces are not the text at its end")
+    if (streamed.input !== whole.input) return yield* unexpected(`${whole.input} input tokens, streamed ${streamed.input}`)
+    if (thinks(subject)) return `${whole.input} + ${whole.output} tokens`
+    if (whole.input !== chat.usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${chat.usage.prompt_tokens}`)
+    for (const [way, { output, text }] of [
+      ["whole", whole],
+      ["streamed", streamed]
+    ] as const) {
+      if (text.trim() !== chat.content.trim()) {
+        // What was computed may be used again: where the chat route's own answer changes by that, nothing is to be held to it.
+        const again = yield* byChat(subject)
+        if (again.content === chat.content) return yield* unexpected(`${way}: another text than by the chat route`)
+      } else if (output !== chat.usage.completion_tokens) {
+        return yield* unexpected(`${way}: ${output} output tokens, by the chat route ${chat.usage.completion_tokens}`)
+      }
+    }
+    return `${whole.input} + ${whole.output} tokens`
+  })
+}
+
+const stops: ReadonlySet<string> = new Set(["end_turn", "stop_sequence", "max_tokens", "model_context_window_exceeded", "tool_use", "refusal"])
+
+/** What was read from the cache, or kept in it, is not counted as input there. */
+const inputOf = (usage: typeof MessageUsage.Type): number =>
+  (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0)
+
+/** Whole and streamed, `/v1/messages` answers with counts, and a count beforehand is that of its input. */
+export const messagesPath: TrialCheck = {
+  name: "messages_path",
+  class: "capability",
+  purpose: "/v1/messages answers, whole and streamed, with counts and an end; /v1/messages/count_tokens counts its input",
+  limitSeconds: () => 20,
+  skipped: claims("/v1/messages"),
+  run: Effect.fnUntraced(function* (subject) {
+    const path = "/v1/messages"
+    const body = { messages, max_tokens, temperature: 0 }
+    const judged = Effect.fnUntraced(function* (way: string, stop: string | null, text: string, thought: string, usage: typeof MessageUsage.Type) {
+      if (stop === null || !stops.has(stop)) return yield* unexpected(`${way}: no stop_reason that clients know`)
+      if (text.trim() === "" && thought.trim() === "" && !thinks(subject)) return yield* unexpected(`${way}: no text`)
+      const [input, output] = [inputOf(usage), usage.output_tokens ?? 0]
+      return input < 1 || output < 1 || output > max_tokens ? yield* unexpected(`${way}: ${input} + ${output} tokens`) : { input, output }
+    })
+    const message = Option.getOrNull(decodeMessage(yield* post(subject, path, body)))
+    if (message === null) return yield* unexpected("whole: no message with content, stop_reason and usage")
+    const said = (name: "text" | "thinking") => message.content.map((block) => block[name] ?? "").join("")
+    const whole = yield* judged("whole", message.stop_reason, said("text"), said("thinking"), message.usage)
+
+    const events = eventsOf(yield* post(subject, path, { ...body, stream: true })).map((data) => decodeMessageEvent(data))
+    const read = events.flatMap(Option.toArray)
+    if (read.length < events.length) return yield* unexpected(`${events.length - read.length} unreadable events`)
+    if (read[0]?.type !== "message_start" || read.at(-1)?.type !== "message_stop") return yield* unexpected("a stream without message_start or message_stop")
+    const pieces = (name: "text" | "thinking") => read.map(({ delta }) => delta?.[name] ?? "").join("")
+    // One engine corrects the first counts at the end, the other tells each once.
+    const counts = read.flatMap(({ message: begun, usage }) => Object.entries({ ...begun?.usage, ...usage }).filter(([, count]) => count !== null))
+    const told: typeof MessageUsage.Type = Object.fromEntries(counts)
+    const stop = read.findLast(({ type }) => type === "message_delta")?.delta?.stop_reason ?? null
+    const streamed = yield* judged("streamed", stop, pieces("text"), pieces("thinking"), told)
+    if (streamed.input !== whole.input) return yield* unexpected(`${whole.input} input tokens, streamed ${streamed.input}`)
+    if (!thinks(subject)) {
+      const { usage } = yield* byChat(subject)
+      if (whole.input !== usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${usage.prompt_tokens}`)
+    }
+    if (claims("/v1/messages/count_tokens")(subject) !== null) return `${whole.input} + ${whole.output} tokens`
+    const counted = Option.getOrNull(decodeCount(yield* post(subject, "/v1/messages/count_tokens", { messages })))
+    if (counted?.input_tokens !== whole.input) return yield* unexpected(`${counted?.input_tokens ?? "no"} tokens counted of a message of ${whole.input}`)
+    return `${whole.input} + ${whole.output} tokens`
+  })
+}

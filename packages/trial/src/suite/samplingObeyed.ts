@@ -1,0 +1,123 @@
+import { Effect, Option, Schema } from "effect"
+import { textPath } from "../Subject.ts"
+import { seconds, type TrialCheck, unexpected } from "./Check.ts"
+import { continuation, goOn, type Prompt, promptOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { extentOf, thresholds } from "./thresholds.ts"
+
+const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Unknown) })))
+
+/** The largest of each that both engines take. */
+const penalties = [
+  ["presence_penalty", 2],
+  ["frequency_penalty", 2],
+  ["repetition_penalty", 2]
+] as const
+
+type Pair = readonly [first: number, second: number]
+
+/** Of all tokens one of two, the first of which is preferred by twice so much. */
+const oneOf = (subject: SuiteSubject, prompt: Prompt, [first, second]: Pair, preferred: number, fields: object = {}) => {
+  const { mostPreferred } = thresholds
+  const logit_bias = { [String(first)]: 100 - mostPreferred + preferred, [String(second)]: 100 - mostPreferred - preferred }
+  return goOn(subject, prompt, { max_tokens: 6, ignore_eos: true, return_token_ids: true, logit_bias, ...fields })
+}
+
+/**
+ * The least preference by which the first token alone is said, where with a little less the second would come after it at some step: there a penalty for what was said
+ * has to change something, whatever the model. Null where there is none.
+ */
+const tie = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, pair: Pair) {
+  /** How often the first is said before the second is; -1 where it alone is. */
+  const said = (preferred: number) => Effect.map(oneOf(subject, prompt, pair, preferred), ({ ids }) => ids?.findIndex((id) => id !== pair[0]) ?? null)
+  let low: number = -thresholds.mostPreferred
+  let high: number = thresholds.mostPreferred
+  let before = yield* said(low)
+  if (before === null || before < 0 || (yield* said(high)) !== -1) return null
+  while (high - low > thresholds.preference) {
+    const middle = (low + high) / 2
+    const times = yield* said(middle)
+    if (times === -1) high = middle
+    else [low, before] = [middle, times]
+  }
+  return before !== null && before > 0 ? high : null
+})
+
+/** Penalties change what they have to. Gives those that were seen to. */
+const penaltiesObeyed = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, [first, second]: Pair, offered: ReadonlySet<string>) {
+  const seen = new Set<string>()
+  const asked = new Set<string>()
+  const pairs: ReadonlyArray<Pair> = [
+    [first, second],
+    [second, first]
+  ]
+  for (const pair of pairs) {
+    const left = penalties.filter(([name]) => offered.has(name) && !seen.has(name))
+    const preferred = left.length === 0 ? null : yield* tie(subject, prompt, pair)
+    if (preferred === null) continue
+    for (const [name, value] of left) {
+      // This one is for what stands in the prompt too.
+      if (name === "repetition_penalty" && (typeof prompt === "string" || prompt.includes(pair[1]))) continue
+      asked.add(name)
+      const { ids } = yield* oneOf(subject, prompt, pair, preferred, { [name]: value })
+      if (ids?.some((id) => id !== pair[0]) === true) seen.add(name)
+    }
+  }
+  const ignored = [...asked].filter((name) => !seen.has(name))
+  return ignored.length > 0 ? yield* unexpected(`${ignored.join(", ")} 2 changes nothing`) : [...seen]
+})
+
+/** What cuts off all but the likeliest token at any temperature. */
+const cuts = [
+  ["top_p", 1e-6],
+  ["min_p", 1]
+] as const
+
+/** Of tokens that are exactly as likely as each other either may be drawn, so that one of three tries has to be greedy. */
+const cutsToGreedy = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, greedily: string, cut: object) {
+  for (let seed = 1; seed <= 3; seed++) {
+    const { content } = yield* goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 2, seed, ...cut })
+    if (content === greedily) return true
+  }
+  return false
+})
+
+/** What a request sets is obeyed: temperature, seeds, what cuts off unlikely tokens, logit_bias, n, penalties. */
+export const samplingObeyed: TrialCheck = {
+  name: "sampling_obeyed",
+  class: "required",
+  purpose: "Temperature, seed, top_k, top_p, min_p, logit_bias, n and penalties do what they say",
+  limitSeconds: seconds(20),
+  run: Effect.fnUntraced(function* (subject) {
+    const { seeds } = extentOf(subject.parameters)
+    const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[textPath] ?? [])
+    const prompt = yield* promptOf(subject, "The old house had a garden, and in the garden there was")
+    const greedily = yield* goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, return_token_ids: true })
+    const sampled = (fields: object) => goOn(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, ...fields })
+    const answers = yield* Effect.forEach(
+      Array.from({ length: seeds }, (_, seed) => seed + 1),
+      (seed) => sampled({ seed })
+    )
+    const different = new Set(answers.map(({ content }) => content)).size
+    if (different < thresholds.differentSeeds) return yield* unexpected(`${different} different answers of ${seeds} at temperature 1`)
+    if (subject.offers.seeds && (yield* sampled({ seed: 1 })).content !== answers[0]?.content) return yield* unexpected("the same seed gives another answer")
+    if ((yield* sampled({ top_k: 1 })).content !== greedily.content) return yield* unexpected("top_k 1 is not greedy")
+    for (const [name, value] of cuts.filter(([each]) => offered.has(each))) {
+      if (!(yield* cutsToGreedy(subject, prompt, greedily.content, { [name]: value }))) return yield* unexpected(`${name} ${value} is not greedy`)
+    }
+    if (offered.has("n")) {
+      const body = continuation(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, n: 2 })
+      const { status, text } = yield* subject.client.post(textPath, JSON.stringify(body))
+      if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2`)
+      const { choices } = Option.getOrElse(decodeChoices(text), () => ({ choices: [] }))
+      if (choices.length !== 2) return yield* unexpected(`${choices.length} choices for n 2`)
+    }
+    const told = `${different} different of ${seeds}${subject.offers.seeds ? ", seeds repeat" : ""}`
+    const [first] = greedily.ids ?? []
+    if (first === undefined) return told
+    const biased = yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(first)]: -100 } })
+    const [second] = biased.ids ?? []
+    if (second === first) return yield* unexpected("a logit bias of -100 changes nothing")
+    const shown = second === undefined ? [] : yield* penaltiesObeyed(subject, prompt, [first, second], offered)
+    return shown.length === 0 ? told : `${told}; ${shown.join(", ")}`
+  })
+}
