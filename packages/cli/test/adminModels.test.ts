@@ -1,22 +1,38 @@
 import { assert, layer } from "@effect/vitest"
 import { Ids } from "@seatrial/domain"
 import { ApiKeys, Database, Deployments, GpuHolds, HubConnections, Organizations, Runs } from "@seatrial/store"
-import { makeCaller, makeServing } from "@seatrial/store/testing"
+import { benchmark, capacityRow, makeCaller, makeServing, measured, newModel, speedRow, walk } from "@seatrial/store/testing"
 import { ConfigProvider, Effect, Layer } from "effect"
 import { Env, noTrace, parse, seatrial } from "./runCommand.ts"
 
+const storeOf = (env: Readonly<Record<string, string>>) =>
+  Layer.mergeAll(Organizations.layerSql, ApiKeys.layerSql, Deployments.layerSql, Runs.layerSql.pipe(Layer.provide(HubConnections.layerSql))).pipe(
+    Layer.provideMerge([Database.layerMigrated, Ids.layer]),
+    Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env)))
+  )
+
 /** An organisation with a model that serves, in the database of the command. */
 const serve = Effect.fnUntraced(function* (slug: string, env: Readonly<Record<string, string>>) {
-  const layerStore = Layer.mergeAll(
-    Organizations.layerSql,
-    ApiKeys.layerSql,
-    Deployments.layerSql,
-    Runs.layerSql.pipe(Layer.provide(HubConnections.layerSql))
-  ).pipe(Layer.provideMerge([Database.layerMigrated, Ids.layer]), Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(env))))
   return yield* Effect.gen(function* () {
     const { caller } = yield* makeCaller(slug)
     return yield* makeServing(caller, "k")
-  }).pipe(Effect.provide(layerStore))
+  }).pipe(Effect.provide(storeOf(env)))
+})
+
+/** An organisation with a model whose engine has told what it took of the memory, and that was measured under load. */
+const measure = Effect.fnUntraced(function* (slug: string, env: Readonly<Record<string, string>>) {
+  return yield* Effect.gen(function* () {
+    const { caller } = yield* makeCaller(slug)
+    const { orgId } = caller
+    const [deployments, runs] = [yield* Deployments, yield* Runs]
+    const { id } = yield* deployments.create(newModel(caller, "k"))
+    yield* walk(caller, id, "measuring")
+    yield* runs.recordMeasured(id, orgId, { ...measured, kv_cache_bytes: 2_000_000, kv_layout: { told: 520, exact: 512, differs: true } }, capacityRow)
+    const parts = { image_pull: null, weights_to_node: null, process_to_loaded: 10, loaded_to_ready: 5, first_token: 0.5 }
+    yield* runs.recordStart(id, orgId, { podUid: "pod", kind: "warm", parts })
+    yield* runs.enter({ id, orgId, from: "measuring", to: "benchmarking", reason: "Test" })
+    yield* runs.recordBenchmark(id, orgId, benchmark, speedRow)
+  }).pipe(Effect.provide(storeOf(env)))
 })
 
 layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin", (it) => {
@@ -59,6 +75,34 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
         const again = yield* reservations("withdraw", ...own, "--yes")
         assert.strictEqual(again.code, 1)
         assert.match(again.err, /Nothing of h100 is set aside for beta/u)
+      }),
+    120_000
+  )
+
+  it.effect(
+    "says how good the estimate of a model's memory was, how long it starts, and how fast its trial found it, for people and for programs",
+    () =>
+      Effect.gen(function* () {
+        const env = yield* Env
+        yield* measure("delta", env)
+        const [shown, told, chart, speed] = yield* Effect.all([
+          seatrial(["admin", "models", "show", "--org", "delta", "tiny"], env),
+          seatrial(["admin", "models", "show", "--org", "delta", "tiny", "--json"], env),
+          seatrial(["bench", "show", "--org", "delta", "tiny"], env),
+          seatrial(["bench", "show", "--org", "delta", "tiny", "--json"], env)
+        ])
+        const estimate = /^estimate +\S+ KiB to \S+ KiB of KV cache a GPU were estimated, 1\.91 MiB measured: OUTSIDE, 50\.0% above the middle$/mu
+        assert.match(shown.out, estimate, shown.err)
+        assert.match(shown.out, /^kv_layout_differs +520\.0 bytes a token, estimated 512\.0$/mu)
+        assert.match(shown.out, /^warm_start +process to loaded 10\.00 s, loaded to ready 5\.00 s, first token 0\.50 s \(median of 1\)$/mu)
+        assert.deepNestedInclude(parse(told.out), {
+          "estimate.calibrated": false,
+          "estimate.kv_cache_bytes": { low: 1_000_000, high: 1_000_001, measured: 2_000_000, inside: false, error: 0.49999975 },
+          "measured.kv_cache_tokens": measured.kv_cache_tokens
+        })
+        assert.match(chart.out, /^delta\/tiny at [0-9a-f]{12}: reference-1 on 1 x Simulated-GPU \(cpu-small\)$/mu, chart.err)
+        assert.match(chart.out, /^1 █+ 100 tokens\/s$/mu)
+        assert.deepInclude(parse(speed.out), { model: "delta/tiny", ...benchmark })
       }),
     120_000
   )
