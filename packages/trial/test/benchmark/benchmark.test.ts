@@ -96,7 +96,7 @@ describe("the benchmark", () => {
   )
 
   /** An engine that sends tokens after so many milliseconds each, as many as it is asked for. */
-  const slowEngine = (waits: (token: number) => number) =>
+  const slowEngine = (waits: (token: number) => number, asked: (tokens: number) => void = () => {}) =>
     Effect.gen(function* () {
       const send = async (response: ServerResponse, tokens: number) => {
         response.writeHead(200, { "content-type": "text/event-stream" })
@@ -109,7 +109,11 @@ describe("the benchmark", () => {
         response.end("data: [DONE]\n\n")
       }
       const server = createServer((request, response) => {
-        void text(request).then((body) => send(response, decodeAsked(body).max_tokens))
+        void text(request).then((body) => {
+          const { max_tokens } = decodeAsked(body)
+          asked(max_tokens)
+          return send(response, max_tokens)
+        })
       })
       yield* Effect.acquireRelease(
         Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
@@ -170,6 +174,21 @@ describe("the benchmark", () => {
         assert.isAtLeast(figures?.stalls?.gaps ?? 0, 1)
         assert.isAtLeast(figures?.stalls?.longest_ms ?? 0, 990)
       }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is preceded by a warm-up, alone and with all its streams, of which no figure tells", () =>
+    Effect.gen(function* () {
+      const asked: Array<number> = []
+      const url = yield* slowEngine(
+        () => 1,
+        (tokens) => asked.push(tokens)
+      )
+      const benchmark = yield* runAt(url, { outputTokens: 40 })
+      assert.isNull(benchmarkFault(benchmark))
+      assert.deepStrictEqual(asked.slice(0, 6), [40, 40, 32, 32, 32, 32])
+      const counted = benchmark.steps.reduce((sum, { errors, figures, requests }) => sum + requests + errors + (figures?.unfinished ?? 0), 0)
+      assert.deepStrictEqual([counted, new Set(asked.slice(6)).size], [asked.length - 6, 1])
     }).pipe(Effect.scoped)
   )
 
