@@ -1,5 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { engines } from "../src/index.ts"
+import { sglangStartFailures } from "../src/sglang/startFailures.ts"
+import { vllmStartFailures } from "../src/vllm/startFailures.ts"
 import { found } from "./realEngine.ts"
 
 describe("what the engines say", () => {
@@ -18,6 +20,13 @@ describe("what the engines say", () => {
     ["vllm", "Total number of attention heads (14) must be divisible by tensor parallel size (4).", "gpus_do_not_divide"],
     ["vllm", "OSError: Insufficient space in /dev/shm for the message queue", "shared_memory_full"],
     ["vllm", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out_of_memory"],
+    ["vllm", "AssertionError: Error in memory profiling. Initial free memory 70.1 GiB, current free memory 74.3 GiB.", "gpu_occupied"],
+    ["vllm", "ValueError: Model architectures ['XForCausalLM'] failed to be inspected. Please check the logs for more details.", "unsupported_architecture"],
+    ["vllm", "The checkpoint has model type `x` but Transformers does not recognize this architecture.", "unsupported_architecture"],
+    ["vllm", "RuntimeError: Cannot find any model weights with `/m`", "weights_missing"],
+    ["vllm", "ValueError: Following weights were not initialized from checkpoint: {'model.norm.weight'}", "weights_incomplete"],
+    ["vllm", "ValueError: Invalid repository ID or local directory specified: '/m'.", "weights_missing"],
+    ["vllm", "RuntimeError: Failed to load the tokenizer.", "tokenizer_unreadable"],
     ["vllm", "KeyboardInterrupt: terminated", "boot_timeout"],
     ["vllm", "vllm serve: error: unrecognized arguments: --x", "arguments_refused"],
     ["sglang", "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. self.server_args.mem_fraction_static=0.5", "out_of_memory"],
@@ -27,6 +36,17 @@ describe("what the engines say", () => {
       "ValueError: XForCausalLM has no SGlang implementation and the Transformers implementation is not compatible with SGLang.",
       "unsupported_architecture"
     ],
+    ["sglang", "RuntimeError: Loaded weights leave no GPU memory for the KV cache.", "out_of_memory"],
+    ["sglang", "Exception: Capture cuda graph failed: CUDA error", "out_of_memory"],
+    ["sglang", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.", "out_of_memory"],
+    ["sglang", "ValueError: Model architectures ['X'] are not supported for now. Supported architectures: dict_keys(['Y'])", "unsupported_architecture"],
+    ["sglang", "ValueError: Cannot find model module. 'XForCausalLM' is not a registered model", "unsupported_architecture"],
+    ["sglang", "The checkpoint has model type `x` but Transformers does not recognize this architecture.", "unsupported_architecture"],
+    ["sglang", "The repository /m contains custom code which must be executed to correctly load the model.", "remote_code_required"],
+    ["sglang", "ValueError: Unrecognized model in /m.", "weights_missing"],
+    ["sglang", "HFValidationError: Repo id must be in the form 'repo_name' or 'namespace/repo_name': '/m'.", "weights_missing"],
+    ["sglang", "RuntimeError: Failed to load the tokenizer.", "tokenizer_unreadable"],
+    ["sglang", "ValueError: 14 is not divisible by 4", "gpus_do_not_divide"],
     ["sglang", "Cannot find any model weights with `/m`", "weights_missing"],
     ["sglang", "scheduler died during initialization (exit code: -9)", "out_of_memory"],
     ["sglang", "launch_server.py: error: unrecognized arguments: --x", "arguments_refused"]
@@ -35,6 +55,19 @@ describe("what the engines say", () => {
     vllm: "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {'EngineCore_DP0': 1}",
     sglang: "Received sigquit from a child process. It usually means the child failed.\nInitialization failed. Please see the error messages above."
   }
+  it("each cause that is read has an example here", () => {
+    for (const [runtime, causes] of [
+      ["vllm", vllmStartFailures],
+      ["sglang", sglangStartFailures]
+    ] as const) {
+      const logs = failures.filter(([of]) => of === runtime).map(([, log]) => log)
+      for (const { sign } of causes)
+        assert.isTrue(
+          logs.some((log) => sign.every((word) => log.includes(word))),
+          `${runtime}: ${sign.join(" ")}`
+        )
+    }
+  })
   for (const [runtime, log, code, text] of failures) {
     it(`${runtime}: ${code} is read from "${log.slice(0, 60)}", above what only repeats it`, () => {
       const failure = found(runtime).bootFailure(`INFO loading\n(EngineCore pid=7) ERROR 11-21 07:42:59 [core.py:1] ${log}\n${wrappers[runtime]}\n`)

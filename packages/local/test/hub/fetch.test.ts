@@ -310,11 +310,14 @@ describe("fetch", () => {
     scene((scene) =>
       Effect.gen(function* () {
         const { commit, repo } = scene.facts
-        for (const path of ["modeling.py", "pytorch_model.bin", "../config.json", "a/model.safetensors", ".hidden"]) {
+        const before = scene.asked.length
+        const code = ["modeling.py", "pytorch_model.bin", "model.pt", "model.pth", "model.pkl", "model.ckpt", "tokenizer.py", "LICENSE.py", "MODEL.PY", "a.so"]
+        for (const path of [...code, "../config.json", "a/model.safetensors", ".hidden"]) {
           const file = { path, size: 1, blob_id: "0".repeat(40), sha256: null }
           const error = yield* Effect.flip(scene.hub.fetch({ repo, commit, files: [file], directory: scene.directory, token: none }))
-          assert.strictEqual(error._tag, "HubRefusal")
+          assert.strictEqual(error._tag, "HubRefusal", path)
         }
+        assert.strictEqual(scene.asked.length, before)
         yield* assertAbsent(scene)
       })
     )

@@ -5,10 +5,10 @@ import { enginePod } from "../../src/apply/engineObjects.ts"
 import { type HostClassResource, type PodClass, toPodClass } from "../../src/resources/HostClassResource.ts"
 import { commit, orgId, podClass, revision, run } from "../observations.ts"
 
-const policy = new URL("../../../../charts/seatrial/templates/networkpolicy.yaml", import.meta.url)
+const policy = readFileSync(new URL("../../../../charts/seatrial/templates/networkpolicy.yaml", import.meta.url), "utf8")
 const image = { vllm: "vllm/vllm-openai:v0.33.0", sglang: "lmsysorg/sglang:v0.5.23" } as const
 
-const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => {
+const objectOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => {
   const engine: EngineAdapter | undefined = engineFor(runtime)
   if (engine === undefined) throw new Error(`there is no ${runtime}`)
   const hostClass = { ...podClass.hostClass, runtimes: [{ runtime, image: image[runtime] }] as const, gpu_count: 2, gpu_pool: "H100", simulated: false }
@@ -21,8 +21,9 @@ const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => {
     settings: { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] },
     weightsClaim: "weights"
   })
-  return JSON.parse(JSON.stringify(made)).spec
+  return JSON.parse(JSON.stringify(made))
 }
+const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => objectOf(runtime, change).spec
 const variable = (spec: { containers: ReadonlyArray<{ env: ReadonlyArray<{ name: string; value?: string }> }> }, name: string) =>
   spec.containers[0]?.env.findLast((one) => one.name === name)?.value
 
@@ -37,7 +38,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
     it("is asked in the way that it answers: startup until our own deadline, readiness by what costs it nothing", () => {
       const [{ livenessProbe, ports, readinessProbe, startupProbe }] = podOf(runtime).containers
       // The only one that the chart's network policy opens, to the gateway and the operator.
-      const port = Number(/seatrial\.dev\/role: engine[\s\S]*?- port: (\d+)/.exec(readFileSync(policy, "utf8"))?.[1])
+      const port = Number(/seatrial\.dev\/role: engine[\s\S]*?- port: (\d+)/.exec(policy)?.[1])
       assert.deepStrictEqual(ports, [{ name: "http", containerPort: port, protocol: "TCP" }])
       assert.deepStrictEqual(startupProbe.httpGet, { path: "/health", port })
       assert.deepStrictEqual(readinessProbe.httpGet, { path: runtime === "vllm" ? "/v1/models" : "/ready", port })
@@ -46,8 +47,26 @@ for (const runtime of ["vllm", "sglang"] as const) {
         assert.isAtLeast(startupProbe.timeoutSeconds, 25)
         assert.isAtLeast(startupProbe.periodSeconds, 10)
       }
+      // Its own limit is none before that.
+      const limit = variable(podOf(runtime), runtime === "vllm" ? "VLLM_ENGINE_READY_TIMEOUT_S" : "SGLANG_WARMUP_TIMEOUT")
+      assert.isAtLeast(Number(limit), podClass.bootDeadlineSeconds)
       // Neither health answers what a hang is.
       assert.property(livenessProbe, "tcpSocket")
+    })
+
+    it("is reached by gateway and operator alone, and opens no connection of its own", () => {
+      const [ofEngines = ""] = policy.split("\n---\n")
+      const selected = /podSelector:\n {4}matchLabels:\n((?: {6}\S.*\n)+)/.exec(ofEngines)?.[1] ?? ""
+      const labels = [...selected.matchAll(/^ {6}([a-z./-]+): (\S+)$/gm)].map(([, name = "", value]) => [name, value])
+      assert.isNotEmpty(labels)
+      assert.deepInclude(objectOf(runtime).metadata.labels, Object.fromEntries(labels))
+      assert.deepStrictEqual(
+        [...ofEngines.matchAll(/include "seatrial\.selector" \(list \. "([a-z]+)"\)/g)].map(([, who]) => who),
+        ["gateway", "operator"]
+      )
+      assert.match(ofEngines, /policyTypes: \[Ingress, Egress\]/)
+      assert.notMatch(ofEngines, /\begress:|ipBlock|namespaceSelector/)
+      assert.lengthOf(ofEngines.match(/- from:/g) ?? [], 1)
     })
 
     it("is started again whatever code it left with, since a crash may say 0", () => assert.strictEqual(podOf(runtime).restartPolicy, "Always"))
