@@ -130,6 +130,11 @@ export class World {
     const state = this[which]
     const decision = this.decide(state)
     if (decision.lookAgainAt !== null && decision.lookAgainAt <= this.now) this.violations.push(`looks again at once in ${state.run.phase}`)
+    // Callers would wait for its load, and its figures would be of theirs.
+    const { pod, run } = state
+    const loads = decision.work === "checking" || decision.work === "measuring" || decision.work === "benchmarking" || decision.work === "fidelity"
+    if (loads && run.endpoints.some((endpoint) => endpoint.url === pod?.url && endpoint.pod === pod.name))
+      this.violations.push(`${decision.work} beside traffic`)
     let done = 0
     for (const action of decision.actions) {
       if (done++ >= crashAfter) {
