@@ -15,7 +15,7 @@ import { samplingDefaults } from "./samplingDefaults.ts"
 import { processorCodeBeside, remoteCodeRequired } from "./screening.ts"
 import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBeside, weightsPattern } from "./servingFiles.ts"
 import { smallFilesAgree } from "./smallFilesAgree.ts"
-import { tokenizerFacts } from "./tokenizerFacts.ts"
+import { scanTokenizer } from "./tokenizerFacts.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
 import { weightParts } from "./weightParts.ts"
 import { weightsAgree } from "./weightsAgree.ts"
@@ -132,12 +132,7 @@ export const readCommit = Effect.fnUntraced(function* (
   const [more, tokenizerRead] = yield* Effect.all(
     [
       Effect.forEach(further, (path) => Effect.map(json(path), (value) => [path, value] as const), { concurrency: parallelReads }),
-      looked
-        ? Effect.map(
-            readFile(connection, resolved, tokenizer, maxTokenizerBytes[depth], () => collect(tokenizer.size)),
-            tokenizerFacts
-          )
-        : Effect.succeed(undefined)
+      looked ? readFile(connection, resolved, tokenizer, maxTokenizerBytes[depth], () => scanTokenizer("tokenizer.json")) : Effect.succeed(undefined)
     ],
     { concurrency: 2 }
   )

@@ -1,42 +1,43 @@
-import { Option, Predicate, Schema } from "effect"
+import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
+import type { Sink } from "./safetensors.ts"
 
 /** The kinds of steps that the tokenizers library reads (`tokenizers/src`, each `*Wrapper`): a file with another one is read by no engine. */
-const kinds: Readonly<Record<string, ReadonlySet<string>>> = {
-  normalizer: new Set([
-    "BertNormalizer",
-    "ByteLevel",
-    "Lowercase",
-    "NFC",
-    "NFD",
-    "NFKC",
-    "NFKD",
-    "Nmt",
-    "Precompiled",
-    "Prepend",
-    "Replace",
-    "Sequence",
-    "Strip",
-    "StripAccents"
-  ]),
-  pre_tokenizer: new Set([
-    "BertPreTokenizer",
-    "ByteLevel",
-    "CharDelimiterSplit",
-    "Digits",
-    "FixedLength",
-    "Metaspace",
-    "Punctuation",
-    "Sequence",
-    "Split",
-    "UnicodeScripts",
-    "Whitespace",
-    "WhitespaceSplit"
-  ]),
-  post_processor: new Set(["BertProcessing", "ByteLevel", "RobertaProcessing", "Sequence", "TemplateProcessing"]),
-  decoder: new Set(["BPEDecoder", "ByteFallback", "ByteLevel", "CTC", "Fuse", "Metaspace", "Replace", "Sequence", "Strip", "WordPiece"])
-}
-const decodeAdded = Schema.decodeUnknownOption(Schema.Array(Schema.Struct({ id: Schema.Int })))
-
+const kinds: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  Object.entries({
+    normalizer: new Set([
+      "BertNormalizer",
+      "ByteLevel",
+      "Lowercase",
+      "NFC",
+      "NFD",
+      "NFKC",
+      "NFKD",
+      "Nmt",
+      "Precompiled",
+      "Prepend",
+      "Replace",
+      "Sequence",
+      "Strip",
+      "StripAccents"
+    ]),
+    pre_tokenizer: new Set([
+      "BertPreTokenizer",
+      "ByteLevel",
+      "CharDelimiterSplit",
+      "Digits",
+      "FixedLength",
+      "Metaspace",
+      "Punctuation",
+      "Sequence",
+      "Split",
+      "UnicodeScripts",
+      "Whitespace",
+      "WhitespaceSplit"
+    ]),
+    post_processor: new Set(["BertProcessing", "ByteLevel", "RobertaProcessing", "Sequence", "TemplateProcessing"]),
+    decoder: new Set(["BPEDecoder", "ByteFallback", "ByteLevel", "CTC", "Fuse", "Metaspace", "Replace", "Sequence", "Strip", "WordPiece"])
+  })
+)
 /** What of a `tokenizer.json` can contradict its model. */
 export interface TokenizerFacts {
   /** The highest id of its vocabulary without the tokens that were added to it, which real models have without a row; -1 for none. */
@@ -45,28 +46,67 @@ export interface TokenizerFacts {
   readonly unknownStep: string | null
 }
 
-const unknownStep = (tokenizer: object): string | null => {
-  for (const [step, known] of Object.entries(kinds)) {
-    const given: unknown = Predicate.hasProperty(tokenizer, step) ? tokenizer[step] : null
-    const type = Predicate.hasProperty(given, "type") ? given.type : null
-    if (typeof type === "string" && !known.has(type)) return `${step} ${type.slice(0, 64)}`
-  }
-  return null
-}
+/** Ids beyond every real vocabulary, of which none is marked: the highest of them counts. */
+const mostIds = 1 << 24
 
-/** From the bytes of a `tokenizer.json`; null where it is no tokenizer. */
-export const tokenizerFacts = (bytes: Uint8Array): TokenizerFacts | null => {
-  let value: unknown
-  try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
-  } catch {
-    return null
-  }
-  if (!Predicate.isObject(value) || !Predicate.isObject(value.model)) return null
-  const added = new Set(Option.getOrElse(decodeAdded(value.added_tokens), () => []).map(({ id }) => id))
-  const { vocab } = value.model
-  const ids: Iterable<unknown> = Array.isArray(vocab) ? vocab.keys() : Predicate.isObject(vocab) ? Object.values(vocab) : []
+/** Reads a `tokenizer.json` as it arrives and keeps of it no more than a mark for each id; null where it is no tokenizer. */
+export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
+  const added = new Set<number>()
+  let ids = new Uint8Array(1 << 16)
   let highest = -1
-  for (const id of ids) if (typeof id === "number" && id > highest && !added.has(id)) highest = id
-  return { highest, unknownStep: unknownStep(value) }
+  let beyond = -1
+  let entries = 0
+  let unknownStep: string | null = null
+  let isObject = false
+  let hasModel = false
+  /** The names that lead to what is read now: of the outermost object, and within that. */
+  let first = ""
+  let second = ""
+  let third = ""
+  const note = (id: number) => {
+    if (!Number.isInteger(id) || id < 0) return
+    if (id >= mostIds) {
+      beyond = Math.max(beyond, id)
+      return
+    }
+    if (id >= ids.length) {
+      const longer = new Uint8Array(Math.min(mostIds, Math.max(id + 1, ids.length * 2)))
+      longer.set(ids)
+      ids = longer
+    }
+    ids[id] = 1
+    highest = Math.max(highest, id)
+  }
+  const scanner = new JsonScanner(of, {
+    ignores: (depth) => depth > 3 || (depth === 3 && first === "model" && second !== "vocab"),
+    begin: (kind, depth) => {
+      if (depth === 0) isObject = kind === "object"
+      if (depth === 1 && first === "model") hasModel = kind === "object"
+      // Of Unigram: a list of pairs, whose places are the ids.
+      if (depth === 3 && first === "model" && second === "vocab" && kind === "list") note(entries++)
+    },
+    end: () => {},
+    name: (name, depth) => {
+      if (depth === 1) first = name
+      else if (depth === 2) second = name
+      else if (depth === 3) third = name
+    },
+    value: (value, depth) => {
+      const number = value instanceof JsonNumber ? Number(value.text) : Number.NaN
+      if (first === "model" && second === "vocab" && depth === 3) note(number)
+      if (first === "added_tokens" && third === "id" && depth === 3 && added.size < mostIds) added.add(number)
+      const known = kinds.get(first)
+      if (depth === 2 && second === "type" && known !== undefined && typeof value === "string" && !known.has(value))
+        unknownStep ??= `${first} ${value.slice(0, 64)}`
+    }
+  })
+  return {
+    push: (chunk) => scanner.push(chunk),
+    end: () => {
+      scanner.end()
+      if (!isObject || !hasModel) return null
+      while (highest >= 0 && (ids[highest] === 0 || added.has(highest))) highest--
+      return { highest: Math.max(highest, beyond), unknownStep }
+    }
+  }
 }

@@ -50,13 +50,17 @@ const whole = (count: number) => ({
 const unlike = (count: number) =>
   `{"weight_map":{${Array.from({ length: count }, (_, at) => `"${[...at.toString(26)].map((digit) => String.fromCharCode(97 + Number.parseInt(digit, 26))).join("")}":"model.safetensors"`).join()}}}`
 
-const inspected = (files: Readonly<Record<string, string | Uint8Array | Content>>, faults: (request: HubRequest) => HubFault | undefined) =>
+const inspected = (
+  files: Readonly<Record<string, string | Uint8Array | Content>>,
+  faults: (request: HubRequest) => HubFault | undefined,
+  depth: "few" | "all" = "few"
+) =>
   Effect.gen(function* () {
     const { address } = yield* SampleHub
     const run = promisify(execFile)
     const { stdout } = yield* Effect.promise(() =>
       run(process.execPath, ["--expose-gc", program], {
-        env: { ...process.env, HF_ENDPOINT: address, HUB_RETRIES: "0", HUB_PREVIEW_TIMEOUT: "1 minute" }
+        env: { ...process.env, HF_ENDPOINT: address, HUB_RETRIES: "0", HUB_PREVIEW_TIMEOUT: "1 minute", DEPTH: depth }
       })
     )
     return yield* Schema.decodeEffect(Told)(stdout)
@@ -88,6 +92,11 @@ const adapting = (config: Readonly<Record<string, unknown>>, header: string | Ui
 const pairs = (count: number) =>
   `{${Array.from({ length: count }, (_, at) => `"base_model.model.model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.q_proj.lora_${at % 2 === 0 ? "A" : "B"}.weight":{"dtype":"U8","shape":[1],"data_offsets":[${at},${at + 1}]}`).join()}}`
 
+/** A tokenizer of nearly the most that is looked at, filled with one piece over and over. */
+const tokenizer = (open: string, piece: string, close: string) => {
+  const count = Math.floor((8 * mebi - 200) / (piece.length + 1))
+  return { "tokenizer.json": `{"model":${open}${piece}${`,${piece}`.repeat(count)}${close}}` }
+}
 const index = (text: string | Uint8Array) => ({ "model.safetensors.index.json": text })
 const never = () => undefined
 const atInfo = (fault: HubFault) => (request: HubRequest) => (request.path.startsWith("/api/") ? fault : undefined)
@@ -100,7 +109,9 @@ type Case = readonly [
   name: string,
   files: Readonly<Record<string, string | Uint8Array | Content>>,
   faults: (request: HubRequest) => HubFault | undefined,
-  outcome: RegExp
+  outcome: RegExp,
+  /** `all`: as a run reads it, which looks at a tokenizer of 8 MiB. */
+  depth?: "all"
 ]
 
 const cases: ReadonlyArray<() => Case> = [
@@ -160,15 +171,25 @@ const cases: ReadonlyArray<() => Case> = [
     adapting({ target_modules: `(${"a+".repeat(mebi / 2)})+b` }, pairs(1_000), 1_000),
     never,
     /^unsupported_format/
+  ],
+  () => ["a tokenizer of lists", tokenizer('{},"a":[', "[]", "]"), never, /^served/, "all"],
+  () => ["a tokenizer of objects", tokenizer('{},"added_tokens":[', "{}", "]"), never, /^served/, "all"],
+  () => ["a vocabulary of eight million bytes", tokenizer('{"vocab":{', '"a":1', "}}"), never, /^served/, "all"],
+  () => [
+    "a tokenizer nested without end",
+    { "tokenizer.json": `{"model":{},"a":${"[".repeat(4 * mebi - 100)}${"]".repeat(4 * mebi - 100)}}` },
+    never,
+    /^unsupported_format/,
+    "all"
   ]
 ]
 /** A process each: these are the dearest of each kind. */
-const often = new Set([0, 1, 4, 6, 10, 14])
+const often = new Set([0, 1, 4, 6, 10, 14, 22, 23, 25])
 
 describe("a hostile repository or hub costs less than 64 MiB and 5 s of a processor", () => {
-  it.live.each(cases.filter((_, at) => all || often.has(at)).map((make) => make()))("%s", ([name, files, faults, outcome]) =>
+  it.live.each(cases.filter((_, at) => all || often.has(at)).map((make) => make()))("%s", ([name, files, faults, outcome, depth]) =>
     Effect.gen(function* () {
-      const told = yield* inspected(files, faults)
+      const told = yield* inspected(files, faults, depth)
       if (all) yield* Console.log(`${name}: ${told.outcome}; ${(told.memory / mebi).toFixed(1)} MiB, ${told.cpuSeconds.toFixed(2)} s`)
       assert.match(told.outcome, outcome)
       assert.isBelow(told.memory, 64 * mebi)

@@ -1,12 +1,12 @@
 import { Hub } from "@seatrial/hub"
 import { Effect, Option } from "effect"
 
-// Reads the repository `odd/model` once as a preview does, and tells what came of it, what it cost in memory beyond a small repository's, and how long it took.
+// Reads the repository `odd/model` once as a preview does, or as a run does (`DEPTH=all`), and tells what came of it, what it cost in memory beyond a small repository's, and how long it took.
 
 const inspect = (repo: string) =>
   Effect.gen(function* () {
     const hub = yield* Hub
-    return yield* hub.inspect({ repo }, Option.none(), "few")
+    return yield* hub.inspect({ repo }, Option.none(), process.env.DEPTH === "all" ? "all" : "few")
   }).pipe(
     Effect.map(() => "served"),
     Effect.catchTags({
