@@ -4,7 +4,7 @@ import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import { greedy, type Subject, textPath } from "../Subject.ts"
 import { chatPath } from "../suite/SuiteSubject.ts"
 import { type FidelityItem, fidelityItems, fidelitySuite } from "./items.ts"
-import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type MergedAgreement, tierOf } from "./rules.ts"
+import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type MergedAgreement, mergeFailure, tierOf } from "./rules.ts"
 
 /** Requests at once: the same for all three models, since an engine may answer otherwise in a larger batch. */
 const concurrency = 8
@@ -90,5 +90,5 @@ export const compareAnswers = (
   const { baseQuantized, merged } = circumstances
   const withinUlpMin = baseQuantized ? null : (merged?.withinUlpMin ?? null)
   const fidelity = fidelityOf({ ...fidelitySuite, outcomes, tier: tierOf(circumstances), withinUlpMin, measuredAt })
-  return { fidelity, failure: fidelityFailure(fidelity, outcomes) }
+  return { fidelity, failure: mergeFailure(merged) ?? fidelityFailure(fidelity, outcomes) }
 }

@@ -40,7 +40,7 @@ const merged = { merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: 
 const child = (at: number) => `child ${at}`
 const base = (at: number) => `base ${at}`
 
-const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, parameters = 1_000_000, thinks = false) {
+const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, parameters = 1_000_000, thinks = false, agreement = merged.merged) {
   const items = itemsFor(parameters)
   const { asked, quiet, wrap } = answering((model, at) => (model === "base" ? base(at) : adapter(at)), items, thinks)
   const subject = yield* subjectAt("http://127.0.0.1:9", { servedName: "adapter", baseName: "base", parameters })
@@ -52,7 +52,7 @@ const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, pa
       ...subject,
       repository,
       client: wrap(subject.client),
-      merged: { ...merged, answers: items.map((_, at) => (thinks ? `${child(at)}\0` : child(at))) }
+      merged: { ...merged, merged: agreement, answers: items.map((_, at) => (thinks ? `${child(at)}\0` : child(at))) }
     })
   )
   const said = Result.isSuccess(result) ? result.success : result.failure._tag === "Unexpected" ? result.failure.detail : result.failure._tag
@@ -85,6 +85,28 @@ describe("fidelity", () => {
   for (const [what, adapter, expected] of wrong) {
     it.effect(what, () => Effect.map(verdict(adapter), ({ said }) => assert.match(said, expected)))
   }
+
+  const others: ReadonlyArray<readonly [what: string, agreement: typeof merged.merged, said: RegExp]> = [
+    ["an adapted tensor", { withinUlpMin: 0.12449, othersEqual: true }, /: 12\.449% of a tensor's values are within one unit of it, expected at least 99\.9% /],
+    ["one hardly", { withinUlpMin: 0.998999, othersEqual: true }, /: 99\.899% of a tensor's values /],
+    ["another tensor", { withinUlpMin: 1, othersEqual: false }, /: others than the adapted tensors differ, .*Deploy again, so that they are merged anew$/]
+  ]
+  for (const [what, agreement, expected] of others) {
+    it.effect(`fails where what was merged is of other weights, by ${what}, though every answer is as it should be`, () =>
+      Effect.gen(function* () {
+        const { kept, said } = yield* verdict(child, 1_000_000, false, agreement)
+        assert.match(said, /^fidelity_failed: The merged weights are not of this base and adapter: /)
+        assert.match(said, expected)
+        assert.isAtMost(said.length, 240)
+        // What was measured stays with the run that failed.
+        assert.lengthOf(kept, 1)
+      })
+    )
+  }
+
+  it.effect("passes a merge at the limit, which two ways of rounding may come to", () =>
+    Effect.map(verdict(child, 1_000_000, false, { withinUlpMin: 0.999, othersEqual: true }), ({ said }) => assert.match(said, /^exact: /))
+  )
 
   it.effect("compares what a model thinks where its answer is not reached, and asks it not to where that can be", () =>
     Effect.gen(function* () {
