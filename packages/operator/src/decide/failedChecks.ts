@@ -44,9 +44,12 @@ const isLate = (detail: string): boolean => detail.startsWith("not done within "
 /** Whether the engine itself broke over a request: that says nothing of what else the row is about, though wrong numbers may be why. */
 const isBroken = (detail: string): boolean => /\bHTTP 5\d\d\b/.test(detail)
 
+/** Whether it did so once: numbers that were wrong would have been so again. */
+const isBrokenOnce = (detail: string): boolean => detail.startsWith("engine error, then passed")
+
 const ofRow = (name: string, detail: string): FailureCode => {
   const code = codes[name] ?? "checks_failed"
-  return isLate(detail) || (isBroken(detail) && code !== "output_garbage") ? "checks_failed" : code
+  return isLate(detail) || isBrokenOnce(detail) || (isBroken(detail) && code !== "output_garbage") ? "checks_failed" : code
 }
 
 const codeOf = ({ detail = "", name }: Check): FailureCode => {
