@@ -17,13 +17,16 @@ export type ItemAnswers = ReadonlyArray<string>
 
 const answerOf = (said: string): string => said.slice(said.indexOf("\0") + 1)
 
-/** Asks every item. One that the engine fails is asked once more; if it fails again, so does this. `quiet`: fields that turn thinking off, where it can be. */
+/**
+ * Asks every item. One that the engine fails is asked once more; if it fails again, so does this. `quiet`: fields that turn thinking off, where it can be. `salt`: what
+ * keeps the answers from what was cached before.
+ */
 export const answerItems = (
-  { chat, client, servedName }: Subject,
+  { chat, client, salt, servedName }: Subject & { readonly salt?: string },
   items: ReadonlyArray<FidelityItem> = fidelityItems,
   quiet: object = {}
 ): Effect.Effect<ItemAnswers, EngineUnreachable | Unexpected> => {
-  const common = { model: servedName, ...greedy, max_tokens: 64 }
+  const common = { model: servedName, ...(salt === undefined ? {} : { cache_salt: salt }), ...greedy, max_tokens: 64 }
   return Effect.forEach(
     items,
     ({ question }) => {
