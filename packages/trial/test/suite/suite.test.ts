@@ -200,6 +200,20 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
+  it.live("as many types of layers as layers have to be named, and those of further heads may stand behind them", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9")
+      const judged = (types: number) => {
+        const config = { num_hidden_layers: 3, layer_types: Array.from({ length: types }, () => "full_attention"), eos_token_id: 2 }
+        const small = new Map([["config.json", JSON.stringify(config)]])
+        return configCoherent
+          .run({ ...subject, repository: { ...subject.repository, small } })
+          .pipe(Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)))
+      }
+      assert.deepStrictEqual([yield* judged(2), yield* judged(3), yield* judged(4)], ["failed: 2 types for 3 layers", "1 end ids", "1 end ids"])
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
   it.live("the share of answers that are those given alone is judged over both runs", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 32, parameters: 1e9 })
