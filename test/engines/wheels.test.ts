@@ -56,11 +56,18 @@ const contextEdges = {
 const templated = {
   vllm: [
     'self.use_harmony = model_config.hf_config.model_type == "gpt_oss"',
+    'elif arch == "KimiK3ForConditionalGeneration":\n                self.tokenizer_mode = "kimi_k3"\n            elif arch == "DeepseekV32ForCausalLM":\n                self.tokenizer_mode = "deepseek_v32"\n            elif arch in (\n                "DeepseekV4ForCausalLM",\n                "DeepseekV4ForConditionalGeneration",\n            ):\n                self.tokenizer_mode = "deepseek_v4"\n            elif arch == "DeepseekV41ForCausalLM":\n                self.tokenizer_mode = "deepseek_v41"\n            elif arch in ("InklingForCausalLM", "InklingForConditionalGeneration"):\n                self.tokenizer_mode = "inkling"\n\n            if self.tokenizer_mode != "auto":',
     'wrap_dicts=(content_format == "openai"),',
     'text_prompt = "\\n".join(texts)',
     'if self.defer_loading is None:\n            data.pop("defer_loading", None)\n        return data'
   ],
   sglang: [
+    'if tool_call_parser == "deepseekv41":\n        return "dsv41"\n    if tool_call_parser == "deepseekv4":\n        return "dsv4"\n    if tool_call_parser == "deepseekv32":\n        return "dsv32"\n    if tool_call_parser == "kimi_k3":\n        return "kimi_k3"\n\n    architectures',
+    'return model_type == "deepseek_v41" or "DeepseekV41" in arch',
+    'if "DeepseekV4" in arch:\n        return "dsv4"\n    if "KimiK3" in arch:\n        return "kimi_k3"\n',
+    'if "InklingForConditionalGeneration" in arch:\n        return "inkling"\n\n    has_chat_template = tokenizer is not None and tokenizer.chat_template is not None\n    if "DeepseekV3" in arch and not has_chat_template:\n        return "dsv32"\n    return None',
+    'MODEL_TYPE_TO_TEMPLATE = {\n    "internvl_chat": "internvl-2-5",\n    "deepseek_vl_v2": "deepseek-vl2",\n    "multi_modality": "janus-pro",\n    "phi4mm": "phi-4-mm",\n    "minicpmv": "minicpmv",\n    "minicpmo": "minicpmo",\n    "moss_vl": "moss-vl",\n    "deepseek-ocr": "deepseek-ocr",\n    "unlimited-ocr": "unlimited-ocr",\n    "paddleocr_vl": "paddle-ocr",\n    "whisper": "whisper",\n}',
+    '"add_generation_prompt is supported only with a Jinja chat template."',
     'new_msg["content"] = " ".join(text_parts) if text_parts else ""',
     "tools = [item.model_dump() for item in request.tools]",
     "    function: Function\n    defer_loading: Optional[bool] = None\n\n    @model_validator"

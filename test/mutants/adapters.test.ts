@@ -3,6 +3,7 @@ import { trainedFiles } from "@seatrial/engines/sample"
 import { answerItems, itemsFor, type MergedModel, scoreTexts } from "@seatrial/trial"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
+import { cases } from "./cases.ts"
 import { serveSample } from "./serveSample.ts"
 import { adapterKillers } from "./table.ts"
 import { sampleSubject, trySample } from "./trySample.ts"
@@ -26,10 +27,15 @@ const askMerged = Effect.gen(function* () {
 describe("of an adapter the check suite", () => {
   let merged: MergedModel | null = null
 
-  const failures = (mutant: string | undefined, rows: ReadonlyArray<string>) =>
+  const failures = (fault: string | undefined, rows: ReadonlyArray<string>) =>
     Effect.gen(function* () {
       merged ??= yield* askMerged
-      const served = yield* serveSample({ adapter: trainedFiles("tiny-chat-adapter"), ...(mutant === undefined ? {} : { mutant }) })
+      const { files, mutant } = cases.find(({ name }) => name === fault) ?? {}
+      const served = yield* serveSample({
+        adapter: trainedFiles("tiny-chat-adapter"),
+        ...(mutant === undefined ? {} : { mutant }),
+        ...(files === undefined ? {} : { files: files() })
+      })
       const { report } = yield* trySample(served, {
         rows: (name) => rows.includes(name),
         change: (subject) => ({ ...subject, servedName: "adapter", listedName: "adapter", baseName: "m", merged })

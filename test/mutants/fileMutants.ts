@@ -133,6 +133,7 @@ export const fileMutants: Readonly<Record<string, { readonly spoils: string; rea
   file_rows_swapped: { spoils: "two rows of the embedding are swapped", files: () => withTensors(/embed_tokens/, swapped([259, 270], 128)) },
   file_head_rows_swapped: { spoils: "two rows of the output head are swapped", files: () => withTensors(/lm_head/, swapped([259, 270], 128)) },
   file_first_commit: { spoils: "the commit before this one", files: () => trainedFiles("tiny-chat-first") },
+  adapter_base_first: { spoils: "the adapter is served upon the commit before its base's", files: () => trainedFiles("tiny-chat-first") },
   file_other_model: { spoils: "another model of the same form", files: () => trainedFiles("tiny-chat-sailor") },
   file_vocabulary_swapped: {
     spoils: "two tokens of the tokenizer have each other's ids",

@@ -214,5 +214,6 @@ export const adapterKillers: Readonly<Record<string, ReadonlyArray<string>>> = {
   adapter_x4: ["adapter_effect", "fidelity"],
   adapter_module_lost: ["adapter_effect"],
   adapter_layer_lost: ["adapter_effect", "fidelity"],
+  adapter_base_first: ["files_match_commit", "adapter_effect"],
   cache_of_adapter_shared: ["cache_hit_equal"]
 }

@@ -19,15 +19,22 @@ const bytesOf = (told: Measured): ReadonlyArray<string> =>
     ] as const
   ).flatMap(([name, bytes]) => (bytes === null ? [] : [`${name} ${bytes}`]))
 
-/** The row of `measuring`, after those of the check suite: tokens of the KV cache, or what to do where they are too few, and bytes of one GPU, as the engine told them. */
-export const kvCapacityRow = (told: Measured, maxContext: number): Check => {
+/** Names of the rows that come after those of the check suite, by the phase's result. */
+export const figureRows = { measured: "kv_capacity", benchmark: "benchmark_floor" } as const
+
+/**
+ * The row of `measuring`, after those of the check suite: tokens of the KV cache, or what to do where they are too few, and bytes of one GPU, as the engine told them, and
+ * whether GPUs were simulated. Null where the engine tells no tokens: what was not measured has not passed.
+ */
+export const kvCapacityRow = (told: Measured, maxContext: number, simulated: boolean): Check | null => {
   const tokens = told.kv_cache_tokens
+  if (tokens === null) return null
   const fault = kvCapacityFault(told, maxContext)
   const bytes = bytesOf(told)
-  const held = tokens === null ? "the engine does not tell its KV cache" : `${tokens} tokens, ${(tokens / maxContext).toFixed(1)} sequences of ${maxContext}`
-  const detail = fault === null ? held : fault.replace(/\.$/, "")
+  const held = `${tokens} tokens, ${(tokens / maxContext).toFixed(1)} sequences of ${maxContext}`
+  const detail = `${fault === null ? held : fault.replace(/\.$/, "")}${simulated ? ", simulated GPUs" : ""}`
   return {
-    name: "kv_capacity",
+    name: figureRows.measured,
     passed: fault === null,
     detail: (bytes.length === 0 ? detail : `${detail}; bytes per GPU: ${bytes.join(", ")}`).slice(0, longest)
   }
@@ -35,15 +42,15 @@ export const kvCapacityRow = (told: Measured, maxContext: number): Check => {
 
 const milliseconds = (value: number | null): string => (value === null ? "-" : value >= 100 ? value.toFixed(0) : value.toPrecision(3))
 
-/** The row of `benchmarking`: tokens/s and median latencies at each concurrency, and whether GPUs were simulated. */
-export const benchmarkRow = (benchmark: Benchmark): Check => {
+/** The row of `benchmarking`: tokens/s and median latencies at each concurrency, and whether GPUs were simulated. Null where its figures are void by no fault of the model. */
+export const benchmarkRow = (benchmark: Benchmark): Check | null => {
   const fault = benchmarkFault(benchmark)
+  if (fault === null && benchmark.missing !== undefined) return null
   const steps = benchmark.steps.map(
     ({ concurrency, output_tokens_per_s, tpot_ms_p50, ttft_ms_p50 }) =>
       `c=${concurrency} ${output_tokens_per_s.toFixed(1)} tokens/s, ttft ${milliseconds(ttft_ms_p50)}, tpot ${milliseconds(tpot_ms_p50)} ms`
   )
   const about = `${benchmark.input_tokens} in, ${benchmark.output_tokens} out${benchmark.simulated === true ? ", simulated GPUs" : ""}`
-  const missing = `benchmark_missing (${benchmark.missing})`
-  const figures = benchmark.missing === undefined ? `${about}: ${steps.join("; ")}` : fault === null ? `${missing}, by no fault of the model` : missing
-  return { name: "benchmark_floor", passed: fault === null, detail: [...(fault === null ? [] : [fault]), figures].join(" ").slice(0, longest) }
+  const figures = benchmark.missing === undefined ? `${about}: ${steps.join("; ")}` : `benchmark_missing (${benchmark.missing})`
+  return { name: figureRows.benchmark, passed: fault === null, detail: [...(fault === null ? [] : [fault]), figures].join(" ").slice(0, longest) }
 }

@@ -1,3 +1,5 @@
+import type { ModelConfig } from "./repository.ts"
+
 /** How an engine tells values of what it has loaded, as it is started. */
 export interface LoadedTensors {
   /** Where a POST of `name` and `truncate_size` (rows) is answered with a tensor's first values. */
@@ -22,8 +24,8 @@ export interface TrialOffers {
   readonly unfilled?: number
   /** What it gives chat templates otherwise than a request has it: what it writes between the texts of a message, members that it adds to each tool, and whether a text is a part to templates that take parts. Absent: a new line, none, and no. */
   readonly templated?: { readonly between: string; readonly tool: Readonly<Record<string, null>>; readonly asParts?: true }
-  /** Types of models (`model_type`) whose prompts it writes by a library of its own, whatever their chat template says; absent: none. */
-  readonly ownPrompts?: ReadonlySet<string>
+  /** Whether it writes a model's prompts itself, as it is started, whatever its chat template says; absent: never. */
+  readonly ownPrompts?: (config: ModelConfig) => boolean
   /** Where it tells which commit's weights it was given, as it is started; absent where it does not. */
   readonly weightVersion?: string
   /** How it tells what it has loaded; absent where it does not. */

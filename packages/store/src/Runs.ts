@@ -233,8 +233,8 @@ export class Runs extends Context.Service<
     /** The likelihoods that the revision's own trial kept; null where it kept none. */
     readonly likelihood: (orgId: OrgId, revision: RevisionId) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>> | null>
     /** `row`: what the revision's checks, and with them its receipts, say of it. */
-    readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured, row: Check) => Effect.Effect<boolean>
-    readonly recordBenchmark: (id: DeploymentId, orgId: OrgId, benchmark: Benchmark, row: Check) => Effect.Effect<boolean>
+    readonly recordMeasured: (id: DeploymentId, orgId: OrgId, measured: Measured, row: Check | null) => Effect.Effect<boolean>
+    readonly recordBenchmark: (id: DeploymentId, orgId: OrgId, benchmark: Benchmark, row: Check | null) => Effect.Effect<boolean>
     /** The pods that serve the run's revision now, replacing what was published of it; gateways hear of it at once. False where there is no revision, or another operator leads. */
     readonly publishEndpoints: (id: DeploymentId, orgId: OrgId, endpoints: ReadonlyArray<Endpoint>) => Effect.Effect<boolean>
     /**

@@ -77,6 +77,10 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       yield* runs.recordBenchmark(id, orgId, { ...benchmark, key }, speedRow)
       const detail = Option.getOrThrow(yield* deployments.find(orgId, id))
       assert.deepStrictEqual(detail.checks, [...checks.checks, capacityRow, speedRow])
+      // Where the second time measured nothing, what the first one found stands there no more.
+      yield* runs.recordBenchmark(id, orgId, { ...benchmark, key, missing: "time_limit" }, null)
+      assert.deepStrictEqual(Option.getOrThrow(yield* deployments.find(orgId, id)).checks, [...checks.checks, capacityRow])
+      yield* runs.recordBenchmark(id, orgId, { ...benchmark, key }, speedRow)
 
       assert.deepStrictEqual(yield* runs.earlierBenchmarks(orgId, key), [{ ...benchmark, key }])
       assert.deepStrictEqual(yield* runs.earlierBenchmarks(orgId, { ...key, driver: "580.65" }), [])

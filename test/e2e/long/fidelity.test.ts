@@ -105,10 +105,10 @@ it.live(
       // Beside another commit of its base answers may look right; the weights tell.
       const elsewhere = yield* mergedAgreement({ base: at("tiny-chat-first"), adapter, child })
       assert.isBelow(elsewhere.withinUlpMin, 0.999)
-      assert.strictEqual(
-        compareAnswers({ child: ofChild, adapter: ofChild, base: ofBase }, { ...circumstances, merged: elsewhere }, 0).fidelity.tier,
-        "approximate"
-      )
+      const upon = compareAnswers({ child: ofChild, adapter: ofChild, base: ofBase }, { ...circumstances, merged: elsewhere }, 0)
+      assert.strictEqual(upon.fidelity.tier, "approximate")
+      assert.strictEqual(upon.failure?.code, "fidelity_failed")
+      assert.match(upon.failure?.text ?? "", /^The merged weights are not of this base and adapter: /)
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer)),
   1_200_000
 )

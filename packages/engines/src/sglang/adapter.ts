@@ -5,6 +5,7 @@ import { renderFlags } from "../EngineFlag.ts"
 import { allHits, bytesOfGib, lastHit, metricValue, metricValues, numberOf, startFailureOf, sumOf } from "../engineLog.ts"
 import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { imageLimits, sees, servedImages } from "../images.ts"
+import { sglangOwnPrompts } from "../ownPrompts.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
@@ -203,7 +204,7 @@ export const sglang: EngineAdapter = {
     // Of its longest context it keeps a token for itself, and gives an answer one less than that leaves (`max_req_len`, `init_req_max_new_tokens`).
     unfilled: 2,
     // The parts of a message are one text with blanks between them (`process_content_for_template_format`), and a tool has all members of its class (`Tool.model_dump`).
-    ...(simulated ? {} : { templated: { between: " ", tool: { defer_loading: null } } }),
+    ...(simulated ? {} : { ownPrompts: sglangOwnPrompts(engine_flags?.tool_call_parser), templated: { between: " ", tool: { defer_loading: null } } }),
     weightVersion: "/model_info",
     ...(engine_flags?.quantization === undefined ? { loadedTensors: { ...loadedTensors, type: dtypeOf(engine_flags?.dtype) } } : {})
   }),

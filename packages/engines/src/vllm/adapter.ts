@@ -5,6 +5,7 @@ import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricLabels, numberOf, startFailureOf, sumOf } from "../engineLog.ts"
 import { alwaysDenied, flagIssueOf } from "../flagIssue.ts"
 import { imageLimits, sees, servedImages } from "../images.ts"
+import { vllmOwnPrompts } from "../ownPrompts.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
@@ -210,8 +211,8 @@ export const vllm: EngineAdapter = {
     scoring: { prompt_logprobs: 0 },
     prefixCache: engine_flags?.enable_prefix_caching !== false,
     seeds: true,
-    // Harmony's, which takes marks in a user's words for words (`OnlineRenderer.use_harmony`). Others have texts as parts where they take parts (`parse_chat_message_content`).
-    ...(simulated ? {} : { ownPrompts: new Set(["gpt_oss"]), templated: { between: "\n", tool: {}, asParts: true } })
+    // Templates have texts as parts where they take parts (`parse_chat_message_content`).
+    ...(simulated ? {} : { ownPrompts: vllmOwnPrompts, templated: { between: "\n", tool: {}, asParts: true } })
   }),
   measured: ({ log, metrics }): Measured => {
     const [weights, seconds] = lastHit(log, vllmLines.weights)

@@ -30,7 +30,8 @@ const remedies: Partial<Record<FailureCode, string>> = {
   template_mismatch: "The engine does not serve this repository's tokenizer or template as they are; try another runtime.",
   output_garbage: "The checkpoint, or its support in this engine, is broken; try another revision or runtime.",
   adapter_not_applied: "The engine answers as the base alone does; try another runtime, or an adapter for this very base.",
-  fidelity_failed: "The engine applies the adapter otherwise than a merge does; try another runtime, or a repository with the adapter merged into its base.",
+  fidelity_failed:
+    "What is served with the adapter is not base and adapter merged; try another runtime, or a repository with the adapter merged into its base.",
   fidelity_not_run: "Deploy again; if it stays, name a repository with the adapter merged into its base.",
   nondeterministic_output: "The engine's answers change by themselves; try another host class or runtime.",
   engine_hung: "Its process runs, and the engine stopped answering under the checks; try another runtime.",
@@ -43,9 +44,12 @@ const isLate = (detail: string): boolean => detail.startsWith("not done within "
 /** Whether the engine itself broke over a request: that says nothing of what else the row is about, though wrong numbers may be why. */
 const isBroken = (detail: string): boolean => /\bHTTP 5\d\d\b/.test(detail)
 
+/** Whether it did so once: numbers that were wrong would have been so again. */
+const isBrokenOnce = (detail: string): boolean => detail.startsWith("engine error, then passed")
+
 const ofRow = (name: string, detail: string): FailureCode => {
   const code = codes[name] ?? "checks_failed"
-  return isLate(detail) || (isBroken(detail) && code !== "output_garbage") ? "checks_failed" : code
+  return isLate(detail) || isBrokenOnce(detail) || (isBroken(detail) && code !== "output_garbage") ? "checks_failed" : code
 }
 
 const codeOf = ({ detail = "", name }: Check): FailureCode => {

@@ -23,6 +23,11 @@ export const measureEngine = Effect.fn("measureEngine")(function* (trial: Engine
   const error = fitErrorOf(estimate, told)
   if (error !== null) yield* operatorMetrics.fitError.update({ host_class: settings.host_class, inside: String(error.inside) }, Math.abs(error.error))
   yield* persist(
-    runs.recordMeasured(trial.run.id, trial.run.orgId, layout === null ? told : { ...told, kv_layout: layout }, kvCapacityRow(told, settings.max_context))
+    runs.recordMeasured(
+      trial.run.id,
+      trial.run.orgId,
+      layout === null ? told : { ...told, kv_layout: layout },
+      kvCapacityRow(told, settings.max_context, trial.podClass.hostClass.simulated)
+    )
   )
 })

@@ -12,4 +12,13 @@ describe("an engine that breaks over good requests", () => {
     assert.match(garbage.text, /^text_likelihood: HTTP 500 for a good request\. Failed too: template_agrees, usage_exact\./)
     assert.deepInclude(failing("template_agrees", "usage_exact"), { code: "checks_failed" })
   })
+
+  it("once is the engine's error, whatever the row is about", () => {
+    const detail = "engine error, then passed (HTTP 500 for a good request)"
+    for (const name of ["greedy_repeats", "text_likelihood", "fidelity", "usage_exact"]) {
+      const { code, text } = failedChecks({ ...report, passed: false, checks: [{ name, passed: false, detail }] })
+      assert.strictEqual(code, "checks_failed", name)
+      assert.match(text, /: engine error, then passed \(HTTP 500 for a good request\)\. The engine does not serve/)
+    }
+  })
 })

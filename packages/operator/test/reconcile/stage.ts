@@ -237,7 +237,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
         : kind === "checking"
           ? runs.recordChecks(id, orgId, report)
           : kind === "measuring"
-            ? runs.recordMeasured(id, orgId, measured, kvCapacityRow(measured, revision.settings.max_context))
+            ? runs.recordMeasured(id, orgId, measured, kvCapacityRow(measured, revision.settings.max_context, true))
             : runs.recordBenchmark(id, orgId, benchmark, benchmarkRow(benchmark))
     )
     return Effect.andThen(patience, result)

@@ -1,11 +1,11 @@
 import type { PgClient } from "@effect/sql-pg"
-import type { Check, DeploymentId, OrgId, WorkingPhase } from "@seatrial/domain"
+import { type Check, type DeploymentId, figureRows, type OrgId, type WorkingPhase } from "@seatrial/domain"
 import { Clock, Effect } from "effect"
 import { isOwnWrite, leads } from "../OperatorTerms.ts"
 
 /** Writes what a phase found into the run's revision, and its row beside those of the check suite, while the run is in that phase: its row is locked, so that no cancel comes between. */
 export const recordResult = (sql: PgClient.PgClient, column: "measured" | "benchmark", phase: WorkingPhase) =>
-  Effect.fn(`Runs.record.${column}`)(function* (id: DeploymentId, orgId: OrgId, result: object, row: Check) {
+  Effect.fn(`Runs.record.${column}`)(function* (id: DeploymentId, orgId: OrgId, result: object, row: Check | null) {
     const at = new Date(yield* Clock.currentTimeMillis)
     const rows = yield* Effect.orDie(sql`
       WITH run AS (
@@ -14,8 +14,8 @@ export const recordResult = (sql: PgClient.PgClient, column: "measured" | "bench
       ),
       written AS (
         UPDATE revisions r SET ${sql(column)} = ${sql.json(result)}, updated_at = ${at},
-          -- Recorded again, as where the answer to the first time was lost, it has one row all the same.
-          checks = jsonb_set(r.checks, '{checks}', jsonb_path_query_array(r.checks, '$.checks[*] ? (@.name != $name)', ${sql.json({ name: row.name })}) || ${sql.json([row])})
+          -- Recorded again, as where the answer to the first time was lost, it has one row all the same, and none where nothing was measured.
+          checks = jsonb_set(r.checks, '{checks}', jsonb_path_query_array(r.checks, '$.checks[*] ? (@.name != $name)', ${sql.json({ name: figureRows[column] })}) || ${sql.json(row === null ? [] : [row])})
         FROM run WHERE r.org_id = run.org_id AND r.id = run.revision_id
         RETURNING run.id
       )

@@ -4,7 +4,7 @@ import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import { greedy, type Subject, textPath } from "../Subject.ts"
 import { chatPath } from "../suite/SuiteSubject.ts"
 import { type FidelityItem, fidelityItems, fidelitySuite } from "./items.ts"
-import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type MergedAgreement, tierOf } from "./rules.ts"
+import { divergenceOf, fidelityFailure, fidelityOf, type ItemOutcome, type MergedAgreement, mergeFailure, tierOf } from "./rules.ts"
 
 /** Requests at once: the same for all three models, since an engine may answer otherwise in a larger batch. */
 const concurrency = 8
@@ -17,13 +17,16 @@ export type ItemAnswers = ReadonlyArray<string>
 
 const answerOf = (said: string): string => said.slice(said.indexOf("\0") + 1)
 
-/** Asks every item. One that the engine fails is asked once more; if it fails again, so does this. `quiet`: fields that turn thinking off, where it can be. */
+/**
+ * Asks every item. One that the engine fails is asked once more; if it fails again, so does this. `quiet`: fields that turn thinking off, where it can be. `salt`: what
+ * keeps the answers from what was cached before.
+ */
 export const answerItems = (
-  { chat, client, servedName }: Subject,
+  { chat, client, salt, servedName }: Subject & { readonly salt?: string },
   items: ReadonlyArray<FidelityItem> = fidelityItems,
   quiet: object = {}
 ): Effect.Effect<ItemAnswers, EngineUnreachable | Unexpected> => {
-  const common = { model: servedName, ...greedy, max_tokens: 64 }
+  const common = { model: servedName, ...(salt === undefined ? {} : { cache_salt: salt }), ...greedy, max_tokens: 64 }
   return Effect.forEach(
     items,
     ({ question }) => {
@@ -90,5 +93,5 @@ export const compareAnswers = (
   const { baseQuantized, merged } = circumstances
   const withinUlpMin = baseQuantized ? null : (merged?.withinUlpMin ?? null)
   const fidelity = fidelityOf({ ...fidelitySuite, outcomes, tier: tierOf(circumstances), withinUlpMin, measuredAt })
-  return { fidelity, failure: fidelityFailure(fidelity, outcomes) }
+  return { fidelity, failure: mergeFailure(merged) ?? fidelityFailure(fidelity, outcomes) }
 }

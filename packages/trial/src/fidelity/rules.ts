@@ -68,6 +68,12 @@ export interface MergedAgreement {
   readonly othersEqual: boolean
 }
 
+/** The least share that a merge of these very weights has: two ways of reckoning it may round a value apart (`docs/fidelity.md`). */
+const leastWithinUlp = 0.999
+
+/** Whether the child is base and adapter merged, as far as its weights tell. */
+export const isMerge = ({ othersEqual, withinUlpMin }: MergedAgreement): boolean => withinUlpMin >= leastWithinUlp && othersEqual
+
 /** `exact` where nothing but the last rounding stands between child and adapter. */
 export const tierOf = (options: {
   readonly baseQuantized: boolean
@@ -76,7 +82,7 @@ export const tierOf = (options: {
   readonly merged: MergedAgreement | null
 }): Fidelity["tier"] => {
   const { baseQuantized, everyModule, merged } = options
-  return !baseQuantized && everyModule && merged !== null && merged.withinUlpMin >= 0.999 && merged.othersEqual ? "exact" : "approximate"
+  return !baseQuantized && everyModule && merged !== null && isMerge(merged) ? "exact" : "approximate"
 }
 
 /** The figures of a comparison as receipts show them. `measuredAt`: Unix milliseconds of the last answer. */
@@ -114,6 +120,20 @@ export const fidelityOf = (options: {
     }),
     withinUlpMin,
     measuredAt
+  }
+}
+
+/**
+ * Why what was merged proves nothing of this adapter on this base, or null: the child of a trial is always our own merge of the pinned base and adapter, so that weights
+ * which differ are of another base or adapter, whatever the answers say.
+ */
+export const mergeFailure = (merged: MergedAgreement | null): { readonly code: string; readonly text: string } | null => {
+  if (merged === null || isMerge(merged)) return null
+  const percent = (Math.floor(merged.withinUlpMin * 1e5) / 1e3).toFixed(3)
+  const came = merged.withinUlpMin >= leastWithinUlp ? "others than the adapted tensors differ" : `${percent}% of a tensor's values are within one unit of it`
+  return {
+    code: "fidelity_failed",
+    text: `The merged weights are not of this base and adapter: ${came}, expected at least ${100 * leastWithinUlp}% and all others equal. Deploy again, so that they are merged anew`
   }
 }
 

@@ -1,3 +1,4 @@
+import { checkedTopTokens } from "@seatrial/domain"
 import { Effect } from "effect"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { goOn, promptsOf, put } from "./SuiteSubject.ts"
@@ -22,7 +23,7 @@ export const greedyIsTop: TrialCheck = {
     const max_tokens = extentOf(subject.parameters).topTokens
     let steps = 0
     for (const prompt of yield* promptsOf(subject, beginnings(4))) {
-      const { logprobs, tops } = yield* goOn(subject, prompt, { max_tokens, ignore_eos: true, logprobs: 5 })
+      const { logprobs, tops } = yield* goOn(subject, prompt, { max_tokens, ignore_eos: true, logprobs: checkedTopTokens })
       if (logprobs === null || tops === null) return yield* new NotApplicable({ reason: "no log-probabilities" })
       if (logprobs.length !== max_tokens) return yield* unexpected(`${logprobs.length} log-probabilities for ${max_tokens} tokens`)
       for (const [at, chosen] of logprobs.entries()) {
@@ -37,7 +38,7 @@ export const greedyIsTop: TrialCheck = {
     }
     if (!subject.chat) return `${steps} steps`
     // Only there are they told in an order; who shows the likeliest first reads them in it.
-    const { ordered } = yield* put(subject, "Name three colours.", { max_tokens: Math.min(8, max_tokens), logprobs: true, top_logprobs: 5 })
+    const { ordered } = yield* put(subject, "Name three colours.", { max_tokens: Math.min(8, max_tokens), logprobs: true, top_logprobs: checkedTopTokens })
     const unsorted = ordered.findIndex((top) => top.some((value, at) => value > (top[at - 1] ?? Number.POSITIVE_INFINITY)))
     if (unsorted !== -1) return yield* unexpected(`step ${unsorted + 1} of a message: the likeliest tokens are not told in their order`)
     return `${steps} steps`

@@ -65,7 +65,8 @@ export const configCoherent: TrialCheck = {
     const highest = tokenizer === null ? -1 : Math.max(tokenizer.vocabulary - 1, ...(yield* tokenizer.encode(["a"], true)).flat())
     if (highest >= rows) return yield* unexpected(`the tokenizer gives ids up to ${highest}, the embedding has ${rows} rows`)
     const own = Option.getOrNull(decodeConfig(small.get("config.json")))
-    if (own?.layer_types != null && own.num_hidden_layers != null && own.layer_types.length !== own.num_hidden_layers) {
+    // Those of the heads that predict further tokens may stand behind them: engines read as many as there are layers.
+    if (own?.layer_types != null && own.num_hidden_layers != null && own.layer_types.length < own.num_hidden_layers) {
       return yield* unexpected(`${own.layer_types.length} types for ${own.num_hidden_layers} layers`)
     }
     const configured = [...idsOf(own?.eos_token_id ?? own?.text_config?.eos_token_id)]

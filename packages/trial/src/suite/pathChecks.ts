@@ -1,7 +1,7 @@
 import type { InferencePath } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { converse, type SuiteSubject } from "./SuiteSubject.ts"
+import { converse, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
 
 const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -69,6 +69,11 @@ const eventsOf = (text: string): ReadonlyArray<string> => {
 const byChat = (subject: SuiteSubject) => converse(subject, messages, { max_tokens })
 const thinks = ({ repository }: SuiteSubject): boolean => repository.thinking.thinks
 
+/** Tokens that an answer may take there: whoever may think needs room to come to an answer, since not every path can be told not to. */
+const roomOf = (subject: SuiteSubject): number => (thinks(subject) ? roomAfterThought(subject, max_tokens) : max_tokens)
+/** Seconds for both ways. */
+const limitOf = (subject: SuiteSubject): number => 20 + (thinks(subject) ? thoughtSeconds(2) : 0)
+
 /** What a response says, and how much was thought beside it. */
 const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, found: Option.Option<typeof ResponseBody.Type>) {
   if (Option.isNone(found)) return yield* unexpected(`${way}: no response with output and usage`)
@@ -81,9 +86,10 @@ const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: st
       .map(({ text }) => text ?? "")
       .join("")
   const text = said("message")
-  if (text.trim() === "" && !thinks(subject)) return yield* unexpected(`${way}: no output text`)
+  // A thought that was cut is no answer either way.
+  if (text.trim() === "" && !(thinks(subject) && status === "incomplete")) return yield* unexpected(`${way}: no output text`)
   const { input_tokens, output_tokens, total_tokens } = usage
-  if (input_tokens < 1 || output_tokens < 1 || output_tokens > max_tokens) return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens`)
+  if (input_tokens < 1 || output_tokens < 1 || output_tokens > roomOf(subject)) return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens`)
   if (total_tokens != null && total_tokens !== input_tokens + output_tokens) {
     return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens are told as ${total_tokens}`)
   }
@@ -95,11 +101,19 @@ export const responsesPath: TrialCheck = {
   name: "responses_path",
   class: "capability",
   purpose: "/v1/responses answers, whole and streamed, with counts and an end, what the chat route answers",
-  limitSeconds: () => 20,
+  limitSeconds: limitOf,
   skipped: claims("/v1/responses"),
   run: Effect.fnUntraced(function* (subject) {
     const path = "/v1/responses"
-    const body = { input: question, max_output_tokens: max_tokens, temperature: 0, top_p: 1, repetition_penalty: 1, store: false, cache_salt: subject.salt }
+    const body = {
+      input: question,
+      max_output_tokens: roomOf(subject),
+      temperature: 0,
+      top_p: 1,
+      repetition_penalty: 1,
+      store: false,
+      cache_salt: subject.salt
+    }
     const chat = yield* byChat(subject)
     const whole = yield* readResponse(subject, "whole", decodeResponseText(yield* post(subject, path, body)))
     const events = eventsOf(yield* post(subject, path, { ...body, stream: true })).map((data) => decodeEvent(data))
@@ -143,16 +157,17 @@ export const messagesPath: TrialCheck = {
   name: "messages_path",
   class: "capability",
   purpose: "/v1/messages answers, whole and streamed, with counts and an end; /v1/messages/count_tokens counts its input",
-  limitSeconds: () => 20,
+  limitSeconds: limitOf,
   skipped: claims("/v1/messages"),
   run: Effect.fnUntraced(function* (subject) {
     const path = "/v1/messages"
-    const body = { messages, max_tokens, temperature: 0 }
+    const room = roomOf(subject)
+    const body = { messages, max_tokens: room, temperature: 0 }
     const judged = Effect.fnUntraced(function* (way: string, stop: string | null, text: string, thought: string, usage: typeof MessageUsage.Type) {
       if (stop === null || !stops.has(stop)) return yield* unexpected(`${way}: no stop_reason that clients know`)
-      if (text.trim() === "" && thought.trim() === "" && !thinks(subject)) return yield* unexpected(`${way}: no text`)
+      if (text.trim() === "" && !(stop === "max_tokens" && (thinks(subject) || thought.trim() !== ""))) return yield* unexpected(`${way}: no text`)
       const [input, output] = [inputOf(usage), usage.output_tokens ?? 0]
-      return input < 1 || output < 1 || output > max_tokens ? yield* unexpected(`${way}: ${input} + ${output} tokens`) : { input, output }
+      return input < 1 || output < 1 || output > room ? yield* unexpected(`${way}: ${input} + ${output} tokens`) : { input, output }
     })
     const message = Option.getOrNull(decodeMessage(yield* post(subject, path, body)))
     if (message === null) return yield* unexpected("whole: no message with content, stop_reason and usage")

@@ -45,6 +45,9 @@ const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
   return Math.min(thresholds.mostStretch, Math.max(1, perToken / thresholds.usualTokenMillis))
 })
 
+/** Whether the engine itself broke over a request: that comes and goes as well, and says nothing of whether its answers change. */
+const isBroken = (detail: string): boolean => /\bHTTP 5\d\d\b/.test(detail)
+
 type Tried = Result.Result<string, Unexpected | NotApplicable | SuiteTimedOut>
 
 /**
@@ -126,7 +129,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
         if (!leave(check)) return yield* cut
       } else if (Result.isFailure(again)) judge(check, false, first.failure.detail)
       else if (check.clockBound === true || first.failure.open === true) judge(check, true, `${again.success}; at the second try`)
-      else judge(check, false, `nondeterministic_output: failed, then passed (${first.failure.detail})`)
+      else judge(check, false, `${isBroken(first.failure.detail) ? "engine error" : "nondeterministic_output: failed"}, then passed (${first.failure.detail})`)
     }
   }
 

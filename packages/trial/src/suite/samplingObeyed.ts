@@ -42,17 +42,28 @@ const tie = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, 
   return before !== null && before > 0 ? high : null
 })
 
-/** Penalties change what they have to. Gives those that were seen to. */
+/** Two tokens from the middle of the vocabulary that no answer begins with: how likely they are is far from how likely those are that come first. */
+const rareOf = ({ vocabSize }: SuiteSubject, prompt: Prompt, used: Pair): ReadonlyArray<number> => {
+  const taken = new Set([...used, ...(typeof prompt === "string" ? [] : prompt)])
+  const from = Math.floor(vocabSize / 2)
+  return Array.from({ length: vocabSize - from }, (_, at) => from + at)
+    .filter((id) => !taken.has(id))
+    .slice(0, 2)
+}
+
+/**
+ * Penalties change what they have to. Gives those that were seen to. A repetition penalty multiplies, and some engines add a bias after it: of a token whose own logit is
+ * next to zero it changes nothing, so that rare ones are asked for too before it is said to be ignored.
+ */
 const penaltiesObeyed = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, [first, second]: Pair, offered: ReadonlySet<string>) {
   const seen = new Set<string>()
   const asked = new Set<string>()
-  const pairs: ReadonlyArray<Pair> = [
-    [first, second],
-    [second, first]
-  ]
+  const rare = rareOf(subject, prompt, [first, second])
+  const pairs: ReadonlyArray<Pair> = [[first, second], [second, first], ...rare.map((each): Pair => [each, first]), ...rare.map((each): Pair => [each, second])]
   for (const pair of pairs) {
     const left = penalties.filter(([name]) => offered.has(name) && !seen.has(name))
-    const preferred = left.length === 0 ? null : yield* tie(subject, prompt, pair)
+    if (left.length === 0) break
+    const preferred = yield* tie(subject, prompt, pair)
     if (preferred === null) continue
     for (const [name, value] of left) {
       // This one is for what stands in the prompt too.

@@ -85,7 +85,7 @@ export const templateAgrees: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const { client, offers, repository, salt, servedName } = subject
     const { tokenizer } = repository
-    const template = offers.ownPrompts?.has(repository.config.model_type) === true ? null : repository.template
+    const template = offers.ownPrompts?.(repository.config) === true ? null : repository.template
     let compared = 0
     let held = 0
     const different: Array<string> = []

@@ -1,3 +1,5 @@
+import { mostTrialRequests } from "@seatrial/domain"
+
 /** Parameters below which a model is tried with shorter texts and fewer of them: of no use to anybody but for tests, and computed by a processor. */
 export const tinyParameters = 5_000_000
 
@@ -33,7 +35,7 @@ const whole: Extent = {
   batch: 32,
   streamedPrompts: 6,
   seeds: 16,
-  pressureRequests: 128,
+  pressureRequests: mostTrialRequests,
   needleTokens: 1_000,
   schemas: 6,
   jsonTokens: 200

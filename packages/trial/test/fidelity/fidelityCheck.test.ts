@@ -10,6 +10,7 @@ import { subjectAt } from "../suite/subject.ts"
 const askedOf = Schema.decodeUnknownSync(
   Schema.Struct({
     model: Schema.String,
+    cache_salt: Schema.String,
     messages: Schema.Array(Schema.Struct({ content: Schema.String })),
     chat_template_kwargs: Schema.optionalKey(Schema.Struct({ enable_thinking: Schema.Boolean }))
   })
@@ -19,10 +20,12 @@ const askedOf = Schema.decodeUnknownSync(
 const answering = (answer: (model: string, at: number) => string, items: ReadonlyArray<{ readonly question: string }>, thinks = false) => {
   const asked: Array<string> = []
   const quiet = new Set<boolean>()
+  const salts = new Set<string>()
   const wrap = (client: EngineClient): EngineClient => ({
     ...client,
     ask: (_, body) => {
-      const { chat_template_kwargs, messages, model } = askedOf(body)
+      const { cache_salt, chat_template_kwargs, messages, model } = askedOf(body)
+      salts.add(cache_salt)
       asked.push(model)
       quiet.add(chat_template_kwargs?.enable_thinking === false)
       const said = answer(
@@ -33,17 +36,17 @@ const answering = (answer: (model: string, at: number) => string, items: Readonl
       return Effect.succeed({ content: thinks ? "" : said, reasoning: thinks ? said : "", finishReason: "stop", usage, message: {} })
     }
   })
-  return { asked, quiet, wrap }
+  return { asked, quiet, salts, wrap }
 }
 
 const merged = { merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true, scores: null }
 const child = (at: number) => `child ${at}`
 const base = (at: number) => `base ${at}`
 
-const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, parameters = 1_000_000, thinks = false) {
+const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, parameters = 1_000_000, thinks = false, agreement = merged.merged) {
   const items = itemsFor(parameters)
-  const { asked, quiet, wrap } = answering((model, at) => (model === "base" ? base(at) : adapter(at)), items, thinks)
-  const subject = yield* subjectAt("http://127.0.0.1:9", { servedName: "adapter", baseName: "base", parameters })
+  const { asked, quiet, salts, wrap } = answering((model, at) => (model === "base" ? base(at) : adapter(at)), items, thinks)
+  const subject = yield* subjectAt("http://127.0.0.1:9", { servedName: "adapter", baseName: "base", parameters, salt: "of this run" })
   const repository = { ...subject.repository, thinking: { thinks, toggle: thinks } }
   const kept: Array<unknown> = []
   const row = fidelityCheck((fidelity) => kept.push(fidelity))
@@ -52,17 +55,19 @@ const verdict = Effect.fnUntraced(function* (adapter: (at: number) => string, pa
       ...subject,
       repository,
       client: wrap(subject.client),
-      merged: { ...merged, answers: items.map((_, at) => (thinks ? `${child(at)}\0` : child(at))) }
+      merged: { ...merged, merged: agreement, answers: items.map((_, at) => (thinks ? `${child(at)}\0` : child(at))) }
     })
   )
   const said = Result.isSuccess(result) ? result.success : result.failure._tag === "Unexpected" ? result.failure.detail : result.failure._tag
-  return { said, asked, kept, quiet: [...quiet] }
+  return { said, asked, kept, quiet: [...quiet], salts: [...salts] }
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("fidelity", () => {
   it.effect("is passed by an adapter that says what the merged model says, and leaves its figures", () =>
     Effect.gen(function* () {
-      const { asked, kept, said } = yield* verdict(child)
+      const { asked, kept, said, salts } = yield* verdict(child)
+      // Nothing that other rows left in the prefix cache is taken for an answer's beginning.
+      assert.deepStrictEqual(salts, ["of this run"])
       assert.match(
         said,
         /^exact: right 0, merged 0, base 0 of 104, 0\.0 \+- 0\.0 points; as the merged model 104, base 0 \(rule 2 passed\), weights 1\.0000, none right of any model$/
@@ -85,6 +90,28 @@ describe("fidelity", () => {
   for (const [what, adapter, expected] of wrong) {
     it.effect(what, () => Effect.map(verdict(adapter), ({ said }) => assert.match(said, expected)))
   }
+
+  const others: ReadonlyArray<readonly [what: string, agreement: typeof merged.merged, said: RegExp]> = [
+    ["an adapted tensor", { withinUlpMin: 0.12449, othersEqual: true }, /: 12\.449% of a tensor's values are within one unit of it, expected at least 99\.9% /],
+    ["one hardly", { withinUlpMin: 0.998999, othersEqual: true }, /: 99\.899% of a tensor's values /],
+    ["another tensor", { withinUlpMin: 1, othersEqual: false }, /: others than the adapted tensors differ, .*Deploy again, so that they are merged anew$/]
+  ]
+  for (const [what, agreement, expected] of others) {
+    it.effect(`fails where what was merged is of other weights, by ${what}, though every answer is as it should be`, () =>
+      Effect.gen(function* () {
+        const { kept, said } = yield* verdict(child, 1_000_000, false, agreement)
+        assert.match(said, /^fidelity_failed: The merged weights are not of this base and adapter: /)
+        assert.match(said, expected)
+        assert.isAtMost(said.length, 240)
+        // What was measured stays with the run that failed.
+        assert.lengthOf(kept, 1)
+      })
+    )
+  }
+
+  it.effect("passes a merge at the limit, which two ways of rounding may come to", () =>
+    Effect.map(verdict(child, 1_000_000, false, { withinUlpMin: 0.999, othersEqual: true }), ({ said }) => assert.match(said, /^exact: /))
+  )
 
   it.effect("compares what a model thinks where its answer is not reached, and asks it not to where that can be", () =>
     Effect.gen(function* () {

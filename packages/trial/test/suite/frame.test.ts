@@ -61,6 +61,21 @@ describe("how the suite is run", () => {
     })
   )
 
+  it.effect("an engine that breaks over a request and does not the second time has failed, and its answers are not said to change", () =>
+    Effect.gen(function* () {
+      const turns = yield* Ref.make(0)
+      const broken = check("steady", () =>
+        Effect.flatMap(
+          Ref.updateAndGet(turns, (n) => n + 1),
+          (turn) => (turn === 1 ? wrong("HTTP 503 for a good request") : Effect.succeed("4 of 4"))
+        )
+      )
+      const { report } = yield* trial(broken)
+      assert.isFalse(report.passed)
+      assert.deepStrictEqual(report.checks[0], { name: "steady", passed: false, detail: "engine error, then passed (HTTP 503 for a good request)" })
+    })
+  )
+
   it.effect("a capability that fails is withdrawn, what informs is told, and neither fails the run", () =>
     Effect.gen(function* () {
       const { report } = yield* trial(

@@ -200,6 +200,20 @@ describe("the suite", () => {
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 
+  it.live("as many types of layers as layers have to be named, and those of further heads may stand behind them", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9")
+      const judged = (types: number) => {
+        const config = { num_hidden_layers: 3, layer_types: Array.from({ length: types }, () => "full_attention"), eos_token_id: 2 }
+        const small = new Map([["config.json", JSON.stringify(config)]])
+        return configCoherent
+          .run({ ...subject, repository: { ...subject.repository, small } })
+          .pipe(Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)))
+      }
+      assert.deepStrictEqual([yield* judged(2), yield* judged(3), yield* judged(4)], ["failed: 2 types for 3 layers", "1 end ids", "1 end ids"])
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
   it.live("the share of answers that are those given alone is judged over both runs", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 32, parameters: 1e9 })
@@ -241,6 +255,31 @@ describe("the suite", () => {
           }
         })
       assert.strictEqual(yield* batchEqualsAlone().run({ ...subject, client: { ...subject.client, post } }), "0 of 8 the same as alone, 8 near ties")
+    }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.live("a code that is lost after a near tie counts among what differs, and any other lost code fails at once", () =>
+    Effect.gen(function* () {
+      const subject = yield* subjectAt("http://127.0.0.1:9", { slots: 32, parameters: 1e9 })
+      /** So many of each round of 32 are begun otherwise than alone, and cut before their code. */
+      const told = (others: number, near: boolean) => {
+        let asked = 0
+        const post = (_: string, body: string) =>
+          Effect.sync(() => {
+            const code = /Repeat this code: ([\w-]+)/.exec(body)?.[1] ?? ""
+            const other = asked >= 32 && asked % 32 < others
+            asked++
+            const [content, token] = other ? ["The code that you gave me is", "The"] : [code, code]
+            const top_logprobs = near ? [{ token: code }, { token: "The" }] : [{ token }]
+            const choice = { message: { content }, logprobs: { content: [{ token, top_logprobs }] } }
+            return { status: 200, text: JSON.stringify({ choices: [choice], usage: { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 } }) }
+          })
+        const tried = batchEqualsAlone().run({ ...subject, client: { ...subject.client, post } })
+        return Effect.catchTag(tried, "Unexpected", ({ detail, open }) => Effect.succeed(`failed${open === true ? ", so far" : ""}: ${detail}`))
+      }
+      assert.strictEqual(yield* told(1, true), "62 of 64 the same as alone, 0 near ties")
+      assert.strictEqual(yield* told(4, true), "failed, so far: 56 of 64 the same as alone, 0 near ties")
+      assert.strictEqual(yield* told(1, false), "failed: 2 of 64 answers lost their own code among others")
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 

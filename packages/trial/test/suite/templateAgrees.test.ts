@@ -101,8 +101,8 @@ describe("what an engine gives chat templates in its own way", () => {
 
   it.effect("or a library's of its own, for the models of which that is known: there its two routes are held to each other alone", () =>
     Effect.gen(function* () {
-      assert.isTrue(yield* passes("", { library: true }, { ownPrompts: new Set(["llama"]) }))
-      assert.isFalse(yield* passes("", { library: true }, { ownPrompts: new Set(["gpt_oss"]) }))
+      assert.isTrue(yield* passes("", { library: true }, { ownPrompts: ({ model_type }) => model_type === "llama" }))
+      assert.isFalse(yield* passes("", { library: true }, { ownPrompts: ({ model_type }) => model_type === "gpt_oss" }))
     }).pipe(Effect.provide(FetchHttpClient.layer))
   )
 })

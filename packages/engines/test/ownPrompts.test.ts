@@ -1,0 +1,56 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { ModelConfig, Runtime, ServingSettings } from "@seatrial/domain"
+import { engineFor } from "../src/index.ts"
+
+const config: ModelConfig = {
+  architecture: "LlamaForCausalLM",
+  model_type: "llama",
+  num_layers: 1,
+  hidden_size: 1,
+  num_attention_heads: 1,
+  num_kv_heads: 1,
+  head_dim: 1,
+  vocab_size: 1,
+  native_context: 4_096,
+  sliding_window: null,
+  dtype: "bfloat16",
+  quantization: "none"
+}
+
+const own = (runtime: Runtime, family: Partial<ModelConfig>, engine_flags: NonNullable<ServingSettings["engine_flags"]> = {}, simulated = false): boolean => {
+  const settings = { runtime, host_class: "h100", max_context: 4_096, kv_cache_dtype: "auto", engine_flags } as const
+  return (
+    engineFor(runtime)
+      ?.offers(settings, simulated)
+      .ownPrompts?.({ ...config, ...family }) === true
+  )
+}
+
+const families: ReadonlyArray<readonly [model_type: string, architecture: string, byVllm: boolean, bySglang: boolean]> = [
+  ["gpt_oss", "GptOssForCausalLM", true, false],
+  ["deepseek_v32", "DeepseekV32ForCausalLM", true, false],
+  ["deepseek_v4", "DeepseekV4ForCausalLM", true, true],
+  // 4.1 may have the architecture's name of 4.
+  ["deepseek_v41", "DeepseekV41ForCausalLM", true, true],
+  ["deepseek_v41", "DeepseekV4ForCausalLM", true, true],
+  ["kimi_k3", "KimiK3ForConditionalGeneration", true, true],
+  ["inkling", "InklingForConditionalGeneration", true, true],
+  ["internvl_chat", "InternVLChatModel", false, true],
+  ["cohere2", "Cohere2ForCausalLM", false, false],
+  ["deepseek_v3", "DeepseekV3ForCausalLM", false, false],
+  ["kimi_k2", "KimiK25ForConditionalGeneration", false, false],
+  ["qwen3", "Qwen3ForCausalLM", false, false]
+]
+
+describe("prompts that an engine writes itself are not held to the repository's template", () => {
+  it.each(families)("%s, %s: vLLM %s, SGLang %s", (model_type, architecture, byVllm, bySglang) => {
+    assert.deepStrictEqual([own("vllm", { model_type, architecture }), own("sglang", { model_type, architecture })], [byVllm, bySglang])
+    // Those of the engine that stands in for both are the template's.
+    for (const runtime of ["vllm", "sglang"] as const) assert.isFalse(own(runtime, { model_type, architecture }, {}, true))
+  })
+
+  it.each(["deepseekv32", "deepseekv4", "deepseekv41", "kimi_k3"])("SGLang writes those of %s for whatever model is started with it", (parser) => {
+    assert.isTrue(own("sglang", {}, { tool_call_parser: parser }))
+    assert.isFalse(own("sglang", {}, { tool_call_parser: "llama3" }))
+  })
+})
