@@ -163,5 +163,9 @@ export const fileMutants: Readonly<Record<string, { readonly spoils: string; rea
   file_rope_theta: {
     spoils: "the configuration has another base of positions",
     files: () => withJson("config.json", (fields) => ({ ...fields, rope_theta: 100_000 }))
+  },
+  file_epsilon: {
+    spoils: "the configuration has another epsilon of norms, 0.01",
+    files: () => withJson("config.json", (fields) => ({ ...fields, rms_norm_eps: 1e-2 }))
   }
 }

@@ -5,6 +5,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   // What the model computes.
   rope_theta_500000: ["text_likelihood"],
   rope_theta_12000: ["text_likelihood"],
+  epsilon_huge: ["text_likelihood"],
   rope_linear_4: ["text_likelihood", "needle"],
   rope_off: ["text_likelihood", "output_sane", "needle"],
   rope_interleaved: ["text_likelihood", "needle"],
@@ -170,6 +171,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   file_template_no_bos: ["files_match_commit", "template_agrees"],
   file_end_token_wrong: ["files_match_commit", "finish_reasons"],
   file_rope_theta: ["files_match_commit", "text_likelihood"],
+  file_epsilon: ["files_match_commit"],
 
   // How it was started, and what it was asked to be.
   files_not_looked_at: ["files_match_commit"],

@@ -55,6 +55,7 @@ export const forwardMutants: Mutants = {
   },
   last_layer_skipped: { spoils: "the last layer is left out", seams: () => ({ config: (config) => ({ ...config, layers: config.layers - 1 }) }) },
   epsilon_large: { spoils: "the norms' epsilon is 0.01", seams: () => ({ config: (config) => ({ ...config, epsilon: 1e-2 }) }) },
+  epsilon_huge: { spoils: "the norms' epsilon is 1", seams: () => ({ config: (config) => ({ ...config, epsilon: 1 }) }) },
   window_32: {
     spoils: "full attention sees the last 32 tokens only",
     seams: () => ({
