@@ -28,6 +28,14 @@ const badSources: ReadonlyArray<BadBody> = [
   ["an unknown member of the source", { source: { ...source, revision: "main" } }, "source.revision"],
   ["an unknown member", { source, colour: "blue" }, "colour"],
   ["an unknown member called __proto__", '{"source":{"kind":"model_hub","repo":"a/b"},"__proto__":1}', "__proto__"],
+  ["a source given twice", '{"source":{"kind":"model_hub","repo":"a/b"},"source":{"kind":"model_hub","repo":"a/c"}}', "source"],
+  ["a repository given twice", '{"source":{"kind":"model_hub","repo":"a/b","rep\\u006f" : "a/c"}}', "source.repo"],
+  ["a flag given twice", '{"serving":{"engine_flags":{"a":["\\\\\\"",{"a":1}],"a":1}},"source":{"kind":"model_hub","repo":"a/b"}}', "serving.engine_flags.a"],
+  [
+    "a member within a list given twice",
+    '{"source":{"kind":"model_hub","repo":"a/b"},"serving":{"engine_flags":{"a":[{},{"b":1,"b":2}]}}}',
+    "serving.engine_flags.a[1].b"
+  ],
   ["serving that is no object", { source, serving: [] }, "serving"],
   ["an unknown member of serving", { source, serving: { gpus: 8 } }, "serving.gpus"],
   ["an unknown runtime", { source, serving: { runtime: "torch" } }, "serving.runtime"],
