@@ -67,6 +67,8 @@ const badCreates: ReadonlyArray<BadBody> = [
   ...badSources,
   ["an empty name", { source, model_name: "" }, "model_name"],
   ["a name with a space", { source, model_name: "a b" }, "model_name"],
+  ["a name that is this folder", { source, model_name: "." }, "model_name"],
+  ["a name that is the folder above", { source, model_name: ".." }, "model_name"],
   ["a name of 65 characters", { source, model_name: "a".repeat(65) }, "model_name"],
   ["serve in words", { source, serve: "yes" }, "serve"],
   ["serve null", { source, serve: null }, "serve"],
