@@ -1,3 +1,4 @@
+import { sizeInWords } from "@seatrial/domain"
 import type { DownloadState } from "@seatrial/hub"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
@@ -5,7 +6,7 @@ import { forItsReader } from "./forItsReader.ts"
 import { fetchLook, fetchStart } from "./limits.ts"
 import type { FetchSeen, Observation } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
-import { gib, progressTold, stallTold } from "./progressTold.ts"
+import { progressTold, stallTold } from "./progressTold.ts"
 
 /** How the download goes on, in a sentence. */
 const told = (size: string, progress: DownloadState | null): string => {
@@ -16,7 +17,7 @@ const told = (size: string, progress: DownloadState | null): string => {
   return `Downloads and verifies: ${progressTold(progress)}`
 }
 
-const sizeOf = ({ run }: Observation): string => gib(run.revision === null ? 0 : weightsSize(run.revision))
+const sizeOf = ({ run }: Observation): string => sizeInWords(run.revision === null ? 0 : weightsSize(run.revision))
 
 /** Why the download does not run, once that is no longer what every start takes, or why nothing comes of it; null where it goes on or may still. */
 export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {

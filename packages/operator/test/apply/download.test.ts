@@ -83,7 +83,7 @@ describe("a download that cannot start", () => {
       obstacleEvents(run, resource, fetch, now).map((event) => event.message)
     ]
     const message = `The download cannot start: ${says}`
-    if (!atOnce) assert.deepStrictEqual(told(59_999), ["Downloads and verifies 0.001 GiB.", []])
+    if (!atOnce) assert.deepStrictEqual(told(59_999), ["Downloads and verifies 1.0 MiB.", []])
     assert.deepStrictEqual(told(atOnce ? 0 : 60_000), [message, [message]])
     const shown = { ...resource, status: { deploymentId: run.id, message } }
     assert.deepStrictEqual(obstacleEvents(run, shown, fetch, 60_000), [])
@@ -93,7 +93,7 @@ describe("a download that cannot start", () => {
   it("is one that starts once its container runs", () => {
     const running = podOf({ phase: "Running", containerStatuses: [{ name: "fetch", ready: true, restartCount: 0, state: { running: {} } }] }, "node-1")
     const fetch = fetchSeen(job, [running])
-    assert.strictEqual(materializing(seen("materializing", { fetch }), 3_600_000).message, "Downloads and verifies 0.001 GiB.")
+    assert.strictEqual(materializing(seen("materializing", { fetch }), 3_600_000).message, "Downloads and verifies 1.0 MiB.")
   })
 })
 
@@ -115,7 +115,7 @@ describe("a download that cannot reach its hub", () => {
 
   it("says within a minute that nothing came of it, in the message and in an event", () => {
     const fetch = fetchSeen(job, [running])
-    assert.deepStrictEqual(told(fetch, 69_999), ["Downloads and verifies 0.001 GiB.", []])
+    assert.deepStrictEqual(told(fetch, 69_999), ["Downloads and verifies 1.0 MiB.", []])
     const message = "The download has told nothing since it started: the hub may not answer it at its address (HF_ENDPOINT). It asks again for some minutes."
     assert.deepStrictEqual(told(fetch, 70_000), [message, [message]])
   })
