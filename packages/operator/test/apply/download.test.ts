@@ -120,6 +120,20 @@ describe("a download that cannot reach its hub", () => {
     assert.deepStrictEqual(told(fetch, 70_000), [message, [message]])
   })
 
+  it("says why the try before ended to who reads it: an object that somebody applied has no user", () => {
+    const said = "access_required: The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired."
+    const refused = podOf({
+      phase: "Failed",
+      containerStatuses: [{ name: "fetch", ready: false, restartCount: 0, state: { terminated: { exitCode: 1, message: said } } }]
+    })
+    const fetch = fetchSeen(job, [refused])
+    const { run: applied } = seen("materializing")
+    for (const message of [materializing(seen("materializing", { fetch }), 20_000).message, obstacleEvents(applied, resource, fetch, 20_000)[0]?.message]) {
+      assert.include(message, `the hub token that the organization ${applied.orgSlug} shares`)
+      assert.notInclude(message, "API key")
+    }
+  })
+
   it("says why the try before ended, also before the next one begins", () => {
     const message = "The download is tried again. The try before ended: hub_unavailable: The hub is away."
     for (const pods of [[ended, running], [ended]]) assert.deepStrictEqual(told(fetchSeen(job, pods), 20_000), [message, [message]])
