@@ -116,3 +116,6 @@ export const benchmark: Benchmark = {
 /** What `checks` has beside its own rows once both are recorded. */
 export const capacityRow = kvCapacityRow(measured, 2_048)
 export const speedRow = benchmarkRow(benchmark)
+
+/** What screening records of a model, but of which run. */
+export const screened = { facts, settings, engineVersion: "reference-1", engineImage, estimate, capabilities }
