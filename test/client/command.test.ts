@@ -21,6 +21,7 @@ import { Metering, Runs } from "@seatrial/store"
 import { beginRequest } from "@seatrial/store/testing"
 import { Deferred, Effect, Fiber, Redacted, Schema, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
+import { seatrial } from "../../packages/cli/test/runCommand.ts"
 import { layerStage, makeTenant, Stage } from "../../packages/server/test/stage.ts"
 
 const main = join(import.meta.dirname, "../../packages/cli/src/main.ts")
@@ -34,8 +35,12 @@ interface Ran {
   readonly err: string
 }
 
-/** Runs the command as a user would; `onError` hears what it has written to standard error so far, and may end it. */
-const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>>, onError: (err: string, interrupt: () => void) => void = () => {}) =>
+/** Runs the command as a user would, as a process; `onError` hears what it has written to standard error so far, and may end it. */
+const seatrialProcess = (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>>,
+  onError: (err: string, interrupt: () => void) => void = () => {}
+) =>
   Effect.callback<Ran>((resume) => {
     const child = spawn(process.execPath, [main, ...args], {
       cwd: tmpdir(),
@@ -126,7 +131,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
           writeFileSync(join(folder, name), text)
           return join(folder, name)
         }
-        const kept = yield* seatrial(["receipts", "get", id, "--signed"], { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: key })
+        const kept = yield* seatrialProcess(["receipts", "get", id, "--signed"], { SEATRIAL_ADDRESS: address, SEATRIAL_API_KEY: key })
         assert.strictEqual(kept.code, 0, kept.err)
         const jws = decode(SignedReceipt, kept.out)
         const client = yield* SeatrialClient.make({ address, apiKey: Redacted.make(key) }).pipe(Effect.provide(FetchHttpClient.layer))
@@ -165,7 +170,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
     () =>
       Effect.gen(function* () {
         const { address } = yield* tenant
-        const ran = yield* seatrial(["catalog"], { SEATRIAL_ADDRESS: address })
+        const ran = yield* seatrialProcess(["catalog"], { SEATRIAL_ADDRESS: address })
         assert.deepStrictEqual([ran.code, ran.out], [0, "None.\n"])
       }),
     patience
@@ -179,7 +184,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
         const { id } = (yield* client.deployments.create({ source })).operation
         const followed = yield* Deferred.make<void>()
         const watching = yield* Effect.forkChild(
-          seatrial(["deployments", "watch", id, "--json"], env, (err) => {
+          seatrialProcess(["deployments", "watch", id, "--json"], env, (err) => {
             if (err.includes("screening")) Deferred.doneUnsafe(followed, Effect.void)
           })
         )
@@ -208,7 +213,7 @@ layer(layerStage(), { excludeTestServices: true })("the command", (it) => {
     () =>
       Effect.gen(function* () {
         const { client, env } = yield* tenant
-        const ran = yield* seatrial(["deploy", source.repo, "--wait"], env, (err, interrupt) => {
+        const ran = yield* seatrialProcess(["deploy", source.repo, "--wait"], env, (err, interrupt) => {
           // Once: what it says at the interruption comes here too.
           if (err.includes("screening") && !err.includes("goes on")) interrupt()
         })

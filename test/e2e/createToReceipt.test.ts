@@ -2,8 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import { CatalogModel, type Check, DeploymentId, DeploymentOperation, Receipt, RequestRecord } from "@seatrial/domain"
 import { ModelDeployment, objectName } from "@seatrial/operator"
 import { Effect, Option, Schema } from "effect"
+import { seatrial } from "../../packages/cli/test/runCommand.ts"
 import { bodyOf, codeOf, makeCaller } from "./Caller.ts"
-import { runCommand } from "./ChildProgram.ts"
 import { ask, requestIdOf, streamOf, wholeOf } from "./chat.ts"
 import { objectsOfRuns } from "./cluster.ts"
 import { eventually } from "./eventually.ts"
@@ -142,13 +142,14 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
 
   it.effect("another organization is told nothing: what is there and what is not are answered alike", () =>
     Effect.gen(function* () {
-      const { caller, folder, operation, system, model } = yield* Served
+      const { caller, operation, system, model } = yield* Served
       const request = requestIdOf(yield* ask(caller, model))
-      const admin = (...args: ReadonlyArray<string>) => runCommand(["admin", ...args], { SEATRIAL_STATE: folder })
+      const { database_url: DATABASE_URL, encryption_key: SEATRIAL_ENCRYPTION_KEY } = system.state
+      const admin = (...args: ReadonlyArray<string>) => seatrial(["admin", ...args], { DATABASE_URL, SEATRIAL_ENCRYPTION_KEY })
       yield* admin("orgs", "create", "other", "--json")
       yield* admin("members", "add", "--org", "other", "--email", "o@example.com", "--json")
       const made = yield* admin("keys", "create", "--org", "other", "--email", "o@example.com", "--json")
-      const other = makeCaller(system.state.address, Schema.decodeUnknownSync(KeyMade)(made).secret)
+      const other = makeCaller(system.state.address, Schema.decodeUnknownSync(KeyMade)(made.out).secret)
 
       const unknown = (id: string) => `${id.slice(0, -4)}${id.endsWith("zzzz") ? "yyyy" : "zzzz"}`
       const paths = (deployment: string, request: string) =>

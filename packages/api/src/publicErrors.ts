@@ -98,7 +98,7 @@ export class BodyTooLarge extends failure<BodyTooLarge>()("BodyTooLargeError", 4
   readonly _tag = "BodyTooLarge"
 }
 
-/** 415: the body is not `application/json` in UTF-8. */
+/** 415: the body is not `application/json` in UTF-8, or compressed. */
 export class UnsupportedMediaType extends failure<UnsupportedMediaType>()("UnsupportedMediaTypeError", 415, "invalid_request_error", [
   "unsupported_media_type"
 ]) {

@@ -3,7 +3,7 @@ import { adapterContentHash, Hub, manifestSha256, storedFiles } from "@seatrial/
 import { Config, Console, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
-import { makeProgressLog } from "./progressLog.ts"
+import { makeProgressLog, tellingWaits } from "./progressLog.ts"
 
 const failed = (code: string, text: string, exitCode = 1) => new CommandError({ message: `${code}: ${text}`, exitCode })
 
@@ -53,7 +53,9 @@ export const fetchCommand = Command.make(
         const { commit, directory, manifest, repo } = wanted
         const stored = yield* storedFiles(directory, repo, commit, manifest)
         // An adapter's base was pinned when it was screened: its files are brought already, and it is not looked up again.
-        const listed = hub.inspect({ repo, ref: commit, base, hash: false, patience: "long" }, token)
+        const listed = hub
+          .inspect({ repo, ref: commit, base, hash: false, patience: "long" }, token)
+          .pipe(tellingWaits(`the model hub (HF_ENDPOINT) to list the files of ${repo} at ${commit.slice(0, 7)}`))
         const files = Option.isSome(stored) ? stored.value : (yield* listed).files
         if (manifestSha256(files) !== manifest)
           return yield* failed("weights_mismatch", `The hub lists other files for commit ${commit.slice(0, 7)} than it did at first. ${distrust}`, 3)

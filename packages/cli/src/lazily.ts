@@ -5,8 +5,9 @@ const forAll = /^--(?:completions|wizard)/
 
 /** A command with modules of its own, which are loaded only where the arguments name it: elsewhere its name and a sentence are enough. */
 export const lazily = async <const Name extends string, E, R>(
+  args: ReadonlyArray<string>,
   name: Name,
   what: string,
   load: () => Promise<Command.Command<Name, never, object, E, R>>
 ): Promise<Command.Command<Name, never, object, E, R>> =>
-  process.argv.slice(2).some((argument) => argument === name || forAll.test(argument)) ? await load() : Command.make(name).pipe(Command.withDescription(what))
+  args.some((argument) => argument === name || forAll.test(argument)) ? await load() : Command.make(name).pipe(Command.withDescription(what))

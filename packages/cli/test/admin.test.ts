@@ -2,7 +2,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Ids } from "@seatrial/domain"
 import { Database, Organizations } from "@seatrial/store"
 import { Effect, Layer, Redacted, Schema } from "effect"
-import { Env, noTrace, parse, seatrial } from "./runCommand.ts"
+import { Env, noTrace, parse, seatrial, seatrialProcess } from "./runCommand.ts"
 
 const KeyMade = Schema.Struct({ id: Schema.String, secret: Schema.String })
 const Invited = Schema.Struct({ id: Schema.String, token: Schema.String })
@@ -11,7 +11,7 @@ const Keys = Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
 describe("seatrial admin without its Postgres", () => {
   it.live("says in a sentence that it does not answer", () =>
     Effect.gen(function* () {
-      const ran = yield* seatrial(["admin", "orgs", "list", "--json"], { DATABASE_URL: "postgres://a:secret@127.0.0.1:9/none" })
+      const ran = yield* seatrialProcess(["admin", "orgs", "list", "--json"], { DATABASE_URL: "postgres://a:secret@127.0.0.1:9/none" })
       assert.strictEqual(ran.code, 1)
       assert.strictEqual(ran.out, "")
       assert.match(ran.err, /Postgres cannot be used/)
@@ -127,7 +127,7 @@ layer(Env.layer)("seatrial admin", (it) => {
         const [nobody, hub, broken] = yield* Effect.all(
           [
             seatrial(["admin", "keys", "list", "--org", "nobody", "--json"], { DATABASE_URL }),
-            seatrial(["admin", "hub-connections", "list", "--org", "acme"], { DATABASE_URL }),
+            seatrialProcess(["admin", "hub-connections", "list", "--org", "acme"], { DATABASE_URL }),
             seatrial(["admin", "hub-connections", "set", "--org", "acme", "--email", "a@example.com"], {
               DATABASE_URL,
               HF_TOKEN: "hf_x\r\nx-evil: 1",

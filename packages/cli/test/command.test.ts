@@ -9,19 +9,19 @@ import { type HubFault, type HubRequest, SampleHub } from "@seatrial/local"
 import { operatorSettings } from "@seatrial/operator/settings"
 import { serverSettings } from "@seatrial/server/settings"
 import { ConfigProvider, Context, Effect, Layer, Option } from "effect"
-import { Env, main, noTrace, seatrial } from "./runCommand.ts"
+import { Env, main, noTrace, seatrial, seatrialProcess } from "./runCommand.ts"
 
 describe("wrong use", () => {
-  const wrong: ReadonlyArray<readonly [promise: string, args: ReadonlyArray<string>, says: RegExp]> = [
-    ["an unknown command is named", ["deplyo"], /deplyo/],
-    ["a missing argument is named", ["preview"], /repository/],
-    ["without any system the command says how to name one", ["status", "dep_x"], /SEATRIAL_ADDRESS/],
-    ["without Postgres administration says how to name one", ["admin", "orgs", "list"], /DATABASE_URL/]
+  const wrong: ReadonlyArray<readonly [promise: string, args: ReadonlyArray<string>, says: RegExp, run: typeof seatrial]> = [
+    ["an unknown command is named", ["deplyo"], /deplyo/, seatrialProcess],
+    ["a missing argument is named", ["preview"], /repository/, seatrial],
+    ["without any system the command says how to name one", ["status", "dep_x"], /SEATRIAL_ADDRESS/, seatrialProcess],
+    ["without Postgres administration says how to name one", ["admin", "orgs", "list"], /DATABASE_URL/, seatrialProcess]
   ]
-  for (const [promise, args, says] of wrong) {
+  for (const [promise, args, says, run] of wrong) {
     it.live(promise, () =>
       Effect.gen(function* () {
-        const ran = yield* seatrial(args)
+        const ran = yield* run(args)
         assert.strictEqual(ran.code, 2)
         assert.strictEqual(ran.out, "")
         assert.match(ran.err, says)
@@ -86,7 +86,7 @@ layer(Env.layer)("a program started by the command", (it) => {
       const code = yield* Effect.callback<number | null>((resume) => {
         const child = spawn(process.execPath, [main, "gateway"], {
           cwd: tmpdir(),
-          env: { PATH: process.env.PATH, ...env, GATEWAY_HOST: "127.0.0.1", GATEWAY_PORT: "0" },
+          env: { PATH: process.env.PATH, ...env, GATEWAY_HOST: "127.0.0.1", GATEWAY_PORT: "0", GATEWAY_DRAIN_SECONDS: "0" },
           stdio: ["ignore", "pipe", "inherit"]
         })
         child.stdout.on("data", (chunk: Buffer) => {
@@ -117,7 +117,7 @@ describe("fetch", () => {
     )
     const target = join(yield* directory, "weights")
     const args = ["fetch", "--repo", facts.repo, "--commit", facts.commit, "--directory", target, "--manifest", manifest ?? manifestSha256(facts.files)]
-    return { ran: yield* seatrial(args, { HF_ENDPOINT: hub.address, HUB_RETRY_DELAY: "1 millis" }), target, facts }
+    return { ran: yield* (corrupt ? seatrialProcess : seatrial)(args, { HF_ENDPOINT: hub.address, HUB_RETRY_DELAY: "1 millis" }), target, facts }
   })
 
   it.live("brings the pinned files, whole", () =>

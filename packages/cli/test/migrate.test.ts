@@ -3,7 +3,7 @@ import { assert, it } from "@effect/vitest"
 import { makeEmptyDatabase } from "@seatrial/store/testing"
 import { Effect, Redacted } from "effect"
 import { inject } from "vitest"
-import { noTrace, seatrial } from "./runCommand.ts"
+import { noTrace, seatrial, seatrialProcess } from "./runCommand.ts"
 
 it.live("seatrial migrate brings an empty database up to date, two at once do it once, and says where nothing is left to do", () =>
   Effect.gen(function* () {
@@ -39,7 +39,7 @@ it.live("seatrial migrate says which migration failed and why, and leaves the da
 
 it.live("seatrial migrate says in a sentence that Postgres does not answer, and nothing of its password", () =>
   Effect.gen(function* () {
-    const ran = yield* seatrial(["migrate", "--wait", "1"], { DATABASE_URL: "postgres://a:secret@127.0.0.1:9/none" })
+    const ran = yield* seatrialProcess(["migrate", "--wait", "1"], { DATABASE_URL: "postgres://a:secret@127.0.0.1:9/none" })
     assert.strictEqual(ran.code, 1)
     assert.match(ran.err, /Postgres cannot be used/)
     assert.notInclude(ran.out + ran.err, "secret")

@@ -3,8 +3,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert } from "@effect/vitest"
 import { makeTestDatabase } from "@seatrial/store/testing"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Cause, ConfigProvider, Console, Context, Effect, Exit, Layer, Redacted, Runtime } from "effect"
 import { inject } from "vitest"
+import { runCommand } from "../src/runCommand.ts"
 
 export const main = join(import.meta.dirname, "../src/main.ts")
 
@@ -14,8 +15,8 @@ interface Ran {
   readonly err: string
 }
 
-/** Runs the command as a user would, in a folder where no system was started. */
-export const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
+/** Runs the command as a user would, in a folder where no system was started: a process, which takes a second to start. See `seatrial`. */
+export const seatrialProcess = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}) =>
   Effect.callback<Ran>((resume) => {
     const child = spawn(process.execPath, [main, ...args], {
       cwd: tmpdir(),
@@ -32,6 +33,28 @@ export const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<strin
     child.once("close", (code) => resume(Effect.succeed({ code, out, err })))
     return Effect.sync(() => child.kill("SIGKILL"))
   })
+
+/** Runs the command within this process, of whose environment it sees nothing, where no system in this folder matters: what it says, and the exit code that a process would have. */
+export const seatrial = (args: ReadonlyArray<string>, env: Readonly<Record<string, string>> = {}): Effect.Effect<Ran> => {
+  const [out, err]: [Array<string>, Array<string>] = [[], []]
+  const recording: Console.Console = { ...globalThis.console, log: (...said) => out.push(said.join(" ")), error: (...said) => err.push(said.join(" ")) }
+  const program = runCommand(args).pipe(
+    Effect.provideService(Console.Console, recording),
+    Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env })))
+  )
+  // With the clock and all else that a program has, whatever the test's are.
+  return Effect.map(
+    Effect.promise(() => Effect.runPromiseExit(program)),
+    (exit) => {
+      if (Exit.isFailure(exit) && Runtime.getErrorReported(Cause.squash(exit.cause))) err.push(Cause.pretty(exit.cause))
+      let ended: number | null = null
+      Runtime.defaultTeardown(exit, (code) => {
+        ended = code
+      })
+      return { code: ended, out: out.map((line) => `${line}\n`).join(""), err: err.map((line) => `${line}\n`).join("") }
+    }
+  )
+}
 
 export const noTrace = (ran: Ran) => assert.notMatch(ran.out + ran.err, /\n\s+at .+:\d+/)
 

@@ -1,5 +1,5 @@
-import { canonicalJson, Receipt, SignatureHeader, SignedReceipt, SigningKey, type SigningKeySet } from "@seatrial/domain"
-import { Data, Effect, Option, Result, Schema } from "effect"
+import { canonicalJson, Receipt, SignatureHeader, SignedReceipt, SigningKey, type SigningKeySet, schemaProblem } from "@seatrial/domain"
+import { Data, Effect, Option, Predicate, Result, Schema } from "effect"
 
 /**
  * Why a receipt does not count as proven. `not_a_receipt`: the document is none of the forms that a receipt comes in. `malformed_signature`: the signature is none, or
@@ -45,7 +45,7 @@ const textOf = (bytes: Uint8Array): Option.Option<string> => {
 
 const strict = { onExcessProperty: "error" } as const
 const receiptOf = Schema.decodeUnknownOption(Receipt, strict)
-const jwsOf = Schema.decodeUnknownOption(SignedReceipt, strict)
+const jwsOf = Schema.decodeUnknownResult(SignedReceipt, strict)
 const headerOf = Schema.decodeUnknownOption(Schema.fromJsonString(SignatureHeader), strict)
 
 /** How many members the objects of a JSON text name: more than the value has where a name stands twice, of which every reader takes one as it likes. */
@@ -66,13 +66,18 @@ const refuse = (reason: NotVerified["reason"], message: string) => Effect.fail(n
 
 /** The two forms of a signed receipt as one: what was signed, and the parts of the signature. */
 const partsOf = Effect.fnUntraced(function* (document: string, signature: string | undefined) {
-  const jws = Option.flatMap(parse(document), jwsOf)
-  if (Option.isSome(jws)) {
+  const signed = Option.filter(parse(document), Predicate.hasProperty("payload"))
+  if (Option.isSome(signed)) {
+    const jws = jwsOf(signed.value)
+    if (Result.isFailure(jws)) {
+      const { message, param } = schemaProblem(jws.failure.issue)
+      return yield* refuse("not_a_receipt", `The document is no signed receipt as it was given out: ${param ?? "it"} ${message}.`)
+    }
     if (signature !== undefined) return yield* refuse("malformed_signature", "The document has its signature inside; another beside it means nothing.")
     if (canonicalOf(document)._tag === "None") return yield* refuse("not_a_receipt", "The document names a member twice.")
-    const payload = Option.flatMap(bytesOf(jws.value.payload), textOf)
+    const payload = Option.flatMap(bytesOf(jws.success.payload), textOf)
     if (Option.isNone(payload)) return yield* refuse("not_a_receipt", "The payload of the document is no text in base64url.")
-    return { text: payload.value, verbatim: true, head: jws.value.protected, signature: jws.value.signature }
+    return { text: payload.value, verbatim: true, head: jws.success.protected, signature: jws.success.signature }
   }
   const text = canonicalOf(document)
   if (Option.isNone(text)) return yield* refuse("not_a_receipt", "The document is no JSON, or names a member twice.")

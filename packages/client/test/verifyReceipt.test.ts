@@ -120,6 +120,23 @@ describe("a receipt", () => {
     })
   )
 
+  it.effect("that has its signature inside and is not as it was given out says which member is wrong", () =>
+    Effect.gen(function* () {
+      const { set, sign } = yield* makeSigner
+      const { payload, protected: head, signature } = yield* sign(body)
+      const cases = [
+        [{ payload, protected: head, signature, note: "x" }, "note is not a known member"],
+        [{ payload, protected: head }, "signature is required"],
+        [{ payload, protected: head, signature: 1 }, "signature expected string"]
+      ] as const
+      for (const [document, says] of cases) {
+        const refused = yield* Effect.flip(verifyReceipt({ document: JSON.stringify(document), keys: set }))
+        assert.strictEqual(refused.reason, "not_a_receipt")
+        assert.include(refused.message, says)
+      }
+    })
+  )
+
   it("keys of other kinds are passed over, and what is no set of keys is none", () => {
     assert.deepStrictEqual(Option.getOrThrow(signingKeysOf('{"keys":[{"kty":"RSA","n":"x","e":"AQAB"}],"more":1}')), { keys: [] })
     for (const text of ["", "[]", "{}", '{"keys":{}}']) assert.isTrue(Option.isNone(signingKeysOf(text)), text)

@@ -4,6 +4,7 @@ import { type Estimate, estimateFit, type Misfit } from "./fit.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { RepositoryFacts } from "./repository.ts"
 import type { Runtime, ServingRequest, ServingSettings } from "./serving.ts"
+import { sizeInWords } from "./sizeInWords.ts"
 import { weightCommits } from "./weightCommits.ts"
 
 /** A host class, and the engine that would serve on it. */
@@ -148,9 +149,6 @@ export const settingsOf = (asked: Asked, candidate: Candidate, maxContext: numbe
   }
 }
 
-/** Bytes in GiB, for a message. */
-export const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
-
 const gpus = (count: number) => `${count} GPU${count === 1 ? "" : "s"}`
 
 const oversizeOf = ({ facts, gpuLimit = null }: Asked, { gpu_count: count, name, weights_limit_bytes: limit }: HostClass): string | null => {
@@ -158,7 +156,7 @@ const oversizeOf = ({ facts, gpuLimit = null }: Asked, { gpu_count: count, name,
   const bytes = weightCommits(facts).reduce((sum, { files }) => files.reduce((total, { size }) => total + size, sum), 0)
   return limit === undefined || bytes <= limit
     ? null
-    : `The files of ${facts.repo} are ${gib(bytes)} (${bytes} bytes), and a node of ${name} has room for a copy of ${gib(limit)} (${limit} bytes).`
+    : `The files of ${facts.repo} are ${sizeInWords(bytes)} (${bytes} bytes), and a node of ${name} has room for a copy of ${sizeInWords(limit)} (${limit} bytes).`
 }
 
 /** Works out whether a candidate serves what was asked. */

@@ -7,7 +7,6 @@ import {
   byPrice,
   candidatesOf,
   everyCandidate,
-  gib,
   isSuccess,
   knowsModel,
   servesModel,
@@ -25,6 +24,7 @@ import { contextRefusal, loadRefusal, settingRefusal } from "./requestRefusals.t
 import { revisionCapabilities } from "./revisionCapabilities.ts"
 import type { ServingRequest, ServingSettings } from "./serving.ts"
 import { hostClassNames, rangeProblem } from "./servingCheck.ts"
+import { sizeInWords } from "./sizeInWords.ts"
 import { leastContext } from "./trial.ts"
 import { unsupported } from "./unsupported.ts"
 
@@ -219,13 +219,13 @@ export const decideServing = (input: PreviewInput): Decision => {
     const tried = attempts.filter((found) => found.oversize === null)
     const largest = Math.max(...tried.map(({ hostClass }) => hostClass.gpu_memory_bytes * hostClass.gpu_count))
     const which = request.runtime === undefined ? "any host class" : `any host class with the runtime ${request.runtime}`
-    const where = request.host_class === undefined ? `${which} (the largest has ${gib(largest)})` : `${request.host_class} (${gib(largest)})`
+    const where = request.host_class === undefined ? `${which} (the largest has ${sizeInWords(largest)})` : `${request.host_class} (${sizeInWords(largest)})`
     const indivisible = attempts.map(({ result }) => ("fit" in result ? null : result.indivisible))
     const [why] = indivisible
     const message =
       why !== undefined && why !== null && indivisible.every((problem) => problem !== null)
         ? `${facts.repo} cannot be split over the GPUs of ${request.host_class ?? "any host class"}: ${why}.`
-        : `${gib(facts.weights_bytes)} of weights${request.max_context === undefined ? "" : ` and ${request.max_context} tokens of context`} do not fit ${where}.`
+        : `${sizeInWords(facts.weights_bytes)} of weights${request.max_context === undefined ? "" : ` and ${request.max_context} tokens of context`} do not fit ${where}.`
     return refuse("does_not_fit", message, remedy.message, remedy.serving)
   }
   const { fit } = chosen.result

@@ -17,8 +17,8 @@ import { maxYarnFactor, type ServingRequest, type ServingSettings } from "./serv
 import { leastContext } from "./trial.ts"
 
 /**
- * The largest factor of YaRN that is proposed to somebody who asks for none, as far as makers of models go with one that was not trained on longer texts (Qwen2.5, Qwen3). More may be
- * asked for; most models write garbage then, which the trial finds and no preview can know.
+ * The largest factor of YaRN that is proposed to somebody who asks for none, as far as makers go with models not trained on longer texts (Qwen2.5, Qwen3). More may
+ * be asked for; most models write garbage then, which the trial finds and no preview can know.
  */
 const proposedYarnFactor = 4
 

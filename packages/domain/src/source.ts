@@ -15,9 +15,14 @@ export type Commit = typeof Commit.Type
 export const Source = Schema.Struct({ kind: Schema.Literal("model_hub"), repo: RepoName, ref: Schema.optionalKey(Ref) })
 export type Source = typeof Source.Type
 
-/** The callable part of a model's name within its organisation. */
+/**
+ * The callable part of a model's name within its organisation. Neither `.` nor `..`, which are steps where a name stands in a path; without look-ahead, which the
+ * regular expressions of Kubernetes' API server do not have.
+ */
 export const ModelSlug = Schema.String.check(
-  Schema.isPattern(/^[A-Za-z0-9._-]{1,64}$/u, { message: "must have 1 to 64 letters, digits, dots, underscores or hyphens" })
+  Schema.isPattern(/^(?:[A-Za-z0-9_-][A-Za-z0-9._-]?|\.[A-Za-z0-9_-]|[A-Za-z0-9._-]{3,64})$/u, {
+    message: "must have 1 to 64 letters, digits, dots, underscores or hyphens, and not be . or .."
+  })
 )
 
 /** The name that a model gets where the caller gives none: the repository's, in lower case. */

@@ -1,18 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import {
-  Commit,
   derivePreview,
   type HostClass,
   leastContext,
   type ModelConfig,
   type Preview,
-  type RepositoryFacts,
   type Runtime,
   type ServingRequest,
   servingProblem
 } from "@seatrial/domain"
-import { Schema } from "effect"
 import { engines } from "../src/index.ts"
+import { factsOf, largeConfig } from "./anyModel.ts"
 
 const hostClass = (name: string, runtimes: readonly [Runtime, ...ReadonlyArray<Runtime>], gpu_pool: string, gib: number, price: string): HostClass => {
   const [first, ...others] = runtimes.map((runtime) => ({ runtime, image: "i" }))
@@ -23,36 +21,14 @@ const h100 = hostClass("h100", ["vllm"], "NVIDIA-H100-80GB-HBM3", 79, "9")
 const small = hostClass("small", ["reference"], "any", 4, "1")
 
 const llama: ModelConfig = {
-  architecture: "LlamaForCausalLM",
-  model_type: "llama",
-  num_layers: 32,
-  hidden_size: 4096,
-  num_attention_heads: 32,
-  num_kv_heads: 8,
-  head_dim: 128,
-  vocab_size: 128_256,
-  native_context: 131_072,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
+  ...largeConfig,
   rope: {
     parameters: { rope_type: "llama3", factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8_192, rope_theta: 500_000 },
     nested: false,
     max_positions: 8_192
   }
 }
-const facts = (config: Partial<ModelConfig> = {}): RepositoryFacts => ({
-  repo: "any/model",
-  ref: "main",
-  commit: Schema.decodeSync(Commit)("a".repeat(40)),
-  license: null,
-  gated: false,
-  files: [],
-  config: { ...llama, ...config },
-  weights_bytes: 16_060_522_496,
-  parameters: 8_030_261_248,
-  chat_template: null
-})
+const facts = (config: Partial<ModelConfig> = {}) => factsOf({ ...llama, ...config })
 const preview = (request: ServingRequest, hostClasses: ReadonlyArray<HostClass> = [h100], of = facts()) =>
   derivePreview({ facts: of, ref: null, request, hostClasses, engines })
 

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Commit, derivePreview, type HostClass, type RepositoryFacts, type Runtime, type ServingRequest } from "@seatrial/domain"
-import { Schema } from "effect"
+import { derivePreview, type HostClass, type Runtime, type ServingRequest } from "@seatrial/domain"
 import { engineFor, engines } from "../src/index.ts"
+import { factsOf, largeConfig } from "./anyModel.ts"
 
 const hostClass = (name: string, runtime: Runtime, price: string): HostClass => ({
   name,
@@ -14,32 +14,8 @@ const hostClass = (name: string, runtime: Runtime, price: string): HostClass => 
 })
 const hostClasses = [hostClass("cheap", "vllm", "1"), hostClass("other", "sglang", "2")]
 
-const facts = (architecture: string): RepositoryFacts => ({
-  repo: "any/model",
-  ref: "main",
-  commit: Schema.decodeSync(Commit)("a".repeat(40)),
-  license: null,
-  gated: false,
-  files: [],
-  config: {
-    architecture,
-    model_type: "any",
-    num_layers: 32,
-    hidden_size: 4096,
-    num_attention_heads: 32,
-    num_kv_heads: 8,
-    head_dim: 128,
-    vocab_size: 128_256,
-    native_context: 131_072,
-    sliding_window: null,
-    dtype: "bfloat16",
-    quantization: "none"
-  },
-  weights_bytes: 16_060_522_496,
-  parameters: 8_030_261_248,
-  chat_template: null
-})
-const preview = (architecture: string, request: ServingRequest) => derivePreview({ facts: facts(architecture), ref: null, request, hostClasses, engines })
+const preview = (architecture: string, request: ServingRequest) =>
+  derivePreview({ facts: factsOf({ ...largeConfig, architecture }), ref: null, request, hostClasses, engines })
 
 /** An architecture that one of the two registers alone. */
 const ofOne = (runtime: Runtime, other: Runtime): string => {

@@ -7,6 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { writeTinyChat } from "../reference/src/sample/index.ts"
 import { reference } from "../src/reference/adapter.ts"
+import { tinyConfig } from "./anyModel.ts"
 
 const main = join(import.meta.dirname, "../reference/src/main.ts")
 
@@ -32,22 +33,6 @@ const exit = (child: ChildProcess) =>
     if (child.exitCode !== null || child.signalCode !== null) return resume(Effect.succeed(child.exitCode))
     child.once("close", (code) => resume(Effect.succeed(code)))
   })
-
-const tinyConfig = {
-  architecture: "LlamaForCausalLM",
-  model_type: "llama",
-  num_layers: 4,
-  hidden_size: 128,
-  num_attention_heads: 4,
-  num_kv_heads: 2,
-  head_dim: 32,
-  vocab_size: 512,
-  native_context: 1_024,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
-  rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
-}
 
 /** The engine as the adapter starts it, on a port of ours. */
 const start = Effect.fnUntraced(function* (directory: string, port: number, gpuMemory = 2 ** 28) {

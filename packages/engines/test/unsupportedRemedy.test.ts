@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Commit, derivePreview, type HostClass, type ModelConfig, type RepositoryFacts, type Runtime, type ServingRequest } from "@seatrial/domain"
-import { Schema } from "effect"
+import { derivePreview, type HostClass, type ModelConfig, type RepositoryFacts, type Runtime, type ServingRequest } from "@seatrial/domain"
 import { engines } from "../src/index.ts"
+import { factsOf, tinyConfig } from "./anyModel.ts"
 
 const hostClass = (name: string, runtime: Runtime, gpu_pool: string, simulated: boolean, gib: number): HostClass => ({
   name,
@@ -17,34 +17,8 @@ const standIn = hostClass("stand-in", "vllm", "sim", true, 8)
 const t4 = hostClass("t4", "vllm", "Tesla-T4", false, 15)
 const h100 = hostClass("h100", "vllm", "NVIDIA-H100-80GB-HBM3", false, 80)
 
-const llama: ModelConfig = {
-  architecture: "LlamaForCausalLM",
-  model_type: "llama",
-  num_layers: 4,
-  hidden_size: 128,
-  num_attention_heads: 4,
-  num_kv_heads: 2,
-  head_dim: 32,
-  vocab_size: 512,
-  native_context: 1_024,
-  sliding_window: null,
-  dtype: "bfloat16",
-  quantization: "none",
-  rope: { parameters: { rope_theta: 10_000 }, nested: false, max_positions: 1_024 },
-  computation: { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default" }
-}
-const facts = (config: Partial<ModelConfig>, weights_bytes = 1_444_096): RepositoryFacts => ({
-  repo: "any/model",
-  ref: "main",
-  commit: Schema.decodeSync(Commit)("a".repeat(40)),
-  license: null,
-  gated: false,
-  files: [],
-  config: { ...llama, ...config },
-  weights_bytes,
-  parameters: 700_000,
-  chat_template: null
-})
+const llama: ModelConfig = { ...tinyConfig, computation: { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default" } }
+const facts = (config: Partial<ModelConfig>, weights_bytes = 1_444_096) => factsOf({ ...llama, ...config }, weights_bytes, 700_000)
 const gelu: Partial<ModelConfig> = { computation: { activation: "gelu", attention_bias: false, mlp_bias: false, rope: "default" } }
 const dynamic: Partial<ModelConfig> = {
   rope: { parameters: { rope_type: "dynamic", factor: 2, rope_theta: 10_000 }, nested: false, max_positions: 1_024 }

@@ -16,7 +16,7 @@ export const readBody = (request: IncomingMessage, limit: number, timeout: numbe
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
   if (type !== "application/json") return Effect.fail(unsupportedMediaType("Send the body as application/json.", "content-type"))
   if (request.headers["content-encoding"] !== undefined) {
-    return Effect.fail(unsupportedMediaType("Send the body without a Content-Encoding.", "content-encoding"))
+    return Effect.fail(unsupportedMediaType("Compressed bodies are not taken. Send the body without a Content-Encoding.", "content-encoding"))
   }
   const tooLarge = Effect.suspend(() => bodyTooLarge(`The body may have at most ${limit} bytes.`))
   if (Number(request.headers["content-length"] ?? 0) > limit) return tooLarge

@@ -96,7 +96,7 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
     // That the status was written is no news to who wrote it, but where it shows the run's end: then it may be let go of.
     const own = shown.get(run.value)?.version
     const phase = object?.status?.phase
-    const ended = phase !== undefined && isFinished(phase)
+    const ended = phase !== undefined && phase !== "refused" && isFinished(phase)
     if (own === undefined || own !== object?.metadata.resourceVersion || ended) yield* queue.add(run.value)
   })
 

@@ -34,7 +34,9 @@ const refuseParameter = Effect.fnUntraced(function* (issue: SchemaIssue.Issue) {
   // What is wrong with a repeated parameter is said of one of its values.
   const name = (param ?? "").replace(/\[\d+\]$/, "")
   if (unexpected) return yield* unknownParameter(name)
-  return yield* invalidParameter(name, `${name} ${message}.`)
+  const { url } = yield* HttpServerRequest.HttpServerRequest
+  const given = new URLSearchParams(url.split("?")[1]).getAll(name).length
+  return yield* invalidParameter(name, given > 1 ? `${name} is given more than once.` : `${name} ${message}.`)
 })
 
 export const layerBoundary = Layer.succeed(

@@ -1,7 +1,8 @@
 import { ByteSize, Effect, Schema } from "effect"
 import { HttpIncomingMessage, type HttpServerRequest } from "effect/http"
 import { inputProblem } from "./inputProblem.ts"
-import { bodyTooLarge, invalidBody, unsupportedMediaType } from "./publicErrors.ts"
+import { bodyTooLarge, encodedBody, invalidBody, unsupportedMediaType } from "./publicErrors.ts"
+import { repeatedMember } from "./repeatedMember.ts"
 
 /** Levels of nesting that a body may have: far more than any operation needs, far less than a parser's stack. */
 const maxDepth = 32
@@ -36,8 +37,8 @@ const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   const length = request.headers["content-length"]
   const hasBody = request.headers["transfer-encoding"] !== undefined || (length !== undefined && Number(length) > 0)
   if (!hasBody) return ""
-  const encoding = request.headers["content-encoding"]
-  if (!isJson(request.headers["content-type"] ?? "") || (encoding !== undefined && encoding !== "identity")) return yield* unsupportedMediaType
+  if (!isJson(request.headers["content-type"] ?? "")) return yield* unsupportedMediaType
+  if ((request.headers["content-encoding"] ?? "identity") !== "identity") return yield* encodedBody
   if (Number(length ?? 0) > maxBytes) return yield* bodyTooLarge(maxBytes)
   const bytes = yield* request.arrayBuffer.pipe(
     Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
@@ -57,7 +58,10 @@ export const readJson = Effect.fnUntraced(function* (request: HttpServerRequest.
   if (text === "") return undefined
   if (tooDeep(text)) return yield* invalidBody(null, `The body is nested more than ${maxDepth} levels deep.`)
   const parse = (): unknown => JSON.parse(text)
-  return yield* Effect.try({ try: parse, catch: () => "not JSON" }).pipe(Effect.catch(() => invalidBody(null, "The body is not valid JSON.")))
+  const body = yield* Effect.try({ try: parse, catch: () => "not JSON" }).pipe(Effect.catch(() => invalidBody(null, "The body is not valid JSON.")))
+  const repeated = repeatedMember(text)
+  if (repeated !== null) return yield* invalidBody(repeated, `${repeated} is given more than once.`)
+  return body
 })
 
 /** Decodes a body strictly: a member that the schema does not know is refused and named. */

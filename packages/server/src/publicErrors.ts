@@ -68,6 +68,18 @@ export const unsupportedMediaType = refused(
     })
 )
 
+export const encodedBody = refused(
+  (request_id) =>
+    new Public.UnsupportedMediaType({
+      error: {
+        message: "Compressed bodies are not taken. Send the body without a Content-Encoding.",
+        code: "unsupported_media_type",
+        param: "Content-Encoding",
+        request_id
+      }
+    })
+)
+
 export const notSigned = refused(
   (request_id) =>
     new Public.NotSigned({

@@ -28,6 +28,14 @@ const badSources: ReadonlyArray<BadBody> = [
   ["an unknown member of the source", { source: { ...source, revision: "main" } }, "source.revision"],
   ["an unknown member", { source, colour: "blue" }, "colour"],
   ["an unknown member called __proto__", '{"source":{"kind":"model_hub","repo":"a/b"},"__proto__":1}', "__proto__"],
+  ["a source given twice", '{"source":{"kind":"model_hub","repo":"a/b"},"source":{"kind":"model_hub","repo":"a/c"}}', "source"],
+  ["a repository given twice", '{"source":{"kind":"model_hub","repo":"a/b","rep\\u006f" : "a/c"}}', "source.repo"],
+  ["a flag given twice", '{"serving":{"engine_flags":{"a":["\\\\\\"",{"a":1}],"a":1}},"source":{"kind":"model_hub","repo":"a/b"}}', "serving.engine_flags.a"],
+  [
+    "a member within a list given twice",
+    '{"source":{"kind":"model_hub","repo":"a/b"},"serving":{"engine_flags":{"a":[{},{"b":1,"b":2}]}}}',
+    "serving.engine_flags.a[1].b"
+  ],
   ["serving that is no object", { source, serving: [] }, "serving"],
   ["an unknown member of serving", { source, serving: { gpus: 8 } }, "serving.gpus"],
   ["an unknown runtime", { source, serving: { runtime: "torch" } }, "serving.runtime"],
@@ -59,6 +67,8 @@ const badCreates: ReadonlyArray<BadBody> = [
   ...badSources,
   ["an empty name", { source, model_name: "" }, "model_name"],
   ["a name with a space", { source, model_name: "a b" }, "model_name"],
+  ["a name that is this folder", { source, model_name: "." }, "model_name"],
+  ["a name that is the folder above", { source, model_name: ".." }, "model_name"],
   ["a name of 65 characters", { source, model_name: "a".repeat(65) }, "model_name"],
   ["serve in words", { source, serve: "yes" }, "serve"],
   ["serve null", { source, serve: null }, "serve"],
@@ -124,6 +134,8 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
           }
           const packed = yield* call("POST", path, { key, body: "{}", headers: { ...headers, "content-encoding": "gzip" } })
           assert.strictEqual(packed.status, 415)
+          assert.deepInclude(errorOf(packed), { code: "unsupported_media_type", param: "Content-Encoding" })
+          assert.match(errorOf(packed).message, /Compressed bodies are not taken/)
           const fine = yield* call("POST", path, { key, body: "{", headers: { ...headers, "content-type": 'Application/JSON ; charset="UTF-8"' } })
           assert.strictEqual(fine.status, 400)
 

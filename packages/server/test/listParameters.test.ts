@@ -117,10 +117,10 @@ const fine: Readonly<Record<string, string>> = {
 
 layer(layerStage(), { excludeTestServices: true })("the parameters of a list", (it) => {
   for (const { empty, foreign = [], parameters, path } of lists) {
-    const refuses = Effect.fnUntraced(function* (key: string, query: string, param: string, code: string) {
+    const refuses = Effect.fnUntraced(function* (key: string, query: string, param: string, code: string, message?: string) {
       const answer = yield* (yield* Stage).call("GET", `${path}?${query}`, { key })
       assert.strictEqual(answer.status, 400, query)
-      assert.deepInclude(errorOf(answer), { code, param, type: "invalid_request_error" }, query)
+      assert.deepInclude(errorOf(answer), { code, param, type: "invalid_request_error", ...(message === undefined ? {} : { message }) }, query)
     })
 
     it.effect(`${path} takes its own, each once`, () =>
@@ -131,8 +131,9 @@ layer(layerStage(), { excludeTestServices: true })("the parameters of a list", (
           for (const value of malformed[param] ?? assert.fail(param)) yield* refuses(key, `${param}=${value}`, param, "invalid_parameter")
           yield* refuses(key, param, param, "invalid_parameter")
           const value = param === "status" ? (foreign[0] ?? "") : (fine[param] ?? assert.fail(param))
-          yield* refuses(key, `${param}=${value}&${param}=${value}`, param, "invalid_parameter")
-          yield* refuses(key, `${param}=&limit=7&${param}=${value}`, param, "invalid_parameter")
+          const repeated = `${param} is given more than once.`
+          yield* refuses(key, `${param}=${value}&${param}=${value}`, param, "invalid_parameter", repeated)
+          yield* refuses(key, `${param}=&limit=7&${param}=${value}`, param, "invalid_parameter", repeated)
         }
         for (const value of foreign) yield* refuses(key, `status=${value}`, "status", "invalid_parameter")
         if (parameters.includes("from")) {

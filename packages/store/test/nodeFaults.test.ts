@@ -2,20 +2,7 @@ import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Option } from "effect"
 import { Deployments, ModelAdmin, Runs } from "../src/index.ts"
-import {
-  benchmark,
-  capabilities,
-  capacityRow,
-  checks,
-  engineImage,
-  estimate,
-  facts,
-  makeCaller,
-  measured,
-  newModel,
-  settings,
-  speedRow
-} from "../src/testing.ts"
+import { benchmark, capacityRow, checks, makeCaller, measured, newModel, screened, speedRow } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
 
 layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices: true })("faults of nodes", (it) => {
@@ -27,7 +14,7 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       const { orgId } = caller
       const { id } = yield* deployments.create(newModel(caller, "faults-a", "faults-a"))
       const other = yield* deployments.create(newModel(stranger.caller, "faults-b", "faults-b"))
-      yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "vllm-1", engineImage, estimate, capabilities })
+      yield* runs.recordScreening({ ...screened, id, orgId, engineVersion: "vllm-1" })
       const enter = (from: Parameters<typeof runs.enter>[0]["from"], to: Parameters<typeof runs.enter>[0]["to"]) =>
         runs.enter({ id, orgId, from, to, reason: "Test" })
       const trial = Effect.gen(function* () {

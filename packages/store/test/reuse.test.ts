@@ -2,10 +2,8 @@ import { assert, layer } from "@effect/vitest"
 import { Commit, type ModelId, startsDiffer } from "@seatrial/domain"
 import { Effect, Option } from "effect"
 import { type Caller, Deployments, Runs } from "../src/index.ts"
-import { capabilities, checks, engineImage, estimate, facts, makeCaller, newModel, settings, walk } from "../src/testing.ts"
+import { checks, estimate, facts, makeCaller, newModel, screened, settings, walk } from "../src/testing.ts"
 import { layerStore } from "./stage.ts"
-
-const screened = { facts, settings, engineVersion: "reference-1", engineImage, estimate, capabilities }
 
 let keys = 0
 const redeploy = Effect.fnUntraced(function* (caller: Caller, modelId: ModelId, serve = true) {

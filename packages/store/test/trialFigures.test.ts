@@ -5,16 +5,15 @@ import { Effect, Layer, Option } from "effect"
 import { Deployments, ModelAdmin, Runs } from "../src/index.ts"
 import {
   benchmark,
-  capabilities,
   capacityRow,
   checks,
   engineDigest,
   engineImage,
-  estimate,
   facts,
   makeCaller,
   measured,
   newModel,
+  screened,
   settings,
   speedRow
 } from "../src/testing.ts"
@@ -42,7 +41,7 @@ layer(Layer.provideMerge(ModelAdmin.layerSql, layerStore), { excludeTestServices
       const { id } = yield* deployments.create(newModel(caller, "figures-a", "figures-a"))
       const { id: model_id } = Option.getOrThrow(yield* models.find(orgId, "figures-a"))
       assert.isTrue(Option.isNone(yield* models.figures(orgId, model_id)))
-      yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "vllm-1", engineImage, estimate, capabilities })
+      yield* runs.recordScreening({ ...screened, id, orgId, engineVersion: "vllm-1" })
       const enter = (
         from: "screening" | "provisioning" | "booting" | "checking" | "measuring",
         to: "provisioning" | "booting" | "checking" | "measuring" | "benchmarking"

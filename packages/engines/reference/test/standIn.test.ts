@@ -22,12 +22,12 @@ const engineOf = (runtime: "vllm" | "sglang") => {
 }
 
 /** The adapter's own command, with the stand-in in the image's place, on a port that is free. */
-const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], { memory = 2 ** 30, model = directory } = {}) => {
+const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], { context = 2_048, memory = 2 ** 30, model = directory } = {}) => {
   const { args, command, env } = engineOf(runtime).container({
     settings: {
       runtime,
       host_class: "sim",
-      max_context: 2_048,
+      max_context: context,
       kv_cache_dtype: "auto",
       yarn: { factor: 2 },
       engine_flags: { [runtime === "vllm" ? "max_num_seqs" : "max_running_requests"]: 4 }
@@ -69,7 +69,8 @@ const run = (runtime: "vllm" | "sglang", more: ReadonlyArray<string> = [], { mem
       const address = /http:\/\/127\.0\.0\.1:\d+/.exec(said.out + said.errors)?.[0]
       if (address !== undefined) return address
       if (child.exitCode !== null) throw new Error(`${said.out}${said.errors}`)
-      await new Promise((resolve) => setImmediate(resolve))
+      // Not by looking again and again: it boots on the same processors.
+      await Promise.race([once(child.stdout, "data"), once(child.stderr, "data"), exited])
     }
   }
   return { child, exited, said, serves }
@@ -131,26 +132,28 @@ describe("the reference engine in another's place", () => {
       const tools = [{ type: "function", function: { name: "get_weather", parameters: { type: "object", properties: { city: { type: "string" } } } } }]
       const asked = { model: "org/tiny", messages: [{ role: "user", content: "What is the weather in Paris?" }], tools, temperature: 0, max_tokens: 60 }
       const chosen = (own: string) => (runtime === "vllm" ? ["--enable-auto-tool-choice", `--tool-call-parser=${own}`] : [`--tool-call-parser=${own}`])
-      const answer = async (own: string, choice: unknown) => {
-        const address = await run(runtime, chosen(own), { model: trained }).serves()
+      const answer = async (address: string, choice: unknown) => {
         const body = JSON.stringify({ ...asked, tool_choice: choice })
         return (await fetch(`${address}/v1/chat/completions`, { method: "POST", headers: { "content-type": "application/json" }, body })).json()
       }
       const called = { message: { tool_calls: [{ function: { name: "get_weather" } }] }, finish_reason: "tool_calls" }
-      const read = await answer("hermes", "auto")
+      const read = await answer(await run(runtime, chosen("hermes"), { model: trained }).serves(), "auto")
       expect(read).toMatchObject({ choices: [called] })
-      const unread = await answer(parser, "auto")
+      const other = await run(runtime, chosen(parser), { model: trained }).serves()
+      const unread = await answer(other, "auto")
       expect(unread).toMatchObject({ choices: [{ message: { content: expect.stringContaining("get_weather") }, finish_reason: "stop" }] })
       expect(unread).not.toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
       // The prompt is the template's, whoever reads the answer.
       expect(unread).toMatchObject({ usage: { prompt_tokens: Object(read).usage.prompt_tokens } })
       // What has to be a call is bound to be one, and needs nobody to look for it.
-      expect(await answer(parser, "required")).toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
+      expect(await answer(other, "required")).toMatchObject({ choices: [{ message: { tool_calls: [expect.anything()] } }] })
     }
   )
 
   it("sglang: is ready once it has warmed up, answers by any name and in its own words, and its figures are read whole", async () => {
-    const { said, serves } = run("sglang")
+    // Not all that YaRN gives, which would take its time to fill.
+    const context = 1_104
+    const { said, serves } = run("sglang", [], { context })
     const address = await serves()
     expect(said.out).toBe("")
     expect((await fetch(`${address}/ready`)).status).toBe(200)
@@ -163,7 +166,7 @@ describe("the reference engine in another's place", () => {
       usage: { prompt_tokens: 1_030, completion_tokens: 2 }
     })
     // What it has loaded, of a matrix by its rows: the trial's words for it are the adapter's own.
-    const { loadedTensors } = engineOf("sglang").offers({ runtime: "sglang", host_class: "sim", max_context: 2_048, kv_cache_dtype: "auto" }, true)
+    const { loadedTensors } = engineOf("sglang").offers({ runtime: "sglang", host_class: "sim", max_context: context, kv_cache_dtype: "auto" }, true)
     const tell = async (path: string, body: object) =>
       JSON.parse(
         await (await fetch(`${address}${path}`, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })).text()
@@ -189,26 +192,26 @@ describe("the reference engine in another's place", () => {
     expect(await (await ask(again)).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 32 } } })
     expect(await (await ask({ ...again, cache_salt: "other" })).json()).toMatchObject({ usage: { prompt_tokens_details: { cached_tokens: 0 } } })
     // What the prompt leaves no room for is refused, not cut.
-    const long = { prompt: Array.from({ length: 2_040 }, () => 7), max_tokens: 9 }
+    const long = { prompt: Array.from({ length: context - 8 }, () => 7), max_tokens: 9 }
     expect(await (await ask(long)).json()).toMatchObject({
       code: 400,
       message: expect.stringMatching(
-        /context length of 2048 tokens\. You requested a total of 2049 tokens: 2040 tokens from the input messages and 9 tokens for/
+        /context length of 1104 tokens\. You requested a total of 1105 tokens: 1096 tokens from the input messages and 9 tokens for/
       )
     })
-    expect(await (await ask({ ...long, prompt: Array.from({ length: 2_048 }, () => 7) })).json()).toMatchObject({
+    expect(await (await ask({ ...long, prompt: Array.from({ length: context }, () => 7) })).json()).toMatchObject({
       code: 400,
-      message: expect.stringMatching(/^The input \(2048 tokens\) is longer/)
+      message: expect.stringMatching(/^The input \(1104 tokens\) is longer/)
     })
     // The end of its context it keeps for itself: no prompt reaches its last seven tokens, no answer its last two.
     const last = { prompt: long.prompt.concat(7), max_tokens: 7, ignore_eos: true }
     expect(await (await ask(last)).json()).toMatchObject({
       choices: [{ finish_reason: "length" }],
-      usage: { prompt_tokens: 2_041, completion_tokens: 5 }
+      usage: { prompt_tokens: context - 7, completion_tokens: 5 }
     })
     expect(await (await ask({ ...last, prompt: last.prompt.concat(7), max_tokens: 1 })).json()).toMatchObject({
       code: 400,
-      message: expect.stringMatching(/^Input length \(2042 tokens\) exceeds the maximum allowed length \(2042 tokens\)/)
+      message: expect.stringMatching(/^Input length \(1098 tokens\) exceeds the maximum allowed length \(1098 tokens\)/)
     })
     expect(await (await ask({ prompt: "x", max_tokens: -1 })).json()).toMatchObject({ object: "error", code: 400, message: expect.any(String) })
     const metrics = await (await fetch(`${address}/metrics`)).text()

@@ -75,7 +75,7 @@ describe("a download", () => {
         assert.isAtMost(server.sent(), total + connections * chunkBytes)
       }).pipe(Effect.scoped),
     // Each is a process of its own.
-    { arbitrary: { runs: Number(process.env.DOWNLOAD_KILLS ?? 10) }, timeout: 3_600_000 }
+    { arbitrary: { runs: Number(process.env.DOWNLOAD_KILLS ?? 5) }, timeout: 3_600_000 }
   )
 
   it.live("gets over an error at each of its requests", () =>

@@ -50,7 +50,7 @@ const contentFaults: typeof faults = [
 const settingsFor = (fault: HubFault | null) => ({
   HUB_RETRIES: "1",
   HUB_PREVIEW_TIMEOUT: "2 minutes",
-  HUB_TIMEOUT: fault?.kind === "stall" ? "2 seconds" : "1 minute"
+  HUB_TIMEOUT: fault?.kind === "stall" ? "1 second" : "1 minute"
 })
 
 const preview = (fault: HubFault | null, isAt: (request: HubRequest) => boolean) =>

@@ -16,7 +16,7 @@ export const refusedStatus = ({ metadata, status = {} }: ModelDeployment, reason
   }
   const others = (status.conditions ?? []).filter(({ type }) => type !== "Accepted")
   if (status.deploymentId === undefined) {
-    return { message, conditions: [condition("Accepted", reason), condition("Ready", "NotAccepted")], observedGeneration }
+    return { phase: "refused", message, conditions: [condition("Accepted", reason), condition("Ready", "NotAccepted")], observedGeneration }
   }
   return { ...status, conditions: [condition("Accepted", reason), ...others], observedGeneration }
 }

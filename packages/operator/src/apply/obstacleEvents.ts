@@ -8,7 +8,7 @@ import { aboutResource, hashOf } from "./transitionEvents.ts"
 
 /** The event of a download that cannot start, counted where the reason is another; none where the status says it already. `at`: Unix milliseconds. */
 export const obstacleEvents = (run: Run, resource: ModelDeployment, fetch: FetchSeen, at: number): ReadonlyArray<Event> => {
-  const message = run.phase === "materializing" ? obstacleTold(fetch, at) : null
+  const message = run.phase === "materializing" ? obstacleTold(run, fetch, at) : null
   const { deploymentId, message: shown } = resource.status ?? {}
   if (message === null || (deploymentId === run.id && shown?.includes(message) === true)) return []
   const name = `${objectName(run.id)}.downloadblocked`

@@ -21,7 +21,7 @@ const useOf = (deployment: ModelDeployment): Use | null => {
   const known = uses.get(deployment)
   if (known !== undefined) return known
   const { endpoint, hostClass, model, phase } = deployment.status ?? {}
-  const idle = endpoint === undefined && (phase === undefined || isFinished(phase))
+  const idle = endpoint === undefined && (phase === undefined || phase === "refused" || isFinished(phase))
   const use = hostClass === undefined || model === undefined || idle ? null : { hostClass, model }
   uses.set(deployment, use)
   return use

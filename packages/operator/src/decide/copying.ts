@@ -1,9 +1,10 @@
+import { sizeInWords } from "@seatrial/domain"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { type Decision, fail, wait } from "./Decision.ts"
 import { bootRestarts, copyDeadline, fetchLook } from "./limits.ts"
 import { lookForWeights } from "./materializing.ts"
 import { type CopySeen, countedFrom, type Observation } from "./Observation.ts"
-import { gib, progressTold } from "./progressTold.ts"
+import { progressTold } from "./progressTold.ts"
 
 /** How the copy goes on, or why it does not, in a sentence; null where it is done, or has not begun. */
 export const copyTold = (copy: CopySeen | null): string | null => {
@@ -24,10 +25,10 @@ export const tooLargeToCopy = ({ podClass, run }: Observation): Decision | null 
   const cache = podClass?.weightsCache ?? null
   const bytes = run.revision === null ? 0 : weightsSize(run.revision)
   if (cache === null || cache.claimName !== null || cache.sizeBytes === null || bytes <= cache.sizeBytes) return null
-  const allowed = `host class ${podClass?.hostClass.name} gives ${gib(cache.sizeBytes)} (${cache.sizeBytes} bytes) to the copy on its node (weightsCache.sizeBytes)`
+  const allowed = `host class ${podClass?.hostClass.name} gives ${sizeInWords(cache.sizeBytes)} (${cache.sizeBytes} bytes) to the copy on its node (weightsCache.sizeBytes)`
   return fail(
     "weights_store_full",
-    `The files of the model are ${gib(bytes)} (${bytes} bytes), and ${allowed}. Choose another host class, or have that enlarged.`
+    `The files of the model are ${sizeInWords(bytes)} (${bytes} bytes), and ${allowed}. Choose another host class, or have that enlarged.`
   )
 }
 

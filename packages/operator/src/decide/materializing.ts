@@ -1,3 +1,4 @@
+import { sizeInWords } from "@seatrial/domain"
 import type { DownloadState } from "@seatrial/hub"
 import { weightsSize } from "../resources/weightFiles.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
@@ -5,7 +6,7 @@ import { forItsReader } from "./forItsReader.ts"
 import { fetchLook, fetchStart } from "./limits.ts"
 import type { FetchSeen, Observation } from "./Observation.ts"
 import { goTo, placement } from "./placement.ts"
-import { gib, progressTold, stallTold } from "./progressTold.ts"
+import { progressTold, stallTold } from "./progressTold.ts"
 
 /** How the download goes on, in a sentence. */
 const told = (size: string, progress: DownloadState | null): string => {
@@ -16,22 +17,22 @@ const told = (size: string, progress: DownloadState | null): string => {
   return `Downloads and verifies: ${progressTold(progress)}`
 }
 
-const sizeOf = ({ run }: Observation): string => gib(run.revision === null ? 0 : weightsSize(run.revision))
+const sizeOf = ({ run }: Observation): string => sizeInWords(run.revision === null ? 0 : weightsSize(run.revision))
 
 /** Why the download does not run, once that is no longer what every start takes, or why nothing comes of it; null where it goes on or may still. */
-export const obstacleTold = (fetch: FetchSeen, now: number): string | null => {
+export const obstacleTold = (run: Parameters<typeof forItsReader>[0], fetch: FetchSeen, now: number): string | null => {
   if (fetch._tag !== "Active") return null
   const { lastFailure, obstacle, progress, runsSince } = fetch
   if (obstacle !== null && (obstacle.usualUntil === null || now >= obstacle.usualUntil)) return `The download cannot start: ${obstacle.says}`
   if (progress !== null) return null
-  if (lastFailure !== undefined) return `The download is tried again. The try before ended: ${lastFailure.code}: ${lastFailure.text}`
+  if (lastFailure !== undefined) return `The download is tried again. The try before ended: ${lastFailure.code}: ${forItsReader(run, lastFailure.text)}`
   if (runsSince === undefined || now < runsSince + fetchStart) return null
   return "The download has told nothing since it started: the hub may not answer it at its address (HF_ENDPOINT). It asks again for some minutes."
 }
 
 /** How a download that is under way goes on, or what keeps it, in a sentence. */
 export const downloadTold = (seen: Observation, fetch: Extract<FetchSeen, { readonly _tag: "Active" }>, now: number): string =>
-  obstacleTold(fetch, now) ?? told(sizeOf(seen), fetch.progress)
+  obstacleTold(seen.run, fetch, now) ?? told(sizeOf(seen), fetch.progress)
 
 /** A download that was told otherwise than another would be now, of the hub's address above all, may ask in vain: another takes its place and goes on with what came. */
 export const replaceFetch: Decision = act(

@@ -1,11 +1,11 @@
+import { sizeInWords } from "@seatrial/domain"
 import type { DownloadState } from "@seatrial/hub"
-
-export const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
 
 const span = (seconds: number) =>
   seconds < 90 ? `${seconds} s` : seconds < 5_400 ? `${Math.round(seconds / 60)} min` : `${Math.round((seconds / 3_600) * 10) / 10} h`
 
-const share = ({ bytes, totalBytes }: DownloadState) => `${gib(bytes)} of ${gib(totalBytes)} (${Math.floor((100 * bytes) / Math.max(1, totalBytes))}%)`
+const share = ({ bytes, totalBytes }: DownloadState) =>
+  `${sizeInWords(bytes)} of ${sizeInWords(totalBytes)} (${Math.floor((100 * bytes) / Math.max(1, totalBytes))}%)`
 
 /** What there is, that nothing comes, and for how long. */
 export const stallTold = (progress: DownloadState, seconds: number): string => `${share(progress)}, nothing came for ${span(seconds)}.`

@@ -90,7 +90,12 @@ export type ModelDeploymentSpec = typeof ModelDeploymentSpec.Type
 export const ModelDeploymentStatus = Schema.Struct({
   deploymentId: optional(text("Id of the run in the API, for the specification that was accepted last.")),
   model: optional(text("Name of the model, <organization>/<model>, which callers send once it is served.")),
-  phase: optional(Phase.annotate({ description: "Where the run stands. It ends as activated, failed or cancelled; message says what it does or waits for." })),
+  phase: optional(
+    Schema.Literals([...Phase.literals, "refused"]).annotate({
+      description:
+        "Where the run stands. It ends as activated, failed or cancelled; refused: there is no run, and the condition Accepted says why. message says what it does or waits for."
+    })
+  ),
   message: optional(text("What the run does or waits for now, and why it ended.")),
   cause: optional(
     Schema.Struct({

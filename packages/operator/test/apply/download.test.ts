@@ -83,7 +83,7 @@ describe("a download that cannot start", () => {
       obstacleEvents(run, resource, fetch, now).map((event) => event.message)
     ]
     const message = `The download cannot start: ${says}`
-    if (!atOnce) assert.deepStrictEqual(told(59_999), ["Downloads and verifies 0.001 GiB.", []])
+    if (!atOnce) assert.deepStrictEqual(told(59_999), ["Downloads and verifies 1.0 MiB.", []])
     assert.deepStrictEqual(told(atOnce ? 0 : 60_000), [message, [message]])
     const shown = { ...resource, status: { deploymentId: run.id, message } }
     assert.deepStrictEqual(obstacleEvents(run, shown, fetch, 60_000), [])
@@ -93,7 +93,7 @@ describe("a download that cannot start", () => {
   it("is one that starts once its container runs", () => {
     const running = podOf({ phase: "Running", containerStatuses: [{ name: "fetch", ready: true, restartCount: 0, state: { running: {} } }] }, "node-1")
     const fetch = fetchSeen(job, [running])
-    assert.strictEqual(materializing(seen("materializing", { fetch }), 3_600_000).message, "Downloads and verifies 0.001 GiB.")
+    assert.strictEqual(materializing(seen("materializing", { fetch }), 3_600_000).message, "Downloads and verifies 1.0 MiB.")
   })
 })
 
@@ -115,9 +115,23 @@ describe("a download that cannot reach its hub", () => {
 
   it("says within a minute that nothing came of it, in the message and in an event", () => {
     const fetch = fetchSeen(job, [running])
-    assert.deepStrictEqual(told(fetch, 69_999), ["Downloads and verifies 0.001 GiB.", []])
+    assert.deepStrictEqual(told(fetch, 69_999), ["Downloads and verifies 1.0 MiB.", []])
     const message = "The download has told nothing since it started: the hub may not answer it at its address (HF_ENDPOINT). It asks again for some minutes."
     assert.deepStrictEqual(told(fetch, 70_000), [message, [message]])
+  })
+
+  it("says why the try before ended to who reads it: an object that somebody applied has no user", () => {
+    const said = "access_required: The hub does not accept the hub token of the user whose API key asks: it was revoked, or has expired."
+    const refused = podOf({
+      phase: "Failed",
+      containerStatuses: [{ name: "fetch", ready: false, restartCount: 0, state: { terminated: { exitCode: 1, message: said } } }]
+    })
+    const fetch = fetchSeen(job, [refused])
+    const { run: applied } = seen("materializing")
+    for (const message of [materializing(seen("materializing", { fetch }), 20_000).message, obstacleEvents(applied, resource, fetch, 20_000)[0]?.message]) {
+      assert.include(message, `the hub token that the organization ${applied.orgSlug} shares`)
+      assert.notInclude(message, "API key")
+    }
   })
 
   it("says why the try before ended, also before the next one begins", () => {

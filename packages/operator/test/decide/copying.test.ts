@@ -106,7 +106,7 @@ describe("while the weights are copied to a node", () => {
     const small = { ...podClass, weightsCache: { ...cache, claimName: null, sizeBytes: 1_000 } }
     const decision = decide({ ...seen({}), podClass: small, pod: null }, 1_000)
     assert.strictEqual(failureOf(decision)?.code, "weights_store_full")
-    assert.match(decision.message, /host class local gives 0\.000 GiB \(1000 bytes\) to the copy on its node \(weightsCache\.sizeBytes\)/)
+    assert.match(decision.message, /host class local gives 1000 B \(1000 bytes\) to the copy on its node \(weightsCache\.sizeBytes\)/)
     assert.deepStrictEqual(
       decide({ ...seen({}), pod: null }, 1_000).actions.map(({ _tag }) => _tag),
       ["EnsurePod"]

@@ -4,7 +4,7 @@ import { ApiKeys, type Caller } from "../ApiKeys.ts"
 import { type CreateInput, Deployments } from "../Deployments.ts"
 import { Organizations } from "../Organizations.ts"
 import { Runs } from "../Runs.ts"
-import { capabilities, checks, engineDigest, engineImage, estimate, facts, settings } from "./trialRecords.ts"
+import { checks, engineDigest, engineImage, screened, settings } from "./trialRecords.ts"
 
 /** An organisation with a member and a key of all scopes, as a caller. */
 export const makeCaller = Effect.fnUntraced(function* (slug: string) {
@@ -44,7 +44,7 @@ export const walk = Effect.fnUntraced(function* (
 ) {
   const runs = yield* Runs
   const { orgId } = caller
-  yield* runs.recordScreening({ id, orgId, facts, settings, engineVersion: "reference-1", engineImage, estimate, capabilities })
+  yield* runs.recordScreening({ ...screened, id, orgId, settings })
   let from: Phase = "screening"
   for (const to of path) {
     yield* runs.enter({ id, orgId, from, to, reason: "Test" })

@@ -122,3 +122,6 @@ const measuredRow = (row: Check | null): Check => {
 /** What `checks` has beside its own rows once both are recorded. */
 export const capacityRow = measuredRow(kvCapacityRow(measured, 2_048, true))
 export const speedRow = measuredRow(benchmarkRow(benchmark))
+
+/** What screening records of a model, but of which run. */
+export const screened = { facts, settings, engineVersion: "reference-1", engineImage, estimate, capabilities }

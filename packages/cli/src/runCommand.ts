@@ -1,0 +1,141 @@
+// The whole of the package takes a third of a second to load.
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Ids } from "@seatrial/domain"
+import { ConfigProvider, Effect, Layer, Logger, Option } from "effect"
+import { Command } from "effect/cli"
+import { storeFailure } from "./admin/storeFailure.ts"
+import { layerApi, layerPublicApi } from "./apiAccess.ts"
+import { auditCommand } from "./audit.ts"
+import { deployCommand, previewCommand } from "./deploy.ts"
+import { cancelCommand, deploymentsCommand, statusCommand } from "./deployments.ts"
+import { lazily } from "./lazily.ts"
+import { readLocalState } from "./localState.ts"
+import { catalogCommand, modelsCommand } from "./models.ts"
+import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
+import { makeReceiptsCommand } from "./receipts.ts"
+import { requestsCommand } from "./requests.ts"
+import { tellDefect } from "./tellDefect.ts"
+import { layerPresenter, WrongUse } from "./WrongUse.ts"
+
+/** What the environment leaves open is taken from the system started in this folder. */
+const layerLocalConfig = ConfigProvider.layerAdd(
+  Effect.sync(() =>
+    ConfigProvider.fromUnknown(
+      Option.match(readLocalState(), {
+        onNone: () => ({}),
+        onSome: ({ database_url, encryption_key }) => ({
+          ...(database_url === undefined ? {} : { DATABASE_URL: database_url }),
+          ...(encryption_key === undefined ? {} : { SEATRIAL_ENCRYPTION_KEY: encryption_key })
+        })
+      })
+    )
+  )
+)
+
+const layerKeyed = layerApi.pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
+const layerPublic = layerPublicApi.pipe(Layer.provide(NodeHttpClient.layerNodeHttp))
+
+const orSentence = Layer.catchCause((cause) => Layer.effectContext(Effect.fail(storeFailure(cause))))
+
+const admin = async () => {
+  const store = await import("@seatrial/store")
+  const { makeAdminCommand } = await import("./admin/admin.ts")
+  const layerStore = Layer.mergeAll(
+    store.Organizations.layerSql,
+    store.Members.layerSql,
+    store.Invitations.layerSql,
+    store.ApiKeys.layerSql,
+    store.Billing.layerSql,
+    store.GpuHolds.layerSql,
+    store.HostClasses.layerSql,
+    store.ModelAdmin.layerSql,
+    store.Reservations.layerSql
+  ).pipe(Layer.provideMerge([store.Database.layerMigrated, Ids.layer]), Layer.provide(layerLocalConfig), orSentence)
+  const layerHubConnections = store.HubConnections.layerSql.pipe(Layer.provide(layerLocalConfig), orSentence)
+  return makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore))
+}
+
+const bench = async () => {
+  const { Database, ModelAdmin, Organizations } = await import("@seatrial/store")
+  const { benchCommand } = await import("./bench.ts")
+  const layerStore = Layer.mergeAll(Organizations.layerSql, ModelAdmin.layerSql).pipe(
+    Layer.provideMerge([Database.layerMigrated, Ids.layer]),
+    Layer.provide(layerLocalConfig),
+    orSentence
+  )
+  return benchCommand.pipe(Command.provide(layerStore))
+}
+
+const usage = async () => {
+  const { Database, Organizations, UsageSums } = await import("@seatrial/store")
+  const { usageSumsCommand } = await import("./usage.ts")
+  const layerStore = Layer.mergeAll(Organizations.layerSql, UsageSums.layerSql).pipe(
+    Layer.provideMerge([Database.layerMigrated, Ids.layer]),
+    Layer.provide(layerLocalConfig),
+    orSentence
+  )
+  return usageSumsCommand.pipe(Command.provide(layerStore))
+}
+
+const cleanWeights = async () => {
+  const { Database, NeededWeights } = await import("@seatrial/store")
+  const { cleanWeightsCommand } = await import("./cleanWeights.ts")
+  const layerStore = NeededWeights.layerSql.pipe(Layer.provide(Database.layer), Layer.provide(layerLocalConfig), orSentence)
+  return cleanWeightsCommand.pipe(Command.provide(layerStore))
+}
+
+const migrate = async () => {
+  const { Database } = await import("@seatrial/store")
+  const { makeMigrateCommand } = await import("./migrate.ts")
+  // With a pool of its own for each try, since one that could not connect stays so.
+  return makeMigrateCommand(Effect.suspend(() => Effect.provide(Database.migrate, Layer.fresh(Database.layer))))
+}
+
+/** With the commands that these arguments name. */
+const makeCommand = async (args: ReadonlyArray<string>) =>
+  Command.make("seatrial").pipe(
+    Command.withDescription("Seatrial serves open-weights models on Kubernetes GPUs; each model passes a trial before it carries traffic."),
+    Command.withSubcommands([
+      previewCommand.pipe(Command.provide(layerKeyed)),
+      deployCommand.pipe(Command.provide(layerKeyed)),
+      deploymentsCommand.pipe(Command.provide(layerKeyed)),
+      statusCommand.pipe(Command.provide(layerKeyed)),
+      cancelCommand.pipe(Command.provide(layerKeyed)),
+      requestsCommand.pipe(Command.provide(layerKeyed)),
+      makeReceiptsCommand(layerKeyed, layerPublic),
+      modelsCommand.pipe(Command.provide(layerKeyed)),
+      catalogCommand.pipe(Command.provide(layerPublic)),
+      auditCommand.pipe(Command.provide(layerKeyed)),
+      await lazily(args, "admin", "Administration, straight in Postgres.", admin),
+      await lazily(args, "bench", "Benchmarks of models, straight from Postgres.", bench),
+      await lazily(args, "usage", "Tokens, money and GPU time of all organizations, straight from Postgres.", usage),
+      serverCommand,
+      operatorCommand,
+      gatewayCommand,
+      await lazily(args, "fetch", "Downloads and verifies a model's files; what download Jobs run.", () =>
+        import("./fetch.ts").then(({ fetchCommand }) => fetchCommand)
+      ),
+      await lazily(args, "copy-weights", "Copies a model's files from the weights store to a node and verifies them.", () =>
+        import("./copyWeights.ts").then(({ copyWeightsCommand }) => copyWeightsCommand)
+      ),
+      await lazily(args, "check-weights", "Makes sure that a model's files in the weights store are what was downloaded.", () =>
+        import("./checkWeights.ts").then(({ checkWeightsCommand }) => checkWeightsCommand)
+      ),
+      await lazily(args, "clean-weights", "Removes downloaded weights that no model has needed for some time.", cleanWeights),
+      await lazily(args, "merge-weights", "Merges a LoRA adapter into its base's weights.", () =>
+        import("./mergeWeights.ts").then(({ mergeWeightsCommand }) => mergeWeightsCommand)
+      ),
+      await lazily(args, "migrate", "Brings the database up to date.", migrate)
+    ])
+  )
+
+/** Runs the command with these arguments, in the world that it composes as every `main.ts` does. All of it but what only a process has: its signals, and its exit code, which the failure tells. */
+export const runCommand = (args: ReadonlyArray<string>) =>
+  Effect.promise(() => makeCommand(args)).pipe(
+    Effect.flatMap((command) => Command.runWith(command, { version: "0.1.0" })(args)),
+    Effect.catchTag("ShowHelp", (help) => Effect.fail(help.errors.length === 0 ? help : new WrongUse())),
+    Effect.catchDefect(tellDefect),
+    Effect.provide([NodeServices.layer, layerPresenter]),
+    Effect.provide(Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]))
+  )
