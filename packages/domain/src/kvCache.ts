@@ -40,7 +40,9 @@ export const layerTokenBytes = (
     const sparse = group.index_bytes > 0 && valueBytes === 1 ? Math.floor((group.latent_size - 64) / 128) * 4 + 64 : 0
     return Math.ceil((group.latent_size * valueBytes + sparse) / latentAlignment) * latentAlignment + group.index_bytes
   }
-  return Math.max(1, Math.ceil(group.kv_heads / gpuCount)) * (group.head_size + group.head_size_v) * valueBytes
+  // Each GPU keeps a sparse attention's index whole.
+  const index = group.kind === "full" ? (group.index_bytes ?? 0) : 0
+  return Math.max(1, Math.ceil(group.kv_heads / gpuCount)) * (group.head_size + group.head_size_v) * valueBytes + index
 }
 
 /** Bytes that one token takes on one GPU in all layers that keep it. */
