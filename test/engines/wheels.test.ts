@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -227,3 +227,12 @@ for (const runtime of ["vllm", "sglang"] as const) {
     })
   })
 }
+
+it("the table of what configuration classes assume is what Transformers 5.23.0 says", () => {
+  const path = (name: string) => join(import.meta.dirname, "../..", name)
+  const read = spawnSync(process.env.PYTHON ?? "python3", [path("tools/engines/read_configurations.py"), wheelOf("transformers", "5.23.0")], {
+    encoding: "utf8"
+  })
+  assert.strictEqual(read.stderr, "")
+  assert.strictEqual(read.stdout, readFileSync(path("packages/hub/src/generated/configurationDefaults.ts"), "utf8"))
+})
