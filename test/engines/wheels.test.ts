@@ -106,6 +106,10 @@ const refusals = {
       "+ self._swa_full_tokens_ratio * self._swa_cell_bytes()",
       "--swa-full-tokens-ratio should be in range (0, 1.0].",
       "/ (1 + get_schedule().mamba_full_memory_ratio)",
+      "            per_request * num_reqs\n            + chunks_in_flight * get_schedule().chunked_prefill_size\n            + page_size",
+      "trailing_tokens = window + eviction_interval * draft_tokens + page_size",
+      "SGLANG_SWA_EVICTION_INTERVAL = EnvInt(128)",
+      "(get_schedule().max_mamba_cache_size + 1) * (stage_per_req + extra_per_slot)",
       'help="The ratio of mamba state memory to full kv cache memory.",\n            resolvable=True,\n            fallback=0.9,',
       'RADIX_SUPPORTED_DETERMINISTIC_ATTENTION_BACKEND = ["ascend", "fa3", "fa4", "triton"]',
       "is not supported for the current GPU. "

@@ -61,6 +61,10 @@ export interface EngineMemory {
   readonly windowedShare?: (load: EngineLoad) => number
   /** Bytes of recurrent states' own pool, as a share of those of the layers that keep tokens; absent: they share one. */
   readonly statesShare?: number
+  /** Tokens of the pool that layers with a window or a chunk of so many tokens have for all sequences together; absent, or null: it has none of a size of its own. */
+  readonly windowedTokens?: (load: EngineLoad) => ((window: number) => number) | null
+  /** States that a pool for all sequences together holds in each recurrent layer; absent, or null: as many as `statesShare` or `statesPerSequence` say. */
+  readonly states?: (load: EngineLoad) => number | null
   /** Most bytes that it keeps beside the checkpoint's tensors: tables of positions, scales, padding to its kernels' sizes. */
   readonly loadedBeside: number
   /** Whether it computes in 16 bits and so loads half of what a checkpoint stores in 32. */
