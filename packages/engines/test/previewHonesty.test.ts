@@ -172,6 +172,10 @@ describe("what a preview says comes true", () => {
     ["{{ messages | nofilter }}", true],
     ["{{ messages | map(attribute='content') | join(', ') | nofilter(1) }}", true],
     ["{# no end", true],
+    ["{{ bos_token }}{{ raise_exception('never') | trim }}{{ messages[0].content }}", true],
+    ["{% if tools %}{{ raise_exception('a') }}{% elif messages %}b{{ raise_exception('c') }}{% else %}{{ raise_exception('d') }}{% endif %}", true],
+    ["{% if tools %}{{ raise_exception('no tools') }}{% endif %}{{ messages[0].content }}", false],
+    ["{% for m in messages %}{{ raise_exception('odd') }}{% endfor %}", false],
     ["{% for m in messages %}{{ m.content | trim | tojson(indent=2) }}{% endfor %}", false],
     ["{% generation %}{{ 7 // 2 }}{% endgeneration %}", false]
   ] as const)("a chat template that no engine compiles is refused by name: %s", (chat_template, broken) => {

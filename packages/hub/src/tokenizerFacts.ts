@@ -1,5 +1,8 @@
 import { Option, Predicate, Schema } from "effect"
 
+/** Where a sequence of steps of each kind has them. */
+const steps: Readonly<Record<string, string>> = { normalizer: "normalizers", pre_tokenizer: "pretokenizers", post_processor: "processors", decoder: "decoders" }
+
 /** The kinds of steps that the tokenizers library reads (`tokenizers/src`, each `*Wrapper`): a file with another one is read by no engine. */
 const kinds: Readonly<Record<string, ReadonlySet<string>>> = {
   normalizer: new Set([
@@ -41,15 +44,20 @@ const decodeAdded = Schema.decodeUnknownOption(Schema.Array(Schema.Struct({ id: 
 export interface TokenizerFacts {
   /** The highest id of its vocabulary without the tokens that were added to it, which real models have without a row; -1 for none. */
   readonly highest: number
-  /** A step of a kind that no engine reads, as `pre_tokenizer Odd`, or null. */
+  /** A step of a kind that no engine reads, at any place in a sequence of such, as `pre_tokenizer Odd`, or null. */
   readonly unknownStep: string | null
 }
 
 const unknownStep = (tokenizer: object): string | null => {
   for (const [step, known] of Object.entries(kinds)) {
-    const given: unknown = Predicate.hasProperty(tokenizer, step) ? tokenizer[step] : null
-    const type = Predicate.hasProperty(given, "type") ? given.type : null
-    if (typeof type === "string" && !known.has(type)) return `${step} ${type.slice(0, 64)}`
+    const pending: Array<unknown> = [Predicate.hasProperty(tokenizer, step) ? tokenizer[step] : null]
+    while (pending.length > 0) {
+      const given = pending.pop()
+      const type = Predicate.hasProperty(given, "type") ? given.type : null
+      if (typeof type === "string" && !known.has(type)) return `${step} ${type.slice(0, 64)}`
+      const inner = type === "Sequence" && Predicate.hasProperty(given, steps[step] ?? "") ? given[steps[step] ?? ""] : null
+      if (Array.isArray(inner)) for (const one of inner) pending.push(one)
+    }
   }
   return null
 }
