@@ -58,6 +58,8 @@ export const WeightParts = Schema.Struct({
   experts: Amount,
   /** Stored in 32 bits without being quantized. */
   float32: Amount,
+  /** Stored in 8 bits without being quantized: engines load them as values of 16. Absent in records of earlier versions. */
+  float8: Schema.optionalKey(Amount),
   /** Not loaded to serve: heads for the prediction of several tokens, buffers that are worked out anew. */
   unloaded: Amount
 })
@@ -113,7 +115,9 @@ export const Computation = Schema.Struct({
   /** The way of scaling positions: `default` where there is none, `layers` where these differ. */
   rope: Schema.String.check(Schema.isMaxLength(64)),
   /** Share of a head that turns by its position; absent where all of it does, and in records of earlier versions. */
-  partial_rotary_factor: Schema.optionalKey(Schema.Finite)
+  partial_rotary_factor: Schema.optionalKey(Schema.Finite),
+  /** The safetensors types of weights other than F32, BF16 and F16, where nothing is quantized; absent for none, and in records of earlier versions. */
+  types: Schema.optionalKey(Schema.Array(Schema.String.check(Schema.isMaxLength(64))))
 })
 export type Computation = typeof Computation.Type
 

@@ -153,6 +153,11 @@ describe("what a preview says comes true", () => {
       { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default", partial_rotary_factor: 0.5 },
       /partial_rotary_factor 0\.5; only 1/
     ],
+    [
+      "weights of other types",
+      { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default", types: ["F64", "F8_E4M3"] },
+      /weights of the type F64, F8_E4M3; only F32, BF16 and F16/
+    ],
     ["dynamic positions", { activation: "silu", attention_bias: false, mlp_bias: false, rope: "dynamic" }, /rope scaling 'dynamic'/]
   ])("%s: the reference engine says before what its loader would say", (_, computation, message) => {
     const { rope: __, ...plain } = llama

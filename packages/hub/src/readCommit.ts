@@ -17,7 +17,7 @@ import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBesid
 import { smallFilesAgree } from "./smallFilesAgree.ts"
 import { tokenizerFacts } from "./tokenizerFacts.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
-import { weightParts } from "./weightParts.ts"
+import { weightParts, withTypes } from "./weightParts.ts"
 import { weightsAgree } from "./weightsAgree.ts"
 
 /** Largest configuration file that is read, in bytes. */
@@ -165,7 +165,7 @@ export const readCommit = Effect.fnUntraced(function* (
     left
   })
 
-  const modelConfig = yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups)))
+  const modelConfig = withTypes(yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))), read.groups)
   yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
   const beside = { config, generation: generation ?? {}, tokenizerConfig: small.tokenizer, tokenizer: tokenizerRead ?? null }
   // Where there is no tokenizer.json the end may lie in a form that is not read here.
