@@ -138,6 +138,25 @@ describe("what a preview says comes true", () => {
     assert.isAbove(tights, 0)
   })
 
+  it("a context that YaRN extends is chosen no longer than the reference engine reads in the time that the trial waits", () => {
+    const tiny = { num_layers: 4, hidden_size: 128, num_attention_heads: 4, num_kv_heads: 2, head_dim: 32, vocab_size: 512, native_context: 1_024 }
+    const rope = { parameters: { rope_type: "default", rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
+    const of = { ...facts({ ...tiny, rope }), weights_bytes: 1_444_096, parameters: 722_048 }
+    const chosen = (request: ServingRequest, hostClass: HostClass) => {
+      const answer = preview(request, [hostClass], of)
+      return answer.kind === "derived" ? answer.serving.max_context : assert.fail(answer.reason.message)
+    }
+    const computed = chosen({ runtime: "reference", yarn: { factor: 64 } }, small)
+    // 512 x N x N products, a billion a second, in 60 s + N / 300.
+    assert.isAtMost((512 * computed ** 2) / 1e9, 60 + computed / 300)
+    assert.isAbove(computed, 8_192)
+    assert.strictEqual(chosen({ yarn: { factor: 64 } }, { ...h100, simulated: true }), computed)
+    assert.strictEqual(chosen({ yarn: { factor: 64 } }, h100), 65_536)
+    // What is short enough, and what the model has of itself, stays.
+    assert.strictEqual(chosen({ runtime: "reference", yarn: { factor: 4 } }, small), 4_096)
+    assert.strictEqual(chosen({ runtime: "reference" }, small), 1_024)
+  })
+
   it("room is told of the host classes that have the runtime, and another runtime's is offered", () => {
     const answer = preview({ runtime: "reference" }, [small, h100])
     assert.include(refused(answer).reason.message, "with the runtime reference (the largest has 4.0 GiB)")
