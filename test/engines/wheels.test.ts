@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, readdirSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs"
 import { homedir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
@@ -113,6 +113,10 @@ const refusals = {
       "+ self._swa_full_tokens_ratio * self._swa_cell_bytes()",
       "--swa-full-tokens-ratio should be in range (0, 1.0].",
       "/ (1 + get_schedule().mamba_full_memory_ratio)",
+      "            per_request * num_reqs\n            + chunks_in_flight * get_schedule().chunked_prefill_size\n            + page_size",
+      "trailing_tokens = window + eviction_interval * draft_tokens + page_size",
+      "SGLANG_SWA_EVICTION_INTERVAL = EnvInt(128)",
+      "(get_schedule().max_mamba_cache_size + 1) * (stage_per_req + extra_per_slot)",
       'help="The ratio of mamba state memory to full kv cache memory.",\n            resolvable=True,\n            fallback=0.9,',
       'RADIX_SUPPORTED_DETERMINISTIC_ATTENTION_BACKEND = ["ascend", "fa3", "fa4", "triton"]',
       "is not supported for the current GPU. "
@@ -234,3 +238,12 @@ for (const runtime of ["vllm", "sglang"] as const) {
     })
   })
 }
+
+it("the table of what configuration classes assume is what Transformers 5.23.0 says", () => {
+  const path = (name: string) => join(import.meta.dirname, "../..", name)
+  const read = spawnSync(process.env.PYTHON ?? "python3", [path("tools/engines/read_configurations.py"), wheelOf("transformers", "5.23.0")], {
+    encoding: "utf8"
+  })
+  assert.strictEqual(read.stderr, "")
+  assert.strictEqual(read.stdout, readFileSync(path("packages/hub/src/generated/configurationDefaults.ts"), "utf8"))
+})

@@ -38,6 +38,12 @@ const PinnedSource = Schema.Struct({
   commit: Schema.NullOr(Schema.toEncoded(Commit))
 }).annotate({ identifier: "PinnedSource" })
 
+/** Of a repository with a LoRA adapter: its rank, and the base that it is pinned with. */
+const PreviewAdapter = Schema.Struct({
+  rank: Schema.Int,
+  base: Schema.Struct({ repo: Schema.String, commit: Schema.toEncoded(Commit) })
+}).annotate({ identifier: "PreviewAdapter" })
+
 const Settings = ServingSettings.annotate({ identifier: "ServingSettings" })
 
 /** The source can be served like this; `serving` is complete and can be pasted into a create. */
@@ -45,6 +51,7 @@ export const DerivedPreview = Schema.Struct({
   object: Schema.Literal("deployment_preview"),
   kind: Schema.Literal("derived"),
   source: PinnedSource,
+  adapter: Schema.optionalKey(PreviewAdapter),
   architecture: Schema.String,
   license: Schema.NullOr(Schema.String),
   dtype: Schema.String,

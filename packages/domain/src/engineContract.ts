@@ -19,7 +19,7 @@ export interface FlagIssue {
 export interface EngineLoad {
   readonly config: ModelConfig
   readonly flags: Readonly<Record<string, unknown>>
-  readonly card: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes">
+  readonly card: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes"> & Partial<Pick<HostClass, "simulated">>
   /** Tokens; the model's limit where it is still to be chosen. */
   readonly maxContext: number
   /** Absent: the engine's own choice. */
@@ -61,6 +61,10 @@ export interface EngineMemory {
   readonly windowedShare?: (load: EngineLoad) => number
   /** Bytes of recurrent states' own pool, as a share of those of the layers that keep tokens; absent: they share one. */
   readonly statesShare?: number
+  /** Tokens of the pool that layers with a window or a chunk of so many tokens have for all sequences together; absent, or null: it has none of a size of its own. */
+  readonly windowedTokens?: (load: EngineLoad) => ((window: number) => number) | null
+  /** States that a pool for all sequences together holds in each recurrent layer; absent, or null: as many as `statesShare` or `statesPerSequence` say. */
+  readonly states?: (load: EngineLoad) => number | null
   /** Most bytes that it keeps beside the checkpoint's tensors: tables of positions, scales, padding to its kernels' sizes. */
   readonly loadedBeside: number
   /** Whether it computes in 16 bits and so loads half of what a checkpoint stores in 32. */
@@ -113,7 +117,7 @@ export interface EngineContract {
   readonly flagIssue: (flags: Readonly<Record<string, unknown>>) => FlagIssue | null
   /** The first flag that does not go with the model, its host or the other flags, or null. */
   readonly loadIssue?: (load: EngineLoad) => FlagIssue | null
-  /** Most tokens of a context that the flags allow; absent: they never limit it. */
+  /** Most tokens of a context that the flags, or the time that the engine computes for, allow; absent: they never limit it. It is chosen where none is asked for. */
   readonly longestContext?: (load: EngineLoad) => number
   /** The flags with which it serves a model that sees as one of texts alone, and takes less memory; absent: it has none. */
   readonly textOnly?: NonNullable<ServingSettings["engine_flags"]>

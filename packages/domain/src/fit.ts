@@ -2,7 +2,7 @@ import { adapterBytes } from "./adapterBytes.ts"
 import { type Calibration, calibrate } from "./calibration.ts"
 import type { AdapterBuffers, EngineContract, EngineLoad, Interval, MemoryOverhead } from "./engineContract.ts"
 import type { HostClass } from "./hostClass.ts"
-import { type KvLayout, kvBytesPerToken, longestSequence, sequenceBytes, shapeOf } from "./kvCache.ts"
+import { heldBytes, type KvLayout, kvBytesPerToken, longestSequence, sequenceBytes, shapeOf } from "./kvCache.ts"
 import type { ModelConfig, WeightParts } from "./repository.ts"
 import type { KvCacheDtype, ServingSettings } from "./serving.ts"
 import { leastContext } from "./trial.ts"
@@ -127,7 +127,9 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
     latentAlignment: memory.latentAlignment,
     statesPerSequence: memory.statesPerSequence(load),
     windowedShare: memory.windowedShare?.(load),
-    statesShare: memory.statesShare
+    statesShare: memory.statesShare,
+    windowedTokens: memory.windowedTokens?.(load) ?? undefined,
+    states: memory.states?.(load) ?? undefined
   }
   const budget = Math.floor(memory.budget(load))
   const weights = weightsPerGpu({
@@ -168,6 +170,8 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
   const roomAfterPool = afterPool.high === 0 || afterPool.high <= hostClass.gpu_memory_bytes - budget - driverBytes
   const cutShort = input.maxContext === undefined && context < Math.min(usefulContext, input.contextLimit)
   const kvCache = headroom.low >= 0 ? pool.low : pool.high
+  const held = heldBytes(config, layout)
+  const together = sequence <= held ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((kvCache - held) / (sequence - held)))
   return {
     components: { ...overhead, budget, weightsBeside, adapters, pool, sequence, stepTokens: layout.stepTokens },
     fit: {
@@ -182,7 +186,7 @@ export const estimateFit = (input: FitInput): Estimate | Misfit => {
       overhead_bytes: beside,
       headroom_bytes: headroom,
       max_context: context,
-      concurrent_sequences: Math.min(memory.sequences(load), sequence === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(kvCache / sequence))),
+      concurrent_sequences: Math.min(memory.sequences(load), together),
       calibrated: narrowed !== null
     }
   }

@@ -27,6 +27,10 @@ export interface KvLayout {
   readonly windowedShare?: number | undefined
   /** Where states have a pool of their own: its size as a share of that of the layers that keep tokens. Absent: both share one. */
   readonly statesShare?: number | undefined
+  /** Where layers with a window or a chunk of so many tokens have a pool for all sequences together: its tokens. It comes before `windowedShare`. */
+  readonly windowedTokens?: ((window: number) => number) | undefined
+  /** Where states have a pool for all sequences together: how many it holds. It comes before `statesShare`. */
+  readonly states?: number | undefined
 }
 
 /** Bytes of one token in one layer on one GPU: heads fewer than the GPUs are replicated, and so is MLA's latent; a state grows by nothing. */
@@ -40,7 +44,9 @@ export const layerTokenBytes = (
     const sparse = group.index_bytes > 0 && valueBytes === 1 ? Math.floor((group.latent_size - 64) / 128) * 4 + 64 : 0
     return Math.ceil((group.latent_size * valueBytes + sparse) / latentAlignment) * latentAlignment + group.index_bytes
   }
-  return Math.max(1, Math.ceil(group.kv_heads / gpuCount)) * (group.head_size + group.head_size_v) * valueBytes
+  // Each GPU keeps a sparse attention's index whole.
+  const index = group.kind === "full" ? (group.index_bytes ?? 0) : 0
+  return Math.max(1, Math.ceil(group.kv_heads / gpuCount)) * (group.head_size + group.head_size_v) * valueBytes + index
 }
 
 /** Bytes that one token takes on one GPU in all layers that keep it. */
@@ -64,7 +70,9 @@ export const blockOf = (config: ModelConfig, layout: KvLayout): number => {
 const layerSequenceBytes = (group: LayerGroup, layout: KvLayout, tokens: number, block: number, smallestPage: number): number => {
   const blocks = (length: number) => Math.ceil(length / block)
   const page = block * layerTokenBytes(group, layout)
-  const { windowedShare } = layout
+  const { windowedShare, windowedTokens } = layout
+  if (windowedTokens !== undefined && group.kind === "sliding") return blocks(windowedTokens(group.window)) * page
+  if (windowedTokens !== undefined && group.kind === "chunked") return blocks(windowedTokens(group.chunk)) * page
   if (windowedShare !== undefined && (group.kind === "sliding" || group.kind === "chunked")) return blocks(Math.ceil(tokens * windowedShare)) * page
   switch (group.kind) {
     case "full":
@@ -91,6 +99,10 @@ export const sequenceBytes = (config: ModelConfig, layout: KvLayout, tokens: num
   let kept = 0
   let states = 0
   for (const group of layers) {
+    if (group.kind === "state" && layout.states !== undefined) {
+      kept += group.layers * layout.states * stateBytes(group, layout)
+      continue
+    }
     const bytes = group.layers * layerSequenceBytes(group, layout, tokens, block, smallestPage)
     if (group.kind === "state") states += bytes
     else kept += bytes
@@ -99,6 +111,15 @@ export const sequenceBytes = (config: ModelConfig, layout: KvLayout, tokens: num
   if (statesShare === undefined || kept === 0 || states === 0) return kept + states
   // Of two pools whose sizes are in proportion the fuller one decides.
   return Math.ceil(Math.max(kept, states / statesShare) * (1 + statesShare))
+}
+
+/** Bytes on one GPU of what is held for all sequences together, whether one runs or as many as may: the part of `sequenceBytes` that a second sequence does not need. */
+export const heldBytes = (config: ModelConfig, layout: KvLayout): number => {
+  const { layers } = shapeOf(config)
+  const held = layers.filter(
+    ({ kind }) => (kind === "state" && layout.states !== undefined) || ((kind === "sliding" || kind === "chunked") && layout.windowedTokens !== undefined)
+  )
+  return held.length === 0 ? 0 : sequenceBytes({ ...config, shape: { ...shapeOf(config), layers: held } }, layout, 0)
 }
 
 /** The longest sequence whose cache is at most `bytes`, up to `limit`, in whole blocks where it is not the limit; 0 where not one block is. */

@@ -35,10 +35,18 @@ export interface PreviewSource {
   readonly commit: string | null
 }
 
+/** The adapter that a preview is of, where its repository holds one: its rank, and the base that it is pinned with. */
+export interface PreviewAdapter {
+  readonly rank: number
+  readonly base: { readonly repo: string; readonly commit: string }
+}
+
 export interface DerivedPreview {
   readonly object: "deployment_preview"
   readonly kind: "derived"
   readonly source: PreviewSource
+  /** Absent where the repository holds a model of its own. */
+  readonly adapter?: PreviewAdapter
   readonly architecture: string
   readonly license: string | null
   readonly dtype: string
@@ -229,6 +237,7 @@ export const decideServing = (input: PreviewInput): Decision => {
     return refuse("does_not_fit", message, remedy.message, remedy.serving)
   }
   const { fit } = chosen.result
+  const { adapter } = facts
   const serving = settingsOf(asked, chosen, fit.max_context)
   return {
     estimate: chosen.result,
@@ -236,6 +245,7 @@ export const decideServing = (input: PreviewInput): Decision => {
       object: "deployment_preview",
       kind: "derived",
       source,
+      ...(adapter === undefined ? {} : { adapter: { rank: adapter.rank, base: { repo: adapter.base.repo, commit: adapter.base.commit } } }),
       architecture: facts.config.architecture,
       license: facts.license,
       dtype: facts.config.dtype,

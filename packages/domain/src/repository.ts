@@ -16,11 +16,11 @@ const attention = { layers: Count, kv_heads: Count, head_size: Count, head_size_
 
 /**
  * Layers that keep the same thing of a sequence, and how many there are. `full`: keys and values of every token. `sliding`: of the last `window` tokens. `chunked`: of
- * the current chunk. `latent`: MLA's one vector of `latent_size` values a token, and `index_bytes` of a sparse attention's index; `absorbed_values` are those
- * of its up projection, which engines hold twice. `state`: nothing by token, but one state a sequence, of `conv_values` and `state_values`.
+ * the current chunk. `latent`: MLA's one vector of `latent_size` values a token; `absorbed_values` are those of its up projection, which engines hold twice.
+ * `index_bytes` are those of a sparse attention's index, a token and GPU; where a full layer names none it has none. `state`: nothing by token, but one state a sequence, of `conv_values` and `state_values`.
  */
 export const LayerGroup = Schema.Union([
-  Schema.Struct({ kind: Schema.Literal("full"), ...attention }),
+  Schema.Struct({ kind: Schema.Literal("full"), ...attention, index_bytes: Schema.optionalKey(Amount) }),
   Schema.Struct({ kind: Schema.Literal("sliding"), ...attention, window: Count }),
   Schema.Struct({ kind: Schema.Literal("chunked"), ...attention, chunk: Count }),
   Schema.Struct({ kind: Schema.Literal("latent"), layers: Count, latent_size: Count, index_bytes: Amount, absorbed_values: Amount }),
@@ -58,6 +58,8 @@ export const WeightParts = Schema.Struct({
   experts: Amount,
   /** Stored in 32 bits without being quantized. */
   float32: Amount,
+  /** Stored in 8 bits without being quantized: engines load them as values of 16. Absent in records of earlier versions. */
+  float8: Schema.optionalKey(Amount),
   /** Not loaded to serve: heads for the prediction of several tokens, buffers that are worked out anew. */
   unloaded: Amount
 })
@@ -113,7 +115,9 @@ export const Computation = Schema.Struct({
   /** The way of scaling positions: `default` where there is none, `layers` where these differ. */
   rope: Schema.String.check(Schema.isMaxLength(64)),
   /** Share of a head that turns by its position; absent where all of it does, and in records of earlier versions. */
-  partial_rotary_factor: Schema.optionalKey(Schema.Finite)
+  partial_rotary_factor: Schema.optionalKey(Schema.Finite),
+  /** The safetensors types of weights other than F32, BF16 and F16, where nothing is quantized; absent for none, and in records of earlier versions. */
+  types: Schema.optionalKey(Schema.Array(Schema.String.check(Schema.isMaxLength(64))))
 })
 export type Computation = typeof Computation.Type
 

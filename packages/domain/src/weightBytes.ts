@@ -63,9 +63,9 @@ export const weightsPerGpu = (options: {
   const copies = heads.length === 0 ? 1 : Math.max(1, gpuCount / Math.min(...heads))
   const padding = memory.expertPadding(config, gpuCount)
   const absorbed = shape.layers.reduce((sum, group) => sum + (group.kind === "latent" ? group.layers * group.absorbed_values * 2 : 0), 0)
-  const { embeddings, experts, float32, key_value, replicated, towers, unloaded } = parts
+  const { embeddings, experts, float32, float8 = 0, key_value, replicated, towers, unloaded } = parts
   const linear = Math.max(0, weightsBytes - unloaded - replicated - key_value - embeddings - towers - experts)
-  const kept = memory.halvesFloat32 && weightsBytes > 0 ? 1 - float32 / weightsBytes / 2 : 1
+  const kept = memory.halvesFloat32 && weightsBytes > 0 ? 1 + (float8 - float32 / 2) / weightsBytes : 1
   const bytes = (factor: number, expertFactor: number, towerShare: number) =>
     kept * (replicated + embeddings / gpuCount + (factor * (linear + key_value * copies + experts * expertFactor)) / gpuCount + towers * towerShare)
   return {

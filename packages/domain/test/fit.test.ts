@@ -10,7 +10,8 @@ import {
   kvBytesPerToken,
   type ModelConfig,
   nothingServed,
-  type RepositoryFacts
+  type RepositoryFacts,
+  type WeightParts
 } from "../src/index.ts"
 
 const gib = 2 ** 30
@@ -71,6 +72,17 @@ describe("fit", () => {
   it("KV heads fewer than GPUs are replicated, not split", () => {
     assert.strictEqual(kvBytesPerToken(llama8b, { gpuCount: 8, valueBytes: 2, latentAlignment: 1 }), 131_072 / 8)
     assert.strictEqual(kvBytesPerToken(llama8b, { gpuCount: 16, valueBytes: 2, latentAlignment: 1 }), 131_072 / 8)
+  })
+
+  it("counts values of 8 bits that nothing quantized twice, where the engine computes in 16, and those of 32 bits half", () => {
+    const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, unloaded: 0 }
+    const weights = (weightParts: WeightParts) => {
+      const result = fit({ ...input, engine: { ...engine, memory: { ...memory, halvesFloat32: true } }, weightParts, hostClass: hostClass("large", 80 * gib) })
+      return isFit(result) ? result.weights_bytes : assert.fail("it does not fit")
+    }
+    const plain = weights(parts)
+    assert.strictEqual(weights({ ...parts, float8: input.weightsBytes }), 2 * plain)
+    assert.strictEqual(weights({ ...parts, float32: input.weightsBytes }), plain / 2)
   })
 
   const verdicts: ReadonlyArray<readonly [promise: string, memory: number, context: number, expected: string]> = [

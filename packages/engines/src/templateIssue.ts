@@ -37,10 +37,23 @@ const unknownFilter = (parsed: unknown): string | null => {
   return null
 }
 
+/** Whether a part of a parsed template raises an exception whatever it is given: at its own level, or in every branch. */
+const raises = (parts: unknown): boolean =>
+  Array.isArray(parts) &&
+  parts.some((node: unknown) => {
+    if (!isRecord(node)) return false
+    const { alternate, body, callee, filter, operand, type } = node
+    if (type === "FilterExpression") return isRecord(filter) && raises([operand])
+    if (type === "If") return raises(body) && raises(alternate)
+    return type === "CallExpression" && isRecord(callee) && callee.type === "Identifier" && callee.value === "raise_exception"
+  })
+
 const look = (template: string, own: boolean): string | null => {
   if (template.length > longest || gap.test(template) || (!own && /\{%[-+]?\s*raw/.test(template))) return null
   try {
-    const filter = unknownFilter(new Template(template).parsed)
+    const { parsed } = new Template(template)
+    if (raises(parsed.body)) return "it raises an exception for every conversation"
+    const filter = unknownFilter(parsed)
     return filter === null ? null : `it uses the filter ${filter.slice(0, 64)}, which Jinja does not have`
   } catch (cause) {
     const message = cause instanceof Error ? cause.message : "it cannot be parsed"

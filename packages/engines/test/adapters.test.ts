@@ -218,6 +218,11 @@ describe("a preview of an adapter", () => {
     expect(decide({ rslora: true, rank: 1_024 }).preview).toMatchObject({ kind: "refused", remedy: { serving: null } })
   })
 
+  it("names the adapter's rank and the base that it is pinned with, and a model's names none", () => {
+    expect(decide({}).preview).toMatchObject({ kind: "derived", adapter: { rank: 16, base: { repo: "meta/base", commit: "b".repeat(40) } } })
+    expect(decide(null).preview).not.toHaveProperty("adapter")
+  })
+
   it("counts the adapter's room among its components, and leaves the KV cache less by it", () => {
     for (const runtime of ["vllm", "sglang"] as const) {
       const [plain, tuned] = [decide(null, { runtime }), decide({}, { runtime })]

@@ -91,7 +91,13 @@ describe("SGLang's memory", () => {
 
 const attention = { kv_heads: 8, head_size: 128, head_size_v: 128 }
 /** The longest context of a model of such layers on one card, and the cache that it has there. */
-const longest = (memory: typeof sglangMemory, architecture: string, layers: ReadonlyArray<LayerGroup>, engineFlags: Readonly<Record<string, number>> = {}) => {
+const longest = (
+  memory: typeof sglangMemory,
+  architecture: string,
+  layers: ReadonlyArray<LayerGroup>,
+  engineFlags: Readonly<Record<string, number | boolean>> = {},
+  contextLimit = 100_000_000
+) => {
   const shape = { ...(config.shape ?? assert.fail()), layers }
   const result = estimateFit({
     config: { ...config, architecture, shape },
@@ -108,7 +114,7 @@ const longest = (memory: typeof sglangMemory, architecture: string, layers: Read
     },
     kvCacheDtype: "auto",
     engineFlags,
-    contextLimit: 100_000_000
+    contextLimit
   })
   return "fit" in result ? result.fit : assert.fail("it does not fit")
 }
@@ -137,6 +143,30 @@ describe("SGLang's cache of layers with a window", () => {
     const state: LayerGroup = { kind: "state", layers: 30, conv_values: 1_000, state_values: 1_000, state_float32: false }
     const { kv_cache_bytes, max_context } = longest(sglangMemory, "Qwen3NextForCausalLM", [state, full])
     assert.closeTo(max_context, kv_cache_bytes / (1.9 * 10 * token), 2)
+  })
+
+  it("holds a window for each sequence that may run, and two chunks, where nothing is kept of those that ended; the rest is the others'", () => {
+    const limits = { disable_radix_cache: true, max_running_requests: 64, chunked_prefill_size: 4_096 }
+    const held = 30 * token * (64 * (1_024 + 128 + 2) + 2 * 4_096 + 1)
+    const { concurrent_sequences, kv_cache_bytes, max_context } = longest(sglangMemory, "GptOssForCausalLM", [sliding, full], limits)
+    assert.strictEqual(max_context, Math.floor((kv_cache_bytes - held) / (10 * token)))
+    assert.strictEqual(concurrent_sequences, 1)
+    const one = longest(sglangMemory, "GptOssForCausalLM", [sliding, full], { ...limits, disable_overlap_schedule: true })
+    assert.isAbove(one.max_context, max_context)
+    // Prompts that are read whole have no such bound.
+    const whole = longest(sglangMemory, "GptOssForCausalLM", [sliding, full], { ...limits, chunked_prefill_size: -1 })
+    assert.closeTo(whole.max_context, whole.kv_cache_bytes / ((10 + 0.8 * 30) * token), 2)
+  })
+
+  it("holds a state for each sequence that may run and one more, where nothing is kept of those that ended; a second sequence needs no other", () => {
+    const state: LayerGroup = { kind: "state", layers: 30, conv_values: 24_576, state_values: 524_288, state_float32: true }
+    const limits = { disable_radix_cache: true, max_running_requests: 64 }
+    const held = 30 * 65 * (24_576 * 2 + 524_288 * 4)
+    const of = (contextLimit: number) => longest(sglangMemory, "Qwen3NextForCausalLM", [state, full], limits, contextLimit)
+    const { kv_cache_bytes, max_context } = of(100_000_000)
+    const spare = kv_cache_bytes - held
+    assert.closeTo(max_context, spare / (10 * token), 512)
+    assert.strictEqual(of(65_536).concurrent_sequences, Math.floor(spare / (65_536 * 10 * token)))
   })
 })
 

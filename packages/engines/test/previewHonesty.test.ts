@@ -114,6 +114,25 @@ describe("what a preview says comes true", () => {
     assert.isAbove(tights, 0)
   })
 
+  it("a context that YaRN extends is chosen no longer than the reference engine reads in the time that the trial waits", () => {
+    const tiny = { num_layers: 4, hidden_size: 128, num_attention_heads: 4, num_kv_heads: 2, head_dim: 32, vocab_size: 512, native_context: 1_024 }
+    const rope = { parameters: { rope_type: "default", rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
+    const of = { ...facts({ ...tiny, rope }), weights_bytes: 1_444_096, parameters: 722_048 }
+    const chosen = (request: ServingRequest, hostClass: HostClass) => {
+      const answer = preview(request, [hostClass], of)
+      return answer.kind === "derived" ? answer.serving.max_context : assert.fail(answer.reason.message)
+    }
+    const computed = chosen({ runtime: "reference", yarn: { factor: 64 } }, small)
+    // 512 x N x N products, a billion a second, in 60 s + N / 300.
+    assert.isAtMost((512 * computed ** 2) / 1e9, 60 + computed / 300)
+    assert.isAbove(computed, 8_192)
+    assert.strictEqual(chosen({ yarn: { factor: 64 } }, { ...h100, simulated: true }), computed)
+    assert.strictEqual(chosen({ yarn: { factor: 64 } }, h100), 65_536)
+    // What is short enough, and what the model has of itself, stays.
+    assert.strictEqual(chosen({ runtime: "reference", yarn: { factor: 4 } }, small), 4_096)
+    assert.strictEqual(chosen({ runtime: "reference" }, small), 1_024)
+  })
+
   it("room is told of the host classes that have the runtime, and another runtime's is offered", () => {
     const answer = preview({ runtime: "reference" }, [small, h100])
     assert.include(refused(answer).reason.message, "with the runtime reference (the largest has 4.0 GiB)")
@@ -128,6 +147,11 @@ describe("what a preview says comes true", () => {
       "heads that turn in part",
       { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default", partial_rotary_factor: 0.5 },
       /partial_rotary_factor 0\.5; only 1/
+    ],
+    [
+      "weights of other types",
+      { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default", types: ["F64", "F8_E4M3"] },
+      /weights of the type F64, F8_E4M3; only F32, BF16 and F16/
     ],
     ["dynamic positions", { activation: "silu", attention_bias: false, mlp_bias: false, rope: "dynamic" }, /rope scaling 'dynamic'/]
   ])("%s: the reference engine says before what its loader would say", (_, computation, message) => {
@@ -148,6 +172,10 @@ describe("what a preview says comes true", () => {
     ["{{ messages | nofilter }}", true],
     ["{{ messages | map(attribute='content') | join(', ') | nofilter(1) }}", true],
     ["{# no end", true],
+    ["{{ bos_token }}{{ raise_exception('never') | trim }}{{ messages[0].content }}", true],
+    ["{% if tools %}{{ raise_exception('a') }}{% elif messages %}b{{ raise_exception('c') }}{% else %}{{ raise_exception('d') }}{% endif %}", true],
+    ["{% if tools %}{{ raise_exception('no tools') }}{% endif %}{{ messages[0].content }}", false],
+    ["{% for m in messages %}{{ raise_exception('odd') }}{% endfor %}", false],
     ["{% for m in messages %}{{ m.content | trim | tojson(indent=2) }}{% endfor %}", false],
     ["{% generation %}{{ 7 // 2 }}{% endgeneration %}", false]
   ] as const)("a chat template that no engine compiles is refused by name: %s", (chat_template, broken) => {

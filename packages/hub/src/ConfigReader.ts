@@ -11,7 +11,10 @@ export const limits = { layers: 10_000, width: 10_000_000, heads: 100_000, vocab
 
 const malformed = (key: string, what: string) => Result.fail(new Unreadable({ reason: `config.json gives ${key} as something else than ${what}.` }))
 
-/** Reads values of a configuration by the names that families give them, first name first; what is malformed is refused by its name. */
+/**
+ * Reads values of a configuration by the names that families give them, first name first; what is malformed is refused by its name. Defaults stand in for names that
+ * the configuration leaves out: a null that it states is none, as its class reads it, and what it states by any name comes before a default by another.
+ */
 export class ConfigReader {
   readonly #config: Json
   readonly #defaults: Json
@@ -23,7 +26,12 @@ export class ConfigReader {
 
   /** The value of a name as it stands. */
   value(key: string): unknown {
-    return Object.hasOwn(this.#config, key) && Predicate.isNotNullish(this.#config[key]) ? this.#config[key] : this.#defaults[key]
+    return Object.hasOwn(this.#config, key) ? (this.#config[key] ?? undefined) : Object.hasOwn(this.#defaults, key) ? this.#defaults[key] : undefined
+  }
+
+  /** Of names that are there, the first that the configuration states itself, else the first. */
+  #first(there: ReadonlyArray<string>): string | undefined {
+    return there.find((key) => Object.hasOwn(this.#config, key)) ?? there[0]
   }
 
   has(key: string): boolean {
@@ -32,7 +40,7 @@ export class ConfigReader {
 
   /** The first of the names that is there, as a whole number from 1 to `most`; null where none is. */
   count(most: number, ...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> {
-    const key = keys.find((key) => this.has(key))
+    const key = this.#first(keys.filter((key) => this.has(key)))
     if (key === undefined) return Result.succeed(null)
     const value = this.value(key)
     if (typeof value !== "number" || !Number.isInteger(value) || value < 1) return malformed(key, "a whole number from 1")
@@ -47,7 +55,7 @@ export class ConfigReader {
 
   /** Like `countOrNone`; of a list, one for each layer or kind of input, the largest. */
   largestOrNone(most: number, ...keys: ReadonlyArray<string>): Result.Result<number | null, Unreadable> {
-    const key = keys.find((key) => this.has(key) && this.value(key) !== 0 && this.value(key) !== -1)
+    const key = this.#first(keys.filter((key) => this.has(key) && this.value(key) !== 0 && this.value(key) !== -1))
     if (key === undefined || !Array.isArray(this.value(key))) return this.countOrNone(most, ...keys)
     return Result.map(this.counts(most, key), (listed) => listed?.reduce<number | null>((largest, one) => (one > (largest ?? 0) ? one : largest), null) ?? null)
   }
@@ -71,7 +79,7 @@ export class ConfigReader {
 
   /** The first of the names that is there, as a list of whole numbers from 0 to `most`; null where none is a list. */
   counts(most: number, ...keys: ReadonlyArray<string>): Result.Result<ReadonlyArray<number> | null, Unreadable> {
-    const key = keys.find((key) => Array.isArray(this.value(key)))
+    const key = this.#first(keys.filter((key) => Array.isArray(this.value(key))))
     if (key === undefined) return Result.succeed(null)
     const decode = Schema.decodeUnknownOption(
       Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))).check(Schema.isMaxLength(limits.layers))

@@ -179,6 +179,30 @@ export const recurrentTypes: ReadonlySet<string> = new Set(["mamba", "mamba2", "
 /** Types that run each of their layers several times, and keep keys and values of each time. */
 const loops = ["loop_num", "n_recurrent_loops", "H_cycles"]
 
+/**
+ * Families that keep caches of their own beside keys and values, and what says so: rings of summaries (Step 5), compressed keys of an index and the states of n-gram
+ * embeddings (Qwen4-Exp), latents as wide as those of the windows (dots3-note), states of short convolutions in every layer (Inkling). Engines lay these out in groups of blocks of their own.
+ */
+const cachesBeside: ReadonlyArray<readonly [family: RegExp, keys: ReadonlyArray<string> | "always"]> = [
+  [/^step5/, ["sparse_config"]],
+  [/^qwen4_exp/, ["indexer_n_heads", "ple_layer_ids"]],
+  [/^dots3_note/, ["swa_kv_lora_rank"]],
+  [/^inkling/, "always"]
+]
+
+const refusedCache = (reader: ConfigReader, modelType: string): UnsupportedArchitecture | null => {
+  const found = cachesBeside.find(([family]) => family.test(modelType))
+  if (found === undefined) return null
+  const [, keys] = found
+  const isThere = (value: unknown) => (Array.isArray(value) ? value.length > 0 : value !== undefined)
+  const key = keys === "always" ? null : keys.find((key) => isThere(reader.value(key)))
+  if (key === undefined) return null
+  const said = key === null ? `config.json is of the type ${modelType}` : `config.json is of the type ${modelType} and has ${key}`
+  return new UnsupportedArchitecture({
+    reason: `${said}: beside keys and values its layers keep caches of their own, whose sizes are not known here.`
+  })
+}
+
 /** What each layer of a model keeps, as its configuration says it or its family does. */
 export const layerKinds = (
   reader: ConfigReader,
@@ -198,6 +222,8 @@ export const layerKinds = (
           new UnsupportedArchitecture({ reason: `config.json has ${key}: what its layers keep each time that they run is not known here.` })
         )
     }
+    const beside = refusedCache(reader, modelType)
+    if (beside !== null) return yield* Result.fail(beside)
     if (recurrentTypes.has(modelType)) return every(layers, () => "state")
     if (modelType === "falcon_h1") return every(layers, () => "both")
     // Two attentions a layer.

@@ -74,16 +74,16 @@ const typeOf = (given: string | null, storedType: string, quantization: string):
  */
 export const parseModelConfig = (config: Json, storedType: string): Result.Result<ModelConfig, Unreadable | UnsupportedArchitecture> =>
   Result.gen(function* () {
-    const inner = textConfig(config)
+    const { assumedType, text: inner } = textConfig(config)
     const nested = inner !== config
     const text = flattened(inner)
     const missing = (what: string) => Result.fail(new UnsupportedArchitecture({ reason: `config.json does not state ${what}.` }))
     const whole = new ConfigReader(config)
     const own = new ConfigReader(text)
     const model_type = (yield* whole.name("model_type")) ?? (yield* own.name("model_type")) ?? "unknown"
-    const textType = (yield* own.name("model_type")) ?? model_type
+    const textType = (yield* own.name("model_type")) ?? assumedType ?? model_type
     // A configuration of its own states its sizes; one that is nested often leaves them to its class.
-    const defaults = familyDefaults.get(textType) ?? {}
+    const defaults = familyDefaults(textType)
     const reader = new ConfigReader(text, nested ? defaults : Struct.pick(defaults, rules))
 
     const architectures = decodeNames(config.architectures ?? text.architectures)

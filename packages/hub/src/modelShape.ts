@@ -83,6 +83,26 @@ const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "b
     return { kind, ...attention, window }
   })
 
+/**
+ * Bytes a token of MiniMax-M3's index, layer by layer: one key of 16 bits, whatever the type of the cache, in the layers with sparse attention; a value as well where
+ * it is not switched off (vLLM's `MiniMaxM3IndexerCache`, SGLang's `MiniMaxSparseKVPool`). Null where there is none.
+ */
+const indexByLayer = (reader: ConfigReader, modelType: string): Read<((layer: number) => number) | null> =>
+  Result.gen(function* () {
+    if (!modelType.startsWith("minimax_m3")) return null
+    const sparse = reader.inner("sparse_attention_config")
+    const width = sparse === null ? null : yield* sparse.count(limits.width, "sparse_index_dim")
+    const layers = sparse === null ? null : yield* sparse.counts(limits.layers, "sparse_attention_freq")
+    if (sparse === null || width === null || layers === null)
+      return yield* Result.fail(
+        new UnsupportedArchitecture({
+          reason: "config.json does not state sparse_index_dim and sparse_attention_freq in sparse_attention_config: what its index keeps is not known here."
+        })
+      )
+    const withoutValue = (yield* sparse.counts(limits.layers, "sparse_disable_index_value")) ?? []
+    return (layer) => ((layers[layer] ?? 0) === 0 ? 0 : 2 * width * ((withoutValue[layer] ?? 0) === 0 ? 2 : 1))
+  })
+
 /** Far beyond every real model, whose layers are of a few kinds and sizes: each is gone through for each host class. */
 const maxGroups = 200
 
@@ -90,6 +110,7 @@ const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<Lay
   Result.gen(function* () {
     const kinds = yield* layerKinds(reader, heads.model_type, heads.num_layers)
     const byLayer = yield* headsByLayer(reader, heads)
+    const indexOf = yield* indexByLayer(reader, heads.model_type)
     const groups = new Map<string, LayerGroup>()
     const known = new Map<string, LayerGroup>()
     for (const [index, kind] of kinds.entries()) {
@@ -97,8 +118,10 @@ const layerGroups = (reader: ConfigReader, heads: Heads): Read<ReadonlyArray<Lay
       const parts: ReadonlyArray<Exclude<LayerKind, "both" | "none">> = kind === "both" ? ["full", "state"] : kind === "none" ? [] : [kind]
       for (const part of parts) {
         if (kvHeads === 0 && part !== "state") continue
-        const key = `${part} ${kvHeads}`
-        const layer = known.get(key) ?? (yield* layerOf(reader, heads, part, kvHeads))
+        const index_bytes = part === "full" ? (indexOf?.(index) ?? 0) : 0
+        const key = `${part} ${kvHeads} ${index_bytes}`
+        const plain = known.get(key) ?? (yield* layerOf(reader, heads, part, kvHeads))
+        const layer = plain.kind === "full" && index_bytes > 0 ? { ...plain, index_bytes } : plain
         known.set(key, layer)
         const alike = JSON.stringify(layer)
         const found = groups.get(alike)

@@ -50,7 +50,7 @@ const comparing = ({ config_groups = {}, ignore = [], modules_to_not_convert = [
 
 /** Parameters, with the values that quantized formats pack into one element counted apart. Fails where the configuration names modules beyond every real model. */
 export const countParameters = (groups: ReadonlyArray<TensorGroup>, config: Readonly<Record<PropertyKey, unknown>>): Result.Result<number, Unreadable> => {
-  const quantization = Option.getOrUndefined(decodeQuantization(plain(givenQuantization(config, textConfig(config)))))
+  const quantization = Option.getOrUndefined(decodeQuantization(plain(givenQuantization(config, textConfig(config).text))))
   if (quantization !== undefined && groups.length * comparing(quantization) > maxComparing)
     return Result.fail(new Unreadable({ reason: "config.json names more modules in its quantization_config than any model has." }))
   const header: Record<string, { dtype: TensorType; shape: Array<number>; data_offsets: [number, number] }> = {}

@@ -17,7 +17,7 @@ import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBesid
 import { smallFilesAgree } from "./smallFilesAgree.ts"
 import { scanTokenizer } from "./tokenizerFacts.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
-import { weightParts } from "./weightParts.ts"
+import { weightParts, withTypes } from "./weightParts.ts"
 import { weightsAgree } from "./weightsAgree.ts"
 
 /** Largest configuration file that is read, in bytes. */
@@ -160,10 +160,12 @@ export const readCommit = Effect.fnUntraced(function* (
     left
   })
 
-  const modelConfig = yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups)))
+  const modelConfig = withTypes(yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))), read.groups)
   yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
   const beside = { config, generation: generation ?? {}, tokenizerConfig: small.tokenizer, tokenizer: tokenizerRead ?? null }
-  yield* Effect.fromResult(smallFilesAgree(modelConfig.vocab_size, beside))
+  // Where there is no tokenizer.json the end may lie in a form that is not read here.
+  const endsRead = tokenizer !== undefined && !spare && (generation !== undefined || !root.has("generation_config.json"))
+  yield* Effect.fromResult(smallFilesAgree(modelConfig.vocab_size, beside, endsRead))
   const parameters = yield* Effect.fromResult(countParameters(read.groups, config))
   const loaded = new Set(shards.map(({ path }) => path))
   const facts: RepositoryFacts = {

@@ -59,6 +59,8 @@ const decodeTree = Schema.decodeUnknownOption(Schema.Array(Schema.Unknown))
 const decodeEntry = Schema.decodeUnknownOption(Entry)
 const decodeNamed = Schema.decodeUnknownOption(Schema.Struct({ path: Schema.String, type: Schema.String }))
 const decodeCommits = Schema.decodeUnknownOption(Schema.Array(Schema.Struct({ id: Commit })))
+const References = Schema.Array(Schema.Struct({ targetCommit: Commit }))
+const decodeRefs = Schema.decodeUnknownOption(Schema.Struct({ branches: References, tags: References }))
 const isRepoName = Schema.is(RepoName)
 const isCommit = Schema.is(Commit)
 
@@ -107,7 +109,7 @@ const describe = Effect.fnUntraced(function* (connection: HubConnection, repo: s
   return resolved
 })
 
-/** The only commit of the default branch that begins so. The hub itself takes full commits alone. */
+/** The only commit that begins so: of the default branch's newest, else of those that other branches and tags point to. The hub itself takes full commits alone. */
 const findCommit = Effect.fnUntraced(function* (connection: HubConnection, repo: string, beginning: string, answer: HubAnswer) {
   const found = new Set<Commit>()
   let path: string | null = `/api/models/${repo}/commits/main?limit=100`
@@ -115,6 +117,11 @@ const findCommit = Effect.fnUntraced(function* (connection: HubConnection, repo:
     const { next, value }: { readonly value: unknown; readonly next: string | null } = yield* connection.getJson(path)
     for (const { id } of Option.getOrElse(decodeCommits(value), () => [])) if (id.startsWith(beginning)) found.add(id)
     path = next
+  }
+  if (found.size === 0) {
+    const { value } = yield* connection.getJson(`/api/models/${repo}/refs`)
+    const { branches, tags } = Option.getOrElse(decodeRefs(value), () => ({ branches: [], tags: [] }))
+    for (const { targetCommit } of [...branches, ...tags]) if (targetCommit.startsWith(beginning)) found.add(targetCommit)
   }
   const [only, ...others] = found
   if (only === undefined || others.length > 0) return yield* answer

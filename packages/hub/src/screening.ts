@@ -52,6 +52,7 @@ const closedByLaw = (repo: string, commit: Commit | null): HubRefusal =>
 
 /** What looks like the beginning of a commit, and is too short to be looked for. */
 const shortCommit = /^[0-9a-f]{4,6}$/i
+const beginningOfCommit = /^[0-9a-f]{7,39}$/i
 
 /** A hub's 4xx answer in the words of a refusal. The hub answers 401 for repositories that do not exist where the caller has no token. */
 export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
@@ -81,7 +82,9 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
       message: `The repository ${repo} has no branch, tag or commit ${commit ?? ref}.`,
       remedy: shortCommit.test(ref)
         ? "Name a branch or tag that the repository has, or a commit by at least its first seven digits."
-        : "Name a branch, tag or commit that the repository has, or leave ref out for its default branch.",
+        : beginningOfCommit.test(ref)
+          ? "Name the whole commit: a beginning is looked for among the newest 300 commits of main and the commits that branches and tags point to."
+          : "Name a branch, tag or commit that the repository has, or leave ref out for its default branch.",
       commit: null
     })
   }

@@ -17,16 +17,31 @@ const endProblem = (file: string, given: unknown, rows: number): string | null =
 /** One template, several by their names, or a dictionary of these, which only some engines take. */
 const isTemplate = (given: unknown) => !Predicate.isNotNullish(given) || typeof given === "string" || isNamed(given) || Predicate.isObject(given)
 
-/** Holds what was read of the files beside the weights to the configuration: the check suite or the engine's start would refuse the run for it. `rows`: of the vocabulary. */
+/** Whether a tokenizer's configuration names the token that ends an answer. */
+const namesEnd = (given: unknown): boolean => {
+  const text = Predicate.hasProperty(given, "content") ? given.content : given
+  return typeof text === "string" && text !== ""
+}
+
+const isNoEnd = (given: unknown) => !Predicate.isNotNullish(given) || (Array.isArray(given) && given.length === 0)
+
+/**
+ * Holds what was read of the files beside the weights to the configuration: the check suite or the engine's start would refuse the run for it. `rows`: of the vocabulary; `complete`: all files that
+ * may name an end of turn were read.
+ */
 export const smallFilesAgree = (
   rows: number,
-  files: { readonly config: Json; readonly generation: Json; readonly tokenizerConfig: Json; readonly tokenizer: TokenizerFacts | null }
+  files: { readonly config: Json; readonly generation: Json; readonly tokenizerConfig: Json; readonly tokenizer: TokenizerFacts | null },
+  complete = false
 ): Result.Result<void, Unreadable> => {
   const { config, generation, tokenizer, tokenizerConfig } = files
   const text = Predicate.isObject(config.text_config) ? config.text_config : {}
   const problem =
     endProblem("config.json", config.eos_token_id ?? text.eos_token_id, rows) ??
     endProblem("generation_config.json", generation.eos_token_id, rows) ??
+    (complete && isNoEnd(config.eos_token_id ?? text.eos_token_id) && isNoEnd(generation.eos_token_id) && !namesEnd(tokenizerConfig.eos_token)
+      ? "No end-of-turn token is named: config.json and generation_config.json have no eos_token_id, and tokenizer_config.json no eos_token."
+      : null) ??
     (isTemplate(tokenizerConfig.chat_template) ? null : "tokenizer_config.json gives chat_template as something else than a text or a list of named ones.") ??
     (tokenizer !== null && tokenizer.highest >= rows
       ? `tokenizer.json has a token of the id ${tokenizer.highest}, and the embedding has ${rows} rows.`

@@ -1,6 +1,9 @@
 import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
 import type { Sink } from "./safetensors.ts"
 
+/** Where a sequence of steps of each kind has them. */
+const steps: Readonly<Record<string, string>> = { normalizer: "normalizers", pre_tokenizer: "pretokenizers", post_processor: "processors", decoder: "decoders" }
+
 /** The kinds of steps that the tokenizers library reads (`tokenizers/src`, each `*Wrapper`): a file with another one is read by no engine. */
 const kinds: ReadonlyMap<string, ReadonlySet<string>> = new Map(
   Object.entries({
@@ -38,11 +41,12 @@ const kinds: ReadonlyMap<string, ReadonlySet<string>> = new Map(
     decoder: new Set(["BPEDecoder", "ByteFallback", "ByteLevel", "CTC", "Fuse", "Metaspace", "Replace", "Sequence", "Strip", "WordPiece"])
   })
 )
+
 /** What of a `tokenizer.json` can contradict its model. */
 export interface TokenizerFacts {
   /** The highest id of its vocabulary without the tokens that were added to it, which real models have without a row; -1 for none. */
   readonly highest: number
-  /** A step of a kind that no engine reads, as `pre_tokenizer Odd`, or null. */
+  /** A step of a kind that no engine reads, at any place in a sequence of such, as `pre_tokenizer Odd`, or null. */
   readonly unknownStep: string | null
 }
 
@@ -63,6 +67,8 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
   let first = ""
   let second = ""
   let third = ""
+  /** Of steps within steps, by their depth. */
+  const names: Array<string> = []
   const note = (id: number) => {
     if (!Number.isInteger(id) || id < 0) return
     if (id >= mostIds) {
@@ -78,7 +84,7 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
     highest = Math.max(highest, id)
   }
   const scanner = new JsonScanner(of, {
-    ignores: (depth) => depth > 3 || (depth === 3 && first === "model" && second !== "vocab"),
+    ignores: (depth) => (depth > 3 && !kinds.has(first)) || (depth === 3 && first === "model" && second !== "vocab"),
     begin: (kind, depth) => {
       if (depth === 0) isObject = kind === "object"
       if (depth === 1 && first === "model") hasModel = kind === "object"
@@ -90,14 +96,16 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
       if (depth === 1) first = name
       else if (depth === 2) second = name
       else if (depth === 3) third = name
+      names[depth] = name
     },
     value: (value, depth) => {
       const number = value instanceof JsonNumber ? Number(value.text) : Number.NaN
       if (first === "model" && second === "vocab" && depth === 3) note(number)
       if (first === "added_tokens" && third === "id" && depth === 3 && added.size < mostIds) added.add(number)
       const known = kinds.get(first)
-      if (depth === 2 && second === "type" && known !== undefined && typeof value === "string" && !known.has(value))
-        unknownStep ??= `${first} ${value.slice(0, 64)}`
+      if (known === undefined || typeof value !== "string" || known.has(value) || names[depth] !== "type" || depth % 2 === 1) return
+      for (let outer = 2; outer < depth; outer += 2) if (names[outer] !== steps[first]) return
+      unknownStep ??= `${first} ${value.slice(0, 64)}`
     }
   })
   return {

@@ -22,7 +22,7 @@ export const isTower = (name: string): boolean => tower.test(name)
 
 /** Which bytes of the weights a plain division by the GPUs would get wrong, told by the tensors' names as families give them. Bytes count in one part only. */
 export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig): WeightParts => {
-  const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, unloaded: 0 }
+  const parts = { replicated: 0, key_value: 0, embeddings: 0, towers: 0, experts: 0, float32: 0, float8: 0, unloaded: 0 }
   const headBytes = config.num_attention_heads + 2 * config.num_kv_heads
   for (const { bytes, dtype, name, shape } of groups) {
     const inTower = isTower(name)
@@ -37,6 +37,7 @@ export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig):
       continue
     }
     if (dtype === "F32" && config.quantization === "none") parts.float32 += bytes
+    if (/^F8_E[45]M/.test(dtype) && config.quantization === "none") parts.float8 += bytes
     if (inTower) parts.towers += bytes
     else if (expert.test(name) && !sharedExpert.test(name)) parts.experts += bytes
     else if (embedding.test(name)) parts.embeddings += bytes
@@ -44,5 +45,14 @@ export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig):
     else if (keyValue.test(name)) parts.key_value += bytes
     else if (fused.test(name)) parts.key_value += Math.floor((bytes * 2 * config.num_kv_heads) / headBytes)
   }
-  return parts
+  const { float8, ...others } = parts
+  return float8 === 0 ? others : parts
+}
+
+/** The configuration with the types of its weights that not every engine computes with. */
+export const withTypes = (config: ModelConfig, groups: Iterable<TensorGroup>): ModelConfig => {
+  if (config.quantization !== "none" || config.computation === undefined) return config
+  const types = new Set<string>()
+  for (const { dtype, name } of groups) if (/^F(64|8_)/.test(dtype) && name.endsWith(".weight") && !isTower(name)) types.add(dtype)
+  return types.size === 0 ? config : { ...config, computation: { ...config.computation, types: [...types].sort() } }
 }

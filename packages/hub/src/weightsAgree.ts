@@ -124,7 +124,7 @@ const lacking = (modules: ReadonlyMap<string, ReadonlySet<number>>, layers: numb
 
 /** A tensor of a layer that the configuration does not have: engines would fail at it, or leave it out and answer nonsense. Undefined where layers that predict tokens may lie there. */
 const beyond = (config: ModelConfig, given: Json, groups: ReadonlyArray<TensorGroup>): TensorGroup | undefined =>
-  Object.keys(textConfig(given)).some((key) => /nextn|mtp|predict_layers/.test(key))
+  Object.keys(textConfig(given).text).some((key) => /nextn|mtp|predict_layers/.test(key))
     ? undefined
     : groups.find(({ name }) => Number(textLayer.exec(name)?.[1] ?? 0) >= config.num_layers)
 

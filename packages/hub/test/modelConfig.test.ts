@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
+import { textTypes } from "../src/generated/configurationDefaults.ts"
 import { asksForCode, chatTemplateOf, parseModelConfig } from "../src/modelConfig.ts"
 
 const llama = {
@@ -87,6 +88,16 @@ describe("config.json", () => {
       { num_layers: 36, num_attention_heads: 32, num_kv_heads: 8, head_dim: 128, vocab_size: 151_936, native_context: 262_144 }
     ],
     [
+      "the class of a nested configuration that names no type, as its wrapper's says it",
+      { architectures: ["InternVLForConditionalGeneration"], model_type: "internvl", text_config: { num_hidden_layers: 28, num_key_value_heads: 4 } },
+      { num_layers: 28, hidden_size: 4096, num_attention_heads: 32, num_kv_heads: 4, vocab_size: 151_936, native_context: 32_768 }
+    ],
+    [
+      "a null that a nested configuration states as none, as its class reads it",
+      { architectures: ["AyaVisionForConditionalGeneration"], model_type: "aya_vision", text_config: { num_key_value_heads: null, sliding_window: null } },
+      { num_attention_heads: 64, num_kv_heads: 64, sliding_window: null }
+    ],
+    [
       "the names of GPT-2",
       { architectures: ["GPT2LMHeadModel"], model_type: "gpt2", n_layer: 12, n_embd: 768, n_head: 12, n_positions: 1024, vocab_size: 50_257 },
       { num_layers: 12, hidden_size: 768, num_attention_heads: 12, num_kv_heads: 12, head_dim: 64, native_context: 1024 }
@@ -108,6 +119,24 @@ describe("config.json", () => {
     ]
   ] as const)("gives %s", (_, config, expected) => {
     assert.deepInclude(parse(config), expected)
+  })
+
+  it("counts the experts that a nested configuration states, whatever its class calls them", () => {
+    const text_config = { model_type: "mixtral", num_experts: 4, num_experts_per_tok: 1 }
+    const nested = parse({ architectures: ["AnyForConditionalGeneration"], model_type: "llava", text_config })
+    assert.deepInclude(nested.shape?.experts, { count: 4, active: 1 })
+    const silent = parse({ architectures: ["AnyForConditionalGeneration"], model_type: "llava", text_config: { model_type: "mixtral" } })
+    assert.deepInclude(silent.shape?.experts, { count: 8, active: 2 })
+  })
+
+  it("reads every text configuration of Transformers that leaves all to its class, or refuses it for what its layers keep", () => {
+    const unread = Object.keys(textTypes).flatMap((model_type) => {
+      const read = parseModelConfig({ architectures: ["AnyForConditionalGeneration"], model_type, text_config: {} }, "BF16")
+      return Result.isFailure(read) && /does not state (the number|its hidden|the size)/.test(read.failure.reason) ? [model_type] : []
+    })
+    // Encoder-decoders, and a class that works its layers out from a pattern.
+    assert.deepStrictEqual(unread, ["florence2", "kosmos-2", "kosmos-2.5", "nemo_speechlm", "nemotron_h_omni", "pp_formulanet"])
+    assert.isAbove(Object.keys(textTypes).length, 100)
   })
 
   it.each([

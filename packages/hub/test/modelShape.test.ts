@@ -136,6 +136,17 @@ describe("the layers of a model", () => {
     ["fewer kinds than layers", { layer_types: ["full_attention"] }, "Unreadable", "layer_types"],
     ["layers that run several times", { model_type: "iquestloopcoder", loop_num: 2 }, "UnsupportedArchitecture", "loop_num"],
     ["compressed caches", { compress_ratios: [4, 128] }, "UnsupportedArchitecture", "compress_ratios"],
+    ["summaries beside their keys", { model_type: "step5", sparse_config: { enabled: true } }, "UnsupportedArchitecture", "sparse_config"],
+    [
+      "an index's compressed keys",
+      { model_type: "qwen4_exp_text", indexer_n_heads: 4, indexer_compress_ratio: 4 },
+      "UnsupportedArchitecture",
+      "indexer_n_heads"
+    ],
+    ["states of n-gram embeddings", { model_type: "qwen4_exp_text", ple_layer_ids: [2] }, "UnsupportedArchitecture", "ple_layer_ids"],
+    ["latents as wide as those of others", { model_type: "dots3_note_text", swa_kv_lora_rank: 1_024 }, "UnsupportedArchitecture", "swa_kv_lora_rank"],
+    ["convolutions of their own", { model_type: "inkling_text" }, "UnsupportedArchitecture", "inkling_text"],
+    ["an index of unknown size", { model_type: "minimax_m3_text" }, "UnsupportedArchitecture", "sparse_attention_config"],
     ["a recurrent state of unknown size", { layer_types: Array(12).fill("mamba") }, "UnsupportedArchitecture", "state"],
     ["a window without length", { layer_types: Array(12).fill("sliding_attention") }, "UnsupportedArchitecture", "sliding window"],
     ["a latent that is no number", { kv_lora_rank: "512", qk_rope_head_dim: 64 }, "Unreadable", "kv_lora_rank"],
@@ -202,6 +213,18 @@ describe("the layers of a model", () => {
     const sparse = parse({ ...base, model_type: "deepseek_v32", kv_lora_rank: 512, qk_rope_head_dim: 64, index_head_dim: 128, num_hidden_layers: 61 })
     assert.strictEqual(kvBytesPerToken(sparse, { ...layout, valueBytes: 1 }), 61 * (656 + 132))
     assert.strictEqual(kvBytesPerToken(sparse, layout), 61 * (576 * 2 + 132))
+  })
+
+  it("of MiniMax-M3 keep a key of the index beside 57 of 60, whole on each GPU and in 16 bits whatever the cache is in", () => {
+    const layers = [...Array(3).fill(0), ...Array(57).fill(1)]
+    const sparse_attention_config = { sparse_index_dim: 128, sparse_attention_freq: layers, sparse_disable_index_value: layers }
+    const m3 = { ...base, model_type: "minimax_m3_text", num_hidden_layers: 60, num_attention_heads: 64, num_key_value_heads: 4, head_dim: 128 }
+    const config = parse({ ...m3, sparse_attention_config })
+    assert.strictEqual(kvBytesPerToken(config, layout), 60 * 4 * 256 * 2 + 57 * 128 * 2)
+    assert.strictEqual(kvBytesPerToken(config, { ...layout, gpuCount: 8, valueBytes: 1 }), 60 * 256 + 57 * 128 * 2)
+    // A value as well where it is not switched off.
+    const valued = parse({ ...m3, sparse_attention_config: { ...sparse_attention_config, sparse_disable_index_value: undefined } })
+    assert.strictEqual(kvBytesPerToken(valued, layout), 60 * 4 * 256 * 2 + 57 * 128 * 4)
   })
 
   it("may list a size for each layer, of which the largest counts", () => {

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { parseModelConfig } from "../src/modelConfig.ts"
 import { countParameters } from "../src/parameters.ts"
+import { weightParts, withTypes } from "../src/weightParts.ts"
 
 const base = {
   architectures: ["LlamaForCausalLM"],
@@ -101,5 +102,20 @@ describe("what a checkpoint says of its quantization", () => {
       ),
       100 * 4 * 8
     )
+  })
+})
+
+describe("weights of a type that nothing says how to read", () => {
+  const config = Result.getOrThrow(parseModelConfig({ ...base, torch_dtype: "bfloat16" }, "F8_E4M3"))
+  const group = (dtype: string, bytes: number) => ({ name: "model.layers.0.mlp.up_proj.weight", dtype, shape: [bytes, 1], count: 1, bytes })
+
+  it("of 8 bits are loaded as values of 16, where nothing is quantized", () => {
+    assert.strictEqual(weightParts([group("F8_E4M3", 1_000), group("BF16", 500)], config).float8, 1_000)
+    assert.isUndefined(weightParts([group("F8_E4M3", 1_000)], { ...config, quantization: "fp8" }).float8)
+  })
+
+  it("of 8 or 64 bits are told to engines that compute with neither", () => {
+    assert.deepStrictEqual(withTypes(config, [group("F8_E4M3", 1), group("F64", 8), group("BF16", 2)]).computation?.types, ["F64", "F8_E4M3"])
+    assert.deepStrictEqual(withTypes(config, [group("BF16", 2), group("F32", 4)]), config)
   })
 })

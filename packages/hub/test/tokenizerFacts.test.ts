@@ -39,8 +39,11 @@ describe("a tokenizer.json", () => {
 
   it("has no step that no engine reads, or is told by it", () => {
     const model = { vocab: { type: 1 } }
-    assert.isNull(read({ normalizer: null, pre_tokenizer: { type: "Sequence", pretokenizers: [{ type: "Odd" }] }, model })?.unknownStep)
     assert.strictEqual(read({ model, pre_tokenizer: { type: "Odd" } })?.unknownStep, "pre_tokenizer Odd")
+    const within = (step: object) => ({ type: "Sequence", pretokenizers: [{ type: "Digits", pattern: { type: "Odd" } }, step] })
+    assert.isNull(read({ normalizer: null, pre_tokenizer: within({ type: "Split", pattern: { type: "Odd" } }), model })?.unknownStep)
+    assert.strictEqual(read({ normalizer: null, pre_tokenizer: within({ type: "Odd" }), model })?.unknownStep, "pre_tokenizer Odd")
+    assert.strictEqual(read({ model, pre_tokenizer: within(within({ type: "Odd" })) })?.unknownStep, "pre_tokenizer Odd")
     for (const name of ["constructor", "__proto__", "toString"]) assert.isNull(read(`{"${name}":{"type":"x"},"model":{"vocab":{"${name}":3}}}`)?.unknownStep)
   })
 

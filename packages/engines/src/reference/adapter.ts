@@ -4,6 +4,7 @@ import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { servedContract } from "../servedContract.ts"
 import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
+import { computedContext } from "./computedContext.ts"
 import { referenceLimits } from "./limits.ts"
 import { referenceMemory } from "./memory.ts"
 import { referenceModelIssue } from "./modelIssue.ts"
@@ -93,6 +94,7 @@ export const reference: EngineAdapter = {
     return null
   },
   extendsContext: ({ rope }) => rope !== undefined,
+  longestContext: computedContext,
   container: ({ adapter, config, hostClass, modelPath, servedNames, settings }): EngineContainer => ({
     command: ["seatrial-reference-engine"],
     args: [

@@ -9,6 +9,7 @@ import { sglangOwnPrompts } from "../ownPrompts.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
+import { standInContext } from "../reference/computedContext.ts"
 import { withStandIn } from "../reference/modelIssue.ts"
 import { standInTokenizerIssue } from "../reference/tokenizerIssue.ts"
 import { servedContract } from "../servedContract.ts"
@@ -113,6 +114,7 @@ export const sglang: EngineAdapter = {
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
+  longestContext: standInContext,
   chosenFlags: (load, chatTemplate) => {
     const { config, flags } = load
     // Some models it makes blind unless it is told.

@@ -66,6 +66,12 @@ const windowPools: ReadonlySet<string> = new Set([
   "Step3p7ForConditionalGeneration"
 ])
 
+const hasWindowPool = (config: EngineLoad["config"]): boolean =>
+  windowPools.has(config.architecture) && shapeOf(config).layers.some(({ kind }) => kind === "full" || kind === "latent")
+
+/** `SGLANG_SWA_EVICTION_INTERVAL`, where nothing is set. */
+const evictionTokens = 128
+
 /** What that pool has of the other layers' tokens, where nothing is set (`swa_full_tokens_ratio` of `arg_groups/fields/schedule.py`). */
 const windowPoolShare = 0.8
 
@@ -89,13 +95,20 @@ export const sglangMemory: EngineMemory = {
   statesPerSequence: ({ flags }) => (flags.disable_radix_cache === true ? 1 : 2),
   // Its longest request is as long as the pool of the layers without a window, which the other pool follows (`pool_configurator.py`).
   windowedShare: ({ config, flags }) =>
-    windowPools.has(config.architecture) && shapeOf(config).layers.some(({ kind }) => kind === "full" || kind === "latent")
-      ? typeof flags.swa_full_tokens_ratio === "number"
-        ? flags.swa_full_tokens_ratio
-        : windowPoolShare
-      : 1,
+    hasWindowPool(config) ? (typeof flags.swa_full_tokens_ratio === "number" ? flags.swa_full_tokens_ratio : windowPoolShare) : 1,
   // `mamba_full_memory_ratio`.
   statesShare: 0.9,
+  // Without the radix cache both pools are made for as many sequences as may run, which we always say: `compute_swa_request_cap` of `pool_configurator.py` and
+  // `_handle_max_mamba_cache` of `kv_cache_configurator.py`, where one state more is padding.
+  windowedTokens: (load) => {
+    const { config, flags } = load
+    const { chunk, sequences } = sglangLimits(load)
+    if (flags.disable_radix_cache !== true || chunk === -1 || !hasWindowPool(config)) return null
+    const page = sglangMemory.blockTokens(load)
+    const chunks = flags.disable_overlap_schedule === true ? 1 : 2
+    return (window) => sequences * (window + evictionTokens + 2 * page) + chunks * chunk + page
+  },
+  states: (load) => (load.flags.disable_radix_cache === true ? sglangLimits(load).sequences + 1 : null),
   splitIssue: (load) => splitIssue(load, load.flags.ep_size === load.card.gpu_count),
   loadedBeside: 256 * mib,
   halvesFloat32: true,

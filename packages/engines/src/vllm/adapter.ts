@@ -9,6 +9,7 @@ import { vllmOwnPrompts } from "../ownPrompts.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
+import { standInContext } from "../reference/computedContext.ts"
 import { withStandIn } from "../reference/modelIssue.ts"
 import { standInTokenizerIssue } from "../reference/tokenizerIssue.ts"
 import { servedContract } from "../servedContract.ts"
@@ -125,7 +126,8 @@ export const vllm: EngineAdapter = {
   templateIssue,
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
-  longestContext: (load) => (load.flags.enable_chunked_prefill === false ? vllmLimits(release, load).stepTokens : Number.POSITIVE_INFINITY),
+  longestContext: (load) =>
+    Math.min(standInContext(load), load.flags.enable_chunked_prefill === false ? vllmLimits(release, load).stepTokens : Number.POSITIVE_INFINITY),
   chosenFlags: (load, chatTemplate) => {
     const { sequences, stepTokens, utilization } = vllmLimits(release, load)
     const { reasoning, toolCalls } = parsersFor("vllm", load.config.architecture, chatTemplate)

@@ -166,6 +166,12 @@ describe("inspect", () => {
     ["a tokenizer without a model", { ...good, "tokenizer.json": "{}" }, "unsupported_format"],
     ["a vocabulary beyond the embedding", { ...good, "tokenizer.json": tokenizerOf({ model: { vocab: { a: 511, b: 512 } } }) }, "unsupported_format"],
     ["a pre-tokenizer that no engine knows", { ...good, "tokenizer.json": tokenizerOf({ pre_tokenizer: { type: "Odd" } }) }, "unsupported_format"],
+    [
+      "a step within a sequence that no engine knows",
+      { ...good, "tokenizer.json": tokenizerOf({ pre_tokenizer: { type: "Sequence", pretokenizers: [{ type: "Digits" }, { type: "Odd" }] } }) },
+      "unsupported_format"
+    ],
+    ["no end of a turn anywhere", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: null }) }, "unsupported_format"],
     ["an end beyond the vocabulary", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: [2, 512] }) }, "unsupported_format"],
     ["an end below the vocabulary", { ...good, "generation_config.json": JSON.stringify({ eos_token_id: -1 }) }, "unsupported_format"],
     ["an end that is no id", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: "</s>" }) }, "unsupported_format"],

@@ -199,6 +199,30 @@ describe("a ref", () => {
     )
   })
 
+  it.live("may be the beginning of a commit that only another branch or a tag points to; where none does the whole commit is asked for", () => {
+    const tagged = makeRepository({ name: "odd/tagged", commits: [{ title: "Tagged", tag: "v1", files: tinyFiles(1) }] })
+    const commit = tagged.commits[0].id
+    return withHub(
+      (hub, asked) =>
+        Effect.gen(function* () {
+          assert.strictEqual((yield* hub.inspect({ repo: "odd/tagged", ref: commit.slice(0, 8) }, none, "few")).commit as string, commit)
+          assert.isAtMost(asked.length, 12)
+          const absent = yield* refusalOf(hub.inspect({ repo: "odd/tagged", ref: "01234567" }, none, "few"))
+          assert.strictEqual(absent.code, "revision_not_found")
+          assert.match(absent.remedy, /whole commit.*newest 300 commits of main/)
+        }),
+      {
+        repositories: [tagged],
+        faults: ({ path }) =>
+          /\/revision\/[0-9a-f]{7,39}$/.test(path)
+            ? status(404, { "x-error-code": "RevisionNotFound" })
+            : path.includes("/commits/")
+              ? { kind: "body", body: new TextEncoder().encode("[]") }
+              : undefined
+      }
+    )
+  })
+
   it.live("that is the beginning of a commit costs no more than 12 requests either, though the hub refuses it first", () =>
     withHub(
       (hub, asked) =>

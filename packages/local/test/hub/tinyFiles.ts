@@ -20,7 +20,8 @@ export const tinyConfig = {
   num_key_value_heads: 2,
   max_position_embeddings: 512,
   vocab_size: 512,
-  torch_dtype: "float32"
+  torch_dtype: "float32",
+  eos_token_id: 2
 }
 
 /** 512 x 64 values of four bytes. */
