@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Console, Effect, Schema } from "effect"
-import type { Benchmark } from "./Benchmark.ts"
+import { Effect, Schema } from "effect"
+import { type Benchmark, missesGoals } from "./Benchmark.ts"
 import { table } from "./figures.ts"
 import { coverage, leaveOneOut } from "./fit/coverage.ts"
 import { type Evaluation, evaluate } from "./fit/evaluate.ts"
@@ -56,7 +56,7 @@ export const measuredStarts: Benchmark = {
         widening.toFixed(1)
       ])
       const goal = notUnderstood.length === 0 && all.inside >= 0.9 * all.starts && all.furthest <= 0.1 && all.failedCalledFits === 0 && all.width <= 0.15
-      if (!goal) yield* Console.error("The fit misses its goals.")
+      if (!goal) yield* missesGoals("The fit")
       return `KV cache of one GPU in GiB: the interval that a preview works out from a model's configuration and tensor bytes, for the engine's version, the card and the
 limits of that start, against what the engine said it had. Starts and models are in \`test/load/fit/\`, each with its public source; other files are read from
 \`BENCH_FIT_STARTS\` and \`BENCH_FIT_MODELS\`. Where a source does not tell a version, a card's memory or a limit, the interval is that of all that it may have been.

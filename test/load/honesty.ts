@@ -1,8 +1,8 @@
 import { join } from "node:path"
 import type { BenchmarkStep } from "@seatrial/domain"
 import { runBenchmark, workload } from "@seatrial/trial"
-import { Console, Effect } from "effect"
-import type { Benchmark } from "./Benchmark.ts"
+import { Effect } from "effect"
+import { type Benchmark, missesGoals } from "./Benchmark.ts"
 import { table } from "./figures.ts"
 import { startProgram } from "./Program.ts"
 
@@ -104,7 +104,7 @@ export const honesty: Benchmark = {
       const tokens = ceiling.steps.reduce((sum, { requests }) => sum + requests * ceiling.output_tokens, 0)
       const micros = tokens === 0 ? 0 : (used.user + used.system) / tokens
       const goal = worst <= mostOff && !void_ && rate > fastest
-      if (!goal) yield* Console.error("The benchmark misses its goals.")
+      if (!goal) yield* missesGoals("The benchmark")
       return `The benchmark that a trial runs, in half of its full times (a budget of ${budget} s), against an engine in a process of its own that keeps a schedule by the clock: 1,024 tokens in,
 256 out. The truth is worked out from the schedule by the definitions of [operations.md](operations.md#the-benchmark); throughput is that of streams that send their next request at once, which a window that begins with
 their first tokens and ends with their last overstates by the one pause before the first. The last column is the delay of the load generator's event loops (p99): above
