@@ -66,9 +66,21 @@ export const everyCandidate = (hostClasses: ReadonlyArray<HostClass>, engines: R
     candidatesOf(hostClasses, engines, runtime)
   )
 
-/** Whether a candidate's engine knows the model's architecture and quantization, and has kernels for them on that card. */
-export const knowsModel = ({ config }: RepositoryFacts, { engine, hostClass }: Candidate): boolean =>
-  engine.architectures.has(config.architecture) && engine.quantizations.has(config.quantization) && (engine.modelIssue?.(config, hostClass) ?? null) === null
+/** Why a candidate's engine would not use the chat template of the repository, as a sentence, or null. An adapter's own is given to it by itself. */
+const nameIssue = ({ adapter, chat_template, config, repo }: RepositoryFacts, { engine, hostClass }: Candidate): string | null =>
+  chat_template === null || (adapter !== undefined && adapter.template !== "base")
+    ? null
+    : (engine.nameIssue?.(adapter?.base.repo ?? repo, config, hostClass.simulated) ?? null)
+
+/** Why a candidate's engine does not serve a model of an architecture that it knows, as a sentence; null where it does, and where only the quantization is unknown. */
+export const modelIssue = (facts: RepositoryFacts, candidate: Candidate): string | null =>
+  candidate.engine.modelIssue?.(facts.config, candidate.hostClass) ?? nameIssue(facts, candidate)
+
+/** Whether a candidate's engine knows the model's architecture and quantization, has kernels for them on that card, and uses its chat template. */
+export const knowsModel = (facts: RepositoryFacts, candidate: Candidate): boolean =>
+  candidate.engine.architectures.has(facts.config.architecture) &&
+  candidate.engine.quantizations.has(facts.config.quantization) &&
+  modelIssue(facts, candidate) === null
 
 /** Why a candidate's engine does not apply the repository's adapter, as a sentence; null where it does, and where there is none. */
 export const adapterIssue = ({ adapter, config }: RepositoryFacts, { engine }: Candidate): string | null =>

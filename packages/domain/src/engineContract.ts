@@ -111,6 +111,8 @@ export interface EngineContract {
   readonly cacheIssue?: (config: ModelConfig, dtype: KvCacheDtype, card: EngineLoad["card"]) => string | null
   /** Why it cannot read the tokenizer that a repository with these files has, as a sentence, or null. `simulated`: on simulated GPUs, where the reference engine stands in. */
   readonly tokenizerIssue?: (paths: ReadonlySet<string>, simulated: boolean) => string | null
+  /** Why it would not use the chat template of a repository of that name, as a sentence, or null. */
+  readonly nameIssue?: (repo: string, config: ModelConfig, simulated: boolean) => string | null
   /** Why it cannot use a chat template, as the rest of a sentence, or null. `simulated`: on simulated GPUs, where the reference engine stands in. */
   readonly templateIssue?: (template: string, simulated: boolean) => string | null
   /** The first flag that is not allowed, or null. */

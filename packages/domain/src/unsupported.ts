@@ -1,4 +1,4 @@
-import { type Candidate, knowsModel, servesModel } from "./candidates.ts"
+import { type Candidate, knowsModel, modelIssue, servesModel } from "./candidates.ts"
 import type { EngineContract } from "./engineContract.ts"
 import type { RepositoryFacts } from "./repository.ts"
 
@@ -63,7 +63,7 @@ export const unsupported = (facts: RepositoryFacts, offers: Offers): { readonly 
   if (purpose !== undefined) {
     return { message: `${architecture} ${purpose}; only models that answer in text are served.`, remedy: "Choose a model that generates text." }
   }
-  const issue = offered.flatMap(({ engine, hostClass }) => (engine.architectures.has(architecture) ? [engine.modelIssue?.(config, hostClass) ?? null] : []))
+  const issue = offered.flatMap((candidate) => (candidate.engine.architectures.has(architecture) ? [modelIssue(facts, candidate)] : []))
   const said = issue.find((found) => found !== null) ?? null
   const registered = issue.length > 0
   return {

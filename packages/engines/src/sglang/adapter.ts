@@ -26,6 +26,7 @@ import { sglangQuantization } from "./quantizationRules.ts"
 import { sglangLines, sglangMetrics } from "./readings.ts"
 import { sglangStartFailures } from "./startFailures.ts"
 import { sglangStartIssue } from "./startIssue.ts"
+import { templateByName } from "./templateByName.ts"
 
 const version = "sglang-0.5.23"
 const table = { version, flags: sglangFlags, denied: alwaysDenied, commandLine }
@@ -112,6 +113,8 @@ export const sglang: EngineAdapter = {
   adapters: sglangAdapters,
   tokenizerIssue: standInTokenizerIssue,
   templateIssue,
+  // What stands in on simulated GPUs takes every model's own.
+  nameIssue: (repo, config, simulated) => (simulated ? null : templateByName(sglangQuantization.version, repo, config)),
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
   longestContext: standInContext,

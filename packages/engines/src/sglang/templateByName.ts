@@ -1,0 +1,25 @@
+import type { ModelConfig } from "@seatrial/domain"
+import { sglangOwnPrompts } from "../ownPrompts.ts"
+
+/** Words in the path of a model's folder for which it takes a chat template of its own (`get_conv_template_by_model_path`), before it looks for the repository's. */
+const byWord: ReadonlyArray<readonly [word: RegExp, template: string]> = [
+  [/\bpoints\b/i, "points-v15-chat"],
+  [/moss.*vl/i, "moss-vl"],
+  [/internvl/i, "internvl-2-5"],
+  [/janus/i, "janus-pro"],
+  [/vicuna|llava-v1\.5|llava-next-video-7b/i, "vicuna_v1.1"],
+  [/deepseek.*vl2/i, "deepseek-vl2"],
+  [/llava-v1\.6-34b|llava-v1\.6-yi-34b|llava-next-video-34b|llava-onevision-qwen2/i, "chatml-llava"],
+  [/^(?!.*minicpm-[vo]-4[._][67]).*minicpm-[vo]/i, "minicpmv"],
+  [/phi-4-multimodal/i, "phi-4-mm"],
+  [/deepseek-ocr/i, "deepseek-ocr"],
+  [/unlimited/i, "unlimited-ocr"],
+  [/paddleocr/i, "paddle-ocr"],
+  [/whisper/i, "whisper"]
+]
+
+/** Why it would not use a model's own chat template, as a sentence; null where it does, where there is none, and for the families that such a template is made for. */
+export const templateByName = (version: string, repo: string, config: ModelConfig): string | null => {
+  const found = sglangOwnPrompts(null)(config) ? undefined : byWord.find(([word]) => word.test(repo))
+  return found === undefined ? null : `${version} takes its own chat template ${found[1]} for a model of the name ${repo}, and not the repository's.`
+}
