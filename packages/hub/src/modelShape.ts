@@ -65,22 +65,24 @@ const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "b
       const { head_dim, hidden_size, num_attention_heads } = heads
       return { kind, layers: 1, ...(yield* recurrentState(reader, heads.model_type, { hidden_size, heads: num_attention_heads, head_dim })) }
     }
-    if (kind === "full") {
+    const chunk = kind === "chunked" ? yield* reader.countOrNone(limits.tokens, "attention_chunk_size") : null
+    // Where a configuration states null for its class's chunk, engines give such layers all tokens.
+    if (kind === "full" || (kind === "chunked" && chunk === null)) {
       if (isLatent(reader, heads.model_type)) return yield* latentLayer(reader, heads)
       const head_size = (yield* reader.countOrNone(limits.width, "global_head_dim")) ?? heads.head_dim
       const wide = reader.has("global_head_dim") ? head_size : ((yield* reader.countOrNone(limits.width, "v_head_dim")) ?? head_size)
       const kv_heads = (yield* reader.countOrNone(limits.heads, "num_global_key_value_heads")) ?? kvHeads
-      return { kind, layers: 1, kv_heads, head_size, head_size_v: wide }
+      return { kind: "full", layers: 1, kv_heads, head_size, head_size_v: wide }
     }
     const head_size = (yield* reader.countOrNone(limits.width, "swa_head_dim")) ?? heads.head_dim
     const head_size_v = (yield* reader.countOrNone(limits.width, "swa_v_head_dim")) ?? (reader.has("swa_head_dim") ? head_size : heads.head_dim)
     const kv_heads = (yield* reader.countOrNone(limits.heads, "swa_num_key_value_heads")) ?? kvHeads
     const attention = { layers: 1, kv_heads, head_size, head_size_v }
-    if (kind === "chunked") return { kind, ...attention, chunk: (yield* reader.count(limits.tokens, "attention_chunk_size")) ?? 8_192 }
+    if (chunk !== null) return { kind: "chunked", ...attention, chunk }
     const window = yield* reader.countOrNone(limits.tokens, "sliding_window", "sliding_window_size", "attention_window_size")
     if (window === null)
       return yield* Result.fail(new UnsupportedArchitecture({ reason: "config.json has layers with a sliding window and does not state how long it is." }))
-    return { kind, ...attention, window }
+    return { kind: "sliding", ...attention, window }
   })
 
 /**

@@ -52,11 +52,13 @@ export interface TokenizerFacts {
 
 /** Ids beyond every real vocabulary, of which none is marked: the highest of them counts. */
 const mostIds = 1 << 24
+/** Marks of an id: of the vocabulary, and of the tokens that were added to it. */
+const ofVocabulary = 1
+const ofAdded = 2
 
 /** Reads a `tokenizer.json` as it arrives and keeps of it no more than a mark for each id; null where it is no tokenizer. */
 export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
-  const added = new Set<number>()
-  let ids = new Uint8Array(1 << 16)
+  let marks = new Uint8Array(1 << 16)
   let highest = -1
   let beyond = -1
   let entries = 0
@@ -69,19 +71,19 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
   let third = ""
   /** Of steps within steps, by their depth. */
   const names: Array<string> = []
-  const note = (id: number) => {
+  const mark = (id: number, as: number) => {
     if (!Number.isInteger(id) || id < 0) return
     if (id >= mostIds) {
-      beyond = Math.max(beyond, id)
+      if (as === ofVocabulary) beyond = Math.max(beyond, id)
       return
     }
-    if (id >= ids.length) {
-      const longer = new Uint8Array(Math.min(mostIds, Math.max(id + 1, ids.length * 2)))
-      longer.set(ids)
-      ids = longer
+    if (id >= marks.length) {
+      const longer = new Uint8Array(Math.min(mostIds, Math.max(id + 1, marks.length * 2)))
+      longer.set(marks)
+      marks = longer
     }
-    ids[id] = 1
-    highest = Math.max(highest, id)
+    marks[id] = (marks[id] ?? 0) | as
+    if (as === ofVocabulary) highest = Math.max(highest, id)
   }
   const scanner = new JsonScanner(of, {
     ignores: (depth) => (depth > 3 && !kinds.has(first)) || (depth === 3 && first === "model" && second !== "vocab"),
@@ -89,7 +91,7 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
       if (depth === 0) isObject = kind === "object"
       if (depth === 1 && first === "model") hasModel = kind === "object"
       // Of Unigram: a list of pairs, whose places are the ids.
-      if (depth === 3 && first === "model" && second === "vocab" && kind === "list") note(entries++)
+      if (depth === 3 && first === "model" && second === "vocab" && kind === "list") mark(entries++, ofVocabulary)
     },
     end: () => {},
     name: (name, depth) => {
@@ -100,8 +102,8 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
     },
     value: (value, depth) => {
       const number = value instanceof JsonNumber ? Number(value.text) : Number.NaN
-      if (first === "model" && second === "vocab" && depth === 3) note(number)
-      if (first === "added_tokens" && third === "id" && depth === 3 && added.size < mostIds) added.add(number)
+      if (first === "model" && second === "vocab" && depth === 3) mark(number, ofVocabulary)
+      if (first === "added_tokens" && third === "id" && depth === 3) mark(number, ofAdded)
       const known = kinds.get(first)
       if (known === undefined || typeof value !== "string" || known.has(value) || names[depth] !== "type" || depth % 2 === 1) return
       for (let outer = 2; outer < depth; outer += 2) if (names[outer] !== steps[first]) return
@@ -113,7 +115,7 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
     end: () => {
       scanner.end()
       if (!isObject || !hasModel) return null
-      while (highest >= 0 && (ids[highest] === 0 || added.has(highest))) highest--
+      while (highest >= 0 && marks[highest] !== ofVocabulary) highest--
       return { highest: Math.max(highest, beyond), unknownStep }
     }
   }

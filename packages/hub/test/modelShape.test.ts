@@ -28,6 +28,8 @@ describe("the layers of a model", () => {
     ["by a pattern of letters", { model_type: "exaone4", sliding_window: 4096, sliding_window_pattern: "LLLG" }, ["3 full", "9 sliding"]],
     ["all with a window", { model_type: "phi3", sliding_window: 2047 }, ["12 sliding"]],
     ["in chunks but where positions are not encoded", { model_type: "llama4_text", attention_chunk_size: 8192, no_rope_layers: [] }, ["3 full", "9 chunked"]],
+    ["in chunks of its class's length where none is named", { model_type: "llama4_text" }, ["3 full", "9 chunked"]],
+    ["full where chunks are switched off, as engines take them", { model_type: "llama4_text", attention_chunk_size: null }, ["12 full"]],
     [
       "by Nemotron's letters",
       {

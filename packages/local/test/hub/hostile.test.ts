@@ -92,10 +92,10 @@ const adapting = (config: Readonly<Record<string, unknown>>, header: string | Ui
 const pairs = (count: number) =>
   `{${Array.from({ length: count }, (_, at) => `"base_model.model.model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.q_proj.lora_${at % 2 === 0 ? "A" : "B"}.weight":{"dtype":"U8","shape":[1],"data_offsets":[${at},${at + 1}]}`).join()}}`
 
-/** A tokenizer of nearly the most that is looked at, filled with one piece over and over. */
-const tokenizer = (open: string, piece: string, close: string) => {
-  const count = Math.floor((8 * mebi - 200) / (piece.length + 1))
-  return { "tokenizer.json": `{"model":${open}${piece}${`,${piece}`.repeat(count)}${close}}` }
+/** A tokenizer of nearly the most that is looked at, filled with pieces of up to so many bytes. */
+const tokenizer = (open: string, longest: number, piece: (at: number) => string, close: string) => {
+  const pieces = Array.from({ length: Math.floor((8 * mebi - 200) / (longest + 1)) }, (_, at) => piece(at))
+  return { "tokenizer.json": `{"model":${open}${pieces.join()}${close}}` }
 }
 const index = (text: string | Uint8Array) => ({ "model.safetensors.index.json": text })
 const never = () => undefined
@@ -172,9 +172,9 @@ const cases: ReadonlyArray<() => Case> = [
     never,
     /^unsupported_format/
   ],
-  () => ["a tokenizer of lists", tokenizer('{},"a":[', "[]", "]"), never, /^served/, "all"],
-  () => ["a tokenizer of objects", tokenizer('{},"added_tokens":[', "{}", "]"), never, /^served/, "all"],
-  () => ["a vocabulary of eight million bytes", tokenizer('{"vocab":{', '"a":1', "}}"), never, /^served/, "all"],
+  () => ["a tokenizer of lists", tokenizer('{},"a":[', 2, () => "[]", "]"), never, /^served/, "all"],
+  () => ["a tokenizer of added tokens, each another", tokenizer('{},"added_tokens":[', 13, (at) => `{"id":${at}}`, "]"), never, /^served/, "all"],
+  () => ["a vocabulary of eight million bytes", tokenizer('{"vocab":{', 5, () => '"a":1', "}}"), never, /^served/, "all"],
   () => [
     "a tokenizer nested without end",
     { "tokenizer.json": `{"model":{},"a":${"[".repeat(4 * mebi - 100)}${"]".repeat(4 * mebi - 100)}}` },
