@@ -110,7 +110,8 @@ layer(Served.layer, { excludeTestServices: true, timeout: 600_000 })("from a pre
         const details = new Map(receipt.verification?.checks.map(({ detail = "", name }: Check) => [name, detail]))
         assert.match(details.get("kv_capacity") ?? "", /^[1-9]\d* tokens, .*, simulated GPUs; bytes per GPU: weights [1-9]/)
         // A busy machine may have been the benchmark's limit: then there is no row.
-        assert.match(details.get("benchmark_floor") ?? "simulated GPUs: c=1 0 tokens/s", /simulated GPUs: c=1 [\d.]+ tokens\/s/)
+        const speed = details.get("benchmark_floor")
+        if (speed !== undefined) assert.match(speed, /simulated GPUs: c=1 [\d.]+ tokens\/s/)
         assert.isAbove(receipt.verification?.outputFingerprints?.length ?? 0, 0)
       }
     })

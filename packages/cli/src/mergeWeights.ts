@@ -1,5 +1,5 @@
 import { rm } from "node:fs/promises"
-import { agreementTold, mergedAgreement, mergeWeights } from "@seatrial/trial"
+import { agreementTold, mergedAgreement, mergeFailure, mergeWeights } from "@seatrial/trial"
 import { Console, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { CommandError } from "./CommandError.ts"
@@ -24,9 +24,8 @@ export const mergeWeightsCommand = Command.make(
       yield* mergeWeights(folders)
       const agreement = yield* mergedAgreement({ ...folders, child: folders.target })
       yield* Console.log(agreementTold(agreement))
-      if (agreement.withinUlpMin < 0.999 || !agreement.othersEqual) {
-        return yield* new CommandError({ message: "fidelity_not_run: What was merged is not base and adapter.", exitCode: 3 })
-      }
+      const failure = mergeFailure(agreement)
+      if (failure !== null) return yield* new CommandError({ message: `${failure.code}: ${failure.text}.`, exitCode: 3 })
     },
     Effect.catchTag("NotMergeable", ({ message }) => new CommandError({ message: `fidelity_not_run: ${message}` }))
   )

@@ -37,6 +37,9 @@ const unknownFilter = (parsed: unknown): string | null => {
   return null
 }
 
+/** A template that makes something of its own of the function that raises. */
+const ownRaise = /\b(?:macro|set)\s+raise_exception\b/
+
 /** Whether a part of a parsed template raises an exception whatever it is given: at its own level, or in every branch. */
 const raises = (parts: unknown): boolean =>
   Array.isArray(parts) &&
@@ -52,7 +55,7 @@ const look = (template: string, own: boolean): string | null => {
   if (template.length > longest || gap.test(template) || (!own && /\{%[-+]?\s*raw/.test(template))) return null
   try {
     const { parsed } = new Template(template)
-    if (raises(parsed.body)) return "it raises an exception for every conversation"
+    if (!ownRaise.test(template) && raises(parsed.body)) return "it raises an exception for every conversation"
     const filter = unknownFilter(parsed)
     return filter === null ? null : `it uses the filter ${filter.slice(0, 64)}, which Jinja does not have`
   } catch (cause) {

@@ -52,6 +52,9 @@ const readText = Effect.fnUntraced(function* (request: HttpServerRequest.HttpSer
   return yield* Effect.try({ try: () => utf8.decode(bytes), catch: () => "not UTF-8" }).pipe(Effect.catch(() => invalidBody(null, "The body is not UTF-8.")))
 })
 
+/** Characters of a member's path that a refusal repeats. */
+const longestName = 200
+
 /** The body as JSON; `undefined` where there is none. */
 export const readJson = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, maxBytes: number) {
   const text = yield* readText(request, maxBytes)
@@ -59,8 +62,8 @@ export const readJson = Effect.fnUntraced(function* (request: HttpServerRequest.
   if (tooDeep(text)) return yield* invalidBody(null, `The body is nested more than ${maxDepth} levels deep.`)
   const parse = (): unknown => JSON.parse(text)
   const body = yield* Effect.try({ try: parse, catch: () => "not JSON" }).pipe(Effect.catch(() => invalidBody(null, "The body is not valid JSON.")))
-  const repeated = repeatedMember(text)
-  if (repeated !== null) return yield* invalidBody(repeated, `${repeated} is given more than once.`)
+  const repeated = repeatedMember(text)?.slice(0, longestName)
+  if (repeated !== undefined) return yield* invalidBody(repeated, `${repeated === "" ? "A member without a name" : repeated} is given more than once.`)
   return body
 })
 

@@ -8,6 +8,7 @@ const codes = FailureCode.pick([
   "weights_missing",
   "download_failed",
   "hub_unavailable",
+  "fidelity_failed",
   "fidelity_not_run",
   ...RefusalCode.literals
 ])

@@ -77,13 +77,13 @@ describe("a revision with an adapter", () => {
       merged: true
     })
     const decided = (exitCode: number) => {
-      const terminated = { exitCode, message: exitCode === 3 ? "fidelity_not_run: What was merged is not base and adapter.\n" : "" }
+      const terminated = { exitCode, message: exitCode === 3 ? "fidelity_failed: The merged weights are not of this base and adapter: 12.449%.\n" : "" }
       const status = { initContainerStatuses: [{ name: "merge-weights", ready: false, restartCount: 0, state: { terminated } }] }
       const merge = mergeSeen(Schema.decodeUnknownSync(Pod.schema)({ ...JSON.parse(JSON.stringify(made)), status }))
       const unstarted = { ...pod, ready: false, started: false, startedAt: null, merge }
       return words(decide(seen("provisioning", { pod: unstarted, merged: "wanted" }, { revision: adapted }), 0))
     }
-    assert.deepStrictEqual([decided(3), decided(1)], ["keep log, enter failed fidelity_not_run", ""])
+    assert.deepStrictEqual([decided(3), decided(1)], ["keep log, enter failed fidelity_failed", ""])
   })
 
   it("counts as stored only where both lists of files are what they were: the same of another base is none of it", () => {
