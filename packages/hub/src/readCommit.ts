@@ -6,7 +6,7 @@ import { collect, verified } from "./contentHash.ts"
 import { draftHead } from "./draftHead.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
-import { asksForCode, chatTemplateOf, parseModelConfig } from "./modelConfig.ts"
+import { asksForCode, chatTemplateOf, parseModelConfig, writtenTemplate } from "./modelConfig.ts"
 import { countParameters, dominantType } from "./parameters.ts"
 import { parallelReads, readWeights } from "./readWeights.ts"
 import type { Resolved } from "./resolve.ts"
@@ -181,7 +181,10 @@ export const readCommit = Effect.fnUntraced(function* (
     weights_bytes: read.bytes,
     weight_parts: weightParts(read.groups, modelConfig),
     parameters,
-    chat_template: small.template === null ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer)) : new TextDecoder().decode(small.template),
+    chat_template:
+      small.template === null
+        ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer))
+        : writtenTemplate(new TextDecoder().decode(small.template)),
     ...(generation === undefined ? {} : { sampling: samplingDefaults(generation) })
   }
   return { facts, whole: read.whole && !spare, modules: new BaseModules(read.groups) }
