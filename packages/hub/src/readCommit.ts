@@ -88,7 +88,7 @@ export const readCommit = Effect.fnUntraced(function* (
     if (what !== null) return yield* new UnsupportedArchitecture({ reason: `${repo} is ${what}.` })
   }
   if (lacksWeights) {
-    return yield* new Unreadable({ reason: `The repository has no safetensors weights: it has ${otherFormats([...root.keys()])}.` })
+    return yield* new Unreadable({ reason: `The repository has no safetensors weights that are served: it has ${otherFormats([...root.keys()])}.` })
   }
   if (weights.index === null && weights.single.length > maxWithoutIndex) {
     return yield* new Unreadable({ reason: `The repository has ${weights.single.length} weight files and no index that says which tensors they hold.` })
@@ -160,6 +160,8 @@ export const readCommit = Effect.fnUntraced(function* (
     left
   })
 
+  // Only a processor's is read from there by the engines, and a tokenizer alone has none.
+  const processed = root.has("preprocessor_config.json") || root.has("processor_config.json") || Predicate.hasProperty(small.tokenizer, "processor_class")
   const modelConfig = withTypes(yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))), read.groups)
   yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
   const beside = { config, generation: generation ?? {}, tokenizerConfig: small.tokenizer, tokenizer: tokenizerRead ?? null }
@@ -183,7 +185,7 @@ export const readCommit = Effect.fnUntraced(function* (
     parameters,
     chat_template:
       small.template === null
-        ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer))
+        ? ((processed ? chatTemplateOf(small.templateJson) : null) ?? chatTemplateOf(small.tokenizer))
         : writtenTemplate(new TextDecoder().decode(small.template)),
     ...(generation === undefined ? {} : { sampling: samplingDefaults(generation) })
   }
