@@ -8,7 +8,7 @@ import { parseJsonObject } from "./boundedJson.ts"
 import { collect } from "./contentHash.ts"
 import { Unreadable } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
-import { chatTemplateOf } from "./modelConfig.ts"
+import { chatTemplateOf, writtenTemplate } from "./modelConfig.ts"
 import { type Depth, maxTemplateBytes, previewRequests, readFile, readJson } from "./readCommit.ts"
 import type { Resolved } from "./resolve.ts"
 import { headerLength, scanHeader } from "./safetensors.ts"
@@ -126,7 +126,7 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
   // It is downloaded also where there is no request left to read it.
   if (file !== undefined && file.size > maxTemplateBytes) return yield* new Unreadable({ reason: `${file.path} is larger than ${maxTemplateBytes} bytes.` })
   if (file !== undefined && differs(file.path) && mayRead()) {
-    const text = new TextDecoder().decode(yield* readFile(connection, resolved, file, maxTemplateBytes, () => collect(file.size)))
+    const text = writtenTemplate(new TextDecoder().decode(yield* readFile(connection, resolved, file, maxTemplateBytes, () => collect(file.size))))
     if (text !== chat_template) {
       template = "file"
       chat_template = text

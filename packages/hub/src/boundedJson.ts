@@ -1,3 +1,4 @@
+import { jsonOfPython } from "@seatrial/domain"
 import { Predicate, Result } from "effect"
 import { Unreadable } from "./failures.ts"
 import { maxDepth } from "./JsonScanner.ts"
@@ -33,7 +34,10 @@ export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<
   const { depth, members, values } = measure(bytes)
   if (depth > maxDepth) return Result.fail(new Unreadable({ reason: `${name} is nested deeper than ${maxDepth} levels.` }))
   if (values > maxValues) return Result.fail(new Unreadable({ reason: `${name} holds more than ${maxValues} values.` }))
-  const value = parse(bytes)
+  // Python's reader, which engines use, ends at it, where the decoder here leaves it out.
+  if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf)
+    return Result.fail(new Unreadable({ reason: `${name} begins with a byte order mark, with which engines do not read it.` }))
+  const value = parse(bytes, jsonOfPython)
   if (value === undefined) return Result.fail(new Unreadable({ reason: `${name} is not valid JSON.` }))
   if (!Predicate.isObject(value)) return Result.fail(new Unreadable({ reason: `${name} is not a JSON object.` }))
   if (Object.keys(value).length !== members) return Result.fail(new Unreadable({ reason: `${name} names something twice.` }))
@@ -41,9 +45,9 @@ export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<
 }
 
 /** `undefined` where it is no JSON. */
-const parse = (bytes: Uint8Array): unknown => {
+const parse = (bytes: Uint8Array, prepared: (text: string) => string = (text) => text): unknown => {
   try {
-    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
+    const value: unknown = JSON.parse(prepared(new TextDecoder("utf-8", { fatal: true }).decode(bytes)))
     return value
   } catch {
     return undefined

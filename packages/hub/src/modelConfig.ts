@@ -164,12 +164,15 @@ export const asksForCode = (value: unknown): boolean => {
 
 const Named = Schema.Array(Schema.Struct({ name: Schema.String, template: Schema.String }))
 
+/** A chat template as it was written; null for one that has nothing in it, of which engines make no prompt. */
+export const writtenTemplate = (template: string): string | null => (template.trim() === "" ? null : template)
+
 /** The chat template of a `tokenizer_config.json` or `chat_template.json`: its only one, or the one named `default`. */
 export const chatTemplateOf = (tokenizerConfig: Json): string | null => {
   const value = tokenizerConfig.chat_template
-  if (typeof value === "string") return value
+  if (typeof value === "string") return writtenTemplate(value)
   return Option.match(Schema.decodeUnknownOption(Named)(value), {
     onNone: () => null,
-    onSome: (templates) => templates.find(({ name }) => name === "default")?.template ?? templates[0]?.template ?? null
+    onSome: (templates) => writtenTemplate(templates.find(({ name }) => name === "default")?.template ?? templates[0]?.template ?? "")
   })
 }

@@ -6,7 +6,7 @@ import { collect, verified } from "./contentHash.ts"
 import { draftHead } from "./draftHead.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
-import { asksForCode, chatTemplateOf, parseModelConfig } from "./modelConfig.ts"
+import { asksForCode, chatTemplateOf, parseModelConfig, writtenTemplate } from "./modelConfig.ts"
 import { countParameters, dominantType } from "./parameters.ts"
 import { parallelReads, readWeights } from "./readWeights.ts"
 import type { Resolved } from "./resolve.ts"
@@ -88,7 +88,7 @@ export const readCommit = Effect.fnUntraced(function* (
     if (what !== null) return yield* new UnsupportedArchitecture({ reason: `${repo} is ${what}.` })
   }
   if (lacksWeights) {
-    return yield* new Unreadable({ reason: `The repository has no safetensors weights: it has ${otherFormats([...root.keys()])}.` })
+    return yield* new Unreadable({ reason: `The repository has no safetensors weights that are served: it has ${otherFormats([...root.keys()])}.` })
   }
   if (weights.index === null && weights.single.length > maxWithoutIndex) {
     return yield* new Unreadable({ reason: `The repository has ${weights.single.length} weight files and no index that says which tensors they hold.` })
@@ -160,6 +160,8 @@ export const readCommit = Effect.fnUntraced(function* (
     left
   })
 
+  // Only a processor's is read from there by the engines, and a tokenizer alone has none.
+  const processed = root.has("preprocessor_config.json") || root.has("processor_config.json") || Predicate.hasProperty(small.tokenizer, "processor_class")
   const modelConfig = withTypes(yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))), read.groups)
   yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
   const beside = { config, generation: generation ?? {}, tokenizerConfig: small.tokenizer, tokenizer: tokenizerRead ?? null }
@@ -181,7 +183,10 @@ export const readCommit = Effect.fnUntraced(function* (
     weights_bytes: read.bytes,
     weight_parts: weightParts(read.groups, modelConfig),
     parameters,
-    chat_template: small.template === null ? (chatTemplateOf(small.templateJson) ?? chatTemplateOf(small.tokenizer)) : new TextDecoder().decode(small.template),
+    chat_template:
+      small.template === null
+        ? ((processed ? chatTemplateOf(small.templateJson) : null) ?? chatTemplateOf(small.tokenizer))
+        : writtenTemplate(new TextDecoder().decode(small.template)),
     ...(generation === undefined ? {} : { sampling: samplingDefaults(generation) })
   }
   return { facts, whole: read.whole && !spare, modules: new BaseModules(read.groups) }

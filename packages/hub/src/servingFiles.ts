@@ -64,7 +64,9 @@ export const otherFormats = (paths: ReadonlyArray<string>): string => {
   const count = (pattern: RegExp) => paths.filter((path) => pattern.test(path)).length
   const pickles = count(/\.(bin|pt|pth|pkl|ckpt)$/i)
   const gguf = count(/\.gguf$/i)
+  const named = paths.find((path) => path.endsWith(".safetensors"))
+  if (named !== undefined) return `only safetensors files with other names than engines look for (${named.slice(0, 200)})`
   if (pickles > 0) return `only pickled weights (${pickles} ${pickles === 1 ? "file" : "files"}), which can run code when they are loaded`
   if (gguf > 0) return "only GGUF files"
-  return "no weights at all"
+  return "no weights in its outermost folder"
 }

@@ -54,7 +54,7 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
   const place = (file: string) => {
     let placed = files.get(file)
     if (placed === undefined) {
-      if (!listed.has(file)) return fail("names files that the repository does not have")
+      if (!listed.has(file)) return fail("names files that do not lie beside it")
       if (files.size === maxShards) return fail(`names more than ${maxShards} weight files`)
       placed = { number: files.size + 1, tensors: 0, nameBytes: 0, groups: new Map() }
       files.set(file, placed)

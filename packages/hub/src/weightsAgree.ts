@@ -55,6 +55,9 @@ const asLlama: ReadonlySet<string> = new Set([
   "MixtralForCausalLM"
 ])
 
+/** What a Llama's tensors begin with. Neither engine gives a Llama's tensors without it a place: vLLM ends, SGLang leaves them out (`models/llama.py`, each `load_weights`). */
+const partsOfLlama = ["model.layers.", "model.embed_tokens.", "model.norm."]
+
 /** The modules of a Llama layer, and what may stand for several of them or for the feed-forward ones. */
 const attentionModules = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]
 const denseModules = ["mlp.gate_proj", "mlp.up_proj"]
@@ -196,6 +199,8 @@ export const weightsAgree = (
   if (!all.some(({ name }) => embedding.test(name))) return contradiction("there are no embeddings")
   if (alike && config.shape?.tied_embeddings === false && !all.some(({ name }) => head.test(name)))
     return contradiction("there is no output head, and tie_word_embeddings is not set")
+  const unnamed = config.architecture === "LlamaForCausalLM" ? partsOfLlama.find((part) => !all.some(({ name }) => name.startsWith(part))) : undefined
+  if (unnamed !== undefined) return contradiction(`no tensor's name begins with ${unnamed}, as those of LlamaForCausalLM do`)
   const shapes = linearShapes(config)
   for (const { dtype, name, shape } of told) {
     if (finalNorm.test(name) && !isShape(shape, [config.hidden_size]))

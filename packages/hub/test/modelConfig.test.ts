@@ -190,6 +190,8 @@ describe("a chat template", () => {
     ],
     ["one that is not named default", [{ name: "rag", template: "r" }], "r"],
     ["nothing", undefined, null],
+    ["empty, which is none", "", null],
+    ["empty under its name, which is none", [{ name: "default", template: " \n" }], null],
     ["a number", 1, null]
   ])("may be %s", (_, chat_template, expected) => {
     assert.strictEqual(chatTemplateOf({ chat_template }), expected)

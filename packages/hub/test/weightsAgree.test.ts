@@ -99,6 +99,35 @@ describe("weights and configuration that contradict each other", () => {
     assert.match(said({ ...llama, ...config }, given) ?? "agreed", message)
   })
 
+  it("are refused where a Llama's have names that no engine gives a place, and agree where one does", () => {
+    const named = (rename: (name: string) => string): Tensors => new Map([...tensors()].map(([name, tensor]) => [rename(name), tensor] as const))
+    const bare = named((name) => name.replace(/^model\./, ""))
+    assert.match(said(llama, bare) ?? "agreed", /no tensor's name begins with model\.layers\., as those of LlamaForCausalLM do/)
+    assert.match(
+      said(
+        llama,
+        named((name) => name.replace(/^model\.(?=embed)/, ""))
+      ) ?? "agreed",
+      /begins with model\.embed_tokens\./
+    )
+    assert.match(
+      said(
+        llama,
+        named((name) => name.replace(/^model\.(?=norm)/, ""))
+      ) ?? "agreed",
+      /begins with model\.norm\./
+    )
+    assert.match(
+      said(
+        llama,
+        named((name) => name.replace(/^model\./, "language_model.model."))
+      ) ?? "agreed",
+      /begins with model\.layers\./
+    )
+    // SGLang reads a Qwen3 so.
+    assert.isNull(said({ ...llama, architectures: ["Qwen3ForCausalLM"] }, bare))
+  })
+
   it("agree where layers beyond those stated predict further tokens, and where a family has norms by other names", () => {
     assert.isNull(said({ ...llama, num_hidden_layers: 3, num_nextn_predict_layers: 1 }, tensors()))
     assert.isNull(said({ ...llama, architectures: ["Olmo2ForCausalLM"] }, without("model.layers.1.input_layernorm.weight")))

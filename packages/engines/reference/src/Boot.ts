@@ -56,6 +56,10 @@ const marksOf = ({ showsThoughts }: ChatTemplate, vocabulary: Vocabulary): Thoug
   return showsThoughts && open !== undefined && close !== undefined ? { open, close } : null
 }
 
+/** The tokenizer's own end ends an answer too, whatever the configurations name, as with vLLM and SGLang. */
+const withEnd = (config: ModelConfig, end: number | undefined): ModelConfig =>
+  end === undefined ? config : { ...config, endTokens: new Set([...config.endTokens, end]) }
+
 /** Where the lines of the log go: the file that speaks, and the text. */
 type Say = (source: string, text: string) => void
 
@@ -65,7 +69,10 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   if (!existsSync(settings.model)) throw new BootFailure(`Invalid repository ID or local directory specified: '${settings.model}'`)
   const seams = (settings.mutant === null ? undefined : mutants.get(settings.mutant)?.seams()) ?? sound
   if (settings.mutant !== null) say("Boot.ts", `TEST ONLY: this engine is spoiled on purpose (${settings.mutant}). Nothing that it says is to be trusted.`)
-  const { config: own, defaults } = readModelConfig(settings.model, settings.hfOverrides)
+  const { config: stated, defaults } = readModelConfig(settings.model, settings.hfOverrides)
+  const vocabulary = new Vocabulary(settings.model, stated.vocabulary)
+  const template = new ChatTemplate(settings.model, settings.chatTemplate)
+  const own = withEnd(stated, vocabulary.idOf(template.endToken))
   const config = seams.config?.(own) ?? own
   const maxModelLen = lengthOf(settings, config)
   const memory = settings.gpuMemoryBytes ?? totalmem()
@@ -86,8 +93,6 @@ export const boot = (settings: Arguments, say: Say): Booted => {
   const loadSeconds = ((performance.now() - begun) / 1000).toFixed(3)
   say("Boot.ts", `Loading weights took ${loadSeconds} seconds`)
   say("Llama.ts", `Model loading took ${ofOne(held)} GiB memory and ${loadSeconds} seconds`)
-  const vocabulary = new Vocabulary(settings.model, config.vocabulary)
-  const template = new ChatTemplate(settings.model, settings.chatTemplate)
   const initBegun = performance.now()
   const model = new Llama(config, weights, maxModelLen, null, seams)
   const adapted = adapter === null ? null : new Llama(config, weights, maxModelLen, adapter, seams)

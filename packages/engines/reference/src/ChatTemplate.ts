@@ -54,6 +54,11 @@ export class ChatTemplate {
     }
   }
 
+  /** The token that the tokenizer's configuration ends a text with; empty where it names none. */
+  get endToken(): string {
+    return this.tokens.eos_token
+  }
+
   /** The prompt, or the reason why there is none. */
   render(
     messages: ReadonlyArray<ChatMessage>,

@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { jsonOfPython } from "@seatrial/domain"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { computationProblem, referenceLimits } from "../../src/reference/limits.ts"
@@ -80,7 +81,7 @@ export const readJsonFile = <S extends Schema.ConstraintDecoder<unknown>>(direct
   } catch {
     throw new BootFailure(`Invalid repository ID or local directory specified: '${directory}' has no ${file}`)
   }
-  const decoded = Schema.decodeUnknownResult(Schema.fromJsonString(schema))(text)
+  const decoded = Schema.decodeUnknownResult(Schema.fromJsonString(schema))(jsonOfPython(text))
   if (Result.isFailure(decoded)) throw new BootFailure(`Cannot read ${file}: ${decoded.failure.message.replaceAll(/\s+/g, " ")}`)
   return decoded.success
 }

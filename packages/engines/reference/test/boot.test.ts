@@ -72,6 +72,33 @@ describe("an engine starts without what other engines do without too", () => {
   })
 })
 
+describe("what ends an answer", () => {
+  const endsOf = async (change: (directory: string) => void): Promise<ReadonlyArray<number>> => {
+    const { booted, close } = await serve(copied(change))
+    await close()
+    return [...booted.engine.config.endTokens].sort()
+  }
+  const unnamed = (directory: string) => {
+    writeAt(directory, "generation_config.json", {})
+    const config = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))(
+      readFileSync(join(directory, "config.json"), "utf8")
+    )
+    writeAt(directory, "config.json", { ...config, eos_token_id: null })
+  }
+
+  it("is the tokenizer's own end too, where the configurations name another or none", async () => {
+    const named = await endsOf(() => {})
+    expect(named).toHaveLength(1)
+    expect(await endsOf(unnamed)).toEqual(named)
+    expect(await endsOf((directory) => writeAt(directory, "generation_config.json", { eos_token_id: 7 }))).toEqual([...named, 7].sort())
+    const without = (directory: string) => {
+      unnamed(directory)
+      rmSync(join(directory, "tokenizer_config.json"))
+    }
+    expect(await endsOf(without)).toEqual([])
+  })
+})
+
 describe("an engine that cannot start says why", () => {
   const cases: ReadonlyArray<readonly [string, () => string, ReadonlyArray<string>, string]> = [
     ["no directory", () => "/nonexistent/model", [], "Invalid repository ID or local directory specified: '/nonexistent/model'"],

@@ -256,6 +256,35 @@ describe("inspect", () => {
     })
   )
 
+  it.live.each([
+    ["no processor, whose it would be", {}, null],
+    ["a processor's configuration", { "processor_config.json": "{}" }, "{{ messages }}"],
+    ["a processor that the tokenizer's configuration names", { "tokenizer_config.json": '{"processor_class":"OddProcessor"}' }, "{{ messages }}"]
+  ] as const)("takes chat_template.json as engines do: beside %s", ([, beside, expected]) =>
+    withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ chat_template }) => assert.strictEqual(chat_template, expected)), {
+      repositories: [repository({ ...good, "tokenizer_config.json": "{}", "chat_template.json": '{"chat_template":"{{ messages }}"}', ...beside })]
+    })
+  )
+
+  it.live.each([
+    ["in a folder", { "weights/model.safetensors": good["model.safetensors"] }, "it has no weights in its outermost folder."],
+    [
+      "by a name with spaces",
+      { "a model.safetensors": good["model.safetensors"] },
+      "it has only safetensors files with other names than engines look for (a model.safetensors)."
+    ],
+    [
+      "as its makers lay them out",
+      { "consolidated.safetensors": good["model.safetensors"] },
+      "it has only safetensors files with other names than engines look for (consolidated.safetensors)."
+    ]
+  ] as const)("says of weights %s what there is", ([, files, said]) => {
+    const { "model.safetensors": _, ...rest } = good
+    return withHub((hub) => Effect.map(refusalOf(hub.inspect({ repo: "odd/model" }, none)), ({ message }) => assert.isTrue(message.endsWith(said), message)), {
+      repositories: [repository({ ...rest, ...files })]
+    })
+  })
+
   it.live("knows the quantization that ModelOpt writes into a file of its own", () =>
     withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none, "few"), ({ config }) => assert.strictEqual(config.quantization, "modelopt")), {
       repositories: [repository({ ...good, "hf_quant_config.json": JSON.stringify({ producer: { name: "modelopt" }, quantization: { quant_algo: "FP8" } }) })]

@@ -1,4 +1,4 @@
-import { type RepositoryFacts, type RepositoryFile, readTemplate } from "@seatrial/domain"
+import { jsonOfPython, type RepositoryFacts, type RepositoryFile, readTemplate } from "@seatrial/domain"
 import { Effect, Option, Schema, type Scope } from "effect"
 import type { TemplateSource } from "./OwnTemplate.ts"
 import { readPinned } from "./readPinned.ts"
@@ -50,7 +50,13 @@ export const readRepository = Effect.fnUntraced(function* (
   commit: PinnedCommit & { readonly small: ReadonlyMap<string, Uint8Array> }
 ): Effect.fn.Return<PinnedRepository, never, Scope.Scope> {
   // The tokenizer's is read once, and may be tens of megabytes.
-  const small = new Map([...commit.small].flatMap(([path, bytes]) => (path === "tokenizer.json" ? [] : [[path, new TextDecoder().decode(bytes)] as const])))
+  const small = new Map(
+    [...commit.small].flatMap(([path, bytes]) =>
+      path === "tokenizer.json"
+        ? []
+        : [[path, path.endsWith(".json") ? jsonOfPython(new TextDecoder().decode(bytes)) : new TextDecoder().decode(bytes)] as const]
+    )
+  )
   const config = small.get("tokenizer_config.json") ?? "{}"
   const file = readsTokenizer(commit.files) ? commit.small.get("tokenizer.json") : undefined
   const pinned = yield* readPinned({

@@ -1,0 +1,17 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { parseJsonObject } from "../src/boundedJson.ts"
+
+const parsed = (text: string) =>
+  Result.match(parseJsonObject(new TextEncoder().encode(text), "config.json"), { onSuccess: (value): unknown => value, onFailure: ({ reason }) => reason })
+
+describe("a configuration", () => {
+  it("may have the numbers that only Python writes, as those of Mamba 2 do", () => {
+    assert.deepStrictEqual(parsed('{"time_step_limit": [0.0, Infinity], "note": "NaN"}'), { time_step_limit: [0, Number.POSITIVE_INFINITY], note: "NaN" })
+    assert.strictEqual(parsed('{"a": Infinite}'), "config.json is not valid JSON.")
+  })
+
+  it("is refused with a byte order mark, at which engines end", () => {
+    assert.strictEqual(parsed('\ufeff{"a": 1}'), "config.json begins with a byte order mark, with which engines do not read it.")
+  })
+})
