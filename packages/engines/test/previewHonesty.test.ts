@@ -114,12 +114,12 @@ describe("what a preview says comes true", () => {
     assert.isAbove(tights, 0)
   })
 
-  it("a context that YaRN extends is chosen no longer than the reference engine reads in the time that the trial waits", () => {
+  it("a context is chosen no longer than the reference engine reads in the time that the trial waits, and is as long as was asked for", () => {
     const tiny = { num_layers: 4, hidden_size: 128, num_attention_heads: 4, num_kv_heads: 2, head_dim: 32, vocab_size: 512, native_context: 1_024 }
     const rope = { parameters: { rope_type: "default", rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
-    const of = { ...facts({ ...tiny, rope }), weights_bytes: 1_444_096, parameters: 722_048 }
-    const chosen = (request: ServingRequest, hostClass: HostClass) => {
-      const answer = preview(request, [hostClass], of)
+    const of = (config = tiny) => ({ ...facts({ ...config, rope }), weights_bytes: 1_444_096, parameters: 722_048 })
+    const chosen = (request: ServingRequest, hostClass: HostClass, config = tiny) => {
+      const answer = preview(request, [hostClass], of(config))
       return answer.kind === "derived" ? answer.serving.max_context : assert.fail(answer.reason.message)
     }
     const computed = chosen({ runtime: "reference", yarn: { factor: 64 } }, small)
@@ -128,7 +128,12 @@ describe("what a preview says comes true", () => {
     assert.isAbove(computed, 8_192)
     assert.strictEqual(chosen({ yarn: { factor: 64 } }, { ...h100, simulated: true }), computed)
     assert.strictEqual(chosen({ yarn: { factor: 64 } }, h100), 65_536)
-    // What is short enough, and what the model has of itself, stays.
+    // So with a context that the model has of itself.
+    const long = { ...tiny, native_context: 65_536 }
+    assert.strictEqual(chosen({ runtime: "reference" }, small, long), computed)
+    assert.strictEqual(chosen({ runtime: "reference", max_context: 65_536 }, small, long), 65_536)
+    assert.strictEqual(chosen({}, h100, long), 65_536)
+    // What is short enough stays.
     assert.strictEqual(chosen({ runtime: "reference", yarn: { factor: 4 } }, small), 4_096)
     assert.strictEqual(chosen({ runtime: "reference" }, small), 1_024)
   })
