@@ -29,7 +29,7 @@ const randomCut: Effect.Effect<Cut | undefined> = Effect.gen(function* () {
   return kind === 2 || kind === 3 ? { afterMillis: yield* Random.nextIntBetween(0, 40) } : undefined
 })
 
-/** Tries until an answer comes, each time at another server; the first try may be cut by the caller, any by a server that dies. */
+/** Tries until an answer comes, each time at another server, and when a server says so; the first try may be cut by the caller, any by a server that dies. */
 const insist = Effect.fnUntraced(function* (
   servers: Ref.Ref<ReadonlyArray<ServerProcess>>,
   first: number,
@@ -49,7 +49,11 @@ const insist = Effect.fnUntraced(function* (
     const heard = yield* server.ask(cut === undefined ? ask : { ...ask, cut })
     if (heard.status === null) heardAll = false
     else statuses.push(heard.status)
-    if (heard._tag === "Answer") return { input, answer: heard, heardAll, statuses }
+    if (heard._tag !== "Answer") continue
+    if (heard.status !== 503) return { input, answer: heard, heardAll, statuses }
+    // A machine that is too busy for the storm: nobody is told more than to come back.
+    assert.strictEqual(Option.getOrThrow(failureOf(heard)).code, "unavailable")
+    yield* Effect.sleep(`${Number(heard.headers["retry-after"] ?? 1)} seconds`)
   }
 })
 
