@@ -171,11 +171,11 @@ describe("the suite", () => {
     }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
-  it.live("a tokenizer has no ids beyond the embedding, but of tokens that were added and that nobody writes", () =>
+  it.live("a tokenizer has no ids beyond the embedding, but of tokens that were added and that nobody writes, and an end token of one file", () =>
     Effect.gen(function* () {
       const subject = yield* subjectAt("http://127.0.0.1:9")
       /** So many tokens, one that was added behind the embedding's 1,000 rows, and the end token. */
-      const judged = (count: number, eos_token = "t0") => {
+      const judged = (count: number, eos_token = "t0", ends: object = {}) => {
         const vocab = Object.fromEntries(["a", ...Array.from({ length: count - 1 }, (_, at) => `t${at}`)].map((token, id) => [token, id]))
         const added_tokens = [{ id: 1_000, content: "<pad>", special: true, normalized: false, lstrip: false, rstrip: false, single_word: false }]
         const parts = { normalizer: null, pre_tokenizer: null, post_processor: null, decoder: null }
@@ -183,15 +183,27 @@ describe("the suite", () => {
         const file = Buffer.from(JSON.stringify({ ...parts, added_tokens, model: { type: "BPE", vocab, merges: [] } }))
         return readPinned({ tokenizer: { file, config }, template: null }).pipe(
           Effect.flatMap((pinned) =>
-            configCoherent.run({ ...subject, repository: { ...subject.repository, ...pinned, small: new Map([["tokenizer_config.json", config]]) } })
+            configCoherent.run({
+              ...subject,
+              repository: {
+                ...subject.repository,
+                ...pinned,
+                small: new Map([
+                  ["tokenizer_config.json", config],
+                  ["config.json", JSON.stringify(ends)]
+                ])
+              }
+            })
           ),
           Effect.scoped,
           Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(detail))
         )
       }
       assert.deepStrictEqual(
-        [yield* judged(10), yield* judged(10, "<pad>"), yield* judged(1_002)],
+        [yield* judged(10, "<end>", { eos_token_id: 2 }), yield* judged(10, "<end>"), yield* judged(10), yield* judged(10, "<pad>"), yield* judged(1_002)],
         [
+          "1 end ids, not the tokenizer's own, which it does not know, 1 added tokens beyond the embedding",
+          "no end-of-turn token is named anywhere",
           "1 end ids, 1 added tokens beyond the embedding",
           "end-of-turn id 1000 in a vocabulary of 1000",
           "the tokenizer gives ids up to 1001, the embedding has 1000 rows"
