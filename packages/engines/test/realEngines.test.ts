@@ -138,6 +138,11 @@ for (const [runtime, engine] of both) {
       }
     })
 
+    it("of several chat templates it takes the one that previews and the trial go by", () => {
+      // vLLM does by itself; SGLang would take the first.
+      assert.strictEqual(started(engine).args.includes("--hf-chat-template-name=default"), runtime === "sglang")
+    })
+
     it("no media is fetched, no request is logged, no plug-in is loaded, only safetensors are read, and nothing is sent home", () => {
       const { args, env } = started(engine)
       assert.include(args, "--allowed-media-domains=none.invalid")

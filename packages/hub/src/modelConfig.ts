@@ -167,12 +167,12 @@ const Named = Schema.Array(Schema.Struct({ name: Schema.String, template: Schema
 /** A chat template as it was written; null for one that has nothing in it, of which engines make no prompt. */
 export const writtenTemplate = (template: string): string | null => (template.trim() === "" ? null : template)
 
-/** The chat template of a `tokenizer_config.json` or `chat_template.json`: its only one, or the one named `default`. */
+/** The chat template of a `tokenizer_config.json` or `chat_template.json`: its only one, or of named ones the one that is named `default`, without which engines take none. */
 export const chatTemplateOf = (tokenizerConfig: Json): string | null => {
   const value = tokenizerConfig.chat_template
   if (typeof value === "string") return writtenTemplate(value)
   return Option.match(Schema.decodeUnknownOption(Named)(value), {
     onNone: () => null,
-    onSome: (templates) => writtenTemplate(templates.find(({ name }) => name === "default")?.template ?? templates[0]?.template ?? "")
+    onSome: (templates) => writtenTemplate(templates.find(({ name }) => name === "default")?.template ?? "")
   })
 }

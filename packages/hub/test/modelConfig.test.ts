@@ -188,7 +188,7 @@ describe("a chat template", () => {
       ],
       "d"
     ],
-    ["one that is not named default", [{ name: "rag", template: "r" }], "r"],
+    ["one that is not named default, which is none", [{ name: "rag", template: "r" }], null],
     ["nothing", undefined, null],
     ["empty, which is none", "", null],
     ["empty under its name, which is none", [{ name: "default", template: " \n" }], null],

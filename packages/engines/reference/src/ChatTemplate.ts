@@ -14,9 +14,9 @@ const ConfigFile = Schema.Struct({
   eos_token: TokenText
 })
 
-/** The only template, or of several the one named `default`, as transformers chooses. */
+/** The only template, or of named ones the one named `default`, as transformers chooses. */
 const chosen = (given: typeof ConfigFile.Type.chat_template): string | null =>
-  typeof given === "string" ? given : ((given?.find(({ name }) => name === "default") ?? given?.[0])?.template ?? null)
+  typeof given === "string" ? given : (given?.find(({ name }) => name === "default")?.template ?? null)
 
 /** One turn of a conversation, its content as text, and what else the template may look at. */
 export interface ChatMessage {

@@ -50,6 +50,10 @@ describe("an engine starts without what other engines do without too", () => {
         ]
       })
     })
+    const unnamed = copied((directory) => {
+      rmSync(join(directory, "chat_template.jinja"), { force: true })
+      writeAt(directory, "tokenizer_config.json", { chat_template: [{ name: "tools", template }] })
+    })
     const without = copied((directory) => {
       rmSync(join(directory, "tokenizer_config.json"))
       writeFileSync(join(directory, "chat_template.jinja"), template)
@@ -57,6 +61,7 @@ describe("an engine starts without what other engines do without too", () => {
     const asked = { messages: [{ role: "user", content: "The ship" }], add_special_tokens: false }
     const tokens = await tokensOf(tiny, { prompt: "The ship", add_special_tokens: false })
     expect([await tokensOf(several, asked), await tokensOf(without, asked)]).toEqual([tokens, tokens])
+    await expect(tokensOf(unnamed, asked)).rejects.toThrow()
   })
 
   it("an added token without a row in the embedding is a prompt's fault, and not the model's", async () => {

@@ -177,6 +177,8 @@ export const sglang: EngineAdapter = {
               "--lora-strict-loading",
               ...templateArgument(adapter)
             ]),
+        // Of several it would take the first, whatever its name (`_select_named_template`).
+        "--hf-chat-template-name=default",
         "--log-level-http=warning",
         "--enable-metrics",
         "--enable-cache-report",
