@@ -76,6 +76,9 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
       commit
     })
   }
+  if (answer.code === "EntryNotFound" && commit !== null) {
+    return unsupportedFormat(`The model hub lists a file of ${repo} at commit ${commit} that it does not have there.`, commit)
+  }
   if (answer.code === "RevisionNotFound" || (answer.status === 404 && commit !== null)) {
     return new HubRefusal({
       code: "revision_not_found",

@@ -16,7 +16,7 @@ const repository = makeRepository({
 const token = Option.some(Redacted.make(sampleHubToken))
 const source = { repo: "odd/model" }
 
-type Outcome = "served" | "unavailable" | "access_required" | "revision_not_found" | "repository_not_found"
+type Outcome = "served" | "unavailable" | "access_required" | "revision_not_found" | "repository_not_found" | "unsupported_format"
 
 const status = (status: number, headers: Readonly<Record<string, string>> = {}): HubFault => ({ kind: "status", status, headers })
 
@@ -36,6 +36,7 @@ const faults: ReadonlyArray<readonly [what: string, fault: HubFault, once: Outco
   ["a repository that the law closed", status(451), "access_required", "access_required"],
   ["a commit that vanished", status(404, { "x-error-code": "RevisionNotFound" }), "revision_not_found", "revision_not_found"],
   ["a repository that vanished", status(404, { "x-error-code": "RepoNotFound" }), "revision_not_found", "revision_not_found", "repository_not_found"],
+  ["a file that is listed and not there", status(404, { "x-error-code": "EntryNotFound" }), "unsupported_format", "unsupported_format", "repository_not_found"],
   ["a token that was revoked", status(401), "access_required", "access_required"],
   ["access that was withdrawn", status(403, { "x-error-code": "GatedRepo" }), "access_required", "access_required"]
 ]
@@ -69,7 +70,7 @@ const preview = (fault: HubFault | null, isAt: (request: HubRequest) => boolean)
           HubRefusal: ({ code, message, remedy }) => {
             assert.isAbove(remedy.length, 10)
             assert.notInclude(message, "127.0.0.1")
-            return code === "access_required" || code === "revision_not_found" || code === "repository_not_found"
+            return code === "access_required" || code === "revision_not_found" || code === "repository_not_found" || code === "unsupported_format"
               ? Effect.succeed<Outcome>(code)
               : Effect.die(new Error(`refused with ${code}: ${message}`))
           }
