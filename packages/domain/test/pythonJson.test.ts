@@ -15,7 +15,13 @@ describe("JSON as Python writes it", () => {
     assert.deepStrictEqual(read(`[${JSON.stringify(texts[3])}, Infinity]`), [texts[3], Number.POSITIVE_INFINITY])
   })
 
+  it("is read in one pass, also where a text of a mebibyte has no end", () => {
+    for (const piece of ['\\"', '"\\', "\\", '"', "NaN,"])
+      assert.throws(() => read(`[Infinity, "${piece.repeat(2 ** 20 / piece.length)}`), undefined, undefined, piece)
+  })
+
   it("is not read where it has other words", () => {
-    for (const text of ["[Infinitys]", "[xNaN]", "[inf]", "[nan]", '["a]', "[+Infinity]"]) assert.throws(() => read(text))
+    for (const text of ["[Infinitys]", "[xNaN]", "[inf]", "[nan]", '["a]', "[+Infinity]", "[1NaN]", "[Infinity5]", "[-_Infinity]"])
+      assert.throws(() => read(text))
   })
 })
