@@ -55,8 +55,15 @@ const asLlama: ReadonlySet<string> = new Set([
   "MixtralForCausalLM"
 ])
 
-/** What a Llama's tensors begin with. Neither engine gives a Llama's tensors without it a place: vLLM ends, SGLang leaves them out (`models/llama.py`, each `load_weights`). */
-const partsOfLlama = ["model.layers.", "model.embed_tokens.", "model.norm."]
+/** What the tensors of some architectures begin with. Without it no engine gives them a place: vLLM ends, SGLang leaves them out (each `load_weights`; of a Qwen 3 it completes the names). */
+const beginnings = ["model.layers.", "model.embed_tokens.", "model.norm."]
+const withBeginnings: ReadonlySet<string> = new Set([
+  "LlamaForCausalLM",
+  "Qwen2ForCausalLM",
+  "Qwen2MoeForCausalLM",
+  "Qwen3MoeForCausalLM",
+  "MixtralForCausalLM"
+])
 
 /** The modules of a Llama layer, and what may stand for several of them or for the feed-forward ones. */
 const attentionModules = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"]
@@ -199,8 +206,8 @@ export const weightsAgree = (
   if (!all.some(({ name }) => embedding.test(name))) return contradiction("there are no embeddings")
   if (alike && config.shape?.tied_embeddings === false && !all.some(({ name }) => head.test(name)))
     return contradiction("there is no output head, and tie_word_embeddings is not set")
-  const unnamed = config.architecture === "LlamaForCausalLM" ? partsOfLlama.find((part) => !all.some(({ name }) => name.startsWith(part))) : undefined
-  if (unnamed !== undefined) return contradiction(`no tensor's name begins with ${unnamed}, as those of LlamaForCausalLM do`)
+  const unnamed = withBeginnings.has(config.architecture) ? beginnings.find((part) => !all.some(({ name }) => name.startsWith(part))) : undefined
+  if (unnamed !== undefined) return contradiction(`no tensor's name begins with ${unnamed}, as those of ${config.architecture} do`)
   const shapes = linearShapes(config)
   for (const { dtype, name, shape } of told) {
     if (finalNorm.test(name) && !isShape(shape, [config.hidden_size]))
