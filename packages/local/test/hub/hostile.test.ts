@@ -39,7 +39,8 @@ const experts = (count: number) =>
 const expertName = (at: number) => `model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.down_proj.weight_packed`
 /** As large as it may be in everything, and nothing wrong with it. */
 const whole = (count: number) => ({
-  "config.json": JSON.stringify({ ...tinyConfig, a: Array.from({ length: 45_000 }, () => ({})) }),
+  // Of a layout that is not known, so that none of its modules is missed.
+  "config.json": JSON.stringify({ ...tinyConfig, architectures: ["OlmoeForCausalLM"], model_type: "olmoe", a: Array.from({ length: 45_000 }, () => ({})) }),
   "tokenizer_config.json": JSON.stringify({ chat_template: "{{ x }}".repeat(120_000), a: Array.from({ length: 45_000 }, () => ({})) }),
   "model.safetensors": headed(
     `{${Array.from({ length: count }, (_, at) => `"${expertName(at)}":{"dtype":"U8","shape":[1],"data_offsets":[${at},${at + 1}]}`).join()}}`,
@@ -50,6 +51,9 @@ const whole = (count: number) => ({
 const unlike = (count: number) =>
   `{"weight_map":{${Array.from({ length: count }, (_, at) => `"${[...at.toString(26)].map((digit) => String.fromCharCode(97 + Number.parseInt(digit, 26))).join("")}":"model.safetensors"`).join()}}}`
 
+/** What the chart gives server and operator: V8 takes what memory it is let, whatever it is asked. */
+const asCharted = ["--max-semi-space-size=8", "--max-old-space-size=256"]
+
 const inspected = (
   files: Readonly<Record<string, string | Uint8Array | Content>>,
   faults: (request: HubRequest) => HubFault | undefined,
@@ -59,7 +63,7 @@ const inspected = (
     const { address } = yield* SampleHub
     const run = promisify(execFile)
     const { stdout } = yield* Effect.promise(() =>
-      run(process.execPath, ["--expose-gc", program], {
+      run(process.execPath, ["--expose-gc", ...asCharted, program], {
         env: { ...process.env, HF_ENDPOINT: address, HUB_RETRIES: "0", HUB_PREVIEW_TIMEOUT: "1 minute", DEPTH: depth }
       })
     )
