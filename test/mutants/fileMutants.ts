@@ -16,8 +16,9 @@ const weightsFile = "model.safetensors"
 const bytesOf = (name: string) => sound.get(name) ?? new Uint8Array()
 const textOf = (name: string) => Buffer.from(bytesOf(name)).toString("utf8")
 const withFile = (name: string, bytes: Uint8Array): Files => new Map([...sound, [name, bytes]])
-const withJson = (name: string, change: (fields: Readonly<Record<string, unknown>>) => object): Files =>
-  withFile(name, Buffer.from(JSON.stringify(change(Schema.decodeUnknownSync(AnyObject)(textOf(name))))))
+type Change = (fields: Readonly<Record<string, unknown>>) => object
+const changedJson = (name: string, change: Change) => Buffer.from(JSON.stringify(change(Schema.decodeUnknownSync(AnyObject)(textOf(name)))))
+const withJson = (name: string, change: Change): Files => withFile(name, changedJson(name, change))
 
 /** Changes the numbers of the tensors whose names match; they stay bfloat16. */
 const withTensors = (names: RegExp, change: (values: Float32Array) => void): Files => {
@@ -157,6 +158,8 @@ export const fileMutants: Readonly<Record<string, { readonly spoils: string; rea
     files: () =>
       new Map([
         ...withJson("config.json", (fields) => ({ ...fields, eos_token_id: 510 })),
+        // Engines end at the tokenizer's own as well.
+        ["tokenizer_config.json", changedJson("tokenizer_config.json", (fields) => ({ ...fields, eos_token: "<|pad|>" }))],
         ["generation_config.json", Buffer.from(JSON.stringify({ eos_token_id: 510, temperature: 0.7, top_p: 0.9 }))]
       ])
   },
