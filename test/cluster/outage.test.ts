@@ -20,8 +20,9 @@ it.live(
       const patch = (spec: object) => command("kubectl", ["patch", "hostclass", "kept", "--type=merge", "-p", JSON.stringify({ spec })])
       const objectOf = (id: string) => id.replaceAll("_", "-")
       const engineOf = (id: string) => `${objectOf(id)}-engine-0`
-      const says = (id: string, what: string) =>
-        eventually(`${id} says ${what}`, kubectl("get", "mdep", objectOf(id), "-o", "jsonpath={.status.message}"), (message) => message.includes(what))
+      /** The operator makes the object, a moment after the create. */
+      const messageOf = (id: string) => Effect.orElseSucceed(kubectl("get", "mdep", objectOf(id), "-o", "jsonpath={.status.message}"), () => "")
+      const says = (id: string, what: string) => eventually(`${id} says ${what}`, messageOf(id), (message) => message.includes(what))
       yield* command("kubectl", ["apply", "--validate=strict", "-f", "-"], { input: JSON.stringify(simulatedHostClass("kept", { gpuPool: product, image })) })
       const { caller, startOperator } = yield* startProduct(cluster)
       const operator = yield* startOperator()
