@@ -50,8 +50,9 @@ it.live(
       const kubectl = (...args: ReadonlyArray<string>) => command("kubectl", [...args, `--namespace=${namespace}`])
       const objectOf = (id: string) => id.replaceAll("_", "-")
       const engineOf = (id: string) => `${objectOf(id)}-engine-0`
-      const says = (id: string, what: string) =>
-        eventually(`${id} says ${what}`, kubectl("get", "mdep", objectOf(id), "-o", "jsonpath={.status.message}"), (message) => message.includes(what))
+      /** The operator makes the object, a moment after the create. */
+      const messageOf = (id: string) => Effect.orElseSucceed(kubectl("get", "mdep", objectOf(id), "-o", "jsonpath={.status.message}"), () => "")
+      const says = (id: string, what: string) => eventually(`${id} says ${what}`, messageOf(id), (message) => message.includes(what))
 
       // Whatever is not `restricted` is refused by the API server from now on.
       yield* kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
