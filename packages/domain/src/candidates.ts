@@ -1,5 +1,5 @@
 import type { Calibration } from "./calibration.ts"
-import type { EngineContract, FlagIssue } from "./engineContract.ts"
+import type { EngineContract } from "./engineContract.ts"
 import { type Estimate, estimateFit, type Misfit } from "./fit.ts"
 import type { HostClass } from "./hostClass.ts"
 import type { RepositoryFacts } from "./repository.ts"
@@ -22,11 +22,17 @@ export interface Asked {
   readonly gpuLimit?: number | null | undefined
 }
 
-/** What came of a candidate: an estimate or why there is none, and a flag that it does not take with this model, if any. */
+/** What of the settings a candidate does not take with this model: a flag, or null for the context. */
+interface LoadIssue {
+  readonly flag: string | null
+  readonly message: string
+}
+
+/** What came of a candidate: an estimate or why there is none, and what of the settings it does not take with this model, if any. */
 export interface Attempt extends Candidate {
   readonly request: ServingRequest
   readonly result: Estimate | Misfit
-  readonly issue: FlagIssue | null
+  readonly issue: LoadIssue | null
   /** Why no engine can ever start there, however free the host class is, as a sentence: its files have no room on a node, or the organization may not hold as many GPUs. Null where one can. */
   readonly oversize: string | null
 }
@@ -90,9 +96,13 @@ export const adapterIssue = ({ adapter, config }: RepositoryFacts, { engine }: C
 export const tokenizerIssue = ({ adapter, files }: RepositoryFacts, { engine, hostClass }: Candidate): string | null =>
   engine.tokenizerIssue?.(new Set((adapter?.base.files ?? files).map(({ path }) => path)), hostClass.simulated) ?? null
 
+/** Why a candidate's engine cannot use the repository's chat template, as the rest of a sentence; null where it can, and where there is none. */
+export const templateIssue = ({ chat_template: template }: RepositoryFacts, { engine, hostClass }: Candidate): string | null =>
+  template === null ? null : (engine.templateIssue?.(template, hostClass.simulated) ?? null)
+
 /** Whether a candidate's engine can serve the model, with its adapter where it has one. */
 export const servesModel = (facts: RepositoryFacts, candidate: Candidate): boolean =>
-  knowsModel(facts, candidate) && adapterIssue(facts, candidate) === null && tokenizerIssue(facts, candidate) === null
+  knowsModel(facts, candidate) && [adapterIssue, tokenizerIssue, templateIssue].every((issue) => issue(facts, candidate) === null)
 
 /** Why a candidate's card does not read the KV cache that was asked for, or null. */
 const cacheIssue = ({ config }: RepositoryFacts, { kv_cache_dtype = "auto" }: ServingRequest, { engine, hostClass }: Candidate): string | null =>
@@ -171,6 +181,12 @@ const oversizeOf = ({ facts, gpuLimit = null }: Asked, { gpu_count: count, name,
     : `The files of ${facts.repo} are ${sizeInWords(bytes)} (${bytes} bytes), and a node of ${name} has room for a copy of ${sizeInWords(limit)} (${limit} bytes).`
 }
 
+/** A context that flags allow, and that the engine would still be reading when the trial stops waiting for it. */
+const contextIssue = ({ name }: HostClass, longest: number, asked: number): LoadIssue => ({
+  flag: null,
+  message: `The engine that computes on ${name} reads at most ${longest} tokens of context of this model in the time that a trial waits for it; ${asked} were asked for.`
+})
+
 /** Works out whether a candidate serves what was asked. */
 export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt => {
   const { facts, request } = asked
@@ -179,7 +195,8 @@ export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt
   const load = { config: facts.config, flags: engineFlags ?? {}, card: hostClass, cacheDtype }
   const made = contextLimit(facts, request)
   // Where no context was asked for, one that the flags allow is chosen.
-  const limit = Math.min(made, engine.longestContext?.({ ...load, maxContext: request.max_context ?? made }) ?? made)
+  const longest = engine.longestContext?.({ ...load, maxContext: request.max_context ?? made }) ?? made
+  const limit = Math.min(made, longest)
   const result = estimateFit({
     config: facts.config,
     weightsBytes: facts.weights_bytes,
@@ -194,7 +211,7 @@ export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt
     calibrations: asked.calibrations
   })
   const maxContext = "fit" in result ? result.fit.max_context : (request.max_context ?? limit)
-  const issue = engine.loadIssue?.({ ...load, maxContext }) ?? null
+  const issue = engine.loadIssue?.({ ...load, maxContext }) ?? (maxContext > longest ? contextIssue(hostClass, longest, maxContext) : null)
   return { engine, hostClass, request, result, issue, oversize: oversizeOf(asked, hostClass) }
 }
 

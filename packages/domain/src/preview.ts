@@ -12,6 +12,7 @@ import {
   servesModel,
   settingsOf,
   takesSettings,
+  templateIssue,
   tokenizerIssue
 } from "./candidates.ts"
 import type { ModelCapabilities } from "./catalog.ts"
@@ -184,16 +185,15 @@ export const decideServing = (input: PreviewInput): Decision => {
       other === null ? "Name a repository with a tokenizer.json." : `Choose ${other.where}, which reads it, or name a repository with a tokenizer.json.`
     return refuse("unsupported_format", `The tokenizer of ${facts.repo} cannot be read: ${[...issues].join(" ")}`, instead, other?.serving ?? null)
   }
-  const template = facts.chat_template
-  if (template !== null) {
-    const issues = known.map(({ engine, hostClass }) => engine.templateIssue?.(template, hostClass.simulated) ?? null)
-    if (issues[0] !== undefined && issues[0] !== null && !issues.includes(null)) {
-      const message = `The chat template of ${facts.repo} cannot be used: ${issues[0]}.`
-      return refuse("unsupported_format", message, "Name a repository or a revision with a chat template that is whole.")
-    }
+  const reading = known.filter((candidate) => templateIssue(facts, candidate) === null)
+  if (reading.length === 0) {
+    const message = `The chat template of ${facts.repo} cannot be used: ${known.flatMap((candidate) => templateIssue(facts, candidate) ?? [])[0]}.`
+    const other = servedElsewhere(asked, sorted, engines)
+    const whole = "ame a repository or a revision with a chat template that is whole."
+    return refuse("unsupported_format", message, other === null ? `N${whole}` : `Choose ${other.where}, which uses it, or n${whole}`, other?.serving ?? null)
   }
-  const taking = known.filter((candidate) => takesSettings(facts, request, candidate))
-  const setting = taking.length === 0 ? settingRefusal(asked, known) : null
+  const taking = reading.filter((candidate) => takesSettings(facts, request, candidate))
+  const setting = taking.length === 0 ? settingRefusal(asked, reading) : null
   if (setting !== null) return refuse("unsupported_format", setting.message, setting.remedy, setting.serving)
   const context = contextRefusal(asked, taking)
   if (context !== null) return refuse(context.reason.code, context.reason.message, context.remedy.message, context.remedy.serving)

@@ -145,7 +145,9 @@ export const ModelConfig = Schema.Struct({
   /** Absent where the model encodes positions in several ways or in none that YaRN extends, and in records of earlier versions. */
   rope: Schema.optionalKey(RopeFacts),
   /** Absent in records of earlier versions. */
-  computation: Schema.optionalKey(Computation)
+  computation: Schema.optionalKey(Computation),
+  /** Whether no tensor's name begins with `model.`, as where only a model's body was saved; absent where one does, and in records of earlier versions. */
+  bare_names: Schema.optionalKey(Schema.Literal(true))
 })
 export type ModelConfig = typeof ModelConfig.Type
 

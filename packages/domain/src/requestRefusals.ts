@@ -105,7 +105,7 @@ export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Re
   )
 }
 
-/** Which flag does not go with the model or the other flags wherever it would be served, and settings without it, or with a shorter context. */
+/** Which flag, or context, does not go with the model or the other flags wherever it would be served, and settings without it, or with a shorter context. */
 export const loadRefusal = (asked: Asked, attempts: ReadonlyArray<Attempt>): RequestRefusal | null => {
   const issue = attempts.find((found) => found.issue !== null)?.issue
   if (issue === undefined || issue === null || attempts.some((found) => found.issue === null)) return null
@@ -116,8 +116,12 @@ export const loadRefusal = (asked: Asked, attempts: ReadonlyArray<Attempt>): Req
     const found = bestOf(attempts.map((candidate) => attempt(other, candidate)))
     return found === undefined ? null : settingsOf(other, found, found.result.fit.max_context)
   }
-  const plain = settings(withoutFlag(request, issue.flag))
   const shorter = wanted === undefined ? null : settings(open)
+  if (issue.flag === null) {
+    const remedy = shorter === null ? "Choose another host class." : `Ask for max_context ${shorter.max_context}, or choose another host class.`
+    return { reason: { code: "context_too_long", message: issue.message }, remedy: { message: remedy, serving: shorter } }
+  }
+  const plain = settings(withoutFlag(request, issue.flag))
   const leave = `Leave the engine flag ${issue.flag} out, or set it otherwise.`
   return {
     reason: { code: "unsupported_format", message: issue.message },

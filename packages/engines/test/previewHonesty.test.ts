@@ -7,7 +7,8 @@ import {
   type Preview,
   type Runtime,
   type ServingRequest,
-  servingProblem
+  servingProblem,
+  shapeOf
 } from "@seatrial/domain"
 import { engines } from "../src/index.ts"
 import { factsOf, largeConfig } from "./anyModel.ts"
@@ -114,7 +115,7 @@ describe("what a preview says comes true", () => {
     assert.isAbove(tights, 0)
   })
 
-  it("a context is chosen no longer than the reference engine reads in the time that the trial waits, and is as long as was asked for", () => {
+  it("a context is chosen no longer than the reference engine reads in the time that the trial waits, and a longer one is refused", () => {
     const tiny = { num_layers: 4, hidden_size: 128, num_attention_heads: 4, num_kv_heads: 2, head_dim: 32, vocab_size: 512, native_context: 1_024 }
     const rope = { parameters: { rope_type: "default", rope_theta: 10_000 }, nested: false, max_positions: 1_024 }
     const of = (config = tiny) => ({ ...facts({ ...config, rope }), weights_bytes: 1_444_096, parameters: 722_048 })
@@ -131,8 +132,19 @@ describe("what a preview says comes true", () => {
     // So with a context that the model has of itself.
     const long = { ...tiny, native_context: 65_536 }
     assert.strictEqual(chosen({ runtime: "reference" }, small, long), computed)
-    assert.strictEqual(chosen({ runtime: "reference", max_context: 65_536 }, small, long), 65_536)
     assert.strictEqual(chosen({}, h100, long), 65_536)
+    // A longer one is refused where no other class computes it, and the remedy's settings are taken.
+    const asked = { max_context: 65_536 }
+    for (const simulated of [small, { ...h100, simulated: true }]) {
+      const { reason, remedy } = refused(preview(asked, [simulated], of(long)))
+      assert.strictEqual(reason.code, "context_too_long")
+      assert.include(reason.message, `at most ${computed} tokens`)
+      const { serving } = remedy
+      assert.strictEqual(serving?.max_context, computed)
+      assert.strictEqual(preview(serving ?? {}, [simulated], of(long)).kind, "derived")
+    }
+    const elsewhere = preview(asked, [small, h100], of(long))
+    assert.strictEqual(elsewhere.kind === "derived" ? elsewhere.serving.host_class : elsewhere.reason.message, "h100")
     // What is short enough stays.
     assert.strictEqual(chosen({ runtime: "reference", yarn: { factor: 4 } }, small), 4_096)
     assert.strictEqual(chosen({ runtime: "reference" }, small), 1_024)
@@ -168,6 +180,28 @@ describe("what a preview says comes true", () => {
     assert.strictEqual(answer.remedy.serving?.runtime, "vllm")
     const silu = { ...of, config: { ...of.config, computation: { activation: "silu", attention_bias: false, mlp_bias: false, rope: "default" } } }
     assert.strictEqual(preview({ runtime: "reference", max_context: 128 }, [small], silu).kind, "derived")
+  })
+
+  it("layers with a window are refused where the reference engine computes, and nowhere else", () => {
+    const shape = shapeOf(llama)
+    const windowed = facts({
+      shape: { ...shape, layers: shape.layers.map((group) => (group.kind === "full" ? { ...group, kind: "sliding", window: 512 } : group)) }
+    })
+    for (const hostClass of [
+      { ...h100, simulated: true },
+      { ...small, gpu_memory_bytes: 64 * 2 ** 30 }
+    ])
+      assert.match(refused(preview({}, [hostClass], windowed)).reason.message, /layers with a sliding window; only such as read every token/)
+    assert.strictEqual(preview({}, [h100], windowed).kind, "derived")
+  })
+
+  it("a Qwen 3 of which only the body was saved is sent to SGLang, which completes its tensors' names", () => {
+    const bare = facts({ architecture: "Qwen3ForCausalLM", model_type: "qwen3", bare_names: true })
+    const both = hostClass("both", ["vllm", "sglang"], h100.gpu_pool, 79, "9")
+    const { reason, remedy } = refused(preview({}, [both], bare))
+    assert.match(reason.message, /no place to tensors of Qwen3ForCausalLM whose names do not begin with model\./)
+    assert.strictEqual(remedy.serving?.runtime, "sglang")
+    assert.strictEqual(preview({}, [both], facts({ architecture: "Qwen3ForCausalLM", model_type: "qwen3" })).kind, "derived")
   })
 
   it.each([
@@ -206,7 +240,13 @@ describe("what a preview says comes true", () => {
   it("a chat template in words that the engines' own parser has beyond ours is refused where ours reads it alone", () => {
     for (const chat_template of ["{% raw %}{{ {% endraw %}", "{% include 'a' %}"]) {
       assert.strictEqual(preview({}, [h100], { ...facts(), chat_template }).kind, "derived")
-      assert.strictEqual(preview({}, [{ ...h100, simulated: true }], { ...facts(), chat_template }).kind, "refused")
+      const simulated = { ...h100, name: "simulated", price_per_gpu_hour_micros: "1", simulated: true }
+      assert.strictEqual(preview({}, [simulated], { ...facts(), chat_template }).kind, "refused")
+      // The cheaper class is passed over, and one that is named is refused for another.
+      const chosen = preview({}, [simulated, h100], { ...facts(), chat_template })
+      assert.strictEqual(chosen.kind === "derived" ? chosen.serving.host_class : chosen.reason.message, "h100")
+      const named = refused(preview({ host_class: "simulated" }, [simulated, h100], { ...facts(), chat_template }))
+      assert.strictEqual(named.remedy.serving?.host_class, "h100")
     }
   })
 

@@ -17,7 +17,7 @@ import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBesid
 import { smallFilesAgree } from "./smallFilesAgree.ts"
 import { scanTokenizer } from "./tokenizerFacts.ts"
 import { maxIndexBytes, maxShards, scanIndex } from "./weightIndex.ts"
-import { weightParts, withTypes } from "./weightParts.ts"
+import { weightParts, withTensors } from "./weightParts.ts"
 import { weightsAgree } from "./weightsAgree.ts"
 
 /** Largest configuration file that is read, in bytes. */
@@ -162,7 +162,7 @@ export const readCommit = Effect.fnUntraced(function* (
 
   // Only a processor's is read from there by the engines, and a tokenizer alone has none.
   const processed = root.has("preprocessor_config.json") || root.has("processor_config.json") || Predicate.hasProperty(small.tokenizer, "processor_class")
-  const modelConfig = withTypes(yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))), read.groups)
+  const modelConfig = withTensors(yield* Effect.fromResult(parseModelConfig(config, dominantType(read.groups))), read.groups)
   yield* Effect.fromResult(weightsAgree(modelConfig, config, read.groups, read.seen))
   const beside = { config, generation: generation ?? {}, tokenizerConfig: small.tokenizer, tokenizer: tokenizerRead ?? null }
   // Where there is no tokenizer.json the end may lie in a form that is not read here.

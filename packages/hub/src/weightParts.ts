@@ -49,10 +49,15 @@ export const weightParts = (groups: Iterable<TensorGroup>, config: ModelConfig):
   return float8 === 0 ? others : parts
 }
 
-/** The configuration with the types of its weights that not every engine computes with. */
-export const withTypes = (config: ModelConfig, groups: Iterable<TensorGroup>): ModelConfig => {
-  if (config.quantization !== "none" || config.computation === undefined) return config
+/** The configuration with what of its weights' types and names not every engine takes. */
+export const withTensors = (config: ModelConfig, groups: Iterable<TensorGroup>): ModelConfig => {
   const types = new Set<string>()
-  for (const { dtype, name } of groups) if (/^F(64|8_)/.test(dtype) && name.endsWith(".weight") && !isTower(name)) types.add(dtype)
-  return types.size === 0 ? config : { ...config, computation: { ...config.computation, types: [...types].sort() } }
+  let bare = true
+  for (const { dtype, name } of groups) {
+    if (name.startsWith("model.")) bare = false
+    if (/^F(64|8_)/.test(dtype) && name.endsWith(".weight") && !isTower(name)) types.add(dtype)
+  }
+  const named: ModelConfig = bare ? { ...config, bare_names: true } : config
+  if (types.size === 0 || config.quantization !== "none" || config.computation === undefined) return named
+  return { ...named, computation: { ...config.computation, types: [...types].sort() } }
 }

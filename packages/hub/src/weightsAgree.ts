@@ -55,14 +55,17 @@ const asLlama: ReadonlySet<string> = new Set([
   "MixtralForCausalLM"
 ])
 
-/** What the tensors of some architectures begin with. Without it no engine gives them a place: vLLM ends, SGLang leaves them out (each `load_weights`; of a Qwen 3 it completes the names). */
+/** What the tensors of some architectures begin with. Without it no engine gives them a place: vLLM ends, SGLang leaves them out (each `load_weights`; of a Qwen 3 or a Gemma 3 it completes the names). */
 const beginnings = ["model.layers.", "model.embed_tokens.", "model.norm."]
 const withBeginnings: ReadonlySet<string> = new Set([
   "LlamaForCausalLM",
   "Qwen2ForCausalLM",
   "Qwen2MoeForCausalLM",
   "Qwen3MoeForCausalLM",
-  "MixtralForCausalLM"
+  "MixtralForCausalLM",
+  "GemmaForCausalLM",
+  "Gemma2ForCausalLM",
+  "GraniteForCausalLM"
 ])
 
 /** The modules of a Llama layer, and what may stand for several of them or for the feed-forward ones. */

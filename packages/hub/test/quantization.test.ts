@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import { parseModelConfig } from "../src/modelConfig.ts"
 import { countParameters } from "../src/parameters.ts"
-import { weightParts, withTypes } from "../src/weightParts.ts"
+import { weightParts, withTensors } from "../src/weightParts.ts"
 
 const base = {
   architectures: ["LlamaForCausalLM"],
@@ -115,7 +115,8 @@ describe("weights of a type that nothing says how to read", () => {
   })
 
   it("of 8 or 64 bits are told to engines that compute with neither", () => {
-    assert.deepStrictEqual(withTypes(config, [group("F8_E4M3", 1), group("F64", 8), group("BF16", 2)]).computation?.types, ["F64", "F8_E4M3"])
-    assert.deepStrictEqual(withTypes(config, [group("BF16", 2), group("F32", 4)]), config)
+    assert.deepStrictEqual(withTensors(config, [group("F8_E4M3", 1), group("F64", 8), group("BF16", 2)]).computation?.types, ["F64", "F8_E4M3"])
+    assert.deepStrictEqual(withTensors(config, [group("BF16", 2), group("F32", 4)]), config)
+    assert.isTrue(withTensors(config, [{ ...group("BF16", 2), name: "layers.0.mlp.up_proj.weight" }]).bare_names)
   })
 })

@@ -104,6 +104,7 @@ describe("weights and configuration that contradict each other", () => {
     const bare = named((name) => name.replace(/^model\./, ""))
     assert.match(said(llama, bare) ?? "agreed", /no tensor's name begins with model\.layers\., as those of LlamaForCausalLM do/)
     assert.match(said({ ...llama, architectures: ["Qwen2ForCausalLM"], model_type: "qwen2" }, bare) ?? "agreed", /as those of Qwen2ForCausalLM do/)
+    assert.match(said({ ...llama, architectures: ["GemmaForCausalLM"], model_type: "gemma" }, bare) ?? "agreed", /as those of GemmaForCausalLM do/)
     assert.match(
       said(
         llama,

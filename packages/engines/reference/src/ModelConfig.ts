@@ -32,6 +32,9 @@ const ConfigFile = Schema.Struct({
   attention_bias: absent(Schema.Boolean),
   mlp_bias: absent(Schema.Boolean),
   hidden_act: absent(Schema.String),
+  layer_types: absent(Schema.Array(Schema.String)),
+  sliding_window: absent(Count),
+  use_sliding_window: absent(Schema.Boolean),
   eos_token_id: absent(Ids),
   quantization_config: absent(Schema.Unknown)
 })
@@ -118,13 +121,14 @@ export const readModelConfig = (
   const heads = file.num_attention_heads
   const kvHeads = file.num_key_value_heads ?? heads
   const headDim = file.head_dim ?? file.hidden_size / heads
-  const { attention_bias, hidden_act, mlp_bias } = file
+  const { attention_bias, hidden_act, layer_types: kinds, mlp_bias, sliding_window: window, use_sliding_window: slides } = file
   const turned = file.partial_rotary_factor ?? (file.rope_parameters ?? file.rope_scaling)?.partial_rotary_factor
   const problem = computationProblem({
     activation: hidden_act ?? null,
     attention_bias: attention_bias === true,
     mlp_bias: mlp_bias === true,
     partial_rotary_factor: typeof turned === "number" ? turned : undefined,
+    windowed: kinds ? kinds.some((kind) => kind !== "full_attention") : typeof window === "number" && slides !== false,
     heads,
     kvHeads,
     headDim

@@ -118,6 +118,13 @@ describe("an engine that cannot start says why", () => {
       "Model architectures ['MambaForCausalLM'] are not supported for now"
     ],
     ["biases", () => withConfig({ attention_bias: true }), [], "attention_bias"],
+    ["layers with a window", () => withConfig({ sliding_window: 512 }), [], "layers with a sliding window"],
+    [
+      "some layers with a window",
+      () => withConfig({ sliding_window: 512, layer_types: ["full_attention", "sliding_attention"] }),
+      [],
+      "layers with a sliding window"
+    ],
     ["heads that turn in part", () => withConfig({ partial_rotary_factor: 0.5 }), [], "partial_rotary_factor 0.5; only 1"],
     [
       "heads that turn in part, told beside the scaling",

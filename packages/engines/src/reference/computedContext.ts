@@ -5,7 +5,7 @@ const productsPerSecond = 1e9
 
 /**
  * Most tokens of a context that the reference engine reads within the time that the trial waits for an answer (60 s, and 1 s for each 300 tokens): what it computes grows
- * with the context's square. A context that is asked for is not cut.
+ * with the context's square. A longer one is refused.
  */
 export const computedContext = ({ config }: EngineLoad): number => {
   const work = (config.num_layers * config.num_attention_heads * config.head_dim) / productsPerSecond

@@ -16,6 +16,8 @@ export interface Computation {
   readonly headDim: number
   /** Share of a head that turns by its position; absent: all of it. */
   readonly partial_rotary_factor?: number | undefined
+  /** Whether some layers read the last tokens only; absent: all read every token. */
+  readonly windowed?: boolean | undefined
   /** Types of weights other than those that it reads; absent for none. */
   readonly types?: ReadonlyArray<string> | undefined
 }
@@ -29,12 +31,14 @@ export const computationProblem = ({
   kvHeads,
   mlp_bias,
   partial_rotary_factor = 1,
-  types = []
+  types = [],
+  windowed = false
 }: Computation): string | null => {
   if (attention_bias || mlp_bias) return "attention_bias and mlp_bias must be false"
   if (activation !== null && activation !== referenceLimits.activation) return `hidden_act '${activation}'; only ${referenceLimits.activation}`
   if (!Number.isInteger(headDim) || headDim % 2 !== 0) return `head size ${headDim}; it must be an even whole number`
   if (partial_rotary_factor !== 1) return `partial_rotary_factor ${partial_rotary_factor}; only 1, which turns whole heads`
+  if (windowed) return "layers with a sliding window; only such as read every token"
   if (types.length > 0) return `weights of the type ${types.join(", ")}; only F32, BF16 and F16`
   return heads % kvHeads === 0 ? null : `${heads} attention heads are not a multiple of ${kvHeads} key-value heads`
 }

@@ -1,10 +1,12 @@
-import type { EngineLoad, HostClass, ModelConfig } from "@seatrial/domain"
+import { type EngineLoad, type HostClass, type ModelConfig, shapeOf } from "@seatrial/domain"
 import { computationProblem, referenceLimits } from "./limits.ts"
 import { referenceRope } from "./rope.ts"
 
-const problemOf = ({ computation, head_dim, native_context, num_attention_heads, num_kv_heads, rope }: ModelConfig): string | null => {
+const problemOf = (config: ModelConfig): string | null => {
+  const { computation, head_dim, native_context, num_attention_heads, num_kv_heads, rope } = config
   const sizes = { heads: num_attention_heads, kvHeads: num_kv_heads, headDim: head_dim }
-  const problem = computationProblem({ activation: null, attention_bias: false, mlp_bias: false, ...computation, ...sizes })
+  const windowed = shapeOf(config).layers.some(({ kind }) => kind !== "full")
+  const problem = computationProblem({ activation: null, attention_bias: false, mlp_bias: false, ...computation, ...sizes, windowed })
   if (problem !== null) return problem
   const theta = rope?.parameters.rope_theta
   const fields = rope?.parameters ?? { rope_type: computation?.rope ?? "default" }

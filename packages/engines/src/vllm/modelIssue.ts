@@ -8,10 +8,16 @@ type Card = EngineLoad["card"]
 /** Sizes of a head that FlashInfer takes, which alone reads an 8-bit cache on cards that do not compute in it (`backends/flashinfer.py`). */
 const flashInferHeads = [64, 128, 256, 512]
 
+/** Architectures whose tensors need their beginning there, while SGLang completes it (`load_weights` of `models/qwen3.py` and `models/gemma3_causal.py`). */
+const withBeginnings: ReadonlySet<string> = new Set(["Qwen3ForCausalLM", "Gemma3ForCausalLM"])
+
 /** Why vLLM 0.33.0 does not serve a model on a card, whatever the settings; null where it does. */
 export const vllmModelIssue = (config: ModelConfig, card: Card): string | null => {
   const issue = quantizationIssue(vllmQuantization, config, card.gpu_pool)
   if (issue !== null) return issue
+  if (config.bare_names === true && withBeginnings.has(config.architecture)) {
+    return `${vllmQuantization.version} gives no place to tensors of ${config.architecture} whose names do not begin with model.`
+  }
   const has = computeCapability(card.gpu_pool)
   const sparse = shapeOf(config).layers.some((group) => group.kind === "latent" && group.index_bytes > 0)
   if (has !== null && has < 90 && sparse) {
