@@ -1,6 +1,6 @@
 import { rename, rm } from "node:fs/promises"
 import { join } from "node:path"
-import type { Commit, RepositoryFile } from "@seatrial/domain"
+import { type Commit, type RepositoryFile, sizeInWords } from "@seatrial/domain"
 import { Clock, Effect, Fiber, Option, Queue, type Scope } from "effect"
 import { expectedHash } from "../contentHash.ts"
 import { type HubUnavailable, StoreFull, WeightsAbsent, WeightsMismatch } from "../failures.ts"
@@ -39,8 +39,6 @@ export interface CopyResult {
 const freshFor = 120_000
 
 const sizeOf = (files: ReadonlyArray<RepositoryFile>) => files.reduce((sum, { size }) => sum + size, 0)
-
-const gib = (bytes: number) => `${(bytes / 2 ** 30).toFixed(bytes < 2 ** 30 ? 3 : 1)} GiB`
 
 /** Whether a copy of this list is there and each of its files is as it was when it was verified. */
 const isCopied = Effect.fnUntraced(function* (directory: string, manifest: string, files: ReadonlyArray<RepositoryFile>) {
@@ -140,7 +138,7 @@ export const copyWeights = Effect.fn("copyWeights")(function* (
     const free = yield* freeBytes(to)
     if (free >= needed) return
     return yield* new StoreFull({
-      message: `The node's copy of the weights needs ${gib(needed)} (${needed} bytes), and ${gib(free)} (${free} bytes) are free: every other copy may be in use.`
+      message: `The node's copy of the weights needs ${sizeInWords(needed)} (${needed} bytes), and ${sizeInWords(free)} (${free} bytes) are free: every other copy may be in use.`
     })
   })
   yield* checkRoom
