@@ -152,7 +152,7 @@ export const withoutFlag = (request: ServingRequest, flag: string): ServingReque
 const flagsOf = ({ facts, request }: Asked, { engine, hostClass }: Candidate): ServingSettings["engine_flags"] => {
   const given = request.engine_flags ?? {}
   const load = { config: facts.config, flags: given, card: hostClass, maxContext: request.max_context ?? contextLimit(facts, request) }
-  const chosen = engine.chosenFlags?.(load, facts.chat_template) ?? {}
+  const chosen = engine.chosenFlags?.(load, facts) ?? {}
   return Object.keys(chosen).length === 0 ? request.engine_flags : { ...chosen, ...given }
 }
 

@@ -14,7 +14,7 @@ export const Choices = Schema.Record(Schema.String, ChosenBy)
 export type Choices = typeof Choices.Type
 
 /** Flags that follow from the model itself. */
-const ofModel = new Set(["reasoning_parser", "tool_call_parser"])
+const ofModel = new Set(["generation_config", "reasoning_parser", "tool_call_parser"])
 
 /** By which flag a caller takes the sampling's defaults from elsewhere. */
 const samplingFlags = ["generation_config", "override_generation_config", "sampling_defaults"]
@@ -27,7 +27,8 @@ export const choicesOf = (request: ServingRequest, settings: ServingSettings, { 
     `engine_flags.${flag}`,
     Object.hasOwn(given, flag) ? "request" : ofModel.has(flag) ? "model" : "default"
   ])
-  const sampling = !samplingFlags.some((flag) => Object.hasOwn(given, flag)) && files.some(({ path }) => path === "generation_config.json")
+  const sampling =
+    !samplingFlags.some((flag) => Object.hasOwn(settings.engine_flags ?? {}, flag)) && files.some(({ path }) => path === "generation_config.json")
   return {
     runtime: asked("runtime", "host_class"),
     host_class: asked("host_class", "fit"),

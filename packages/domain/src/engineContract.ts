@@ -1,6 +1,6 @@
 import type { ServedContract } from "./capabilities.ts"
 import type { HostClass } from "./hostClass.ts"
-import type { AdapterFacts, ModelConfig } from "./repository.ts"
+import type { AdapterFacts, ModelConfig, RepositoryFacts } from "./repository.ts"
 import type { KvCacheDtype, Runtime, ServingSettings } from "./serving.ts"
 
 /** Bytes between which something lies. */
@@ -124,7 +124,7 @@ export interface EngineContract {
   /** The flags with which it serves a model that sees as one of texts alone, and takes less memory; absent: it has none. */
   readonly textOnly?: NonNullable<ServingSettings["engine_flags"]>
   /** What a good operator would set where the caller set nothing: those of the load that stand count, and no default of the engine's is left to decide. */
-  readonly chosenFlags?: (load: EngineLoad, chatTemplate: string | null) => NonNullable<ServingSettings["engine_flags"]>
+  readonly chosenFlags?: (load: EngineLoad, facts: Pick<RepositoryFacts, "chat_template" | "refused_sampling">) => NonNullable<ServingSettings["engine_flags"]>
   /** Whether YaRN can extend the model's context; absent where that is not known. */
   readonly extendsContext?: (config: ModelConfig) => boolean
   /** What an architecture is for that the engine registers and that cannot be served, as the rest of a sentence; null for all others. */

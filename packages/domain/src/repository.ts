@@ -213,6 +213,8 @@ export const RepositoryFacts = Schema.Struct({
   chat_template: Schema.NullOr(Schema.String),
   /** Absent where its generation configuration was not read, and in records of earlier versions. */
   sampling: Schema.optionalKey(SamplingDefaults),
+  /** Whether it says something else of sampling that no engine takes; absent where it does not, and in records of earlier versions. */
+  refused_sampling: Schema.optionalKey(Schema.Literal(true)),
   /** Present where the repository holds an adapter and no model of its own: then `files` are the adapter's. */
   adapter: Schema.optionalKey(AdapterFacts)
 })

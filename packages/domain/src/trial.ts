@@ -12,6 +12,9 @@ export const checkedTopTokens = 5
 /** Most requests that the trial's checks send at once: all of them may wait for a moment, however many the engine runs together. */
 export const mostTrialRequests = 128
 
+/** Tokens of the longest answers that the trial's checks ask for, of models that think before they answer, and some more. */
+export const longestCheckedAnswer = 4_096
+
 /** One row of the trial, as deployments and receipts show it. `detail`: at most 240 characters, numbers and codes only. */
 export const Check = Schema.Struct({ name: Schema.String, passed: Schema.Boolean, detail: Schema.optionalKey(Schema.String) })
 export type Check = typeof Check.Type

@@ -29,6 +29,6 @@ describe("who chose a revision's settings", () => {
     assert.deepStrictEqual([...new Set(Object.values(all))], ["request"])
     assert.strictEqual(sampling_defaults, "repository")
     assert.notProperty(choicesOf({}, settings, { files: [] }), "sampling_defaults")
-    assert.notProperty(choicesOf({ engine_flags: { generation_config: "vllm" } }, settings, { files }), "sampling_defaults")
+    assert.notProperty(choicesOf({}, { ...settings, engine_flags: { generation_config: "vllm" } }, { files }), "sampling_defaults")
   })
 })

@@ -1,4 +1,4 @@
-import { mostTrialRequests } from "@seatrial/domain"
+import { longestCheckedAnswer, mostTrialRequests } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 
 /** Words of a command line, and variables, that a flag becomes. */
@@ -106,14 +106,14 @@ export const imageLimit = (argument: string): EngineFlag =>
 export const samplingDefaults = (argument: string): EngineFlag =>
   object(
     argument,
-    "an object of temperature (0 to 2), top_p (0 to 1), top_k (-1 to 1000), min_p (0 to 1), repetition_penalty (0.5 to 2) and max_new_tokens (from 1)",
+    `an object of temperature (0 to 2), top_p (above 0, to 1), top_k (-1 to 1000), min_p (0 to 1), repetition_penalty (0.5 to 2) and max_new_tokens (from ${longestCheckedAnswer}: it cuts every answer, and a trial asks for long ones)`,
     Schema.Struct({
       temperature: optional(between(0, 2)),
-      top_p: optional(between(0, 1)),
+      top_p: optional(Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(1))),
       top_k: optional(whole(-1, 1_000)),
       min_p: optional(between(0, 1)),
       repetition_penalty: optional(between(0.5, 2)),
-      max_new_tokens: optional(whole(1, 100_000_000))
+      max_new_tokens: optional(whole(longestCheckedAnswer, 100_000_000))
     })
   )
 

@@ -56,7 +56,7 @@ for (const engine of [found("vllm"), found("sglang")]) {
   const limit = vllm ? "limit_mm_per_prompt" : "limit_mm_data_per_request"
   const on = vllm ? {} : { enable_multimodal: true }
   const chosen = (of: ModelConfig, template: string | null, flags: NonNullable<ServingSettings["engine_flags"]> = {}) => ({
-    ...engine.chosenFlags?.(loadOf(of, flags), template),
+    ...engine.chosenFlags?.(loadOf(of, flags), { chat_template: template }),
     ...flags
   })
   const capable = (of: ModelConfig, chat_template: string | null, engine_flags: NonNullable<ServingSettings["engine_flags"]>) =>

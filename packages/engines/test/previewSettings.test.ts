@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { derivePreview, type HostClass, type Runtime, type ServingRequest } from "@seatrial/domain"
+import { choicesOf, derivePreview, type HostClass, longestCheckedAnswer, type Runtime, type ServingRequest } from "@seatrial/domain"
 import { engineFor, engines } from "../src/index.ts"
 import { factsOf, largeConfig } from "./anyModel.ts"
 
@@ -41,6 +41,30 @@ describe("settings that only an engine takes which does not know the model", () 
   it("lead a model that both know to the engine that takes them", () => {
     const answer = preview("LlamaForCausalLM", { kv_cache_dtype: "fp8_e5m2" })
     assert.strictEqual(answer.kind === "derived" ? answer.serving.runtime : answer.reason.message, "sglang")
+  })
+
+  it("let vLLM leave out what a repository says of sampling where no engine takes that, unless the caller says otherwise", () => {
+    const facts = { ...factsOf(largeConfig), refused_sampling: true } as const
+    const flags = (request: ServingRequest) => {
+      const answer = derivePreview({ facts, ref: null, request, hostClasses, engines })
+      return answer.kind === "derived" ? answer.serving : assert.fail(answer.reason.message)
+    }
+    const chosen = flags({ runtime: "vllm" })
+    assert.strictEqual(chosen.engine_flags?.generation_config, "vllm")
+    const files = [{ path: "generation_config.json", size: 2, blob_id: "b".repeat(40), sha256: null }]
+    const choices = choicesOf({}, chosen, { files })
+    assert.strictEqual(choices["engine_flags.generation_config"], "model")
+    assert.notProperty(choices, "sampling_defaults")
+    assert.strictEqual(flags({ runtime: "vllm", engine_flags: { generation_config: "auto" } }).engine_flags?.generation_config, "auto")
+    // The gateway says the defaults there.
+    assert.notProperty(flags({ runtime: "sglang" }).engine_flags, "generation_config")
+  })
+
+  it("are refused where they would cut the trial's own answers, or each request that leaves them open", () => {
+    const taken = (given: object) => engineFor("vllm")?.flagIssue({ override_generation_config: given }) ?? null
+    for (const given of [{ max_new_tokens: 64 }, { top_p: 0 }]) assert.strictEqual(taken(given)?.flag, "override_generation_config")
+    assert.isNull(taken({ max_new_tokens: longestCheckedAnswer, top_p: 0.1 }))
+    assert.isAtLeast(longestCheckedAnswer, 2_048 + 256)
   })
 
   it("are refused by each engine in words, whatever they are called", () => {

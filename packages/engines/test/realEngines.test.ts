@@ -222,10 +222,10 @@ for (const [runtime, engine] of both) {
 
     it("the readers that are chosen are readers that it has", () => {
       const template = "{% if tools %}<tool_call>{% endif %}{{ enable_thinking }}<think>"
-      const flags = engine.chosenFlags?.(loadOf({}), template) ?? {}
+      const flags = engine.chosenFlags?.(loadOf({}), { chat_template: template }) ?? {}
       assert.deepInclude(flags, { reasoning_parser: "qwen3", tool_call_parser: runtime === "vllm" ? "hermes" : "qwen25" })
       assert.isNull(engine.flagIssue(flags))
-      assert.notProperty(engine.chosenFlags?.(loadOf({}), null) ?? {}, "reasoning_parser")
+      assert.notProperty(engine.chosenFlags?.(loadOf({}), { chat_template: null }) ?? {}, "reasoning_parser")
       for (const parser of engineReadings[runtime].parsers.reasoning) assert.isNull(refusalOf("reasoning_parser", parser), parser)
       for (const parser of engineReadings[runtime].parsers.toolCalls) assert.isNull(refusalOf("tool_call_parser", parser), parser)
     })
@@ -240,7 +240,7 @@ for (const [runtime, engine] of both) {
         assert.strictEqual(issue({ max_num_seqs: 1_024, max_num_batched_tokens: 512 }), "max_num_batched_tokens")
         assert.strictEqual(issue({ enable_chunked_prefill: false, max_num_batched_tokens: 4_096 }), "enable_chunked_prefill")
         const whole = { enable_chunked_prefill: false }
-        assert.isUndefined(issue({ ...engine.chosenFlags?.({ ...loadOf(whole), maxContext: 40_960 }, null), ...whole }))
+        assert.isUndefined(issue({ ...engine.chosenFlags?.({ ...loadOf(whole), maxContext: 40_960 }, { chat_template: null }), ...whole }))
       } else {
         assert.strictEqual(issue({ ep_size: 2 }, { shape }), "ep_size")
         assert.strictEqual(issue({ ep_size: 3 }), "ep_size")

@@ -1,4 +1,4 @@
-import type { RepositoryFacts, RepositoryFile } from "@seatrial/domain"
+import { type RepositoryFacts, type RepositoryFile, refusesSampling, samplingDefaults } from "@seatrial/domain"
 import { Effect, Predicate } from "effect"
 import { BaseModules } from "./BaseModules.ts"
 import { parseJsonObject } from "./boundedJson.ts"
@@ -11,7 +11,6 @@ import { countParameters, dominantType } from "./parameters.ts"
 import { parallelReads, readWeights } from "./readWeights.ts"
 import type { Resolved } from "./resolve.ts"
 import type { Sink } from "./safetensors.ts"
-import { samplingDefaults } from "./samplingDefaults.ts"
 import { processorCodeBeside, remoteCodeRequired } from "./screening.ts"
 import { chooseWeights, indexPattern, isServingFile, otherFormats, tooLargeBeside, weightsPattern } from "./servingFiles.ts"
 import { smallFilesAgree } from "./smallFilesAgree.ts"
@@ -187,7 +186,8 @@ export const readCommit = Effect.fnUntraced(function* (
       small.template === null
         ? ((processed ? chatTemplateOf(small.templateJson) : null) ?? chatTemplateOf(small.tokenizer))
         : writtenTemplate(new TextDecoder().decode(small.template)),
-    ...(generation === undefined ? {} : { sampling: samplingDefaults(generation) })
+    ...(generation === undefined ? {} : { sampling: samplingDefaults(generation) }),
+    ...(refusesSampling(generation ?? {}) ? { refused_sampling: true } : {})
   }
   return { facts, whole: read.whole && !spare, modules: new BaseModules(read.groups) }
 })

@@ -23,6 +23,30 @@ const namesEnd = (given: unknown): boolean => {
   return typeof text === "string" && text !== ""
 }
 
+const cacheImplementations = new Set([
+  "static",
+  "offloaded_static",
+  "sliding_window",
+  "hybrid",
+  "hybrid_chunked",
+  "offloaded_hybrid",
+  "offloaded_hybrid_chunked",
+  "dynamic",
+  "offloaded",
+  "quantized",
+  "paged"
+])
+
+/** What of a `generation_config.json` Transformers 5 refuses, and with it each engine's start (`GenerationConfig.validate`), as a sentence; null where it takes all. */
+const generationProblem = ({ cache_implementation: cache = null, early_stopping: stopping = null, max_new_tokens: most = null }: Json): string | null => {
+  const problem = (what: string) => `generation_config.json gives ${what}; no engine starts with it.`
+  if (most !== null && !(typeof most === "number" && most > 0)) return problem("max_new_tokens as something else than a number above 0")
+  if (![null, true, false, 0, 1, "never"].some((known) => known === stopping)) return problem('early_stopping as something else than true, false or "never"')
+  if (cache !== null && !(typeof cache === "string" && cacheImplementations.has(cache)))
+    return problem("a cache_implementation that Transformers does not know")
+  return null
+}
+
 const isNoEnd = (given: unknown) => !Predicate.isNotNullish(given) || (Array.isArray(given) && given.length === 0)
 
 /**
@@ -39,6 +63,7 @@ export const smallFilesAgree = (
   const problem =
     endProblem("config.json", config.eos_token_id ?? text.eos_token_id, rows) ??
     endProblem("generation_config.json", generation.eos_token_id, rows) ??
+    generationProblem(generation) ??
     (complete && isNoEnd(config.eos_token_id ?? text.eos_token_id) && isNoEnd(generation.eos_token_id) && !namesEnd(tokenizerConfig.eos_token)
       ? "No end-of-turn token is named: config.json and generation_config.json have no eos_token_id, and tokenizer_config.json no eos_token."
       : null) ??

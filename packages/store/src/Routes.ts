@@ -52,7 +52,7 @@ export interface Route {
   readonly capabilities: ModelCapabilities
   /** Whether its chat template knows the role `developer`. */
   readonly knowsDeveloper: boolean
-  /** What its repository says of sampling where a request says nothing; null where that is not known. */
+  /** What its repository says of sampling where a request says nothing, unless its settings set that aside; null where that is not known. */
   readonly sampling: SamplingDefaults | null
 }
 
@@ -181,7 +181,8 @@ export class Routes extends Context.Service<
               FROM endpoints e WHERE e.org_id = r.org_id AND e.revision_id = r.id AND e.reachable_at IS NOT NULL), '[]') AS endpoints,
             jsonb_exists(r.settings, 'hold_seconds') AS "mayIdle", r.base_hf_revision IS NOT NULL AS adapted,
             ${sql.literal(measuredConcurrency)} AS concurrency, ${sql.literal(measuredStart)} AS "startSeconds",
-            r.capabilities::text AS capabilities, r.knows_developer AS "knowsDeveloper", r.sampling
+            r.capabilities::text AS capabilities, r.knows_developer AS "knowsDeveloper",
+            CASE WHEN r.settings #>> '{engine_flags,sampling_defaults}' = 'openai' THEN '{}' ELSE r.sampling END AS sampling
           FROM models m
           JOIN organizations o ON o.id = m.org_id
           JOIN revisions r ON r.org_id = m.org_id AND r.id = m.active_revision_id

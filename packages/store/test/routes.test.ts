@@ -125,6 +125,26 @@ layer(layerStore, { excludeTestServices: true })("Routes", (it) => {
     })
   )
 
+  it.effect("what the repository says of sampling comes with the route, unless the settings set it aside", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      const routes = yield* Routes
+      const { caller } = yield* makeCaller("sampled")
+      const { revisionId } = yield* makeServing(caller, "k")
+      const said = { temperature: 0.6 }
+      yield* sql`
+        UPDATE revisions SET facts = jsonb_set(facts, '{sampling}', ${sql.json(said)}) WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
+      for (const [flags, sampling] of [
+        [{ seed: 1 }, said],
+        [{ sampling_defaults: "model" }, said],
+        [{ sampling_defaults: "openai" }, {}]
+      ] as const) {
+        yield* sql`UPDATE revisions SET settings = ${sql.json({ engine_flags: flags })} WHERE org_id = ${caller.orgId} AND id = ${revisionId}`
+        assert.deepStrictEqual(Option.getOrThrow(yield* routes.find(caller.orgId, "sampled/tiny")).sampling, sampling)
+      }
+    })
+  )
+
   it.effect("a new pod at a known address has to be reached again, and publishing the same says nothing to anybody", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { jsonOfPython } from "@seatrial/domain"
+import { jsonOfPython, samplingDefaults } from "@seatrial/domain"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { computationProblem, referenceLimits } from "../../src/reference/limits.ts"
@@ -42,14 +42,7 @@ const ConfigFile = Schema.Struct({
 const anyObject = Schema.Record(Schema.String, Schema.Unknown)
 const decodeConfig = Schema.decodeUnknownResult(ConfigFile)
 
-const GenerationFile = Schema.Struct({
-  eos_token_id: absent(Ids),
-  temperature: absent(Schema.Finite),
-  top_p: absent(Schema.Finite),
-  top_k: absent(Schema.Finite),
-  min_p: absent(Schema.Finite),
-  repetition_penalty: absent(Schema.Finite)
-})
+const GenerationFile = Schema.StructWithRest(Schema.Struct({ eos_token_id: absent(Ids) }), [Schema.Record(Schema.String, Schema.Unknown)])
 
 /** The dimensions of a Llama model, and the token ids that end an answer. */
 export interface ModelConfig {
@@ -118,6 +111,7 @@ export const readModelConfig = (
   const file = decoded.success
   if (file.quantization_config) throw new BootFailure("Unsupported config.json: quantized checkpoints cannot be computed by this engine")
   const generation = existsSync(join(directory, "generation_config.json")) ? readJsonFile(directory, "generation_config.json", GenerationFile) : {}
+  const sampling = samplingDefaults(generation)
   const heads = file.num_attention_heads
   const kvHeads = file.num_key_value_heads ?? heads
   const headDim = file.head_dim ?? file.hidden_size / heads
@@ -151,11 +145,11 @@ export const readModelConfig = (
       endTokens: new Set([...ids(file.eos_token_id), ...ids(generation.eos_token_id)])
     },
     defaults: {
-      temperature: generation.temperature ?? 1,
-      topP: generation.top_p ?? 1,
-      topK: generation.top_k ?? 0,
-      minP: generation.min_p ?? 0,
-      repetitionPenalty: generation.repetition_penalty ?? 1
+      temperature: sampling.temperature ?? 1,
+      topP: sampling.top_p ?? 1,
+      topK: sampling.top_k ?? 0,
+      minP: sampling.min_p ?? 0,
+      repetitionPenalty: sampling.repetition_penalty ?? 1
     }
   }
 }

@@ -77,6 +77,20 @@ describe("an engine starts without what other engines do without too", () => {
   })
 })
 
+describe("the repository's settings of sampling", () => {
+  const defaultsOf = async (generation: object) => {
+    const { booted, close } = await serve(copied((directory) => writeAt(directory, "generation_config.json", generation)))
+    await close()
+    return booted.engine.defaults
+  }
+
+  it("are those that requests may have too, and neutral where they are none", async () => {
+    const neutral = { temperature: 1, topP: 1, topK: 0, minP: 0, repetitionPenalty: 1 }
+    expect(await defaultsOf({ temperature: 0.6, top_k: 20 })).toEqual({ ...neutral, temperature: 0.6, topK: 20 })
+    expect(await defaultsOf({ temperature: 3, top_p: 0, top_k: "many", min_p: null, repetition_penalty: -1 })).toEqual(neutral)
+  })
+})
+
 describe("what ends an answer", () => {
   const endsOf = async (change: (directory: string) => void): Promise<ReadonlyArray<number>> => {
     const { booted, close } = await serve(copied(change))

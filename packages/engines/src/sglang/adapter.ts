@@ -118,7 +118,7 @@ export const sglang: EngineAdapter = {
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
   longestContext: standInContext,
-  chosenFlags: (load, chatTemplate) => {
+  chosenFlags: (load, { chat_template: chatTemplate }) => {
     const { config, flags } = load
     // Some models it makes blind unless it is told.
     const images =

@@ -128,7 +128,7 @@ export const vllm: EngineAdapter = {
   loadIssue,
   longestContext: (load) =>
     Math.min(standInContext(load), load.flags.enable_chunked_prefill === false ? vllmLimits(release, load).stepTokens : Number.POSITIVE_INFINITY),
-  chosenFlags: (load, chatTemplate) => {
+  chosenFlags: (load, { chat_template: chatTemplate, refused_sampling: refusedSampling }) => {
     const { sequences, stepTokens, utilization } = vllmLimits(release, load)
     const { reasoning, toolCalls } = parsersFor("vllm", load.config.architecture, chatTemplate)
     const { flags } = load
@@ -143,6 +143,8 @@ export const vllm: EngineAdapter = {
         : {}),
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
+      // Else it would refuse each request that leaves open what the repository says wrongly.
+      ...(refusedSampling === true ? { generation_config: "vllm" } : {}),
       ...imageFlags(load, chatTemplate)
     }
   },

@@ -174,6 +174,9 @@ describe("inspect", () => {
     ["no end of a turn anywhere", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: null }) }, "unsupported_format"],
     ["an end beyond the vocabulary", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: [2, 512] }) }, "unsupported_format"],
     ["an end below the vocabulary", { ...good, "generation_config.json": JSON.stringify({ eos_token_id: -1 }) }, "unsupported_format"],
+    ["answers of no token at most", { ...good, "generation_config.json": JSON.stringify({ max_new_tokens: 0 }) }, "unsupported_format"],
+    ["an early stop that is none", { ...good, "generation_config.json": JSON.stringify({ early_stopping: "soon" }) }, "unsupported_format"],
+    ["a cache that nobody knows", { ...good, "generation_config.json": JSON.stringify({ cache_implementation: "odd" }) }, "unsupported_format"],
     ["an end that is no id", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: "</s>" }) }, "unsupported_format"],
     ["a chat template that is a number", { ...good, "tokenizer_config.json": JSON.stringify({ chat_template: 5 }) }, "unsupported_format"],
     ["a chat template that is a list of numbers", { ...good, "tokenizer_config.json": JSON.stringify({ chat_template: [5] }) }, "unsupported_format"],
@@ -249,6 +252,26 @@ describe("inspect", () => {
       repositories: [repository(files)]
     })
   })
+
+  it.live.each<[given: object, expected: object]>([
+    [{ temperature: 0.6, top_p: 0.95, top_k: 20 }, { sampling: { temperature: 0.6, top_p: 0.95, top_k: 20 } }],
+    [
+      { temperature: 3, top_p: 0.95 },
+      { sampling: { top_p: 0.95 }, refused_sampling: true }
+    ],
+    [{ top_p: 0 }, { sampling: {}, refused_sampling: true }],
+    [{ temperature: "0.6" }, { sampling: {}, refused_sampling: true }],
+    [{ presence_penalty: 3 }, { sampling: {}, refused_sampling: true }],
+    [{ temperature: null, do_sample: true, max_new_tokens: 2_048, early_stopping: false, cache_implementation: "hybrid" }, { sampling: {} }]
+  ])("takes generation settings, and tells those apart that no engine takes: %j", ([given, expected]) =>
+    withHub(
+      (hub) =>
+        Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ refused_sampling, sampling }) =>
+          assert.deepStrictEqual({ sampling, ...(refused_sampling === undefined ? {} : { refused_sampling }) }, expected)
+        ),
+      { repositories: [repository({ ...good, "generation_config.json": JSON.stringify(given) })] }
+    )
+  )
 
   it.live("takes a model without a chat template: it serves completions", () =>
     withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ chat_template }) => assert.isNull(chat_template)), {
