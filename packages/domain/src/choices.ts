@@ -14,7 +14,7 @@ export const Choices = Schema.Record(Schema.String, ChosenBy)
 export type Choices = typeof Choices.Type
 
 /** Flags that follow from the model itself. */
-const ofModel = new Set(["generation_config", "reasoning_parser", "tool_call_parser"])
+const ofModel = new Set(["generation_config", "reasoning_parser", "sampling_defaults", "tool_call_parser"])
 
 /** By which flag a caller takes the sampling's defaults from elsewhere. */
 const samplingFlags = ["generation_config", "override_generation_config", "sampling_defaults"]

@@ -43,7 +43,7 @@ describe("settings that only an engine takes which does not know the model", () 
     assert.strictEqual(answer.kind === "derived" ? answer.serving.runtime : answer.reason.message, "sglang")
   })
 
-  it("let vLLM leave out what a repository says of sampling where no engine takes that, unless the caller says otherwise", () => {
+  it("let engines leave out what a repository says of sampling where no engine takes that, unless the caller says otherwise", () => {
     const facts = { ...factsOf(largeConfig), refused_sampling: true } as const
     const flags = (request: ServingRequest) => {
       const answer = derivePreview({ facts, ref: null, request, hostClasses, engines })
@@ -56,8 +56,7 @@ describe("settings that only an engine takes which does not know the model", () 
     assert.strictEqual(choices["engine_flags.generation_config"], "model")
     assert.notProperty(choices, "sampling_defaults")
     assert.strictEqual(flags({ runtime: "vllm", engine_flags: { generation_config: "auto" } }).engine_flags?.generation_config, "auto")
-    // The gateway says the defaults there.
-    assert.notProperty(flags({ runtime: "sglang" }).engine_flags, "generation_config")
+    assert.strictEqual(flags({ runtime: "sglang" }).engine_flags?.sampling_defaults, "openai")
   })
 
   it("are refused where they would cut the trial's own answers, or each request that leaves them open", () => {

@@ -63,7 +63,22 @@ const cases: ReadonlyArray<readonly [promise: string, path: InferencePath, given
     { prompt: "a", top_p: 0.5 },
     { prompt: "a", top_p: 0.5, temperature: 0.6, top_k: 20, min_p: 0, repetition_penalty: 1, rid: "req_1" },
     { runtime: "sglang", sampling: { temperature: 0.6, top_p: 0.9, top_k: 20 } }
-  ]
+  ],
+  [
+    "no choice among the likeliest is said to it in its own way",
+    chat,
+    { messages: hi, top_p: 0.5 },
+    { messages: hi, top_p: 0.5, temperature: 1, top_k: -1, min_p: 0, repetition_penalty: 1, rid: "req_1" },
+    { runtime: "sglang", sampling: { top_k: 0 } }
+  ],
+  [
+    "on a path that has fewer of them, those",
+    "/v1/messages",
+    { messages: hi, max_tokens: 5 },
+    { messages: hi, max_tokens: 5, temperature: 0.6, top_p: 1, top_k: -1 },
+    { runtime: "sglang", sampling: { temperature: 0.6, top_k: 0 } }
+  ],
+  ["what is off on that path is off for every engine", "/v1/messages", { messages: hi, max_tokens: 5, top_k: 0 }, { messages: hi, max_tokens: 5, top_k: -1 }]
 ]
 
 describe("what goes to an engine", () => {

@@ -118,7 +118,7 @@ export const sglang: EngineAdapter = {
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
   longestContext: standInContext,
-  chosenFlags: (load, { chat_template: chatTemplate }) => {
+  chosenFlags: (load, { chat_template: chatTemplate, refused_sampling: refusedSampling }) => {
     const { config, flags } = load
     // Some models it makes blind unless it is told.
     const images =
@@ -136,6 +136,8 @@ export const sglang: EngineAdapter = {
       ...(load.flags.ep_size === undefined && splitIssue(load, false) !== null && splitIssue(load, true) === null ? { ep_size: load.card.gpu_count } : {}),
       ...(reasoning === null ? {} : { reasoning_parser: reasoning }),
       ...(toolCalls === null ? {} : { tool_call_parser: toolCalls }),
+      // Else it would refuse each request that leaves open what the repository says wrongly.
+      ...(refusedSampling === true ? { sampling_defaults: "openai" } : {}),
       ...images
     }
   },

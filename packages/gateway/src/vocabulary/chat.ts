@@ -6,6 +6,7 @@ import { isMembers } from "./parseBody.ts"
 import { chatTemplateKwargs, reasoningEffort, reasoningTogether, thinkingTokenBudget } from "./reasoning.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { sampling, tokenLimit } from "./sampling.ts"
+import { sayDefaults } from "./sayDefaults.ts"
 import { parallelToolCalls, toolForms } from "./tools.ts"
 
 const mostPairs = 16
@@ -40,6 +41,7 @@ const together = (body: Record<string, unknown>, at: Checking): void => {
   checkChoices(body, at)
   toolsTogether(body, at)
   reasoningTogether(body, at)
+  sayDefaults(body, at.target)
 }
 
 /** `/v1/chat/completions`. */

@@ -6,6 +6,7 @@ import { limitTokens } from "./maxTokens.ts"
 import { isMembers } from "./parseBody.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { tokenLimit } from "./sampling.ts"
+import { inMessages, sayDefaults } from "./sayDefaults.ts"
 import { outputConfig, thinking, thinkingTogether } from "./thinking.ts"
 
 /** Of what was thought in earlier turns nothing is kept for the caller to manage, so that clearing it is done by itself. */
@@ -52,7 +53,7 @@ export const messages: Vocabulary<"/v1/messages"> = {
     stream: boolean,
     temperature: number(0, 1),
     top_p: numberAbove(0, 1),
-    top_k: (value, at) => (integer(0, 1_000_000)(value, at) === 0 ? undefined : value),
+    top_k: (value, at) => (integer(0, 1_000_000)(value, at) === 0 ? -1 : value),
     metadata: advisory(anyMembers),
     service_tier: only("auto", "standard_only")
   },
@@ -61,6 +62,7 @@ export const messages: Vocabulary<"/v1/messages"> = {
   together: (body, at) => {
     together(body, at)
     limitTokens(body, at, "max_tokens", "cut")
+    sayDefaults(body, at.target, inMessages)
   }
 }
 

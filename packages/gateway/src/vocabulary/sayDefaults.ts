@@ -1,14 +1,17 @@
+import type { SamplingDefaults } from "@seatrial/domain"
 import type { Target } from "./Checking.ts"
 
+const neutral: Required<SamplingDefaults> = { temperature: 1, top_p: 1, top_k: -1, min_p: 0, repetition_penalty: 1 }
+const all = ["temperature", "top_p", "top_k", "min_p", "repetition_penalty"] as const
+
+/** What `/v1/messages` has of it. */
+export const inMessages = ["temperature", "top_p", "top_k"] as const
+
 /**
- * Gives what the request leaves open the value that the repository means, where an engine by itself takes another on this path: vLLM reads the generation configuration on
- * every path, SGLang has figures of its own on some.
+ * Gives what the request leaves open the value that the repository means, where an engine by itself takes another: vLLM reads the generation configuration on every path as
+ * Transformers means it; SGLang has figures of its own on some paths, and refuses a request for a `top_k` of 0 there, which is none.
  */
-export const sayDefaults = (body: Record<string, unknown>, { runtime, sampling }: Target): void => {
+export const sayDefaults = (body: Record<string, unknown>, { runtime, sampling }: Target, names: ReadonlyArray<keyof SamplingDefaults> = all): void => {
   if (runtime !== "sglang" || sampling === null) return
-  body.temperature ??= sampling.temperature ?? 1
-  body.top_p ??= sampling.top_p ?? 1
-  body.top_k ??= sampling.top_k === undefined || sampling.top_k < 1 ? -1 : sampling.top_k
-  body.min_p ??= sampling.min_p ?? 0
-  body.repetition_penalty ??= sampling.repetition_penalty ?? 1
+  for (const name of names) body[name] ??= (name === "top_k" && sampling.top_k === 0 ? undefined : sampling[name]) ?? neutral[name]
 }
