@@ -1,9 +1,10 @@
 import { existsSync } from "node:fs"
+import { readFile } from "node:fs/promises"
 import type { Agent, OutgoingHttpHeaders } from "node:http"
 import type { RequestOptions } from "node:https"
+import { isIPv6 } from "node:net"
 import { homedir } from "node:os"
 import { delimiter, join } from "node:path"
-import { KubeConfig } from "@kubernetes/client-node"
 import { Config, Context, Data, Effect, Layer } from "effect"
 import { KubeError } from "./KubeError.ts"
 
@@ -15,6 +16,8 @@ export interface KubeConnectionConfig {
   readonly kubeconfig?: string | undefined
   /** Name of the context to use. Absent: the kubeconfig's current one. */
   readonly context?: string | undefined
+  /** Folder with `token`, `ca.crt` and `namespace` of the pod's own ServiceAccount. Absent: where Kubernetes mounts it. */
+  readonly serviceAccount?: string | undefined
 }
 
 /** What a request carries to be let in: headers, and for TLS the authority and client certificate. */
@@ -25,63 +28,67 @@ export interface Credentials {
   readonly proxy: Agent | undefined
 }
 
-const serviceAccountToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
+/** Where Kubernetes mounts a pod's own ServiceAccount. */
+const mountedAt = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-const load = (config: KubeConnectionConfig): KubeConfig => {
-  const loaded = new KubeConfig()
-  const [first, ...others] = (config.kubeconfig ?? "").split(delimiter).filter((path) => path !== "")
-  const home = join(homedir(), ".kube", "config")
-  if (first !== undefined) {
-    loaded.loadFromFile(first)
-    for (const path of others) {
-      const other = new KubeConfig()
-      other.loadFromFile(path)
-      loaded.mergeConfig(other, true)
-    }
-  } else if (existsSync(serviceAccountToken)) {
-    loaded.loadFromCluster()
-  } else if (existsSync(home)) {
-    loaded.loadFromFile(home)
-  } else {
-    throw new Error("no kubeconfig: set KUBECONFIG, or run inside a cluster")
-  }
-  if (config.context !== undefined && config.context !== "") loaded.setCurrentContext(config.context)
-  return loaded
+/** Where a server is and how to be let in, before anything is kept. */
+export interface Access {
+  readonly server: URL
+  readonly namespace: string
+  readonly prepare: Effect.Effect<Credentials, KubeError>
 }
 
-const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause))
+/**
+ * The access that a program has in its own cluster. It is read here: the library that reads kubeconfigs takes some 50 MB, and most of a second of every start, and is loaded
+ * where there is one.
+ */
+const inCluster = Effect.fnUntraced(function* (folder: string): Effect.fn.Return<Access, KubeConnectionError> {
+  const read = (name: string) =>
+    Effect.tryPromise({
+      try: () => readFile(join(folder, name), "utf8"),
+      catch: () => new KubeError({ reason: "Retryable", message: `the pod's ServiceAccount could not be read: ${join(folder, name)}` })
+    })
+  const where = Config.all({ host: Config.String("KUBERNETES_SERVICE_HOST"), port: Config.Port("KUBERNETES_SERVICE_PORT") })
+  const { host, port } = yield* Effect.mapError(
+    where,
+    (error) => new KubeConnectionError({ message: `a ServiceAccount is mounted at ${folder}, but not where the API server is: ${error.message}` })
+  )
+  return {
+    server: new URL(`https://${isIPv6(host) ? `[${host}]` : host}:${port}`),
+    namespace: yield* Effect.orElseSucceed(
+      Effect.map(read("namespace"), (text) => text.trim()),
+      () => "default"
+    ),
+    prepare: Effect.map(Effect.all([read("token"), read("ca.crt")]), ([token, ca]) => ({
+      headers: { authorization: `Bearer ${token.trim()}` },
+      tls: { ca },
+      proxy: undefined
+    }))
+  }
+})
+
+const find = Effect.fnUntraced(function* ({
+  context = "",
+  kubeconfig = "",
+  serviceAccount = mountedAt
+}: KubeConnectionConfig): Effect.fn.Return<Access, KubeConnectionError> {
+  const named = kubeconfig.split(delimiter).filter((path) => path !== "")
+  if (named.length === 0 && existsSync(join(serviceAccount, "token"))) {
+    if (context === "") return yield* inCluster(serviceAccount)
+    return yield* new KubeConnectionError({ message: `the context ${context} is asked for, but no kubeconfig that has it: set KUBECONFIG` })
+  }
+  const home = join(homedir(), ".kube", "config")
+  const files = named.length === 0 && existsSync(home) ? [home] : named
+  if (files.length === 0) return yield* new KubeConnectionError({ message: "no kubeconfig: set KUBECONFIG, or run inside a cluster" })
+  const { readKubeconfig } = yield* Effect.promise(() => import("./readKubeconfig.ts"))
+  return yield* readKubeconfig(files, context)
+})
 
 const make = Effect.fnUntraced(function* (config: KubeConnectionConfig) {
-  const loaded = yield* Effect.try({ try: () => load(config), catch: (cause) => new KubeConnectionError({ message: messageOf(cause) }) })
-  const context = loaded.getContextObject(loaded.getCurrentContext())
-  const cluster = loaded.getCurrentCluster()
-  if (context === null || cluster === null) {
-    return yield* new KubeConnectionError({
-      message: `the kubeconfig has no context ${loaded.getCurrentContext() ?? "(none is current)"}, or it names no cluster`
-    })
-  }
-  const server = yield* Effect.try({
-    try: () => new URL(cluster.server),
-    catch: () => new KubeConnectionError({ message: `the server of cluster ${cluster.name} is no URL` })
-  })
-  // The library refuses to prepare any options for a plain-text server unless it is told that nothing is verified there.
-  if (server.protocol === "http:") {
-    loaded.clusters = loaded.clusters.map((each) => (each.name === cluster.name ? { ...each, skipTLSVerify: true } : each))
-  }
-  const prepare = Effect.tryPromise({
-    try: async (): Promise<Credentials> => {
-      const headers: OutgoingHttpHeaders = {}
-      const prepared: RequestOptions = { headers }
-      await loaded.applyToHTTPSOptions(prepared)
-      const { agent, headers: _, ...tls } = prepared
-      return { headers, tls, proxy: cluster.proxyUrl !== undefined && typeof agent === "object" ? agent : undefined }
-    },
-    // What a credential plug-in printed may hold secrets, so its message is not repeated.
-    catch: () => new KubeError({ reason: "Retryable", message: "the credentials of the kubeconfig could not be had" })
-  })
+  const { namespace, prepare, server } = yield* find(config)
   // A rotated service account token is valid long before the old one ends, so ten seconds are never too late.
   const [credentials, forget] = yield* Effect.cachedInvalidateWithTTL(prepare, (exit) => (exit._tag === "Success" ? "10 seconds" : 0))
-  return KubeConnection.of({ server, namespace: context.namespace ?? "default", credentials, forget })
+  return KubeConnection.of({ server, namespace, credentials, forget })
 })
 
 /** Where the API server is and how to authenticate to it. */

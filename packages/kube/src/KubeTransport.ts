@@ -7,7 +7,7 @@ import { fromAnswer, KubeError } from "./KubeError.ts"
 export interface KubeSettings {
   /** From sending a request to the last byte of its answer; of a watch, to its first. */
   readonly requestTimeout: Duration.Input
-  /** Objects a page of a list. */
+  /** Objects a page of a list: all of a page, as it came, as text and decoded, is in memory at once, for each kind that is read. */
   readonly pageSize: number
   /** Sockets at most for requests; more requests than these wait for one, within their timeout. */
   readonly connections: number
@@ -24,7 +24,7 @@ export interface KubeSettings {
 
 export const defaultSettings: KubeSettings = {
   requestTimeout: "30 seconds",
-  pageSize: 500,
+  pageSize: 100,
   connections: 32,
   watches: 64,
   watchIdle: "3 minutes",
@@ -57,7 +57,7 @@ export interface KubeTransport {
   readonly open: (request: KubeRequest) => Effect.Effect<http.IncomingMessage, KubeError, Scope.Scope>
 }
 
-/** More than any page of 500 objects; an answer beyond it is cut off rather than kept in memory. */
+/** More than any page of 100 objects; an answer beyond it is cut off rather than kept in memory. */
 const maxBodyBytes = 256 * 1024 * 1024
 
 const lost = (cause: unknown): KubeError => {

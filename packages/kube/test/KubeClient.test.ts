@@ -8,7 +8,7 @@ const names = (pods: ReadonlyArray<Pod>) => pods.map((each) => each.metadata.nam
 const bodyOf = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Unknown))
 
 describe("KubeClient", () => {
-  it.live("a list is read in pages of 500 and comes back whole", () =>
+  it.live("a list is read in pages of 100 and comes back whole", () =>
     against([page([pod("a", "1"), pod("b", "2")], "9", "next"), page([pod("c", "3")], "9")], (server) =>
       Effect.gen(function* () {
         const client = yield* KubeClient
@@ -17,8 +17,8 @@ describe("KubeClient", () => {
         assert.deepStrictEqual(
           server.requests.map(({ path, query }) => [path, query.get("limit"), query.get("continue"), query.get("labelSelector")]),
           [
-            ["/api/v1/namespaces/default/pods", "500", null, "app=x"],
-            ["/api/v1/namespaces/default/pods", "500", "next", "app=x"]
+            ["/api/v1/namespaces/default/pods", "100", null, "app=x"],
+            ["/api/v1/namespaces/default/pods", "100", "next", "app=x"]
           ]
         )
         assert.strictEqual(server.requests[0]?.headers.authorization, "Bearer secret-token")
@@ -37,10 +37,10 @@ describe("KubeClient", () => {
           assert.deepStrictEqual(
             server.requests.map(({ query }) => [query.get("limit"), query.get("continue")]),
             [
-              ["500", null],
-              ["500", "t1"],
-              ["500", null],
-              ["500", "t2"],
+              ["100", null],
+              ["100", "t1"],
+              ["100", null],
+              ["100", "t2"],
               [null, null]
             ]
           )

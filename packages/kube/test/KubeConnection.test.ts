@@ -1,10 +1,15 @@
+import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:https"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Option } from "effect"
 import { KubeClient, KubeConnection, Pod } from "../src/index.ts"
-import { ApiServer, json, layerConnection, pod } from "./ApiServer.ts"
+import { ApiServer, json, layerConnection, pod, status } from "./ApiServer.ts"
 
 const fixture = (name: string) => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url))
 
@@ -56,6 +61,65 @@ describe("KubeConnection", () => {
       assert.strictEqual(server.requests.length, 0)
       const found = yield* getPod.pipe(Effect.provide(clientFor(layerConnection(server, user, { "certificate-authority": fixture("ca.crt") }))))
       assert.isTrue(Option.isSome(found))
+    })
+  )
+
+  const inPod = (server: ApiServer, folder: string) => {
+    const { hostname, port } = new URL(server.address)
+    const environment = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port }
+    return KubeConnection.layer({ serviceAccount: folder }).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(environment))))
+  }
+  const serviceAccount = Effect.acquireRelease(
+    Effect.promise(async () => {
+      const folder = await mkdtemp(join(tmpdir(), "service-account-"))
+      await writeFile(join(folder, "token"), "first\n")
+      await writeFile(join(folder, "namespace"), "models\n")
+      await writeFile(join(folder, "ca.crt"), readFileSync(fixture("ca.crt")))
+      return folder
+    }),
+    (folder) => Effect.promise(() => rm(folder, { recursive: true }))
+  )
+
+  it.live("in a pod its ServiceAccount leads to the API server over TLS, with the token of the moment and no more files", () =>
+    Effect.gen(function* () {
+      const options = { key: readFileSync(fixture("server.key")), cert: readFileSync(fixture("server.crt")) }
+      const answers = [json(200, pod("a", "1")), status(401, "Unauthorized", "expired"), json(200, pod("a", "1"))]
+      const server = yield* ApiServer.listening(new ApiServer((listener) => createServer(options, listener)), "https", answers)
+      const folder = yield* serviceAccount
+      yield* Effect.gen(function* () {
+        assert.strictEqual((yield* KubeConnection).namespace, "models")
+        yield* getPod
+        yield* Effect.promise(() => writeFile(join(folder, "token"), "rotated"))
+        yield* getPod
+      }).pipe(Effect.provide(KubeClient.layer.pipe(Layer.provideMerge(inPod(server, folder)))))
+      assert.deepStrictEqual(
+        server.requests.map(({ headers }) => headers.authorization),
+        ["Bearer first", "Bearer first", "Bearer rotated"]
+      )
+    })
+  )
+
+  it.effect("a ServiceAccount without an address of the API server, or with a context that nobody has, is told before anything starts", () =>
+    Effect.gen(function* () {
+      const folder = yield* serviceAccount
+      const nowhere = KubeConnection.layer({ serviceAccount: folder }).pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))))
+      assert.include((yield* Effect.flip(Layer.build(nowhere))).message, "KUBERNETES_SERVICE_HOST")
+      const context = yield* Effect.flip(Layer.build(KubeConnection.layer({ serviceAccount: folder, context: "absent" })))
+      assert.include(context.message, "absent")
+    })
+  )
+
+  it.live("who reads no kubeconfig does not load the library that does: it takes more memory than all else here", () =>
+    Effect.gen(function* () {
+      const program = `
+        import { registerHooks } from "node:module"
+        registerHooks({ resolve: (name, context, next) => { if (name.startsWith("@kubernetes/")) console.log(name); return next(name, context) } })
+        const load = (file) => import(new URL(file, ${JSON.stringify(new URL("../src/", import.meta.url).href)}).href)
+        await load("index.ts")
+        console.log("all but that")
+        await load("readKubeconfig.ts")`
+      const { stdout } = yield* Effect.promise(() => promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]))
+      assert.deepStrictEqual(stdout.trim().split("\n"), ["all but that", "@kubernetes/client-node"])
     })
   )
 

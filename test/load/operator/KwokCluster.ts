@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process"
 import { createWriteStream } from "node:fs"
-import { writeFile } from "node:fs/promises"
+import { copyFile, mkdir, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { startControlPlane } from "../../cluster/ControlPlane.ts"
@@ -72,14 +72,14 @@ const node = (number: number) => {
 // The limits that these programs keep to by themselves are those of a small cluster.
 const fast = ["--kube-api-qps=5000", "--kube-api-burst=10000"]
 
-/** A real control plane whose nodes, with `gpus` GPUs in all, and pods are kwok's. `operator` is a kubeconfig with the operator's own ServiceAccount. */
+/** A real control plane whose nodes, with `gpus` GPUs in all, and pods are kwok's. `operator` is the environment that a pod with the operator's own ServiceAccount has. */
 export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
   const directory = yield* scratchFolder("kwok")
   const plane = yield* startControlPlane(join(directory, "plane"), {
     "kube-controller-manager": [...fast, "--concurrent-job-syncs=20", "--node-monitor-grace-period=10m"],
     "kube-scheduler": fast
   })
-  const { command, kubeconfig, kubeconfigFor } = plane
+  const { command, kubeconfig } = plane
   // Of the one stand-in for all engines: kwok gives it to each pod.
   const engineAddress = `${plane.network}.77.1`
   const apply = (...items: ReadonlyArray<object>) =>
@@ -116,5 +116,14 @@ export const startKwokCluster = Effect.fnUntraced(function* (gpus: number) {
   )
   yield* command("kubectl", ["wait", "--for=condition=Ready", "nodes", "--all", "--timeout=120s"])
   const token = yield* command("kubectl", ["create", "token", "seatrial-operator", `--namespace=${namespace}`, "--duration=2h"])
-  return { ...plane, directory, namespace, engineAddress, operator: yield* kubeconfigFor("operator", token.trim()), kube: yield* openCluster(kubeconfig) }
+  const serviceAccount = join(directory, "serviceaccount")
+  yield* Effect.promise(async () => {
+    await mkdir(serviceAccount, { mode: 0o700 })
+    await writeFile(join(serviceAccount, "token"), token)
+    await writeFile(join(serviceAccount, "namespace"), namespace)
+    await copyFile(join(plane.directory, "certs/apiserver.crt"), join(serviceAccount, "ca.crt"))
+  })
+  const { hostname, port } = new URL(plane.address)
+  const operator = { KUBERNETES_SERVICE_HOST: hostname, KUBERNETES_SERVICE_PORT: port, SERVICE_ACCOUNT: serviceAccount }
+  return { ...plane, directory, namespace, engineAddress, operator, kube: yield* openCluster(kubeconfig) }
 })

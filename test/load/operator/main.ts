@@ -29,7 +29,8 @@ const work =
     })
   }
 
-const layerKube = layerKubeClient({ kubeconfig: Config.String("KUBECONFIG").pipe(Config.withDefault(undefined)) })
+// As in a pod, but for where that has its ServiceAccount.
+const layerKube = layerKubeClient({ serviceAccount: Config.String("SERVICE_ACCOUNT") })
 
 const layerStore = Layer.mergeAll(Runs.layerSql, AppliedResources.layerSql, HostClasses.layerSql, GpuHolds.layerSql).pipe(
   Layer.provideMerge(HubConnections.layerSql),

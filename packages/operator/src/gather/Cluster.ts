@@ -1,10 +1,10 @@
-import { Job, type KubeClient, type KubeError, Node, Pod, PodDisruptionBudget, Reflector } from "@seatrial/kube"
+import { type Job, type KubeClient, type KubeError, Node, type Pod, type PodDisruptionBudget, Reflector } from "@seatrial/kube"
 import { Effect, type Scope } from "effect"
 import { HostClassResource } from "../resources/HostClassResource.ts"
 import { deploymentLabel } from "../resources/objectNames.ts"
 import { type GpuLedger, makeGpuLedger } from "./GpuLedger.ts"
-import { keptBudget, keptJob, keptPod } from "./kept.ts"
 import { type Deployments, watchDeployments } from "./watchDeployments.ts"
+import { WatchedBudget, WatchedJob, WatchedPod } from "./watched.ts"
 
 /** What the operator knows of the cluster, kept by watches: of its own namespace, and of nodes and host classes. */
 export interface Cluster {
@@ -44,14 +44,14 @@ export const watchCluster = Effect.fnUntraced(function* (
     ledger,
     deployments: yield* watchDeployments(namespace, others),
     pods: yield* Reflector.make(
-      Pod,
+      WatchedPod,
       { namespace },
-      { indexLabels: [deploymentLabel], indexBy: { [byNode]: (pod) => pod.spec?.nodeName }, keep: keptPod, onChange: ledger.setPod, onGone }
+      { indexLabels: [deploymentLabel], indexBy: { [byNode]: (pod) => pod.spec?.nodeName }, onChange: ledger.setPod, onGone }
     ),
-    jobs: yield* Reflector.make(Job, { namespace }, { keep: keptJob }),
+    jobs: yield* Reflector.make(WatchedJob, { namespace }),
     hostClasses: yield* Reflector.make(HostClassResource, {}),
     nodes: yield* Reflector.make(Node, {}, { onChange: ledger.setNode }),
-    budgets: yield* Reflector.make(PodDisruptionBudget, { namespace }, { keep: keptBudget })
+    budgets: yield* Reflector.make(WatchedBudget, { namespace })
   }
   const { budgets, deployments, hostClasses, jobs, nodes, pods } = cluster
   yield* Effect.all(

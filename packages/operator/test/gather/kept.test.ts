@@ -3,9 +3,12 @@ import { engineFor } from "@seatrial/engines"
 import { Pod } from "@seatrial/kube"
 import { Equal, Schema } from "effect"
 import { enginePod } from "../../src/apply/engineObjects.ts"
+import { rootCause } from "../../src/apply/rootCause.ts"
+import { copiesInUse } from "../../src/apply/weightsCopy.ts"
 import { gpusOf } from "../../src/gather/GpuLedger.ts"
-import { keptDeployment, keptPod } from "../../src/gather/kept.ts"
+import { keptDeployment } from "../../src/gather/kept.ts"
 import { podSeen } from "../../src/gather/podSeen.ts"
+import { WatchedBudget, WatchedJob, WatchedPod } from "../../src/gather/watched.ts"
 import type { ModelDeployment } from "../../src/resources/ModelDeployment.ts"
 import { podClass, revision, run } from "../observations.ts"
 
@@ -19,18 +22,56 @@ describe("what the watches' copies keep", () => {
       phase: "Running",
       podIP: "10.0.0.1",
       conditions: [{ type: "Ready", status: "True" }],
-      containerStatuses: [{ name: "engine", ready: true, restartCount: 1 }]
+      containerStatuses: [
+        {
+          name: "engine",
+          ready: false,
+          started: true,
+          restartCount: 1,
+          imageID: "engine@sha256:1",
+          state: { running: { startedAt: "2026-01-01T00:00:00Z" } },
+          lastState: { terminated: { exitCode: 1, startedAt: "2026-01-01T00:00:00Z", finishedAt: "2026-01-01T00:00:00Z" } }
+        }
+      ]
     }
     const whole = Schema.decodeUnknownSync(Pod.schema)({ ...made, status })
-    const kept = keptPod(whole)
+    const kept = Schema.decodeUnknownSync(WatchedPod.schema)(whole)
+    assert.deepStrictEqual(rootCause([kept], false), rootCause([whole], false))
+    assert.isDefined(rootCause([kept], false))
+    assert.strictEqual(copiesInUse([kept], "weights", 0), copiesInUse([whole], "weights", 0))
     assert.deepStrictEqual(podSeen(kept, undefined), podSeen(whole, undefined))
     assert.strictEqual(gpusOf(kept, podClass.gpuResource), gpusOf(whole, podClass.gpuResource))
     assert.isAbove(gpusOf(kept, podClass.gpuResource), 0)
     assert.deepStrictEqual(
-      kept.spec?.volumes?.map(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName),
+      kept.spec?.volumes?.flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []),
       ["weights"]
     )
     assert.isBelow(JSON.stringify(kept).length, JSON.stringify(whole).length / 2)
+  })
+
+  it("of a pod, a Job and a disruption budget is nothing that nobody here asks for", () => {
+    const metadata = {
+      name: "a",
+      namespace: "seatrial",
+      uid: "1",
+      resourceVersion: "2",
+      labels: { "seatrial.dev/role": "engine", team: "x" },
+      annotations: { "seatrial.dev/made-from": "y", "cni.example/status": "long" },
+      ownerReferences: []
+    }
+    const { labels: _, annotations: __, ownerReferences: ___, ...named } = metadata
+    const asked = { ...named, labels: { "seatrial.dev/role": "engine" }, annotations: { "seatrial.dev/made-from": "y" } }
+    const conditions = [{ type: "Complete", status: "True" }]
+    const container = { name: "engine", image: "e:1" }
+    const spec = { nodeName: "n", containers: [{ ...container, env: [{ name: "A", value: "b" }], volumeMounts: [] }], dnsPolicy: "ClusterFirst" }
+    assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedPod.schema)({ metadata, spec, status: { phase: "Running", qosClass: "Burstable" } }), {
+      metadata: asked,
+      spec: { nodeName: "n", containers: [container] },
+      status: { phase: "Running" }
+    })
+    const job = { metadata, spec: { template: { spec: { containers: [] } } }, status: { succeeded: 1, conditions } }
+    assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedJob.schema)(job), { metadata: asked, status: { conditions } })
+    assert.deepStrictEqual(Schema.decodeUnknownSync(WatchedBudget.schema)({ metadata, spec: { minAvailable: 1 }, status: {} }), { metadata: named })
   })
 
   it("is all of a deployment, its status read anew for each who asks", () => {
