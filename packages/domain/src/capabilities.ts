@@ -159,6 +159,10 @@ const withoutFields = (capabilities: ModelCapabilities, isGone: (field: string) 
   )
 })
 
+/** What is served but for some top-level fields. */
+export const withoutParameters = (capabilities: ModelCapabilities, fields: ReadonlyArray<string>): ModelCapabilities =>
+  fields.length === 0 ? capabilities : withoutFields(capabilities, (field) => fields.includes(field))
+
 const withoutPaths = (capabilities: ModelCapabilities, gone: ReadonlySet<string>): ModelCapabilities => {
   const kept = <Value>(byPath: Readonly<Record<string, Value>>): Readonly<Record<string, Value>> =>
     Object.fromEntries(Object.entries(byPath).filter(([path]) => !gone.has(path)))

@@ -103,6 +103,8 @@ export interface EngineContract {
   readonly memory: EngineMemory
   /** What it serves behind the gateway; with a model's chat template it gives the model's capabilities. */
   readonly served: ServedContract
+  /** Top-level fields of that contract that it does not serve with these flags; absent: it serves all with any. */
+  readonly unserved?: (flags: Readonly<Record<string, unknown>>) => ReadonlyArray<string>
   /** The limits of images with that model and these flags, null for none: instead of the contract's, where what is served depends on them. */
   readonly imageInput?: (config: ModelConfig, flags: Readonly<Record<string, unknown>>) => ServedContract["imageInput"]
   /** Why it does not serve the model on that card whatever the settings, as a sentence, or null. */

@@ -211,6 +211,8 @@ export const RepositoryFacts = Schema.Struct({
   weight_parts: Schema.optionalKey(WeightParts),
   parameters: Schema.Int,
   chat_template: Schema.NullOr(Schema.String),
+  /** Whether it has another template, which an engine may take for requests with tools; absent where it has none, and in records of earlier versions. */
+  other_template: Schema.optionalKey(Schema.Boolean),
   /** Absent where its generation configuration was not read, and in records of earlier versions. */
   sampling: Schema.optionalKey(SamplingDefaults),
   /** Whether it says something else of sampling that no engine takes; absent where it does not, and in records of earlier versions. */

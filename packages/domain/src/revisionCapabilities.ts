@@ -1,4 +1,4 @@
-import { modelCapabilities } from "./capabilities.ts"
+import { modelCapabilities, withoutParameters } from "./capabilities.ts"
 import type { ModelCapabilities } from "./catalog.ts"
 import type { EngineContract } from "./engineContract.ts"
 import type { RepositoryFacts } from "./repository.ts"
@@ -6,7 +6,10 @@ import type { ServingSettings } from "./serving.ts"
 
 /** What a revision can do by its engine's contract with its settings, before a trial has seen any of it. */
 export const revisionCapabilities = (
-  { imageInput, served }: Pick<EngineContract, "imageInput" | "served">,
+  { imageInput, served, unserved }: Pick<EngineContract, "imageInput" | "served" | "unserved">,
   facts: Pick<RepositoryFacts, "chat_template" | "commit" | "config">,
   { engine_flags: flags = {} }: Pick<ServingSettings, "engine_flags">
-): ModelCapabilities => modelCapabilities(imageInput === undefined ? served : { ...served, imageInput: imageInput(facts.config, flags) }, facts)
+): ModelCapabilities => {
+  const capabilities = modelCapabilities(imageInput === undefined ? served : { ...served, imageInput: imageInput(facts.config, flags) }, facts)
+  return withoutParameters(capabilities, unserved?.(flags) ?? [])
+}

@@ -10,6 +10,8 @@ export interface EngineStart {
   readonly modelPath: string
   /** The commit of those weights; absent where they were merged. */
   readonly commit?: string
+  /** The one chat template of all requests, where the model has others that the engine might take for some; absent where it has none, or the adapter has one of its own. */
+  readonly chatTemplate?: string
   /** Absent: the model has none. */
   readonly adapter?: AdapterFiles | undefined
   readonly hostClass: Pick<HostClass, "gpu_pool" | "gpu_count" | "gpu_memory_bytes">

@@ -12,9 +12,12 @@ export interface AdapterFiles {
 /** `name=path`, as all engines take it. */
 export const namedFolder = ({ path }: AdapterFiles): string => `${adapterName}=${path}`
 
-/** The argument for an adapter's own chat template: its file, or as text where it has none and the engine takes one. Kubernetes would read `$(` as a variable's beginning. */
+/** A chat template as text. Kubernetes would read `$(` as a variable's beginning. */
+export const writtenArgument = (template: string): string => `--chat-template=${template.replaceAll("$(", () => "$$(")}`
+
+/** The argument for an adapter's own chat template: its file, or as text where it has none and the engine takes one. */
 export const templateArgument = (adapter: AdapterFiles | undefined): ReadonlyArray<string> => {
   if (adapter === undefined || adapter.facts.template === "base") return []
   if (adapter.facts.template === "file") return [`--chat-template=${adapter.path}/chat_template.jinja`]
-  return [`--chat-template=${(adapter.chatTemplate ?? "").replaceAll("$(", () => "$$(")}`]
+  return [writtenArgument(adapter.chatTemplate ?? "")]
 }

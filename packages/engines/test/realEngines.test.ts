@@ -139,7 +139,7 @@ for (const [runtime, engine] of both) {
     })
 
     it("of several chat templates it takes the one that previews and the trial go by", () => {
-      // vLLM does by itself; SGLang would take the first.
+      // SGLang would take the first; vLLM one for tools, where there is one: it is told the text then.
       assert.strictEqual(started(engine).args.includes("--hf-chat-template-name=default"), runtime === "sglang")
     })
 

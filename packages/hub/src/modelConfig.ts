@@ -167,12 +167,17 @@ const Named = Schema.Array(Schema.Struct({ name: Schema.String, template: Schema
 /** A chat template as it was written; null for one that has nothing in it, of which engines make no prompt. */
 export const writtenTemplate = (template: string): string | null => (template.trim() === "" ? null : template)
 
-/** The chat template of a `tokenizer_config.json` or `chat_template.json`: its only one, or of named ones the one that is named `default`, without which engines take none. */
-export const chatTemplateOf = (tokenizerConfig: Json): string | null => {
-  const value = tokenizerConfig.chat_template
+/** Its only template, or of named ones the first of these names that there is. */
+const templateBy = ({ chat_template: value }: Json, names: ReadonlyArray<string>): string | null => {
   if (typeof value === "string") return writtenTemplate(value)
   return Option.match(Schema.decodeUnknownOption(Named)(value), {
     onNone: () => null,
-    onSome: (templates) => writtenTemplate(templates.find(({ name }) => name === "default")?.template ?? "")
+    onSome: (templates) => writtenTemplate(names.flatMap((wanted) => templates.find(({ name }) => name === wanted)?.template ?? [])[0] ?? "")
   })
 }
+
+/** The chat template of a `tokenizer_config.json` or `chat_template.json`: its only one, or of named ones the one that is named `default`, without which engines take none. */
+export const chatTemplateOf = (tokenizerConfig: Json): string | null => templateBy(tokenizerConfig, ["default"])
+
+/** What a tokenizer by itself takes for requests with tools (`get_chat_template` of transformers), as vLLM does where it is told no template. */
+export const toolTemplateOf = (tokenizerConfig: Json): string | null => templateBy(tokenizerConfig, ["tool_use", "default"])

@@ -6,7 +6,7 @@ import { collect, verified } from "./contentHash.ts"
 import { draftHead } from "./draftHead.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
-import { asksForCode, chatTemplateOf, parseModelConfig, writtenTemplate } from "./modelConfig.ts"
+import { asksForCode, chatTemplateOf, parseModelConfig, toolTemplateOf, writtenTemplate } from "./modelConfig.ts"
 import { countParameters, dominantType } from "./parameters.ts"
 import { parallelReads, readWeights } from "./readWeights.ts"
 import type { Resolved } from "./resolve.ts"
@@ -169,6 +169,10 @@ export const readCommit = Effect.fnUntraced(function* (
   yield* Effect.fromResult(smallFilesAgree(modelConfig.vocab_size, beside, endsRead))
   const parameters = yield* Effect.fromResult(countParameters(read.groups, config))
   const loaded = new Set(shards.map(({ path }) => path))
+  const chat_template =
+    small.template === null
+      ? ((processed ? chatTemplateOf(small.templateJson) : null) ?? chatTemplateOf(small.tokenizer))
+      : writtenTemplate(new TextDecoder().decode(small.template))
   const facts: RepositoryFacts = {
     repo,
     ref,
@@ -182,10 +186,9 @@ export const readCommit = Effect.fnUntraced(function* (
     weights_bytes: read.bytes,
     weight_parts: weightParts(read.groups, modelConfig),
     parameters,
-    chat_template:
-      small.template === null
-        ? ((processed ? chatTemplateOf(small.templateJson) : null) ?? chatTemplateOf(small.tokenizer))
-        : writtenTemplate(new TextDecoder().decode(small.template)),
+    chat_template,
+    // A file with the template stands for all others.
+    ...(small.template === null && chat_template !== null && toolTemplateOf(small.tokenizer) !== chat_template ? { other_template: true } : {}),
     ...(generation === undefined ? {} : { sampling: samplingDefaults(generation) }),
     ...(refusesSampling(generation ?? {}) ? { refused_sampling: true } : {})
   }

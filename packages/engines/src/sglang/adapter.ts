@@ -109,6 +109,8 @@ export const sglang: EngineAdapter = {
     // What templates name; it has no budget of tokens.
     reasoningControls: { thinking_toggle: true, effort_values: ["low", "medium", "high"], token_budget: false }
   }),
+  // In its deterministic mode all draws of one request have one seed (`sampling_seed`), and n choices are n times the same; otherwise it ignores a seed.
+  unserved: (flags) => [flags.enable_deterministic_inference === true ? "n" : "seed"],
   imageInput: (config, flags) => (flags.enable_multimodal === true ? servedImages(config, flags.limit_mm_data_per_request) : null),
   adapters: sglangAdapters,
   tokenizerIssue: standInTokenizerIssue,

@@ -1,5 +1,5 @@
 import { type EngineLoad, type FlagIssue, type Measured, type ModelConfig, nameInEngine } from "@seatrial/domain"
-import { namedFolder, templateArgument } from "../adapterFiles.ts"
+import { namedFolder, templateArgument, writtenArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { renderFlags } from "../EngineFlag.ts"
 import { bytesOfGib, lastHit, metricLabels, numberOf, startFailureOf, sumOf } from "../engineLog.ts"
@@ -148,7 +148,7 @@ export const vllm: EngineAdapter = {
       ...imageFlags(load, chatTemplate)
     }
   },
-  container: ({ adapter, bootSeconds, cachePath, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
+  container: ({ adapter, bootSeconds, cachePath, chatTemplate, config, hostClass, modelPath, servedNames, settings }): EngineContainer => {
     const given = settings.engine_flags ?? {}
     const { sequences, stepTokens, utilization } = vllmLimits(release, { card: hostClass, flags: given, maxContext: settings.max_context })
     const overrides = yarnOverrides(config, settings)
@@ -180,6 +180,8 @@ export const vllm: EngineAdapter = {
               `--lora-modules=${namedFolder(adapter)}`,
               ...templateArgument(adapter)
             ]),
+        // Else requests with tools may get another one than the others (`resolve_chat_template`).
+        ...(chatTemplate === undefined ? [] : [writtenArgument(chatTemplate)]),
         // Below what is left of the pod's grace once its endpoint has been away for the drain.
         "--shutdown-timeout=8",
         "--disable-uvicorn-access-log",

@@ -17,6 +17,15 @@ const token = Option.some(Redacted.make(sampleHubToken))
 const refusalOf = (effect: Effect.Effect<unknown, HubRefusal | HubUnavailable>) =>
   Effect.flatMap(Effect.flip(effect), (error) => (error._tag === "HubRefusal" ? Effect.succeed(error) : Effect.die(error)))
 
+/** A tokenizer's configuration with a template for tools beside the other one. */
+const named = (forTools: string) =>
+  JSON.stringify({
+    chat_template: [
+      { name: "default", template: "{{ messages }}" },
+      { name: "tool_use", template: forTools }
+    ]
+  })
+
 const repository = (files: CommitContent["files"]) => makeRepository({ name: "odd/model", commits: [{ title: "Odd", files }] })
 
 describe("inspect", () => {
@@ -286,6 +295,24 @@ describe("inspect", () => {
   ] as const)("takes chat_template.json as engines do: beside %s", ([, beside, expected]) =>
     withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ chat_template }) => assert.strictEqual(chat_template, expected)), {
       repositories: [repository({ ...good, "tokenizer_config.json": "{}", "chat_template.json": '{"chat_template":"{{ messages }}"}', ...beside })]
+    })
+  )
+
+  it.live.each([
+    ["none beside the only one", {}, undefined],
+    ["one for tools by its name", { "tokenizer_config.json": named("{{ tools }}") }, true],
+    ["the same for tools by its name", { "tokenizer_config.json": named("{{ messages }}") }, undefined],
+    ["an empty one for tools, of which nothing would be made", { "tokenizer_config.json": named("") }, true],
+    ["one for tools, which a file stands for", { "tokenizer_config.json": named("{{ tools }}"), "chat_template.jinja": "{{ messages }}" }, undefined],
+    ["the tokenizer's beside the processor's", { "chat_template.json": '{"chat_template":"{{ messages[0] }}"}', "processor_config.json": "{}" }, true],
+    [
+      "none for tools beside the processor's",
+      { "tokenizer_config.json": "{}", "chat_template.json": '{"chat_template":"{{ messages }}"}', "processor_config.json": "{}" },
+      true
+    ]
+  ] as const)("tells whether requests with tools may get another chat template: %s", ([, files, expected]) =>
+    withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ other_template }) => assert.strictEqual(other_template, expected)), {
+      repositories: [repository({ ...good, "tokenizer_config.json": '{"chat_template":"{{ messages }}"}', ...files })]
     })
   )
 

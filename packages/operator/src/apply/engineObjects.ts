@@ -136,6 +136,8 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
   // What was verified serves, whatever the host class says and the image's name stands for by now.
   const imageName = revision.engineImage ?? imageOn(hostClass, revision.settings.runtime)
   const image = pinned(imageName, revision.engineImage === null ? null : revision.engineDigest)
+  const { adapter, chat_template, other_template } = revision.facts
+  const ownTemplate = !merged && adapter !== undefined && adapter.template !== "base"
   const cachePath = podClass.compileCache === null ? "/tmp/.cache" : "/cache"
   const container = engine.container({
     settings: revision.settings,
@@ -143,10 +145,8 @@ export const enginePod = ({ avoid = [], engine, merged = false, podClass, revisi
     servedNames: servedNames(run),
     modelPath: merged ? mergedPath : weightsPath("/models", revision),
     ...(merged ? {} : { commit: weightCommits(revision.facts)[0].commit }),
-    adapter:
-      merged || revision.facts.adapter === undefined
-        ? undefined
-        : { facts: revision.facts.adapter, path: adapterPath("/models", revision), chatTemplate: revision.facts.chat_template },
+    ...(other_template === true && chat_template !== null && !ownTemplate ? { chatTemplate: chat_template } : {}),
+    adapter: merged || adapter === undefined ? undefined : { facts: adapter, path: adapterPath("/models", revision), chatTemplate: chat_template },
     hostClass,
     bootSeconds: podClass.bootDeadlineSeconds,
     cachePath

@@ -1,8 +1,10 @@
 import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
+import type { RepositoryFacts } from "@seatrial/domain"
 import { type EngineAdapter, engineFor } from "@seatrial/engines"
 import { enginePod } from "../../src/apply/engineObjects.ts"
 import { type HostClassResource, type PodClass, toPodClass } from "../../src/resources/HostClassResource.ts"
+import { adapted } from "../adapted.ts"
 import { commit, orgId, podClass, revision, run } from "../observations.ts"
 
 const policy = readFileSync(new URL("../../../../charts/seatrial/templates/networkpolicy.yaml", import.meta.url), "utf8")
@@ -26,6 +28,37 @@ const objectOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) =>
 const podOf = (runtime: "vllm" | "sglang", change: Partial<PodClass> = {}) => objectOf(runtime, change).spec
 const variable = (spec: { containers: ReadonlyArray<{ env: ReadonlyArray<{ name: string; value?: string }> }> }, name: string) =>
   spec.containers[0]?.env.findLast((one) => one.name === name)?.value
+
+/** The arguments for the chat template that the engine of such a revision has. */
+const templateOf = (runtime: "vllm" | "sglang", facts: RepositoryFacts, merged = false): ReadonlyArray<string> => {
+  const of = { ...revision, settings: { ...revision.settings, runtime }, engineImage: null, facts }
+  const settings = { fetchImage: "seatrial:1", namespace: "seatrial", pullSecrets: [] }
+  const hostClass = { ...podClass.hostClass, runtimes: [{ runtime, image: image[runtime] }] as const, simulated: false }
+  const engine = engineFor(runtime) ?? assert.fail()
+  const made = JSON.parse(
+    JSON.stringify(enginePod({ run, revision: of, podClass: { ...podClass, hostClass }, engine, settings, weightsClaim: "weights", merged }))
+  )
+  return made.spec.containers[0].args.filter((word: string) => /^--(hf-)?chat-template/.test(word))
+}
+
+describe("a model with another chat template for requests with tools", () => {
+  const { adapter, ...base } = adapted.facts
+  const several = { ...base, chat_template: "{{ '$(x)' }}", other_template: true }
+
+  it("is served by the one that was pinned, with vLLM by its text and with SGLang by its name", () => {
+    assert.deepStrictEqual(templateOf("vllm", several), ["--chat-template={{ '$$(x)' }}"])
+    assert.deepStrictEqual(templateOf("sglang", several), ["--hf-chat-template-name=default"])
+    assert.deepStrictEqual(templateOf("vllm", base), [])
+  })
+
+  it("is served so with an adapter too, unless that has its own", () => {
+    const adapterFacts = adapter ?? assert.fail()
+    const own = { ...several, adapter: { ...adapterFacts, template: "file" as const } }
+    assert.deepStrictEqual(templateOf("vllm", { ...several, adapter: adapterFacts }), ["--chat-template={{ '$$(x)' }}"])
+    assert.deepStrictEqual(templateOf("vllm", own), [`--chat-template=/models/acme/tuned/${commit}/chat_template.jinja`])
+    assert.deepStrictEqual(templateOf("vllm", own, true), ["--chat-template={{ '$$(x)' }}"])
+  })
+})
 
 for (const runtime of ["vllm", "sglang"] as const) {
   describe(`the pod of ${runtime}`, () => {

@@ -152,6 +152,9 @@ const stopIn = (text: string): string | null => {
   return characters.length >= 16 && stop.trim() !== "" && text.indexOf(stop) > 0 ? stop : null
 }
 
+/** A stop string that no answer has: beside it the other one counts too. */
+const unsaid = "~|~|~"
+
 /** A stop string ends the answer before it, and no part of it is ever sent. */
 export const stopStrings: TrialCheck = {
   name: "stop_strings",
@@ -171,11 +174,20 @@ export const stopStrings: TrialCheck = {
       tried++
       for (const [way, answer] of [
         ["whole", yield* put(subject, prompt, { ...fields, stop: [stop] })],
-        ["streamed", yield* putStreamed(subject, prompt, { ...fields, stop: [stop] })]
+        ["streamed", yield* putStreamed(subject, prompt, { ...fields, stop: [unsaid, stop] })]
       ] as const) {
         if (answer.content !== wanted) return yield* unexpected(`${way}: ${answer.content.length} characters, ${wanted.length} before the stop string`)
         if (answer.finishReason !== "stop") return yield* unexpected(`${way}: ${answer.finishReason} at a stop string`)
       }
+    }
+    const text = yield* promptOf(subject, "The old house had a garden, and in the garden there was")
+    const brief = { max_tokens: Math.min(32, Math.floor(subject.maxContext / 4)), ignore_eos: true }
+    const { content } = yield* goOn(subject, text, brief)
+    const stop = stopIn(content)
+    if (stop !== null) {
+      tried++
+      const cut = yield* goOn(subject, text, { ...brief, stop: [unsaid, stop] })
+      if (cut.content.includes(stop)) return yield* unexpected(`of a text gone on with: ${cut.content.length} characters with the stop string`)
     }
     return tried === 0 ? yield* new NotApplicable({ reason: "no answer long enough to be cut" }) : `${tried} answers cut`
   })

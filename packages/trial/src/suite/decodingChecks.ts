@@ -38,9 +38,19 @@ export const greedyIsTop: TrialCheck = {
     }
     if (!subject.chat) return `${steps} steps`
     // Only there are they told in an order; who shows the likeliest first reads them in it.
-    const { ordered } = yield* put(subject, "Name three colours.", { max_tokens: Math.min(8, max_tokens), logprobs: true, top_logprobs: checkedTopTokens })
+    const { ordered, told } = yield* put(subject, "Name three colours.", {
+      max_tokens: Math.min(8, max_tokens),
+      logprobs: true,
+      top_logprobs: checkedTopTokens
+    })
     const unsorted = ordered.findIndex((top) => top.some((value, at) => value > (top[at - 1] ?? Number.POSITIVE_INFINITY)))
     if (unsorted !== -1) return yield* unexpected(`step ${unsorted + 1} of a message: the likeliest tokens are not told in their order`)
+    if (told === null || told.length === 0) return yield* unexpected("a message is told without the log-probabilities that were asked for")
+    const misnamed = told.findIndex(({ token, top }, at) => {
+      const [best = 0, second = Number.NEGATIVE_INFINITY] = ordered[at] ?? []
+      return top.length > 0 && best - second > thresholds.belowBest && top[0] !== token
+    })
+    if (misnamed !== -1) return yield* unexpected(`step ${misnamed + 1} of a message: the token that was chosen is not named as the likeliest`)
     return `${steps} steps`
   })
 }

@@ -1,7 +1,7 @@
 import type { InferencePath } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { converse, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
+import { converse, roomAfterThought, type SuiteSubject, thoughtSeconds, withoutThinking } from "./SuiteSubject.ts"
 
 const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -46,6 +46,8 @@ const decodeMessageEvent = Schema.decodeUnknownOption(
 const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ input_tokens: Count })))
 
 const question = "Name three colours."
+/** Tokens that an answer is cut to. */
+const cutTo = 4
 const messages = [{ role: "user", content: question }]
 const max_tokens = 24
 const claims =
@@ -68,6 +70,35 @@ const eventsOf = (text: string): ReadonlyArray<string> => {
 /** The same question by the chat route, to which what a model without thoughts answers on other paths can be held. A thought may be asked for otherwise on each. */
 const byChat = (subject: SuiteSubject) => converse(subject, messages, { max_tokens })
 const thinks = ({ repository }: SuiteSubject): boolean => repository.thinking.thinks
+
+/** What a conversation may say beside its turns. */
+const instruction = "Answer as a captain would, in one short line."
+const tool = {
+  name: "get_weather",
+  description: "The weather of a town.",
+  schema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+}
+
+/** Tokens of the conversation with more beside it, by the chat route; null where that does not take it. */
+const byChatWith = (subject: SuiteSubject, before: ReadonlyArray<object>, fields: object) =>
+  converse(subject, [...before, ...messages], { max_tokens: 1, ...withoutThinking(subject), ...fields }).pipe(
+    Effect.map(({ usage }) => usage.prompt_tokens),
+    Effect.catchTag("Unexpected", () => Effect.succeed(null))
+  )
+
+/** Fields that say more than the question does, and whether the model's template has a place for it: there the input has to grow by it. */
+const sayingMore = Effect.fnUntraced(function* (subject: SuiteSubject, named: { readonly system: string; readonly tool: object }) {
+  const plain = (yield* byChatWith(subject, [], {})) ?? Number.POSITIVE_INFINITY
+  const system = yield* byChatWith(subject, [{ role: "system", content: instruction }], {})
+  const { description, name, schema } = tool
+  const functions = [{ type: "function", function: { name, description, parameters: schema } }]
+  const withTools = subject.capabilities.supports_tool_calls ? yield* byChatWith(subject, [], { tools: functions, tool_choice: "auto" }) : null
+  const more: ReadonlyArray<readonly [field: string, given: object]> = [
+    ...(system !== null && system > plain ? [[named.system, { [named.system]: instruction }] as const] : []),
+    ...(withTools !== null && withTools > plain ? [["tools", { tools: [named.tool] }] as const] : [])
+  ]
+  return more
+})
 
 /** Tokens that an answer may take there: whoever may think needs room to come to an answer, since not every path can be told not to. */
 const roomOf = (subject: SuiteSubject): number => (thinks(subject) ? roomAfterThought(subject, max_tokens) : max_tokens)
@@ -109,6 +140,7 @@ export const responsesPath: TrialCheck = {
       input: question,
       max_output_tokens: roomOf(subject),
       temperature: 0,
+      top_k: -1,
       top_p: 1,
       repetition_penalty: 1,
       store: false,
@@ -128,6 +160,14 @@ export const responsesPath: TrialCheck = {
       .join("")
     if (pieces !== streamed.text) return yield* unexpected("a stream's pieces are not the text at its end")
     if (streamed.input !== whole.input) return yield* unexpected(`${whole.input} input tokens, streamed ${streamed.input}`)
+    const named = { system: "instructions", tool: { type: "function", name: tool.name, description: tool.description, parameters: tool.schema } }
+    for (const [field, given] of yield* sayingMore(subject, named)) {
+      // Room as before: what a thought is cut in the middle of is not told everywhere.
+      const found = decodeResponseText(yield* post(subject, path, { ...body, ...given, max_output_tokens: thinks(subject) ? body.max_output_tokens : cutTo }))
+      const usage = Option.getOrNull(found)?.usage
+      if (usage === undefined || usage.input_tokens <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
+      if (!thinks(subject) && usage.output_tokens > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_output_tokens ${cutTo}`)
+    }
     if (thinks(subject)) return `${whole.input} + ${whole.output} tokens`
     if (whole.input !== chat.usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${chat.usage.prompt_tokens}`)
     for (const [way, { output, text }] of [
@@ -162,7 +202,7 @@ export const messagesPath: TrialCheck = {
   run: Effect.fnUntraced(function* (subject) {
     const path = "/v1/messages"
     const room = roomOf(subject)
-    const body = { messages, max_tokens: room, temperature: 0 }
+    const body = { messages, max_tokens: room, temperature: 0, top_p: 1, top_k: -1 }
     const judged = Effect.fnUntraced(function* (way: string, stop: string | null, text: string, thought: string, usage: typeof MessageUsage.Type) {
       if (stop === null || !stops.has(stop)) return yield* unexpected(`${way}: no stop_reason that clients know`)
       if (text.trim() === "" && !(stop === "max_tokens" && (thinks(subject) || thought.trim() !== ""))) return yield* unexpected(`${way}: no text`)
@@ -188,6 +228,19 @@ export const messagesPath: TrialCheck = {
     if (!thinks(subject)) {
       const { usage } = yield* byChat(subject)
       if (whole.input !== usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${usage.prompt_tokens}`)
+    }
+    const named = { system: "system", tool: { name: tool.name, description: tool.description, input_schema: tool.schema } }
+    const more = yield* sayingMore(subject, named)
+    for (const [field, given] of more) {
+      const found = decodeMessage(yield* post(subject, path, { ...body, ...given, max_tokens: thinks(subject) ? room : cutTo }))
+      const usage = Option.getOrNull(found)?.usage
+      if (usage === undefined || inputOf(usage) <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
+      if (!thinks(subject) && (usage.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_tokens ${cutTo}`)
+    }
+    const stop_sequence = said("text").trim().slice(1, 5)
+    if (!thinks(subject) && stop_sequence.trim().length === 4) {
+      const found = Option.getOrNull(decodeMessage(yield* post(subject, path, { ...body, stop_sequences: [stop_sequence] })))
+      if (found?.content.some(({ text }) => text?.includes(stop_sequence)) !== false) return yield* unexpected("stop_sequences: an answer goes on past one")
     }
     if (claims("/v1/messages/count_tokens")(subject) !== null) return `${whole.input} + ${whole.output} tokens`
     const counted = Option.getOrNull(decodeCount(yield* post(subject, "/v1/messages/count_tokens", { messages })))

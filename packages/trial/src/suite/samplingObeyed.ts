@@ -1,10 +1,11 @@
 import { Effect, Option, Schema } from "effect"
 import { textPath } from "../Subject.ts"
-import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { continuation, goOn, type Prompt, promptOf, type SuiteSubject } from "./SuiteSubject.ts"
+import { type TrialCheck, unexpected } from "./Check.ts"
+import { readAnswer } from "./readAnswer.ts"
+import { chatPath, continuation, goOn, type Prompt, promptOf, put, type SuiteSubject, salted, secondsOf, withoutThinking } from "./SuiteSubject.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
-const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Unknown) })))
+const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Struct({ text: Schema.String })) })))
 
 /** The largest of each that both engines take. */
 const penalties = [
@@ -77,8 +78,9 @@ const penaltiesObeyed = Effect.fnUntraced(function* (subject: SuiteSubject, prom
   return ignored.length > 0 ? yield* unexpected(`${ignored.join(", ")} 2 changes nothing`) : [...seen]
 })
 
-/** What cuts off all but the likeliest token at any temperature. */
+/** What cuts off all but the likeliest token at the temperature of 2, or sets a lower one. */
 const cuts = [
+  ["temperature", 0.01],
   ["top_p", 1e-6],
   ["min_p", 1]
 ] as const
@@ -92,12 +94,57 @@ const cutsToGreedy = Effect.fnUntraced(function* (subject: SuiteSubject, prompt:
   return false
 })
 
+/** Several answers are answers of their own: at that temperature two are rarely the same. */
+const choicesDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt) {
+  for (let seed = 1; seed <= 4; seed++) {
+    const body = continuation(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 2, seed, n: 2 })
+    const { status, text } = yield* subject.client.post(textPath, JSON.stringify(body))
+    if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2`)
+    const { choices } = Option.getOrElse(decodeChoices(text), () => ({ choices: [] }))
+    if (choices.length !== 2) return yield* unexpected(`${choices.length} choices for n 2`)
+    if (choices[0]?.text !== choices[1]?.text) return
+  }
+  return yield* unexpected("the two choices for n 2 are always the same")
+})
+
+/** On the chat route too, which most requests take, what is set reaches the sampler. */
+const chatObeys = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  const words = "Tell a long story."
+  // Of tokens that are all rare some are about as likely as each other, however sure the model is of its answer.
+  const from = Math.floor(subject.vocabSize / 2)
+  const logit_bias = Object.fromEntries(Array.from({ length: Math.min(20, subject.vocabSize - from) }, (_, at) => [String(from + at), 100]))
+  // What is drawn of them may be in no form that a reader of answers takes.
+  const said = (fields: object) =>
+    put(subject, words, { max_tokens: 16, ignore_eos: true, logit_bias, ...fields }).pipe(
+      Effect.map(({ content, reasoning }) => `${reasoning}\n${content}`),
+      Effect.catchTag("Unexpected", () => Effect.succeed(null))
+    )
+  const drawnWith = (seed: number) => said({ temperature: 2, seed })
+  const greedily = yield* said({})
+  const drawn: Array<readonly [seed: number, answer: string]> = []
+  let unread = 0
+  for (let seed = 1; seed <= 8 && drawn.length < 3; seed++) {
+    const answer = yield* drawnWith(seed)
+    if (answer === null) unread++
+    else if (answer !== greedily) drawn.push([seed, answer])
+  }
+  if (drawn.length === 0 && unread < 8) return yield* unexpected("on the chat route temperature 2 is greedy")
+  let repeats = !subject.offers.seeds || drawn.length === 0
+  // What was computed before may be read from the cache then, and turn one of many draws.
+  for (const [seed, answer] of drawn) repeats ||= (yield* drawnWith(seed)) === answer
+  if (!repeats) return yield* unexpected("on the chat route the same seed gives another answer")
+  if (!(subject.capabilities.supported_parameters_by_endpoint[chatPath] ?? []).includes("max_completion_tokens")) return
+  const messages = [{ role: "user", content: words }]
+  const { usage } = yield* readAnswer(subject.client, chatPath, { ...salted(subject), messages, max_completion_tokens: 3, ...withoutThinking(subject) })
+  if (usage.completion_tokens > 3) return yield* unexpected(`${usage.completion_tokens} tokens for max_completion_tokens 3`)
+})
+
 /** What a request sets is obeyed: temperature, seeds, what cuts off unlikely tokens, logit_bias, n, penalties. */
 export const samplingObeyed: TrialCheck = {
   name: "sampling_obeyed",
   class: "required",
   purpose: "Temperature, seed, top_k, top_p, min_p, logit_bias, n and penalties do what they say",
-  limitSeconds: seconds(20),
+  limitSeconds: secondsOf(40, 1),
   run: Effect.fnUntraced(function* (subject) {
     const { seeds } = extentOf(subject.parameters)
     const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[textPath] ?? [])
@@ -112,22 +159,22 @@ export const samplingObeyed: TrialCheck = {
     if (different < thresholds.differentSeeds) return yield* unexpected(`${different} different answers of ${seeds} at temperature 1`)
     if (subject.offers.seeds && (yield* sampled({ seed: 1 })).content !== answers[0]?.content) return yield* unexpected("the same seed gives another answer")
     if ((yield* sampled({ top_k: 1 })).content !== greedily.content) return yield* unexpected("top_k 1 is not greedy")
-    for (const [name, value] of cuts.filter(([each]) => offered.has(each))) {
+    for (const [name, value] of cuts.filter(([each]) => each === "temperature" || offered.has(each))) {
       if (!(yield* cutsToGreedy(subject, prompt, greedily.content, { [name]: value }))) return yield* unexpected(`${name} ${value} is not greedy`)
     }
-    if (offered.has("n")) {
-      const body = continuation(subject, prompt, { max_tokens: 8, ignore_eos: true, temperature: 1, n: 2 })
-      const { status, text } = yield* subject.client.post(textPath, JSON.stringify(body))
-      if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2`)
-      const { choices } = Option.getOrElse(decodeChoices(text), () => ({ choices: [] }))
-      if (choices.length !== 2) return yield* unexpected(`${choices.length} choices for n 2`)
-    }
+    if (offered.has("n")) yield* choicesDiffer(subject, prompt)
+    if (subject.chat) yield* chatObeys(subject)
     const told = `${different} different of ${seeds}${subject.offers.seeds ? ", seeds repeat" : ""}`
     const [first] = greedily.ids ?? []
     if (first === undefined) return told
     const biased = yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(first)]: -100 } })
     const [second] = biased.ids ?? []
     if (second === first) return yield* unexpected("a logit bias of -100 changes nothing")
+    const raised =
+      second === undefined
+        ? biased
+        : yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(second)]: 100 } })
+    if (raised.ids?.[0] !== second) return yield* unexpected("a logit bias of 100 changes nothing")
     const shown = second === undefined ? [] : yield* penaltiesObeyed(subject, prompt, [first, second], offered)
     return shown.length === 0 ? told : `${told}; ${shown.join(", ")}`
   })

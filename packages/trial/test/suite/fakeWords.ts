@@ -139,7 +139,8 @@ interface Now {
 export const say = (body: Asked, { active, fault, natural, requests }: Now) => {
   const seed = textOf(body)
   const own = formed(body, fault)
-  const sampled = (body.temperature ?? 1) > 0 && body.top_k !== 1
+  // Below that the likeliest is all that is drawn.
+  const sampled = (body.temperature ?? 1) > 0.1 && body.top_k !== 1
   const drawn = !sampled || fault === "temperature is ignored" ? "" : fault === "seed is ignored" ? `drawn ${requests}` : `drawn ${body.seed}`
   const varied =
     fault === "answers vary" || (fault === "answers vary under load" && active > 1) || (fault === "every tenth answer varies" && requests % 10 === 0)
@@ -151,7 +152,9 @@ export const say = (body: Asked, { active, fault, natural, requests }: Now) => {
   }
   const count = body.ignore_eos === true ? body.max_tokens : Math.min(body.max_tokens, natural)
   const ids = Array.from({ length: count }, (_, index) => number(`${seed}${drawn}${varied}${index}`) % 1000)
-  const biased = (id: number) => (body.logit_bias?.[String(id)] === undefined || fault === "logit bias is ignored" ? id : id + 1)
+  const bias = Object.entries(fault === "logit bias is ignored" ? {} : (body.logit_bias ?? {}))
+  const raised = bias.filter(([, value]) => value === 100).map(([each]) => Number(each))
+  const biased = (id: number) => (raised.length > 0 ? (raised[id % raised.length] ?? id) : bias.some(([each]) => each === String(id)) ? id + 1 : id)
   const words = ids.map((id) => (fault === "writes one thing only" ? "!" : ` w${biased(id)}`))
   return { words, ids: ids.map(biased), count, ended: body.ignore_eos !== true && natural <= body.max_tokens }
 }

@@ -65,7 +65,7 @@ const tried = Effect.fnUntraced(function* (engine: Engine) {
   const post = (_: string, text: string) =>
     Effect.sync(() => {
       const body = decode(text)
-      const drawn = body.temperature > 0 && body.top_k !== 1
+      const drawn = body.temperature > 0.1 && body.top_k !== 1
       const ids = drawn ? [] : saidBy(engine, body)
       const usage = { prompt_tokens: 3, completion_tokens: body.max_tokens, total_tokens: 3 + body.max_tokens }
       return { status: 200, text: JSON.stringify({ choices: [{ text: drawn ? `drawn with ${body.seed}` : ids.join(" "), token_ids: ids }], usage }) }
@@ -74,7 +74,7 @@ const tried = Effect.fnUntraced(function* (engine: Engine) {
   const capabilities = { ...subject.capabilities, supported_parameters_by_endpoint }
   const repository = { ...subject.repository, tokenizer }
   return yield* samplingObeyed
-    .run({ ...subject, capabilities, repository, client: { ...subject.client, post } })
+    .run({ ...subject, chat: false, capabilities, repository, client: { ...subject.client, post } })
     .pipe(Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)))
 }, Effect.provide(FetchHttpClient.layer))
 

@@ -102,7 +102,7 @@ describe("the suite", () => {
       )
       assert.isTrue(report.passed)
       assert.isUndefined(report.withdrawn)
-      assert.match(report.checks.at(-1)?.detail ?? "", /^seatrial-core 4: 31 run, 13 not applicable \(loaded_tensors, tokenizer_agrees, .*\), \d+ s$/)
+      assert.match(report.checks.at(-1)?.detail ?? "", /^seatrial-core 5: 31 run, 13 not applicable \(loaded_tensors, tokenizer_agrees, .*\), \d+ s$/)
       assert.isTrue(report.checks.every(({ detail }) => (detail ?? "").length <= 240))
     })
   )

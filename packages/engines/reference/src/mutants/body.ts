@@ -15,6 +15,8 @@ const without =
   (fields: Fields) =>
     Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
 
+const on = (path: string, change: (fields: Fields) => Fields) => changed((fields, asked) => (asked === path ? change(fields) : fields))
+
 const where = (name: string, test: (value: unknown) => boolean, change: (fields: Fields) => Fields) =>
   changed((fields) => (test(fields[name]) ? change(fields) : fields))
 
@@ -23,6 +25,30 @@ const plus = (value: unknown, more: number) => (typeof value === "number" ? valu
 /** What is read of a request. */
 export const bodyMutants: Mutants = {
   stop_ignored: { spoils: "stop strings are not obeyed", seams: changed(without("stop")) },
+  stop_first_only: {
+    spoils: "of several stop strings the first alone is obeyed",
+    seams: changed((fields) => (Array.isArray(fields.stop) ? { ...fields, stop: fields.stop.slice(0, 1) } : fields))
+  },
+  stop_ignored_in_texts: { spoils: "stop strings are not obeyed by /v1/completions", seams: on("/v1/completions", without("stop")) },
+  chat_temperature_ignored: {
+    spoils: "the temperature of messages is always 0",
+    seams: on("/v1/chat/completions", (fields) => ({ ...fields, temperature: 0 }))
+  },
+  chat_seed_ignored: {
+    spoils: "the seed of messages is not obeyed",
+    seams: () => {
+      const count = { requests: 0 }
+      return on("/v1/chat/completions", (fields) => ({ ...fields, seed: ++count.requests * 7_919 }))()
+    }
+  },
+  chat_limit_ignored: { spoils: "max_completion_tokens is not obeyed", seams: changed(without("max_completion_tokens")) },
+  chat_logprobs_dropped: { spoils: "messages have no log-probabilities", seams: on("/v1/chat/completions", without("logprobs", "top_logprobs")) },
+  responses_limit_ignored: { spoils: "/v1/responses does not obey max_output_tokens", seams: on("/v1/responses", without("max_output_tokens")) },
+  responses_instructions_dropped: { spoils: "/v1/responses leaves out the instructions", seams: on("/v1/responses", without("instructions")) },
+  responses_tools_dropped: { spoils: "/v1/responses leaves out the tools", seams: on("/v1/responses", without("tools", "tool_choice")) },
+  messages_system_dropped: { spoils: "/v1/messages leaves out what system says", seams: on("/v1/messages", without("system")) },
+  messages_tools_dropped: { spoils: "/v1/messages leaves out the tools", seams: on("/v1/messages", without("tools", "tool_choice")) },
+  messages_stop_ignored: { spoils: "/v1/messages does not obey stop_sequences", seams: on("/v1/messages", without("stop_sequences")) },
   ignore_eos_ignored: { spoils: "ignore_eos is not obeyed", seams: changed(without("ignore_eos")) },
   max_tokens_more: {
     spoils: "answers may be one token longer than asked",

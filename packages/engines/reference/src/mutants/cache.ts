@@ -12,6 +12,10 @@ export const cacheMutants: Mutants = {
     spoils: "blocks of the prefix cache are found by their first two tokens alone",
     seams: () => ({ blockTokens: (tokens) => tokens.slice(0, 2) })
   },
+  cached_but_for_last: {
+    spoils: "blocks of the prefix cache are found whatever their last token is",
+    seams: () => ({ blockTokens: (tokens) => tokens.slice(0, -1) })
+  },
   salt_ignored: { spoils: "whoever asks may share what another's prompts have left", seams: () => ({ shares: (owner) => owner.replace(/\/.*/, "") }) },
   cache_of_adapter_shared: { spoils: "base and adapter share the prefix cache", seams: () => ({ shares: (owner) => owner.replace(/^[^/]*/, "") }) },
   cached_first_token_wrong: {

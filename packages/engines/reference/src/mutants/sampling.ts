@@ -49,6 +49,14 @@ export const samplingMutants: Mutants = {
     seams: () => ({ sampling: (settings) => ({ ...settings, frequencyPenalty: 0 }) })
   },
   logit_bias_ignored: { spoils: "logit_bias is not obeyed", seams: () => ({ sampling: (settings) => ({ ...settings, logitBias: new Map() }) }) },
+  positive_bias_ignored: {
+    spoils: "only a logit_bias below zero is obeyed",
+    seams: () => ({ sampling: (settings) => ({ ...settings, logitBias: new Map([...settings.logitBias].filter(([, bias]) => bias < 0)) }) })
+  },
+  temperature_fixed: {
+    spoils: "whatever temperature above 0 is asked for, it is 1",
+    seams: () => ({ sampling: (settings) => ({ ...settings, temperature: settings.temperature === 0 ? 0 : 1 }) })
+  },
   logprobs_raised: {
     spoils: "log-probabilities are all 0.5 too high",
     seams: () => ({

@@ -1,3 +1,5 @@
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import type { Sending } from "../Seams.ts"
 import type { Mutants } from "./Mutant.ts"
 
@@ -13,8 +15,26 @@ const framed = (change: (text: string) => ReadonlyArray<string>) => () => ({
   sending: (): Sending => (text, part) => (part === "whole" ? [text] : change(text))
 })
 
+const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+
 /** What is sent: usage, ends, frames. */
 export const streamMutants: Mutants = {
+  choices_alike: {
+    spoils: "of several choices all are the first",
+    seams: () => ({
+      sending: (): Sending => (text) => [
+        Option.match(decodeFields(text), {
+          onNone: () => text,
+          onSome: ({ choices, ...rest }) =>
+            JSON.stringify({ ...rest, choices: Array.isArray(choices) ? choices.map((_, index) => ({ ...choices[0], index })) : choices })
+        })
+      ]
+    })
+  },
+  likeliest_named_wrongly: {
+    spoils: "of a message's likeliest tokens each has the name of the one after it",
+    seams: replaced(/("top_logprobs":\[\{"token":)("(?:[^"\\]|\\.)*")(.*?\},\{"token":)("(?:[^"\\]|\\.)*")/g, "$1$4$3$2")
+  },
   usage_prompt_short: { spoils: "the prompt is counted one token short", seams: counted("prompt_tokens", -1) },
   usage_completion_short: { spoils: "the answer is counted one token short", seams: counted("completion_tokens", -1) },
   usage_total_wrong: { spoils: "the total is no sum", seams: counted("total_tokens", 1) },
