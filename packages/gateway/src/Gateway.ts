@@ -2,14 +2,14 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 import { Ids, type InferencePath, type RequestId } from "@seatrial/domain"
 import { ApiKeys, type Caller, Metering, type Route, Routes } from "@seatrial/store"
 import { Cause, Clock, Context, Effect, FiberSet, Layer, Option, Redacted } from "effect"
-import { BodyBudget } from "./BodyBudget.ts"
+import { BodyBudget, type BodyShare } from "./BodyBudget.ts"
 import { Concurrency } from "./Concurrency.ts"
 import { Departure } from "./Departure.ts"
 import { dialectOf } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { elapsed } from "./elapsed.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
-import { Inference } from "./Inference.ts"
+import { type Admitted, Inference } from "./Inference.ts"
 import { ImageFetcher } from "./images/ImageFetcher.ts"
 import { inlineImages } from "./images/inlineImages.ts"
 import { layerReachability } from "./layerReachability.ts"
@@ -70,6 +70,21 @@ interface Exchange {
   readonly startedAt: number
 }
 
+/** A request on its way in: what its refusal tells, and what is given back when it is over. */
+interface Admission {
+  readonly exchange: Exchange
+  readonly caller: Caller
+  readonly endpoint: InferencePath
+  readonly departure: Departure
+  readonly share: BodyShare
+  streamed: boolean | null
+  route: Route | null
+  passage: Passage | null
+  /** Whether it counts among those that its caller has under way. */
+  placed: boolean
+  downloads: Map<string, Buffer> | undefined
+}
+
 /** The data path of inference: checks a request, routes it, and passes the engine's answer through. */
 export class Gateway extends Context.Service<Gateway, { readonly handler: RequestListener }>()("seatrial/Gateway") {
   static readonly layerHandler = Layer.effect(
@@ -111,104 +126,126 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         if (route.mayIdle) run(routes.use(route))
       }
 
+      /** What is refused wakes no engine; one that sleeps starts while images come. */
+      const withImages = (admission: Admission, to: Route, checked: CheckedRequest): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
+        use(to)
+        if (checked.images.length === 0) return checked
+        admission.downloads ??= new Map()
+        return inlineImages(fetcher, admission.caller.orgId, to.capabilities.image_input, checked, admission.downloads, admission.departure)
+      }
+
+      const prepare = (admission: Admission, to: Route, asked: ParsedBody): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
+        const { caller, endpoint, exchange } = admission
+        const target = targetOf(to, caller, exchange.id, salts)
+        if (asked instanceof LargeBody) {
+          return Effect.flatMap(asked.check(endpoint, target), (checked) => {
+            const whole = withImages(admission, to, checked)
+            return Effect.isEffect(whole) ? whole : Effect.succeed(whole)
+          })
+        }
+        const checked = checkRequest(endpoint, asked, target)
+        return checked instanceof Refusal ? checked : withImages(admission, to, checked)
+      }
+
+      // Made once, and so is every generator function that a request runs: V8 gives each one's generators a shape of their own, and one that is new to it costs many times the rest.
+      /** Up to its place at an engine. */
+      const letIn = Effect.fnUntraced(function* (admission: Admission): Effect.fn.Return<Admitted, Refusal> {
+        const { caller, departure, exchange, share } = admission
+        const { id, request, response, startedAt } = exchange
+        if (!caller.scopes.has("inference:write")) return yield* missingScope("inference:write")
+        const full = concurrency.take(caller)
+        if (full !== null) return yield* full
+        admission.placed = true
+        let received: string | Buffer | null = yield* readBody(request, config.maxBody, config.bodyTimeout, share)
+        let body = typeof received === "string" ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, departure)
+        if (body instanceof Refusal) return yield* body
+        // A thread's has bytes of its own, from which it is read anew each time.
+        if (body instanceof LargeBody) received = null
+        admission.streamed = streamOf(body.members)
+        let route = routes.known(caller.orgId, body.model) ?? null
+        if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
+        if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
+        admission.route = route
+        let prepared = prepare(admission, route, body)
+        if (prepared instanceof Refusal) return yield* prepared
+        let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
+        const passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
+        admission.passage = passage
+        if (!passage.enter()) {
+          const waiting = passage.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), departure })
+          // Parsed it may take many times its text, which is enough to parse it anew.
+          if (received !== null) body = unparsed
+          yield* waiting
+        }
+        if (passage.route.revisionId !== route.revisionId) {
+          // Another revision took over while the request waited: what that one cannot do is refused too.
+          route = passage.route
+          admission.route = route
+          if (typeof received === "string") body = parseBody(received)
+          if (body instanceof Refusal) return yield* body
+          prepared = prepare(admission, route, body)
+          checked = Effect.isEffect(prepared) ? yield* prepared : prepared
+        }
+        const letGo = () => {
+          checked.engineBody = ""
+          admission.downloads = undefined
+          share.release()
+        }
+        return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request), letGo }
+      })
+
+      const refuse = ({ caller, endpoint, exchange: { id, startedAt }, route, streamed }: Admission, error: Refusal) =>
+        metering.refuse({
+          id,
+          orgId: caller.orgId,
+          keyId: caller.keyId,
+          endpoint,
+          streamed,
+          modelId: route?.modelId ?? null,
+          model: route?.model ?? null,
+          statusCode: error.status,
+          latencyMs: elapsed(startedAt),
+          error: requestError(error)
+        })
+
+      const giveBack = ({ caller, passage, placed, route, share }: Admission) => {
+        passage?.leave()
+        if (placed) concurrency.give(caller)
+        share.release()
+        if (passage !== null && route !== null && route.endpoints.length > 0) use(route)
+      }
+
       /** From an authenticated caller on, every outcome is recorded. */
-      const admit = Effect.fnUntraced(function* ({ id, request, response, startedAt }: Exchange, endpoint: InferencePath) {
+      const admit = Effect.fnUntraced(function* (exchange: Exchange, endpoint: InferencePath) {
+        const { request, response } = exchange
         const known = authenticate(request)
         const caller = Effect.isEffect(known) ? yield* known : known
-        let route: Route | null = null
-        let streamed: boolean | null = null
-        let placed = false
-        const share = bodies.open()
-        let passage: Passage | null = null
-        let downloads: Map<string, Buffer> | undefined
         const departure = new Departure()
         response.once("close", () => departure.abort("gone"))
         onStopping(response, () => departure.abort("stopped"))
         // Who left while the key was looked up is not told of any more.
         if (response.destroyed) departure.abort("gone")
-
-        const check = Effect.gen(function* () {
-          if (!caller.scopes.has("inference:write")) return yield* missingScope("inference:write")
-          const full = concurrency.take(caller)
-          if (full !== null) return yield* full
-          placed = true
-          let received: string | Buffer | null = yield* readBody(request, config.maxBody, config.bodyTimeout, share)
-          let body = typeof received === "string" ? parseBody(received) : yield* largeBodies.read(received, caller.orgId, departure)
-          if (body instanceof Refusal) return yield* body
-          // A thread's has bytes of its own, from which it is read anew each time.
-          if (body instanceof LargeBody) received = null
-          streamed = streamOf(body.members)
-          route = routes.known(caller.orgId, body.model) ?? null
-          if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
-          if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
-          // The body is a parameter: what this function closes over lives as long as a stream.
-          const prepare = (to: Route, asked: ParsedBody): Effect.Effect<CheckedRequest, Refusal> | CheckedRequest => {
-            const withImages = (checked: CheckedRequest) => {
-              // What is refused wakes no engine; one that sleeps starts while images come.
-              use(to)
-              if (checked.images.length === 0) return checked
-              downloads ??= new Map()
-              return inlineImages(fetcher, caller.orgId, to.capabilities.image_input, checked, downloads, departure)
-            }
-            const target = targetOf(to, caller, id, salts)
-            if (asked instanceof LargeBody) {
-              return Effect.flatMap(asked.check(endpoint, target), (checked) => {
-                const whole = withImages(checked)
-                return Effect.isEffect(whole) ? whole : Effect.succeed(whole)
-              })
-            }
-            const checked = checkRequest(endpoint, asked, target)
-            return checked instanceof Refusal ? checked : withImages(checked)
-          }
-          let prepared = prepare(route, body)
-          if (prepared instanceof Refusal) return yield* prepared
-          let checked = Effect.isEffect(prepared) ? yield* prepared : prepared
-          passage = routing.open(route, { orgId: caller.orgId, members: body.members, streamed: checked.stream })
-          if (!passage.enter()) {
-            const waiting = passage.wait({ patience: patienceOf(request.headers, elapsed(startedAt)), departure })
-            // Parsed it may take many times its text, which is enough to parse it anew.
-            if (received !== null) body = unparsed
-            yield* waiting
-          }
-          if (passage.route.revisionId !== route.revisionId) {
-            // Another revision took over while the request waited: what that one cannot do is refused too.
-            route = passage.route
-            if (typeof received === "string") body = parseBody(received)
-            if (body instanceof Refusal) return yield* body
-            prepared = prepare(route, body)
-            checked = Effect.isEffect(prepared) ? yield* prepared : prepared
-          }
-          const letGo = () => {
-            checked.engineBody = ""
-            downloads = undefined
-            share.release()
-          }
-          return { id, caller, checked, passage, response, departure, startedAt, traceparent: traceparentOf(request), letGo }
-        })
-        const refuse = (error: Refusal) =>
-          metering.refuse({
-            id,
-            orgId: caller.orgId,
-            keyId: caller.keyId,
-            endpoint,
-            streamed,
-            modelId: route?.modelId ?? null,
-            model: route?.model ?? null,
-            statusCode: error.status,
-            latencyMs: elapsed(startedAt),
-            error: requestError(error)
-          })
+        const share = bodies.open()
+        const admission: Admission = {
+          exchange,
+          caller,
+          endpoint,
+          departure,
+          share,
+          streamed: null,
+          route: null,
+          passage: null,
+          placed: false,
+          downloads: undefined
+        }
         yield* Effect.onExit(
           // What was only needed for the check is let go of meanwhile: bodies may be large, and streams long.
           Effect.flatMap(
-            Effect.tapError(check, (error) => Effect.uninterruptible(refuse(error))),
+            Effect.tapError(letIn(admission), (error) => Effect.uninterruptible(refuse(admission, error))),
             inference.serve
           ),
           () => {
-            passage?.leave()
-            if (placed) concurrency.give(caller)
-            share.release()
-            if (passage !== null && route !== null && route.endpoints.length > 0) use(route)
+            giveBack(admission)
             return Effect.void
           }
         )

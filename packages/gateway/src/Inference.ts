@@ -245,65 +245,64 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
       const logged = (id: RequestId, message: string) => (cause: Cause.Cause<unknown>) =>
         Effect.logError(message, cause).pipe(Effect.annotateLogs("request_id", id), Effect.as(faultOf(Cause.squash(cause))))
 
-      const serve = (admitted: Admitted) =>
-        Effect.uninterruptibleMask((restore) =>
-          Effect.gen(function* () {
-            const { caller, checked, departure, id, passage, response } = admitted
-            const { model, modelId, revisionId } = passage.route
-            const dialect = dialects[checked.endpoint]
-            const observed = { id, endpoint: checked.endpoint, given: admitted.traceparent, startedAt: admitted.startedAt }
-            const observation = observer.begin(observed, caller, passage.route)
-            const progress = new Progress(dialect.usageOf, (seconds) => observation.series.betweenTokens.observe(seconds, id))
-            const { heartbeat, writeStall } = config
-            const onStall = () => departure.abort("gone")
-            const stream = checked.stream ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall }) : null
-            const start: RequestStart = {
-              id,
-              orgId: caller.orgId,
-              keyId: caller.keyId,
-              endpoint: checked.endpoint,
-              streamed: checked.stream,
-              modelId,
-              model,
-              revisionId
-            }
-            const beginning = new Beginning()
-            let over = false
-            metering.enter(start, (exit) => {
-              beginning.settle(exit)
-              if (Exit.isFailure(exit)) departure.abort("unrecorded")
-              else if (!over) {
-                running.add({ id, orgId: caller.orgId }, progress)
-                stream?.open()
-              }
-            })
-            const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, observation, cut: false }
-            const outcome = yield* restore(ask(work)).pipe(
-              Effect.catchCause((cause) => {
-                departure.abort("stopped")
-                if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(departed(work))
-                return Effect.map(logged(id, "inference failed")(cause), (error) => failed(error, "The gateway failed.", progress))
-              })
-            )
-            stream?.close()
-            if (outcome.usage.clipped) {
-              yield* Effect.logWarning("the engine told of more cached tokens than its prompt has").pipe(Effect.annotateLogs("request_id", id))
-            }
-            over = true
-            const unrecorded = beginning.exit !== null && Exit.isFailure(beginning.exit) ? beginning.exit : null
-            const committed = yield* (unrecorded ?? record(admitted, start, outcome, progress.firstContentAt)).pipe(
-              Effect.as(null),
-              Effect.catchCause(logged(id, "the record could not be committed"))
-            )
-            running.remove(id)
-            const { firstContentAt } = progress
-            observer.ended(observed, observation, { caller, route: passage.route, streamed: checked.stream, outcome, told: committed, firstContentAt })
-            passage.leave()
-            // Nobody may take an answer for complete that is not recorded.
-            deliver({ response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error ?? committed })
-            yield* restore(handedOver(response, writeStall))
+      // Made once: V8 gives the generators of each function a shape of their own, and a new one costs it many times what runs in it.
+      const serveMasked = Effect.fnUntraced(function* (admitted: Admitted, restore: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) {
+        const { caller, checked, departure, id, passage, response } = admitted
+        const { model, modelId, revisionId } = passage.route
+        const dialect = dialects[checked.endpoint]
+        const observed = { id, endpoint: checked.endpoint, given: admitted.traceparent, startedAt: admitted.startedAt }
+        const observation = observer.begin(observed, caller, passage.route)
+        const progress = new Progress(dialect.usageOf, (seconds) => observation.series.betweenTokens.observe(seconds, id))
+        const { heartbeat, writeStall } = config
+        const onStall = () => departure.abort("gone")
+        const stream = checked.stream ? new EventStream({ response, heartbeat, keepAlive: dialect.heartbeat, writeStall, onStall }) : null
+        const start: RequestStart = {
+          id,
+          orgId: caller.orgId,
+          keyId: caller.keyId,
+          endpoint: checked.endpoint,
+          streamed: checked.stream,
+          modelId,
+          model,
+          revisionId
+        }
+        const beginning = new Beginning()
+        let over = false
+        metering.enter(start, (exit) => {
+          beginning.settle(exit)
+          if (Exit.isFailure(exit)) departure.abort("unrecorded")
+          else if (!over) {
+            running.add({ id, orgId: caller.orgId }, progress)
+            stream?.open()
+          }
+        })
+        const work: Work = { admitted, dialect, stream, reader: dialect.makeReader(checked), progress, beginning, observation, cut: false }
+        const outcome = yield* restore(ask(work)).pipe(
+          Effect.catchCause((cause) => {
+            departure.abort("stopped")
+            if (Cause.hasInterruptsOnly(cause)) return Effect.succeed(departed(work))
+            return Effect.map(logged(id, "inference failed")(cause), (error) => failed(error, "The gateway failed.", progress))
           })
         )
+        stream?.close()
+        if (outcome.usage.clipped) {
+          yield* Effect.logWarning("the engine told of more cached tokens than its prompt has").pipe(Effect.annotateLogs("request_id", id))
+        }
+        over = true
+        const unrecorded = beginning.exit !== null && Exit.isFailure(beginning.exit) ? beginning.exit : null
+        const committed = yield* (unrecorded ?? record(admitted, start, outcome, progress.firstContentAt)).pipe(
+          Effect.as(null),
+          Effect.catchCause(logged(id, "the record could not be committed"))
+        )
+        running.remove(id)
+        const { firstContentAt } = progress
+        observer.ended(observed, observation, { caller, route: passage.route, streamed: checked.stream, outcome, told: committed, firstContentAt })
+        passage.leave()
+        // Nobody may take an answer for complete that is not recorded.
+        deliver({ response, stream, reader: work.reader, dialect, id, body: outcome.body, error: outcome.error ?? committed })
+        yield* restore(handedOver(response, writeStall))
+      })
+      const serve = (admitted: Admitted) => Effect.uninterruptibleMask((restore) => serveMasked(admitted, restore))
 
       return Inference.of({ serve })
     })

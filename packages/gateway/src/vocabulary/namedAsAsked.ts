@@ -16,5 +16,8 @@ export const namedAsAsked = (
 ): ((text: string) => string) => {
   if (!adapted && runtime !== "vllm") return asIs
   const asked = `"model":${JSON.stringify(model)}`
-  return (text) => (text.includes(asked) ? text : text.replace(said, () => asked))
+  return (text) => {
+    const found = said.exec(text)
+    return found === null || found[0] === asked ? text : `${text.slice(0, found.index)}${asked}${text.slice(found.index + found[0].length)}`
+  }
 }

@@ -22,8 +22,8 @@ const maxContainers = 100_000
 export const isMembers = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value)
 
-/** What a number may lose on its way through: more digits than it holds, or an exponent beyond it. */
-const inexact = /\d{16}|[eE][+-]?\d{3}/
+/** What a number may lose on its way through: more digits than it holds, or an exponent beyond it. It begins with a digit, of which texts have few to look behind. */
+const inexact = /\d(?:\d{15}|[eE][+-]?\d{3})/
 
 class NumberTooLarge extends Error {}
 
