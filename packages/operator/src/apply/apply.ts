@@ -69,11 +69,22 @@ const removed = (effect: Effect.Effect<void, KubeError>) =>
     () => Effect.void
   )
 
-/** The custom resource of a run. One that somebody applied is never written over: where another of its name is there by now, that is for the next pass. */
+/** Whether the run still stands for the object that it was read with. A deletion is recorded before the object goes, so that who misses the object finds it recorded. */
+const standsForObject = Effect.fnUntraced(function* ({ applied, id }: Run) {
+  const runs = yield* Runs
+  const now = Option.getOrNull(yield* runs.observe(id))
+  return now !== null && !now.modelDeleted && now.applied?.current?.uid === applied?.current?.uid
+})
+
+/**
+ * The custom resource of a run. One that somebody applied is never written over: where another of its name is there by now, that is for the next pass. Nor is one made again
+ * that was deleted since the run was read: it would be taken for one that somebody applies anew.
+ */
 const ensureResource = Effect.fnUntraced(function* (run: Run, namespace: string) {
   const kube = yield* KubeClient
   const object = customResource(run, namespace)
   if (run.applied === null) return yield* kube.apply(ModelDeployment, object)
+  if (!(yield* standsForObject(run))) return null
   return yield* kube.create(ModelDeployment, object).pipe(
     // What it shows goes on without it: its namespace may be gone, or no longer ours to write to.
     Effect.catchIf(

@@ -126,6 +126,30 @@ describe("an object that somebody applied", () => {
     })
   )
 
+  it.effect("that is deleted while a pass goes on that read its run before is not made again", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.served(door.first)
+          const deleted = Effect.gen(function* () {
+            door.setAfterRead(Effect.void)
+            door.kube.remove("ModelDeployment", "tiny")
+            yield* door.until(() => door.object() === undefined)
+            yield* idle
+          })
+          door.setAfterRead(deleted)
+          for (const row of door.rows()) door.add(row)
+          yield* door.until(() => door.rows()[0]?.modelDeleted === true && door.rows()[0]?.endpoints.length === 0)
+          yield* idle
+        })
+      )
+      assert.isUndefined(door.object())
+      assert.strictEqual(door.made(), 1)
+    })
+  })
+
   it.effect("goes within a minute where its deletion cannot be recorded", () => {
     const door = makeDoor()
     return Effect.gen(function* () {

@@ -54,6 +54,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   let story: PodStory = "ready"
   /** What the checks find on that node. */
   let reportOn: (node: string) => CheckReport = () => report
+  /** What happens between the reading of a run and what its pass does next. */
+  let afterRead: Effect.Effect<void> = Effect.void
   /** What comes before work in the background has a result. */
   let patience: Effect.Effect<void> = Effect.void
   let crashAt = Number.POSITIVE_INFINITY
@@ -106,9 +108,9 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   const runs = Runs.of({
     ping: Effect.void,
     observe: (id) =>
-      Effect.sync(() => {
+      Effect.suspend(() => {
         reads.push(id)
-        return Option.fromNullishOr(rows.get(id))
+        return Effect.as(afterRead, Option.fromNullishOr(rows.get(id)))
       }),
     live: Effect.sync(() => [...rows.values()].map(({ id }) => id)),
     measuredStarts: () => Effect.succeed([]),
@@ -322,6 +324,9 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       notify(row.id)
     },
     released: () => released,
+    setAfterRead: (next: Effect.Effect<void>) => {
+      afterRead = next
+    },
     supersede: () => {
       superseded = true
     },
