@@ -102,6 +102,8 @@ export const thresholds = {
   fingerprints: 8,
   leastFingerprints: 4,
   fingerprintTokens: 64,
+  /** Nats between the two likeliest tokens where the answer is sure: logits of 16 bits lie up to a quarter apart, and two runs of a kernel nearer than that. */
+  sureBy: 0.5,
   /** How far below the best one a chosen token may be: rounding. */
   belowBest: 0.0005,
   probabilitySum: 1.001,
