@@ -9,7 +9,7 @@ import { collect } from "./contentHash.ts"
 import { Unreadable } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
 import { chatTemplateOf, writtenTemplate } from "./modelConfig.ts"
-import { type Depth, maxTemplateBytes, previewRequests, readFile, readJson } from "./readCommit.ts"
+import { type Depth, maxTemplateBytes, previewRequests, readFile, readJson, toldTemplate } from "./readCommit.ts"
 import type { Resolved } from "./resolve.ts"
 import { headerLength, scanHeader } from "./safetensors.ts"
 import { isRepoName } from "./screening.ts"
@@ -134,6 +134,7 @@ export const adapterFacts = Effect.fnUntraced(function* (options: {
   } else if (file === undefined && differs("tokenizer_config.json") && mayRead()) {
     const embedded = chatTemplateOf(yield* readJson(connection, resolved, root, "tokenizer_config.json"))
     if (embedded !== null && embedded !== chat_template) {
+      yield* Effect.fromResult(toldTemplate(embedded))
       template = "embedded"
       chat_template = embedded
     }

@@ -1,5 +1,5 @@
 import { type RepositoryFacts, type RepositoryFile, refusesSampling, samplingDefaults } from "@seatrial/domain"
-import { Effect, Predicate } from "effect"
+import { Effect, Predicate, Result } from "effect"
 import { BaseModules } from "./BaseModules.ts"
 import { parseJsonObject } from "./boundedJson.ts"
 import { collect, verified } from "./contentHash.ts"
@@ -23,6 +23,8 @@ import { weightsAgree } from "./weightsAgree.ts"
 const maxConfigBytes = 4 * 1024 * 1024
 /** Longest chat template, in bytes. */
 export const maxTemplateBytes = 1024 * 1024
+/** Longest chat template that stands in no file of its own and is told to an engine as an argument, in bytes: Linux takes 128 KiB of each. */
+const maxToldTemplate = 120_000
 /** Most weight files without an index that says what is in them: a preview reads the headers of all. */
 const maxWithoutIndex = 4
 /** Longest `tokenizer.json` that is looked at, in bytes: real ones are up to 35 MB, and a preview has seconds. */
@@ -35,6 +37,17 @@ export type Depth = "few" | "all"
 
 const hasTokenizer = (root: ReadonlyMap<string, RepositoryFile>) =>
   ["tokenizer.json", "tokenizer.model"].some((path) => root.has(path)) || (root.has("vocab.json") && root.has("merges.txt"))
+
+/** Refuses a chat template that no engine can be told, since it stands in no file of its own. */
+export const toldTemplate = (template: string): Result.Result<void, Unreadable> => {
+  const bytes = Buffer.byteLength(template)
+  if (bytes <= maxToldTemplate) return Result.succeed(undefined)
+  return Result.fail(
+    new Unreadable({
+      reason: `The chat template has ${bytes} bytes: without a chat_template.jinja it is told to the engine, which takes ${maxToldTemplate} at most.`
+    })
+  )
+}
 
 /** Reads a whole small file of the commit into a sink, and makes sure that it is the commit's. */
 export const readFile = <A>(
@@ -173,6 +186,9 @@ export const readCommit = Effect.fnUntraced(function* (
     small.template === null
       ? ((processed ? chatTemplateOf(small.templateJson) : null) ?? chatTemplateOf(small.tokenizer))
       : writtenTemplate(new TextDecoder().decode(small.template))
+  // A file with the template stands for all others.
+  const otherTemplate = small.template === null && chat_template !== null && toolTemplateOf(small.tokenizer) !== chat_template
+  if (otherTemplate) yield* Effect.fromResult(toldTemplate(chat_template))
   const facts: RepositoryFacts = {
     repo,
     ref,
@@ -187,8 +203,7 @@ export const readCommit = Effect.fnUntraced(function* (
     weight_parts: weightParts(read.groups, modelConfig),
     parameters,
     chat_template,
-    // A file with the template stands for all others.
-    ...(small.template === null && chat_template !== null && toolTemplateOf(small.tokenizer) !== chat_template ? { other_template: true } : {}),
+    ...(otherTemplate ? { other_template: true } : {}),
     ...(generation === undefined ? {} : { sampling: samplingDefaults(generation) }),
     ...(refusesSampling(generation ?? {}) ? { refused_sampling: true } : {})
   }

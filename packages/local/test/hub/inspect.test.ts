@@ -186,6 +186,11 @@ describe("inspect", () => {
     ["answers of no token at most", { ...good, "generation_config.json": JSON.stringify({ max_new_tokens: 0 }) }, "unsupported_format"],
     ["an early stop that is none", { ...good, "generation_config.json": JSON.stringify({ early_stopping: "soon" }) }, "unsupported_format"],
     ["a cache that nobody knows", { ...good, "generation_config.json": JSON.stringify({ cache_implementation: "odd" }) }, "unsupported_format"],
+    [
+      "a chat template beside one for tools that is longer than an argument may be",
+      { ...good, "tokenizer_config.json": named("{{ tools }}").replace("{{ messages }}", `{{ messages }}${"x".repeat(120_000)}`) },
+      "unsupported_format"
+    ],
     ["an end that is no id", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: "</s>" }) }, "unsupported_format"],
     ["a chat template that is a number", { ...good, "tokenizer_config.json": JSON.stringify({ chat_template: 5 }) }, "unsupported_format"],
     ["a chat template that is a list of numbers", { ...good, "tokenizer_config.json": JSON.stringify({ chat_template: [5] }) }, "unsupported_format"],
