@@ -100,6 +100,29 @@ const sayingMore = Effect.fnUntraced(function* (subject: SuiteSubject, named: { 
   return more
 })
 
+/** What one of these paths answers where it has to be of a schema; null where it does not answer at all. */
+export const formedBy = Effect.fnUntraced(function* (
+  subject: SuiteSubject,
+  path: "/v1/responses" | "/v1/messages",
+  asked: string,
+  { name, schema }: { readonly name: string; readonly schema: object }
+) {
+  const room = 128
+  const body =
+    path === "/v1/responses"
+      ? { input: asked, max_output_tokens: room, store: false, text: { format: { type: "json_schema", name, schema, strict: true } } }
+      : { messages: [{ role: "user", content: asked }], max_tokens: room, output_config: { format: { type: "json_schema", schema } } }
+  const given = JSON.stringify({ model: subject.servedName, ...body, temperature: 0, top_p: 1, top_k: -1 })
+  const { status, text: told } = yield* subject.client.post(path, given)
+  if (status !== 200) return null
+  if (path === "/v1/messages") return (Option.getOrNull(decodeMessage(told))?.content ?? []).map(({ text = "" }) => text ?? "").join("")
+  const { output } = Option.getOrElse(decodeResponseText(told), () => ({ output: [] }))
+  return output
+    .flatMap(({ content, type }) => (type === "message" ? (content ?? []) : []))
+    .map(({ text }) => text ?? "")
+    .join("")
+})
+
 /** Tokens that an answer may take there: whoever may think needs room to come to an answer, since not every path can be told not to. */
 const roomOf = (subject: SuiteSubject): number => (thinks(subject) ? roomAfterThought(subject, max_tokens) : max_tokens)
 /** Seconds for both ways. */

@@ -49,6 +49,9 @@ export const bodyMutants: Mutants = {
   messages_system_dropped: { spoils: "/v1/messages leaves out what system says", seams: on("/v1/messages", without("system")) },
   messages_tools_dropped: { spoils: "/v1/messages leaves out the tools", seams: on("/v1/messages", without("tools", "tool_choice")) },
   messages_stop_ignored: { spoils: "/v1/messages does not obey stop_sequences", seams: on("/v1/messages", without("stop_sequences")) },
+  texts_form_ignored: { spoils: "/v1/completions does not obey response_format", seams: on("/v1/completions", without("response_format")) },
+  responses_form_ignored: { spoils: "/v1/responses does not obey text.format", seams: on("/v1/responses", without("text")) },
+  messages_form_ignored: { spoils: "/v1/messages does not obey output_config.format", seams: on("/v1/messages", without("output_config")) },
   ignore_eos_ignored: { spoils: "ignore_eos is not obeyed", seams: changed(without("ignore_eos")) },
   max_tokens_more: {
     spoils: "answers may be one token longer than asked",
