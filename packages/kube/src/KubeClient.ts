@@ -1,5 +1,6 @@
 import { type Config, Context, Effect, Exit, Layer, Option, Predicate, Schema, type Stream } from "effect"
-import { KubeConnection, type KubeConnectionConfig, type KubeConnectionError } from "./KubeConnection.ts"
+import type { KubeConnectionError } from "./access.ts"
+import { KubeConnection, type KubeConnectionConfig } from "./KubeConnection.ts"
 import { KubeError } from "./KubeError.ts"
 import { defaultSettings, type KubeRequest, type KubeSettings, makeTransport } from "./KubeTransport.ts"
 import { apiVersionOf, type KubeObject, pathOf, type Resource, type Selection } from "./Resource.ts"

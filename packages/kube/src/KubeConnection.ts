@@ -1,15 +1,11 @@
 import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
-import type { Agent, OutgoingHttpHeaders } from "node:http"
-import type { RequestOptions } from "node:https"
 import { isIPv6 } from "node:net"
 import { homedir } from "node:os"
 import { delimiter, join } from "node:path"
-import { Config, Context, Data, Effect, Layer } from "effect"
+import { Config, Context, Effect, Layer } from "effect"
+import { type Access, type Credentials, KubeConnectionError } from "./access.ts"
 import { KubeError } from "./KubeError.ts"
-
-/** No way to the cluster is configured, or what is configured cannot be read. */
-export class KubeConnectionError extends Data.TaggedError("KubeConnectionError")<{ readonly message: string }> {}
 
 export interface KubeConnectionConfig {
   /** Path of a kubeconfig, or several with the platform's delimiter (merged, the first wins the context). Absent: in-cluster, then `~/.kube/config`. */
@@ -20,23 +16,8 @@ export interface KubeConnectionConfig {
   readonly serviceAccount?: string | undefined
 }
 
-/** What a request carries to be let in: headers, and for TLS the authority and client certificate. */
-export interface Credentials {
-  readonly headers: OutgoingHttpHeaders
-  readonly tls: RequestOptions
-  /** Only where the kubeconfig names a proxy. */
-  readonly proxy: Agent | undefined
-}
-
 /** Where Kubernetes mounts a pod's own ServiceAccount. */
 const mountedAt = "/var/run/secrets/kubernetes.io/serviceaccount"
-
-/** Where a server is and how to be let in, before anything is kept. */
-export interface Access {
-  readonly server: URL
-  readonly namespace: string
-  readonly prepare: Effect.Effect<Credentials, KubeError>
-}
 
 /**
  * The access that a program has in its own cluster. It is read here: the library that reads kubeconfigs takes some 50 MB, and most of a second of every start, and is loaded

@@ -1,5 +1,6 @@
+export { type Credentials, KubeConnectionError } from "./access.ts"
 export { type DeleteOptions, KubeClient, layerKubeClient } from "./KubeClient.ts"
-export { type Credentials, KubeConnection, type KubeConnectionConfig, KubeConnectionError } from "./KubeConnection.ts"
+export { KubeConnection, type KubeConnectionConfig } from "./KubeConnection.ts"
 export { KubeError } from "./KubeError.ts"
 export { defaultSettings, type KubeSettings } from "./KubeTransport.ts"
 export { LeaseElection, type LeaseElectionOptions } from "./LeaseElection.ts"

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from "node:http"
 import type { RequestOptions } from "node:https"
 import { KubeConfig } from "@kubernetes/client-node"
 import { Effect } from "effect"
-import { type Access, type Credentials, KubeConnectionError } from "./KubeConnection.ts"
+import { type Access, type Credentials, KubeConnectionError } from "./access.ts"
 import { KubeError } from "./KubeError.ts"
 
 const load = ([first, ...others]: ReadonlyArray<string>, context: string): KubeConfig => {
