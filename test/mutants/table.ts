@@ -84,6 +84,8 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   chat_limit_ignored: ["sampling_obeyed"],
   chat_logprobs_dropped: ["greedy_is_top"],
   responses_limit_ignored: ["responses_path"],
+  responses_temperature_ignored: ["responses_path"],
+  messages_temperature_ignored: ["messages_path"],
   responses_instructions_dropped: ["responses_path"],
   responses_tools_dropped: ["responses_path"],
   messages_system_dropped: ["messages_path"],

@@ -100,6 +100,13 @@ const sayingMore = Effect.fnUntraced(function* (subject: SuiteSubject, named: { 
   return more
 })
 
+const responseText = (told: string): string =>
+  Option.getOrElse(decodeResponseText(told), () => ({ output: [] }))
+    .output.flatMap(({ content, type }) => (type === "message" ? (content ?? []) : []))
+    .map(({ text }) => text ?? "")
+    .join("")
+const messageText = (told: string): string => (Option.getOrNull(decodeMessage(told))?.content ?? []).map(({ text }) => text ?? "").join("")
+
 /** What one of these paths answers where it has to be of a schema; null where it does not answer at all. */
 export const formedBy = Effect.fnUntraced(function* (
   subject: SuiteSubject,
@@ -115,12 +122,31 @@ export const formedBy = Effect.fnUntraced(function* (
   const given = JSON.stringify({ model: subject.servedName, ...body, temperature: 0, top_p: 1, top_k: -1 })
   const { status, text: told } = yield* subject.client.post(path, given)
   if (status !== 200) return null
-  if (path === "/v1/messages") return (Option.getOrNull(decodeMessage(told))?.content ?? []).map(({ text = "" }) => text ?? "").join("")
-  const { output } = Option.getOrElse(decodeResponseText(told), () => ({ output: [] }))
-  return output
-    .flatMap(({ content, type }) => (type === "message" ? (content ?? []) : []))
-    .map(({ text }) => text ?? "")
-    .join("")
+  return path === "/v1/messages" ? messageText(told) : responseText(told)
+})
+
+/** Whether a path obeys a temperature, as far as the chat route does: three of its draws are not the greedy answer, and of eight of the path one is not either. */
+const variesLikeChat = Effect.fnUntraced(function* (
+  subject: SuiteSubject,
+  {
+    body,
+    greedily,
+    path,
+    textOf
+  }: { readonly body: object; readonly greedily: string; readonly path: InferencePath; readonly textOf: (told: string) => string }
+) {
+  // What is drawn may be in no form that an engine's readers of answers take.
+  for (const seed of [1, 2, 3]) {
+    const asked = converse(subject, messages, { max_tokens, temperature: 2, seed })
+    const drawn = yield* Effect.catchTag(asked, "Unexpected", () => Effect.succeed(null))
+    if (drawn === null || drawn.content === greedily) return true
+  }
+  for (let count = 0; count < 8; count++) {
+    const asked = post(subject, path, { ...body, temperature: 2 })
+    const told = yield* Effect.catchTag(asked, "Unexpected", () => Effect.succeed(null))
+    if (told === null || textOf(told) !== greedily) return true
+  }
+  return false
 })
 
 /** Tokens that an answer may take there: whoever may think needs room to come to an answer, since not every path can be told not to. */
@@ -192,6 +218,7 @@ export const responsesPath: TrialCheck = {
       if (!thinks(subject) && usage.output_tokens > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_output_tokens ${cutTo}`)
     }
     if (thinks(subject)) return `${whole.input} + ${whole.output} tokens`
+    if (!(yield* variesLikeChat(subject, { body, greedily: whole.text, path, textOf: responseText }))) return yield* unexpected("temperature 2 is greedy")
     if (whole.input !== chat.usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${chat.usage.prompt_tokens}`)
     for (const [way, { output, text }] of [
       ["whole", whole],
@@ -259,6 +286,9 @@ export const messagesPath: TrialCheck = {
       const usage = Option.getOrNull(found)?.usage
       if (usage === undefined || inputOf(usage) <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
       if (!thinks(subject) && (usage.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_tokens ${cutTo}`)
+    }
+    if (!thinks(subject) && !(yield* variesLikeChat(subject, { body, greedily: said("text"), path, textOf: messageText }))) {
+      return yield* unexpected("temperature 2 is greedy")
     }
     const stop_sequence = said("text").trim().slice(1, 5)
     if (!thinks(subject) && stop_sequence.trim().length === 4) {

@@ -44,6 +44,14 @@ export const bodyMutants: Mutants = {
   chat_limit_ignored: { spoils: "max_completion_tokens is not obeyed", seams: changed(without("max_completion_tokens")) },
   chat_logprobs_dropped: { spoils: "messages have no log-probabilities", seams: on("/v1/chat/completions", without("logprobs", "top_logprobs")) },
   responses_limit_ignored: { spoils: "/v1/responses does not obey max_output_tokens", seams: on("/v1/responses", without("max_output_tokens")) },
+  responses_temperature_ignored: {
+    spoils: "the temperature of /v1/responses is always 0",
+    seams: on("/v1/responses", (fields) => ({ ...fields, temperature: 0 }))
+  },
+  messages_temperature_ignored: {
+    spoils: "the temperature of /v1/messages is always 0",
+    seams: on("/v1/messages", (fields) => ({ ...fields, temperature: 0 }))
+  },
   responses_instructions_dropped: { spoils: "/v1/responses leaves out the instructions", seams: on("/v1/responses", without("instructions")) },
   responses_tools_dropped: { spoils: "/v1/responses leaves out the tools", seams: on("/v1/responses", without("tools", "tool_choice")) },
   messages_system_dropped: { spoils: "/v1/messages leaves out what system says", seams: on("/v1/messages", without("system")) },
