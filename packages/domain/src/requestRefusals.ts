@@ -95,8 +95,10 @@ export const contextRefusal = (asked: Asked, able: ReadonlyArray<Candidate>): Re
   const serving = longest(request)
   // In halves: a factor is a rough thing, and the model has to take the tokens that were asked for.
   const factor = Math.ceil((2 * wanted) / (yarn?.original_context ?? trained)) / 2
+  const extended = { ...asked, request: { ...request, yarn: { ...yarn, factor } } }
   const extendable =
-    able.some(({ engine }) => engine.extendsContext?.(facts.config) !== false) && factor <= (yarn === undefined ? proposedYarnFactor : maxYarnFactor)
+    factor <= (yarn === undefined ? proposedYarnFactor : maxYarnFactor) &&
+    able.some((candidate) => candidate.engine.extendsContext?.(facts.config) !== false && attempt(extended, candidate).issue === null)
   const further = !extendable ? "" : yarn === undefined ? `, or extend it with yarn (factor ${factor})` : `, or set yarn.factor to ${factor}`
   return refusal(
     `${yarn === undefined ? "The" : "With these settings of yarn the"} model is made for ${limit} tokens; ${wanted} were asked for.`,

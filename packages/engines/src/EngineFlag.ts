@@ -103,19 +103,27 @@ export const imageLimit = (argument: string): EngineFlag =>
   )
 
 /** What sampling begins with where a request does not say. */
-export const samplingDefaults = (argument: string): EngineFlag =>
-  object(
+export const samplingDefaults = (argument: string): EngineFlag => {
+  const fields = {
+    temperature: optional(between(0, 2)),
+    top_k: optional(whole(-1, 1_000)),
+    min_p: optional(between(0, 1)),
+    repetition_penalty: optional(between(0.5, 2))
+  }
+  const mostTokens = 100_000_000
+  const taken = object(
     argument,
     `an object of temperature (0 to 2), top_p (above 0, to 1), top_k (-1 to 1000), min_p (0 to 1), repetition_penalty (0.5 to 2) and max_new_tokens (from ${longestCheckedAnswer}: it cuts every answer, and a trial asks for long ones)`,
     Schema.Struct({
-      temperature: optional(between(0, 2)),
+      ...fields,
       top_p: optional(Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(1))),
-      top_k: optional(whole(-1, 1_000)),
-      min_p: optional(between(0, 1)),
-      repetition_penalty: optional(between(0.5, 2)),
-      max_new_tokens: optional(whole(longestCheckedAnswer, 100_000_000))
+      max_new_tokens: optional(whole(longestCheckedAnswer, mostTokens))
     })
   )
+  // A revision of an earlier version, which took more, is started as it was verified.
+  const earlier = Schema.Struct({ ...fields, top_p: optional(between(0, 1)), max_new_tokens: optional(whole(1, mostTokens)) })
+  return { ...taken, render: object(argument, taken.expected, earlier).render }
+}
 
 /** What the given flags become, in the table's own order. */
 export const renderFlags = (flags: EngineFlags, given: Readonly<Record<string, unknown>>): Rendered => {

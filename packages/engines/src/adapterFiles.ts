@@ -12,8 +12,8 @@ export interface AdapterFiles {
 /** `name=path`, as all engines take it. */
 export const namedFolder = ({ path }: AdapterFiles): string => `${adapterName}=${path}`
 
-/** A chat template as text. Kubernetes would read `$(` as a variable's beginning. */
-export const writtenArgument = (template: string): string => `--chat-template=${template.replaceAll("$(", () => "$$(")}`
+/** A chat template as text. Of what Kubernetes reads, two dollar signs are one, and `$(` is a variable's beginning. */
+export const writtenArgument = (template: string): string => `--chat-template=${template.replaceAll("$", () => "$$")}`
 
 /** The argument for an adapter's own chat template: its file, or as text where it has none and the engine takes one. */
 export const templateArgument = (adapter: AdapterFiles | undefined): ReadonlyArray<string> => {

@@ -142,7 +142,7 @@ describe("an engine that is started with an adapter", () => {
       config,
       servedNames: ["acme/tuned", "tuned"],
       modelPath: "/models/meta/base/b",
-      adapter: { facts: { ...adapter, rank: 20, ...changed }, path: "/models/acme/adapter/a", chatTemplate: "{{ '$(x)' }}" },
+      adapter: { facts: { ...adapter, rank: 20, ...changed }, path: "/models/acme/adapter/a", chatTemplate: "{{ '$(x) $$y$$' }}" },
       hostClass: { gpu_pool: "NVIDIA-H100-80GB-HBM3", gpu_count: 2, gpu_memory_bytes: 85_520_809_984 },
       bootSeconds: 600,
       cachePath: "/cache"
@@ -173,11 +173,11 @@ describe("an engine that is started with an adapter", () => {
       for (const template of ["base", "file", "embedded"] as const) expect(readWords(commandLines[runtime], argsOf(runtime, { template }))).toBeInstanceOf(Map)
   })
 
-  it("reads the adapter's own chat template from its file, or as text in which Kubernetes finds no variable", () => {
+  it("reads the adapter's own chat template from its file, or as text that Kubernetes leaves as it is", () => {
     expect(argsOf("vllm").filter((word) => word.startsWith("--chat-template"))).toEqual([])
     expect(argsOf("vllm", { template: "file" })).toContain("--chat-template=/models/acme/adapter/a/chat_template.jinja")
     expect(argsOf("sglang", { template: "file" })).toContain("--chat-template=/models/acme/adapter/a/chat_template.jinja")
-    expect(argsOf("vllm", { template: "embedded" })).toContain("--chat-template={{ '$$(x)' }}")
+    expect(argsOf("vllm", { template: "embedded" })).toContain("--chat-template={{ '$$(x) $$$$y$$$$' }}")
   })
 })
 

@@ -145,6 +145,11 @@ describe("what a preview says comes true", () => {
     }
     const elsewhere = preview(asked, [small, h100], of(long))
     assert.strictEqual(elsewhere.kind === "derived" ? elsewhere.serving.host_class : elsewhere.reason.message, "h100")
+    // Nor is YaRN proposed for a context that no class computes in time.
+    const { config } = facts({ ...tiny, native_context: 16_384, rope: { ...rope, max_positions: 16_384 } })
+    const proposed = (on: HostClass) => refused(preview(asked, [on], { ...of(), config })).remedy.message
+    assert.notInclude(proposed(small), "yarn")
+    assert.include(proposed(h100), "or extend it with yarn (factor 4)")
     // What is short enough stays.
     assert.strictEqual(chosen({ runtime: "reference", yarn: { factor: 4 } }, small), 4_096)
     assert.strictEqual(chosen({ runtime: "reference" }, small), 1_024)

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { choicesOf, derivePreview, type HostClass, longestCheckedAnswer, type Runtime, type ServingRequest } from "@seatrial/domain"
+import { renderFlags } from "../src/EngineFlag.ts"
 import { engineFor, engines } from "../src/index.ts"
+import { vllmFlags } from "../src/vllm/flags.ts"
 import { factsOf, largeConfig } from "./anyModel.ts"
 
 const hostClass = (name: string, runtime: Runtime, price: string): HostClass => ({
@@ -64,6 +66,9 @@ describe("settings that only an engine takes which does not know the model", () 
     for (const given of [{ max_new_tokens: 64 }, { top_p: 0 }]) assert.strictEqual(taken(given)?.flag, "override_generation_config")
     assert.isNull(taken({ max_new_tokens: longestCheckedAnswer, top_p: 0.1 }))
     assert.isAtLeast(longestCheckedAnswer, 2_048 + 256)
+    // What an earlier version took and verified is started with them all the same.
+    const earlier = { override_generation_config: { temperature: 0.6, max_new_tokens: 3_000 } }
+    assert.deepStrictEqual(renderFlags(vllmFlags, earlier).args, ['--override-generation-config={"temperature":0.6,"max_new_tokens":3000}'])
   })
 
   it("are refused by each engine in words, whatever they are called", () => {

@@ -151,8 +151,8 @@ const variesLikeChat = Effect.fnUntraced(function* (
 
 /** Tokens that an answer may take there: whoever may think needs room to come to an answer, since not every path can be told not to. */
 const roomOf = (subject: SuiteSubject): number => (thinks(subject) ? roomAfterThought(subject, max_tokens) : max_tokens)
-/** Seconds for both ways. */
-const limitOf = (subject: SuiteSubject): number => 20 + (thinks(subject) ? thoughtSeconds(2) : 0)
+/** Seconds for both ways, and for an answer to each of what may be said beside the question. */
+const limitOf = (subject: SuiteSubject): number => 20 + (thinks(subject) ? thoughtSeconds(4) : 0)
 
 /** What a response says, and how much was thought beside it. */
 const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, found: Option.Option<typeof ResponseBody.Type>) {

@@ -3,9 +3,25 @@ import type { InferencePath } from "@seatrial/domain"
 import { Effect, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { messagesPath, responsesPath } from "../../src/suite/pathChecks.ts"
+import { thresholds } from "../../src/suite/thresholds.ts"
 import { subjectAt } from "./subject.ts"
 
-const Asked = Schema.fromJsonString(Schema.Struct({ stream: Schema.optionalKey(Schema.Boolean), max_output_tokens: Schema.optionalKey(Schema.Int) }))
+const { Int, Struct, Unknown, optionalKey } = Schema
+const Asked = Schema.fromJsonString(
+  Struct({
+    stream: optionalKey(Schema.Boolean),
+    max_output_tokens: optionalKey(Int),
+    max_tokens: optionalKey(Int),
+    messages: optionalKey(Schema.Array(Unknown)),
+    instructions: optionalKey(Unknown),
+    system: optionalKey(Unknown),
+    tools: optionalKey(Unknown)
+  })
+)
+
+/** Tokens of what is asked beside one question: one for an instruction, and one for tools. */
+const beside = ({ instructions, messages = [], system, tools }: typeof Asked.Type): number =>
+  (instructions === undefined && system === undefined && messages.length < 2 ? 0 : 1) + (tools === undefined ? 0 : 1)
 
 /** What a model that thinks says on both paths: a thought, and perhaps a text. */
 interface Says {
@@ -15,21 +31,21 @@ interface Says {
   readonly cut: boolean
 }
 
-const bodies = ({ cut, text, thought }: Says) => {
+const bodies = ({ cut, text, thought }: Says, more: number) => {
   const response = {
     status: cut ? "incomplete" : "completed",
     output: [
       { type: "reasoning", content: [{ text: thought }] },
       { type: "message", content: [{ text }] }
     ],
-    usage: { input_tokens: 5, output_tokens: 9, total_tokens: 14 }
+    usage: { input_tokens: 5 + more, output_tokens: 9, total_tokens: 14 + more }
   }
   const events = [
     { type: "response.output_text.delta", delta: text },
     { type: cut ? "response.incomplete" : "response.completed", response }
   ]
   const stop_reason = cut ? "max_tokens" : "end_turn"
-  const usage = { input_tokens: 5, output_tokens: 9 }
+  const usage = { input_tokens: 5 + more, output_tokens: 9 }
   const message = {
     content: [
       { type: "thinking", thinking: thought },
@@ -51,23 +67,27 @@ const bodies = ({ cut, text, thought }: Says) => {
 const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages", says: Says, thinks = true) {
   const endpoints: ReadonlyArray<InferencePath> = [path]
   const subject = yield* subjectAt("http://127.0.0.1:9")
-  const { events, whole } = bodies(says)[path]
   const rooms = new Set<number>()
+  let thoughts = 0
   const post = (asked: string, body: string) =>
     Effect.sync(() => {
-      const { max_output_tokens, stream } = Schema.decodeUnknownSync(Asked)(body)
+      const fields = Schema.decodeUnknownSync(Asked)(body)
+      const { max_output_tokens, max_tokens = max_output_tokens ?? 0, stream } = fields
       if (max_output_tokens !== undefined) rooms.add(max_output_tokens)
-      const chat = { choices: [{ message: { content: says.text } }], usage: { prompt_tokens: 5, completion_tokens: 9, total_tokens: 14 } }
+      if (max_tokens >= thresholds.thinkingTokens) thoughts++
+      const more = beside(fields)
+      const { events, whole } = bodies(says, more)[path]
+      const usage = { prompt_tokens: 5 + more, completion_tokens: 9, total_tokens: 14 + more }
+      const chat = { choices: [{ message: { content: says.text } }], usage }
       const lines = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")
       return { status: 200, text: asked !== path ? JSON.stringify(chat) : stream === true ? lines : JSON.stringify(whole) }
     })
   const repository = { ...subject.repository, thinking: { thinks, toggle: false } }
   const capabilities = { ...subject.capabilities, supported_endpoints: endpoints }
   const row = path === "/v1/responses" ? responsesPath : messagesPath
-  const said = yield* row
-    .run({ ...subject, maxContext: 16_384, capabilities, repository, client: { ...subject.client, post } })
-    .pipe(Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)))
-  return { said, rooms: [...rooms] }
+  const asked = { ...subject, maxContext: 16_384, capabilities, repository, client: { ...subject.client, post } }
+  const said = yield* row.run(asked).pipe(Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)))
+  return { said, rooms: [...rooms], thoughts, limit: row.limitSeconds(asked) }
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("the paths beside chat and completions", () => {
@@ -76,12 +96,13 @@ describe("the paths beside chat and completions", () => {
 
   it.effect("are seen to answer a model that thinks too, for which it has room, and are not shown where only a thought comes", () =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* tried("/v1/responses", { thought, text, cut: false }), { said: "5 + 9 tokens", rooms: [24 + 2_048] })
+      const whole = yield* tried("/v1/responses", { thought, text, cut: false })
+      assert.deepStrictEqual([whole.said, whole.rooms], ["5 + 9 tokens", [24 + 2_048]])
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: false })).said, "failed: whole: no output text")
       // What was still thought about has shown no fault.
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: true })).said, "5 + 9 tokens")
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: true }, false)).said, "failed: whole: no output text")
-      assert.deepStrictEqual((yield* tried("/v1/responses", { thought: "", text, cut: false }, false)).rooms, [24])
+      assert.deepStrictEqual((yield* tried("/v1/responses", { thought: "", text, cut: false }, false)).rooms, [24, 4])
     })
   )
 
@@ -95,6 +116,17 @@ describe("the paths beside chat and completions", () => {
         assert.strictEqual((yield* tried("/v1/messages", says)).said, "failed: whole: no text", JSON.stringify(says))
       }
       assert.strictEqual((yield* tried("/v1/messages", { thought, text: "", cut: true })).said, "5 + 9 tokens")
+    })
+  )
+
+  it.effect("have time for every thought that they may ask for", () =>
+    Effect.gen(function* () {
+      for (const path of ["/v1/responses", "/v1/messages"] as const) {
+        const { limit, said, thoughts } = yield* tried(path, { thought, text, cut: false })
+        assert.strictEqual(said, "5 + 9 tokens")
+        assert.strictEqual(thoughts, 4)
+        assert.isAtLeast(limit, (thoughts * thresholds.thinkingTokens * thresholds.usualTokenMillis) / 1_000)
+      }
     })
   )
 })
