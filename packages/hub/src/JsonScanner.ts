@@ -5,20 +5,22 @@ export interface JsonVisitor {
   readonly begin: (kind: "object" | "list", depth: number) => void
   readonly end: (depth: number) => void
   readonly name: (name: string, depth: number) => void
-  /** A number is told as its text. */
   readonly value: (value: string | boolean | null | JsonNumber, depth: number) => void
   /** Whether what stands at that depth is of no interest now: its texts and numbers are told as empty ones, which costs nothing. */
   readonly ignores: (depth: number) => boolean
 }
 
 export class JsonNumber {
-  readonly text: string
-  constructor(text: string) {
-    this.text = text
+  readonly value: number
+  /** Whether it is written in digits alone, and few enough to be exact. */
+  readonly whole: boolean
+  constructor(value: number, whole: boolean) {
+    this.value = value
+    this.whole = whole
   }
 }
 
-const ignored = new JsonNumber("")
+const ignored = new JsonNumber(0, false)
 
 /** Nesting that no file of a real model reaches. */
 export const maxDepth = 64
@@ -28,6 +30,8 @@ const maxToken = 4 * 1024 * 1024
 const maxValues = 5_000_000
 /** Longest number, in digits. */
 const maxWord = 1_000
+/** Digits of which a number is exact whatever they are: 2^53 has 16. */
+const exactDigits = 15
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const numberForm = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
@@ -56,7 +60,7 @@ export class JsonScanner {
   #mode: "none" | "text" | "word" = "none"
   #escaped = false
   #plain = true
-  #token = new Uint8Array(1024)
+  #token = Buffer.allocUnsafeSlow(1024)
   #length = 0
 
   constructor(of: string, visitor: JsonVisitor) {
@@ -82,7 +86,7 @@ export class JsonScanner {
     const length = this.#length + bytes.length
     if (length > maxToken) throw new Unreadable({ reason: `${this.#of} has a text of more than ${maxToken} bytes.` })
     if (length > this.#token.length) {
-      const grown = new Uint8Array(Math.min(maxToken, Math.max(length, this.#token.length * 2)))
+      const grown = Buffer.allocUnsafeSlow(Math.min(maxToken, Math.max(length, this.#token.length * 2)))
       grown.set(this.#token.subarray(0, this.#length))
       this.#token = grown
     }
@@ -123,39 +127,36 @@ export class JsonScanner {
 
   #decoded(): string {
     if (this.#plain && this.#visitor.ignores(this.#depth)) return ""
-    const bytes = this.#token.subarray(0, this.#length)
-    if (this.#plain) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
+    if (this.#plain) return this.#token.toString("latin1", 0, this.#length)
     try {
-      const value: unknown = JSON.parse(`"${decoder.decode(bytes)}"`)
+      const value: unknown = JSON.parse(`"${decoder.decode(this.#token.subarray(0, this.#length))}"`)
       return typeof value === "string" ? value : this.#invalid()
     } catch {
       return this.#invalid()
     }
   }
 
-  /** A word of digits alone: a number, but for what begins with a zero. */
-  #isDigits(): boolean {
-    if (this.#token[0] === 0x30) return this.#length === 1
+  /** The number of a word of few digits alone; null for any other, and for what begins with a zero. */
+  #digits(): JsonNumber | null {
+    if (this.#length > exactDigits || (this.#token[0] === 0x30 && this.#length > 1)) return null
+    let value = 0
     for (let at = 0; at < this.#length; at++) {
       const byte = this.#token[at] ?? 0
-      if (byte < 0x30 || byte > 0x39) return false
+      if (byte < 0x30 || byte > 0x39) return null
+      value = value * 10 + byte - 0x30
     }
-    return true
+    return this.#visitor.ignores(this.#depth) ? ignored : new JsonNumber(value, true)
   }
 
   #word(): void {
-    if (this.#isDigits() && this.#visitor.ignores(this.#depth)) {
-      this.#mode = "none"
-      this.#length = 0
-      this.#value(ignored)
-      return
-    }
-    const text = Buffer.from(this.#token.buffer, this.#token.byteOffset, this.#length).toString("latin1")
+    const digits = this.#digits()
+    const text = digits === null ? this.#token.toString("latin1", 0, this.#length) : ""
     this.#mode = "none"
     this.#length = 0
     const literal = literals.get(text)
-    if (literal !== undefined) this.#value(literal)
-    else if (numberForm.test(text)) this.#value(new JsonNumber(text))
+    if (digits !== null) this.#value(digits)
+    else if (literal !== undefined) this.#value(literal)
+    else if (numberForm.test(text)) this.#value(new JsonNumber(Number(text), false))
     else this.#invalid()
   }
 

@@ -12,14 +12,12 @@ export interface TensorGroup {
 /** Far beyond every real model; bounds what a repository can make us keep. */
 const maxGroups = 20_000
 
+const throughFirst = /^\D*\d+/
+
 /** A tensor's name without its numbers but the first, which is that of its layer. */
 export const groupOf = (name: string): string => {
-  let first = true
-  return name.replace(/\d+/g, (number) => {
-    if (!first) return "#"
-    first = false
-    return number
-  })
+  const layer = throughFirst.exec(name)?.[0] ?? name
+  return layer + kindOf(name.slice(layer.length))
 }
 
 /** A name without any number: what the layers of a model have in common. */

@@ -1,16 +1,15 @@
 import type { RepositoryFile } from "@seatrial/domain"
 import { Effect, Result } from "effect"
-import { collect } from "./contentHash.ts"
+import { readToEnd } from "./contentHash.ts"
 import { Unreadable } from "./failures.ts"
 import type { HubConnection } from "./HubConnection.ts"
-import { type Header, headerLength, type Sink, scanHeader } from "./safetensors.ts"
+import { type Header, headerLength, maxHeaderBytes, type Sink, scanHeader } from "./safetensors.ts"
 import { kindOf, type TensorGroup, TensorGroups } from "./TensorGroups.ts"
 import { TensorNames } from "./TensorNames.ts"
 import type { Placed, WeightIndex } from "./weightIndex.ts"
 
 /** First read of a weight file: holds the whole header of nearly every shard, so that one request does. */
 const firstRead = 128 * 1024
-const longestGuess = 4 * 1024 * 1024
 /** Longest that the headers of one repository may be together, in bytes: several times the largest of today. */
 const maxHeadersBytes = 256 * 1024 * 1024
 /** Files whose headers are read at once. */
@@ -32,26 +31,51 @@ export interface Weights {
   readonly whole: boolean
 }
 
+/** What a file's beginning told of its header: null as the header where the beginning ends before it. */
+interface Beginning {
+  readonly length: number
+  readonly header: Header | null
+}
+
+/** Reads a weight file's header as the file arrives from its beginning, and leaves out what follows. `room`: bytes that the header may have. */
+const scanBeginning = ({ path, size }: RepositoryFile, room: number): Sink<Beginning> => {
+  const prefix = new Uint8Array(8)
+  let prefixed = 0
+  let length = 0
+  let left = 0
+  let header: Sink<Header> | null = null
+  const open = (): Sink<Header> => {
+    length = Result.getOrThrowWith(headerLength(prefix.subarray(0, prefixed), size, path), (problem) => problem)
+    if (length > room) throw new Unreadable({ reason: `The repository's safetensors headers are longer than ${maxHeadersBytes} bytes.` })
+    left = length
+    return scanHeader(size - 8 - length, path)
+  }
+  return {
+    push: (chunk) => {
+      const ofPrefix = chunk.subarray(0, 8 - prefixed)
+      prefix.set(ofPrefix, prefixed)
+      prefixed += ofPrefix.length
+      if (prefixed < 8) return
+      header ??= open()
+      const ofHeader = chunk.subarray(ofPrefix.length, ofPrefix.length + left)
+      header.push(ofHeader)
+      left -= ofHeader.length
+    },
+    end: () => {
+      header ??= open()
+      return { length, header: left > 0 ? null : header.end() }
+    }
+  }
+}
+
 /** A weight file's whole header from one request for its beginning, as far as `guess` (bytes) is long enough, else from two. */
 const readHeader = Effect.fnUntraced(function* (connection: HubConnection, url: string, file: RepositoryFile, guess: number, room: { bytes: number }) {
   const { path, size } = file
-  const beginning = Math.min(size, Math.max(firstRead, Math.min(guess, longestGuess)))
-  const first = size === 0 ? new Uint8Array() : yield* connection.readInto(url, 0, beginning - 1, () => collect(beginning))
-  const length = yield* Effect.fromResult(headerLength(first, size, path))
+  if (size === 0) return yield* new Unreadable({ reason: `${path} is empty.` })
+  const last = Math.min(size, Math.max(firstRead, Math.min(guess, 8 + maxHeaderBytes))) - 1
+  const { header, length } = yield* connection.readInto(url, 0, last, () => readToEnd(scanBeginning(file, room.bytes)))
   room.bytes -= length
-  if (room.bytes < 0) return yield* new Unreadable({ reason: `The repository's safetensors headers are longer than ${maxHeadersBytes} bytes.` })
-  const start = (): Sink<Header> => {
-    const sink = scanHeader(size - 8 - length, path)
-    sink.push(first.subarray(8, 8 + length))
-    return sink
-  }
-  if (length + 8 > first.length) return yield* connection.readInto(url, first.length, 7 + length, start)
-  return yield* Effect.fromResult(
-    Result.try({
-      try: () => start().end(),
-      catch: (error) => (error instanceof Unreadable ? error : new Unreadable({ reason: `${path} has a header that cannot be read.` }))
-    })
-  )
+  return header ?? (yield* connection.readInto(url, 8, 7 + length, () => readToEnd(scanHeader(size - 8 - length, path))))
 })
 
 /** The files that together hold a tensor of each kind, the most telling first, up to `most`. */

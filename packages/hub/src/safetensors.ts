@@ -38,7 +38,6 @@ export const tensorTypes = Struct.keys(elementBits)
 
 const bitsOf: ReadonlyMap<string, number> = new Map(tensorTypes.map((dtype) => [dtype, elementBits[dtype]]))
 const tensorName = /^[\x21-\x7e]{1,512}$/
-const wholeNumber = /^\d{1,15}$/
 const maxSides = 16
 /** Most entries of a header's metadata. */
 const maxNotes = 100_000
@@ -198,10 +197,10 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
         member = null
         return
       }
-      if (!(value instanceof JsonNumber) || !wholeNumber.test(value.text)) return describe()
+      if (!(value instanceof JsonNumber) || !value.whole) return describe()
       const into = member === "shape" ? shape : offsets
       if (into.length === (member === "shape" ? maxSides : 2)) return describe()
-      into.push(Number(value.text))
+      into.push(value.value)
     }
   })
 

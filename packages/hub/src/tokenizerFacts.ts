@@ -101,7 +101,7 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
       names[depth] = name
     },
     value: (value, depth) => {
-      const number = value instanceof JsonNumber ? Number(value.text) : Number.NaN
+      const number = value instanceof JsonNumber ? value.value : Number.NaN
       if (first === "model" && second === "vocab" && depth === 3) mark(number, ofVocabulary)
       if (first === "added_tokens" && third === "id" && depth === 3) mark(number, ofAdded)
       const known = kinds.get(first)

@@ -96,7 +96,7 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
     },
     value: (value, depth) => {
       if (depth === 0) fail("is not a JSON object")
-      if (inTotal && value instanceof JsonNumber && Number.isSafeInteger(Number(value.text))) totalBytes = Number(value.text)
+      if (inTotal && value instanceof JsonNumber && Number.isSafeInteger(value.value)) totalBytes = value.value
       if (!inMap) return
       if (depth === 1 || typeof value !== "string") return fail("has no map from tensors to files")
       place(value)

@@ -37,17 +37,24 @@ const placed = (count: number) =>
 const experts = (count: number) =>
   `{"weight_map":{${Array.from({ length: count }, (_, at) => `"language_model.model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.down_proj.weight_packed":"model.safetensors"`).join()}}}`
 const expertName = (at: number) => `model.layers.${at % 60}.mlp.experts.${Math.floor(at / 60)}.down_proj.weight_packed`
-/** As large as it may be in everything, and nothing wrong with it. */
-const whole = (count: number) => ({
-  // Of a layout that is not known, so that none of its modules is missed.
-  "config.json": JSON.stringify({ ...tinyConfig, architectures: ["OlmoeForCausalLM"], model_type: "olmoe", a: Array.from({ length: 45_000 }, () => ({})) }),
-  "tokenizer_config.json": JSON.stringify({ chat_template: "{{ x }}".repeat(120_000), a: Array.from({ length: 45_000 }, () => ({})) }),
-  "model.safetensors": headed(
-    `{${Array.from({ length: count }, (_, at) => `"${expertName(at)}":{"dtype":"U8","shape":[1],"data_offsets":[${at},${at + 1}]}`).join()}}`,
-    count
-  ),
-  "model.safetensors.index.json": `{"weight_map":{${Array.from({ length: count }, (_, at) => `"${expertName(at)}":"model.safetensors"`).join()}}}`
-})
+/** As large as it may be in everything, and nothing wrong with it: `count` tensors in so many weight files. */
+const whole = (count: number, files: number) => {
+  const ofFile = Array.from({ length: files }, (_, file) => Array.from({ length: Math.ceil(count / files) }, (_, at) => expertName(at * files + file)))
+  const pathOf = (file: number) => (files === 1 ? "model.safetensors" : `model-${file}.safetensors`)
+  return {
+    // Of a layout that is not known, so that none of its modules is missed.
+    "config.json": JSON.stringify({ ...tinyConfig, architectures: ["OlmoeForCausalLM"], model_type: "olmoe", a: Array.from({ length: 45_000 }, () => ({})) }),
+    "tokenizer_config.json": JSON.stringify({ chat_template: "{{ x }}".repeat(120_000), a: Array.from({ length: 45_000 }, () => ({})) }),
+    "chat_template.jinja": "{{ x }}".repeat(140_000),
+    ...Object.fromEntries(
+      ofFile.map((names, file) => [
+        pathOf(file),
+        headed(`{${names.map((name, at) => `"${name}":{"dtype":"U8","shape":[1],"data_offsets":[${at},${at + 1}]}`).join()}}`, names.length)
+      ])
+    ),
+    "model.safetensors.index.json": `{"weight_map":{${ofFile.flatMap((names, file) => names.map((name) => `"${name}":"${pathOf(file)}"`)).join()}}}`
+  }
+}
 const unlike = (count: number) =>
   `{"weight_map":{${Array.from({ length: count }, (_, at) => `"${[...at.toString(26)].map((digit) => String.fromCharCode(97 + Number.parseInt(digit, 26))).join("")}":"model.safetensors"`).join()}}}`
 
@@ -161,7 +168,8 @@ const cases: ReadonlyArray<() => Case> = [
     atConfig({ kind: "body", body: gzipSync(Buffer.alloc(256 * mebi, " ")), headers: { "content-encoding": "gzip" } }),
     /^unavailable/
   ],
-  () => ["a model that is as large as it may be in everything", whole(120_000), never, /^served/],
+  () => ["a model that is as large as it may be in everything", whole(120_000, 1), never, /^served/],
+  () => ["one whose tensors are in six files that are read at once", whole(300_000, 6), never, /^served/],
   () => ["an adapter of as many tensors as its header has room for", adapting({}, pairs(27_000), 27_000), never, /^unsupported_format/],
   () => ["an adapter of a single text of 4 MiB", adapting({}, filled(4 * mebi, "a", '{"__metadata__":{"a":"', '"}}'), 0), never, /^unsupported_format/],
   () => [
@@ -188,7 +196,7 @@ const cases: ReadonlyArray<() => Case> = [
   ]
 ]
 /** A process each: these are the dearest of each kind. */
-const often = new Set([0, 1, 4, 6, 10, 14, 22, 23, 25])
+const often = new Set([0, 1, 4, 6, 10, 14, 18, 23, 24, 26])
 
 describe("a hostile repository or hub costs less than 64 MiB and 5 s of a processor", () => {
   it.live.each(cases.filter((_, at) => all || often.has(at)).map((make) => make()))("%s", ([name, files, faults, outcome, depth]) =>
