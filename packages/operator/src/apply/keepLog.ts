@@ -1,6 +1,7 @@
-import { KubeClient, type Pod } from "@seatrial/kube"
+import { KubeClient } from "@seatrial/kube"
 import { Effect } from "effect"
 import type { Gathered } from "../gather/gather.ts"
+import type { WatchedPod } from "../gather/watched.ts"
 
 const lines = 60
 /** Characters of each of its ends that are kept. */
@@ -10,14 +11,14 @@ const length = 8_000
 const withoutSecrets = (text: string) => text.replace(/\b(hf_|seatrial_)[A-Za-z0-9]{8,}/g, "$1…").replace(/(bearer\s+)\S+/gi, "$1…")
 
 /** Why the container does not run, where the node says so. */
-const saidByNode = (pod: Pod): string => {
+const saidByNode = (pod: WatchedPod): string => {
   const container = pod.status?.containerStatuses?.[0]
   const { reason = "", message = "" } = container?.state?.waiting ?? container?.state?.terminated ?? container?.lastState?.terminated ?? pod.status ?? {}
   return [reason, message].filter((part) => part !== "").join(": ")
 }
 
 /** What the container that ended last left as its message. */
-const saidAtEnd = (pod: Pod): string => {
+const saidAtEnd = (pod: WatchedPod): string => {
   const container = pod.status?.containerStatuses?.[0]
   return (container?.lastState?.terminated ?? container?.state?.terminated)?.message ?? ""
 }

@@ -1,11 +1,12 @@
 import { isDeepStrictEqual } from "node:util"
 import { isFinished } from "@seatrial/domain"
-import { KubeClient, type Node, type Pod } from "@seatrial/kube"
+import { KubeClient, type Node } from "@seatrial/kube"
 import type { Run } from "@seatrial/store"
 import { Duration, Effect, Option } from "effect"
 import { inFieldNames, toldRun } from "../applied/inFieldNames.ts"
 import { manyWait, statusPause, statusPauseEach, statusPauseMost } from "../decide/limits.ts"
 import type { FetchSeen, PodSeen } from "../decide/Observation.ts"
+import type { WatchedPod } from "../gather/watched.ts"
 import { ModelDeployment, type ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { obstacleEvents } from "./obstacleEvents.ts"
 import { rootCause } from "./rootCause.ts"
@@ -24,7 +25,7 @@ interface MirrorInput {
   readonly run: Run
   readonly pod: PodSeen | null
   /** All pods of the run. */
-  readonly pods: ReadonlyArray<Pod>
+  readonly pods: ReadonlyArray<WatchedPod>
   readonly fetch: FetchSeen
   /** The engine's. */
   readonly node: Node | undefined

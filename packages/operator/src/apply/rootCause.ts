@@ -1,6 +1,7 @@
-import type { Node, Pod } from "@seatrial/kube"
+import type { Node } from "@seatrial/kube"
 import { firstContainer } from "../gather/copySeen.ts"
 import { lastWords } from "../gather/lastWords.ts"
+import type { WatchedPod } from "../gather/watched.ts"
 import type { ModelDeploymentStatus } from "../resources/ModelDeployment.ts"
 import { checkContainer, roleLabel } from "../resources/objectNames.ts"
 
@@ -63,7 +64,7 @@ export const gpuFaultOfNode = (node: Node | undefined): Cause | null => {
 }
 
 /** What the device plugin says of the very devices that a pod was given: the NVIDIA one calls a card unhealthy after an XID that an application cannot be blamed for. */
-const deviceFault = (pod: Pod): Said | null => {
+const deviceFault = (pod: WatchedPod): Said | null => {
   for (const { allocatedResourcesStatus } of pod.status?.containerStatuses ?? []) {
     for (const { name, resources = [] } of allocatedResourcesStatus ?? []) {
       const bad = resources.find(({ health }) => health === "Unhealthy")
@@ -77,7 +78,7 @@ const deviceFault = (pod: Pod): Said | null => {
 }
 
 /** Whether a card is known to have failed: one that the pod was given, by the device plugin or by the driver's word in what its engine said last, or one of its node. */
-export const hasGpuFault = (pod: Pod, node: Node | undefined): boolean => {
+export const hasGpuFault = (pod: WatchedPod, node: Node | undefined): boolean => {
   const container = pod.status?.containerStatuses?.[0]
   const words = (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
   return (
@@ -85,7 +86,7 @@ export const hasGpuFault = (pod: Pod, node: Node | undefined): boolean => {
   )
 }
 
-type ContainerSeen = NonNullable<NonNullable<Pod["status"]>["containerStatuses"]>[number]
+type ContainerSeen = NonNullable<NonNullable<WatchedPod["status"]>["containerStatuses"]>[number]
 
 /** How the container of a pod that is being deleted came to its own end before: that it is killed now says nothing of why. */
 const ownEnd = (container: ContainerSeen | undefined) => {
@@ -95,7 +96,7 @@ const ownEnd = (container: ContainerSeen | undefined) => {
 }
 
 /** Why the container that copies the weights to the node or looks at them, before the engine starts, does not run or has ended. */
-const copyTrouble = (pod: Pod): Said | null => {
+const copyTrouble = (pod: WatchedPod): Said | null => {
   const first = firstContainer(pod)
   const status = pod.status?.initContainerStatuses?.find(({ name }) => name === first)
   if (status === undefined || status.state?.running !== undefined || status.state?.terminated?.exitCode === 0) return null
@@ -113,7 +114,7 @@ const copyTrouble = (pod: Pod): Said | null => {
  * What is wrong with one pod, in the words of the scheduler and of its node; null where nothing is. `fault`: what is known of its cards, which explains what else may
  * have become of a container that ran.
  */
-const saidOf = (pod: Pod, fault: Said | null): Said | null => {
+const saidOf = (pod: WatchedPod, fault: Said | null): Said | null => {
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
   const disrupted = condition("DisruptionTarget")
   if (disrupted?.status === "True" && fault !== null) return fault
@@ -141,8 +142,8 @@ const saidOf = (pod: Pod, fault: Said | null): Said | null => {
  * What is wrong with the pods of a run, the engine's first; undefined where nothing is. `node`: the engine's. `nodeSilent`: whether that does not answer. A card that
  * failed is told of where the pod has it, and of the node's others only where the engine is not well: it may have another one.
  */
-export const rootCause = (pods: ReadonlyArray<Pod>, nodeSilent: boolean, node?: Node): Cause | undefined => {
-  const isEngine = (pod: Pod) => pod.metadata.labels?.[roleLabel] === "engine"
+export const rootCause = (pods: ReadonlyArray<WatchedPod>, nodeSilent: boolean, node?: Node): Cause | undefined => {
+  const isEngine = (pod: WatchedPod) => pod.metadata.labels?.[roleLabel] === "engine"
   const order = [...pods].sort((a, b) => Number(isEngine(b)) - Number(isEngine(a)))
   for (const pod of order) {
     const name = pod.spec?.nodeName

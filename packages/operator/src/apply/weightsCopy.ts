@@ -1,5 +1,6 @@
-import type { KubeObject, Pod } from "@seatrial/kube"
+import type { KubeObject } from "@seatrial/kube"
 import type { RunRevision } from "@seatrial/store"
+import type { WatchedPod } from "../gather/watched.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import type { WeightsCache } from "../resources/HostClassResource.ts"
 import { checkContainer, copyContainer, weightsInUseAnnotation } from "../resources/objectNames.ts"
@@ -66,7 +67,7 @@ export const weightsFrom = (
 }
 
 /** The commits of which the pod has, or makes, a copy on that claim. */
-const copiesOf = ({ spec }: Pod, claim: string): ReadonlyArray<string> =>
+const copiesOf = ({ spec }: WatchedPod, claim: string): ReadonlyArray<string> =>
   spec?.volumes?.some(({ name, persistentVolumeClaim }) => name === "weights" && persistentVolumeClaim?.claimName === claim)
     ? (spec.initContainers?.find(({ name }) => name === copyContainer)?.args ?? []).flatMap((word) => /^--(?:adapter-)?commit=(.*)$/.exec(word)?.[1] ?? [])
     : []
@@ -75,7 +76,7 @@ const copiesOf = ({ spec }: Pod, claim: string): ReadonlyArray<string> =>
 const enough = 12
 
 /** What the pods that there are now use of the copies on a claim, for `seatrial copy-weights`: when they were looked at, then commits. */
-export const copiesInUse = (pods: ReadonlyArray<Pod>, claim: string, now: number): string => {
+export const copiesInUse = (pods: ReadonlyArray<WatchedPod>, claim: string, now: number): string => {
   const commits = new Set(pods.flatMap((pod) => copiesOf(pod, claim).map((commit) => commit.slice(0, enough))))
   return [now, ...[...commits].sort()].join(" ")
 }

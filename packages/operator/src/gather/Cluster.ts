@@ -1,4 +1,4 @@
-import { type Job, type KubeClient, type KubeError, Node, type Pod, type PodDisruptionBudget, Reflector } from "@seatrial/kube"
+import { type KubeClient, type KubeError, Node, Reflector } from "@seatrial/kube"
 import { Effect, type Scope } from "effect"
 import { HostClassResource } from "../resources/HostClassResource.ts"
 import { deploymentLabel } from "../resources/objectNames.ts"
@@ -11,15 +11,15 @@ export interface Cluster {
   readonly namespace: string
   /** Also of other namespaces that are mapped to organizations. */
   readonly deployments: Deployments
-  readonly pods: Reflector<Pod>
-  readonly jobs: Reflector<Job>
+  readonly pods: Reflector<WatchedPod>
+  readonly jobs: Reflector<WatchedJob>
   readonly hostClasses: Reflector<HostClassResource>
   readonly nodes: Reflector<Node>
-  readonly budgets: Reflector<PodDisruptionBudget>
+  readonly budgets: Reflector<WatchedBudget>
   /** What nodes offer and pods take, as the watches tell of it. */
   readonly ledger: GpuLedger
   /** Pods that went, as they were last known, by uid; whoever has dealt with one removes it from here. */
-  readonly gonePods: Map<string, Pod>
+  readonly gonePods: Map<string, WatchedPod>
 }
 
 /** Name of the index of pods by the nodes that they are bound to. */
@@ -33,8 +33,8 @@ export const watchCluster = Effect.fnUntraced(function* (
   namespace: string,
   others: ReadonlyArray<string>
 ): Effect.fn.Return<Cluster, KubeError, KubeClient | Scope.Scope> {
-  const gonePods = new Map<string, Pod>()
-  const onGone = (pod: Pod) => {
+  const gonePods = new Map<string, WatchedPod>()
+  const onGone = (pod: WatchedPod) => {
     if (pod.metadata.uid !== undefined && gonePods.size < gonePodsKept) gonePods.set(pod.metadata.uid, pod)
   }
   const ledger = makeGpuLedger()

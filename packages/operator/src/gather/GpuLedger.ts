@@ -1,14 +1,15 @@
-import type { Node, Pod } from "@seatrial/kube"
+import type { Node } from "@seatrial/kube"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { hostClassLabel, organizationLabel } from "../resources/objectNames.ts"
 import { isGated } from "./podSeen.ts"
+import type { WatchedPod } from "./watched.ts"
 
 const quantity = (value: string | number | undefined): number => {
   const parsed = Number(value ?? 0)
   return Number.isFinite(parsed) ? parsed : 0
 }
 
-export const gpusOf = (pod: Pod, resource: string): number =>
+export const gpusOf = (pod: WatchedPod, resource: string): number =>
   (pod.spec?.containers ?? []).reduce((sum, { resources }) => sum + quantity(resources?.limits?.[resource] ?? resources?.requests?.[resource]), 0)
 
 const hasLabels = ({ nodeSelector }: PodClass, node: Node): boolean =>
@@ -70,7 +71,7 @@ interface Taken {
 }
 
 /** Null: it takes nothing any more. */
-const takenBy = (pod: Pod): Taken | null => {
+const takenBy = (pod: WatchedPod): Taken | null => {
   if (pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed") return null
   const resources = new Set((pod.spec?.containers ?? []).flatMap(({ resources }) => Object.keys({ ...resources?.requests, ...resources?.limits })))
   const { [hostClassLabel]: hostClass = "", [organizationLabel]: organization } = pod.metadata.labels ?? {}
@@ -180,7 +181,7 @@ export const makeGpuLedger = () => {
       look++
       spoil(name)
     },
-    setPod: (name: string, pod: Pod | undefined): void => {
+    setPod: (name: string, pod: WatchedPod | undefined): void => {
       const before = takenOf(name)
       const wasThere = pods.has(name)
       if (before !== undefined) count(before, -1)

@@ -1,6 +1,7 @@
-import type { Node, Pod } from "@seatrial/kube"
+import type { Node } from "@seatrial/kube"
+import type { WatchedPod } from "./watched.ts"
 
-const podSays = (pod: Pod) => [
+const podSays = (pod: WatchedPod) => [
   pod.spec?.nodeName,
   pod.status?.phase === "Succeeded" || pod.status?.phase === "Failed",
   pod.metadata.deletionTimestamp !== undefined
@@ -30,7 +31,7 @@ export const makeCapacityChanges = () => {
   }
   return {
     /** A pod that appears only takes; one that goes, ends or is placed elsewhere may free something. */
-    ofPod: (name: string, pod: Pod | undefined): boolean => {
+    ofPod: (name: string, pod: WatchedPod | undefined): boolean => {
       const now = pod === undefined ? undefined : JSON.stringify(podSays(pod))
       const before = told(pods, name, now)
       return before !== undefined && before !== now

@@ -1,18 +1,18 @@
 import { readProgress } from "@seatrial/hub"
-import type { Pod } from "@seatrial/kube"
 import type { CopySeen } from "../decide/Observation.ts"
 import { checkContainer, copyContainer } from "../resources/objectNames.ts"
 import { lastWords } from "./lastWords.ts"
+import type { WatchedPod } from "./watched.ts"
 
 /** Exit code of a container for which another try would be no better. */
 export const final = 3
 
 /** The container that comes before the engine, by its name; null where the pod has none. */
-export const firstContainer = ({ spec }: Pod): string | null =>
+export const firstContainer = ({ spec }: WatchedPod): string | null =>
   (spec?.initContainers ?? []).find(({ name }) => name === copyContainer || name === checkContainer)?.name ?? null
 
 /** How the copy of the weights to the pod's node goes on, or the look at those in the store; null where the pod has neither to make. `log`: the end of what it says. */
-export const copySeen = (pod: Pod, log = ""): CopySeen | null => {
+export const copySeen = (pod: WatchedPod, log = ""): CopySeen | null => {
   const first = firstContainer(pod)
   if (first === null) return null
   const status = pod.status?.initContainerStatuses?.find(({ name }) => name === first)

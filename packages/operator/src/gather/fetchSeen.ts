@@ -1,9 +1,9 @@
 import type { NamedFailure } from "@seatrial/domain"
 import { readProgress } from "@seatrial/hub"
-import type { Job, Pod } from "@seatrial/kube"
 import { fetchStart } from "../decide/limits.ts"
 import { type FetchObstacle, FetchSeen } from "../decide/Observation.ts"
 import { lastWords } from "./lastWords.ts"
+import type { WatchedJob, WatchedPod } from "./watched.ts"
 
 const unexplained: NamedFailure = {
   code: "download_failed",
@@ -11,7 +11,7 @@ const unexplained: NamedFailure = {
 }
 
 /** The pod of a download whose log says how it goes on. */
-export const fetchingPod = (pods: ReadonlyArray<Pod>): Pod | undefined =>
+export const fetchingPod = (pods: ReadonlyArray<WatchedPod>): WatchedPod | undefined =>
   pods.find(({ status }) => status?.phase === "Running" && status.containerStatuses?.[0]?.state?.running !== undefined)
 
 /** Characters of the cluster's words that are shown. */
@@ -21,10 +21,10 @@ const sentence = (text: string) => `${text.trim().replace(/\s+/gu, " ").slice(0,
 
 const millis = (time: string | null | undefined): number => Date.parse(time ?? "") || 0
 
-const ended = (pod: Pod) => pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded" || pod.metadata.deletionTimestamp !== undefined
+const ended = (pod: WatchedPod) => pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded" || pod.metadata.deletionTimestamp !== undefined
 
 /** Why no pod of the Job runs; null where one does. */
-const obstacleOf = (job: Job, pods: ReadonlyArray<Pod>): FetchObstacle | null => {
+const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>): FetchObstacle | null => {
   if (fetchingPod(pods) !== undefined) return null
   const pod = pods.find((candidate) => !ended(candidate))
   const name = pod?.metadata.name ?? job.metadata.name
@@ -68,7 +68,7 @@ const obstacleOf = (job: Job, pods: ReadonlyArray<Pod>): FetchObstacle | null =>
 }
 
 /** The latest cause that a try named as it ended; null where none has. */
-const lastSaid = (pods: ReadonlyArray<Pod>): NamedFailure | null =>
+const lastSaid = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
   pods
     .flatMap((pod) => {
       const status = pod.status?.containerStatuses?.[0]
@@ -80,7 +80,7 @@ const lastSaid = (pods: ReadonlyArray<Pod>): NamedFailure | null =>
     .find((failure) => failure !== null) ?? null
 
 /** The download Job in the words of the decisions; `pods` are the Job's own, `log` is the end of what it says. `outdated`: another would be made by now. */
-export const fetchSeen = (job: Job | undefined, pods: ReadonlyArray<Pod>, log = "", outdated = false): FetchSeen => {
+export const fetchSeen = (job: WatchedJob | undefined, pods: ReadonlyArray<WatchedPod>, log = "", outdated = false): FetchSeen => {
   if (job === undefined) return FetchSeen.Absent()
   if (job.metadata.deletionTimestamp !== undefined) return FetchSeen.Leaving()
   const said = lastSaid(pods)

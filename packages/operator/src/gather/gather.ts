@@ -1,6 +1,6 @@
 import type { HostClass } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
-import { type Job, KubeClient, type KubeObject, type Node, type Pod } from "@seatrial/kube"
+import { KubeClient, type KubeObject, type Node } from "@seatrial/kube"
 import { type Run, Runs } from "@seatrial/store"
 import { Clock, Effect, Option } from "effect"
 import { resourcePlace } from "../apply/customResource.ts"
@@ -23,6 +23,7 @@ import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
 import { type MergedAnswers, mergedSeen } from "./MergedAnswers.ts"
 import { noView, type Pool } from "./Pool.ts"
 import { podSeen } from "./podSeen.ts"
+import type { WatchedJob, WatchedPod } from "./watched.ts"
 import { weightsSeen } from "./weightsSeen.ts"
 
 /** What a pass reads, before the pool is asked: `observe` adds that in the same instant as the decision is made. */
@@ -32,7 +33,7 @@ export interface Gathered {
   readonly podClass: PodClass | null
   readonly hostClasses: ReadonlyArray<HostClass>
   /** All pods of the run. */
-  readonly pods: ReadonlyArray<Pod>
+  readonly pods: ReadonlyArray<WatchedPod>
   /** The engine's; undefined where it has none, or none is known of that name. */
   readonly node: Node | undefined
   /** Which copies of weights the nodes of its host class have to keep, in the words of `seatrial copy-weights`; null where nobody has to be told. */
@@ -84,7 +85,7 @@ const dayMillis = 86_400_000
 const isOutdated = (madeFrom: string, wanted: KubeObject | null): boolean => wanted !== null && wanted.metadata.annotations?.[madeFromAnnotation] !== madeFrom
 
 /** Whether the Job would be another one by now: the hub's address, say, has changed. One that does not tell what it was made from is none. */
-const isOldFetch = (job: Job | undefined, { revision, ...run }: Run, podClass: PodClass | null, settings: GatherFrom["settings"]): boolean => {
+const isOldFetch = (job: WatchedJob | undefined, { revision, ...run }: Run, podClass: PodClass | null, settings: GatherFrom["settings"]): boolean => {
   const madeFrom = job?.metadata.annotations?.[madeFromAnnotation]
   if (madeFrom === undefined || revision === null || podClass === null) return false
   const weightsClaim = podClass.weightsClaim ?? settings.weightsClaim
@@ -109,7 +110,7 @@ const readLog = Effect.fnUntraced(function* (pod: string, namespace: string, con
 })
 
 /** What the container that ended last had to say: the log is already that of the next one where it runs again. */
-const lastWords = (pod: Pod | undefined): string => {
+const lastWords = (pod: WatchedPod | undefined): string => {
   const container = pod?.status?.containerStatuses?.[0]
   return (container?.state?.terminated ?? container?.lastState?.terminated)?.message ?? ""
 }
@@ -134,7 +135,7 @@ export const gather = Effect.fnUntraced(function* (
   const job = Option.getOrUndefined(yield* cluster.jobs.get(fetchJobName(run.id), namespace))
   const own = yield* cluster.pods.listByLabel(deploymentLabel, run.id)
   const engines = run.engineRun === run.id ? own : yield* cluster.pods.listByLabel(deploymentLabel, run.engineRun)
-  const enginePod = engines.find((pod: Pod) => pod.metadata.name === enginePodName(run.engineRun))
+  const enginePod = engines.find((pod: WatchedPod) => pod.metadata.name === enginePodName(run.engineRun))
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
@@ -147,7 +148,7 @@ export const gather = Effect.fnUntraced(function* (
   const reservations = places ? yield* (yield* Runs).reservations : []
   const { with: begunWith, ...work } = yield* background.seen(run.id)
 
-  const fetching = own.filter((candidate: Pod) => candidate.metadata.labels?.[roleLabel] === "fetch")
+  const fetching = own.filter((candidate: WatchedPod) => candidate.metadata.labels?.[roleLabel] === "fetch")
   const fetched = run.phase === "materializing" ? fetchingPod(fetching) : undefined
   const fetchLog = fetched === undefined ? "" : yield* readLog(fetched.metadata.name, namespace)
 

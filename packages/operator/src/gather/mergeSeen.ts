@@ -1,11 +1,11 @@
-import type { Pod } from "@seatrial/kube"
 import type { MergeSeen } from "../decide/Observation.ts"
 import { mergeContainer } from "../resources/objectNames.ts"
 import { final } from "./copySeen.ts"
 import { lastWords } from "./lastWords.ts"
+import type { WatchedPod } from "./watched.ts"
 
 /** How the merge of the adapter into its base goes on, of a pod whose engine is to serve that; null of any other pod. */
-export const mergeSeen = ({ spec, status }: Pod): MergeSeen | null => {
+export const mergeSeen = ({ spec, status }: WatchedPod): MergeSeen | null => {
   if (spec?.initContainers?.some(({ name }) => name === mergeContainer) !== true) return null
   const container = status?.initContainerStatuses?.find(({ name }) => name === mergeContainer)
   const ended = container?.state?.terminated ?? container?.lastState?.terminated

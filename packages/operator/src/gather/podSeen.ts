@@ -1,10 +1,11 @@
-import type { Node, Pod } from "@seatrial/kube"
+import type { Node } from "@seatrial/kube"
 import { hasGpuFault } from "../apply/rootCause.ts"
 import type { PodSeen } from "../decide/Observation.ts"
 import { imageDigest, isPinned } from "../resources/imageDigest.ts"
 import { madeFromAnnotation } from "../resources/objectNames.ts"
 import { copySeen } from "./copySeen.ts"
 import { mergeSeen } from "./mergeSeen.ts"
+import type { WatchedPod } from "./watched.ts"
 
 const blocking = new Set([
   "ErrImagePull",
@@ -24,7 +25,7 @@ const millisOrNull = (time: string | null | undefined): number | null => {
 const millis = (time: string | null | undefined, fallback: number): number => millisOrNull(time) ?? fallback
 
 /** Since when the pod's node does not answer or is not there, Unix milliseconds; null where it is well. A node that is not known yet counts from the binding. */
-export const nodeDownSince = (pod: Pod, node: Node | undefined, createdAt: number): number | null => {
+export const nodeDownSince = (pod: WatchedPod, node: Node | undefined, createdAt: number): number | null => {
   if (pod.spec?.nodeName === undefined) return null
   const ready = node?.status?.conditions?.find(({ type }) => type === "Ready")
   if (ready?.status === "True") return null
@@ -33,20 +34,20 @@ export const nodeDownSince = (pod: Pod, node: Node | undefined, createdAt: numbe
 }
 
 /** Whether somebody (Kueue) holds the pod back from the scheduler: it takes nothing from anybody. */
-export const isGated = (pod: Pod): boolean => (pod.spec?.schedulingGates ?? []).length > 0
+export const isGated = (pod: WatchedPod): boolean => (pod.spec?.schedulingGates ?? []).length > 0
 
 /**
  * Whether its kubelet says that the pod is ready. Of pods on a node that has fallen silent Kubernetes itself takes their readiness back and leaves that of their containers as it
  * was: nobody has asked them, and they may well answer. How long such a node is believed is for the decision, which knows of the silence.
  */
-const isReady = (pod: Pod): boolean => {
+const isReady = (pod: WatchedPod): boolean => {
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
   const said = condition("Ready")
   return said?.status === "True" || (said?.status === "False" && said.reason !== "ReadinessGatesNotReady" && condition("ContainersReady")?.status === "True")
 }
 
 /** An engine's pod in the words of the decisions. `node`: the one that it is bound to, where known. */
-export const podSeen = (pod: Pod, node: Node | undefined): PodSeen => {
+export const podSeen = (pod: WatchedPod, node: Node | undefined): PodSeen => {
   const createdAt = millis(pod.metadata.creationTimestamp, 0)
   const condition = (name: string) => pod.status?.conditions?.find(({ type }) => type === name)
   const scheduling = condition("PodScheduled")

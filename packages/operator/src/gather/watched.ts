@@ -109,11 +109,16 @@ export const WatchedPod = defineResource({
   })
 })
 
+export type WatchedPod = typeof WatchedPod.schema.Type
+
 /** How a Job goes. */
 export const WatchedJob = defineResource({
   ...Job,
   schema: Struct({ metadata: Metadata, status: optional(Struct({ conditions: optional(List(Condition)) })) })
 })
 
+export type WatchedJob = typeof WatchedJob.schema.Type
+
 /** That a disruption budget is there. */
 export const WatchedBudget = defineResource({ ...PodDisruptionBudget, schema: Struct({ metadata: Struct(named) }) })
+export type WatchedBudget = typeof WatchedBudget.schema.Type

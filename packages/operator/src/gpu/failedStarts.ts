@@ -1,5 +1,5 @@
-import type { Pod } from "@seatrial/kube"
 import type { FailedStarts } from "@seatrial/store"
+import type { WatchedPod } from "../gather/watched.ts"
 
 const millis = (time: string | null | undefined): number | null => {
   const parsed = Date.parse(time ?? "")
@@ -19,7 +19,7 @@ const backOff = (message: string): number | null => {
  * That an engine's container ends whenever it starts: the last time it ended it had not been ready since it began. Null where it has not ended, is ready, or ended at its
  * work. Its next start is by the kubelet's own back-off.
  */
-export const failedStarts = (pod: Pod): FailedStarts | null => {
+export const failedStarts = (pod: WatchedPod): FailedStarts | null => {
   const [container] = pod.status?.containerStatuses ?? []
   const ready = pod.status?.conditions?.find(({ type }) => type === "Ready")
   const last = container?.state?.terminated ?? container?.lastState?.terminated

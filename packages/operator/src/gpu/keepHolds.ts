@@ -1,8 +1,8 @@
-import type { Pod } from "@seatrial/kube"
 import { WorkQueue } from "@seatrial/kube"
 import { GpuHolds, type OpenHold } from "@seatrial/store"
 import { Clock, Effect, Option, Schedule, type Scope } from "effect"
 import type { Cluster } from "../gather/Cluster.ts"
+import type { WatchedPod } from "../gather/watched.ts"
 import { toPodClass } from "../resources/HostClassResource.ts"
 import { hostClassLabel } from "../resources/objectNames.ts"
 import { countHeld } from "./countHeld.ts"
@@ -39,7 +39,7 @@ export const makeHoldKeeper = Effect.fnUntraced(function* (cluster: Cluster): Ef
   }
   for (const hold of yield* holds.open) knownOf(hold.pod).open.set(hold.podUid, hold)
 
-  const see = Effect.fnUntraced(function* (pod: Pod, { open, released }: Known, gone: boolean) {
+  const see = Effect.fnUntraced(function* (pod: WatchedPod, { open, released }: Known, gone: boolean) {
     const node = pod.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(pod.spec.nodeName)
     const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
     const podClass = classes.find((each) => each.hostClass.name === pod.metadata.labels?.[hostClassLabel])

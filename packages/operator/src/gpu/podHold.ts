@@ -1,8 +1,9 @@
-import type { Node, Pod } from "@seatrial/kube"
+import type { Node } from "@seatrial/kube"
 import type { FailedStarts, Placement } from "@seatrial/store"
 import { Option, Predicate, Schema } from "effect"
 import { gpusOf } from "../gather/GpuLedger.ts"
 import { nodeDownSince } from "../gather/podSeen.ts"
+import type { WatchedPod } from "../gather/watched.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { deploymentOf, gpuPriceAnnotation, hostClassLabel, organizationLabel, roleLabel } from "../resources/objectNames.ts"
 import { failedStarts } from "./failedStarts.ts"
@@ -24,7 +25,7 @@ const millis = (time: string | null | undefined): number | null => {
   return Number.isNaN(parsed) ? null : parsed
 }
 
-const release = (pod: Pod): PodHold["released"] => {
+const release = (pod: WatchedPod): PodHold["released"] => {
   const over = pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded"
   if (!over && pod.metadata.deletionTimestamp === undefined) return null
   const containers = pod.status?.containerStatuses ?? []
@@ -39,7 +40,7 @@ const release = (pod: Pod): PodHold["released"] => {
 }
 
 /** GPUs of an engine, also where its class is gone or names another resource by now: it asks for no other extended one by itself. */
-const gpusHeld = (pod: Pod, podClass: PodClass | undefined): number => {
+const gpusHeld = (pod: WatchedPod, podClass: PodClass | undefined): number => {
   const named = podClass === undefined ? 0 : gpusOf(pod, podClass.gpuResource)
   if (named > 0) return named
   const asked = new Set((pod.spec?.containers ?? []).flatMap(({ resources }) => Object.keys({ ...resources?.requests, ...resources?.limits })))
@@ -49,7 +50,7 @@ const gpusHeld = (pod: Pod, podClass: PodClass | undefined): number => {
 const decodePrice = Schema.decodeUnknownOption(Schema.BigIntFromString)
 
 /** Null for a pod that is no engine's or has no node. `podClass`: its host class, where that is still there. A node that is gone fell silent `now`: it says no more. */
-export const podHold = (pod: Pod, node: Node | undefined, podClass: PodClass | undefined, now: number): PodHold | null => {
+export const podHold = (pod: WatchedPod, node: Node | undefined, podClass: PodClass | undefined, now: number): PodHold | null => {
   const { annotations, creationTimestamp, labels, name, uid } = pod.metadata
   const deploymentId = Option.getOrNull(deploymentOf(labels))
   if (labels?.[roleLabel] !== "engine" || deploymentId === null || uid === undefined || (pod.spec?.nodeName ?? "") === "") return null

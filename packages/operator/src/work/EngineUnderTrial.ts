@@ -1,10 +1,11 @@
 import { adapterModel, adapterName, nameInEngine } from "@seatrial/domain"
 import type { EngineAdapter } from "@seatrial/engines"
-import type { Node, Pod } from "@seatrial/kube"
+import type { Node } from "@seatrial/kube"
 import type { Run, RunRevision } from "@seatrial/store"
 import { type MergedModel, makeEngineClient, type Subject } from "@seatrial/trial"
 import { type Duration, Effect } from "effect"
 import type { PodSeen } from "../decide/Observation.ts"
+import type { WatchedPod } from "../gather/watched.ts"
 import type { PodClass } from "../resources/HostClassResource.ts"
 import { WorkUnavailable } from "./WorkResult.ts"
 
@@ -18,7 +19,7 @@ export interface EngineUnderTrial {
   readonly pod: PodSeen
   readonly url: string
   /** Its pod as the watch told of it last, and the node that this is bound to, where that is known. */
-  readonly enginePod: Pod | undefined
+  readonly enginePod: WatchedPod | undefined
   readonly node: Node | undefined
   /** What a capability does that its check did not see working. */
   readonly failedCapability: "withdraw" | "fail"

@@ -1,9 +1,10 @@
 import type { EngineStart } from "@seatrial/domain"
 import { timeOfHit } from "@seatrial/engines"
-import { KubeClient, type Pod } from "@seatrial/kube"
+import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { firstToken } from "@seatrial/trial"
 import { Effect } from "effect"
+import type { WatchedPod } from "../gather/watched.ts"
 import { copyContainer } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
@@ -19,7 +20,7 @@ const millisOf = (time: string | null | undefined): number | null => {
 const between = (from: number | null, to: number | null): number | null => (from === null || to === null ? null : Math.max(0, to - from) / 1_000)
 
 /** How long the parts of a pod's start took, by its own status and by its log with times; `first`: seconds to the first token. */
-export const startOf = (pod: Pod, loadedAt: number | null, first: number | null): EngineStart => {
+export const startOf = (pod: WatchedPod, loadedAt: number | null, first: number | null): EngineStart => {
   const initial = pod.status?.initContainerStatuses?.at(-1)
   const copied = initial?.state?.terminated
   const container = pod.status?.containerStatuses?.[0]
