@@ -54,6 +54,16 @@ describe("what a preview says comes true", () => {
     assert.include(refused(preview({}, [h100], facts({ native_context: 64 }))).reason.message, "made for 64 tokens")
   })
 
+  it("a configuration without a model_type is refused by engines that find its class by it", () => {
+    const untyped = facts({ model_type: "unknown" })
+    for (const runtime of ["vllm", "sglang"] as const) {
+      const { reason } = refused(preview({ runtime }, [hostClass("h100", [runtime], h100.gpu_pool, 79, "9")], untyped))
+      assert.strictEqual(reason.code, "unsupported_architecture")
+      assert.include(reason.message, "without a model_type")
+    }
+    assert.strictEqual(preview({}, [h100], facts({ model_type: "unknown", architecture: "LongcatFlashForCausalLM" })).kind, "derived")
+  })
+
   it("a factor of YaRN beyond every published one is refused by its name, before and with the model", () => {
     assert.strictEqual(servingProblem({ yarn: { factor: 1_000_000 } }, [h100], engines)?.param, "serving.yarn.factor")
     assert.strictEqual(refused(preview({ yarn: { factor: 65 } })).reason.code, "context_too_long")

@@ -9,6 +9,12 @@ const decodeNames = Schema.decodeUnknownOption(Schema.Array(Schema.String.check(
 /** No real model is a hundredth as large in any of its sizes, and no product of a few of these loses whole numbers that matter. */
 export const limits = { layers: 10_000, width: 10_000_000, heads: 100_000, vocabulary: 100_000_000, tokens: 1_000_000_000 } as const
 
+const kinds = {
+  "a number": Predicate.isNumber,
+  "true or false": Predicate.isBoolean,
+  "a text": Predicate.isString
+} as const
+
 const malformed = (key: string, what: string) => Result.fail(new Unreadable({ reason: `config.json gives ${key} as something else than ${what}.` }))
 
 /**
@@ -90,6 +96,12 @@ export class ConfigReader {
   name(key: string): Result.Result<string | null, Unreadable> {
     if (!this.has(key)) return Result.succeed(null)
     return Option.match(decodeName(this.value(key)), { onNone: () => malformed(key, "a name"), onSome: Result.succeed })
+  }
+
+  /** Whether the names are of one kind, where they are there: what they say beyond that is not looked at. */
+  kind(what: keyof typeof kinds, ...keys: ReadonlyArray<string>): Result.Result<void, Unreadable> {
+    const odd = keys.find((key) => this.has(key) && !kinds[what](this.value(key)))
+    return odd === undefined ? Result.succeed(undefined) : malformed(odd, what)
   }
 
   /** A list of short words, one a layer; null where there is none. */

@@ -29,6 +29,13 @@ const measure = (bytes: Uint8Array): { readonly depth: number; readonly values: 
   return { depth: deepest, values, members }
 }
 
+/**
+ * `top_k` written as 50.0: a float to Python, for which vLLM refuses every request that leaves it open (`_verify_args` of `vllm/sampling_params.py`). Read here it would be
+ * the whole number 50, so it stays a text.
+ */
+const floatTopK = /("top_k"\s*:\s*)(-?\d+(?:\.\d+(?:[eE][+-]?\d+)?|[eE][+-]?\d+))/g
+const generationOf = (text: string): string => jsonOfPython(text.replace(floatTopK, '$1"$2"'))
+
 /** A JSON object from bytes of an untrusted repository: valid UTF-8, not nested out of measure, no name twice at the top. `name` is for the message. */
 export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<Record<PropertyKey, unknown>, Unreadable> => {
   const { depth, members, values } = measure(bytes)
@@ -37,7 +44,7 @@ export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<
   // Python's reader, which engines use, ends at it, where the decoder here leaves it out.
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf)
     return Result.fail(new Unreadable({ reason: `${name} begins with a byte order mark, with which engines do not read it.` }))
-  const value = parse(bytes, jsonOfPython)
+  const value = parse(bytes, name === "generation_config.json" ? generationOf : jsonOfPython)
   if (value === undefined) return Result.fail(new Unreadable({ reason: `${name} is not valid JSON.` }))
   if (!Predicate.isObject(value)) return Result.fail(new Unreadable({ reason: `${name} is not a JSON object.` }))
   if (Object.keys(value).length !== members) return Result.fail(new Unreadable({ reason: `${name} names something twice.` }))

@@ -128,6 +128,10 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
     const heads = { model_type: textType, num_layers, hidden_size, num_attention_heads, num_kv_heads, head_dim }
     const shape = yield* parseShape(reader, whole, heads)
     const rope = ropeFacts(reader, nested)
+    // Every class of Transformers gives these one type, and ends the engine's start over another (`@strict`).
+    yield* reader.kind("a number", "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps")
+    yield* reader.kind("true or false", "tie_word_embeddings", "attention_bias", "mlp_bias")
+    yield* reader.kind("a text", "hidden_act")
     const quantization = yield* quantizationOf(config, text)
     const dtype = (yield* own.name("dtype")) ?? (yield* own.name("torch_dtype")) ?? (yield* whole.name("dtype")) ?? (yield* whole.name("torch_dtype"))
     return {

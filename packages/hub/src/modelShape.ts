@@ -18,7 +18,10 @@ export interface Heads {
 
 type Read<A> = Result.Result<A, Unreadable | UnsupportedArchitecture>
 
-/** Families with MLA's two sizes that the engines nevertheless run with a key and a value for each head. */
+/**
+ * Families with MLA's two sizes of which an engine nevertheless keeps a key and a value for each head, as wide as a key with its positions (vLLM's `MiniCPM3Attention`,
+ * which pads the values). SGLang keeps latents of them: what is counted here is more.
+ */
 const withoutLatents: ReadonlySet<string> = new Set(["minicpm3"])
 
 /** Whether each token is kept as one latent. */
@@ -69,6 +72,11 @@ const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "b
     // Where a configuration states null for its class's chunk, engines give such layers all tokens.
     if (kind === "full" || (kind === "chunked" && chunk === null)) {
       if (isLatent(reader, heads.model_type)) return yield* latentLayer(reader, heads)
+      if (withoutLatents.has(heads.model_type)) {
+        const nope = (yield* reader.countOrNone(limits.width, "qk_nope_head_dim")) ?? heads.head_dim
+        const head_size = nope + ((yield* reader.countOrNone(limits.width, "qk_rope_head_dim")) ?? 0)
+        return { kind: "full", layers: 1, kv_heads: kvHeads, head_size, head_size_v: head_size }
+      }
       const head_size = (yield* reader.countOrNone(limits.width, "global_head_dim")) ?? heads.head_dim
       const wide = reader.has("global_head_dim") ? head_size : ((yield* reader.countOrNone(limits.width, "v_head_dim")) ?? head_size)
       const kv_heads = (yield* reader.countOrNone(limits.heads, "num_global_key_value_heads")) ?? kvHeads

@@ -150,6 +150,17 @@ describe("config.json", () => {
   ] as const)("is refused with %s", (_, config, tag) => {
     assert.strictEqual(refused(config)._tag, tag)
   })
+
+  it.each([
+    ["rms_norm_eps", "1e-5", "a number"],
+    ["layer_norm_epsilon", [1e-5], "a number"],
+    ["tie_word_embeddings", "false", "true or false"],
+    ["attention_bias", 0, "true or false"],
+    ["hidden_act", { name: "silu" }, "a text"]
+  ])("is refused with a %s of another type, at which every engine's start ends: %j", (name, value, what) => {
+    assert.deepInclude(refused({ ...llama, [name]: value }), { _tag: "Unreadable", reason: `config.json gives ${name} as something else than ${what}.` })
+    assert.isTrue(Result.isSuccess(parseModelConfig({ ...llama, [name]: null }, "BF16")))
+  })
 })
 
 describe("the type of a model's values", () => {

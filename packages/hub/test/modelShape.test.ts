@@ -217,6 +217,12 @@ describe("the layers of a model", () => {
     assert.strictEqual(kvBytesPerToken(sparse, layout), 61 * (576 * 2 + 132))
   })
 
+  it("of MiniCPM3 keep a key with its positions and a value padded to its width for each head, as vLLM does", () => {
+    const sizes = { hidden_size: 2560, num_hidden_layers: 62, num_attention_heads: 40, num_key_value_heads: 40 }
+    const latent = { q_lora_rank: 768, kv_lora_rank: 256, qk_nope_head_dim: 64, qk_rope_head_dim: 32 }
+    assert.strictEqual(kvBytesPerToken(parse({ ...base, ...sizes, ...latent, model_type: "minicpm3" }), layout), 62 * 40 * (96 + 96) * 2)
+  })
+
   it("of MiniMax-M3 keep a key of the index beside 57 of 60, whole on each GPU and in 16 bits whatever the cache is in", () => {
     const layers = [...Array(3).fill(0), ...Array(57).fill(1)]
     const sparse_attention_config = { sparse_index_dim: 128, sparse_attention_freq: layers, sparse_disable_index_value: layers }

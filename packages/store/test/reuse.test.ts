@@ -1,3 +1,4 @@
+import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Commit, type ModelId, startsDiffer } from "@seatrial/domain"
 import { Effect, Option } from "effect"
@@ -29,6 +30,37 @@ const candidate = Effect.fnUntraced(function* (slug: string) {
 })
 
 layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
+  it.effect("leaves what the last commit alone asked for to be chosen anew, and keeps all else that served", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("again-flags")
+      const orgId = caller.orgId
+      const { id, modelId } = yield* deployments.create(newModel(caller, "k1"))
+      const vllm = { ...settings, runtime: "vllm", host_class: "cpu-small" } as const
+      const flags = { max_num_seqs: 8, generation_config: "vllm", reasoning_parser: "qwen3", tool_call_parser: "hermes" }
+      const chosen_by = {
+        "engine_flags.max_num_seqs": "default",
+        "engine_flags.generation_config": "model",
+        "engine_flags.reasoning_parser": "request",
+        "engine_flags.tool_call_parser": "model"
+      } as const
+      const withChoices = { ...estimate, chosen_by }
+      yield* runs.recordScreening({ ...screened, id, orgId, settings: { ...vllm, engine_flags: flags }, estimate: withChoices })
+      const again = Effect.fnUntraced(function* (key: string) {
+        const made = yield* deployments.create(newModel(caller, key, "", { target: { _tag: "Redeploy", modelId, ref: "v2" } }))
+        const run = Option.getOrThrow(yield* runs.observe(made.id))
+        yield* runs.recordScreening({ ...screened, id: made.id, orgId, settings: { ...vllm, max_context: 512 } })
+        return run.servingRequest
+      })
+      const kept = { ...vllm, engine_flags: { max_num_seqs: 8, reasoning_parser: "qwen3" } }
+      assert.deepStrictEqual<unknown>(yield* again("k2"), kept)
+      // What serves goes before the last run.
+      yield* (yield* PgClient.PgClient)`UPDATE models SET active_revision_id = (SELECT revision_id FROM deployments WHERE id = ${id}) WHERE id = ${modelId}`
+      assert.deepStrictEqual<unknown>(yield* again("k3"), kept)
+    })
+  )
+
   it.effect("of a verified candidate goes live with its revision, whose engine stays the first run's", () =>
     Effect.gen(function* () {
       const runs = yield* Runs

@@ -9,14 +9,16 @@ import { readJsonFile } from "./ModelConfig.ts"
 const TokenText = Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Struct({ content: Schema.String })])))
 const Named = Schema.Array(Schema.Struct({ name: Schema.String, template: Schema.String }))
 const ConfigFile = Schema.Struct({
-  chat_template: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Named]))),
+  chat_template: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Named, Schema.Record(Schema.String, Schema.Unknown)]))),
   bos_token: TokenText,
   eos_token: TokenText
 })
 
-/** The only template, or of named ones the one named `default`, as transformers chooses. */
+const isNamed = Schema.is(Named)
+
+/** The only template, or of named ones the one named `default`, as transformers chooses; of a dictionary none, as whoever screens a repository says. */
 const chosen = (given: typeof ConfigFile.Type.chat_template): string | null =>
-  typeof given === "string" ? given : (given?.find(({ name }) => name === "default")?.template ?? null)
+  typeof given === "string" ? given : isNamed(given) ? (given.find(({ name }) => name === "default")?.template ?? null) : null
 
 /** One turn of a conversation, its content as text, and what else the template may look at. */
 export interface ChatMessage {

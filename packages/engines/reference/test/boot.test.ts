@@ -54,6 +54,10 @@ describe("an engine starts without what other engines do without too", () => {
       rmSync(join(directory, "chat_template.jinja"), { force: true })
       writeAt(directory, "tokenizer_config.json", { chat_template: [{ name: "tools", template }] })
     })
+    const dictionary = copied((directory) => {
+      rmSync(join(directory, "chat_template.jinja"), { force: true })
+      writeAt(directory, "tokenizer_config.json", { chat_template: { default: template } })
+    })
     const without = copied((directory) => {
       rmSync(join(directory, "tokenizer_config.json"))
       writeFileSync(join(directory, "chat_template.jinja"), template)
@@ -62,6 +66,9 @@ describe("an engine starts without what other engines do without too", () => {
     const tokens = await tokensOf(tiny, { prompt: "The ship", add_special_tokens: false })
     expect([await tokensOf(several, asked), await tokensOf(without, asked)]).toEqual([tokens, tokens])
     await expect(tokensOf(unnamed, asked)).rejects.toThrow()
+    // Whoever screens a repository takes a dictionary for none: it serves completions.
+    expect(await tokensOf(dictionary, { prompt: "The ship", add_special_tokens: false })).toEqual(tokens)
+    await expect(tokensOf(dictionary, asked)).rejects.toThrow()
   })
 
   it("an added token without a row in the embedding is a prompt's fault, and not the model's", async () => {

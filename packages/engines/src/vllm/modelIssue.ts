@@ -1,6 +1,7 @@
 import { type EngineLoad, type KvCacheDtype, type ModelConfig, shapeOf } from "@seatrial/domain"
 import { capabilityText, computeCapability } from "../computeCapability.ts"
 import { quantizationIssue } from "../quantizationIssue.ts"
+import { typeIssue } from "../typeIssue.ts"
 import { vllmQuantization } from "./quantizationRules.ts"
 
 type Card = EngineLoad["card"]
@@ -11,9 +12,12 @@ const flashInferHeads = [64, 128, 256, 512]
 /** Architectures whose tensors need their beginning there, while SGLang completes it (`load_weights` of `models/qwen3.py` and `models/gemma3_causal.py`). */
 const withBeginnings: ReadonlySet<string> = new Set(["Qwen3ForCausalLM", "Gemma3ForCausalLM"])
 
+/** Architectures whose type it knows where none is named (`_ARCHITECTURE_TO_MODEL_TYPE` of `transformers_utils/config.py`). */
+const typedByName: ReadonlySet<string> = new Set(["LongcatFlashForCausalLM", "LongcatFlashNgramForCausalLM"])
+
 /** Why vLLM 0.33.0 does not serve a model on a card, whatever the settings; null where it does. */
 export const vllmModelIssue = (config: ModelConfig, card: Card): string | null => {
-  const issue = quantizationIssue(vllmQuantization, config, card.gpu_pool)
+  const issue = typeIssue(vllmQuantization.version, config, typedByName) ?? quantizationIssue(vllmQuantization, config, card.gpu_pool)
   if (issue !== null) return issue
   if (config.bare_names === true && withBeginnings.has(config.architecture)) {
     return `${vllmQuantization.version} gives no place to tensors of ${config.architecture} whose names do not begin with model.`
