@@ -174,6 +174,27 @@ const withoutPaths = (capabilities: ModelCapabilities, gone: ReadonlySet<string>
   }
 }
 
+/** What is served but for some values of one table on some paths. */
+const withoutOn = (
+  capabilities: ModelCapabilities,
+  table: "supported_parameters_by_endpoint" | "supported_response_formats_by_endpoint",
+  paths: ReadonlyArray<string>,
+  isGone: (value: string) => boolean
+): ModelCapabilities => ({
+  ...capabilities,
+  [table]: Object.fromEntries(
+    Object.entries(capabilities[table]).map(([path, values]) => [path, paths.includes(path) ? values.filter((value) => !isGone(value)) : values])
+  )
+})
+
+const withoutFormOn = (path: InferencePath, format: string) => (capabilities: ModelCapabilities) =>
+  withoutOn(capabilities, "supported_response_formats_by_endpoint", [path], (each) => each === format)
+
+const withoutToolsOn =
+  (...paths: ReadonlyArray<InferencePath>) =>
+  (capabilities: ModelCapabilities) =>
+    withoutOn(capabilities, "supported_parameters_by_endpoint", paths, (field) => toolFields.has(field))
+
 const ofMessages: ReadonlySet<string> = new Set(["/v1/messages", "/v1/messages/count_tokens"])
 const ofResponses: ReadonlySet<string> = new Set(["/v1/responses"])
 
@@ -225,7 +246,15 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   image_input: (capabilities) =>
     source({ ...capabilities, supports_image_input: false, image_input: null, input_modalities: ["text"] }, "supports_image_input"),
   responses_path: (capabilities) => withoutPaths(capabilities, ofResponses),
-  messages_path: (capabilities) => withoutPaths(capabilities, ofMessages)
+  messages_path: (capabilities) => withoutPaths(capabilities, ofMessages),
+  responses_tools: withoutToolsOn("/v1/responses"),
+  messages_tools: withoutToolsOn("/v1/messages", "/v1/messages/count_tokens"),
+  texts_json_mode: withoutFormOn("/v1/completions", "json_object"),
+  texts_json_schema: withoutFormOn("/v1/completions", "json_schema"),
+  responses_json_mode: withoutFormOn("/v1/responses", "json_object"),
+  responses_json_schema: withoutFormOn("/v1/responses", "json_schema"),
+  messages_json_schema: withoutFormOn("/v1/messages", "json_schema"),
+  texts_echo: (capabilities) => withoutOn(capabilities, "supported_parameters_by_endpoint", ["/v1/completions"], (field) => field === "echo")
 }
 
 /** What a model can do without that of which these checks did not see it working: the engine, which has it by its contract, is who says no. */

@@ -254,6 +254,45 @@ describe("what a check did not see working", () => {
     assert.deepStrictEqual(left.supported_response_formats_by_endpoint, { [chat]: ["model"] })
     assert.deepStrictEqual(left.supported_parameters, every.supported_parameters)
   })
+  it("what one path does not do as the chat route does is taken from that path alone", () => {
+    const fields = ["model", "echo", "tools", "tool_choice", "parallel_tool_calls"]
+    const formats = ["text", "json_object", "json_schema"]
+    const paths = [chat, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"]
+    const byPath = (values: ReadonlyArray<string>) => Object.fromEntries(paths.map((path) => [path, values]))
+    const whole = { ...every, supported_parameters_by_endpoint: byPath(fields), supported_response_formats_by_endpoint: byPath(formats) }
+    const lost = (check: string) => {
+      const left = withdrawCapabilities(whole, [check])
+      const { supported_parameters_by_endpoint: parameters, supported_response_formats_by_endpoint: forms } = left
+      assert.deepStrictEqual(
+        { ...left, supported_parameters_by_endpoint: {}, supported_response_formats_by_endpoint: {} },
+        {
+          ...whole,
+          supported_parameters_by_endpoint: {},
+          supported_response_formats_by_endpoint: {}
+        }
+      )
+      return paths.flatMap((path) =>
+        [...fields.filter((field) => parameters[path]?.includes(field) !== true), ...formats.filter((form) => forms[path]?.includes(form) !== true)].map(
+          (gone) => `${path} ${gone}`
+        )
+      )
+    }
+    const tools = ["tools", "tool_choice", "parallel_tool_calls"]
+    assert.deepStrictEqual(
+      lost("responses_tools"),
+      tools.map((field) => `/v1/responses ${field}`)
+    )
+    assert.deepStrictEqual(
+      lost("messages_tools"),
+      ["/v1/messages", "/v1/messages/count_tokens"].flatMap((path) => tools.map((field) => `${path} ${field}`))
+    )
+    assert.deepStrictEqual(lost("texts_echo"), ["/v1/completions echo"])
+    assert.deepStrictEqual(lost("texts_json_mode"), ["/v1/completions json_object"])
+    assert.deepStrictEqual(lost("texts_json_schema"), ["/v1/completions json_schema"])
+    assert.deepStrictEqual(lost("responses_json_mode"), ["/v1/responses json_object"])
+    assert.deepStrictEqual(lost("responses_json_schema"), ["/v1/responses json_schema"])
+    assert.deepStrictEqual(lost("messages_json_schema"), ["/v1/messages json_schema"])
+  })
   it("what no row is named after takes nothing", () => {
     assert.deepStrictEqual(withdrawCapabilities(every, ["usage_exact", "constructor"]), every)
   })

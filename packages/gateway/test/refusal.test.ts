@@ -64,7 +64,13 @@ describe("what a model cannot do", () => {
     "tool_choice_none",
     "tool_parallel",
     "tool_strict",
-    "tool_round_trip"
+    "tool_round_trip",
+    "responses_tools",
+    "messages_tools",
+    "texts_json_mode",
+    "responses_json_schema",
+    "messages_json_schema",
+    "texts_echo"
   ]
   const templates = [null, ableTemplate, "{% if tools %}<tool_call>{% endif %}", "<think>{{ enable_thinking }}", "<|image_pad|>"]
   const models = engines.flatMap(({ served, version }) =>

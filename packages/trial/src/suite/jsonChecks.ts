@@ -1,14 +1,9 @@
-import type { InferencePath } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { formedBy } from "./pathChecks.ts"
 import {
   chatPath,
   converse,
   converseStreamed,
-  goOn,
-  promptOf,
   roomAfterThought,
   roomFor,
   type SuiteSubject,
@@ -105,25 +100,6 @@ const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
 /** Whether it thinks, but where it is told not to. */
 const canThink = ({ capabilities }: SuiteSubject): boolean => capabilities.supports_reasoning && capabilities.reasoning_controls.thinking_toggle
 
-/** The other paths that take a schema obey it too, of models that do not think. Gives on how many that was seen; one that is not there has a row of its own. */
-const onOtherPaths = Effect.fnUntraced(function* (subject: SuiteSubject, one: (typeof schemas)[number]) {
-  // Not every path can be told not to think, and some engines hold to a schema only what comes after a thought.
-  if (subject.repository.thinking.thinks) return 0
-  const takes = (path: InferencePath) => (subject.capabilities.supported_response_formats_by_endpoint[path] ?? []).includes("json_schema")
-  const answers: Array<readonly [path: InferencePath, answer: string | null]> = []
-  if (takes(textPath)) {
-    const response_format = { type: "json_schema", json_schema: { name: one.name, schema: one.schema, strict: true } }
-    const { content } = yield* goOn(subject, yield* promptOf(subject, "A poem about the sea:\n"), { max_tokens: 128, response_format })
-    answers.push([textPath, content])
-  }
-  for (const path of ["/v1/responses", "/v1/messages"] as const) {
-    if (takes(path)) answers.push([path, yield* formedBy(subject, path, poem, one)])
-  }
-  const seen = answers.flatMap(([path, answer]) => (answer === null ? [] : [{ path, answer }]))
-  const wrong = seen.find(({ answer }) => !one.allows(answer))
-  return wrong === undefined ? seen.length : yield* unexpected(`${wrong.path}: an answer is not of its schema`)
-})
-
 /** Answers are of the schema even where a poem is asked for. */
 export const jsonSchema: TrialCheck = {
   name: "json_schema",
@@ -145,8 +121,7 @@ export const jsonSchema: TrialCheck = {
     }
     if (wrong > 0) return yield* unexpected(`${wrong} of ${asked.length * 2} answers are not of their schema (first: ${first})`)
     const [one] = asked
-    const elsewhere = one === undefined ? 0 : yield* onOtherPaths(subject, one)
-    const told = `${asked.length * 2} answers, ${elsewhere} on other paths, ${yield* keywordIsKept(subject)}`
+    const told = `${asked.length * 2} answers, ${yield* keywordIsKept(subject)}`
     if (one === undefined || !canThink(subject)) return told
     // After a thought too: there some engines bind the thought, and others nothing.
     const { allows, name, schema } = one

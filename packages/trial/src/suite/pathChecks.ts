@@ -1,72 +1,28 @@
-import type { InferencePath } from "@seatrial/domain"
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
+import {
+  claims,
+  decodeCount,
+  decodeEvent,
+  decodeMessage,
+  decodeMessageEvent,
+  decodeResponse,
+  decodeResponseText,
+  eventsOf,
+  type MessageUsage,
+  messageSaid,
+  post,
+  type ResponseBody,
+  responseSaid
+} from "./pathBodies.ts"
+import { drawsLikeChat } from "./pathSampling.ts"
 import { converse, roomAfterThought, type SuiteSubject, thoughtSeconds, withoutThinking } from "./SuiteSubject.ts"
-
-const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
-const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
-const Texts = Schema.Array(Schema.Struct({ text: given(Schema.String) }))
-
-const ResponseBody = Schema.Struct({
-  status: Schema.String,
-  output: Schema.Array(Schema.Struct({ type: Schema.String, content: given(Texts) })),
-  usage: Schema.Struct({ input_tokens: Count, output_tokens: Count, total_tokens: given(Count) })
-})
-const decodeResponse = Schema.decodeUnknownOption(ResponseBody)
-const decodeResponseText = Schema.decodeUnknownOption(Schema.fromJsonString(ResponseBody))
-const decodeEvent = Schema.decodeUnknownOption(
-  Schema.fromJsonString(Schema.Struct({ type: Schema.String, delta: Schema.optionalKey(Schema.Unknown), response: Schema.optionalKey(Schema.Unknown) }))
-)
-
-const MessageUsage = Schema.Struct({
-  input_tokens: given(Count),
-  output_tokens: given(Count),
-  cache_read_input_tokens: given(Count),
-  cache_creation_input_tokens: given(Count)
-})
-const decodeMessage = Schema.decodeUnknownOption(
-  Schema.fromJsonString(
-    Schema.Struct({
-      content: Schema.Array(Schema.Struct({ type: Schema.String, text: given(Schema.String), thinking: given(Schema.String) })),
-      stop_reason: Schema.String,
-      usage: MessageUsage
-    })
-  )
-)
-const decodeMessageEvent = Schema.decodeUnknownOption(
-  Schema.fromJsonString(
-    Schema.Struct({
-      type: Schema.String,
-      message: given(Schema.Struct({ usage: given(MessageUsage) })),
-      usage: given(MessageUsage),
-      delta: given(Schema.Struct({ text: given(Schema.String), thinking: given(Schema.String), stop_reason: given(Schema.String) }))
-    })
-  )
-)
-const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ input_tokens: Count })))
 
 const question = "Name three colours."
 /** Tokens that an answer is cut to. */
 const cutTo = 4
 const messages = [{ role: "user", content: question }]
 const max_tokens = 24
-const claims =
-  (path: InferencePath) =>
-  ({ capabilities, chat }: SuiteSubject): string | null =>
-    chat && capabilities.supported_endpoints.includes(path) ? null : "not claimed"
-
-/** Asks a path that a deployment may lack although its engine's contract has it. */
-const post = Effect.fnUntraced(function* (subject: SuiteSubject, path: InferencePath, body: object) {
-  const { status, text } = yield* subject.client.post(path, JSON.stringify({ model: subject.servedName, ...body }))
-  return status === 200 ? text : yield* unexpected(`${path}: HTTP ${status} for a good request`)
-})
-
-/** The data of each event of a stream; some engines close every stream with `[DONE]`. */
-const eventsOf = (text: string): ReadonlyArray<string> => {
-  const events = text.split(/\r?\n/).flatMap((line) => (line.startsWith("data:") ? [line.slice(5).trim()] : []))
-  return events.at(-1) === "[DONE]" ? events.slice(0, -1) : events
-}
-
 /** The same question by the chat route, to which what a model without thoughts answers on other paths can be held. A thought may be asked for otherwise on each. */
 const byChat = (subject: SuiteSubject) => converse(subject, messages, { max_tokens })
 const thinks = ({ repository }: SuiteSubject): boolean => repository.thinking.thinks
@@ -100,59 +56,10 @@ const sayingMore = Effect.fnUntraced(function* (subject: SuiteSubject, named: { 
   return more
 })
 
-const responseText = (told: string): string =>
-  Option.getOrElse(decodeResponseText(told), () => ({ output: [] }))
-    .output.flatMap(({ content, type }) => (type === "message" ? (content ?? []) : []))
-    .map(({ text }) => text ?? "")
-    .join("")
-const messageText = (told: string): string => (Option.getOrNull(decodeMessage(told))?.content ?? []).map(({ text }) => text ?? "").join("")
-
-/** What one of these paths answers where it has to be of a schema; null where it does not answer at all. */
-export const formedBy = Effect.fnUntraced(function* (
-  subject: SuiteSubject,
-  path: "/v1/responses" | "/v1/messages",
-  asked: string,
-  { name, schema }: { readonly name: string; readonly schema: object }
-) {
-  const room = 128
-  const body =
-    path === "/v1/responses"
-      ? { input: asked, max_output_tokens: room, store: false, text: { format: { type: "json_schema", name, schema, strict: true } } }
-      : { messages: [{ role: "user", content: asked }], max_tokens: room, output_config: { format: { type: "json_schema", schema } } }
-  const given = JSON.stringify({ model: subject.servedName, ...body, temperature: 0, top_p: 1, top_k: -1 })
-  const { status, text: told } = yield* subject.client.post(path, given)
-  if (status !== 200) return null
-  return path === "/v1/messages" ? messageText(told) : responseText(told)
-})
-
-/** Whether a path obeys a temperature, as far as the chat route does: three of its draws are not the greedy answer, and of eight of the path one is not either. */
-const variesLikeChat = Effect.fnUntraced(function* (
-  subject: SuiteSubject,
-  {
-    body,
-    greedily,
-    path,
-    textOf
-  }: { readonly body: object; readonly greedily: string; readonly path: InferencePath; readonly textOf: (told: string) => string }
-) {
-  // What is drawn may be in no form that an engine's readers of answers take.
-  for (const seed of [1, 2, 3]) {
-    const asked = converse(subject, messages, { max_tokens, temperature: 2, seed })
-    const drawn = yield* Effect.catchTag(asked, "Unexpected", () => Effect.succeed(null))
-    if (drawn === null || drawn.content === greedily) return true
-  }
-  for (let count = 0; count < 8; count++) {
-    const asked = post(subject, path, { ...body, temperature: 2 })
-    const told = yield* Effect.catchTag(asked, "Unexpected", () => Effect.succeed(null))
-    if (told === null || textOf(told) !== greedily) return true
-  }
-  return false
-})
-
 /** Tokens that an answer may take there: whoever may think needs room to come to an answer, since not every path can be told not to. */
 const roomOf = (subject: SuiteSubject): number => (thinks(subject) ? roomAfterThought(subject, max_tokens) : max_tokens)
 /** Seconds for both ways, and for an answer to each of what may be said beside the question. */
-const limitOf = (subject: SuiteSubject): number => 20 + (thinks(subject) ? thoughtSeconds(4) : 0)
+const limitOf = (subject: SuiteSubject): number => 40 + (thinks(subject) ? thoughtSeconds(4) : 0)
 
 /** What a response says, and how much was thought beside it. */
 const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, found: Option.Option<typeof ResponseBody.Type>) {
@@ -217,8 +124,8 @@ export const responsesPath: TrialCheck = {
       if (usage === undefined || usage.input_tokens <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
       if (!thinks(subject) && usage.output_tokens > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_output_tokens ${cutTo}`)
     }
+    yield* drawsLikeChat(subject, { path, bodyOf: (input, tokens) => ({ ...body, input, max_output_tokens: tokens }), saidIn: responseSaid })
     if (thinks(subject)) return `${whole.input} + ${whole.output} tokens`
-    if (!(yield* variesLikeChat(subject, { body, greedily: whole.text, path, textOf: responseText }))) return yield* unexpected("temperature 2 is greedy")
     if (whole.input !== chat.usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${chat.usage.prompt_tokens}`)
     for (const [way, { output, text }] of [
       ["whole", whole],
@@ -241,6 +148,13 @@ const stops: ReadonlySet<string> = new Set(["end_turn", "stop_sequence", "max_to
 /** What was read from the cache, or kept in it, is not counted as input there. */
 const inputOf = (usage: typeof MessageUsage.Type): number =>
   (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0)
+
+/** What a streamed message says. */
+const piecesOf = (told: string): string => {
+  const deltas = eventsOf(told).flatMap((data) => Option.toArray(decodeMessageEvent(data)))
+  const joined = (name: "text" | "thinking") => deltas.map(({ delta }) => delta?.[name] ?? "").join("")
+  return `${joined("thinking")}${joined("text")}`
+}
 
 /** Whole and streamed, `/v1/messages` answers with counts, and a count beforehand is that of its input. */
 export const messagesPath: TrialCheck = {
@@ -275,6 +189,13 @@ export const messagesPath: TrialCheck = {
     const stop = read.findLast(({ type }) => type === "message_delta")?.delta?.stop_reason ?? null
     const streamed = yield* judged("streamed", stop, pieces("text"), pieces("thinking"), told)
     if (streamed.input !== whole.input) return yield* unexpected(`${whole.input} input tokens, streamed ${streamed.input}`)
+    if (pieces("text") !== said("text") || pieces("thinking") !== said("thinking")) {
+      // Where answers are not the same twice, a stream cannot be told from one; that is another row's.
+      const again = yield* post(subject, path, body)
+      const streamedAgain = piecesOf(yield* post(subject, path, { ...body, stream: true }))
+      const wanted = `${said("thinking")}${said("text")}`
+      if (messageSaid(again) === wanted && streamedAgain !== wanted) return yield* unexpected("a stream's pieces are not what the whole message says")
+    }
     if (!thinks(subject)) {
       const { usage } = yield* byChat(subject)
       if (whole.input !== usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${usage.prompt_tokens}`)
@@ -287,9 +208,11 @@ export const messagesPath: TrialCheck = {
       if (usage === undefined || inputOf(usage) <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
       if (!thinks(subject) && (usage.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_tokens ${cutTo}`)
     }
-    if (!thinks(subject) && !(yield* variesLikeChat(subject, { body, greedily: said("text"), path, textOf: messageText }))) {
-      return yield* unexpected("temperature 2 is greedy")
-    }
+    yield* drawsLikeChat(subject, {
+      path,
+      bodyOf: (content, tokens) => ({ ...body, messages: [{ role: "user", content }], max_tokens: tokens }),
+      saidIn: messageSaid
+    })
     const stop_sequence = said("text").trim().slice(1, 5)
     if (!thinks(subject) && stop_sequence.trim().length === 4) {
       const found = Option.getOrNull(decodeMessage(yield* post(subject, path, { ...body, stop_sequences: [stop_sequence] })))

@@ -2,82 +2,12 @@ import { checkedTopTokens } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { readAnswer } from "./readAnswer.ts"
-import { chatPath, continuation, goOn, type Prompt, promptOf, promptsOf, put, type SuiteSubject, salted, secondsOf, withoutThinking } from "./SuiteSubject.ts"
+import { chatObeys } from "./chatSampling.ts"
+import { type Pair, penaltiesObeyed, rareOf } from "./penalties.ts"
+import { continuation, type Fields, goOn, type Prompt, promptOf, promptsOf, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
 const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Struct({ text: Schema.String })) })))
-
-/** The largest of each that both engines take. */
-const penalties = [
-  ["presence_penalty", 2],
-  ["frequency_penalty", 2],
-  ["repetition_penalty", 2]
-] as const
-
-type Pair = readonly [first: number, second: number]
-
-/** Of all tokens one of two, the first of which is preferred by twice so much. */
-const oneOf = (subject: SuiteSubject, prompt: Prompt, [first, second]: Pair, preferred: number, fields: object = {}) => {
-  const { mostPreferred } = thresholds
-  const logit_bias = { [String(first)]: 100 - mostPreferred + preferred, [String(second)]: 100 - mostPreferred - preferred }
-  return goOn(subject, prompt, { max_tokens: 6, ignore_eos: true, return_token_ids: true, logit_bias, ...fields })
-}
-
-/**
- * The least preference by which the first token alone is said, where with a little less the second would come after it at some step: there a penalty for what was said
- * has to change something, whatever the model. Null where there is none.
- */
-const tie = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, pair: Pair) {
-  /** How often the first is said before the second is; -1 where it alone is. */
-  const said = (preferred: number) => Effect.map(oneOf(subject, prompt, pair, preferred), ({ ids }) => ids?.findIndex((id) => id !== pair[0]) ?? null)
-  let low: number = -thresholds.mostPreferred
-  let high: number = thresholds.mostPreferred
-  let before = yield* said(low)
-  if (before === null || before < 0 || (yield* said(high)) !== -1) return null
-  while (high - low > thresholds.preference) {
-    const middle = (low + high) / 2
-    const times = yield* said(middle)
-    if (times === -1) high = middle
-    else [low, before] = [middle, times]
-  }
-  return before !== null && before > 0 ? high : null
-})
-
-/** Two tokens from the middle of the vocabulary that no answer begins with: how likely they are is far from how likely those are that come first. */
-const rareOf = ({ vocabSize }: SuiteSubject, prompt: Prompt, used: Pair): ReadonlyArray<number> => {
-  const taken = new Set([...used, ...(typeof prompt === "string" ? [] : prompt)])
-  const from = Math.floor(vocabSize / 2)
-  return Array.from({ length: vocabSize - from }, (_, at) => from + at)
-    .filter((id) => !taken.has(id))
-    .slice(0, 2)
-}
-
-/**
- * Penalties change what they have to. Gives those that were seen to. A repetition penalty multiplies, and some engines add a bias after it: of a token whose own logit is
- * next to zero it changes nothing, so that rare ones are asked for too before it is said to be ignored.
- */
-const penaltiesObeyed = Effect.fnUntraced(function* (subject: SuiteSubject, prompt: Prompt, [first, second]: Pair, offered: ReadonlySet<string>) {
-  const seen = new Set<string>()
-  const asked = new Set<string>()
-  const rare = rareOf(subject, prompt, [first, second])
-  const pairs: ReadonlyArray<Pair> = [[first, second], [second, first], ...rare.map((each): Pair => [each, first]), ...rare.map((each): Pair => [each, second])]
-  for (const pair of pairs) {
-    const left = penalties.filter(([name]) => offered.has(name) && !seen.has(name))
-    if (left.length === 0) break
-    const preferred = yield* tie(subject, prompt, pair)
-    if (preferred === null) continue
-    for (const [name, value] of left) {
-      // This one is for what stands in the prompt too.
-      if (name === "repetition_penalty" && (typeof prompt === "string" || prompt.includes(pair[1]))) continue
-      asked.add(name)
-      const { ids } = yield* oneOf(subject, prompt, pair, preferred, { [name]: value })
-      if (ids?.some((id) => id !== pair[0]) === true) seen.add(name)
-    }
-  }
-  const ignored = [...asked].filter((name) => !seen.has(name))
-  return ignored.length > 0 ? yield* unexpected(`${ignored.join(", ")} 2 changes nothing`) : [...seen]
-})
 
 /** What cuts off all but the likeliest token at the temperature of 2, or sets a lower one. */
 const cuts = [
@@ -145,44 +75,12 @@ const choicesDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt
   return yield* unexpected("the two choices for n 2 are always the same")
 })
 
-/** On the chat route too, which most requests take, what is set reaches the sampler. */
-const chatObeys = Effect.fnUntraced(function* (subject: SuiteSubject) {
-  const words = "Tell a long story."
-  // Of tokens that are all rare some are about as likely as each other, however sure the model is of its answer.
-  const from = Math.floor(subject.vocabSize / 2)
-  const logit_bias = Object.fromEntries(Array.from({ length: Math.min(20, subject.vocabSize - from) }, (_, at) => [String(from + at), 100]))
-  // What is drawn of them may be in no form that a reader of answers takes.
-  const said = (fields: object) =>
-    put(subject, words, { max_tokens: 16, ignore_eos: true, logit_bias, ...fields }).pipe(
-      Effect.map(({ content, reasoning }) => `${reasoning}\n${content}`),
-      Effect.catchTag("Unexpected", () => Effect.succeed(null))
-    )
-  const drawnWith = (seed: number) => said({ temperature: 2, seed })
-  const greedily = yield* said({})
-  const drawn: Array<readonly [seed: number, answer: string]> = []
-  let unread = 0
-  for (let seed = 1; seed <= 8 && drawn.length < 3; seed++) {
-    const answer = yield* drawnWith(seed)
-    if (answer === null) unread++
-    else if (answer !== greedily) drawn.push([seed, answer])
-  }
-  if (drawn.length === 0 && unread < 8) return yield* unexpected("on the chat route temperature 2 is greedy")
-  let repeats = !subject.offers.seeds || drawn.length === 0
-  // What was computed before may be read from the cache then, and turn one of many draws.
-  for (const [seed, answer] of drawn) repeats ||= (yield* drawnWith(seed)) === answer
-  if (!repeats) return yield* unexpected("on the chat route the same seed gives another answer")
-  if (!(subject.capabilities.supported_parameters_by_endpoint[chatPath] ?? []).includes("max_completion_tokens")) return
-  const messages = [{ role: "user", content: words }]
-  const { usage } = yield* readAnswer(subject.client, chatPath, { ...salted(subject), messages, max_completion_tokens: 3, ...withoutThinking(subject) })
-  if (usage.completion_tokens > 3) return yield* unexpected(`${usage.completion_tokens} tokens for max_completion_tokens 3`)
-})
-
 /** What a request sets is obeyed: temperature, seeds, what cuts off unlikely tokens, logit_bias, n, penalties. */
 export const samplingObeyed: TrialCheck = {
   name: "sampling_obeyed",
   class: "required",
   purpose: "Temperature, seed, top_k, top_p, min_p, logit_bias, n and penalties do what they say",
-  limitSeconds: secondsOf(40, 1),
+  limitSeconds: secondsOf(60, 1),
   run: Effect.fnUntraced(function* (subject) {
     const { seeds } = extentOf(subject.parameters)
     const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[textPath] ?? [])
@@ -210,7 +108,16 @@ export const samplingObeyed: TrialCheck = {
         ? biased
         : yield* goOn(subject, prompt, { max_tokens: 1, ignore_eos: true, return_token_ids: true, logit_bias: { [String(second)]: 100 } })
     if (raised.ids?.[0] !== second) return yield* unexpected("a logit bias of 100 changes nothing")
-    const shown = second === undefined ? [] : yield* penaltiesObeyed(subject, prompt, [first, second], offered)
+    if (second === undefined) return told
+    const asking = { ask: (fields: Fields) => goOn(subject, prompt, fields), prompt: typeof prompt === "string" ? null : prompt }
+    const rare = rareOf(subject, [first, second, ...(asking.prompt ?? [])], 2)
+    const pairs: ReadonlyArray<Pair> = [
+      [first, second],
+      [second, first],
+      ...rare.map((each): Pair => [each, first]),
+      ...rare.map((each): Pair => [each, second])
+    ]
+    const shown = yield* penaltiesObeyed(asking, pairs, offered)
     return shown.length === 0 ? told : `${told}; ${shown.join(", ")}`
   })
 }

@@ -1,11 +1,12 @@
 import { checkedTopTokens } from "@seatrial/domain"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import { Unexpected } from "../EngineClient.ts"
 import { promptTokens } from "../promptTokens.ts"
+import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { gauge } from "./gauge.ts"
 import { type Reading, readAnswer } from "./readAnswer.ts"
-import { chatPath, continuation, goOn, promptOf, promptsOf, questionOf } from "./SuiteSubject.ts"
+import { chatPath, continuation, goOn, promptOf, promptsOf, questionOf, salted } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -94,6 +95,38 @@ const nearTie = (one: Reading, other: Reading): boolean => {
   const at = first.findIndex(({ token }, index) => token !== second[index]?.token)
   const [here, there] = [first[at], second[at]]
   return here !== undefined && there !== undefined && here.top.includes(there.token) && there.top.includes(here.token)
+}
+
+const decodeSeveral = Schema.decodeUnknownOption(
+  Schema.fromJsonString(
+    Schema.Struct({
+      choices: Schema.Tuple([Schema.Struct({ index: Schema.Int, text: Schema.String }), Schema.Struct({ index: Schema.Int, text: Schema.String })]),
+      usage: Schema.Struct({ prompt_tokens: Schema.Int })
+    })
+  )
+)
+
+/** Of several prompts in one request each has an answer, which is not that of another one. */
+export const promptsApart: TrialCheck = {
+  name: "prompts_apart",
+  class: "required",
+  purpose: "Of several prompts in one request each has its own answer, and all are counted",
+  limitSeconds: seconds(10),
+  run: Effect.fnUntraced(function* (subject) {
+    const fields = { max_tokens: 8, ignore_eos: true }
+    const prompts = yield* promptsOf(subject, ["The old house had a garden, and in the garden there was", "one, two, three, one, two, three,"])
+    const [first, second] = yield* Effect.forEach(prompts, (prompt) => goOn(subject, prompt, fields))
+    const { status, text } = yield* subject.client.post(textPath, JSON.stringify({ ...salted(subject), prompt: prompts, ...fields }))
+    const answered = Option.getOrNull(decodeSeveral(text))
+    if (status !== 200 || answered === null) return yield* unexpected(`HTTP ${status}, and not two answers to two prompts`)
+    if (first === undefined || second === undefined || first.content === second.content) return "two answers, alike"
+    const counted = first.usage.prompt_tokens + second.usage.prompt_tokens
+    if (answered.usage.prompt_tokens !== counted) return yield* unexpected(`${answered.usage.prompt_tokens} prompt tokens for two prompts of ${counted}`)
+    const [one, other] = answered.choices.toSorted((a, b) => a.index - b.index)
+    // Company may turn a near tie; what the other prompt's answer is alone is no such turn.
+    if (one?.text === second.content || other?.text === first.content) return yield* unexpected("one of two prompts has the other's answer")
+    return `two answers, ${counted} prompt tokens`
+  })
 }
 
 /** A request's answer is its own, whatever runs beside it. Run again it judges the share of all its answers. */

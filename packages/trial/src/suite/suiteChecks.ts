@@ -15,9 +15,11 @@ import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
 import { loadedTensors } from "./loadedTensors.ts"
 import { messagesPath, responsesPath } from "./pathChecks.ts"
+import { pathForms, textsEcho } from "./pathForms.ts"
+import { messagesTools, responsesTools } from "./pathTools.ts"
 import { reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
 import { samplingObeyed } from "./samplingObeyed.ts"
-import { batchEqualsAlone, cacheHitEqual, kvPressure } from "./sharedEngineChecks.ts"
+import { batchEqualsAlone, cacheHitEqual, kvPressure, promptsApart } from "./sharedEngineChecks.ts"
 import { templateAgrees } from "./templateAgrees.ts"
 import { tokenizerAgrees } from "./tokenizerAgrees.ts"
 import { toolChoiceAuto, toolChoiceNamed, toolChoiceNone, toolChoiceRequired, toolParallel, toolRoundTrip, toolSingle, toolStrict } from "./toolChecks.ts"
@@ -74,6 +76,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
     state.fidelity = fidelity
   }),
   cacheHitEqual,
+  promptsApart,
   batchEqualsAlone(),
   contextEdge,
   needle,
@@ -93,6 +96,10 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   imageInput,
   responsesPath,
   messagesPath,
+  responsesTools,
+  messagesTools,
+  ...pathForms,
+  textsEcho,
   kvPressure(pressureSeconds),
   abortFrees(),
   badRequests,

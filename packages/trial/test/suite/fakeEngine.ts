@@ -18,6 +18,11 @@ const Body = Schema.Struct({
   prompt_logprobs: optional(Schema.Int),
   cache_salt: optional(Schema.String)
 })
+const Several = Schema.StructWithRest(Schema.Struct({ prompt: Schema.NonEmptyArray(Schema.String) }), [Schema.Record(Schema.String, Schema.Unknown)])
+const decodeSeveral = Schema.decodeUnknownOption(Schema.fromJsonString(Several))
+const Usage = Schema.Struct({ prompt_tokens: Schema.Int, completion_tokens: Schema.Int, total_tokens: Schema.Int })
+const Answered = Schema.Struct({ choices: Schema.NonEmptyArray(Schema.Struct({ text: Schema.String })), usage: Usage })
+const decodeAnswered = Schema.decodeUnknownSync(Answered)
 const decodeBody = Schema.decodeUnknownOption(Schema.fromJsonString(Body))
 
 export const fakeContext = 1024
@@ -40,7 +45,29 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
   }
   const refuse = (response: ServerResponse, status: number) => json(response, status, has("refuses without an error body") ? {} : { error: { message: "no" } })
 
-  const answer = async (path: string, text: string, response: ServerResponse) => {
+  /** Several prompts are answered one after the other. */
+  const answerEach = (path: string, { prompt: prompts, ...body }: typeof Several.Type, response: ServerResponse) => {
+    const answers: Array<typeof Answered.Type> = []
+    for (const prompt of has("one prompt's answer for all") ? prompts.map(() => prompts[0]) : prompts) {
+      answer(path, JSON.stringify({ ...body, prompt }), response, (_, one) => answers.push(decodeAnswered(one)))
+    }
+    const sum = (of: (usage: typeof Usage.Type) => number) => answers.reduce((all, { usage }) => all + of(usage), 0)
+    const usage = {
+      prompt_tokens: sum((each) => each.prompt_tokens),
+      completion_tokens: sum((each) => each.completion_tokens),
+      total_tokens: sum((each) => each.total_tokens)
+    }
+    return json(response, 200, { choices: answers.flatMap(({ choices: [choice] }, index) => [{ ...choice, index }]), usage })
+  }
+
+  const answer = (
+    path: string,
+    text: string,
+    response: ServerResponse,
+    reply: (status: number, body: object) => unknown = (status, body) => json(response, status, body)
+  ): unknown => {
+    const several = path === "/v1/completions" ? decodeSeveral(text) : Option.none()
+    if (Option.isSome(several)) return answerEach(path, several.value, response)
     const decoded = decodeBody(text)
     const chat = path === "/v1/chat/completions"
     if (Option.isNone(decoded) || decoded.value.model !== servedName || (chat ? decoded.value.messages : decoded.value.prompt) === undefined) {
@@ -99,7 +126,7 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
           ? { logprobs: { token_logprobs: logprobs, top_logprobs: logprobs.map(() => ({ best: -0.1, other: -3 })) } }
           : { logprobs: body.logprobs === true ? { content: words.map((token) => ({ token, top_logprobs: [{ token }] })) } : null }
       const choice = chat ? { message: { role: "assistant", content, tool_calls: calls } } : { text: content }
-      return json(response, 200, { choices: [{ index: 0, ...choice, ...told, token_ids: said.ids, finish_reason: reason }], usage, ...scored })
+      return reply(200, { choices: [{ index: 0, ...choice, ...told, token_ids: said.ids, finish_reason: reason }], usage, ...scored })
     }
     response.writeHead(200, { "content-type": "text/event-stream" })
     const frame = (data: object | string) => response.write(`data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`)
@@ -111,7 +138,7 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     if (!has("no usage chunk")) frame({ choices: [], usage })
     if (!has("no done")) frame("[DONE]")
     if (has("says more after done")) frame({ choices: [] })
-    response.end()
+    return response.end()
   }
 
   const handle = async (request: IncomingMessage, response: ServerResponse) => {
@@ -130,7 +157,7 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     active++
     // A turn of the loop, so that concurrent requests meet.
     await new Promise((resolve) => setImmediate(resolve))
-    await answer(path, Buffer.concat(parts).toString("utf8"), response)
+    answer(path, Buffer.concat(parts).toString("utf8"), response)
     active--
     return undefined
   }

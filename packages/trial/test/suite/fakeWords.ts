@@ -33,6 +33,7 @@ export const faults = [
   "salt is ignored",
   "cached answers differ",
   "answers of others",
+  "one prompt's answer for all",
   "key is not found",
   "JSON mode is ignored",
   "schema is ignored when streamed",

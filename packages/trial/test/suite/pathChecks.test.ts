@@ -97,7 +97,7 @@ describe("the paths beside chat and completions", () => {
   it.effect("are seen to answer a model that thinks too, for which it has room, and are not shown where only a thought comes", () =>
     Effect.gen(function* () {
       const whole = yield* tried("/v1/responses", { thought, text, cut: false })
-      assert.deepStrictEqual([whole.said, whole.rooms], ["5 + 9 tokens", [24 + 2_048]])
+      assert.deepStrictEqual([whole.said, whole.rooms], ["5 + 9 tokens", [24 + 2_048, 24]])
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: false })).said, "failed: whole: no output text")
       // What was still thought about has shown no fault.
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: true })).said, "5 + 9 tokens")

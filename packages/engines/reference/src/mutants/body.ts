@@ -58,8 +58,44 @@ export const bodyMutants: Mutants = {
   messages_tools_dropped: { spoils: "/v1/messages leaves out the tools", seams: on("/v1/messages", without("tools", "tool_choice")) },
   messages_stop_ignored: { spoils: "/v1/messages does not obey stop_sequences", seams: on("/v1/messages", without("stop_sequences")) },
   texts_form_ignored: { spoils: "/v1/completions does not obey response_format", seams: on("/v1/completions", without("response_format")) },
+  texts_object_ignored: {
+    spoils: "/v1/completions does not obey response_format json_object",
+    seams: on("/v1/completions", (fields) =>
+      JSON.stringify(fields.response_format ?? "").includes('"json_object"') ? without("response_format")(fields) : fields
+    )
+  },
   responses_form_ignored: { spoils: "/v1/responses does not obey text.format", seams: on("/v1/responses", without("text")) },
   messages_form_ignored: { spoils: "/v1/messages does not obey output_config.format", seams: on("/v1/messages", without("output_config")) },
+  echo_ignored: { spoils: "/v1/completions does not repeat the prompt where echo asks for it", seams: on("/v1/completions", without("echo")) },
+  prompts_all_first: {
+    spoils: "of several prompts all are answered as the first",
+    seams: on("/v1/completions", (fields) => {
+      const { prompt } = fields
+      if (!Array.isArray(prompt) || typeof prompt[0] === "number") return fields
+      return { ...fields, prompt: prompt.map(() => prompt[0]) }
+    })
+  },
+  prompts_reversed: {
+    spoils: "of several prompts each has the answer to another",
+    seams: on("/v1/completions", (fields) => {
+      const { prompt } = fields
+      return !Array.isArray(prompt) || typeof prompt[0] === "number" ? fields : { ...fields, prompt: prompt.toReversed() }
+    })
+  },
+  chat_n_ignored: { spoils: "the n of messages is not obeyed", seams: on("/v1/chat/completions", without("n")) },
+  chat_bias_ignored: { spoils: "the logit_bias of messages is not obeyed", seams: on("/v1/chat/completions", without("logit_bias")) },
+  chat_top_k_ignored: { spoils: "the top_k of messages is not obeyed", seams: on("/v1/chat/completions", without("top_k")) },
+  chat_top_p_ignored: { spoils: "the top_p of messages is not obeyed", seams: on("/v1/chat/completions", without("top_p")) },
+  chat_min_p_ignored: { spoils: "the min_p of messages is not obeyed", seams: on("/v1/chat/completions", without("min_p")) },
+  chat_penalties_ignored: {
+    spoils: "the penalties of messages are not obeyed",
+    seams: on("/v1/chat/completions", without("presence_penalty", "frequency_penalty", "repetition_penalty"))
+  },
+  responses_top_p_ignored: { spoils: "the top_p of /v1/responses is not obeyed", seams: on("/v1/responses", without("top_p")) },
+  messages_top_p_ignored: { spoils: "the top_p of /v1/messages is not obeyed", seams: on("/v1/messages", without("top_p")) },
+  messages_top_k_ignored: { spoils: "the top_k of /v1/messages is not obeyed", seams: on("/v1/messages", without("top_k")) },
+  responses_choice_ignored: { spoils: "/v1/responses does not obey tool_choice", seams: on("/v1/responses", without("tool_choice")) },
+  messages_choice_ignored: { spoils: "/v1/messages does not obey tool_choice", seams: on("/v1/messages", without("tool_choice")) },
   ignore_eos_ignored: { spoils: "ignore_eos is not obeyed", seams: changed(without("ignore_eos")) },
   max_tokens_more: {
     spoils: "answers may be one token longer than asked",

@@ -1,0 +1,99 @@
+import { Effect, Option, Schema } from "effect"
+import { unexpected } from "./Check.ts"
+import { type Asking, oneOf, type Pair, penaltiesObeyed, rareOf, tie } from "./penalties.ts"
+import { readAnswer } from "./readAnswer.ts"
+import { chatPath, type Fields, put, questionOf, type SuiteSubject, salted, withoutThinking } from "./SuiteSubject.ts"
+import { thresholds } from "./thresholds.ts"
+
+const words = "Tell a long story."
+
+/** What is drawn of rare tokens may be in no form that a reader of answers takes. */
+const readable = (subject: SuiteSubject, fields: Fields) => put(subject, words, fields).pipe(Effect.catchTag("Unexpected", () => Effect.succeed(null)))
+
+/** Temperature and seed reach the sampler, and so does a bias. */
+const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  // Of tokens that are all rare some are about as likely as each other, however sure the model is of its answer.
+  const from = Math.floor(subject.vocabSize / 2)
+  const logit_bias = Object.fromEntries(Array.from({ length: Math.min(20, subject.vocabSize - from) }, (_, at) => [String(from + at), 100]))
+  const said = (fields: object) =>
+    Effect.map(readable(subject, { max_tokens: 16, ignore_eos: true, ...fields }), (answer) => answer && `${answer.reasoning}\n${answer.content}`)
+  const drawnWith = (seed: number) => said({ logit_bias, temperature: 2, seed })
+  const unbiased = yield* said({})
+  const greedily = yield* said({ logit_bias })
+  if (greedily !== null && greedily.trim() !== "" && greedily === unbiased) return yield* unexpected("on the chat route a logit bias of 100 changes nothing")
+  const drawn: Array<readonly [seed: number, answer: string]> = []
+  let unread = 0
+  for (let seed = 1; seed <= 8 && drawn.length < 3; seed++) {
+    const answer = yield* drawnWith(seed)
+    if (answer === null) unread++
+    else if (answer !== greedily) drawn.push([seed, answer])
+  }
+  if (drawn.length === 0 && unread < 8) return yield* unexpected("on the chat route temperature 2 is greedy")
+  let repeats = !subject.offers.seeds || drawn.length === 0
+  // What was computed before may be read from the cache then, and turn one of many draws.
+  for (const [seed, answer] of drawn) repeats ||= (yield* drawnWith(seed)) === answer
+  return repeats ? undefined : yield* unexpected("on the chat route the same seed gives another answer")
+})
+
+const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Unknown) })))
+
+/** As many answers as were asked for; that they differ is seen where a text is gone on with. */
+const choicesCome = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  let refused = 0
+  // What is drawn may be in no form that a reader of answers takes.
+  for (let seed = 1; seed <= 4; seed++) {
+    const [path, body] = questionOf(subject, words, { max_tokens: 4, ignore_eos: true, temperature: 1, seed, n: 2 })
+    const { status, text } = yield* subject.client.post(path, JSON.stringify(body))
+    const count = Option.getOrNull(decodeChoices(text))?.choices.length ?? 0
+    if (status === 200) return count === 2 ? undefined : yield* unexpected(`on the chat route ${count} choices for n 2`)
+    refused = status
+  }
+  return yield* unexpected(`on the chat route HTTP ${refused} for n 2`)
+})
+
+/** What leaves the likeliest token alone at a temperature at which others are drawn. */
+const cuts = [
+  ["top_k", 1],
+  ["top_p", 1e-6],
+  ["min_p", 1]
+] as const
+
+/** Of two tokens, the first of which is surely the likelier at each step, the second is drawn with some seeds, and with none where all but the likeliest is cut off. */
+const cutsObeyed = Effect.fnUntraced(function* (asking: Asking, pairs: ReadonlyArray<Pair>, offered: ReadonlySet<string>) {
+  for (const pair of pairs) {
+    const tied = yield* tie(asking, pair)
+    if (tied === null) continue
+    // A preference is twice what it says, between the two.
+    const drawn = (seed: number, fields: object = {}) =>
+      Effect.map(oneOf(asking, pair, tied + thresholds.sureBy, { temperature: 2, seed, ...fields }), (ids) => ids?.some((id) => id !== pair[0]) ?? false)
+    const seeds: Array<number> = []
+    for (let seed = 1; seed <= 8 && seeds.length < 3; seed++) if (yield* drawn(seed)) seeds.push(seed)
+    if (seeds.length === 0) continue
+    for (const [name, value] of cuts.filter(([each]) => offered.has(each))) {
+      for (const seed of seeds) if (yield* drawn(seed, { [name]: value })) return yield* unexpected(`on the chat route ${name} ${value} is not greedy`)
+    }
+    return
+  }
+})
+
+/** On the chat route too, which most requests take, what is set reaches the sampler. */
+export const chatObeys = Effect.fnUntraced(function* (subject: SuiteSubject) {
+  const offered: ReadonlySet<string> = new Set(subject.capabilities.supported_parameters_by_endpoint[chatPath] ?? [])
+  yield* draws(subject)
+  if (offered.has("n")) yield* choicesCome(subject)
+  const told = yield* readable(subject, { max_tokens: 1, ignore_eos: true, return_token_ids: true })
+  const asking: Asking = { ask: (fields) => readable(subject, fields), prompt: told?.promptIds ?? null }
+  const [one = 0, two = 0, three = 0, four = 0] = rareOf(subject, asking.prompt ?? [], 4)
+  const pairs: ReadonlyArray<Pair> = [
+    [one, two],
+    [two, one],
+    [three, four],
+    [four, three]
+  ]
+  yield* cutsObeyed(asking, pairs, offered)
+  yield* penaltiesObeyed(asking, pairs, offered, "on the chat route ")
+  if (!offered.has("max_completion_tokens")) return
+  const messages = [{ role: "user", content: words }]
+  const { usage } = yield* readAnswer(subject.client, chatPath, { ...salted(subject), messages, max_completion_tokens: 3, ...withoutThinking(subject) })
+  if (usage.completion_tokens > 3) return yield* unexpected(`${usage.completion_tokens} tokens for max_completion_tokens 3`)
+})

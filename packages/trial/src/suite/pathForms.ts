@@ -1,0 +1,96 @@
+import type { InferencePath } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import { textPath } from "../Subject.ts"
+import { type TrialCheck, unexpected } from "./Check.ts"
+import { messageText, post, responseText } from "./pathBodies.ts"
+import { continuation, goOn, promptOf, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
+
+type Path = "/v1/completions" | "/v1/responses" | "/v1/messages"
+type Format = "json_object" | "json_schema"
+
+const decodeObject = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
+const Colour = Schema.Struct({ colour: Schema.Literals(["red", "green", "blue"]) })
+const decodeColour = Schema.decodeUnknownOption(Schema.fromJsonString(Colour), { onExcessProperty: "error" })
+const schema = {
+  type: "object",
+  properties: { colour: { type: "string", enum: ["red", "green", "blue"] } },
+  required: ["colour"],
+  additionalProperties: false
+}
+
+const poem = "Write a poem about the sea."
+const mayThink = ({ repository }: SuiteSubject): boolean => repository.thinking.thinks
+const tokens = 128
+/** Not every path can be told not to think. */
+const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, tokens) : tokens)
+
+const bodyOf = (subject: SuiteSubject, path: Exclude<Path, "/v1/completions">, format: Format): object => {
+  const greedily = { temperature: 0, top_p: 1, top_k: -1 }
+  const messages = [{ role: "user", content: poem }]
+  if (path === "/v1/messages") return { ...greedily, messages, max_tokens: roomOf(subject), output_config: { format: { type: "json_schema", schema } } }
+  const form = format === "json_object" ? { type: format } : { type: format, name: "colour", schema, strict: true }
+  return { ...greedily, input: poem, max_output_tokens: roomOf(subject), store: false, text: { format: form } }
+}
+
+/** A text gone on with, or what is answered on another path. */
+const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, format: Format) {
+  if (path !== textPath) {
+    const told = yield* post(subject, path, bodyOf(subject, path, format))
+    return path === "/v1/messages" ? messageText(told) : responseText(told)
+  }
+  const form = format === "json_object" ? { type: format } : { type: format, json_schema: { name: "colour", schema, strict: true } }
+  return (yield* goOn(subject, yield* promptOf(subject, "A poem about the sea:\n"), { max_tokens: tokens, response_format: form })).content
+})
+
+/** What is not of the form; an object may be cut by the limit and has at least to have begun. */
+const isOf = (format: Format, answer: string): boolean =>
+  format === "json_schema" ? Option.isSome(decodeColour(answer)) : Option.isSome(decodeObject(answer)) || answer.trimStart().startsWith("{")
+
+const claimed = (subject: SuiteSubject, path: InferencePath, format: Format): boolean =>
+  subject.chat && (subject.capabilities.supported_response_formats_by_endpoint[path] ?? []).some((each) => each === format)
+
+const formOf = (name: string, path: Path, format: Format): TrialCheck => ({
+  name,
+  class: "capability",
+  purpose: `On ${path} an answer is of the form that ${format} asks for, although a poem is asked for`,
+  limitSeconds: (subject) => 20 + (mayThink(subject) && path !== textPath ? thoughtSeconds(1) : 0),
+  skipped: (subject) => (claimed(subject, path, format) ? null : "not claimed"),
+  run: Effect.fnUntraced(function* (subject) {
+    const answer = yield* answerOf(subject, path, format)
+    // It may still think when its room is over; on the chat route it was seen.
+    if (answer.trim() === "" && mayThink(subject) && path !== textPath) return "still thinks"
+    return isOf(format, answer) ? `${answer.length} characters` : yield* unexpected("an answer is not of its form")
+  })
+})
+
+/** Forms of answers beside the chat route: each path takes them in words of its own, and a form that one does not keep is taken from that path alone. */
+export const pathForms: ReadonlyArray<TrialCheck> = [
+  formOf("texts_json_mode", "/v1/completions", "json_object"),
+  formOf("texts_json_schema", "/v1/completions", "json_schema"),
+  formOf("responses_json_mode", "/v1/responses", "json_object"),
+  formOf("responses_json_schema", "/v1/responses", "json_schema"),
+  formOf("messages_json_schema", "/v1/messages", "json_schema")
+]
+
+/** A text that is to be repeated before what goes on with it. */
+export const textsEcho: TrialCheck = {
+  name: "texts_echo",
+  class: "capability",
+  purpose: "With echo a text is repeated before what goes on with it, whole and streamed",
+  limitSeconds: () => 15,
+  skipped: ({ capabilities }) => ((capabilities.supported_parameters_by_endpoint[textPath] ?? []).includes("echo") ? null : "not claimed"),
+  run: Effect.fnUntraced(function* (subject) {
+    const text = "The old house had a garden"
+    const fields = { max_tokens: 4, ignore_eos: true, echo: true }
+    const whole = yield* goOn(subject, text, fields)
+    const streamed = yield* subject.client.stream(textPath, continuation(subject, text, fields))
+    for (const [way, { content }] of [
+      ["whole", whole],
+      ["streamed", streamed]
+    ] as const) {
+      if (!content.startsWith(text)) return yield* unexpected(`${way}: the text is not repeated`)
+      if (content === text) return yield* unexpected(`${way}: the text alone`)
+    }
+    return "2 answers"
+  })
+}
