@@ -1,4 +1,4 @@
-import { Clock, Context, Effect, Layer, Schema } from "effect"
+import { Brand, Clock, Context, Effect, Layer, Schema } from "effect"
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
@@ -88,7 +88,8 @@ const tenRandomBytes = (): Uint8Array => {
 const makeId = <A>(kind: Schema.Codec<A, string>, millis: number): A =>
   Schema.decodeSync(kind)(`${prefixes.get(kind)}_${encodeIdBody(millis, tenRandomBytes())}`)
 
-const decodeRequestId = Schema.decodeSync(RequestId)
+/** Every request has one made, right by construction: reading it back with its schema cost as much again. */
+const asRequestId = Brand.nominal<RequestId>()
 
 /** Makes ids from the clock and secure randomness. */
 export class Ids extends Context.Service<
@@ -105,7 +106,7 @@ export class Ids extends Context.Service<
     Ids.of({
       make: (kind, millis) =>
         millis === undefined ? Effect.map(Clock.currentTimeMillis, (now) => makeId(kind, now)) : Effect.sync(() => makeId(kind, millis)),
-      requestId: (millis) => decodeRequestId(`req_${encodeIdBody(millis, tenRandomBytes())}`)
+      requestId: (millis) => asRequestId(`req_${encodeIdBody(millis, tenRandomBytes())}`)
     })
   )
 }

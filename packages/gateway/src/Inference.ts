@@ -164,7 +164,7 @@ export class Inference extends Context.Service<Inference, { readonly serve: (adm
           finishReason,
           error: null,
           note: usage === null ? "The engine told no usage." : null,
-          body: told === text ? body : Buffer.from(told)
+          body: told
         } satisfies Outcome
       })
 

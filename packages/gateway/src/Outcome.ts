@@ -14,7 +14,7 @@ export interface Outcome {
   readonly error: Refusal | null
   readonly note: string | null
   /** The whole answer, where it is not a stream. */
-  readonly body: Buffer | null
+  readonly body: string | null
 }
 
 export const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: null, cache_write_tokens: null }

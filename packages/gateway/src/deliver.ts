@@ -12,7 +12,7 @@ export interface Delivery {
   readonly dialect: Dialect
   readonly id: string
   /** The whole answer, where it is not a stream. */
-  readonly body: Buffer | null
+  readonly body: string | null
   readonly error: Refusal | null
 }
 
@@ -21,7 +21,7 @@ export const deliver = ({ body, dialect, error, id, reader, response, stream }: 
   if (error === clientClosed || response.destroyed) response.destroy()
   else if (stream !== null && (stream.started || error === null)) stream.end(error === null ? reader.ending() : reader.failure(error, id))
   else if (error !== null) writeRefusal(response, error, id, dialect)
-  else response.writeHead(200, { "content-type": "application/json", "content-length": body?.length ?? 0 }).end(body)
+  else response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body ?? "") }).end(body ?? "")
 }
 
 /** Waits until the answer has been handed over; the connection of a caller who takes nothing of it for `writeStall` milliseconds is cut. */

@@ -6,7 +6,7 @@ import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unavailable, uns
 import { largeBody } from "./vocabulary/LargeBodies.ts"
 
 /** Whether texts of a body may take two bytes for each of its own: one character beyond Latin-1, written out or escaped, is enough. */
-const isWide = (body: Buffer) => !isAscii(body) || body.includes("\\u")
+const isWide = (body: Buffer, ascii: boolean) => !ascii || body.includes("\\u")
 
 /**
  * The text of a JSON body of at most `limit` bytes, for which `share` pays once, or twice where its texts may be wide, received within `timeout` milliseconds; a large one's
@@ -35,9 +35,13 @@ export const readBody = (request: IncomingMessage, limit: number, timeout: numbe
       else chunks.push(chunk)
     }
     const onEnd = () => {
-      const body = Buffer.concat(chunks)
-      if (isWide(body) && !share.take(length)) return settle(Effect.fail(unavailable))
+      const [first] = chunks
+      const body = first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
+      const ascii = isAscii(body)
+      if (isWide(body, ascii) && !share.take(length)) return settle(Effect.fail(unavailable))
       if (length > largeBody) return settle(Effect.succeed(body))
+      // The same text as by UTF-8, for less.
+      if (ascii) return settle(Effect.succeed(body.toString("latin1")))
       settle(isUtf8(body) ? Effect.succeed(body.toString("utf8")) : Effect.fail(invalidBody("The body is not valid UTF-8.")))
     }
     const onClose = () => settle(Effect.fail(clientClosed))

@@ -9,7 +9,9 @@ const most = 10_000
  */
 export class CacheSalts {
   readonly #secret: string
-  readonly #known = new Map<string, string>()
+  /** By organisation and model: a name made of both would be hashed anew for each request. */
+  readonly #known = new Map<OrgId, Map<ModelId, string>>()
+  #size = 0
 
   constructor(secret: string) {
     this.#secret = secret
@@ -17,12 +19,16 @@ export class CacheSalts {
 
   /** 43 letters, digits, `-` and `_`. */
   of(orgId: OrgId, modelId: ModelId): string {
-    const name = `${orgId}/${modelId}`
-    const known = this.#known.get(name)
+    const known = this.#known.get(orgId)?.get(modelId)
     if (known !== undefined) return known
-    if (this.#known.size >= most) this.#known.clear()
-    const salt = createHmac("sha256", this.#secret).update(name).digest("base64url")
-    this.#known.set(name, salt)
+    if (this.#size >= most) {
+      this.#known.clear()
+      this.#size = 0
+    }
+    const salt = createHmac("sha256", this.#secret).update(`${orgId}/${modelId}`).digest("base64url")
+    const ofOrg = this.#known.get(orgId) ?? new Map<ModelId, string>()
+    this.#known.set(orgId, ofOrg.set(modelId, salt))
+    this.#size++
     return salt
   }
 }

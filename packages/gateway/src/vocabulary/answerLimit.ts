@@ -2,7 +2,7 @@
 const names = ["max_completion_tokens", "max_tokens", "max_output_tokens"] as const
 
 /** The limit of an answer, to stand first in the engine's body: there `cutAnswer` finds it without reading the rest, which may be large. */
-export const answerLimit = (body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> => {
+export const answerLimit = (body: Readonly<Record<string, unknown>>): Record<string, unknown> => {
   const name = names.find((one) => typeof body[one] === "number")
   return name === undefined ? {} : { [name]: body[name] }
 }

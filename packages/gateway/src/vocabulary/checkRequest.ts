@@ -24,17 +24,21 @@ export interface CheckedRequest {
 }
 
 /**
- * What an engine is told beside the request. vLLM is asked without a name: it knows the one only that it was started with, which a model that was published or withdrawn
- * since is not called by any more.
+ * Puts in what an engine is told beside the request. vLLM is asked without a name: it knows the one only that it was started with, which a model that was published or
+ * withdrawn since is not called by any more.
  */
-const addressed = (endpoint: InferencePath, model: string, { adapted, cacheSalt, requestId, runtime }: Target): Record<string, unknown> => ({
+const address = (body: Record<string, unknown>, endpoint: InferencePath, model: string, { adapted, cacheSalt, requestId, runtime }: Target) => {
+  if (adapted) body.model = adapterModel(runtime)
   // On the vendor's own path it wants a name.
-  ...(adapted ? { model: adapterModel(runtime) } : runtime === "vllm" && !isAnthropic(endpoint) ? {} : { model: nameInEngine(runtime, model) }),
-  ...(endpoint === "/v1/responses" ? { request_id: `resp_${requestId}`, store: false } : {}),
-  ...(isAnthropic(endpoint) && runtime === "sglang"
-    ? {}
-    : { ...(cacheSalt === null ? {} : { cache_salt: cacheSalt }), ...(runtime === "sglang" ? { rid: requestId } : {}) })
-})
+  else if (runtime !== "vllm" || isAnthropic(endpoint)) body.model = nameInEngine(runtime, model)
+  if (endpoint === "/v1/responses") {
+    body.request_id = `resp_${requestId}`
+    body.store = false
+  }
+  if (isAnthropic(endpoint) && runtime === "sglang") return
+  if (cacheSalt !== null) body.cache_salt = cacheSalt
+  if (runtime === "sglang") body.rid = requestId
+}
 
 const isAnthropic = (endpoint: InferencePath) => endpoint === "/v1/messages" || endpoint === "/v1/messages/count_tokens"
 
@@ -51,13 +55,25 @@ const choicesOf = ({ n, prompt }: Readonly<Record<string, unknown>>): number => 
 
 const isSeveral = (prompt: unknown): prompt is ReadonlyArray<unknown> => Array.isArray(prompt) && prompt.length > 1 && typeof prompt[0] !== "number"
 
+/** Members that are not sent as they came. */
+const own = new Set(["model", "prompt_cache_key", "stream", "stream_options"])
+
+/** What goes to the engine, put into one object: copies of a body by spreading cost as much as its check. */
+const engineBodyOf = (endpoint: InferencePath, model: string, body: Readonly<Record<string, unknown>>, target: Target): Record<string, unknown> => {
+  // Of several prompts each leaves a room of its own.
+  const sent: Record<string, unknown> = isSeveral(body.prompt) ? {} : answerLimit(body)
+  address(sent, endpoint, model, target)
+  for (const name of Object.keys(body)) if (!own.has(name)) sent[name] = body[name]
+  return body.stream === true ? Object.assign(sent, streamed(endpoint, target)) : sent
+}
+
 const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: Target): CheckedRequest => {
   const served = target.capabilities.supported_endpoints
   if (!served.includes(endpoint))
     throw unsupportedEndpoint(`The model is not served on ${endpoint}${served.length === 0 ? "" : `; it is on ${served.join(", ")}`}.`, "model")
   const at = new Checking(endpoint, target)
   const body = endpoints[endpoint].check(members, at)
-  const { model: _, prompt_cache_key: __, stream, stream_options, ...forwarded } = body
+  const { stream, stream_options } = body
   if (stream_options !== undefined && stream !== true) throw unsupportedParameter("stream_options goes with `stream: true` only.", "stream_options")
   return {
     endpoint,
@@ -67,13 +83,7 @@ const check = (endpoint: InferencePath, { members, model }: ParsedBody, target: 
     choices: choicesOf(body),
     cachedUnknown: target.runtime === "vllm" && stream === true && isSeveral(body.prompt),
     images: at.images,
-    engineBody: JSON.stringify({
-      // Of several prompts each leaves a room of its own.
-      ...(isSeveral(body.prompt) ? {} : answerLimit(body)),
-      ...addressed(endpoint, model, target),
-      ...forwarded,
-      ...(stream === true ? streamed(endpoint, target) : {})
-    })
+    engineBody: JSON.stringify(engineBodyOf(endpoint, model, body, target))
   }
 }
 
