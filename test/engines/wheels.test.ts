@@ -4,11 +4,11 @@ import { homedir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { commandLines, engineFor, engineReadings, readWords } from "@seatrial/engines"
-import { registered as sglangRegistered } from "../../packages/engines/src/sglang/architectures.ts"
+import { registered as sglangRegistered, ownTypes as sglangTypes } from "../../packages/engines/src/sglang/architectures.ts"
 import { reasoningParsers as sglangReasoning, toolCallParsers as sglangTools } from "../../packages/engines/src/sglang/commandLine.ts"
 import { registeredQuantizations as sglangQuantizations } from "../../packages/engines/src/sglang/quantizations.ts"
 import { adaptable } from "../../packages/engines/src/vllm/adaptable.ts"
-import { registered as vllmRegistered } from "../../packages/engines/src/vllm/architectures.ts"
+import { registered as vllmRegistered, ownTypes as vllmTypes } from "../../packages/engines/src/vllm/architectures.ts"
 import { reasoningParsers as vllmReasoning, toolCallParsers as vllmTools } from "../../packages/engines/src/vllm/commandLine.ts"
 import { registeredQuantizations as vllmQuantizations } from "../../packages/engines/src/vllm/quantizations.ts"
 import { values } from "../../packages/engines/test/flagTables.ts"
@@ -31,8 +31,15 @@ const wheelOf = (engine: string, version: string): string => {
 }
 
 const tables = {
-  vllm: { quantizations: vllmQuantizations, foreign: "torchao", registered: vllmRegistered, reasoning: vllmReasoning, tools: vllmTools },
-  sglang: { quantizations: sglangQuantizations, foreign: "bitsandbytes", registered: sglangRegistered, reasoning: sglangReasoning, tools: sglangTools }
+  vllm: { quantizations: vllmQuantizations, foreign: "torchao", registered: vllmRegistered, types: vllmTypes, reasoning: vllmReasoning, tools: vllmTools },
+  sglang: {
+    quantizations: sglangQuantizations,
+    foreign: "bitsandbytes",
+    registered: sglangRegistered,
+    types: sglangTypes,
+    reasoning: sglangReasoning,
+    tools: sglangTools
+  }
 }
 
 /** How requests end at the longest context: what the trial holds engines to, and the refusals that the gateway reads, of which SGLang alone has some. */
@@ -179,6 +186,7 @@ for (const runtime of ["vllm", "sglang"] as const) {
       assert.deepStrictEqual(registeredOf(read), { ...tables[runtime].registered })
       for (const architecture of engine.architectures) assert.include(["text", "multimodal"], read.architectures[architecture])
       assert.isAbove(engine.architectures.size, 150)
+      assert.deepStrictEqual([...tables[runtime].types].toSorted(), read.types.toSorted())
     })
 
     it("registers the methods of quantization with their cards, and does not bring the package of the one that is refused for it", () => {
@@ -248,11 +256,16 @@ for (const runtime of ["vllm", "sglang"] as const) {
   })
 }
 
-it("the table of what configuration classes assume is what Transformers 5.23.0 says", () => {
+it("the tables of what configuration classes assume and are called by are what Transformers 5.23.0 says", () => {
   const path = (name: string) => join(import.meta.dirname, "../..", name)
-  const read = spawnSync(process.env.PYTHON ?? "python3", [path("tools/engines/read_configurations.py"), wheelOf("transformers", "5.23.0")], {
-    encoding: "utf8"
-  })
-  assert.strictEqual(read.stderr, "")
-  assert.strictEqual(read.stdout, readFileSync(path("packages/hub/src/generated/configurationDefaults.ts"), "utf8"))
+  const program = path("tools/engines/read_configurations.py")
+  const tables = [
+    [[], "packages/hub/src/generated/configurationDefaults.ts"],
+    [["--types"], "packages/engines/src/generated/transformersTypes.ts"]
+  ] as const
+  for (const [options, file] of tables) {
+    const read = spawnSync(process.env.PYTHON ?? "python3", [program, wheelOf("transformers", "5.23.0"), ...options], { encoding: "utf8" })
+    assert.strictEqual(read.stderr, "")
+    assert.strictEqual(read.stdout, readFileSync(path(file), "utf8"))
+  }
 })

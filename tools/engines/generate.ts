@@ -11,6 +11,9 @@ const architecturesText = (wheel: Wheel): string => `import type { RegisteredArc
 
 /** What ${wheel.engine} ${wheel.version} registers, by kind. Generated from its wheel by tools/engines/generate.ts: not to be edited. */
 export const registered: RegisteredArchitectures = ${JSON.stringify(registeredOf(wheel))}
+
+/** Types of configurations that it may have a class or a rule of its own for, beside those of Transformers. */
+export const ownTypes: ReadonlySet<string> = new Set(${names(wheel.types)})
 `
 
 const commandLineText = (wheel: Wheel): string => `import type { CommandLine } from "../CommandLine.ts"

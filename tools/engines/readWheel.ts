@@ -18,6 +18,8 @@ const Wheel = Schema.Struct({
   quantizations: Schema.Record(Schema.String, Schema.NullOr(Schema.Int)),
   /** Architectures that it applies LoRA adapters to, and the embeddings that it applies them to as well; of vLLM only. */
   adaptable: Schema.Record(Schema.String, Schema.Array(Schema.String)),
+  /** Types of configurations that it may have a class or a rule of its own for. */
+  types: Schema.Array(Schema.String),
   /** Python packages that come with it. */
   packages: Schema.Array(Schema.String)
 })

@@ -1,6 +1,7 @@
 """Reads what Transformers' configuration classes assume where a configuration leaves a value out, without running them, and writes it as TypeScript.
 
     python3 read_configurations.py TRANSFORMERS_WHEEL > packages/hub/src/generated/configurationDefaults.ts
+    python3 read_configurations.py TRANSFORMERS_WHEEL --types > packages/engines/src/generated/transformersTypes.ts
 
 Only the syntax trees of its sources are looked at. Python 3.11 or later, and nothing beside its standard library.
 """
@@ -116,11 +117,33 @@ def read(path):
     return version, tables, {outer: inner for outer, inner in sorted(wrappers.items()) if inner in tables}
 
 
+def types(path):
+    """Each `model_type` that it finds a configuration class by, and those that classes within others are called by."""
+    archive = zipfile.ZipFile(path)
+    found = set()
+    for name in archive.namelist():
+        if re.search(r"models/[^/]+/configuration_[^/]+\.py$", name):
+            for node in ast.parse(archive.read(name)).body:
+                if isinstance(node, ast.ClassDef):
+                    found.add(constant(fields_of(node).get("model_type")))
+    for name in ["auto_mappings", "configuration_auto"]:
+        for node in ast.walk(ast.parse(archive.read(f"transformers/models/auto/{name}.py"))):
+            if isinstance(node, ast.Dict):
+                found.update(key.value for key, value in zip(node.keys, node.values) if isinstance(key, ast.Constant) and str(constant(value)).endswith("Config"))
+            elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and str(constant(node.elts[1])).endswith("Config"):
+                found.add(constant(node.elts[0]))
+    return sorted(each for each in found if isinstance(each, str) and each != "")
+
+
 def main():
-    if len(sys.argv) != 2:
-        sys.exit("usage: python3 read_configurations.py TRANSFORMERS_WHEEL")
+    if len(sys.argv) != 2 and sys.argv[2:] != ["--types"]:
+        sys.exit("usage: python3 read_configurations.py TRANSFORMERS_WHEEL [--types]")
     version, tables, wrappers = read(sys.argv[1])
     source = f"Generated from the wheel of Transformers {version} by tools/engines/read_configurations.py: not to be edited."
+    if sys.argv[2:] == ["--types"]:
+        print(f"/** Each type of a configuration that Transformers {version} has a class for. {source} */")
+        print(f"export const transformersTypes: ReadonlySet<string> = new Set({json.dumps(types(sys.argv[1]))})")
+        return
     print(f"/** What a configuration class of Transformers assumes where a value is left out, by its type. {source} */")
     print("export const configurationDefaults: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {")
     print(",\n".join(f"  {json.dumps(model_type)}: {json.dumps(values)}" for model_type, values in tables.items()))

@@ -539,6 +539,33 @@ class Adaptable:
         return out
 
 
+def config_types(sources):
+    """Each `model_type` that the engine may have a class or a rule of its own for: what its classes are called by, what is registered and what is compared with one."""
+    found = set()
+
+    def take(node):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(r"[A-Za-z0-9_.-]{1,80}", node.value):
+            found.add(node.value)
+
+    for name in sources.names:
+        if b"model_type" not in sources.zip.read(name) and b"_CONFIG_REGISTRY" not in sources.zip.read(name):
+            continue
+        for node in ast.walk(sources.tree(name)):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                targets = {name_of(target) for target in (node.targets if isinstance(node, ast.Assign) else [node.target])}
+                if "model_type" in targets and node.value is not None:
+                    take(node.value)
+                if "_CONFIG_REGISTRY" in targets and isinstance(node.value, ast.Call):
+                    found.update(keyword.arg for keyword in node.value.keywords if keyword.arg is not None)
+            elif isinstance(node, ast.Compare) and any("model_type" in ast.unparse(part) for part in [node.left, *node.comparators]):
+                for part in [node.left, *node.comparators]:
+                    for constant in part.elts if isinstance(part, (ast.List, ast.Tuple, ast.Set)) else [part]:
+                        take(constant)
+            elif isinstance(node, ast.Call) and name_of(node.func) == "register" and node.args:
+                take(node.args[0])
+    return sorted(found)
+
+
 def texts_of(tree):
     """All texts of a source, those in an f-string's expressions too."""
     for node in ast.walk(tree):
@@ -585,7 +612,7 @@ def main():
     needs = [line[len("Requires-Dist: ") :] for line in sources.zip.read(metadata).decode().split("\n\n")[0].splitlines() if line.startswith("Requires-Dist: ")]
     packages = sorted({re.match("[A-Za-z0-9._-]+", line)[0].lower() for line in needs if "extra ==" not in line})
     adaptable = Adaptable(sources).table() if engine == "vllm" else {}
-    print(json.dumps({"engine": engine, "version": version, "quantizations": quantizations, "packages": packages, "adaptable": adaptable} | read))
+    print(json.dumps({"engine": engine, "version": version, "quantizations": quantizations, "packages": packages, "adaptable": adaptable, "types": config_types(sources)} | read))
 
 
 main()

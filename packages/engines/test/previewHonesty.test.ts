@@ -54,12 +54,15 @@ describe("what a preview says comes true", () => {
     assert.include(refused(preview({}, [h100], facts({ native_context: 64 }))).reason.message, "made for 64 tokens")
   })
 
-  it("a configuration without a model_type is refused by engines that find its class by it", () => {
-    const untyped = facts({ model_type: "unknown" })
+  it("a configuration without a model_type, or with one that nobody knows, is refused by engines that find its class by it", () => {
     for (const runtime of ["vllm", "sglang"] as const) {
-      const { reason } = refused(preview({ runtime }, [hostClass("h100", [runtime], h100.gpu_pool, 79, "9")], untyped))
-      assert.strictEqual(reason.code, "unsupported_architecture")
-      assert.include(reason.message, "without a model_type")
+      const told = (model_type: string) => preview({ runtime }, [hostClass("h100", [runtime], h100.gpu_pool, 79, "9")], facts({ model_type }))
+      const untyped = refused(told("unknown")).reason
+      assert.strictEqual(untyped.code, "unsupported_architecture")
+      assert.include(untyped.message, "without a model_type")
+      assert.include(refused(told("nonsense")).reason.message, 'knows no model_type "nonsense", and neither does Transformers')
+      // One of the engine's own, and one of Transformers'.
+      for (const known of ["kimi_k2", "qwen3"]) assert.strictEqual(told(known).kind, "derived")
     }
     assert.strictEqual(preview({}, [h100], facts({ model_type: "unknown", architecture: "LongcatFlashForCausalLM" })).kind, "derived")
   })

@@ -1,14 +1,17 @@
 import { type EngineLoad, type KvCacheDtype, type ModelConfig, shapeOf } from "@seatrial/domain"
 import { capabilityText, computeCapability } from "../computeCapability.ts"
 import { quantizationIssue } from "../quantizationIssue.ts"
-import { typeIssue } from "../typeIssue.ts"
+import { type OwnTypes, typeIssue } from "../typeIssue.ts"
+import { ownTypes } from "./architectures.ts"
 import { sglangQuantization } from "./quantizationRules.ts"
 
 type Card = EngineLoad["card"]
 
+const own: OwnTypes = { version: sglangQuantization.version, types: ownTypes, architectures: new Set() }
+
 /** Why SGLang 0.5.23 does not serve a model on a card, whatever the settings; null where it does. */
 export const sglangModelIssue = (config: ModelConfig, card: Card): string | null => {
-  const issue = typeIssue(sglangQuantization.version, config) ?? quantizationIssue(sglangQuantization, config, card.gpu_pool)
+  const issue = typeIssue(own, config) ?? quantizationIssue(sglangQuantization, config, card.gpu_pool)
   if (issue !== null) return issue
   const has = computeCapability(card.gpu_pool)
   if (has !== null && has < 75) return `${sglangQuantization.version} needs a card of compute capability 7.5; ${card.gpu_pool} has ${capabilityText(has)}.`

@@ -1,7 +1,8 @@
 import { type EngineLoad, type KvCacheDtype, type ModelConfig, shapeOf } from "@seatrial/domain"
 import { capabilityText, computeCapability } from "../computeCapability.ts"
 import { quantizationIssue } from "../quantizationIssue.ts"
-import { typeIssue } from "../typeIssue.ts"
+import { type OwnTypes, typeIssue } from "../typeIssue.ts"
+import { ownTypes } from "./architectures.ts"
 import { vllmQuantization } from "./quantizationRules.ts"
 
 type Card = EngineLoad["card"]
@@ -14,10 +15,11 @@ const withBeginnings: ReadonlySet<string> = new Set(["Qwen3ForCausalLM", "Gemma3
 
 /** Architectures whose type it knows where none is named (`_ARCHITECTURE_TO_MODEL_TYPE` of `transformers_utils/config.py`). */
 const typedByName: ReadonlySet<string> = new Set(["LongcatFlashForCausalLM", "LongcatFlashNgramForCausalLM"])
+const own: OwnTypes = { version: vllmQuantization.version, types: ownTypes, architectures: typedByName }
 
 /** Why vLLM 0.33.0 does not serve a model on a card, whatever the settings; null where it does. */
 export const vllmModelIssue = (config: ModelConfig, card: Card): string | null => {
-  const issue = typeIssue(vllmQuantization.version, config, typedByName) ?? quantizationIssue(vllmQuantization, config, card.gpu_pool)
+  const issue = typeIssue(own, config) ?? quantizationIssue(vllmQuantization, config, card.gpu_pool)
   if (issue !== null) return issue
   if (config.bare_names === true && withBeginnings.has(config.architecture)) {
     return `${vllmQuantization.version} gives no place to tensors of ${config.architecture} whose names do not begin with model.`
