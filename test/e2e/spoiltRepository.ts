@@ -4,6 +4,10 @@ import { Schema } from "effect"
 
 const decodeObject = Schema.decodeUnknownSync(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Json)))
 
+const decodeTokenizer = Schema.decodeUnknownSync(
+  Schema.fromJsonString(Schema.StructWithRest(Schema.Struct({ model: Schema.Record(Schema.String, Schema.Json) }), [Schema.Record(Schema.String, Schema.Json)]))
+)
+
 const first: Readonly<Record<string, Uint8Array>> = Object.fromEntries(trainedFiles("tiny-chat"))
 const second: Readonly<Record<string, Uint8Array>> = Object.fromEntries(trainedFiles("tiny-chat-first"))
 const { "model.safetensors": _, ...withoutWeights } = first
@@ -12,14 +16,19 @@ const config = (more: Readonly<Record<string, Schema.Json>>) => ({
   "config.json": JSON.stringify({ ...decodeObject(Buffer.from(first["config.json"] ?? []).toString()), ...more })
 })
 
+const tokenizer = (more: Readonly<Record<string, Schema.Json>>) => {
+  const whole = decodeTokenizer(Buffer.from(first["tokenizer.json"] ?? []).toString())
+  return { "tokenizer.json": JSON.stringify({ ...whole, model: { ...whole.model, ...more } }) }
+}
+
 /** A model that can be served at the tag `good`, and at each other tag is wrong in the way that the tag says. What is wrong with `corrupted` happens on its way. */
 export const spoiltRepository = makeRepository({
   name: "test/spoilt",
   commits: [
     { title: "Good", tag: "good", files: first },
     { title: "Other weights", tag: "corrupted", files: second },
-    // Nobody who asks before looks at this one: only an engine needs it.
-    { title: "A configuration that no engine reads", tag: "misfit", files: { ...first, ...config({ rms_norm_eps: "none" }) } },
+    // Nobody who asks before looks so far into it: only an engine needs it.
+    { title: "A tokenizer that no engine reads", tag: "misfit", files: { ...first, ...tokenizer({ type: 5 }) } },
     { title: "Tensors that are not those of the configuration", tag: "contradicting", files: { ...first, ...config({ intermediate_size: 192 }) } },
     { title: "Good weights again", tag: "silent", files: { ...first, "README.md": "# An engine that never becomes ready\n" } },
     {

@@ -78,13 +78,14 @@ describe("a request for a model without an engine", () => {
     Effect.gen(function* () {
       const engine = yield* makeEngine(streams(["a"]))
       const { address, world } = yield* makeStage([])
-      world.route = { ...world.route, mayIdle: true, concurrency: 4 }
+      // Those who come after the engine find a queue that has room for all.
+      world.route = { ...world.route, mayIdle: true, concurrency: 16 }
       const crowd = yield* Effect.forEach(many(50, chatStream), (body) => send(address, { body }))
       yield* soon(() => world.used >= 50)
       assert.isTrue(crowd.every(({ response }) => response === undefined))
       world.route = { ...world.route, endpoints: [{ url: engine.url, pod: "pod" }] }
       yield* soon(() => crowd.every(({ ended }) => ended === "end"))
-      assert.isTrue(crowd.every((seen) => seen.text() === [opening, chunk("a"), finish("stop"), done].join("")))
+      assert.deepStrictEqual([...new Set(crowd.map((seen) => seen.text()))], [[opening, chunk("a"), finish("stop"), done].join("")])
       assert.deepStrictEqual([outcomes(world).filter((outcome) => outcome === "End 200").length, world.recorded.length], [50, 100])
     })
   )

@@ -33,6 +33,9 @@ const maxWord = 1_000
 /** Digits of which a number is exact whatever they are: 2^53 has 16. */
 const exactDigits = 15
 
+/** Texts up to so long are looked for among those that came before: members and files are named over and over. */
+const longestKnown = 40
+
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const numberForm = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const literals: ReadonlyMap<string, boolean | null> = new Map([
@@ -61,6 +64,7 @@ export class JsonScanner {
   #escaped = false
   #plain = true
   #token = Buffer.allocUnsafeSlow(1024)
+  readonly #known: Array<string> = Array.from({ length: 61 }, () => "")
   #length = 0
 
   constructor(of: string, visitor: JsonVisitor) {
@@ -69,8 +73,9 @@ export class JsonScanner {
   }
 
   push(chunk: Uint8Array): void {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
     let at = 0
-    while (at < chunk.length) at = this.#mode === "text" ? this.#text(chunk, at) : this.#step(chunk, at)
+    while (at < bytes.length) at = this.#mode === "text" ? this.#text(bytes, at) : this.#step(bytes, at)
   }
 
   end(): void {
@@ -95,7 +100,7 @@ export class JsonScanner {
   }
 
   /** Within a text: as far as its end, or the chunk's. */
-  #text(chunk: Uint8Array, from: number): number {
+  #text(chunk: Buffer, from: number): number {
     let at = from
     for (; at < chunk.length; at++) {
       const byte = chunk[at] ?? 0
@@ -104,8 +109,12 @@ export class JsonScanner {
         this.#escaped = true
         this.#plain = false
       } else if (byte === 0x22) {
-        this.#keep(chunk.subarray(from, at))
-        this.#endText()
+        // One that lies whole in this chunk, as nearly all do, is not copied before it is read.
+        if (this.#plain && this.#length === 0 && at - from <= maxToken) this.#endText(this.#visitor.ignores(this.#depth) ? "" : this.#read(chunk, from, at))
+        else {
+          this.#keep(chunk.subarray(from, at))
+          this.#endText(this.#decoded())
+        }
         return at + 1
       }
       if (byte < 0x20) this.#invalid()
@@ -115,14 +124,28 @@ export class JsonScanner {
     return at
   }
 
-  #endText(): void {
-    const text = this.#decoded()
+  #endText(text: string): void {
     this.#mode = "none"
     this.#length = 0
     if (this.#expected === "name" || this.#expected === "nameOrEnd") {
       this.#expected = "colon"
       this.#visitor.name(text, this.#depth)
     } else this.#value(text)
+  }
+
+  /** The text of these bytes, all of ASCII. */
+  #read(chunk: Buffer, from: number, to: number): string {
+    const length = to - from
+    if (length === 0) return ""
+    if (length > longestKnown) return chunk.toString("latin1", from, to)
+    const place = (length * 31 + (chunk[from] ?? 0) * 7 + (chunk[to - 1] ?? 0)) % this.#known.length
+    const known = this.#known[place] ?? ""
+    let same = known.length === length
+    for (let at = 0; same && at < length; at++) same = known.charCodeAt(at) === chunk[from + at]
+    if (same) return known
+    const text = chunk.toString("latin1", from, to)
+    this.#known[place] = text
+    return text
   }
 
   #decoded(): string {
@@ -189,7 +212,7 @@ export class JsonScanner {
   }
 
   /** Outside a text: one byte, or a word as far as it goes. */
-  #step(chunk: Uint8Array, from: number): number {
+  #step(chunk: Buffer, from: number): number {
     const byte = chunk[from] ?? 0
     // Letters, digits, signs and the point: parts of numbers and literals.
     const inWord = (byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x7a) || byte === 0x2d || byte === 0x2b || byte === 0x2e || byte === 0x45

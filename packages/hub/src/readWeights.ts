@@ -10,10 +10,11 @@ import type { Placed, WeightIndex } from "./weightIndex.ts"
 
 /** First read of a weight file: holds the whole header of nearly every shard, so that one request does. */
 const firstRead = 128 * 1024
-/** Longest that the headers of one repository may be together, in bytes: several times the largest of today. */
-const maxHeadersBytes = 256 * 1024 * 1024
-/** Files whose headers are read at once. */
+/** Longest that the headers of one repository may be together, in bytes: all of the largest model of today, of 280,000 tensors, are shorter than the one, and those that a preview reads than a third of the other. */
+const maxHeadersBytes = { all: 48 * 1024 * 1024, few: 24 * 1024 * 1024 } as const
+/** Files whose headers are read at once, where none is expected to be longer than the other says, in bytes. */
 export const parallelReads = 6
+const longHeader = 1024 * 1024
 
 /** A tensor's entry in a header beside its name: `{"dtype":"U8","shape":[],"data_offsets":[0,0]},"":` is the shortest, and long shapes of large files stay below the other. */
 const entryBytes = { least: 48, most: 220 }
@@ -37,8 +38,14 @@ interface Beginning {
   readonly header: Header | null
 }
 
-/** Reads a weight file's header as the file arrives from its beginning, and leaves out what follows. `room`: bytes that the header may have. */
-const scanBeginning = ({ path, size }: RepositoryFile, room: number): Sink<Beginning> => {
+/** Bytes that headers may have, and those of them that none was read of yet. */
+interface Room {
+  readonly limit: number
+  left: number
+}
+
+/** Reads a weight file's header as the file arrives from its beginning, and leaves out what follows. */
+const scanBeginning = ({ path, size }: RepositoryFile, room: Room): Sink<Beginning> => {
   const prefix = new Uint8Array(8)
   let prefixed = 0
   let length = 0
@@ -46,7 +53,7 @@ const scanBeginning = ({ path, size }: RepositoryFile, room: number): Sink<Begin
   let header: Sink<Header> | null = null
   const open = (): Sink<Header> => {
     length = Result.getOrThrowWith(headerLength(prefix.subarray(0, prefixed), size, path), (problem) => problem)
-    if (length > room) throw new Unreadable({ reason: `The repository's safetensors headers are longer than ${maxHeadersBytes} bytes.` })
+    if (length > room.left) throw new Unreadable({ reason: `The repository's safetensors headers are longer than ${room.limit} bytes.` })
     left = length
     return scanHeader(size - 8 - length, path)
   }
@@ -69,12 +76,12 @@ const scanBeginning = ({ path, size }: RepositoryFile, room: number): Sink<Begin
 }
 
 /** A weight file's whole header from one request for its beginning, as far as `guess` (bytes) is long enough, else from two. */
-const readHeader = Effect.fnUntraced(function* (connection: HubConnection, url: string, file: RepositoryFile, guess: number, room: { bytes: number }) {
+const readHeader = Effect.fnUntraced(function* (connection: HubConnection, url: string, file: RepositoryFile, guess: number, room: Room) {
   const { path, size } = file
   if (size === 0) return yield* new Unreadable({ reason: `${path} is empty.` })
   const last = Math.min(size, Math.max(firstRead, Math.min(guess, 8 + maxHeaderBytes))) - 1
-  const { header, length } = yield* connection.readInto(url, 0, last, () => readToEnd(scanBeginning(file, room.bytes)))
-  room.bytes -= length
+  const { header, length } = yield* connection.readInto(url, 0, last, () => readToEnd(scanBeginning(file, room)))
+  room.left -= length
   return header ?? (yield* connection.readInto(url, 8, 7 + length, () => readToEnd(scanHeader(size - 8 - length, path))))
 })
 
@@ -157,7 +164,8 @@ export const readWeights = Effect.fnUntraced(function* (options: {
   const { connection, files, index, urlOf } = options
   const names = index?.names ?? new TensorNames()
   const groups = new TensorGroups()
-  const room = { bytes: maxHeadersBytes }
+  const limit = maxHeadersBytes[options.left() === Number.POSITIVE_INFINITY ? "all" : "few"]
+  const room: Room = { limit, left: limit }
   const byPath = new Map(files.map((file) => [file.path, file]))
   const left = new Set(byPath.keys())
 
@@ -186,7 +194,8 @@ export const readWeights = Effect.fnUntraced(function* (options: {
           const problem = take(file, numbers.get(file.path) ?? 0, header)
           return problem === null ? Effect.void : Effect.fail(problem)
         }),
-      { concurrency: parallelReads, discard: true }
+      // Long ones one by one: what came of a file and was not read yet is held beside what was made of the others.
+      { concurrency: chosen.some((file) => guessOf(file) > longHeader) ? 1 : parallelReads, discard: true }
     )
   })
 

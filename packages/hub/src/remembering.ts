@@ -2,9 +2,9 @@ import { Clock, Duration, Effect, Option } from "effect"
 import { collect } from "./contentHash.ts"
 import type { HubConnection } from "./HubConnection.ts"
 
-/** Longest read that is remembered, and all of them together, in bytes. */
-const longest = 4 * 1024 * 1024
-const most = 64 * 1024 * 1024
+/** Longest read that is remembered, and all of them together, in bytes: a preview's twelve at their longest cost a fifth of what a repository may. */
+const longest = 1024 * 1024
+const most = 32 * 1024 * 1024
 
 /** What was read of the files of commits, by address and range, for a while: only of repositories that everybody may read. */
 export interface ReadMemory {
@@ -49,7 +49,7 @@ export const remembering = (connection: HubConnection, memory: ReadMemory): HubC
           }
         }
         const before = connection.sent()
-        let kept = new Uint8Array()
+        let kept: Uint8Array = new Uint8Array()
         const read = yield* connection.readInto(url, from, to, () => {
           const sink = start()
           const copy = collect(size)
@@ -60,7 +60,7 @@ export const remembering = (connection: HubConnection, memory: ReadMemory): HubC
             },
             end: () => {
               const value = sink.end()
-              kept = new Uint8Array(copy.end())
+              kept = copy.end()
               return value
             }
           }

@@ -169,7 +169,19 @@ const cases: ReadonlyArray<() => Case> = [
     /^unavailable/
   ],
   () => ["a model that is as large as it may be in everything", whole(120_000, 1), never, /^served/],
-  () => ["one whose tensors are in six files that are read at once", whole(300_000, 6), never, /^served/],
+  () => ["one whose tensors are in six files", whole(170_000, 6), never, /^served/],
+  () => ["all headers of the longest that are read", whole(320_000, 6), never, /^served/, "all"],
+  () => [
+    "headers that are longer together",
+    {
+      ...index('{"weight_map":{"t.0":"model-0.safetensors","t.1":"model-1.safetensors"}}'),
+      ...Object.fromEntries(
+        [0, 1].map((at) => [`model-${at}.safetensors`, headed(filled(13 * mebi, " ", `{"t.${at}":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}`, "}"), 1)])
+      )
+    },
+    never,
+    /^unsupported_format: The repository's safetensors headers are longer than 25165824 bytes/
+  ],
   () => ["an adapter of as many tensors as its header has room for", adapting({}, pairs(27_000), 27_000), never, /^unsupported_format/],
   () => ["an adapter of a single text of 4 MiB", adapting({}, filled(4 * mebi, "a", '{"__metadata__":{"a":"', '"}}'), 0), never, /^unsupported_format/],
   () => [
@@ -196,7 +208,7 @@ const cases: ReadonlyArray<() => Case> = [
   ]
 ]
 /** A process each: these are the dearest of each kind. */
-const often = new Set([0, 1, 4, 6, 10, 14, 18, 23, 24, 26])
+const often = new Set([0, 1, 4, 6, 10, 14, 18, 25, 26, 28])
 
 describe("a hostile repository or hub costs less than 64 MiB and 5 s of a processor", () => {
   it.live.each(cases.filter((_, at) => all || often.has(at)).map((make) => make()))("%s", ([name, files, faults, outcome, depth]) =>
