@@ -37,7 +37,7 @@ export const weightsMissing: StartFailure = {
 export const tokenizerUnreadable: StartFailure = {
   sign: ["Failed to load the tokenizer"],
   code: "tokenizer_unreadable",
-  text: "The engine could not load the repository's tokenizer."
+  text: "The engine could not load the repository's tokenizer. Choose another revision, or a repository whose tokenizer.json the engine reads."
 }
 
 /** Of argparse, which leaves with exit code 2. */

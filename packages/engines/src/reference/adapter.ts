@@ -39,7 +39,11 @@ const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, 
   [/No available memory for the cache blocks/, "out_of_memory", "The weights leave no memory for the KV cache. Try a larger host class."],
   [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture."],
   [/Cannot find any model weights with/, "weights_missing", "The repository has no weights that the engine can load."],
-  [/Failed to load the tokenizer|Cannot read tokenizer/, "tokenizer_unreadable", "The engine could not load the repository's tokenizer."],
+  [
+    /Failed to load the tokenizer|Cannot read tokenizer/,
+    "tokenizer_unreadable",
+    "The engine could not load the repository's tokenizer. Choose another revision, or a repository whose tokenizer.json the engine reads."
+  ],
   [
     /Following weights were not initialized from checkpoint/,
     "weights_incomplete",

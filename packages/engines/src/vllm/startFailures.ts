@@ -45,7 +45,7 @@ export const vllmStartFailures: ReadonlyArray<StartFailure> = [
   {
     sign: ["Invalid repository ID or local directory specified"],
     code: "weights_missing",
-    text: "The engine found no model in its folder: a file that it needs is missing from the repository."
+    text: "The engine found no model in its folder: a file that it needs is missing from the repository. Choose another revision."
   },
   tokenizerUnreadable,
   {
