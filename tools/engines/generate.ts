@@ -13,7 +13,7 @@ const architecturesText = (wheel: Wheel): string => `import type { RegisteredArc
 export const registered: RegisteredArchitectures = ${JSON.stringify(registeredOf(wheel))}
 
 /** Types of configurations that it may have a class or a rule of its own for, beside those of Transformers. */
-export const ownTypes: ReadonlySet<string> = new Set(${names(wheel.types)})
+export const ownTypes: ReadonlySet<string> = new Set(${JSON.stringify([...wheel.types].sort().join(" "))}.split(" "))
 `
 
 const commandLineText = (wheel: Wheel): string => `import type { CommandLine } from "../CommandLine.ts"
