@@ -44,6 +44,11 @@ const literals: ReadonlyMap<string, boolean | null> = new Map([
   ["null", null]
 ])
 
+/** Bytes of a text that stand for themselves and are of ASCII: all but quotes, escapes and control characters. */
+const ordinary = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= 0x20 && byte < 0x80 && byte !== 0x22 && byte !== 0x5c ? 1 : 0))
+/** Letters, digits, signs and the point: bytes of numbers and literals. */
+const ofWords = Uint8Array.from({ length: 256 }, (_, byte) => (/[0-9a-zE.+-]/.test(String.fromCharCode(byte)) ? 1 : 0))
+
 const object = 1
 const list = 2
 
@@ -102,26 +107,35 @@ export class JsonScanner {
   /** Within a text: as far as its end, or the chunk's. */
   #text(chunk: Buffer, from: number): number {
     let at = from
+    let plain = this.#plain
+    if (this.#escaped && at < chunk.length) {
+      this.#escaped = false
+      if ((chunk[at++] ?? 0) < 0x20) this.#invalid()
+    }
     for (; at < chunk.length; at++) {
       const byte = chunk[at] ?? 0
-      if (this.#escaped) this.#escaped = false
-      else if (byte === 0x5c) {
-        this.#escaped = true
-        this.#plain = false
-      } else if (byte === 0x22) {
-        // One that lies whole in this chunk, as nearly all do, is not copied before it is read.
-        if (this.#plain && this.#length === 0 && at - from <= maxToken) this.#endText(this.#visitor.ignores(this.#depth) ? "" : this.#read(chunk, from, at))
-        else {
-          this.#keep(chunk.subarray(from, at))
-          this.#endText(this.#decoded())
-        }
-        return at + 1
-      }
+      if (ordinary[byte] === 1) continue
+      if (byte === 0x22) break
       if (byte < 0x20) this.#invalid()
-      if (byte > 0x7f) this.#plain = false
+      plain = false
+      // What is escaped may come with the next chunk.
+      if (byte !== 0x5c) continue
+      if (++at === chunk.length) this.#escaped = true
+      else if ((chunk[at] ?? 0) < 0x20) this.#invalid()
     }
-    this.#keep(chunk.subarray(from, at))
-    return at
+    this.#plain = plain
+    const to = Math.min(at, chunk.length)
+    if (at >= chunk.length) {
+      this.#keep(chunk.subarray(from, to))
+      return to
+    }
+    // One that lies whole in this chunk, as nearly all do, is not copied before it is read.
+    if (plain && this.#length === 0 && to - from <= maxToken) this.#endText(this.#visitor.ignores(this.#depth) ? "" : this.#read(chunk, from, to))
+    else {
+      this.#keep(chunk.subarray(from, to))
+      this.#endText(this.#decoded())
+    }
+    return to + 1
   }
 
   #endText(text: string): void {
@@ -211,16 +225,17 @@ export class JsonScanner {
     this.#visitor.end(this.#depth)
   }
 
-  /** Outside a text: one byte, or a word as far as it goes. */
+  /** Outside a text: one byte, or as much of a word as this chunk holds. */
   #step(chunk: Buffer, from: number): number {
     const byte = chunk[from] ?? 0
-    // Letters, digits, signs and the point: parts of numbers and literals.
-    const inWord = (byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x7a) || byte === 0x2d || byte === 0x2b || byte === 0x2e || byte === 0x45
-    if (inWord) {
-      if (this.#length === maxWord) this.#invalid()
+    if (ofWords[byte] === 1) {
       this.#mode = "word"
-      this.#token[this.#length++] = byte
-      return from + 1
+      let at = from
+      for (; at < chunk.length && ofWords[chunk[at] ?? 0] === 1; at++) {
+        if (this.#length === maxWord) this.#invalid()
+        this.#token[this.#length++] = chunk[at] ?? 0
+      }
+      return at
     }
     if (this.#mode === "word") this.#word()
     if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) return from + 1

@@ -1,32 +1,84 @@
 /** Most tensors of a repository. The largest models of today have 280,000. */
-export const maxTensors = 390_000
+export const maxTensors = 320_000
 
-/** Hashes of names, 64 bits each: a real model's names collide once in a thousand million models. */
-export class NameHashes {
-  #high: Uint32Array<ArrayBuffer>
-  #low: Uint32Array<ArrayBuffer>
-  length = 0
+const longestName = 512
+/** Others at each start, so that nobody can choose names whose hashes fall on one another. */
+const seeds = crypto.getRandomValues(new Uint32Array(4))
+const [highSeed = 0, lowSeed = 0, groupHighSeed = 0, groupLowSeed = 0] = seeds
+const mixHigh = (hash: number, value: number): number => Math.imul(hash ^ value, 0x9e3779b1)
+const mixLow = (hash: number, value: number): number => Math.imul(hash ^ value, 0x5f356495)
 
-  constructor(room = 256) {
-    this.#high = new Uint32Array(room)
-    this.#low = new Uint32Array(room)
+/** What is asked of a tensor's name, from one look at it: hundreds of thousands are looked at in one request. */
+export class TensorName {
+  text = ""
+  /** Its hash, of 64 bits: a real model's names collide once in a thousand million models. */
+  high = 0
+  low = 0
+  #groupHigh = 0
+  #groupLow = 0
+
+  /** False where engines take no tensor of that name. */
+  read(text: string): boolean {
+    if (text.length === 0 || text.length > longestName || text === "__proto__") return false
+    let high = highSeed
+    let low = lowSeed
+    let groupHigh = groupHighSeed
+    let groupLow = groupLowSeed
+    let layer = true
+    let inNumber = false
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at)
+      if (code < 0x21 || code > 0x7e) return false
+      high = mixHigh(high, code)
+      low = mixLow(low, code)
+      const digit = code >= 0x30 && code <= 0x39
+      if (inNumber && !digit) layer = false
+      if (layer || !digit || !inNumber) {
+        const grouped = layer || !digit ? code : 0x80
+        groupHigh = mixHigh(groupHigh, grouped)
+        groupLow = mixLow(groupLow, grouped)
+      }
+      inNumber = digit
+    }
+    high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35)
+    this.high = high
+    this.low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35)
+    this.#groupHigh = groupHigh
+    this.#groupLow = groupLow
+    this.text = text
+    return true
   }
 
-  add(name: string): void {
+  /** A hash, of 53 bits, of what the tensors of a group have in common: the name but for its numbers after the first, which is that of the layer, and type and shape. */
+  group(dtype: string, shape: ReadonlyArray<number>): number {
+    let high = this.#groupHigh
+    let low = this.#groupLow
+    for (let at = 0; at < dtype.length; at++) {
+      high = mixHigh(high, dtype.charCodeAt(at))
+      low = mixLow(low, dtype.charCodeAt(at))
+    }
+    for (const side of shape) {
+      high = mixHigh(mixHigh(high, side), side / 0x1_0000_0000)
+      low = mixLow(mixLow(low, side), side / 0x1_0000_0000)
+    }
+    high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ (low >>> 13)
+    low = Math.imul(low ^ (low >>> 16), 0xc2b2ae35) ^ (high >>> 13)
+    return (high >>> 0) * 0x20_0000 + (low >>> 11)
+  }
+}
+
+/** Hashes of names. */
+export class NameHashes {
+  #high: Uint32Array<ArrayBuffer> = new Uint32Array(256)
+  #low: Uint32Array<ArrayBuffer> = new Uint32Array(256)
+  length = 0
+
+  add({ high, low }: TensorName): void {
     if (this.length === this.#high.length) {
       // Moved rather than copied, so that what was outgrown does not wait for a collection.
       this.#high = new Uint32Array(this.#high.buffer.transfer(this.length * 8))
       this.#low = new Uint32Array(this.#low.buffer.transfer(this.length * 8))
     }
-    let high = 0xdeadbeef
-    let low = 0x41c6ce57
-    for (let at = 0; at < name.length; at++) {
-      const code = name.charCodeAt(at)
-      high = Math.imul(high ^ code, 0x9e3779b1)
-      low = Math.imul(low ^ code, 0x5f356495)
-    }
-    high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35)
-    low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35)
     this.#high[this.length] = high
     this.#low[this.length++] = low
   }
@@ -82,11 +134,11 @@ export class TensorNames {
     if (++this.#size * 4 > this.#file.length * 3) this.#grow()
   }
 
-  /** Takes names that an index places in the file of that number (from 1). False where one was placed before. */
-  place(names: NameHashes, at: number, file: number): boolean {
-    const place = this.#find(names.high(at), names.low(at))
+  /** Takes a name that an index places in the file of that number (from 1). False where it was placed before. */
+  place({ high, low }: TensorName, file: number): boolean {
+    const place = this.#find(high >>> 0, low >>> 0)
     if (this.#file[place] !== 0) return false
-    this.#put(place, names.high(at), names.low(at), file, 0)
+    this.#put(place, high, low, file, 0)
     return true
   }
 

@@ -87,7 +87,7 @@ const readHeader = Effect.fnUntraced(function* (connection: HubConnection, url: 
 
 /** The files that together hold a tensor of each kind, the most telling first, up to `most`. */
 const telling = (index: WeightIndex, most: number): ReadonlyArray<string> => {
-  const kinds = new Map([...index.files].map(([path, { groups }]) => [path, new Set([...groups.keys()].map(kindOf))]))
+  const kinds = new Map([...index.files].map(([path, { groups }]) => [path, new Set([...groups.values()].map(({ name }) => kindOf(name)))]))
   const chosen: Array<string> = []
   while (chosen.length < most) {
     let best: readonly [string, ReadonlySet<string>] | undefined

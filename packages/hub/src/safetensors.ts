@@ -2,7 +2,7 @@ import { Result, Struct } from "effect"
 import { Unreadable } from "./failures.ts"
 import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
 import { TensorGroups } from "./TensorGroups.ts"
-import { maxTensors, NameHashes } from "./TensorNames.ts"
+import { maxTensors, NameHashes, TensorName } from "./TensorNames.ts"
 
 /** Longest header that is read, in bytes; the largest of real models are below 2 MB. */
 export const maxHeaderBytes = 16 * 1024 * 1024
@@ -37,13 +37,9 @@ export type TensorType = keyof typeof elementBits
 export const tensorTypes = Struct.keys(elementBits)
 
 const bitsOf: ReadonlyMap<string, number> = new Map(tensorTypes.map((dtype) => [dtype, elementBits[dtype]]))
-const tensorName = /^[\x21-\x7e]{1,512}$/
 const maxSides = 16
 /** Most entries of a header's metadata. */
 const maxNotes = 100_000
-
-/** Whether engines take a tensor of that name. */
-export const isTensorName = (name: string): boolean => tensorName.test(name) && name !== "__proto__"
 
 /**
  * Length of the JSON header that follows a safetensors file's first eight bytes.
@@ -102,7 +98,9 @@ class Places {
   }
 }
 
-type Member = "dtype" | "shape" | "data_offsets"
+/** What is told of a tensor, each a bit of those that were told. */
+const members = { dtype: 1, shape: 2, data_offsets: 4 } as const
+type Member = keyof typeof members
 const isMember = (name: string): name is Member => name === "dtype" || name === "shape" || name === "data_offsets"
 
 /**
@@ -120,22 +118,23 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
   let inMetadata = false
   let metadataSeen = false
   let notes = 0
-  let tensor = ""
+  const tensor = new TensorName()
   let member: Member | null = null
-  let given = new Set<string>()
+  let given = 0
   let dtype = ""
   let shape: Array<number> = []
   let offsets: Array<number> = []
 
-  const describe = (): never => fail(`describes the tensor ${tensor.slice(0, 80)} in a way that no engine takes`)
+  const describe = (): never => fail(`describes the tensor ${tensor.text.slice(0, 80)} in a way that no engine takes`)
 
   const endTensor = () => {
     const bits = bitsOf.get(dtype)
     const [from, to] = offsets
-    if (bits === undefined || !given.has("shape") || from === undefined || to === undefined || offsets.length !== 2) return describe()
+    if (bits === undefined || (given & members.shape) === 0 || from === undefined || to === undefined || offsets.length !== 2) return describe()
     const elements = shape.includes(0) ? 0 : shape.reduce((product, side) => product * side, 1)
     // Beyond 2^53 the product is rounded, and longer than any file.
-    if (to < from || to > dataBytes || elements * bits !== (to - from) * 8) return fail(`gives the tensor ${tensor.slice(0, 80)} another length than its shape`)
+    if (to < from || to > dataBytes || elements * bits !== (to - from) * 8)
+      return fail(`gives the tensor ${tensor.text.slice(0, 80)} another length than its shape`)
     if (names.length === maxTensors) return fail(`has more than ${maxTensors} tensors`)
     names.add(tensor)
     places.add(from, to)
@@ -149,7 +148,7 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
       if (depth === 0 && kind === "list") fail("has a header that is not a JSON object")
       if (depth === 1) {
         if (kind === "list") return inMetadata ? fail("has malformed metadata") : describe()
-        given = new Set()
+        given = 0
         dtype = ""
         shape = []
         offsets = []
@@ -173,14 +172,13 @@ export const scanHeader = (dataBytes: number, file: string): Sink<Header> => {
         if (inMetadata) {
           if (metadataSeen) return fail("names something twice")
           metadataSeen = true
-        } else if (!isTensorName(name)) return fail("names a tensor in characters that no engine takes")
-        tensor = name
+        } else if (!tensor.read(name)) return fail("names a tensor in characters that no engine takes")
       }
       if (depth === 2 && !inMetadata) {
         member = isMember(name) ? name : null
         if (member === null) return
-        if (given.has(member)) return fail("names something twice")
-        given.add(member)
+        if ((given & members[member]) !== 0) return fail("names something twice")
+        given |= members[member]
       }
     },
     value: (value, depth) => {

@@ -1,8 +1,8 @@
 import { Unreadable } from "./failures.ts"
 import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
-import { isTensorName, type Sink } from "./safetensors.ts"
-import { groupOf } from "./TensorGroups.ts"
-import { maxTensors, NameHashes, TensorNames } from "./TensorNames.ts"
+import type { Sink } from "./safetensors.ts"
+import { TensorGroups } from "./TensorGroups.ts"
+import { maxTensors, TensorName, TensorNames } from "./TensorNames.ts"
 
 /** Longest index that is read, in bytes: that of the largest models of today, of 280,000 tensors, is shorter. */
 export const maxIndexBytes = 32 * 1024 * 1024
@@ -19,8 +19,8 @@ export interface Placed {
   tensors: number
   /** Length of their names together. */
   nameBytes: number
-  /** How many there are of each group, and the name of one. */
-  readonly groups: Map<string, { readonly name: string; count: number }>
+  /** Of types, shapes and sizes that the index does not tell. */
+  readonly groups: TensorGroups
 }
 
 /** Which tensors are in which file. */
@@ -41,7 +41,7 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
   }
   const files = new Map<string, Placed>()
   const names = new TensorNames()
-  const hash = new NameHashes(1)
+  const named = new TensorName()
   let tensors = 0
   let kinds = 0
   let inMap = false
@@ -56,23 +56,17 @@ export const scanIndex = (of: string, listed: ReadonlySet<string>): Sink<WeightI
     if (placed === undefined) {
       if (!listed.has(file)) return fail("names files that do not lie beside it")
       if (files.size === maxShards) return fail(`names more than ${maxShards} weight files`)
-      placed = { number: files.size + 1, tensors: 0, nameBytes: 0, groups: new Map() }
+      placed = { number: files.size + 1, tensors: 0, nameBytes: 0, groups: new TensorGroups() }
       files.set(file, placed)
     }
-    if (!isTensorName(tensor)) return fail("names a tensor in characters that no engine takes")
+    if (!named.read(tensor)) return fail("names a tensor in characters that no engine takes")
     if (++tensors > maxTensors) return fail(`names more than ${maxTensors} tensors`)
-    hash.length = 0
-    hash.add(tensor)
-    if (!names.place(hash, 0, placed.number)) return fail("names something twice")
+    if (!names.place(named, placed.number)) return fail("names something twice")
     placed.tensors++
     placed.nameBytes += tensor.length
-    const key = groupOf(tensor)
-    const group = placed.groups.get(key)
-    if (group !== undefined) group.count++
-    else {
-      if (++kinds > maxKinds) return fail("names more kinds of tensors than any model has")
-      placed.groups.set(key, { name: tensor, count: 1 })
-    }
+    const { size } = placed.groups
+    placed.groups.add(named, "", [], 0)
+    if (placed.groups.size > size && ++kinds > maxKinds) fail("names more kinds of tensors than any model has")
   }
 
   const scanner = new JsonScanner(of, {

@@ -46,7 +46,7 @@ const tensors = (): Tensors => {
 /** What is said of a configuration with such tensors; null where they agree. */
 const said = (config: Json, given: Tensors): string | null => {
   const groups = new TensorGroups()
-  for (const [name, [dtype, shape]] of given) groups.add(name, dtype, shape, 1)
+  groups.addAll([...given].map(([name, [dtype, shape]]) => ({ name, dtype, shape, count: 1, bytes: 1 })))
   const list = [...groups.values()]
   return Result.match(weightsAgree(Result.getOrThrow(parseModelConfig(config, "BF16")), config, list, list), {
     onSuccess: () => null,
