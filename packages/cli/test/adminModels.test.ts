@@ -89,7 +89,7 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
           seatrial(["admin", "models", "show", "--org", "delta", "tiny"], env),
           seatrial(["admin", "models", "show", "--org", "delta", "tiny", "--json"], env),
           seatrial(["bench", "show", "--org", "delta", "tiny"], env),
-          seatrial(["bench", "show", "--org", "delta", "tiny", "--json"], env)
+          seatrial(["bench", "show", "--org", "delta", "delta/tiny", "--json"], env)
         ])
         const estimate = /^estimate +\S+ KiB to \S+ KiB of KV cache a GPU were estimated, 1\.91 MiB measured: OUTSIDE, 50\.0% above the middle$/mu
         assert.match(shown.out, estimate, shown.err)

@@ -8,7 +8,7 @@ import { size } from "../readable.ts"
 import { confirm, yesFlag as yes } from "./confirm.ts"
 import { jsonFlag as json, orgFlag as org, organization } from "./organization.ts"
 
-export const modelArgument = Argument.String("model").pipe(Argument.withDescription("The model's slug, or its id, mdl_..."))
+export const modelArgument = Argument.String("model").pipe(Argument.withDescription("The model's slug, the name that callers give, or its id, mdl_..."))
 
 const rate = (name: string, of: string) =>
   Flag.String(name).pipe(
@@ -16,12 +16,13 @@ const rate = (name: string, of: string) =>
     Flag.withSchema(Schema.String.check(Schema.isPattern(/^\d{1,15}$/u, { message: "Expected whole micro-dollars, 0 or more: 1000000 is one US dollar" })))
   )
 
-/** The organisation's model of that slug or id, or a sentence that says there is none. */
-export const modelOf = Effect.fnUntraced(function* (orgSlug: string, idOrSlug: string) {
+/** The organisation's model of that slug, name or id, or a sentence that says there is none. */
+export const modelOf = Effect.fnUntraced(function* (orgSlug: string, given: string) {
   const models = yield* ModelAdmin
   const { id: orgId } = yield* organization(orgSlug)
-  const found = yield* models.find(orgId, idOrSlug)
-  if (Option.isNone(found)) return yield* notFound(orgSlug, idOrSlug)
+  // A private model is called by the organization's slug before its own.
+  const found = yield* models.find(orgId, given.startsWith(`${orgSlug}/`) ? given.slice(orgSlug.length + 1) : given)
+  if (Option.isNone(found)) return yield* notFound(orgSlug, given)
   return { models, orgId, model: found.value }
 })
 
