@@ -193,6 +193,11 @@ export const makeMemoryKube = () => {
       let left = times
       refusal = (asked) => (asked === kind && left-- > 0 ? new KubeError({ reason, message: `${kind} is refused`, status, statusReason: reason }) : null)
     },
+    /** Each nth creation of that kind is answered as by a server that is busy, also where the object is there. */
+    refuseEach: (kind: string, nth: number) => {
+      let asked = 0
+      refusal = (of) => (of === kind && ++asked % nth === 0 ? new KubeError({ reason: "Retryable", message: "the server is busy", status: 429 }) : null)
+    },
     setGate: (next: (write: string) => Effect.Effect<void>) => {
       gate = next
     }
