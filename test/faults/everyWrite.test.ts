@@ -72,7 +72,8 @@ it.live(
       )
       yield* Effect.logInfo([`${played} stories`, ...[...times].map(([what, count]) => `killed ${what}: ${count}`)].join("\n"))
       assert.deepStrictEqual(failed, [])
-      if (every > 0) assert.isAbove(times.size, 50, "some kinds of writes were never met")
+      // One seed has one kind of story only.
+      if (every > 0 && seeds > 1) assert.isAbove(times.size, 50, "some kinds of writes were never met")
     }),
   36_000_000
 )

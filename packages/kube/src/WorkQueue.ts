@@ -21,7 +21,7 @@ export interface WorkQueueOptions<K extends string, E, R> {
   readonly concurrency: number
   /** Whether a key that becomes ready goes before those of which this is false; of these one in eight has its turn all the same. Default: none does. */
   readonly isUrgent?: (key: K) => boolean
-  /** One pass. A duration means: look again after it. A failure, a defect too, means: again after a back-off. */
+  /** One pass. A duration means: look again after it. A failure, a defect too, means: again after a back-off, or as late as the server asked. */
   readonly work: (key: K) => Effect.Effect<Option.Option<Duration.Duration>, E, R>
   /** Delay after a key's first failure, doubled by each that follows. Default 500 ms. */
   readonly backoff?: Duration.Input
@@ -43,9 +43,12 @@ interface Entry {
 /** Of so many turns one is for those who are not urgent, where some wait. */
 const turnsOfUrgent = 8
 
-const reasonOf = (cause: Cause.Cause<unknown>): string => {
+/** As a watch: whatever a server asks for. */
+const longestAsked = 300_000
+
+const kubeErrorOf = (cause: Cause.Cause<unknown>): KubeError | undefined => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  return error instanceof KubeError ? error.reason : "fault"
+  return error instanceof KubeError ? error : undefined
 }
 
 const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQueueOptions<K, E, R>): Effect.fn.Return<WorkQueue<K>, never, R | Scope.Scope> {
@@ -132,11 +135,13 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     const outcome = Exit.isSuccess(exit) ? "done" : "failed"
     yield* measured((labels) => kubeMetrics.passSeconds.update({ ...labels, outcome }, (now - startedAt) / 1_000))
     if (Exit.isFailure(exit)) {
-      const reason = reasonOf(exit.cause)
+      const { reason = "fault", retryAfter = 0 } = kubeErrorOf(exit.cause) ?? {}
       yield* measured((labels) => Effect.andThen(kubeMetrics.passErrors.update({ ...labels, reason }, 1), kubeMetrics.queueRetries.update(labels, 1)))
       entry.failures += 1
       const base = Math.min(maxBackoff, backoff * 2 ** Math.min(entry.failures - 1, 30))
-      const delay = base * (0.5 + 0.5 * (yield* Random.next))
+      // A little more than a server asked for, so that not all keys come back at once.
+      const asked = Math.min(retryAfter, longestAsked) * (1 + 0.1 * (yield* Random.next))
+      const delay = Math.max(asked, base * (0.5 + 0.5 * (yield* Random.next)))
       yield* Effect.logWarning(`work on ${key} failed ${entry.failures} times and is tried again in ${Math.round(delay)} ms`, Cause.pretty(exit.cause))
       // What was added meanwhile waits too: it may be what the failed pass itself has written.
       return wait(key, entry, Math.min(now + delay, entry.due), now)

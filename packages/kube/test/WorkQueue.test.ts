@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Duration, Effect, Option, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { WorkQueue } from "../src/index.ts"
+import { KubeError, WorkQueue } from "../src/index.ts"
 
 const rest = Option.none<Duration.Duration>()
 
@@ -149,6 +149,23 @@ describe("WorkQueue", () => {
       at.length = 0
       yield* TestClock.adjust("1 hour")
       assert.isAtMost((at[1] ?? Number.POSITIVE_INFINITY) - (at[0] ?? 0), 1000)
+    })
+  )
+
+  it.effect("what failed because the server is busy is not tried before the server asked for it", () =>
+    Effect.gen(function* () {
+      const at: Array<number> = []
+      const busy = new KubeError({ reason: "Retryable", message: "the server is busy", status: 429, retryAfter: 30_000 })
+      const queue = yield* WorkQueue.make({
+        concurrency: 1,
+        backoff: "1 second",
+        work: () => Effect.flatMap(noteTime(at), (passes) => (passes === 1 ? Effect.fail(busy) : Effect.succeed(rest)))
+      })
+      yield* queue.add("a")
+      yield* TestClock.adjust("1 hour")
+      const [first = 0, second = 0] = at
+      assert.isTrue(second - first >= 30_000 && second - first <= 33_000, `after ${second - first} ms`)
+      assert.strictEqual(at.length, 2)
     })
   )
 

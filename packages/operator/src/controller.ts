@@ -82,11 +82,8 @@ export const control = Effect.fnUntraced(function* (settings: OperatorSettings, 
   yield* classQueue.add("all")
 
   // Those that somebody applied are named after their models.
-  const applied = yield* WorkQueue.make({
-    name: "applied",
-    concurrency: 8,
-    work: (key: string) => reconcileApplied({ cluster, settings, look: (id: DeploymentId) => queue.add(id) }, key)
-  })
+  const context = { cluster, settings, unrecorded: new Map<string, number>(), look: (id: DeploymentId) => queue.add(id) }
+  const applied = yield* WorkQueue.make({ name: "applied", concurrency: 8, work: (key: string) => reconcileApplied(context, key) })
   const onDeployment = Effect.fnUntraced(function* (key: string) {
     yield* lookAtClasses
     const { name, namespace } = fromKey(key)

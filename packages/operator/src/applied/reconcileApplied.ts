@@ -20,7 +20,7 @@ const soon = Option.some(Duration.seconds(1))
 const retry = Option.some(Duration.seconds(5))
 /** A refusal may have become wrong without a change of the object: a purchase, a name that is free again. */
 const later = Option.some(Duration.seconds(60))
-/** From a deletion until its object goes although nobody could record that it was deleted, milliseconds. */
+/** From the first try to record a deletion until its object goes unrecorded, milliseconds. Time in which no operator could try counts as little as for other deadlines. */
 const recordPatience = 60_000
 
 const isStale = (error: KubeError) => error.reason === "Conflict" || error.reason === "NotFound"
@@ -28,6 +28,8 @@ const isStale = (error: KubeError) => error.reason === "Conflict" || error.reaso
 export interface AppliedContext {
   readonly cluster: Cluster
   readonly settings: OperatorSettings
+  /** Since when this operator has tried in vain to record the deletions of objects, by `namespace/name`, Unix milliseconds; only a memory. */
+  readonly unrecorded: Map<string, number>
   /** Asks for a pass over a run. */
   readonly look: (id: DeploymentId) => Effect.Effect<void>
 }
@@ -44,18 +46,21 @@ const setFinalizer = Effect.fnUntraced(function* ({ metadata }: ModelDeployment,
   )
 })
 
-/** Records the deletion, then lets the object go. Where the record is away for longer than a minute it goes unrecorded, and comes back with the record. */
-const retire = Effect.fnUntraced(function* (resource: ModelDeployment, namespace: string) {
-  const { deletionTimestamp = "", finalizers = [], name } = resource.metadata
+/** Records the deletion, then lets the object go. Where that could not be recorded for a minute it goes unrecorded, and comes back with the record. */
+const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, resource: ModelDeployment, namespace: string) {
+  const { finalizers = [], name } = resource.metadata
+  const key = `${namespace}/${name}`
   if (!finalizers.includes(finalizer)) return Option.none<Duration.Duration>()
   const applied = yield* AppliedResources
+  const since = unrecorded.get(key) ?? (yield* Clock.currentTimeMillis)
   const recorded = yield* applied.retire({ namespace, name }).pipe(
     Effect.timeout("10 seconds"),
     Effect.as(true),
     Effect.sandbox,
     Effect.catch((cause) => Effect.as(Effect.logWarning(`the deletion of the ModelDeployment ${name} could not be recorded`, cause), false))
   )
-  const since = Date.parse(deletionTimestamp)
+  if (recorded) unrecorded.delete(key)
+  else unrecorded.set(key, since)
   if (!recorded && (yield* Clock.currentTimeMillis) < since + recordPatience) return retry
   return (yield* setFinalizer(resource, false)) ? Option.none() : soon
 })
@@ -75,12 +80,14 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
 })
 
 /** One pass over an object that somebody applied (`key`: `namespace/name`), or over its place where it is gone. When to look again, if time alone may change the answer. */
-export const reconcileApplied = Effect.fn("reconcileApplied")(function* ({ cluster, look, settings }: AppliedContext, key: string) {
+export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context: AppliedContext, key: string) {
+  const { cluster, look, settings, unrecorded } = context
   const applied = yield* AppliedResources
   const { name, namespace = cluster.namespace } = fromKey(key)
   const resource = Option.getOrNull(yield* cluster.deployments.get(name, namespace))
   // Before anything is asked of Postgres, which may be away.
-  if (resource !== null && resource.metadata.deletionTimestamp !== undefined) return yield* retire(resource, namespace)
+  if (resource !== null && resource.metadata.deletionTimestamp !== undefined) return yield* retire(context, resource, namespace)
+  unrecorded.delete(`${namespace}/${name}`)
   const { requireFirstPurchase } = settings
   const organization = namespace === settings.namespace ? settings.organization : (settings.organizations.get(namespace) ?? null)
   const wish = resource === null ? null : wishOf(resource.spec)
@@ -107,7 +114,7 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* ({ clust
   const version = { namespace, name, uid, generation }
   switch (decision._tag) {
     case "Retire":
-      return yield* retire(resource, namespace)
+      return yield* retire(context, resource, namespace)
     case "Look":
       yield* lookAt(decision.run)
       return Option.none()

@@ -12,11 +12,14 @@ import { obstacleEvents } from "./obstacleEvents.ts"
 import { rootCause } from "./rootCause.ts"
 import { servingEvents } from "./servingEvents.ts"
 import { statusOf } from "./statusOf.ts"
-import { tellEvent } from "./tellEvent.ts"
+import { tellEvent, toldAnnotation } from "./tellEvent.ts"
 import { downloadEvents, faultEvents, transitionEvents } from "./transitionEvents.ts"
 
-/** The status that was written of each run last: when, Unix milliseconds, and which version of its custom resource that made. Only a memory. */
-export type Shown = Map<Run["id"], { readonly at: number; readonly version: string | undefined }>
+/**
+ * The status that was written of each run last: when, Unix milliseconds, and which version of its custom resource that made; and which events were told since, so that a
+ * pass that is repeated goes on where the one before it failed. Only a memory.
+ */
+export type Shown = Map<Run["id"], { readonly at: number; readonly version: string | undefined; readonly told?: ReadonlySet<string> }>
 
 interface MirrorInput {
   readonly shown: Shown
@@ -60,10 +63,11 @@ export const mirror = Effect.fn("mirror")(function* ({ backlog, classGone, fetch
   // What changes many times a second is written once: each phase with its time is in the status all the same.
   const written = shown.get(run.id)
   const first = written === undefined || written.at === Number.NEGATIVE_INFINITY
-  if (first && backlog > manyWait) shown.set(run.id, { at: now, version: written?.version ?? metadata.resourceVersion })
+  if (first && backlog > manyWait) shown.set(run.id, { ...written, at: now, version: written?.version ?? metadata.resourceVersion })
   const since = first ? (backlog > manyWait ? now : Number.NEGATIVE_INFINITY) : written.at
   const pause = isFinished(run.phase) ? 0 : since + Math.min(statusPauseMost, Math.max(statusPause, backlog * statusPauseEach)) - now
   if (pause > 0) return Option.some(Duration.millis(pause))
+  const told = new Set(written?.told)
   for (const event of [
     ...faultEvents(run, resource, cause, now),
     ...transitionEvents(run, resource, cause, backlog > manyWait),
@@ -71,7 +75,12 @@ export const mirror = Effect.fn("mirror")(function* ({ backlog, classGone, fetch
     ...servingEvents({ run, resource, status, pod, now }),
     ...obstacleEvents(run, resource, fetch, now)
   ]) {
+    const { annotations = {}, name } = event.metadata
+    const what = `${name} ${annotations[toldAnnotation] ?? ""}`
+    if (told.has(what)) continue
     yield* tellEvent(event)
+    told.add(what)
+    shown.set(run.id, { at: Number.NEGATIVE_INFINITY, version: undefined, ...shown.get(run.id), told })
   }
   const { name, namespace, resourceVersion } = resource.metadata
   const object = {

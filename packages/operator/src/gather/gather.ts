@@ -66,7 +66,7 @@ export interface GatherFrom {
   readonly bootVerdicts: BootVerdicts
   readonly attendance: Attendance
   readonly settings: Parameters<typeof fetchJob>[0]["settings"] & Pick<OperatorSettings, "keepFinishedDays" | "weightsClaim">
-  /** Pods that were made, by name, with the version that this gave them, until the watch tells of them. */
+  /** Pods that were made, by name, with the version that this gave them, until the watch tells of them; undefined: a pass has missed it since. */
   readonly madePods: Map<string, string | undefined>
   /** Whose disruption budgets were made that no watch has told of yet, and when, Unix milliseconds. */
   readonly madeBudgets: Map<Run["id"], number>
@@ -125,7 +125,7 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
 
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  { attendance, background, blocked, bootVerdicts, cluster, madeBudgets, mergedAnswers, pool, released, settings, withdrawn }: GatherFrom,
+  { attendance, background, blocked, bootVerdicts, cluster, madeBudgets, madePods, mergedAnswers, pool, released, settings, withdrawn }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
@@ -135,7 +135,10 @@ export const gather = Effect.fnUntraced(function* (
   const job = Option.getOrUndefined(yield* cluster.jobs.get(fetchJobName(run.id), namespace))
   const own = yield* cluster.pods.listByLabel(deploymentLabel, run.id)
   const engines = run.engineRun === run.id ? own : yield* cluster.pods.listByLabel(deploymentLabel, run.engineRun)
-  const enginePod = engines.find((pod: WatchedPod) => pod.metadata.name === enginePodName(run.engineRun))
+  const podName = enginePodName(run.engineRun)
+  const enginePod = engines.find((pod: WatchedPod) => pod.metadata.name === podName)
+  // Made, and not told of yet: what is decided now may be without it, so that it is news when it comes.
+  if (enginePod === undefined && madePods.has(podName)) madePods.set(podName, undefined)
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null

@@ -150,22 +150,45 @@ describe("an object that somebody applied", () => {
     })
   })
 
-  it.effect("goes within a minute where its deletion cannot be recorded", () => {
+  it.effect("goes after a minute in which its deletion could not be recorded", () => {
     const door = makeDoor()
     return Effect.gen(function* () {
       door.apply()
       yield* door.operate(door.served(door.first))
-      yield* TestClock.adjust("10 seconds")
       door.applied.setAway(true)
       door.kube.remove("ModelDeployment", "tiny")
       yield* door.operate(
         Effect.gen(function* () {
           yield* idle
-          assert.isDefined(door.object())
           yield* TestClock.adjust("55 seconds")
+          yield* idle
+          assert.isDefined(door.object())
+          yield* TestClock.adjust("5 seconds")
           yield* door.until(() => door.object() === undefined)
         })
       )
+    })
+  })
+
+  it.effect("that was deleted while no operator ran has that minute with the next one, and is retired though its first try fails", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply()
+      yield* door.operate(door.served(door.first))
+      door.kube.remove("ModelDeployment", "tiny")
+      yield* TestClock.adjust("1 hour")
+      door.applied.setAway(true)
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* idle
+          assert.isDefined(door.metadata().deletionTimestamp)
+          door.applied.setAway(false)
+          yield* TestClock.adjust("5 seconds")
+          yield* door.until(() => door.object() === undefined)
+          yield* idle
+        })
+      )
+      assert.deepStrictEqual([door.rows()[0]?.modelDeleted, door.object(), door.made()], [true, undefined, 1])
     })
   })
 

@@ -30,7 +30,11 @@ export const makeMemoryKube = () => {
   let refusal: (kind: string) => KubeError | null = () => null
 
   const keyOf = (kind: string, name: string) => `${kind}/${name}`
+  /** What no watch tells of yet, by kind. */
+  const late = new Map<string, Array<Json | { readonly gone: Json }>>()
   const tell = (kind: string, message: Json | { readonly gone: Json }) => {
+    const waiting = late.get(kind)
+    if (waiting !== undefined) return void waiting.push(message)
     for (const watcher of watchers) if (watcher.kind === kind) Queue.offerUnsafe(watcher.queue, message)
   }
 
@@ -192,6 +196,18 @@ export const makeMemoryKube = () => {
     refuse: (kind: string, status: number, reason: KubeError["reason"], times = Number.POSITIVE_INFINITY) => {
       let left = times
       refusal = (asked) => (asked === kind && left-- > 0 ? new KubeError({ reason, message: `${kind} is refused`, status, statusReason: reason }) : null)
+    },
+    /** The watches of that kind tell of nothing until `tellLate`. */
+    beLate: (kind: string) => void late.set(kind, []),
+    tellLate: (kind: string) => {
+      const messages = late.get(kind) ?? []
+      late.delete(kind)
+      for (const message of messages) tell(kind, message)
+    },
+    /** Each nth creation of that kind is answered as by a server that is busy, also where the object is there. */
+    refuseEach: (kind: string, nth: number) => {
+      let asked = 0
+      refusal = (of) => (of === kind && ++asked % nth === 0 ? new KubeError({ reason: "Retryable", message: "the server is busy", status: 429 }) : null)
     },
     setGate: (next: (write: string) => Effect.Effect<void>) => {
       gate = next

@@ -32,8 +32,8 @@ const settings = {
 const containerRuns = { name: "engine", ready: true, restartCount: 0, state: { running: {} } }
 const scheduled = { type: "PodScheduled", status: "True" }
 
-/** What the cluster does with pods: ready at once, or held where a test says so. */
-export type PodStory = "ready" | "starting" | "unschedulable"
+/** What the cluster does with pods: ready at once, or held where a test says so; `gated`: nothing, as while Kueue has not admitted it. */
+export type PodStory = "ready" | "starting" | "unschedulable" | "gated"
 
 /** A whole world in memory around the real controller: rows, an API server, a cluster that runs what it is given, gateways. Any write can be its last. */
 export const makeStage = (token: Option.Option<string> = Option.none(), facts: RunRevision["facts"] = revision.facts) => {
@@ -265,7 +265,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     const [verb, kind, name] = write.split(" ")
     if ((verb !== "apply" && verb !== "create") || name === undefined) return
     if (kind === "Job") kube.setStatus("Job", name, { conditions: [{ type: "Complete", status: "True" }] })
-    if (kind === "Pod") {
+    if (kind === "Pod" && story !== "gated") {
       const pod = kube.find("Pod", name)
       const spec = Option.isSome(pod) && Predicate.isObject(pod.value.spec) ? pod.value.spec : {}
       // As a scheduler does: what a pod had better not come to is taken where there is nothing else.

@@ -1,0 +1,23 @@
+import { assert, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { revision } from "../observations.ts"
+import { makeStage } from "./stage.ts"
+
+it.effect("a pod that was made while its run ended is removed, also where its watch tells of it only after the run was released", () => {
+  const stage = makeStage()
+  stage.setStory("gated")
+  // No object shows it any more: the specification that it was made for has changed.
+  stage.change((row) => ({ ...row, phase: "provisioning", revision, applied: { namespace: "seatrial", name: "tiny", current: null } }))
+  stage.kube.beLate("Pod")
+  stage.kube.onWrite((write) => {
+    if (write.startsWith("create Pod")) stage.cancel(0)
+  })
+  return stage.operate(
+    Effect.gen(function* () {
+      yield* stage.until(() => stage.released() > 0)
+      stage.kube.tellLate("Pod")
+      yield* Effect.forEach(Array.from({ length: 300 }), () => Effect.yieldNow)
+      assert.deepStrictEqual(stage.kube.names("Pod"), [])
+    })
+  )
+})
