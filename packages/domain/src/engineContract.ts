@@ -55,6 +55,8 @@ export interface EngineMemory {
   readonly splitIssue?: (load: EngineLoad) => string | null
   /** Bytes up to which a token's MLA latent is padded in one layer; 1 for none. */
   readonly latentAlignment: number
+  /** Whether it keeps latents wherever layers can; absent: of some it keeps keys and values. */
+  readonly keepsLatents?: boolean
   /** States that a sequence keeps in each recurrent layer. */
   readonly statesPerSequence: (load: EngineLoad) => number
   /** Tokens that layers with a window or a chunk have room for, as a share of the other layers'; absent: as many as a sequence needs of them. */
