@@ -8,6 +8,7 @@ import { Effect, Schedule } from "effect"
 import { writeTinyChat } from "../reference/src/sample/index.ts"
 import { reference } from "../src/reference/adapter.ts"
 import { tinyConfig } from "./anyModel.ts"
+import { saysWhatToDo } from "./saysWhatToDo.ts"
 
 const main = join(import.meta.dirname, "../reference/src/main.ts")
 
@@ -111,7 +112,9 @@ describe("the adapter of the reference engine", () => {
         spoil(directory)
         const { child, said } = yield* start(directory, port, gpuMemory)
         assert.strictEqual(yield* exit(child), 1)
-        assert.strictEqual(reference.bootFailure(said.log).code, code, said.log)
+        const failure = reference.bootFailure(said.log)
+        assert.strictEqual(failure.code, code, said.log)
+        assert.match(failure.text, saysWhatToDo)
       }).pipe(Effect.scoped)
     )
   }
@@ -122,6 +125,8 @@ describe("the adapter of the reference engine", () => {
     const { code, text } = reference.bootFailure("something else")
     assert.strictEqual(code, "engine_start_failed")
     assert.include(text, "in the log of Seatrial's operator")
+    assert.match(text, saysWhatToDo)
+    assert.match(reference.bootFailure("Model architectures ['A'] are not supported for now.").text, saysWhatToDo)
   })
 
   it("a flag that the engine does not offer is named, and so is a value out of its range", () => {

@@ -37,8 +37,12 @@ const last = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].at(-
 const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, text: string]> = [
   [/maximum model length|max seq len/i, "context_does_not_fit", "The KV cache cannot hold one sequence of max_context. Try a shorter max_context."],
   [/No available memory for the cache blocks/, "out_of_memory", "The weights leave no memory for the KV cache. Try a larger host class."],
-  [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture."],
-  [/Cannot find any model weights with/, "weights_missing", "The repository has no weights that the engine can load."],
+  [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture. Choose another runtime or model."],
+  [
+    /Cannot find any model weights with/,
+    "weights_missing",
+    "The repository has no weights that the engine can load. Choose another revision, or a repository with safetensors weights."
+  ],
   [
     /Failed to load the tokenizer|Cannot read tokenizer/,
     "tokenizer_unreadable",
@@ -154,7 +158,10 @@ export const reference: EngineAdapter = {
   bootFailure: (log): NamedFailure => {
     const known = bootFailures.find(([pattern]) => pattern.test(log))
     return known === undefined
-      ? { code: "engine_start_failed", text: "reference-0.1.0 ended before it was ready. The end of what it said is in the log of Seatrial's operator." }
+      ? {
+          code: "engine_start_failed",
+          text: "reference-0.1.0 ended before it was ready. Choose another runtime or revision; the end of what it said is in the log of Seatrial's operator."
+        }
       : { code: known[1], text: known[2] }
   }
 }
