@@ -129,6 +129,24 @@ describe("the adapter of the reference engine", () => {
     assert.match(reference.bootFailure("Model architectures ['A'] are not supported for now.").text, saysWhatToDo)
   })
 
+  it.each([
+    [
+      "Unsupported config.json: rope_type 'odd'; only default, linear, yarn and llama3",
+      "Unsupported config.json: rope_type 'odd'; only default, linear, yarn and llama3"
+    ],
+    ["Invalid repository ID or local directory specified: '/home/some one/models/x' has no config.json", "local directory specified: 'x' has no config.json"],
+    ["While loading /var/lib/seatrial/adapter, expected target modules", "While loading adapter, expected target modules"],
+    ["Tensor a/b.weight has shape [1, 2], but config.json asks for [2, 2]", "Tensor a/b.weight has shape [1, 2], but config.json asks for [2, 2]"],
+    [
+      "Cannot listen on 10.1.2.3:8000: listen EADDRINUSE: address already in use 10.1.2.3:8000",
+      "Cannot listen on …: listen EADDRINUSE: address already in use …"
+    ]
+  ])("what it said last is told, without the folders of its node and without addresses: %s", (said, expected) => {
+    const log = `(EngineCore pid=7) INFO 11-21 07:42:59 [Boot.ts] Loading\n(EngineCore pid=7) ERROR 11-21 07:42:59 [main.ts] ${said}\n`
+    assert.isTrue(reference.bootFailure(log).text.endsWith(`${expected}.`), reference.bootFailure(log).text)
+    assert.notMatch(reference.bootFailure(log).text, /pid=|home|some one|var\/lib|10\.1/)
+  })
+
   it("a flag that the engine does not offer is named, and so is a value out of its range", () => {
     assert.isNull(reference.flagIssue({ max_num_seqs: 8, seed: 1, gpu_memory_utilization: 0.8 }))
     assert.strictEqual(reference.flagIssue({ trust_remote_code: true })?.flag, "trust_remote_code")
