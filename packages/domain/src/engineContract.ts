@@ -123,8 +123,10 @@ export interface EngineContract {
   readonly flagIssue: (flags: Readonly<Record<string, unknown>>) => FlagIssue | null
   /** The first flag that does not go with the model, its host or the other flags, or null. */
   readonly loadIssue?: (load: EngineLoad) => FlagIssue | null
-  /** Most tokens of a context that the flags, or the time that the engine computes for, allow; absent: they never limit it. It is chosen where none is asked for. */
+  /** Most tokens of a context that the flags, or the time that the engine computes for, allow; absent: they never limit it. */
   readonly longestContext?: (load: EngineLoad) => number
+  /** Most tokens of a context that is chosen where none is asked for, so that the engine surely reads it in time; absent: as many as are allowed. */
+  readonly chosenContext?: (load: EngineLoad) => number
   /** The flags with which it serves a model that sees as one of texts alone, and takes less memory; absent: it has none. */
   readonly textOnly?: NonNullable<ServingSettings["engine_flags"]>
   /** What a good operator would set where the caller set nothing: those of the load that stand count, and no default of the engine's is left to decide. */

@@ -4,7 +4,7 @@ import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { servedContract } from "../servedContract.ts"
 import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
-import { computedContext } from "./computedContext.ts"
+import { chosenComputedContext, computedContext } from "./computedContext.ts"
 import { referenceLimits } from "./limits.ts"
 import { referenceMemory } from "./memory.ts"
 import { referenceModelIssue } from "./modelIssue.ts"
@@ -126,6 +126,7 @@ export const reference: EngineAdapter = {
   },
   extendsContext: ({ rope }) => rope !== undefined,
   longestContext: computedContext,
+  chosenContext: chosenComputedContext,
   container: ({ adapter, config, hostClass, modelPath, servedNames, settings }): EngineContainer => ({
     command: ["seatrial-reference-engine"],
     args: [
