@@ -28,7 +28,7 @@ export const spoiltRepository = makeRepository({
     { title: "Good", tag: "good", files: first },
     { title: "Other weights", tag: "corrupted", files: second },
     // Nobody who asks before looks so far into it: only an engine needs it.
-    { title: "A tokenizer that no engine reads", tag: "misfit", files: { ...first, ...tokenizer({ type: 5 }) } },
+    { title: "A tokenizer that no engine reads", tag: "misfit", files: { ...first, ...tokenizer({ merges: [5] }) } },
     { title: "Tensors that are not those of the configuration", tag: "contradicting", files: { ...first, ...config({ intermediate_size: 192 }) } },
     { title: "Good weights again", tag: "silent", files: { ...first, "README.md": "# An engine that never becomes ready\n" } },
     {

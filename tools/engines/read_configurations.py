@@ -38,6 +38,8 @@ KEYS = set(
 )
 # Of these the families' rules for layers are known (packages/hub/src/layerKinds.ts), so that a window alone says which layers have it.
 WINDOWED = {"afmoe", "cohere2", "cwm", "exaone4", "gemma2", "gemma3_text", "gemma3n_text", "gpt_oss", "granite_swa", "granitemoe_swa", "olmo3", "vaultgemma"}
+# Types that vLLM or SGLang reads with a class of its own, which does not ask for what Transformers' class asks for.
+OVERRIDDEN = {"muse_glimmer_text", "muse_spark_text", "unlimited_ocr_text"}
 WRAPPED = ["text_config", "llm_config", "language_config", "thinker_config"]
 
 
@@ -67,6 +69,17 @@ def fields_of(node):
     return found
 
 
+def divides(node):
+    """Whether a class refuses a hidden size that the number of attention heads does not divide."""
+    for part in node.body:
+        if isinstance(part, ast.FunctionDef) and part.name == "validate_architecture":
+            for inner in ast.walk(part):
+                if isinstance(inner, ast.BinOp) and isinstance(inner.op, ast.Mod):
+                    if ast.unparse(inner) == "self.hidden_size % self.num_attention_heads":
+                        return True
+    return False
+
+
 def wrapped_type(fields, classes):
     """The type of the text configuration that a class wraps where that names none; None where it wraps none."""
     specs = fields.get("sub_configs_defaults")
@@ -91,14 +104,17 @@ def read(path):
     auto = archive.read("transformers/models/auto/modeling_auto.py").decode()
     written = re.search(r"\nMODEL_FOR_CAUSAL_LM_MAPPING_NAMES = OrderedDict\((.*?\n\s*\])\s*\)", auto, re.S)
     generating = {model_type for model_type, _ in ast.literal_eval(written.group(1).strip())}
-    defaults, wrappers, wrapped = {}, {}, set()
+    defaults, wrappers, wrapped, divided = {}, {}, set(), set()
     for name in names:
         nodes = [node for node in ast.parse(archive.read(name)).body if isinstance(node, ast.ClassDef)]
         classes = {node.name: fields_of(node) for node in nodes}
-        for fields in classes.values():
+        dividing = {node.name for node in nodes if divides(node)}
+        for class_name, fields in classes.items():
             model_type = constant(fields["model_type"]) if "model_type" in fields else None
             if not isinstance(model_type, str) or model_type == "":
                 continue
+            if class_name in dividing and model_type not in OVERRIDDEN:
+                divided.add(model_type)
             inner = wrapped_type(fields, classes)
             if inner is not None:
                 wrappers[model_type] = inner
@@ -114,7 +130,7 @@ def read(path):
         if (text or model_type in wrapped or model_type in generating) and len(stated) > 2
     }
     version = re.search(r"transformers-([0-9.]+)", path).group(1)
-    return version, tables, {outer: inner for outer, inner in sorted(wrappers.items()) if inner in tables}
+    return version, tables, {outer: inner for outer, inner in sorted(wrappers.items()) if inner in tables}, sorted(divided & tables.keys())
 
 
 def types(path):
@@ -138,7 +154,7 @@ def types(path):
 def main():
     if len(sys.argv) != 2 and sys.argv[2:] != ["--types"]:
         sys.exit("usage: python3 read_configurations.py TRANSFORMERS_WHEEL [--types]")
-    version, tables, wrappers = read(sys.argv[1])
+    version, tables, wrappers, divided = read(sys.argv[1])
     source = f"Generated from the wheel of Transformers {version} by tools/engines/read_configurations.py: not to be edited."
     if sys.argv[2:] == ["--types"]:
         print(f"/** Each type of a configuration that Transformers {version} has a class for. {source} */")
@@ -151,7 +167,9 @@ def main():
     print(f"/** The type of the text configuration within another one, by that one's type, where it names none. {source} */")
     print("export const textTypes: Readonly<Record<string, string>> = {")
     print(",\n".join(f"  {json.dumps(outer)}: {json.dumps(inner)}" for outer, inner in wrappers.items()))
-    print("}")
+    print("}\n")
+    print(f"/** Types whose class refuses a hidden size that the number of attention heads does not divide. {source} */")
+    print(f"export const dividedTypes: ReadonlySet<string> = new Set({json.dumps(divided)})")
 
 
 main()

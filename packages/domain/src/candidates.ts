@@ -196,7 +196,8 @@ export const attempt = (asked: Asked, { engine, hostClass }: Candidate): Attempt
   const made = contextLimit(facts, request)
   // Where no context was asked for, one that the flags allow is chosen.
   const longest = engine.longestContext?.({ ...load, maxContext: request.max_context ?? made }) ?? made
-  const limit = Math.min(made, longest)
+  const chosen = request.max_context === undefined ? (engine.chosenContext?.({ ...load, maxContext: made }) ?? longest) : longest
+  const limit = Math.min(made, longest, chosen)
   const result = estimateFit({
     config: facts.config,
     weightsBytes: facts.weights_bytes,

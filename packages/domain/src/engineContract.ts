@@ -55,6 +55,8 @@ export interface EngineMemory {
   readonly splitIssue?: (load: EngineLoad) => string | null
   /** Bytes up to which a token's MLA latent is padded in one layer; 1 for none. */
   readonly latentAlignment: number
+  /** Whether it keeps latents wherever layers can; absent: of some it keeps keys and values. */
+  readonly keepsLatents?: boolean
   /** States that a sequence keeps in each recurrent layer. */
   readonly statesPerSequence: (load: EngineLoad) => number
   /** Tokens that layers with a window or a chunk have room for, as a share of the other layers'; absent: as many as a sequence needs of them. */
@@ -121,8 +123,10 @@ export interface EngineContract {
   readonly flagIssue: (flags: Readonly<Record<string, unknown>>) => FlagIssue | null
   /** The first flag that does not go with the model, its host or the other flags, or null. */
   readonly loadIssue?: (load: EngineLoad) => FlagIssue | null
-  /** Most tokens of a context that the flags, or the time that the engine computes for, allow; absent: they never limit it. It is chosen where none is asked for. */
+  /** Most tokens of a context that the flags, or the time that the engine computes for, allow; absent: they never limit it. */
   readonly longestContext?: (load: EngineLoad) => number
+  /** Most tokens of a context that is chosen where none is asked for, so that the engine surely reads it in time; absent: as many as are allowed. */
+  readonly chosenContext?: (load: EngineLoad) => number
   /** The flags with which it serves a model that sees as one of texts alone, and takes less memory; absent: it has none. */
   readonly textOnly?: NonNullable<ServingSettings["engine_flags"]>
   /** What a good operator would set where the caller set nothing: those of the load that stand count, and no default of the engine's is left to decide. */

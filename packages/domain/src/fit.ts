@@ -2,7 +2,7 @@ import { adapterBytes } from "./adapterBytes.ts"
 import { type Calibration, calibrate } from "./calibration.ts"
 import type { AdapterBuffers, EngineContract, EngineLoad, Interval, MemoryOverhead } from "./engineContract.ts"
 import type { HostClass } from "./hostClass.ts"
-import { heldBytes, type KvLayout, kvBytesPerToken, longestSequence, sequenceBytes, shapeOf } from "./kvCache.ts"
+import { heldBytes, inLatents, type KvLayout, kvBytesPerToken, longestSequence, sequenceBytes, shapeOf } from "./kvCache.ts"
 import type { ModelConfig, WeightParts } from "./repository.ts"
 import type { KvCacheDtype, ServingSettings } from "./serving.ts"
 import { leastContext } from "./trial.ts"
@@ -111,8 +111,9 @@ const usefulContext = 2_048
 
 /** Works out whether the model fits, and how well. */
 export const estimateFit = (input: FitInput): Estimate | Misfit => {
-  const { config, engine, hostClass } = input
+  const { engine, hostClass } = input
   const { memory } = engine
+  const config = memory.keepsLatents === true ? inLatents(input.config) : input.config
   const flags = input.engineFlags ?? {}
   const load: EngineLoad = { config, flags, card: hostClass, maxContext: input.maxContext ?? input.contextLimit }
   const indivisible = divisionProblem(config, hostClass.gpu_count) ?? memory.splitIssue?.(load) ?? null

@@ -11,6 +11,16 @@ export const shapeOf = (config: ModelConfig): ModelShape =>
     softcapped_logits: false
   }
 
+/** A configuration as engines read it that keep latents wherever layers can: of these they bring nothing back, so that they hold no projection twice. */
+export const inLatents = (config: ModelConfig): ModelConfig => {
+  const shape = shapeOf(config)
+  const layers = shape.layers.map((group): LayerGroup => {
+    if (group.kind !== "full" || group.latent_size === undefined) return group
+    return { kind: "latent", layers: group.layers, latent_size: group.latent_size, index_bytes: 0, absorbed_values: 0 }
+  })
+  return { ...config, shape: { ...shape, layers } }
+}
+
 /** What the size of a KV cache depends on beside the model. */
 export interface KvLayout {
   readonly gpuCount: number

@@ -17,11 +17,12 @@ const attention = { layers: Count, kv_heads: Count, head_size: Count, head_size_
 /**
  * Layers that keep the same thing of a sequence, and how many there are. `full`: keys and values of every token. `sliding`: of the last `window` tokens. `chunked`: of
  * the current chunk. `latent`: MLA's one vector of `latent_size` values a token; `absorbed_values` are those of its up projection, which engines hold twice.
- * `index_bytes` are those of a sparse attention's index, a token and GPU; where a full layer names none it has none. `state`: nothing by token, but one state a sequence,
+ * `index_bytes` are those of a sparse attention's index, a token and GPU; where a full layer names none it has none; its `latent_size`, where it names one, is that of what other engines keep of such a layer instead, as
+ * `latent`. `state`: nothing by token, but one state a sequence,
  * of `conv_values` and `state_values`.
  */
 export const LayerGroup = Schema.Union([
-  Schema.Struct({ kind: Schema.Literal("full"), ...attention, index_bytes: Schema.optionalKey(Amount) }),
+  Schema.Struct({ kind: Schema.Literal("full"), ...attention, index_bytes: Schema.optionalKey(Amount), latent_size: Schema.optionalKey(Count) }),
   Schema.Struct({ kind: Schema.Literal("sliding"), ...attention, window: Count }),
   Schema.Struct({ kind: Schema.Literal("chunked"), ...attention, chunk: Count }),
   Schema.Struct({ kind: Schema.Literal("latent"), layers: Count, latent_size: Count, index_bytes: Amount, absorbed_values: Amount }),

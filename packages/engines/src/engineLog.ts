@@ -90,5 +90,8 @@ export const startFailureOf = (log: string, failures: ReadonlyArray<StartFailure
     const line = lines.findLast((one) => holds(one, sign))
     if (line !== undefined) return { code, text: typeof text === "string" ? text : text(line) }
   }
-  return { code: "engine_start_failed", text: `${version} ended before it was ready. The end of what it said is in the log of Seatrial's operator.` }
+  return {
+    code: "engine_start_failed",
+    text: `${version} ended before it was ready. Choose another runtime or revision; the end of what it said is in the log of Seatrial's operator.`
+  }
 }

@@ -31,7 +31,7 @@ export const unsupported: ReadonlyArray<StartFailure> = [
 export const weightsMissing: StartFailure = {
   sign: ["Cannot find any model weights with"],
   code: "weights_missing",
-  text: "The repository has no weights that the engine can load."
+  text: "The repository has no weights that the engine can load. Choose another revision, or a repository with safetensors weights."
 }
 
 export const tokenizerUnreadable: StartFailure = {

@@ -171,6 +171,12 @@ describe("SGLang's cache of layers with a window", () => {
 })
 
 describe("any engine's memory", () => {
+  it("keeps a latent of MiniCPM3's layers in SGLang, and a key and a value for each head in vLLM: 27 times as much", () => {
+    const layers: ReadonlyArray<LayerGroup> = [{ kind: "full", layers: 62, kv_heads: 40, head_size: 96, head_size_v: 96, latent_size: 288 }]
+    const [ours, others] = [sglangMemory, vllmMemory("0.33.0")].map((memory) => longest(memory, "MiniCPM3ForCausalLM", layers))
+    assert.deepStrictEqual([ours?.kv_bytes_per_token, others?.kv_bytes_per_token], [62 * 288 * 2, 62 * 40 * (96 + 96) * 2])
+  })
+
   it("has a cache of 8 bits where a checkpoint of ModelOpt asks for it, and of 16 where another one mentions it", () => {
     const asking: ModelConfig = { ...config, quantization: "modelopt", quantization_scheme: { cache_bits: 8, format: "NVFP4" } }
     for (const engine of [vllmMemory("0.33.0"), sglangMemory]) {

@@ -3,6 +3,7 @@ import { engines } from "../src/index.ts"
 import { sglangStartFailures } from "../src/sglang/startFailures.ts"
 import { vllmStartFailures } from "../src/vllm/startFailures.ts"
 import { found } from "./realEngine.ts"
+import { saysWhatToDo } from "./saysWhatToDo.ts"
 
 describe("what the engines say", () => {
   const failures: ReadonlyArray<readonly [runtime: "vllm" | "sglang", log: string, code: string, text?: RegExp]> = [
@@ -74,9 +75,12 @@ describe("what the engines say", () => {
       assert.strictEqual(failure.code, code)
       if (text !== undefined) assert.match(failure.text, text)
       assert.notMatch(failure.text, /\/m\b|pid=/)
+      assert.match(failure.text, saysWhatToDo)
     })
     it(`${runtime}: what only repeats a failure is none of its own (${code})`, () => {
-      assert.strictEqual(found(runtime).bootFailure(wrappers[runtime]).code, "engine_start_failed")
+      const { code, text } = found(runtime).bootFailure(wrappers[runtime])
+      assert.strictEqual(code, "engine_start_failed")
+      assert.match(text, saysWhatToDo)
     })
   }
 

@@ -8,6 +8,7 @@ import { Effect, Schedule } from "effect"
 import { writeTinyChat } from "../reference/src/sample/index.ts"
 import { reference } from "../src/reference/adapter.ts"
 import { tinyConfig } from "./anyModel.ts"
+import { saysWhatToDo } from "./saysWhatToDo.ts"
 
 const main = join(import.meta.dirname, "../reference/src/main.ts")
 
@@ -111,7 +112,9 @@ describe("the adapter of the reference engine", () => {
         spoil(directory)
         const { child, said } = yield* start(directory, port, gpuMemory)
         assert.strictEqual(yield* exit(child), 1)
-        assert.strictEqual(reference.bootFailure(said.log).code, code, said.log)
+        const failure = reference.bootFailure(said.log)
+        assert.strictEqual(failure.code, code, said.log)
+        assert.match(failure.text, saysWhatToDo)
       }).pipe(Effect.scoped)
     )
   }
@@ -122,6 +125,26 @@ describe("the adapter of the reference engine", () => {
     const { code, text } = reference.bootFailure("something else")
     assert.strictEqual(code, "engine_start_failed")
     assert.include(text, "in the log of Seatrial's operator")
+    assert.match(text, saysWhatToDo)
+    assert.match(reference.bootFailure("Model architectures ['A'] are not supported for now.").text, saysWhatToDo)
+  })
+
+  it.each([
+    [
+      "Unsupported config.json: rope_type 'odd'; only default, linear, yarn and llama3",
+      "Unsupported config.json: rope_type 'odd'; only default, linear, yarn and llama3"
+    ],
+    ["Invalid repository ID or local directory specified: '/home/some one/models/x' has no config.json", "local directory specified: 'x' has no config.json"],
+    ["While loading /var/lib/seatrial/adapter, expected target modules", "While loading adapter, expected target modules"],
+    ["Tensor a/b.weight has shape [1, 2], but config.json asks for [2, 2]", "Tensor a/b.weight has shape [1, 2], but config.json asks for [2, 2]"],
+    [
+      "Cannot listen on 10.1.2.3:8000: listen EADDRINUSE: address already in use 10.1.2.3:8000",
+      "Cannot listen on …: listen EADDRINUSE: address already in use …"
+    ]
+  ])("what it said last is told, without the folders of its node and without addresses: %s", (said, expected) => {
+    const log = `(EngineCore pid=7) INFO 11-21 07:42:59 [Boot.ts] Loading\n(EngineCore pid=7) ERROR 11-21 07:42:59 [main.ts] ${said}\n`
+    assert.isTrue(reference.bootFailure(log).text.endsWith(`${expected}.`), reference.bootFailure(log).text)
+    assert.notMatch(reference.bootFailure(log).text, /pid=|home|some one|var\/lib|10\.1/)
   })
 
   it("a flag that the engine does not offer is named, and so is a value out of its range", () => {

@@ -1,6 +1,7 @@
 import { jsonOfPython } from "@seatrial/domain"
 import { Predicate, Result } from "effect"
 import { Unreadable } from "./failures.ts"
+import { floatSize } from "./floatSize.ts"
 import { maxDepth } from "./JsonScanner.ts"
 
 /** Most values in one file: what they take once parsed is many times what their text does. */
@@ -44,17 +45,29 @@ export const parseJsonObject = (bytes: Uint8Array, name: string): Result.Result<
   // Python's reader, which engines use, ends at it, where the decoder here leaves it out.
   if (bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf)
     return Result.fail(new Unreadable({ reason: `${name} begins with a byte order mark, with which engines do not read it.` }))
-  const value = parse(bytes, name === "generation_config.json" ? generationOf : jsonOfPython)
-  if (value === undefined) return Result.fail(new Unreadable({ reason: `${name} is not valid JSON.` }))
+  const text = textOf(bytes)
+  const value = text === undefined ? undefined : parse(name === "generation_config.json" ? generationOf(text) : jsonOfPython(text))
+  if (text === undefined || value === undefined) return Result.fail(new Unreadable({ reason: `${name} is not valid JSON.` }))
   if (!Predicate.isObject(value)) return Result.fail(new Unreadable({ reason: `${name} is not a JSON object.` }))
   if (Object.keys(value).length !== members) return Result.fail(new Unreadable({ reason: `${name} names something twice.` }))
+  const float = name === "config.json" ? floatSize(text) : null
+  if (float !== null) return Result.fail(new Unreadable({ reason: float }))
   return Result.succeed(value)
 }
 
-/** `undefined` where it is no JSON. */
-const parse = (bytes: Uint8Array, prepared: (text: string) => string = (text) => text): unknown => {
+/** `undefined` where it is no UTF-8. */
+const textOf = (bytes: Uint8Array): string | undefined => {
   try {
-    const value: unknown = JSON.parse(prepared(new TextDecoder("utf-8", { fatal: true }).decode(bytes)))
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+/** `undefined` where it is no JSON. */
+const parse = (text: string): unknown => {
+  try {
+    const value: unknown = JSON.parse(text)
     return value
   } catch {
     return undefined
@@ -65,5 +78,6 @@ const parse = (bytes: Uint8Array, prepared: (text: string) => string = (text) =>
 export const parseJson = (bytes: Uint8Array): unknown => {
   const { depth, values } = measure(bytes)
   if (depth > maxDepth || values > maxValues) throw new Unreadable({ reason: "The model hub describes the repository at too great a length." })
-  return parse(bytes)
+  const text = textOf(bytes)
+  return text === undefined ? undefined : parse(text)
 }

@@ -3,6 +3,7 @@ import { Option, Predicate, Result, Schema, Struct } from "effect"
 import { ConfigReader, type Json, limits } from "./ConfigReader.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import { familyDefaults } from "./familyDefaults.ts"
+import { dividedTypes } from "./generated/configurationDefaults.ts"
 import { recurrentTypes } from "./layerKinds.ts"
 import { parseShape } from "./modelShape.ts"
 import { quantizationOf } from "./quantization.ts"
@@ -117,6 +118,13 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       (recurrent ? 1 : Math.floor(hidden_size / num_attention_heads))
     if (head_dim < 1)
       return yield* Result.fail(new Unreadable({ reason: "config.json gives num_attention_heads as something else than at most the hidden size." }))
+    // Their classes ask for it even where the heads' size is given.
+    if (dividedTypes.has(textType) && hidden_size % num_attention_heads !== 0)
+      return yield* Result.fail(
+        new Unreadable({
+          reason: `config.json gives ${num_attention_heads} attention heads, which do not divide the hidden size of ${hidden_size}: no engine starts with it.`
+        })
+      )
     const byLayer = yield* reader.counts(limits.heads, "num_key_value_heads", "num_kv_heads")
     const kvHeads =
       byLayer === null

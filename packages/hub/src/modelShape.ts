@@ -20,7 +20,7 @@ type Read<A> = Result.Result<A, Unreadable | UnsupportedArchitecture>
 
 /**
  * Families with MLA's two sizes of which an engine nevertheless keeps a key and a value for each head, as wide as a key with its positions (vLLM's `MiniCPM3Attention`,
- * which pads the values). SGLang keeps latents of them: what is counted here is more.
+ * which pads the values), and another one latents (SGLang's `MiniCPM3AttentionMLA`).
  */
 const withoutLatents: ReadonlySet<string> = new Set(["minicpm3"])
 
@@ -75,7 +75,9 @@ const layerOf = (reader: ConfigReader, heads: Heads, kind: Exclude<LayerKind, "b
       if (withoutLatents.has(heads.model_type)) {
         const nope = (yield* reader.countOrNone(limits.width, "qk_nope_head_dim")) ?? heads.head_dim
         const head_size = nope + ((yield* reader.countOrNone(limits.width, "qk_rope_head_dim")) ?? 0)
-        return { kind: "full", layers: 1, kv_heads: kvHeads, head_size, head_size_v: head_size }
+        const rank = yield* reader.countOrNone(limits.width, "kv_lora_rank")
+        const latent = rank === null ? {} : { latent_size: rank + head_size - nope }
+        return { kind: "full", layers: 1, kv_heads: kvHeads, head_size, head_size_v: head_size, ...latent }
       }
       const head_size = (yield* reader.countOrNone(limits.width, "global_head_dim")) ?? heads.head_dim
       const wide = reader.has("global_head_dim") ? head_size : ((yield* reader.countOrNone(limits.width, "v_head_dim")) ?? head_size)

@@ -42,11 +42,14 @@ const kinds: ReadonlyMap<string, ReadonlySet<string>> = new Map(
   })
 )
 
+/** The kinds of models that it reads where a kind is named (`ModelWrapper`); where none is, it tries each. */
+const models: ReadonlySet<string> = new Set(["BPE", "Unigram", "WordLevel", "WordPiece"])
+
 /** What of a `tokenizer.json` can contradict its model. */
 export interface TokenizerFacts {
   /** The highest id of its vocabulary without the tokens that were added to it, which real models have without a row; -1 for none. */
   readonly highest: number
-  /** A step of a kind that no engine reads, at any place in a sequence of such, as `pre_tokenizer Odd`, or null. */
+  /** A step of a kind that no engine reads, at any place in a sequence of such, as `pre_tokenizer Odd`, or such a model; or null. */
   readonly unknownStep: string | null
 }
 
@@ -55,6 +58,8 @@ const mostIds = 1 << 24
 /** Marks of an id: of the vocabulary, and of the tokens that were added to it. */
 const ofVocabulary = 1
 const ofAdded = 2
+
+const unnamedModel = "model whose type is no text"
 
 /** Reads a `tokenizer.json` as it arrives and keeps of it no more than a mark for each id; null where it is no tokenizer. */
 export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
@@ -90,6 +95,7 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
     begin: (kind, depth) => {
       if (depth === 0) isObject = kind === "object"
       if (depth === 1 && first === "model") hasModel = kind === "object"
+      if (depth === 2 && first === "model" && second === "type") unknownStep ??= unnamedModel
       // Of Unigram: a list of pairs, whose places are the ids.
       if (depth === 3 && first === "model" && second === "vocab" && kind === "list") mark(entries++, ofVocabulary)
     },
@@ -104,6 +110,8 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
       const number = value instanceof JsonNumber ? value.value : Number.NaN
       if (first === "model" && second === "vocab" && depth === 3) mark(number, ofVocabulary)
       if (first === "added_tokens" && third === "id" && depth === 3) mark(number, ofAdded)
+      if (first === "model" && second === "type" && depth === 2 && (typeof value !== "string" || !models.has(value)))
+        unknownStep ??= typeof value === "string" ? `model ${value.slice(0, 64)}` : unnamedModel
       const known = kinds.get(first)
       if (known === undefined || typeof value !== "string" || known.has(value) || names[depth] !== "type" || depth % 2 === 1) return
       for (let outer = 2; outer < depth; outer += 2) if (names[outer] !== steps[first]) return

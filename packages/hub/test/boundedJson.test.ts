@@ -12,6 +12,19 @@ describe("a configuration", () => {
     assert.strictEqual(parsed('{"a": Infinite}'), "config.json is not valid JSON.")
   })
 
+  it.each([
+    ["4096.0", '{"hidden_size": 4096.0}', "hidden_size"],
+    ["3.2e1", '{"text_config": {"num_hidden_layers" : 3.2e1}}', "num_hidden_layers"],
+    ["2.0", '{"rope_theta": 10000.0, "eos_token_id": 2.0}', "eos_token_id"]
+  ])("is refused with a size that Python reads as a float, which no class of Transformers takes: %s", (value, text, key) => {
+    assert.strictEqual(parsed(text), `config.json gives ${key} as ${value}: engines take a whole number there that is written without a decimal point.`)
+  })
+
+  it("may have floats where no size belongs, and may write about them", () => {
+    const text = '{"hidden_size": 4096, "rope_theta": 10000.0, "rope_scaling": {"factor": 8.0}, "note": "\\"hidden_size\\": 4096.0"}'
+    assert.deepStrictEqual(parsed(text), { hidden_size: 4096, rope_theta: 10_000, rope_scaling: { factor: 8 }, note: '"hidden_size": 4096.0' })
+  })
+
   it("is refused with a byte order mark, at which engines end", () => {
     assert.strictEqual(parsed('\ufeff{"a": 1}'), "config.json begins with a byte order mark, with which engines do not read it.")
   })

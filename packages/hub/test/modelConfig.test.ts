@@ -151,6 +151,15 @@ describe("config.json", () => {
     assert.strictEqual(refused(config)._tag, tag)
   })
 
+  it("is refused with heads that do not divide the hidden size where its class asks for it, even if their size is given", () => {
+    const reason = "config.json gives 30 attention heads, which do not divide the hidden size of 4096: no engine starts with it."
+    const uneven = { ...llama, num_attention_heads: 30, num_key_value_heads: 6 }
+    for (const config of [uneven, { ...uneven, head_dim: 128 }, { architectures: ["LlavaForConditionalGeneration"], model_type: "llava", text_config: uneven }])
+      assert.deepInclude(refused(config), { _tag: "Unreadable", reason })
+    // As Qwen3's does not.
+    assert.deepInclude(parse({ ...uneven, model_type: "qwen3", head_dim: 128 }), { num_attention_heads: 30, head_dim: 128 })
+  })
+
   it.each([
     ["rms_norm_eps", "1e-5", "a number"],
     ["layer_norm_epsilon", [1e-5], "a number"],

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { kvBytesPerToken, sequenceBytes } from "@seatrial/domain"
+import { inLatents, kvBytesPerToken, sequenceBytes } from "@seatrial/domain"
 import { Result, Schema } from "effect"
 import { parseModelConfig } from "../src/modelConfig.ts"
 
@@ -220,7 +220,10 @@ describe("the layers of a model", () => {
   it("of MiniCPM3 keep a key with its positions and a value padded to its width for each head, as vLLM does", () => {
     const sizes = { hidden_size: 2560, num_hidden_layers: 62, num_attention_heads: 40, num_key_value_heads: 40 }
     const latent = { q_lora_rank: 768, kv_lora_rank: 256, qk_nope_head_dim: 64, qk_rope_head_dim: 32 }
-    assert.strictEqual(kvBytesPerToken(parse({ ...base, ...sizes, ...latent, model_type: "minicpm3" }), layout), 62 * 40 * (96 + 96) * 2)
+    const minicpm = parse({ ...base, ...sizes, ...latent, model_type: "minicpm3" })
+    assert.strictEqual(kvBytesPerToken(minicpm, layout), 62 * 40 * (96 + 96) * 2)
+    // SGLang's way.
+    assert.strictEqual(kvBytesPerToken(inLatents(minicpm), layout), 62 * (256 + 32) * 2)
   })
 
   it("of MiniMax-M3 keep a key of the index beside 57 of 60, whole on each GPU and in 16 bits whatever the cache is in", () => {

@@ -47,6 +47,13 @@ describe("a tokenizer.json", () => {
     for (const name of ["constructor", "__proto__", "toString"]) assert.isNull(read(`{"${name}":{"type":"x"},"model":{"vocab":{"${name}":3}}}`)?.unknownStep)
   })
 
+  it("has no model that no engine reads, or is told by it", () => {
+    for (const type of ["BPE", "Unigram", "WordLevel", "WordPiece"]) assert.isNull(read({ model: { type, vocab: { type: 1 } } })?.unknownStep)
+    assert.isNull(read({ model: { vocab: {}, decoder: { type: "Odd" } } })?.unknownStep)
+    for (const type of ["Foo", "bpe", ""]) assert.strictEqual(read({ model: { type, vocab: {} } })?.unknownStep, `model ${type}`)
+    for (const type of [5, null, { type: "BPE" }, ["BPE"]]) assert.strictEqual(read({ model: { vocab: {}, type } })?.unknownStep, "model whose type is no text")
+  })
+
   it("is none without a model, and is refused where it is no JSON", () => {
     for (const none of ["{}", '{"model":5}', '{"model":[]}', "[]", "5"]) assert.isNull(read(none), none)
     for (const broken of ["", "{not json", '{"model":{}', '{"model":{}}}']) assert.throws(() => read(broken), Unreadable, undefined, broken)

@@ -4,7 +4,7 @@ import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
 import { servedContract } from "../servedContract.ts"
 import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
-import { computedContext } from "./computedContext.ts"
+import { chosenComputedContext, computedContext } from "./computedContext.ts"
 import { referenceLimits } from "./limits.ts"
 import { referenceMemory } from "./memory.ts"
 import { referenceModelIssue } from "./modelIssue.ts"
@@ -34,11 +34,20 @@ const gib = (text: string | undefined) => (text === undefined ? null : Math.roun
 
 const last = (text: string, pattern: RegExp) => [...text.matchAll(pattern)].at(-1)
 
+const unnamed: NamedFailure = {
+  code: "engine_start_failed",
+  text: "reference-0.1.0 ended before it was ready. Choose another runtime or revision; the end of what it said is in the log of Seatrial's operator."
+}
+
 const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, text: string]> = [
   [/maximum model length|max seq len/i, "context_does_not_fit", "The KV cache cannot hold one sequence of max_context. Try a shorter max_context."],
   [/No available memory for the cache blocks/, "out_of_memory", "The weights leave no memory for the KV cache. Try a larger host class."],
-  [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture."],
-  [/Cannot find any model weights with/, "weights_missing", "The repository has no weights that the engine can load."],
+  [/architectures .* are not supported/, "unsupported_architecture", "The engine does not support the model's architecture. Choose another runtime or model."],
+  [
+    /Cannot find any model weights with/,
+    "weights_missing",
+    "The repository has no weights that the engine can load. Choose another revision, or a repository with safetensors weights."
+  ],
   [
     /Failed to load the tokenizer|Cannot read tokenizer/,
     "tokenizer_unreadable",
@@ -55,6 +64,24 @@ const bootFailures: ReadonlyArray<readonly [pattern: RegExp, code: FailureCode, 
     "The engine could not load the model's tensors. Choose a revision whose weights are those of its configuration."
   ]
 ]
+
+/** Of these the text leaves open which file, tensor or value it was, which the engine's own last sentence tells. */
+const leavesOpen = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable", "unsupported_architecture"])
+
+/** Characters of what the engine said that are shown. */
+const mostSaid = 300
+
+/** The sentence with which the engine ended, as others may read it: without the folders of its node, and without addresses. Null where it ended without one. */
+const lastSaid = (log: string): string | null => {
+  const said = [...log.matchAll(/\bERROR [\d-]+ [\d:]+ \[[\w.]+\] (.+)/g)].at(-1)?.[1]
+  if (said === undefined) return null
+  const plain = said
+    .replaceAll(/(['"`])\/[^'"`]*?([^/'"`]*)\1/g, "$1$2$1")
+    .replaceAll(/(?<![\w.])\/(?:[^\s/'"`,;]+\/)*(?=[^\s/'"`,;])/g, "")
+    .replaceAll(/\b\d+(?:\.\d+){3}(?::\d+)?/g, "…")
+    .replaceAll(/\p{Cc}/gu, " ")
+  return plain.length > mostSaid ? `${plain.slice(0, mostSaid)}…` : plain.replace(/\.$/, "")
+}
 
 /**
  * The reference engine: for machines without a GPU. It computes in float32 whatever the checkpoint's precision is, keeps its KV cache in float32 and accounts its
@@ -99,6 +126,7 @@ export const reference: EngineAdapter = {
   },
   extendsContext: ({ rope }) => rope !== undefined,
   longestContext: computedContext,
+  chosenContext: chosenComputedContext,
   container: ({ adapter, config, hostClass, modelPath, servedNames, settings }): EngineContainer => ({
     command: ["seatrial-reference-engine"],
     args: [
@@ -153,8 +181,8 @@ export const reference: EngineAdapter = {
   weightsLoaded: "Model loading took {} GiB memory and {} seconds",
   bootFailure: (log): NamedFailure => {
     const known = bootFailures.find(([pattern]) => pattern.test(log))
-    return known === undefined
-      ? { code: "engine_start_failed", text: "reference-0.1.0 ended before it was ready. The end of what it said is in the log of Seatrial's operator." }
-      : { code: known[1], text: known[2] }
+    const failure = known === undefined ? unnamed : { code: known[1], text: known[2] }
+    const said = leavesOpen.has(failure.code) ? lastSaid(log) : null
+    return said === null ? failure : { ...failure, text: `${failure.text} It said: ${said}.` }
   }
 }

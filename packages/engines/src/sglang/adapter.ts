@@ -9,7 +9,7 @@ import { sglangOwnPrompts } from "../ownPrompts.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
-import { standInContext } from "../reference/computedContext.ts"
+import { chosenStandInContext, standInContext } from "../reference/computedContext.ts"
 import { withStandIn } from "../reference/modelIssue.ts"
 import { standInTokenizerIssue } from "../reference/tokenizerIssue.ts"
 import { servedContract } from "../servedContract.ts"
@@ -120,6 +120,7 @@ export const sglang: EngineAdapter = {
   flagIssue: (given) => flagIssueOf(table, given),
   loadIssue,
   longestContext: standInContext,
+  chosenContext: chosenStandInContext,
   chosenFlags: (load, { chat_template: chatTemplate, refused_sampling: refusedSampling }) => {
     const { config, flags } = load
     // Some models it makes blind unless it is told.

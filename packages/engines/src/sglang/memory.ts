@@ -91,6 +91,8 @@ export const sglangMemory: EngineMemory = {
   },
   sequences: (load) => sglangLimits(load).sequences,
   latentAlignment: 1,
+  // Of MiniCPM 3 too (`_derive_model_shapes` of `configs/model_config.py`, `MiniCPM3AttentionMLA`).
+  keepsLatents: true,
   // The radix cache keeps a state at the end of what it shares.
   statesPerSequence: ({ flags }) => (flags.disable_radix_cache === true ? 1 : 2),
   // Its longest request is as long as the pool of the layers without a window, which the other pool follows (`pool_configurator.py`).

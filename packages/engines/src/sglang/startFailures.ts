@@ -43,13 +43,13 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
     by: "transformers",
     sign: ["Unrecognized model in"],
     code: "weights_missing",
-    text: "The engine does not know the model that its folder holds: config.json names no type that it knows."
+    text: "The engine does not know the model that its folder holds: config.json names no type that it knows. Choose another runtime or model."
   },
   {
     by: "huggingface_hub",
     sign: ["Repo id must be in the form"],
     code: "weights_missing",
-    text: "The engine found no model in its folder: a file that it needs is missing from the repository."
+    text: "The engine found no model in its folder: a file that it needs is missing from the repository. Choose another revision."
   },
   tokenizerUnreadable,
   {
@@ -62,7 +62,7 @@ export const sglangStartFailures: ReadonlyArray<StartFailure> = [
     sign: ["scheduler died during initialization (exit code: -9)"],
     source: ["scheduler died during initialization (exit code: "],
     code: "out_of_memory",
-    text: "The engine was killed for its use of host memory while it started."
+    text: "The engine was killed for its use of host memory while it started. Choose a host class with more of it, or ask the cluster's operator to raise its memoryBytes."
   },
   argumentsRefused
 ]

@@ -1,4 +1,4 @@
-import { type EngineLoad, type FlagIssue, shapeOf } from "@seatrial/domain"
+import { type EngineLoad, type FlagIssue, inLatents, shapeOf } from "@seatrial/domain"
 import { capabilityText, computeCapability } from "../computeCapability.ts"
 import { registeredQuantizations } from "./quantizations.ts"
 
@@ -16,7 +16,7 @@ const absorbed: ReadonlySet<string> = new Set([
 
 /** Why a backend ends a start on a card of that generation, as the rest of a sentence; null where it may not. */
 const backendProblem = (backend: string, { cacheDtype = "auto", config, flags }: EngineLoad, generation: number | null): string | null => {
-  const latent = shapeOf(config).layers.some(({ kind }) => kind === "latent")
+  const latent = shapeOf(inLatents(config)).layers.some(({ kind }) => kind === "latent")
   const isOf = (...generations: ReadonlyArray<number>) => generation === null || generations.includes(generation)
   if (backend === "fa3" && !(isOf(9) || (isOf(8) && !latent)))
     return latent ? "over latents it needs a card of compute capability 9.0" : "it is for cards of the generations 8 and 9"

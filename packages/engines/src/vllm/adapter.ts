@@ -9,7 +9,7 @@ import { vllmOwnPrompts } from "../ownPrompts.ts"
 import { parsersFor } from "../parsers.ts"
 import { takenQuantizations } from "../quantizationIssue.ts"
 import { generating, otherPurpose } from "../RegisteredArchitectures.ts"
-import { standInContext } from "../reference/computedContext.ts"
+import { chosenStandInContext, standInContext } from "../reference/computedContext.ts"
 import { withStandIn } from "../reference/modelIssue.ts"
 import { standInTokenizerIssue } from "../reference/tokenizerIssue.ts"
 import { servedContract } from "../servedContract.ts"
@@ -128,6 +128,7 @@ export const vllm: EngineAdapter = {
   loadIssue,
   longestContext: (load) =>
     Math.min(standInContext(load), load.flags.enable_chunked_prefill === false ? vllmLimits(release, load).stepTokens : Number.POSITIVE_INFINITY),
+  chosenContext: chosenStandInContext,
   chosenFlags: (load, { chat_template: chatTemplate, refused_sampling: refusedSampling }) => {
     const { sequences, stepTokens, utilization } = vllmLimits(release, load)
     const { reasoning, toolCalls } = parsersFor("vllm", load.config.architecture, chatTemplate)

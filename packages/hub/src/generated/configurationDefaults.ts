@@ -369,3 +369,6 @@ export const textTypes: Readonly<Record<string, string>> = {
   "voxtral_realtime": "voxtral_realtime_text",
   "xclip": "xclip_text_model"
 }
+
+/** Types whose class refuses a hidden size that the number of attention heads does not divide. Generated from the wheel of Transformers 5.23.0 by tools/engines/read_configurations.py: not to be edited. */
+export const dividedTypes: ReadonlySet<string> = new Set(["altclip_text_model", "arcee", "aria_text", "chinese_clip_text_model", "clip_text_model", "clipseg_text_model", "cosmos3_edge_text", "cwm", "deepseek_ocr2_text", "deepseek_v2", "gemma2", "gemma3_text", "gemma3n_text", "gpt_neox", "hrm_text", "hyperclovax", "internlm3", "iquestcoder", "jais2", "llama", "metaclip_2_text_model", "minicpm3", "t5gemma2_text", "tipsv2_text_model", "ultrabert", "vaultgemma"])

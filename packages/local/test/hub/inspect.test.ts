@@ -174,6 +174,7 @@ describe("inspect", () => {
     ["a tokenizer that is no JSON", { ...good, "tokenizer.json": "{not json" }, "unsupported_format"],
     ["a tokenizer without a model", { ...good, "tokenizer.json": "{}" }, "unsupported_format"],
     ["a vocabulary beyond the embedding", { ...good, "tokenizer.json": tokenizerOf({ model: { vocab: { a: 511, b: 512 } } }) }, "unsupported_format"],
+    ["a tokenizer's model that no engine knows", { ...good, "tokenizer.json": tokenizerOf({ model: { type: "Odd", vocab: {} } }) }, "unsupported_format"],
     ["a pre-tokenizer that no engine knows", { ...good, "tokenizer.json": tokenizerOf({ pre_tokenizer: { type: "Odd" } }) }, "unsupported_format"],
     [
       "a step within a sequence that no engine knows",

@@ -70,7 +70,11 @@ export const provisioning = (seen: Observation, now: number): Decision => {
   if (merged !== null) return merged
   const since = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt, preparedAt(pod))
   const deadline = since + provisioningDeadline
-  if (pod.scheduled && now >= deadline) return fail("provisioning_timeout", "The engine's container was not started within 30 minutes.")
+  if (pod.scheduled && now >= deadline)
+    return fail(
+      "provisioning_timeout",
+      "The engine's container was not started within 30 minutes. Try again, or choose another host class; the node's own words are in status.cause of its ModelDeployment."
+    )
   return (
     blockedFor(pod, countedFrom(seen, since, seen.blockedSince), now) ??
     (pod.scheduled ? wait("Its node prepares the container.", deadline) : wait("Waits for a node."))
@@ -80,6 +84,9 @@ export const provisioning = (seen: Observation, now: number): Decision => {
 /** What a node says of containers that it lost by its own restart. */
 const lostByNode = new Set(["Unknown", "ContainerStatusUnknown"])
 export const endedWithItsNode = ({ lastExit }: PodSeen) => lastExit !== null && lostByNode.has(lastExit.reason)
+
+/** What to do where an engine was killed for its use of host memory. */
+export const moreMemory = "Choose a host class with more of it, or ask the cluster's operator to raise its memoryBytes."
 
 /** What an engine that lacks files may be thought to end of. */
 const ofWeights = new Set<FailureCode>(["engine_start_failed", "weights_missing", "weights_incomplete", "tokenizer_unreadable"])
@@ -92,8 +99,11 @@ export const booting = (seen: Observation, now: number): Decision => {
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
   if (pod.ready) return reuses(seen) ? enter("activating", "The engine is ready; its revision is verified.") : enter("checking", "The engine is ready.")
   if (pod.restarts >= bootRestarts && !endedWithItsNode(pod)) {
-    if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", "The engine was killed for its use of host memory while it started.")
-    const failure = engine?.bootFailure(seen.bootLog ?? "") ?? { code: "engine_start_failed", text: "The engine ended before it was ready." }
+    if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine was killed for its use of host memory while it started. ${moreMemory}`)
+    const failure = engine?.bootFailure(seen.bootLog ?? "") ?? {
+      code: "engine_start_failed",
+      text: "The engine ended before it was ready. Choose another runtime or revision."
+    }
     // What the engine itself names is its own, whatever became of another card of the node.
     if (pod.gpuFault && failure.code === "engine_start_failed") return leaveFailedCard(seen)
     return (ofWeights.has(failure.code) ? lookForWeights(seen, now) : null) ?? fail(failure.code, failure.text)

@@ -4,7 +4,7 @@ import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { judge, leaveFailedCard, onceElsewhere } from "./elsewhere.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
-import { endedWithItsNode } from "./engineStart.ts"
+import { endedWithItsNode, moreMemory } from "./engineStart.ts"
 import { failedChecks } from "./failedChecks.ts"
 import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { merging, preparedAt } from "./merging.ts"
@@ -24,14 +24,14 @@ const names = {
 const crashed = (seen: Observation): Decision | null => {
   const { engine, pod, run } = seen
   if (pod === null || pod.restarts < bootRestarts || pod.startedAt === null || pod.startedAt <= run.phaseSince || endedWithItsNode(pod)) return null
-  if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", "The engine was killed for its use of host memory during the trial.")
+  if (pod.lastExit?.reason === "OOMKilled") return fail("out_of_memory", `The engine was killed for its use of host memory during the trial. ${moreMemory}`)
   const named = engine?.bootFailure(seen.bootLog ?? "") ?? null
   if (named !== null && named.code !== "engine_start_failed") return fail(named.code, named.text)
   if (pod.gpuFault) return leaveFailedCard(seen)
   return judge(
     seen,
     "engine_crashed",
-    `${run.revision?.engineVersion ?? "The engine"} ended ${pod.restarts} times and was started again, the last time in ${run.phase}.`
+    `${run.revision?.engineVersion ?? "The engine"} ended ${pod.restarts} times and was started again, the last time in ${run.phase}. Choose another runtime, or a smaller max_num_seqs.`
   )
 }
 
@@ -64,7 +64,10 @@ const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision |
   if (now >= deadline) {
     const alive = work !== null || (pod.started && pod.lastExit === null && pod.startedAt !== null && pod.startedAt < run.phaseSince)
     if (alive) return fail("engine_hung", `The engine's process runs and has said nothing for ${seconds} seconds, during the trial. Try another runtime.`)
-    return fail("engine_lost", `The engine stopped answering during the trial and was not ready again within ${seconds} seconds.`)
+    return fail(
+      "engine_lost",
+      `The engine stopped answering during the trial and was not ready again within ${seconds} seconds. Try again, or choose another host class.`
+    )
   }
   return { ...wait("Waits for the engine to be ready again.", deadline), work }
 }

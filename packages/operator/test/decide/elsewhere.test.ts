@@ -87,6 +87,19 @@ describe("whose fault it is", () => {
   ]
   for (const [promise, observation, expected] of cases) it(promise, () => assert.strictEqual(words(decide(observation, 10_000)), expected))
 
+  it("what ends an engine says what to do about it", () => {
+    const ended = { ...unready, restarts: 2, startedAt: 9_000 }
+    const killed = { ...ended, lastExit: { code: 137, reason: "OOMKilled" } }
+    const cases = [
+      failureOf(seen("provisioning", { pod: { ...unready, started: false } }), 30 * 60_000),
+      failureOf(seen("booting", { pod: killed }, later)),
+      failureOf(seen("checking", { pod: killed }, later)),
+      failureOf(seen("checking", { pod: crashed }, { ...before("engine_crashed"), ...later })),
+      failureOf(seen("checking", { pod: { ...unready, startedAt: 6_000, readyChangedAt: 6_000 } }, later), 606_000)
+    ]
+    for (const [at, failure] of cases.entries()) assert.match(failure?.text ?? "", /\b(?:Try|Choose|Ask)\b/, String(at))
+  })
+
   it("a hang is told from a loss by its process, which was there all the time", () => {
     const hangs = seen("checking", { pod: { ...unready, startedAt: 1_000, readyChangedAt: 6_000 } }, later)
     assert.strictEqual(failureOf(hangs, 606_000)?.code, "engine_hung")
