@@ -114,6 +114,19 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
         })
       )
 
+      it.effect("repeats no name at length", () =>
+        Effect.gen(function* () {
+          const { call } = yield* Stage
+          const { key } = yield* makeTenant()
+          const long = "a".repeat(5_000)
+          for (const body of [{ source, [long]: 1 }, { source, serving: { engine_flags: { [long]: 1 } } }, `{"${long}":1,"${long}":2}`]) {
+            const answer = yield* call("POST", path, { key, body, headers: { "idempotency-key": "k" } })
+            assert.strictEqual(answer.status, 400)
+            assert.isBelow(answer.text.length, 2_000)
+          }
+        })
+      )
+
       it.effect("takes JSON in UTF-8 only, and not too much of it", () =>
         Effect.gen(function* () {
           const { call, port } = yield* Stage
