@@ -109,6 +109,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
             assert.deepInclude(error, { type: "invalid_request_error", code: "invalid_body", param }, what)
             // What our schemas are called tells a caller nothing.
             assert.notMatch(error.message, /Empty|ServingRequest|DeployNewModel|RedeployModel|PreviewDeployment/, what)
+            if (what === "a ref beside the source") assert.include(error.message, "source.ref")
             if (Array.isArray(body) || body === "[]" || body === "null") assert.include(error.message, "expected an object", what)
           }
         })
