@@ -70,6 +70,15 @@ describe("what an engine refuses", () => {
   })
 })
 
+describe("a model that is not there", () => {
+  it("is told with how models are named and where they are listed", () => {
+    const { message, param } = refusals.modelNotFound("tiny-chat")
+    assert.strictEqual(param, "model")
+    assert.match(message, /^There is no model tiny-chat\. GET \/v1\/models .*<organization>\/<model>\.$/)
+    assert.isBelow(refusals.modelNotFound("a".repeat(1_000)).message.length, 300)
+  })
+})
+
 describe("a connection on which no request comes", () => {
   const said = (code: string) => {
     const socket = new PassThrough()
