@@ -54,10 +54,17 @@ const params: Readonly<Record<InferencePath, string>> = {
   "/v1/messages/count_tokens": "messages"
 }
 
+/** Engines make a conversation of what other paths say, and refuse it by its names there. */
+const asConversation: Partial<Readonly<Record<InferencePath, Readonly<Record<string, string>>>>> = {
+  "/v1/responses": { messages: "input", response_format: "text" },
+  "/v1/messages": { response_format: "output_config" }
+}
+
 /** Where an engine names a field of this path as what was wrong, which is one of our own words; what else it says may echo the prompt. */
 const refusedField = (param: unknown, endpoint: InferencePath): Refusal => {
   const fields: ReadonlyArray<string> = requestVocabulary[endpoint]
-  const field = fields.find((name) => name === param)
+  const named = Object.entries(asConversation[endpoint] ?? {}).find(([theirs]) => theirs === param)?.[1] ?? param
+  const field = fields.find((name) => name === named)
   if (field === undefined) return invalidParameter("The engine cannot serve the request with these parameters.")
   return invalidParameter(`${field}: the engine cannot serve the request with this value.`, field)
 }

@@ -65,6 +65,8 @@ describe("what an engine refuses", () => {
   it("is told with the field that the engine named, where it is one of the path's own, and never in its words", () => {
     assert.deepStrictEqual(told("logit_bias"), ["logit_bias", "logit_bias: the engine cannot serve the request with this value."])
     assert.deepStrictEqual(told("text", "/v1/responses")[0], "text")
+    assert.deepStrictEqual(told("messages", "/v1/responses")[0], "input")
+    assert.deepStrictEqual(told("response_format", "/v1/messages")[0], "output_config")
     const unnamed = [null, "The engine cannot serve the request with these parameters."]
     for (const param of [null, undefined, 1, {}, "text", "secret", "logit_bias "]) assert.deepStrictEqual(told(param), unnamed)
   })
