@@ -18,12 +18,14 @@ export const servingFlags = {
     Flag.optional
   ),
   holdSeconds: Flag.Int("hold-seconds").pipe(
-    Flag.withDescription("Seconds, 0 to 86400, that a checked model which is not to serve keeps its GPUs"),
+    Flag.withDescription(
+      "Seconds, 0 to 86400, without a request after which GPUs are given back: of a model that serves (default: never) or that was only checked (default: 900)"
+    ),
     Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 86_400 }))),
     Flag.optional
   ),
   yarnFactor: Flag.Finite("yarn-factor").pipe(
-    Flag.withDescription("Extends the native context by YaRN this many times; more than 1"),
+    Flag.withDescription("Extends the native context by YaRN this many times; more than 1, at most 64"),
     Flag.withSchema(AskedYarnFactor),
     Flag.optional
   ),

@@ -25,7 +25,7 @@ export const rangeProblem = ({ max_context: context, yarn }: ServingRequest): Se
 
 /** Names what else there is to choose: the runtimes of the host classes that take what those which were chosen do not. */
 const orRuntime = (others: ReadonlyArray<EngineContract>): string =>
-  others.length === 0 ? "" : ` Ask for the runtime ${[...new Set(others.map((engine) => engine.runtime))].sort().join(" or ")}, which does.`
+  others.length === 0 ? "" : ` Ask for the runtime ${[...new Set(others.map((engine) => engine.runtime))].sort().join(" or ")}, which takes it.`
 
 /**
  * The first problem of serving settings that the configured host classes and engines show at once, or null. Flags and a cache's type are wrong where every engine

@@ -228,13 +228,17 @@ const reasonOf = ({ commandLine, denied, flags, version }: FlagTable, name: stri
   return `${version} has no such argument`
 }
 
+/** A flag's name in a refusal: a caller's may be as long as the body. */
+export const flagSaid = (flag: string): string => flag.slice(0, 128)
+
 /** The first flag that an engine's table does not allow, with the reason, or whose value it does not take. */
 export const flagIssueOf = (table: FlagTable, given: Readonly<Record<string, unknown>>): FlagIssue | null => {
   for (const [flag, value] of Object.entries(given)) {
     const known = Object.hasOwn(table.flags, flag) ? table.flags[flag] : undefined
     if (known === undefined) {
       const allowed = Object.keys(table.flags).join(", ")
-      return { flag, message: `${flag} is refused: ${reasonOf(table, asArgument(flag))}. ${table.version} takes ${allowed}.` }
+      const said = flagSaid(flag)
+      return { flag: said, message: `${said} is refused: ${reasonOf(table, asArgument(flag))}. ${table.version} takes ${allowed}.` }
     }
     if (!known.takes(value)) return { flag, message: `${flag} must be ${known.expected}.` }
   }

@@ -164,7 +164,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
         admission.streamed = streamOf(body.members)
         let route = routes.known(caller.orgId, body.model) ?? null
         if (route === null || route.endpoints.length === 0) route = Option.getOrNull(yield* routes.find(caller.orgId, body.model))
-        if (route === null) return yield* modelNotFound(`There is no model ${body.model.slice(0, 128)}.`, "model")
+        if (route === null) return yield* modelNotFound(body.model)
         admission.route = route
         let prepared = prepare(admission, route, body)
         if (prepared instanceof Refusal) return yield* prepared

@@ -1,8 +1,12 @@
-import type { InferencePath } from "@seatrial/domain"
+import { type InferencePath, requestVocabulary } from "@seatrial/domain"
 import { Option, Schema } from "effect"
 import { contextLengthExceeded, engineFailed, invalidParameter, modelOverloaded, type Refusal } from "./refusals.ts"
 
-const Told = { message: Schema.String, code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Finite, Schema.String]))) }
+const Told = {
+  message: Schema.String,
+  param: Schema.optionalKey(Schema.Unknown),
+  code: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Finite, Schema.String])))
+}
 // vLLM nests its errors, SGLang's chat does not.
 const EngineError = Schema.fromJsonString(Schema.Union([Schema.Struct({ error: Schema.Struct(Told) }), Schema.Struct(Told)]))
 const decode = Schema.decodeUnknownOption(EngineError)
@@ -50,6 +54,21 @@ const params: Readonly<Record<InferencePath, string>> = {
   "/v1/messages/count_tokens": "messages"
 }
 
+/** Engines make a conversation of what other paths say, and refuse it by its names there. */
+const asConversation: Partial<Readonly<Record<InferencePath, Readonly<Record<string, string>>>>> = {
+  "/v1/responses": { messages: "input", response_format: "text" },
+  "/v1/messages": { response_format: "output_config" }
+}
+
+/** Where an engine names a field of this path as what was wrong, which is one of our own words; what else it says may echo the prompt. */
+const refusedField = (param: unknown, endpoint: InferencePath): Refusal => {
+  const fields: ReadonlyArray<string> = requestVocabulary[endpoint]
+  const named = Object.entries(asConversation[endpoint] ?? {}).find(([theirs]) => theirs === param)?.[1] ?? param
+  const field = fields.find((name) => name === named)
+  if (field === undefined) return invalidParameter("The engine cannot serve the request with these parameters.")
+  return invalidParameter(`${field}: the engine cannot serve the request with this value.`, field)
+}
+
 /** Our own words for an engine's error: its own may echo the prompt. `status` is the answer's, where it is not 200; else the error's own code counts. */
 export const readEngineError = (body: string, status: number, at: { readonly endpoint: InferencePath; readonly maxModelLen: number }): Refusal => {
   const told = Option.getOrNull(Option.map(decode(body), (error) => ("error" in error ? error.error : error)))
@@ -60,7 +79,7 @@ export const readEngineError = (body: string, status: number, at: { readonly end
   const message = told?.message ?? ""
   const long = longPrompt.exec(message)
   if (long === null && !/context length|max_model_len|too long/i.test(message)) {
-    return invalidParameter("The engine cannot serve the request with these parameters.")
+    return refusedField(told?.param, at.endpoint)
   }
   const context = at.maxModelLen
   const tokens = long === null ? { asked: askedFor(message, context), most: context } : { asked: Number(long[1]), most: Number(long[2]) - 1 }

@@ -49,7 +49,7 @@ export const makeOtherPaths = Effect.gen(function* () {
     }
     const name = nameIn(path)
     const found = name === null ? Option.none() : yield* catalog.find(orgId, name)
-    if (Option.isNone(found)) return yield* modelNotFound(`There is no model ${(name ?? path).slice(0, 128)}.`, "model")
+    if (Option.isNone(found)) return yield* modelNotFound(name ?? path)
     const model = found.value
     const own = model.orgSlug === orgSlug
     return JSON.stringify(catalogModel(model, own ? orgSlug : platformName, own ? zeroPrices : model.prices))

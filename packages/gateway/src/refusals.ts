@@ -31,7 +31,13 @@ export const unsupportedEndpoint = invalid("unsupported_endpoint")
 export const contextLengthExceeded = invalid("context_length_exceeded")
 export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
 export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
-export const modelNotFound = refusal(404, "not_found_error", "model_not_found")
+/** Mostly the organization was left out of the name. */
+export const modelNotFound = (name: string) =>
+  refusal(
+    404,
+    "not_found_error",
+    "model_not_found"
+  )(`There is no model ${name.slice(0, 128)}. GET /v1/models lists your organization's own, named <organization>/<model>.`, "model")
 export const notFound = refusal(404, "not_found_error", "not_found")
 export const missingScope = (scope: string) => refusal(403, "permission_error", "missing_scope")(`This operation needs the scope ${scope}.`, scope)
 

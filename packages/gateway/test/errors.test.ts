@@ -1,7 +1,9 @@
 import { PassThrough } from "node:stream"
 import { assert, describe, it } from "@effect/vitest"
+import type { InferencePath } from "@seatrial/domain"
 import { messages } from "../src/dialects/messages.ts"
 import { chat } from "../src/dialects/openAi.ts"
+import { readEngineError } from "../src/engineError.ts"
 import { makeServer } from "../src/listen.ts"
 import * as refusals from "../src/refusals.ts"
 
@@ -50,6 +52,32 @@ describe("each error", () => {
       if (status === 504) assert.strictEqual(headers["x-should-retry"], "false")
       assert.notInclude([408, 409], status)
     }
+  })
+})
+
+describe("what an engine refuses", () => {
+  const told = (param: unknown, endpoint: InferencePath = "/v1/chat/completions") => {
+    const body = JSON.stringify({ error: { message: "secret", type: "BadRequestError", param, code: 400 } })
+    const { message, param: named } = readEngineError(body, 400, { endpoint, maxModelLen: 2_048 })
+    return [named, message]
+  }
+
+  it("is told with the field that the engine named, where it is one of the path's own, and never in its words", () => {
+    assert.deepStrictEqual(told("logit_bias"), ["logit_bias", "logit_bias: the engine cannot serve the request with this value."])
+    assert.deepStrictEqual(told("text", "/v1/responses")[0], "text")
+    assert.deepStrictEqual(told("messages", "/v1/responses")[0], "input")
+    assert.deepStrictEqual(told("response_format", "/v1/messages")[0], "output_config")
+    const unnamed = [null, "The engine cannot serve the request with these parameters."]
+    for (const param of [null, undefined, 1, {}, "text", "secret", "logit_bias "]) assert.deepStrictEqual(told(param), unnamed)
+  })
+})
+
+describe("a model that is not there", () => {
+  it("is told with how models are named and where they are listed", () => {
+    const { message, param } = refusals.modelNotFound("tiny-chat")
+    assert.strictEqual(param, "model")
+    assert.match(message, /^There is no model tiny-chat\. GET \/v1\/models .*<organization>\/<model>\.$/)
+    assert.isBelow(refusals.modelNotFound("a".repeat(1_000)).message.length, 300)
   })
 })
 

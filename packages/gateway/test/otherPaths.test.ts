@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { InferencePath } from "@seatrial/domain"
+import type { InferencePath, ModelCapabilities, ServedContract } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { capabilitiesOf, everything, refusalOf, sentOf, takenOf, targetWith } from "./vocabularyTargets.ts"
 
@@ -93,6 +93,16 @@ describe("on the other paths", () => {
       assert.deepStrictEqual([refusal.status, refusal.code, refusal.param], [400, code, param])
     })
   }
+
+  it("an effort that is refused is told which there are", () => {
+    const told = (capabilities: ModelCapabilities) =>
+      refusalOf({ ...responses, reasoning: { effort: "xhigh" } }, "/v1/responses", targetWith({ capabilities })).message
+    const withControls = (reasoningControls: ServedContract["reasoningControls"]) => capabilitiesOf({ ...everything, reasoningControls })
+    const none = { thinking_toggle: false, effort_values: [], token_budget: true }
+    assert.strictEqual(told(withControls(none)), "reasoning.effort: the model has no efforts to choose from; leave it out.")
+    assert.strictEqual(told(withControls({ ...none, thinking_toggle: true })), 'reasoning.effort: only "none" is served.')
+    assert.strictEqual(told(withControls({ ...none, thinking_toggle: true, effort_values: ["low"] })), 'reasoning.effort: only "low" or "none" is served.')
+  })
 
   it("what has no effect is accepted, and the engine does not hear of it", () => {
     const advisory = {

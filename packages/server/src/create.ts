@@ -47,6 +47,7 @@ const decodeCreate = Effect.fnUntraced(function* (body: unknown) {
   const namesModel = has(body, "model_id")
   const besides = namesModel ? ofNewModels.find((member) => has(body, member)) : undefined
   if (besides !== undefined) return yield* invalidBody(besides, `${besides} is for a new model: it cannot stand beside model_id.`)
+  if (!namesModel && has(body, "ref")) return yield* invalidBody("ref", "ref stands beside model_id only: with a source it is source.ref.")
   const decoded: Decoded = namesModel ? { _tag: "Redeploy", body: yield* decodeRedeploy(body) } : { _tag: "NewModel", body: yield* decodeNewModel(body) }
   return decoded
 })

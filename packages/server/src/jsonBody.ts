@@ -72,7 +72,8 @@ export const decodeBody = <A, I>(schema: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error" })
   return (body: unknown) =>
     Effect.catch(decode(body), ({ issue }) => {
-      const { message, param } = inputProblem(issue)
+      const { message, param: path } = inputProblem(issue)
+      const param = path?.slice(0, longestName) ?? null
       return invalidBody(param, param === null ? `The body ${message}.` : `${param} ${message}.`)
     })
 }

@@ -109,7 +109,21 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "300000" }), { excludeTestServices: tr
             assert.deepInclude(error, { type: "invalid_request_error", code: "invalid_body", param }, what)
             // What our schemas are called tells a caller nothing.
             assert.notMatch(error.message, /Empty|ServingRequest|DeployNewModel|RedeployModel|PreviewDeployment/, what)
+            if (what === "a ref beside the source") assert.include(error.message, "source.ref")
             if (Array.isArray(body) || body === "[]" || body === "null") assert.include(error.message, "expected an object", what)
+          }
+        })
+      )
+
+      it.effect("repeats no name at length", () =>
+        Effect.gen(function* () {
+          const { call } = yield* Stage
+          const { key } = yield* makeTenant()
+          const long = "a".repeat(5_000)
+          for (const body of [{ source, [long]: 1 }, { source, serving: { engine_flags: { [long]: 1 } } }, `{"${long}":1,"${long}":2}`]) {
+            const answer = yield* call("POST", path, { key, body, headers: { "idempotency-key": "k" } })
+            assert.strictEqual(answer.status, 400)
+            assert.isBelow(answer.text.length, 2_000)
           }
         })
       )

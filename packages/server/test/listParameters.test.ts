@@ -123,6 +123,14 @@ layer(layerStage(), { excludeTestServices: true })("the parameters of a list", (
       assert.deepInclude(errorOf(answer), { code, param, type: "invalid_request_error", ...(message === undefined ? {} : { message }) }, query)
     })
 
+    it.effect(`${path} says of a parameter what it takes, in words`, () =>
+      Effect.gen(function* () {
+        const { key } = yield* makeTenant()
+        for (const param of ["limit", "from", "to"].filter((name) => parameters.includes(name)))
+          yield* refuses(key, `${param}=ten`, param, "invalid_parameter", `${param} expected a whole number in plain digits.`)
+      })
+    )
+
     it.effect(`${path} takes its own, each once`, () =>
       Effect.gen(function* () {
         const { call } = yield* Stage

@@ -26,6 +26,8 @@ export const given = <S extends Schema.Constraint>(schema: S) => Schema.optional
 export const atLeast = (minimum: number) => Schema.Int.check(Schema.isGreaterThanOrEqualTo(minimum))
 const between = (minimum: number, maximum: number) => Schema.Finite.check(Schema.isBetween({ minimum, maximum }))
 const TokenId = atLeast(0)
+/** A whole number of 64 bits, as vLLM takes it. Of digits that a number does not hold the last ones mean nothing. */
+const Seed = between(-(2 ** 63), 2 ** 63).check(Schema.isMultipleOf(1))
 const StopString = Schema.String.check(Schema.isBetweenLength(1, 1024))
 
 export const sampling = {
@@ -39,7 +41,7 @@ export const sampling = {
   presence_penalty: given(between(-2, 2)),
   frequency_penalty: given(between(-2, 2)),
   logit_bias: given(Schema.Record(Schema.String, Schema.Finite)),
-  seed: given(Schema.Int),
+  seed: given(Seed),
   n: given(atLeast(1)),
   stop: given(Schema.Union([StopString, Schema.Array(StopString).check(Schema.isMaxLength(16))])),
   stop_token_ids: given(Schema.Array(TokenId).check(Schema.isMaxLength(64))),

@@ -5,7 +5,7 @@ export class Random {
   private c: number
   private counter = 1
 
-  /** `seed` is any safe integer. */
+  /** `seed` is a whole number of 64 bits, as exactly as a number holds it. */
   constructor(seed: number) {
     const magnitude = Math.abs(seed)
     this.a = magnitude >>> 0

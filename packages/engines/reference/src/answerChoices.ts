@@ -20,8 +20,9 @@ const promptLogprobsOf = (engine: Booted["engine"], tokens: ReadonlyArray<Report
   )
 ]
 
-/** Several answers to one prompt are drawn with seeds of their own. */
-const bodyOf = (body: SamplingBody, sample: number): SamplingBody => (sample === 0 || body.seed == null ? body : { ...body, seed: body.seed + sample })
+/** Several answers to one prompt are drawn with seeds of their own. One beyond what a number counts in steps of 1 would stay the same: its remainder is counted on. */
+const bodyOf = (body: SamplingBody, sample: number): SamplingBody =>
+  sample === 0 || body.seed == null ? body : { ...body, seed: (body.seed % 2 ** 52) + sample }
 
 type Counts = Pick<Piece, "cachedTokens" | "completionTokens" | "reasoningTokens">
 

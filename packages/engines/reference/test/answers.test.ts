@@ -1,6 +1,7 @@
+import { Schema } from "effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { writeTinyChat } from "../src/sample/index.ts"
-import { type Chunk, type EngineClient, Prompt, serve, Tokens } from "./engineClient.ts"
+import { type Chunk, type EngineClient, greedy, Prompt, serve, Tokens } from "./engineClient.ts"
 import { emptyDirectory } from "./smallModel.ts"
 
 const end = 505
@@ -137,6 +138,23 @@ describe("answers", () => {
     const plain = (await client.text("The ship", { max_tokens: 24, ignore_eos: true, return_token_ids: true })).choices[0].token_ids
     expect(new Set(ids).size).toBeGreaterThan(new Set(plain).size)
     expect(await answer({ repetition_penalty: 1.8 })).not.toBe(likeliest)
+  })
+
+  it("takes every seed of 64 bits, and draws the several answers of one request apart", async () => {
+    const Several = Schema.Struct({ choices: Schema.Array(Schema.Struct({ text: Schema.String })) })
+    const drawn = async (seed: number) => {
+      const body = { prompt: "The ship", ...greedy, max_tokens: 24, ignore_eos: true, temperature: 1, n: 3, seed }
+      const { choices } = await client.ask(Several, "/v1/completions", body)
+      return choices.map(({ text }) => text)
+    }
+    for (const seed of [2 ** 53 + 2, 2 ** 63, -(2 ** 63)]) {
+      const texts = await drawn(seed)
+      expect(new Set(texts).size).toBe(3)
+      expect(await drawn(seed)).toEqual(texts)
+    }
+    for (const seed of [2 ** 64, -(2 ** 64), 1.5]) {
+      expect(await client.refusal("/v1/completions", { prompt: "The ship", seed })).toMatchObject({ status: 400, param: "seed" })
+    }
   })
 
   it("reports log-probabilities that add up, with the greedy token first", async () => {

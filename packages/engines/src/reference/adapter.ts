@@ -1,6 +1,7 @@
 import type { FailureCode, Measured, ModelConfig, NamedFailure, ServingSettings } from "@seatrial/domain"
 import { namedFolder, templateArgument } from "../adapterFiles.ts"
 import type { EngineAdapter, EngineContainer } from "../EngineAdapter.ts"
+import { flagSaid } from "../flagIssue.ts"
 import { servedContract } from "../servedContract.ts"
 import { templateIssue } from "../templateIssue.ts"
 import { yarnOverrides } from "../yarn.ts"
@@ -118,7 +119,8 @@ export const reference: EngineAdapter = {
   flagIssue: (given) => {
     for (const [flag, value] of Object.entries(given)) {
       const check = Object.hasOwn(flags, flag) ? flags[flag] : undefined
-      if (check === undefined) return { flag, message: `The runtime reference has no flag ${flag}; it takes ${Object.keys(flags).join(", ")}.` }
+      const said = flagSaid(flag)
+      if (check === undefined) return { flag: said, message: `The runtime reference has no flag ${said}; it takes ${Object.keys(flags).join(", ")}.` }
       const problem = check(value)
       if (problem !== null) return { flag, message: `${flag} ${problem}.` }
     }

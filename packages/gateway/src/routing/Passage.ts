@@ -34,8 +34,6 @@ export interface PassageWorld {
   readonly now: () => number
 }
 
-const notFound = (model: string) => modelNotFound(`There is no model ${model.slice(0, 128)}.`, "model")
-
 /**
  * A request's way to an engine: it enters at once or waits for its turn, may be sent on to one other engine, and leaves. Whoever makes one has to call `leave` in the end,
  * however it ends, as often as may be.
@@ -129,7 +127,7 @@ export class Passage {
         resume(end)
       }
       const onAbort = () => (departure.reason === "gone" ? settle(Effect.fail(clientClosed), "left") : settle(Effect.fail(unavailable), "stopped"))
-      const gone = () => settle(Effect.fail(notFound(this.#route.model)), "gone")
+      const gone = () => settle(Effect.fail(modelNotFound(this.#route.model)), "gone")
       const waiter: Waiter = {
         key: this.#key(),
         streamed: this.#streamed,

@@ -84,5 +84,5 @@ export const variant =
     if (kind == null) return at.invalid("is required", name)
     if (typeof kind !== "string") return at.invalid("expected a string", name)
     const check = Object.hasOwn(kinds, kind) ? kinds[kind] : undefined
-    return check === undefined ? at.unsupportedValue(`only ${Object.keys(kinds).join(", ")} are served`, name) : check(value, at)
+    return check === undefined ? at.unsupportedValue(`only ${Object.keys(kinds).join(" or ")} is served`, name) : check(value, at)
   }

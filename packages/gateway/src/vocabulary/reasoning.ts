@@ -8,7 +8,9 @@ export const reasoningEffort: Check = (value, at) => {
   if (typeof value !== "string") return at.invalid("expected a string")
   const { effort_values, thinking_toggle } = at.target.capabilities.reasoning_controls
   if (effort_values.includes(value) || (value === "none" && thinking_toggle)) return value
-  return at.unsupportedValue(`the model serves ${(thinking_toggle ? [...effort_values, "none"] : effort_values).join(", ")}`)
+  const served = [...new Set(thinking_toggle ? [...effort_values, "none"] : effort_values)]
+  if (served.length === 0) return at.unsupportedValue("the model has no efforts to choose from; leave it out")
+  return at.unsupportedValue(`only ${served.map((one) => JSON.stringify(one)).join(" or ")} is served`)
 }
 
 export const chatTemplateKwargs: Check = (value, at) => {
