@@ -1,3 +1,5 @@
+import { dotKernel, kernelBytes } from "./dotKernel.ts"
+
 /**
  * Numbers as the checkpoint stores them. Sixteen-bit values keep their bits and are looked up in a table of 65,536 floats while computing,
  * so that the weights take the memory that the file says and nothing is computed in less than float32.
@@ -31,8 +33,8 @@ export const float16Table = (): Float32Array => {
   return float16
 }
 
-/** Bytes of the conversion tables that are in use. */
-export const tableBytes = () => (bfloat16?.byteLength ?? 0) + (float16?.byteLength ?? 0)
+/** Bytes of the conversion tables that are in use, and of what multiplies. */
+export const tableBytes = () => (bfloat16?.byteLength ?? 0) + (float16?.byteLength ?? 0) + kernelBytes
 
 const oneFloat = new Float32Array(1)
 const oneWord = new Uint32Array(oneFloat.buffer)
@@ -85,7 +87,7 @@ const dotBits = (out: Float32Array, bits: Uint16Array, table: Float32Array, x: F
 /** `out = matrix · x` for a row-major matrix of `out.length` rows; the order of the sums never changes. */
 export const multiply = (out: Float32Array, matrix: Tensor, x: Float32Array) => {
   if (matrix.type === "float32") dotFloat32(out, matrix.values, x, out.length, x.length)
-  else dotBits(out, matrix.bits, matrix.table, x, out.length, x.length)
+  else if (matrix.type !== "bfloat16" || !dotKernel(out, matrix.bits, x)) dotBits(out, matrix.bits, matrix.table, x, out.length, x.length)
 }
 
 /** Copies row `index` of a matrix into `out`, as float32. */
