@@ -31,7 +31,8 @@ const config = {
   num_key_value_heads: 8,
   max_position_embeddings: 8192,
   vocab_size: 32_000,
-  torch_dtype: "bfloat16"
+  torch_dtype: "bfloat16",
+  eos_token_id: 2
 }
 
 const perLayer = [
