@@ -1,7 +1,7 @@
 import { dotKernel, kernelBytes } from "./dotKernel.ts"
 
 /**
- * Numbers as the checkpoint stores them. Sixteen-bit values keep their bits and are looked up in a table of 65,536 floats while computing,
+ * Numbers as the checkpoint stores them. Sixteen-bit values keep their bits and become floats while computing, by the kernel or by a table of 65,536 of them,
  * so that the weights take the memory that the file says and nothing is computed in less than float32.
  */
 export type Tensor =
