@@ -19,13 +19,13 @@ const ofModel = new Set(["generation_config", "reasoning_parser", "sampling_defa
 /** By which flag a caller takes the sampling's defaults from elsewhere. */
 const samplingFlags = ["generation_config", "override_generation_config", "sampling_defaults"]
 
-/** Who chose each value of settings that were worked out for a request. */
-export const choicesOf = (request: ServingRequest, settings: ServingSettings, { files }: Pick<RepositoryFacts, "files">): Choices => {
-  const asked = (name: keyof ServingRequest, otherwise: ChosenBy): ChosenBy => (request[name] === undefined ? otherwise : "request")
+/** Who chose each value of settings that were worked out for a request. `kept`: who chose what the request itself keeps of an earlier revision. */
+export const choicesOf = (request: ServingRequest, settings: ServingSettings, { files }: Pick<RepositoryFacts, "files">, kept: Choices = {}): Choices => {
+  const asked = (name: keyof ServingRequest, otherwise: ChosenBy): ChosenBy => (request[name] === undefined ? otherwise : (kept[name] ?? "request"))
   const given = request.engine_flags ?? {}
   const flags = Object.keys(settings.engine_flags ?? {}).map((flag): readonly [string, ChosenBy] => [
     `engine_flags.${flag}`,
-    Object.hasOwn(given, flag) ? "request" : ofModel.has(flag) ? "model" : "default"
+    Object.hasOwn(given, flag) ? (kept[`engine_flags.${flag}`] ?? "request") : ofModel.has(flag) ? "model" : "default"
   ])
   const sampling =
     !samplingFlags.some((flag) => Object.hasOwn(settings.engine_flags ?? {}, flag)) && files.some(({ path }) => path === "generation_config.json")

@@ -23,6 +23,16 @@ describe("who chose a revision's settings", () => {
       sampling_defaults: "repository"
     })
   })
+  it("stays who it was for what a redeploy keeps of an earlier revision", () => {
+    const kept = { runtime: "host_class", max_context: "fit", kv_cache_dtype: "request", "engine_flags.max_num_seqs": "default" } as const
+    const sent = { ...settings, engine_flags: { max_num_seqs: 64, gpu_memory_utilization: 0.92 } }
+    assert.deepStrictEqual(choicesOf(sent, settings, { files: [] }, kept), {
+      ...kept,
+      host_class: "request",
+      "engine_flags.gpu_memory_utilization": "request",
+      "engine_flags.tool_call_parser": "model"
+    })
+  })
   it("is the caller of all that was sent, and the sampling's defaults are the repository's only where they are read", () => {
     const sent = { ...settings, yarn: { factor: 2 }, hold_seconds: 60 }
     const { sampling_defaults, ...all } = choicesOf(sent, sent, { files })

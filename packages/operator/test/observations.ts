@@ -135,6 +135,7 @@ export const run: Run = {
   failure: null,
   source: { kind: "model_hub", repo: "seatrial/tiny-chat" },
   servingRequest: {},
+  keptChoices: null,
   serve: true,
   startedBy: null,
   createdAt: 0,

@@ -20,7 +20,7 @@ import { SqlSchema, type Statement } from "effect/sql"
 import type { Caller } from "./ApiKeys.ts"
 import { IsoFromDate, isoText, MillisFromDate, revisionJson } from "./columns.ts"
 import { type FactsOf, knownFacts } from "./deployments/knownFacts.ts"
-import { previousSettings } from "./deployments/previousSettings.ts"
+import { previousChoices, previousSettings } from "./deployments/previousSettings.ts"
 import { type DeploymentQuery, type DeploymentRow, deploymentOf, joined, listStatement, summary } from "./deployments/statements.ts"
 import { measuredStarts } from "./measuredStarts.ts"
 import { type Page, pageOf } from "./Page.ts"
@@ -164,13 +164,15 @@ export class Deployments extends Context.Service<
             ),
             bound AS (${key} FROM found ON CONFLICT DO NOTHING RETURNING 1),
             model AS (SELECT found.* FROM found, bound)`
-        const served = Object.keys(input.serving).length > 0 || fresh ? sql`${sql.json(input.serving)}` : sql.literal(previousSettings("model"))
+        const asked = Object.keys(input.serving).length > 0 || fresh
+        const served = asked ? sql`${sql.json(input.serving)}` : sql.literal(previousSettings("model"))
+        const chosen = asked ? sql`NULL` : sql.literal(previousChoices("model"))
         const rows = yield* sql`
           WITH ${bound},
           made AS (
-            INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, serve, started_by_user_id, traceparent, created_at, updated_at)
+            INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, kept_choices, serve, started_by_user_id, traceparent, created_at, updated_at)
             SELECT ${id}, model.org_id, model.id, 'screening', ${at}, ${fresh ? sql`model.ref` : sql`coalesce(${target.ref}, model.ref)`}, ${served},
-              ${input.serve}, ${caller.userId}, ${input.traceparent ?? null}, ${at}, ${at}
+              ${chosen}, ${input.serve}, ${caller.userId}, ${input.traceparent ?? null}, ${at}, ${at}
             FROM model
             RETURNING id, org_id, model_id
           ),

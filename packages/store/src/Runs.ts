@@ -97,6 +97,8 @@ export interface Run {
   readonly failure: Failure | null
   readonly source: Source
   readonly servingRequest: ServingRequest
+  /** Who chose the settings that the request keeps from what the model had; null where a caller sent them. */
+  readonly keptChoices: Choices | null
   readonly serve: boolean
   /** Whose hub connection is used. */
   readonly startedBy: UserId | null

@@ -30,7 +30,7 @@ const candidate = Effect.fnUntraced(function* (slug: string) {
 })
 
 layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
-  it.effect("leaves what the last commit alone asked for to be chosen anew, and keeps all else that served", () =>
+  it.effect("leaves what the last commit alone asked for to be chosen anew, keeps all else that served, and who chose it", () =>
     Effect.gen(function* () {
       const deployments = yield* Deployments
       const runs = yield* Runs
@@ -51,13 +51,17 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
         const made = yield* deployments.create(newModel(caller, key, "", { target: { _tag: "Redeploy", modelId, ref: "v2" } }))
         const run = Option.getOrThrow(yield* runs.observe(made.id))
         yield* runs.recordScreening({ ...screened, id: made.id, orgId, settings: { ...vllm, max_context: 512 } })
-        return run.servingRequest
+        return [run.servingRequest, run.keptChoices]
       })
       const kept = { ...vllm, engine_flags: { max_num_seqs: 8, reasoning_parser: "qwen3" } }
-      assert.deepStrictEqual<unknown>(yield* again("k2"), kept)
+      assert.isNull(Option.getOrThrow(yield* runs.observe(id)).keptChoices)
+      assert.deepStrictEqual<unknown>(yield* again("k2"), [kept, chosen_by])
       // What serves goes before the last run.
       yield* (yield* PgClient.PgClient)`UPDATE models SET active_revision_id = (SELECT revision_id FROM deployments WHERE id = ${id}) WHERE id = ${modelId}`
-      assert.deepStrictEqual<unknown>(yield* again("k3"), kept)
+      assert.deepStrictEqual<unknown>(yield* again("k3"), [kept, chosen_by])
+      // What a caller sends is the caller's.
+      const changed = yield* deployments.create(newModel(caller, "k4", "", { target: { _tag: "Redeploy", modelId, ref: null }, serving: { max_context: 256 } }))
+      assert.isNull(Option.getOrThrow(yield* runs.observe(changed.id)).keptChoices)
     })
   )
 

@@ -145,7 +145,7 @@ export const ModelDeploymentStatus = Schema.Struct({
         value: text("Its value, as JSON."),
         chosenBy: ChosenBy.annotate({
           description:
-            "Who chose it: the request, the host class (its first runtime), the fit (the cheapest that fits, the longest context), the model (its architecture and chat template), a default of Seatrial for that card, or the repository's generation configuration."
+            "Who chose it: the request, the host class (its first runtime), the fit (the cheapest that fits, the longest context), the model (its architecture and chat template), a default of Seatrial for that card, or the repository's generation configuration. What a redeploy keeps is told as it was chosen then."
         })
       }).annotate({ description: "One setting of the revision." })
     ).annotate({ description: "What the engine is started with, and who chose it. Absent for revisions of versions that did not keep it." })

@@ -62,6 +62,7 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         model: modelId === null ? `acme/${name}` : run.model,
         source,
         servingRequest: serving,
+        keptChoices: null,
         serve,
         applied: { namespace, name, current: { uid, generation, namesModel: modelId !== null } }
       })

@@ -287,10 +287,10 @@ describe("screening", () => {
     inspect: Hub["Service"]["inspect"],
     recorded: Ref.Ref<Option.Option<Recorded>>,
     faults = 0,
-    { gpuLimit = null, hostClasses = [hostClass] }: { readonly gpuLimit?: number | null; readonly hostClasses?: ReadonlyArray<typeof hostClass> } = {}
+    { hostClasses = [hostClass], ...given }: Partial<typeof run> & { readonly hostClasses?: ReadonlyArray<typeof hostClass> } = {}
   ) => {
     let left = faults
-    return screenRepository({ ...run, gpuLimit }, hostClasses).pipe(
+    return screenRepository({ ...run, ...given }, hostClasses).pipe(
       Effect.provide([
         Layer.mock(Hub)({ inspect }),
         Layer.mock(Runs)({
@@ -320,6 +320,17 @@ describe("screening", () => {
         "/v1/messages",
         "/v1/messages/count_tokens"
       ])
+    })
+  )
+
+  it.effect("records who chose each setting, also of those that a redeploy keeps", () =>
+    Effect.gen(function* () {
+      const recorded = yield* nothing
+      const servingRequest = { runtime: "reference", host_class: "local" } as const
+      yield* screen(() => Effect.succeed(revision.facts), recorded, 0, { servingRequest, keptChoices: { host_class: "fit" } })
+      const { estimate } = Option.getOrThrow(yield* Ref.get(recorded))
+      for (const [name, chooser] of Object.entries({ runtime: "request", host_class: "fit", max_context: "fit", kv_cache_dtype: "default" }))
+        assert.nestedPropertyVal(estimate, `chosen_by.${name}`, chooser)
     })
   )
 

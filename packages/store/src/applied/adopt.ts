@@ -1,12 +1,12 @@
 import type { PgClient } from "@effect/sql-pg"
-import { DeploymentId, type Ids, ModelId, type OrgId, ServingRequest } from "@seatrial/domain"
+import { Choices, DeploymentId, type Ids, ModelId, type OrgId, ServingRequest } from "@seatrial/domain"
 import { Clock, Effect, Option, Schema } from "effect"
 import { SqlSchema } from "effect/sql"
 import type { AdoptInput, AppliedResources } from "../AppliedResources.ts"
 import { writeAudit } from "../audit.ts"
 import { MillisFromDate } from "../columns.ts"
 import { ModelNameTaken } from "../Deployments.ts"
-import { previousSettings } from "../deployments/previousSettings.ts"
+import { previousChoices, previousSettings } from "../deployments/previousSettings.ts"
 import { whileLeading } from "../OperatorTerms.ts"
 import { cancelApplied } from "./cancelApplied.ts"
 import { lockResource } from "./lock.ts"
@@ -51,9 +51,17 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
 
   const findNamed = SqlSchema.findOneOption({
     Request: Schema.Struct({ orgId: Schema.String, modelId: Schema.String }),
-    Result: Schema.Struct({ id: ModelId, slug: Schema.String, repo: Schema.String, ref: Schema.NullOr(Schema.String), settings: ServingRequest }),
+    Result: Schema.Struct({
+      id: ModelId,
+      slug: Schema.String,
+      repo: Schema.String,
+      ref: Schema.NullOr(Schema.String),
+      settings: ServingRequest,
+      choices: Schema.NullOr(Choices)
+    }),
     execute: ({ modelId, orgId }) => sql`
-      SELECT m.id, m.slug, m.hf_repo AS repo, m.ref, ${sql.literal(previousSettings("m"))} AS settings
+      SELECT m.id, m.slug, m.hf_repo AS repo, m.ref, ${sql.literal(previousSettings("m"))} AS settings,
+        ${sql.literal(previousChoices("m"))} AS choices
       FROM models m WHERE m.org_id = ${orgId} AND m.id = ${modelId} AND m.deleted_at IS NULL FOR NO KEY UPDATE`
   })
   const findOtherObject = SqlSchema.findOneOption({
@@ -87,7 +95,9 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
       const known = named === null ? yield* findModel({ orgId, name, namespace }) : Option.some(named)
       const modelId = Option.isSome(known) ? known.value.id : yield* makeModel(input, clock)
       const ref = input.source.ref ?? named?.ref ?? null
-      const serving = named !== null && Object.keys(input.serving).length === 0 ? named.settings : input.serving
+      const kept = named !== null && Object.keys(input.serving).length === 0 ? named : null
+      const serving = kept?.settings ?? input.serving
+      const choices = kept === null || kept.choices === null ? null : sql.json(kept.choices)
       // The runs of a model go in the order of their `created_at`, whatever the clocks of those who make them.
       const newest = yield* findNewest({ orgId, modelId })
       const now = newest.at === null ? clock : Math.max(clock, newest.at + 1)
@@ -96,8 +106,8 @@ export const adoptResource = (sql: PgClient.PgClient, ids: Ids["Service"]): Appl
       // Nobody wants an earlier specification of the object any more.
       yield* cancel(resource, at, "Its ModelDeployment was changed.")
       yield* sql`
-        INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, serve, applied_namespace, applied_name, created_at, updated_at)
-        VALUES (${id}, ${orgId}, ${modelId}, 'screening', ${at}, ${ref}, ${sql.json(serving)}, ${serve}, ${namespace}, ${name}, ${at}, ${at})`
+        INSERT INTO deployments (id, org_id, model_id, phase, phase_since, ref, serving, kept_choices, serve, applied_namespace, applied_name, created_at, updated_at)
+        VALUES (${id}, ${orgId}, ${modelId}, 'screening', ${at}, ${ref}, ${sql.json(serving)}, ${choices}, ${serve}, ${namespace}, ${name}, ${at}, ${at})`
       yield* sql`INSERT INTO deployment_phases (org_id, deployment_id, seq, phase, at, reason) VALUES (${orgId}, ${id}, 1, 'screening', ${at}, 'Created')`
       yield* sql`
         INSERT INTO idempotency_keys (org_id, operation, key, input_hash, deployment_id, created_at)

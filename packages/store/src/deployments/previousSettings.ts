@@ -13,3 +13,9 @@ export const previousSettings = (model: string): string => `coalesce(
   (SELECT coalesce(${kept("r")}, d.serving) FROM deployments d LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
     WHERE d.org_id = ${model}.org_id AND d.model_id = ${model}.id ORDER BY d.created_at DESC, d.id DESC LIMIT 1),
   '{}'::jsonb)`
+
+/** SQL of who chose what `previousSettings` keeps: null where the last run has only what its caller sent. */
+export const previousChoices = (model: string): string => `coalesce(
+  (SELECT coalesce(r.estimate -> 'chosen_by', '{}'::jsonb) FROM revisions r WHERE r.org_id = ${model}.org_id AND r.id = ${model}.active_revision_id),
+  (SELECT coalesce(r.estimate -> 'chosen_by', d.kept_choices) FROM deployments d LEFT JOIN revisions r ON r.org_id = d.org_id AND r.id = d.revision_id
+    WHERE d.org_id = ${model}.org_id AND d.model_id = ${model}.id ORDER BY d.created_at DESC, d.id DESC LIMIT 1))`

@@ -26,6 +26,7 @@ import { requestFacts } from "./0030_request_facts.ts"
 import { usageDays } from "./0032_usage_days.ts"
 import { nodeFaults } from "./0034_node_faults.ts"
 import { failedStarts } from "./0037_failed_starts.ts"
+import { keptChoices } from "./0038_kept_choices.ts"
 
 /** Every migration by its number. Forward only: one that has landed is never edited. */
 export const migrations = {
@@ -56,5 +57,6 @@ export const migrations = {
   "0030_request_facts": requestFacts,
   "0032_usage_days": usageDays,
   "0034_node_faults": nodeFaults,
-  "0037_failed_starts": failedStarts
+  "0037_failed_starts": failedStarts,
+  "0038_kept_choices": keptChoices
 }
