@@ -23,7 +23,10 @@ const errors: Readonly<Record<string, ExampleError>> = {
     param: "Idempotency-Key"
   },
   missing_api_key: { type: "authentication_error", message: "An API key is required: Authorization: Bearer <API_KEY>." },
-  invalid_api_key: { type: "authentication_error", message: "The API key is not valid." },
+  invalid_api_key: {
+    type: "authentication_error",
+    message: "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a key that is in force."
+  },
   first_purchase_required: { type: "billing_error", message: "The organization makes no deployments: it needs a first purchase, or its billing is suspended." },
   missing_scope: { type: "permission_error", message: "The API key lacks the scope requests:read.", param: "requests:read" },
   not_found: { type: "not_found_error", message: "There is no such record in this organization." },

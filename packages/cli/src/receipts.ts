@@ -26,16 +26,19 @@ const get = Command.make(
   Command.withExamples([{ command: "seatrial receipts get req_... --signed > receipt.jws", description: "A receipt to keep, with its signature" }])
 )
 
+const whyUnread = (cause: unknown): string => {
+  if (cause instanceof TypeError) return "is no text in UTF-8"
+  const code = cause instanceof Error && "code" in cause ? cause.code : undefined
+  if (code === "ENOENT") return "does not exist"
+  if (code === "EISDIR") return "is a folder"
+  return code === "EACCES" ? "may not be read by you" : `cannot be read (${String(code ?? cause)})`
+}
+
 const read = (file: string) =>
   Effect.tryPromise({
     // As bytes, so that what is no UTF-8 is no silent replacement of it.
     try: () => readFile(file).then((bytes) => new TextDecoder("utf-8", { fatal: true }).decode(bytes)),
-    catch: (cause) =>
-      new CommandError({
-        message:
-          cause instanceof TypeError ? `${file} is no text in UTF-8.` : `${file} cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`,
-        exitCode: 2
-      })
+    catch: (cause) => new CommandError({ message: `The file ${file} ${whyUnread(cause)}.`, exitCode: 2 })
   })
 
 const outcome = ({ message, reason }: NotVerified) => new CommandError({ message: `NOT VERIFIED (${reason}): ${message}`, exitCode: 3 })

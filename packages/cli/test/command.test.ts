@@ -15,6 +15,8 @@ describe("wrong use", () => {
   const wrong: ReadonlyArray<readonly [promise: string, args: ReadonlyArray<string>, says: RegExp, run: typeof seatrial]> = [
     ["an unknown command is named", ["deplyo"], /deplyo/, seatrialProcess],
     ["a missing argument is named", ["preview"], /repository/, seatrial],
+    ["a receipt that is not there is named", ["receipts", "verify", "/nonexistent.jws"], /The file \/nonexistent\.jws does not exist\./, seatrial],
+    ["a folder in place of a receipt is named", ["receipts", "verify", "/"], /The file \/ is a folder\./, seatrial],
     ["without any system the command says how to name one", ["status", "dep_x"], /SEATRIAL_ADDRESS/, seatrialProcess],
     ["without Postgres administration says how to name one", ["admin", "orgs", "list"], /DATABASE_URL/, seatrialProcess]
   ]

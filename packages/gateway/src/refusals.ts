@@ -54,7 +54,10 @@ export const methodNotAllowed = (method: string, allow: string): Refusal =>
 const authentication = (code: string, message: string) =>
   new Refusal({ status: 401, type: "authentication_error", code, message, param: null, headers: { "www-authenticate": 'Bearer realm="seatrial"' } })
 export const missingApiKey = authentication("missing_api_key", "Send an API key in the header `Authorization: Bearer <API_KEY>`.")
-export const invalidApiKey = authentication("invalid_api_key", "The API key is not valid.")
+export const invalidApiKey = authentication(
+  "invalid_api_key",
+  "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a key that is in force."
+)
 
 /** Clients ignore, or take too literally, what is not whole seconds of a minute at most. */
 const later = (status: number, type: string, code: string, message: string, retryAfter: number) =>

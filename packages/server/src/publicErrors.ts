@@ -99,7 +99,11 @@ export const missingApiKey = refused(
 export const invalidApiKey = refused(
   (request_id) =>
     new Public.Unauthorized({
-      error: { message: "The API key is not valid.", code: "invalid_api_key", request_id },
+      error: {
+        message: "The API key is not valid: it is unknown, revoked or expired, or its organization is not active. Send a key that is in force.",
+        code: "invalid_api_key",
+        request_id
+      },
       challenge: 'Bearer realm="seatrial", error="invalid_token"'
     })
 )
