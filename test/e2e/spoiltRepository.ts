@@ -16,9 +16,10 @@ const config = (more: Readonly<Record<string, Schema.Json>>) => ({
   "config.json": JSON.stringify({ ...decodeObject(Buffer.from(first["config.json"] ?? []).toString()), ...more })
 })
 
-const tokenizer = (more: Readonly<Record<string, Schema.Json>>) => {
+/** `bytes`: how long it is made, by blanks at its end. */
+const tokenizer = (more: Readonly<Record<string, Schema.Json>>, bytes: number) => {
   const whole = decodeTokenizer(Buffer.from(first["tokenizer.json"] ?? []).toString())
-  return { "tokenizer.json": JSON.stringify({ ...whole, model: { ...whole.model, ...more } }) }
+  return { "tokenizer.json": JSON.stringify({ ...whole, model: { ...whole.model, ...more } }).padEnd(bytes) }
 }
 
 /** A model that can be served at the tag `good`, and at each other tag is wrong in the way that the tag says. What is wrong with `corrupted` happens on its way. */
@@ -27,8 +28,8 @@ export const spoiltRepository = makeRepository({
   commits: [
     { title: "Good", tag: "good", files: first },
     { title: "Other weights", tag: "corrupted", files: second },
-    // Nobody who asks before looks so far into it: only an engine needs it.
-    { title: "A tokenizer that no engine reads", tag: "misfit", files: { ...first, ...tokenizer({ merges: [5] }) } },
+    // Longer than what anybody who asks before reads of one: only an engine finds what is wrong with it.
+    { title: "A tokenizer that no engine reads", tag: "misfit", files: { ...first, ...tokenizer({ merges: [5] }, 9 * 1024 * 1024) } },
     { title: "Tensors that are not those of the configuration", tag: "contradicting", files: { ...first, ...config({ intermediate_size: 192 }) } },
     { title: "Good weights again", tag: "silent", files: { ...first, "README.md": "# An engine that never becomes ready\n" } },
     {

@@ -82,7 +82,7 @@ const layered = (layers: number) => {
           "config.json": JSON.stringify({ ...config, num_hidden_layers: layers }),
           "chat_template.jinja": "{{ messages[0].content }}",
           "generation_config.json": "{}",
-          "tokenizer.json": '{"model":{"type":"BPE","vocab":{},"merges":[]}}',
+          "tokenizer.json": '{"added_tokens":[],"model":{"type":"BPE","vocab":{},"merges":[]}}',
           "tokenizer_config.json": "{}",
           ...Object.fromEntries(shards),
           "model.safetensors.index.json": JSON.stringify({ metadata: {}, weight_map })

@@ -71,6 +71,11 @@ export const smallFilesAgree = (
     (tokenizer !== null && tokenizer.highest >= rows
       ? `tokenizer.json has a token of the id ${tokenizer.highest}, and the embedding has ${rows} rows.`
       : null) ??
-    (tokenizer !== null && tokenizer.unknownStep !== null ? `tokenizer.json has the ${tokenizer.unknownStep}, which no engine reads.` : null)
+    (complete && tokenizer !== null && !tokenizer.listsAdded && !Predicate.hasProperty(tokenizerConfig, "added_tokens_decoder")
+      ? "tokenizer.json has no added_tokens, without which Transformers does not read it: write an empty list of them there."
+      : null) ??
+    (tokenizer !== null && tokenizer.problem !== null
+      ? `tokenizer.json has ${tokenizer.problem}: no engine reads it. Save it anew with the tokenizers library, or choose a commit with one that it reads.`
+      : null)
   return problem === null ? Result.succeed(undefined) : Result.fail(new Unreadable({ reason: problem }))
 }

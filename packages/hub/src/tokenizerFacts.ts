@@ -1,121 +1,165 @@
+import { JsonKeeper } from "./JsonKeeper.ts"
 import { JsonNumber, JsonScanner } from "./JsonScanner.ts"
 import type { Sink } from "./safetensors.ts"
+import { type Part, TokenizerModel } from "./TokenizerModel.ts"
+import { addedToken, isSmallPart, problemOfPart } from "./tokenizerSteps.ts"
 
-/** Where a sequence of steps of each kind has them. */
-const steps: Readonly<Record<string, string>> = { normalizer: "normalizers", pre_tokenizer: "pretokenizers", post_processor: "processors", decoder: "decoders" }
-
-/** The kinds of steps that the tokenizers library reads (`tokenizers/src`, each `*Wrapper`): a file with another one is read by no engine. */
-const kinds: ReadonlyMap<string, ReadonlySet<string>> = new Map(
-  Object.entries({
-    normalizer: new Set([
-      "BertNormalizer",
-      "ByteLevel",
-      "Lowercase",
-      "NFC",
-      "NFD",
-      "NFKC",
-      "NFKD",
-      "Nmt",
-      "Precompiled",
-      "Prepend",
-      "Replace",
-      "Sequence",
-      "Strip",
-      "StripAccents"
-    ]),
-    pre_tokenizer: new Set([
-      "BertPreTokenizer",
-      "ByteLevel",
-      "CharDelimiterSplit",
-      "Digits",
-      "FixedLength",
-      "Metaspace",
-      "Punctuation",
-      "Sequence",
-      "Split",
-      "UnicodeScripts",
-      "Whitespace",
-      "WhitespaceSplit"
-    ]),
-    post_processor: new Set(["BertProcessing", "ByteLevel", "RobertaProcessing", "Sequence", "TemplateProcessing"]),
-    decoder: new Set(["BPEDecoder", "ByteFallback", "ByteLevel", "CTC", "Fuse", "Metaspace", "Replace", "Sequence", "Strip", "WordPiece"])
-  })
-)
-
-/** The kinds of models that it reads where a kind is named (`ModelWrapper`); where none is, it tries each. */
-const models: ReadonlySet<string> = new Set(["BPE", "Unigram", "WordLevel", "WordPiece"])
-
-/** What of a `tokenizer.json` can contradict its model. */
+/** What of a `tokenizer.json` can contradict its model, or itself. */
 export interface TokenizerFacts {
   /** The highest id of its vocabulary without the tokens that were added to it, which real models have without a row; -1 for none. */
   readonly highest: number
-  /** A step of a kind that no engine reads, at any place in a sequence of such, as `pre_tokenizer Odd`, or such a model; or null. */
-  readonly unknownStep: string | null
+  /** What the tokenizers library does not read of it, as words that follow "has", such as `the pre_tokenizer Odd`; or null. */
+  readonly problem: string | null
+  /** Whether it lists the tokens that were added to its vocabulary, if only as an empty list. */
+  readonly listsAdded: boolean
 }
-
 /** Ids beyond every real vocabulary, of which none is marked: the highest of them counts. */
 const mostIds = 1 << 24
 /** Marks of an id: of the vocabulary, and of the tokens that were added to it. */
 const ofVocabulary = 1
 const ofAdded = 2
 
-const unnamedModel = "model whose type is no text"
+/** The ids that are used, and for what. */
+class Ids {
+  #marks = new Uint8Array(1 << 16)
+  #highest = -1
+  #beyond = -1
 
-/** Reads a `tokenizer.json` as it arrives and keeps of it no more than a mark for each id; null where it is no tokenizer. */
+  mark(id: number, as: number): void {
+    if (!Number.isInteger(id) || id < 0) return
+    if (id >= mostIds) {
+      if (as === ofVocabulary) this.#beyond = Math.max(this.#beyond, id)
+      return
+    }
+    if (id >= this.#marks.length) {
+      const longer = new Uint8Array(Math.min(mostIds, Math.max(id + 1, this.#marks.length * 2)))
+      longer.set(this.#marks)
+      this.#marks = longer
+    }
+    this.#marks[id] = (this.#marks[id] ?? 0) | as
+    if (as === ofVocabulary) this.#highest = Math.max(this.#highest, id)
+  }
+
+  /** The highest of the vocabulary that was not added; -1 for none. */
+  highest(): number {
+    let highest = this.#highest
+    while (highest >= 0 && this.#marks[highest] !== ofVocabulary) highest--
+    return Math.max(highest, this.#beyond)
+  }
+}
+
+/** More parts of an entry than any has: the rest of a hostile one is not kept. */
+const mostParts = 3
+
+/** Reads a `tokenizer.json` as it arrives and keeps of it no more than a mark for each id, a hash for each token, and its small parts; null where it is no tokenizer. */
 export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
-  let marks = new Uint8Array(1 << 16)
-  let highest = -1
-  let beyond = -1
-  let entries = 0
-  let unknownStep: string | null = null
+  const ids = new Ids()
+  const model = new TokenizerModel()
+  const keeper = new JsonKeeper()
+  let problem: string | null = null
   let isObject = false
   let hasModel = false
-  /** The names that lead to what is read now: of the outermost object, and within that. */
+  let listsAdded = false
+  let entries = 0
+  let addedAt = 0
+  /** The names that lead to what is read now: of the outermost object, within that, and of a vocabulary's entry. */
   let first = ""
   let second = ""
   let third = ""
-  /** Of steps within steps, by their depth. */
-  const names: Array<string> = []
-  const mark = (id: number, as: number) => {
-    if (!Number.isInteger(id) || id < 0) return
-    if (id >= mostIds) {
-      if (as === ofVocabulary) beyond = Math.max(beyond, id)
-      return
+  /** Of an entry that is a list as it should be, while it is open. */
+  let parts: Array<Part> | null = null
+  const isEntry = () => first === "model" && (second === "vocab" || second === "merges")
+
+  const ofEntry = (part: Part, depth: number) => {
+    if (depth === 4) {
+      if (parts !== null && parts.length < mostParts) parts.push(part)
+    } else if (depth === 3) {
+      if (second === "merges") model.line(part)
+      else if (model.vocab === "list") model.piece(null)
+      else model.token(third, part)
     }
-    if (id >= marks.length) {
-      const longer = new Uint8Array(Math.min(mostIds, Math.max(id + 1, marks.length * 2)))
-      longer.set(marks)
-      marks = longer
-    }
-    marks[id] = (marks[id] ?? 0) | as
-    if (as === ofVocabulary) highest = Math.max(highest, id)
   }
+
+  const endEntry = () => {
+    if (parts !== null && second === "merges") model.pair(parts)
+    else if (parts !== null) model.piece(parts)
+    parts = null
+  }
+
+  const beginModel = (kind: "object" | "list", depth: number) => {
+    if (depth === 1) hasModel = kind === "object"
+    else if (depth === 2 && second === "vocab") model.vocab = kind
+    else if (depth === 2 && second === "merges") model.merges = kind
+    else if (depth === 2) model.member(second, [])
+    else if (isEntry()) {
+      // Of Unigram: a list of pairs, whose places are the ids.
+      if (depth === 3 && kind === "list" && second === "vocab") ids.mark(entries++, ofVocabulary)
+      const pairs = second === "merges" || model.vocab === "list"
+      if (depth === 3 && kind === "list" && pairs) parts = []
+      else ofEntry("nested", depth)
+    }
+  }
+
+  const ofModel = (value: string | boolean | null | JsonNumber, depth: number) => {
+    if (depth === 2 && second === "vocab") model.vocab = "other"
+    else if (depth === 2 && second === "merges") model.merges = "other"
+    else if (depth === 2) model.member(second, value)
+    else if (isEntry()) {
+      if (depth === 3 && second === "vocab" && value instanceof JsonNumber) ids.mark(value.value, ofVocabulary)
+      ofEntry({ value }, depth)
+    }
+  }
+
+  const endSmall = (depth: number) => {
+    if (depth === 1 && isSmallPart(first)) {
+      const kept = keeper.take()
+      if (kept !== undefined) problem ??= problemOfPart(first, kept)
+    } else if (depth === 2 && first === "added_tokens") {
+      const kept = keeper.take()
+      const wrong = kept === undefined ? null : addedToken(kept)
+      if (wrong !== null) problem ??= `a wrong or no ${wrong.replace(/^\./, "")} in added_tokens[${addedAt}]`
+      addedAt++
+    }
+  }
+
+  const isKept = (depth: number) => (depth >= 1 && isSmallPart(first)) || (depth >= 2 && first === "added_tokens")
+
   const scanner = new JsonScanner(of, {
-    ignores: (depth) => (depth > 3 && !kinds.has(first)) || (depth === 3 && first === "model" && second !== "vocab"),
+    ignores: (depth) => (depth > 4 && first === "model") || (depth >= 3 && first === "model" && !isEntry()),
     begin: (kind, depth) => {
       if (depth === 0) isObject = kind === "object"
-      if (depth === 1 && first === "model") hasModel = kind === "object"
-      if (depth === 2 && first === "model" && second === "type") unknownStep ??= unnamedModel
-      // Of Unigram: a list of pairs, whose places are the ids.
-      if (depth === 3 && first === "model" && second === "vocab" && kind === "list") mark(entries++, ofVocabulary)
+      else if (first === "model") beginModel(kind, depth)
+      else if (isKept(depth)) keeper.begin(kind)
+      else if (depth === 1 && first === "added_tokens") {
+        listsAdded = true
+        if (kind !== "list") problem ??= "added_tokens that are no list"
+      }
     },
-    end: () => {},
+    end: (depth) => {
+      if (first === "model" && depth === 3 && isEntry()) endEntry()
+      else if (isKept(depth)) {
+        keeper.end()
+        endSmall(depth)
+      }
+    },
     name: (name, depth) => {
-      if (depth === 1) first = name
-      else if (depth === 2) second = name
+      if (depth === 1) {
+        first = name
+        if (name !== "model" && name !== "added_tokens" && !isSmallPart(name)) problem ??= `the member ${name.slice(0, 64)}, which none has,`
+      } else if (depth === 2) second = name
       else if (depth === 3) third = name
-      names[depth] = name
+      if (isKept(depth - 1)) keeper.name(name)
     },
     value: (value, depth) => {
-      const number = value instanceof JsonNumber ? value.value : Number.NaN
-      if (first === "model" && second === "vocab" && depth === 3) mark(number, ofVocabulary)
-      if (first === "added_tokens" && third === "id" && depth === 3) mark(number, ofAdded)
-      if (first === "model" && second === "type" && depth === 2 && (typeof value !== "string" || !models.has(value)))
-        unknownStep ??= typeof value === "string" ? `model ${value.slice(0, 64)}` : unnamedModel
-      const known = kinds.get(first)
-      if (known === undefined || typeof value !== "string" || known.has(value) || names[depth] !== "type" || depth % 2 === 1) return
-      for (let outer = 2; outer < depth; outer += 2) if (names[outer] !== steps[first]) return
-      unknownStep ??= `${first} ${value.slice(0, 64)}`
+      if (first === "model") ofModel(value, depth)
+      else if (depth === 1 && first === "added_tokens") {
+        listsAdded = true
+        problem ??= "added_tokens that are no list"
+      } else if (isKept(depth)) {
+        if (first === "added_tokens" && depth === 3 && third === "id" && value instanceof JsonNumber) ids.mark(value.value, ofAdded)
+        keeper.value(value)
+        endSmall(depth)
+      }
     }
   })
   return {
@@ -123,8 +167,7 @@ export const scanTokenizer = (of: string): Sink<TokenizerFacts | null> => {
     end: () => {
       scanner.end()
       if (!isObject || !hasModel) return null
-      while (highest >= 0 && marks[highest] !== ofVocabulary) highest--
-      return { highest: Math.max(highest, beyond), unknownStep }
+      return { highest: ids.highest(), problem: model.problem() ?? problem, listsAdded }
     }
   }
 }

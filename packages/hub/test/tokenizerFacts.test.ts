@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
 import { Unreadable } from "../src/failures.ts"
 import { scanTokenizer } from "../src/tokenizerFacts.ts"
 
@@ -9,6 +11,12 @@ const read = (value: unknown, piece = 7) => {
   return sink.end()
 }
 const highest = (value: unknown) => read(value)?.highest
+const model = { vocab: { type: 1 }, merges: [] }
+
+/** What tokenizers 0.23.3 said of each of these texts (`Tokenizer.from_str`). */
+const verdicts = Schema.decodeSync(Schema.fromJsonString(Schema.Struct({ taken: Schema.Array(Schema.String), refused: Schema.Array(Schema.String) })))(
+  readFileSync(new URL("./tokenizerVerdicts.json", import.meta.url), "utf8")
+)
 
 describe("a tokenizer.json", () => {
   it("has the highest id of its vocabulary, without those that were added, wherever they stand", () => {
@@ -37,21 +45,56 @@ describe("a tokenizer.json", () => {
     assert.strictEqual(highest({ model: { vocab: { a: 1, b: 2 ** 40 } } }), 2 ** 40)
   })
 
-  it("has no step that no engine reads, or is told by it", () => {
-    const model = { vocab: { type: 1 } }
-    assert.strictEqual(read({ model, pre_tokenizer: { type: "Odd" } })?.unknownStep, "pre_tokenizer Odd")
-    const within = (step: object) => ({ type: "Sequence", pretokenizers: [{ type: "Digits", pattern: { type: "Odd" } }, step] })
-    assert.isNull(read({ normalizer: null, pre_tokenizer: within({ type: "Split", pattern: { type: "Odd" } }), model })?.unknownStep)
-    assert.strictEqual(read({ normalizer: null, pre_tokenizer: within({ type: "Odd" }), model })?.unknownStep, "pre_tokenizer Odd")
-    assert.strictEqual(read({ model, pre_tokenizer: within(within({ type: "Odd" })) })?.unknownStep, "pre_tokenizer Odd")
-    for (const name of ["constructor", "__proto__", "toString"]) assert.isNull(read(`{"${name}":{"type":"x"},"model":{"vocab":{"${name}":3}}}`)?.unknownStep)
+  it("is refused exactly where the tokenizers library refuses it", () => {
+    for (const text of verdicts.taken) assert.isNull(read(text)?.problem, text)
+    for (const text of verdicts.refused) {
+      const facts = read(text)
+      assert.isTrue(facts === null || facts.problem !== null, text)
+    }
   })
 
-  it("has no model that no engine reads, or is told by it", () => {
-    for (const type of ["BPE", "Unigram", "WordLevel", "WordPiece"]) assert.isNull(read({ model: { type, vocab: { type: 1 } } })?.unknownStep)
-    assert.isNull(read({ model: { vocab: {}, decoder: { type: "Odd" } } })?.unknownStep)
-    for (const type of ["Foo", "bpe", ""]) assert.strictEqual(read({ model: { type, vocab: {} } })?.unknownStep, `model ${type}`)
-    for (const type of [5, null, { type: "BPE" }, ["BPE"]]) assert.strictEqual(read({ model: { vocab: {}, type } })?.unknownStep, "model whose type is no text")
+  it("is refused in words that say where", () => {
+    const bpe = { type: "BPE", vocab: { a: 0, b: 1, ab: 2 }, merges: [["a", "b"]] }
+    const within = (step: object) => ({ type: "Sequence", pretokenizers: [{ type: "Digits", individual_digits: true }, step] })
+    for (const [value, words] of [
+      [{ model: { ...bpe, merges: undefined } }, "no model.merges, which a model of the type BPE needs"],
+      [{ model: { ...bpe, merges: 5 } }, "a model.merges that is no list"],
+      [{ model: { ...bpe, merges: [["a", "b"], 5] } }, "no pair of tokens in model.merges[1], or its pairs in two forms"],
+      [{ model: { ...bpe, merges: [["a", "c"]] } }, 'model.merges that use or make "c", which its vocabulary has not'],
+      [{ model: { merges: ["b a"], type: "BPE", vocab: bpe.vocab } }, "model.merges that use or make a token that its vocabulary has not"],
+      [{ model: { ...bpe, vocab: [["a", 0]] } }, "a model.vocab that is no object, as a model of the type BPE has it"],
+      [{ model: { ...bpe, vocab: { a: "0" } } }, 'no id of "a" in model.vocab'],
+      [{ model: { type: "Unigram", vocab: { a: 0 } } }, "a model.vocab that is no list, as a model of the type Unigram has it"],
+      [{ model: { type: "Unigram", vocab: [["a", 0], ["b"]] } }, "no piece with its score in model.vocab[1]"],
+      [{ model: { type: "Unigram", vocab: [["a", 0]], unk_id: 1 } }, "the model.unk_id 1 and 1 pieces"],
+      [{ model: { type: "WordLevel", vocab: {} } }, "a model of the type WordLevel with a wrong or no unk_token"],
+      [
+        { model: { type: "WordPiece", unk_token: "u", continuing_subword_prefix: 5, vocab: {} } },
+        "a model of the type WordPiece with a wrong or no continuing_subword_prefix"
+      ],
+      [{ model: { type: "Odd", vocab: {} } }, "the model Odd"],
+      [{ model: { ...bpe, type: 5 } }, "a model whose type is no text"],
+      [{ model: bpe, added_tokens: {} }, "added_tokens that are no list"],
+      [{ model: bpe, added_tokens: [{ id: 3, content: "x" }] }, "a wrong or no single_word in added_tokens[0]"],
+      [{ model: bpe, pre_tokenizer: { type: "Odd" } }, "the pre_tokenizer Odd"],
+      [{ model: bpe, pre_tokenizer: within(within({ type: "Odd" })) }, "the pre_tokenizer.pretokenizers[1].pretokenizers[1] Odd"],
+      [
+        { model: bpe, pre_tokenizer: within({ type: "Split", behavior: "Isolated" }) },
+        "a pre_tokenizer.pretokenizers[1] of the type Split with a wrong or no pattern"
+      ],
+      [{ model: bpe, normalizer: "NFC" }, "a normalizer that is no object"],
+      [{ model: bpe, version: "2.0" }, "a wrong version"],
+      [{ model: bpe, vocabulary: 1 }, "the member vocabulary, which none has,"]
+    ] as const)
+      assert.strictEqual(read(value)?.problem, words)
+    for (const name of ["constructor", "__proto__", "toString"])
+      assert.isNull(read(`{"model":{"${name}":{"type":"x"},"vocab":{"${name}":3},"merges":[]}}`)?.problem)
+  })
+
+  it("costs no more with steps within steps, and is the engine's to read where it has tens of thousands of them", () => {
+    const deep = (depth: number): object => (depth === 0 ? { type: "Odd" } : { type: "Sequence", normalizers: [deep(depth - 1), deep(0)] })
+    assert.match(read({ model, normalizer: deep(20) })?.problem ?? "", /Odd$/)
+    assert.isNull(read({ model, normalizer: { type: "Sequence", normalizers: Array.from({ length: 30_000 }, () => ({ type: "Odd" })) } }, 4096)?.problem)
   })
 
   it("is none without a model, and is refused where it is no JSON", () => {

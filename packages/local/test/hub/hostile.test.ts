@@ -117,8 +117,11 @@ const pairs = (count: number) =>
 /** A tokenizer of nearly the most that is looked at, filled with pieces of up to so many bytes. */
 const tokenizer = (open: string, longest: number, piece: (at: number) => string, close: string) => {
   const pieces = Array.from({ length: Math.floor((8 * mebi - 200) / (longest + 1)) }, (_, at) => piece(at))
-  return { "tokenizer.json": `{"model":${open}${pieces.join()}${close}}` }
+  return { "tokenizer.json": `{"added_tokens":[],"model":${open}${pieces.join()}${close}}` }
 }
+const emptyModel = '{"vocab":{},"merges":[]}'
+/** Of each number another text, as short as can be. */
+const short = (at: number) => at.toString(36)
 const never = () => undefined
 const atInfo = (fault: HubFault) => (request: HubRequest) => (request.path.startsWith("/api/") ? fault : undefined)
 const atConfig = (fault: HubFault) => (request: HubRequest) => (request.file === "config.json" ? fault : undefined)
@@ -207,19 +210,55 @@ const cases: ReadonlyArray<() => Case> = [
     never,
     /^unsupported_format/
   ],
-  () => ["a tokenizer of lists", tokenizer('{},"a":[', 2, () => "[]", "]"), never, /^served/, "all"],
-  () => ["a tokenizer of added tokens, each another", tokenizer('{},"added_tokens":[', 13, (at) => `{"id":${at}}`, "]"), never, /^served/, "all"],
-  () => ["a vocabulary of eight million bytes", tokenizer('{"vocab":{', 5, () => '"a":1', "}}"), never, /^served/, "all"],
+  () => ["a tokenizer of lists", tokenizer('{"vocab":{},"merges":[],"a":[', 2, () => "[]", "]}"), never, /^served/, "all"],
+  () => [
+    "a tokenizer of added tokens, each another",
+    tokenizer(`${emptyModel},"added_tokens":[`, 13, (at) => `{"id":${at}}`, "]"),
+    never,
+    /^unsupported_format/,
+    "all"
+  ],
+  () => ["a vocabulary of eight million bytes", tokenizer('{"vocab":{', 5, () => '"a":1', '},"merges":[]}'), never, /^served/, "all"],
+  () => ["a vocabulary of a million tokens", tokenizer('{"vocab":{', 8, (at) => `"${short(at)}":1`, '},"merges":[]}'), never, /^served/, "all"],
+  () => [
+    "merges before their vocabulary, each of another token",
+    tokenizer('{"merges":[', 11, (at) => `"${short(at)} ${short(at)}"`, '],"vocab":{}}'),
+    never,
+    /^(served|unsupported)/,
+    "all"
+  ],
+  () => [
+    "pairs without a vocabulary",
+    tokenizer('{"merges":[', 15, (at) => `["${short(at)}","${short(at)}"]`, '],"vocab":{}}'),
+    never,
+    /^unsupported_format/,
+    "all"
+  ],
+  () => ["a vocabulary of pieces", tokenizer('{"type":"Unigram","vocab":[', 10, (at) => `["${short(at)}",1]`, "]}"), never, /^unsupported_format/, "all"],
+  () => [
+    "a tokenizer of steps",
+    tokenizer(`${emptyModel},"normalizer":{"type":"Sequence","normalizers":[`, 14, () => '{"type":"NFC"}', "]}"),
+    never,
+    /^served/,
+    "all"
+  ],
+  () => [
+    "steps of texts",
+    tokenizer(`${emptyModel},"normalizer":{"type":"Prepend","prepend":"x","a":[`, 1_000, () => `"${"é".repeat(499)}"`, "]}"),
+    never,
+    /^served/,
+    "all"
+  ],
   () => [
     "a tokenizer nested without end",
-    { "tokenizer.json": `{"model":{},"a":${"[".repeat(4 * mebi - 100)}${"]".repeat(4 * mebi - 100)}}` },
+    { "tokenizer.json": `{"model":${emptyModel},"a":${"[".repeat(4 * mebi - 100)}${"]".repeat(4 * mebi - 100)}}` },
     never,
     /^unsupported_format/,
     "all"
   ]
 ]
 /** A process each: these are the dearest of each kind. */
-const often = new Set([0, 1, 4, 6, 10, 14, 18, 26, 27, 29])
+const often = new Set([0, 1, 4, 6, 10, 14, 18, 26, 27, 29, 30])
 
 describe("a hostile repository or hub costs less than 64 MiB and 5 s of a processor", () => {
   it.live.each(cases.filter((_, at) => all || often.has(at)).map((make) => make()))("%s", ([name, files, faults, outcome, depth]) =>

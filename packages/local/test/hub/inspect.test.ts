@@ -167,20 +167,29 @@ describe("inspect", () => {
   const tensor = (begin: number, end: number) => ({ dtype: "F32", shape: [(end - begin) / 4], data_offsets: [begin, end] })
   const index = (weight_map: Readonly<Record<string, string>>) => JSON.stringify({ metadata: {}, weight_map })
   const one = safetensors({ a: tensor(0, 8) }, 8)
-  const tokenizerOf = (members: object) => JSON.stringify({ model: { type: "BPE", vocab: {}, merges: [] }, ...members })
+  const tokenizerOf = (members: object) => JSON.stringify({ added_tokens: [], model: { type: "BPE", vocab: {}, merges: [] }, ...members })
   it.live.each([
     ["no tokenizer", without("tokenizer.json"), "unsupported_format"],
     ["no configuration", without("config.json"), "unsupported_format"],
     ["a tokenizer that is no JSON", { ...good, "tokenizer.json": "{not json" }, "unsupported_format"],
     ["a tokenizer without a model", { ...good, "tokenizer.json": "{}" }, "unsupported_format"],
-    ["a vocabulary beyond the embedding", { ...good, "tokenizer.json": tokenizerOf({ model: { vocab: { a: 511, b: 512 } } }) }, "unsupported_format"],
+    [
+      "a vocabulary beyond the embedding",
+      { ...good, "tokenizer.json": tokenizerOf({ model: { vocab: { a: 511, b: 512 }, merges: [] } }) },
+      "unsupported_format"
+    ],
     ["a tokenizer's model that no engine knows", { ...good, "tokenizer.json": tokenizerOf({ model: { type: "Odd", vocab: {} } }) }, "unsupported_format"],
     ["a pre-tokenizer that no engine knows", { ...good, "tokenizer.json": tokenizerOf({ pre_tokenizer: { type: "Odd" } }) }, "unsupported_format"],
     [
       "a step within a sequence that no engine knows",
-      { ...good, "tokenizer.json": tokenizerOf({ pre_tokenizer: { type: "Sequence", pretokenizers: [{ type: "Digits" }, { type: "Odd" }] } }) },
+      {
+        ...good,
+        "tokenizer.json": tokenizerOf({ pre_tokenizer: { type: "Sequence", pretokenizers: [{ type: "Digits", individual_digits: true }, { type: "Odd" }] } })
+      },
       "unsupported_format"
     ],
+    ["a vocabulary without its merges", { ...good, "tokenizer.json": tokenizerOf({ model: { type: "BPE", vocab: {} } }) }, "unsupported_format"],
+    ["added tokens that nothing lists", { ...good, "tokenizer.json": tokenizerOf({ added_tokens: undefined }) }, "unsupported_format"],
     ["no end of a turn anywhere", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: null }) }, "unsupported_format"],
     ["an end beyond the vocabulary", { ...good, "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: [2, 512] }) }, "unsupported_format"],
     ["an end below the vocabulary", { ...good, "generation_config.json": JSON.stringify({ eos_token_id: -1 }) }, "unsupported_format"],
@@ -260,7 +269,11 @@ describe("inspect", () => {
       ...good,
       "config.json": JSON.stringify({ ...tinyConfig, eos_token_id: [0, 511] }),
       "generation_config.json": JSON.stringify({ eos_token_id: 511 }),
-      "tokenizer.json": tokenizerOf({ model: { vocab: { a: 511, b: 513 } }, added_tokens: [{ id: 512 }, { id: 513 }], pre_tokenizer: { type: "ByteLevel" } }),
+      "tokenizer.json": tokenizerOf({
+        model: { vocab: { a: 511, b: 513 }, merges: [] },
+        added_tokens: [512, 513].map((id) => ({ id, content: `<${id}>`, single_word: false, lstrip: false, rstrip: false, normalized: false, special: true })),
+        pre_tokenizer: { type: "ByteLevel", add_prefix_space: false, trim_offsets: true }
+      }),
       "tokenizer_config.json": JSON.stringify({ chat_template: [{ name: "default", template: "{{ messages }}" }] })
     }
     return withHub((hub) => Effect.map(hub.inspect({ repo: "odd/model" }, none), ({ chat_template }) => assert.strictEqual(chat_template, "{{ messages }}")), {

@@ -56,7 +56,7 @@ export const manyShards = (options: { readonly shards: number; readonly layers: 
       "preprocessor_config.json": "{}",
       "processor_config.json": "{}",
       "chat_template.jinja": "{{ messages[0].content }}",
-      "tokenizer.json": '{"model":{"type":"BPE","vocab":{},"merges":[]}}',
+      "tokenizer.json": '{"added_tokens":[],"model":{"type":"BPE","vocab":{},"merges":[]}}',
       "tokenizer_config.json": "{}",
       ...Object.fromEntries(parts.map((part, index) => [name(index), shard(part)])),
       "model.safetensors.index.json": JSON.stringify({ metadata: { total_size: options.total ?? bytes }, weight_map })

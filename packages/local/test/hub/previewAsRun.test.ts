@@ -41,7 +41,7 @@ const filesOf = (shape: typeof Shape.Type): Files => {
   const files: Record<string, Files[string]> = {
     ...weights,
     "config.json": JSON.stringify(shape.weights === "single" || shape.weights === "four" ? config : { ...config, hidden_size: 1_024 }),
-    "tokenizer.json": '{"model":{"type":"BPE","vocab":{},"merges":[]}}',
+    "tokenizer.json": '{"added_tokens":[],"model":{"type":"BPE","vocab":{},"merges":[]}}',
     "tokenizer_config.json": JSON.stringify(shape.tokenizer === "code" ? code : { chat_template: "{{ messages }}" })
   }
   if (shape.template === "jinja") files["chat_template.jinja"] = "{{ messages[0].content }}"

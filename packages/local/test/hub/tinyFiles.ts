@@ -38,6 +38,6 @@ export const tinyFiles = (seed: number) => ({
     seed
   ),
   "special_tokens_map.json": "{}",
-  "tokenizer.json": '{"model":{"type":"BPE","vocab":{},"merges":[]}}',
+  "tokenizer.json": '{"added_tokens":[],"model":{"type":"BPE","vocab":{},"merges":[]}}',
   "tokenizer_config.json": JSON.stringify({ chat_template: "{{ messages[0].content }}" })
 })

@@ -42,11 +42,18 @@ export const copying = (seen: Observation, now: number): Decision | null => {
     const looked = code === "weights_missing" || (copy.checks === true && code === "weights_mismatch") ? lookForWeights(seen, now) : null
     if (copy.checks === true)
       return looked ?? fail(code, `${text} Deploy it again, which downloads what has changed, and find out who writes to the weights store.`)
-    return looked ?? fail(code, `${text} It was to be copied to a node of host class ${podClass?.hostClass.name} (weightsCache).`)
+    return (
+      looked ??
+      fail(code, `${text} It was to be copied to a node of host class ${podClass?.hostClass.name} (weightsCache). Deploy again, or choose another host class.`)
+    )
   }
   const told = copyTold(copy)
   if (told === null) return null
   const deadline = countedFrom(seen, run.phaseSince, pod.createdAt, pod.scheduledAt) + copyDeadline
-  if (now >= deadline) return fail("provisioning_timeout", `The weights were not copied to the node within ${copyDeadline / 3_600_000} hours.`)
+  if (now >= deadline)
+    return fail(
+      "provisioning_timeout",
+      `The weights were not copied to the node within ${copyDeadline / 3_600_000} hours. Deploy again, or choose another host class.`
+    )
   return wait(told, Math.min(deadline, now + fetchLook))
 }

@@ -77,7 +77,10 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
   const ended = endedOf(seen, kind)
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
   if (ended !== null && ended.attempts >= trialAttempts) {
-    return fail("trial_unavailable", `The ${names[kind]} could not be run (${ended.attempts} times). Nothing was found against the model. ${ended.message}`)
+    return fail(
+      "trial_unavailable",
+      `The ${names[kind]} could not be run (${ended.attempts} times). Nothing was found against the model: deploy again. ${ended.message}`
+    )
   }
   const first = engineFirst(seen, now, kind)
   if (first !== null) return first
@@ -190,7 +193,11 @@ export const activating = (seen: Observation, now: number): Decision => {
   // Gateways have their time once they may be told: not while the engine is compared.
   const comparedAt = [seen.boot?.verdict?.at ?? null, endedOf(seen, "boot")?.at ?? null]
   const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt, ...comparedAt) + gatewayDeadline
-  if (now >= deadline) return fail("gateway_unreachable", "No gateway reached the new revision within 2 minutes. What served before serves on.")
+  if (now >= deadline)
+    return fail(
+      "gateway_unreachable",
+      "No gateway reached the new revision within 2 minutes. What served before serves on. Deploy again; if it stays, tell the cluster's operator."
+    )
   if (!alone) {
     return {
       ...act("Tells the gateways of the engine.", ...toldOfBoot(seen), Action.Publish({ endpoints: [{ url: pod.url, pod: pod.name }] })),

@@ -33,7 +33,7 @@ describe("while the weights are copied to a node", () => {
   it("it has hours for it, and the engine's own time begins afterwards", () => {
     assert.isNull(failureOf(decide(seen({}), provisioningDeadline + 1)))
     assert.strictEqual(failureOf(decide(seen({}), copyDeadline))?.code, "provisioning_timeout")
-    assert.match(decide(seen({}), copyDeadline).message, /not copied to the node within 6 hours/)
+    assert.match(decide(seen({}), copyDeadline).message, /not copied to the node within 6 hours\. Deploy again, or choose another host class\.$/)
     const done = { running: false, done: true, endedAt: copyDeadline }
     assert.isNull(failureOf(decide(seen(done), copyDeadline + 1)))
     assert.strictEqual(failureOf(decide(seen(done), copyDeadline + provisioningDeadline))?.code, "provisioning_timeout")
@@ -52,7 +52,10 @@ describe("while the weights are copied to a node", () => {
     for (const change of [{ failures: 3 }, { failures: 1, final: true }]) {
       const decision = decide(seen({ running: false, failure: full, ...change }), 1_000)
       assert.strictEqual(failureOf(decision)?.code, "weights_store_full")
-      assert.match(failureOf(decision)?.text ?? "", /^It needs 10 bytes\. It was to be copied to a node of host class local \(weightsCache\)\.$/)
+      assert.match(
+        failureOf(decision)?.text ?? "",
+        /^It needs 10 bytes\. It was to be copied to a node of host class local \(weightsCache\)\. Deploy again, or choose another host class\.$/
+      )
     }
   })
 

@@ -1,0 +1,175 @@
+import { bool, type JsonForm, type JsonValue, number, option, struct, text, usize } from "./JsonForm.ts"
+import { JsonNumber } from "./JsonScanner.ts"
+import { TokenSet } from "./TokenSet.ts"
+
+/** What a member with very many entries is, as far as it was seen. */
+export type Entries = "none" | "object" | "list" | "other"
+/** One value of an entry; `"nested"` stands for an object or a list. */
+export type Part = { readonly value: string | boolean | null | JsonNumber } | "nested"
+
+const kinds = ["BPE", "WordPiece", "WordLevel", "Unigram"] as const
+type Kind = (typeof kinds)[number]
+
+const fraction: JsonForm = (value) => number(value) ?? (value instanceof JsonNumber && value.value >= 0 && value.value <= 1 ? null : "")
+
+/** The members of each kind beside vocabulary and merges, as the tokenizers library reads them (`models/*` + `/serialization.rs`). */
+const members: Readonly<Record<Kind, JsonForm>> = {
+  BPE: struct(
+    {},
+    {
+      dropout: option(fraction),
+      unk_token: option(text),
+      continuing_subword_prefix: option(text),
+      end_of_word_suffix: option(text),
+      fuse_unk: option(bool),
+      byte_fallback: option(bool),
+      ignore_merges: option(bool)
+    }
+  ),
+  WordPiece: struct({ unk_token: text, continuing_subword_prefix: text, max_input_chars_per_word: usize }),
+  WordLevel: struct({ unk_token: text }),
+  Unigram: struct({}, { unk_id: option(usize), byte_fallback: bool })
+}
+
+/** A piece of text as people are told it. */
+const quoted = (token: string) => JSON.stringify(token.length > 40 ? `${token.slice(0, 40)}…` : token)
+
+/** Whether it is written as an id: a number of 32 bits without sign, point or exponent. */
+const isId = (part: Part) => part !== "nested" && part.value instanceof JsonNumber && part.value.whole && part.value.value < 2 ** 32
+
+/** The texts of exactly two parts, or null. */
+const twoTexts = ([left, right, ...more]: ReadonlyArray<Part>): readonly [string, string] | null =>
+  left === undefined || left === "nested" || right === undefined || right === "nested" || more.length > 0
+    ? null
+    : typeof left.value === "string" && typeof right.value === "string"
+      ? [left.value, right.value]
+      : null
+
+/**
+ * What is seen of a tokenizer's model as its file arrives: of vocabulary and merges no more than what is first wrong with them, and the vocabulary's tokens by their hashes, since each merge
+ * makes one of them from two.
+ */
+export class TokenizerModel {
+  vocab: Entries = "none"
+  merges: Entries = "none"
+  readonly #members = new Map<string, JsonValue>()
+  #size = 0
+  #wrongEntry: string | null = null
+  #merges = 0
+  /** The first merge that is no pair of texts, and the first that is no text of two parts: the library takes all of one form. */
+  #noPair: number | null = null
+  #noText: number | null = null
+  /** What is first wrong with merges that have a form that is read. */
+  #wrongMerge: string | null = null
+  readonly #tokens = new TokenSet()
+  /** Of merges that came before the vocabulary: the tokens that it has to have. */
+  readonly #awaited = new TokenSet()
+  #latePrefix = false
+
+  /** A member beside vocabulary and merges; of an object or a list an empty one. */
+  member(name: string, value: JsonValue): void {
+    if (name === "continuing_subword_prefix" && this.merges !== "none") this.#latePrefix = true
+    this.#members.set(name, value)
+  }
+
+  /** An entry of a vocabulary that is an object. */
+  token(token: string, id: Part): void {
+    this.#size++
+    if (!isId(id)) this.#wrongEntry ??= quoted(token)
+    this.#tokens.add(token)
+  }
+
+  /** An entry of a vocabulary that is a list, and of what parts it is made; null where it is not. */
+  piece(parts: ReadonlyArray<Part> | null): void {
+    const [piece, score, ...more] = parts ?? []
+    const right = piece !== undefined && piece !== "nested" && typeof piece.value === "string" && score !== undefined && score !== "nested"
+    if (!right || !(score.value instanceof JsonNumber) || more.length > 0) this.#wrongEntry ??= `${this.#size}`
+    this.#size++
+  }
+
+  /** A merge that is a list. */
+  pair(parts: ReadonlyArray<Part>): void {
+    this.#noText ??= this.#merges
+    const two = twoTexts(parts)
+    if (two === null) this.#noPair ??= this.#merges
+    else this.#join(...two)
+    this.#merges++
+  }
+
+  /** Any other merge, as files from before pairs have them. */
+  line(line: Part): void {
+    this.#noPair ??= this.#merges
+    const value = line === "nested" ? null : line.value
+    if (typeof value !== "string") this.#noText ??= this.#merges
+    else if (!value.startsWith("#version")) {
+      const [left, right, ...more] = value.split(" ")
+      if (left === undefined || right === undefined || more.length > 0) this.#noText ??= this.#merges
+      else this.#join(left, right)
+    }
+    this.#merges++
+  }
+
+  /** What the tokenizers library refuses of it, as words that follow "tokenizer.json has"; null where it takes it. */
+  problem(): string | null {
+    const type = this.#members.get("type")
+    if (type === undefined) return this.#unnamedProblem()
+    if (typeof type !== "string") return "a model whose type is no text"
+    const kind = kinds.find((known) => known === type)
+    return kind === undefined ? `the model ${type.slice(0, 64)}` : this.#problemOf(kind)
+  }
+
+  /** From before models had a type: the library tries each kind. */
+  #unnamedProblem(): string | null {
+    if (kinds.some((kind) => this.#problemOf(kind) === null)) return null
+    const likely =
+      this.vocab === "list" ? "Unigram" : this.#members.has("max_input_chars_per_word") ? "WordPiece" : this.#members.has("unk_token") ? "WordLevel" : "BPE"
+    return this.#problemOf(this.merges === "none" ? likely : "BPE")
+  }
+
+  #problemOf(kind: Kind): string | null {
+    const wrong = members[kind](this.#members)
+    if (wrong !== null) return `a model of the type ${kind} with a wrong or no ${wrong.replace(/^\./, "")}`
+    return this.#vocabProblem(kind) ?? (kind === "BPE" ? this.#mergesProblem() : kind === "Unigram" ? this.#unknownProblem() : null)
+  }
+
+  #vocabProblem(kind: Kind): string | null {
+    const wanted = kind === "Unigram" ? "list" : "object"
+    if (this.vocab === "none") return "no model.vocab"
+    if (this.vocab !== wanted) return `a model.vocab that is no ${wanted}, as a model of the type ${kind} has it`
+    if (this.#wrongEntry === null) return null
+    return wanted === "list" ? `no piece with its score in model.vocab[${this.#wrongEntry}]` : `no id of ${this.#wrongEntry} in model.vocab`
+  }
+
+  #mergesProblem(): string | null {
+    if (this.merges === "none") return "no model.merges, which a model of the type BPE needs"
+    if (this.merges !== "list") return "a model.merges that is no list"
+    if (this.#noPair !== null && this.#noText !== null)
+      return `no pair of tokens in model.merges[${Math.max(this.#noPair, this.#noText)}], or its pairs in two forms`
+    const prefix = this.#members.get("continuing_subword_prefix") ?? ""
+    if (this.#latePrefix && prefix !== "") return null
+    if (this.#wrongMerge !== null) return this.#wrongMerge
+    return this.#tokens.covers(this.#awaited) ? null : "model.merges that use or make a token that its vocabulary has not"
+  }
+
+  #unknownProblem(): string | null {
+    const id = this.#members.get("unk_id")
+    return id instanceof JsonNumber && id.value >= this.#size ? `the model.unk_id ${id.value} and ${this.#size} pieces` : null
+  }
+
+  #join(left: string, right: string): void {
+    if (this.#wrongMerge !== null) return
+    this.#needs(left)
+    this.#needs(right)
+    const given = this.#members.get("continuing_subword_prefix")
+    const prefix = typeof given === "string" ? Buffer.byteLength(given) : 0
+    if (prefix === 0) this.#needs(left + right)
+    else if (Buffer.byteLength(right) < prefix) this.#wrongMerge ??= `model.merges with ${quoted(right)}, which is shorter than its continuing_subword_prefix`
+    // The library cuts as many bytes as the prefix has, whatever they are.
+    else this.#needs(left + Buffer.from(right).subarray(prefix).toString())
+  }
+
+  #needs(token: string): void {
+    if (this.vocab === "none") this.#awaited.add(token)
+    else if (!this.#tokens.has(token)) this.#wrongMerge ??= `model.merges that use or make ${quoted(token)}, which its vocabulary has not`
+  }
+}
