@@ -26,10 +26,11 @@ export const methodsOf = (path: string): string | null =>
 /** The paths that are the gateway's where API and gateway share an address, beside those of inference: the list of models is the API's there, and the same. */
 export const isOtherPath = (path: string): boolean => path !== list && methodsOf(path) !== null
 
-/** The name in a path, where slashes may stand encoded or as they are; null where its encoding means nothing. */
+/** The name in a path, where slashes may stand encoded or as they are; null where its encoding means nothing, or has what no text in the database has. */
 const nameIn = (path: string): string | null => {
   try {
-    return decodeURIComponent(path.slice(prefix.length))
+    const name = decodeURIComponent(path.slice(prefix.length))
+    return name.includes("\0") ? null : name
   } catch {
     return null
   }

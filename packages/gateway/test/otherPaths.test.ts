@@ -51,6 +51,16 @@ const refused: ReadonlyArray<Refused> = [
   ["a choice among allowed tools", "/v1/responses", { tools: [func], tool_choice: { type: "allowed_tools" } }, "unsupported_value", "tool_choice.type"],
   ["an unknown field", "/v1/responses", { guided_json: {} }, "unknown_parameter", "guided_json"],
   ["no input", "/v1/responses", { input: null }, "invalid_parameter", "input"],
+  ["reasoning and nothing else", "/v1/responses", { input: [{ type: "reasoning", id: "rs_1", summary: [] }] }, "invalid_parameter", "input"],
+  ...["nope", "[]", "null", '{"a":', `{"a":${"[".repeat(70)}${"]".repeat(70)}}`].map(
+    (written): Refused => [
+      `a past call with the arguments ${written}`,
+      "/v1/responses",
+      { input: [{ type: "function_call", call_id: "c", name: "f", arguments: written }] },
+      "invalid_parameter",
+      "input[0].arguments"
+    ]
+  ),
   ...serverTools.map((type): Refused => [`the tool ${type}`, "/v1/messages", { tools: [{ type, name: "bash" }] }, "unsupported_value", "tools[0].type"]),
   ...["document", "search_result", "server_tool_use", "container_upload"].map(
     (type): Refused => [
@@ -64,6 +74,16 @@ const refused: ReadonlyArray<Refused> = [
   ...["container", "mcp_servers", "inference_geo", "workspace_id", "user_profile_id", "diagnostics"].map(
     (name): Refused => [`${name} of a message`, "/v1/messages", { [name]: "x" }, "unsupported_parameter", name]
   ),
+  ...(["/v1/messages", "/v1/messages/count_tokens"] as const).map(
+    (path): Refused => [
+      "hidden thinking and nothing else",
+      path,
+      { messages: [{ role: "assistant", content: [{ type: "redacted_thinking", data: "x" }] }] },
+      "invalid_parameter",
+      "messages"
+    ]
+  ),
+  ["edits that are no list", "/v1/messages", { context_management: { edits: 5 } }, "invalid_parameter", "context_management.edits"],
   ["no max_tokens", "/v1/messages", { max_tokens: null }, "invalid_parameter", "max_tokens"],
   ["five stop sequences", "/v1/messages", { stop_sequences: ["a", "b", "c", "d", "e"] }, "invalid_parameter", "stop_sequences"],
   ["another speed", "/v1/messages", { speed: "fast" }, "unsupported_value", "speed"],

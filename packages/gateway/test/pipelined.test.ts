@@ -81,3 +81,25 @@ describe("a request that is sent before the answer to another has come on its co
     }).pipe(Effect.scoped)
   )
 })
+
+describe("headers that a server of Node's own answers by itself", () => {
+  const tell = (headers: string) => ask(chat).replace("\r\n\r\n", `\r\n${headers}\r\n\r\n`)
+  const statuses = (said: string) => [...said.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)
+
+  for (const [what, headers, status] of [
+    ["an expectation that nobody knows is not looked at", "expect: something", "200"],
+    ["two keys are none that is valid", `authorization: Bearer ${apiKey}`, "401"],
+    ["two types are not the one that is taken", "content-type: text/plain", "415"]
+  ] as const) {
+    it.live(what, () =>
+      Effect.gen(function* () {
+        const engine = yield* makeEngine(answers(wholeAnswer("a")))
+        const { address } = yield* makeStage([engine.url])
+        const connection = yield* sent(address, tell(headers))
+        yield* soon(() => statuses(connection.said).length > 0)
+        assert.deepStrictEqual(statuses(connection.said), [status])
+        assert.include(connection.said, "x-request-id: req_")
+      }).pipe(Effect.scoped)
+    )
+  }
+})

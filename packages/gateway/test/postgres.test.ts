@@ -72,7 +72,7 @@ layer(layerStore, { excludeTestServices: true })("the gateway's program on Postg
         const [found, text] = yield* read(`/v1/models/${name}`)
         assert.deepStrictEqual<unknown>([found, JSON.parse(text)], [200, JSON.parse(list).data[0]])
       }
-      for (const name of ["served/other", "tiny", "%", "other/tiny"]) assert.strictEqual((yield* read(`/v1/models/${name}`))[0], 404, name)
+      for (const name of ["served/other", "tiny", "%", "%00", "other/tiny"]) assert.strictEqual((yield* read(`/v1/models/${name}`))[0], 404, name)
       const foreign = yield* makeServed("foreign", engine.url)
       assert.deepStrictEqual(
         [(yield* read(`/v1/models/${model}`, foreign.secret))[0], decodeModels((yield* read("/v1/models", foreign.secret))[1]).data.length],

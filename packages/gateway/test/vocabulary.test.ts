@@ -188,3 +188,25 @@ describe("a body", () => {
     for (const body of [deep, wide]) assert.strictEqual(refusalOf(body).code, "invalid_body")
   })
 })
+
+describe("the arguments of a past call", () => {
+  const past = (written: string) => ({
+    ...chat,
+    messages: [...messages, { role: "assistant", tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: written } }] }]
+  })
+
+  it("are refused where no engine could read them, by their own path", () => {
+    for (const written of ["nope", "[]", "null", "5", '{"a":', `{"a":${"[".repeat(70)}${"]".repeat(70)}}`]) {
+      assert.deepInclude(refusalOf(past(written)), { code: "invalid_parameter", param: "messages[1].tool_calls[0].function.arguments" }, written)
+    }
+  })
+
+  it("go as they were written, and as an empty object where nothing was", () => {
+    for (const [written, sent] of [
+      ['{"a": 1}', '{"a": 1}'],
+      ["", "{}"]
+    ] as const) {
+      assert.include(takenOf(past(written)).engineBody, `"arguments":${JSON.stringify(sent)}`)
+    }
+  })
+})

@@ -97,7 +97,8 @@ const turns = list(
 /** The turns of a conversation. */
 export const anthropicMessages: Check = (value, at) => {
   const checked = turns(value, at)
-  return Array.isArray(checked) ? checked.filter((turn) => !isEmpty(turn)) : checked
+  const said = Array.isArray(checked) ? checked.filter((turn) => !isEmpty(turn)) : []
+  return said.length > 0 ? said : at.invalid("all of it is thinking, which the model is not given back; send a turn with something else")
 }
 
 const systemBlocks = list(variant("type", { text: textBlock }), 0, most)

@@ -13,8 +13,9 @@ import { outputConfig, thinking, thinkingTogether } from "./thinking.ts"
 const contextManagement: Check = (value, at) => {
   if (!isMembers(value)) return at.invalid("expected an object")
   for (const name of Object.keys(value)) if (name !== "edits") return at.unknown(name)
-  const { edits } = value
-  for (const [index, edit] of Array.isArray(edits) ? edits.entries() : []) {
+  const edits = value.edits ?? []
+  if (!Array.isArray(edits)) return at.invalid("expected a list", "edits")
+  for (const [index, edit] of edits.entries()) {
     if (!isMembers(edit) || typeof edit.type !== "string" || !edit.type.startsWith("clear_thinking_")) {
       return at.unsupportedValue("only thinking can be cleared", "edits", index, "type")
     }

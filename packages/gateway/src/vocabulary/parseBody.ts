@@ -35,7 +35,7 @@ const exactly = (_: string, value: unknown, { source }: { readonly source?: stri
 }
 
 /** Whether a value is nested no deeper and has no more parts than is allowed. */
-const isWithinLimits = (body: object): boolean => {
+export const isWithinLimits = (body: object): boolean => {
   let containers = 0
   const look = (value: object | null, depth: number): boolean => {
     if (value === null) return true

@@ -1,7 +1,7 @@
 import { advisory, anyMembers, type Check, list, members, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
-import { functionName } from "./tools.ts"
+import { functionName, pastArguments } from "./tools.ts"
 
 const most = 100_000
 const anything: Check = (value) => value
@@ -57,7 +57,11 @@ const withTools =
 const item: Check = variant("type", {
   message,
   function_call: withTools(
-    members({ type: text, id: advisory(text), status: advisory(text), call_id: text, name: functionName, arguments: text }, ["call_id", "name", "arguments"])
+    members({ type: text, id: advisory(text), status: advisory(text), call_id: text, name: functionName, arguments: pastArguments }, [
+      "call_id",
+      "name",
+      "arguments"
+    ])
   ),
   function_call_output: withTools((value, at) => {
     const { output: parts, ...rest } = members({ type: text, id: advisory(text), status: advisory(text), call_id: text, name: advisory(text), output: told }, [
@@ -88,5 +92,6 @@ export const responsesInput: Check = (value, at) => {
   if (typeof value === "string") return value
   if (!Array.isArray(value)) return at.invalid("expected a string or a list of items")
   const checked = items(value, at)
-  return Array.isArray(checked) ? checked.filter((one) => one !== null) : checked
+  const said = Array.isArray(checked) ? checked.filter((one) => one !== null) : []
+  return said.length > 0 ? said : at.invalid("all of it is reasoning, which is not read; send a message beside it")
 }

@@ -1,6 +1,7 @@
+import { parseJson } from "../dialects/json.ts"
 import { anyMembers, boolean, type Check, list, type Members, members, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
-import { isMembers } from "./parseBody.ts"
+import { isMembers, isWithinLimits } from "./parseBody.ts"
 
 const mostTools = 128
 
@@ -73,8 +74,18 @@ export const parallelToolCalls: Check = (value, at) => {
   return at.unsupportedValue(`the model does not serve ${value === true ? "several calls in an answer" : "answers of one call at most"}`)
 }
 
+/**
+ * The arguments of a call that is past: engines read them before they show them to the template, and refuse what is no object. Of a function without parameters some models
+ * write nothing, and callers send that back.
+ */
+export const pastArguments: Check = (value, at) => {
+  if (value === "") return "{}"
+  const read = typeof value === "string" ? parseJson(value) : undefined
+  return isMembers(read) && isWithinLimits(read) ? value : at.invalid("expected a JSON object as a string")
+}
+
 const pastCall = variant("type", {
-  function: members({ id: text, type: text, function: members({ name: functionName, arguments: text }, ["name", "arguments"]) }, ["id", "function"])
+  function: members({ id: text, type: text, function: members({ name: functionName, arguments: pastArguments }, ["name", "arguments"]) }, ["id", "function"])
 })
 const somePastCalls = list(pastCall, 1, mostTools)
 
