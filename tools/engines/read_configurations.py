@@ -80,6 +80,14 @@ def divides(node):
     return False
 
 
+def rotates_whole_heads(node, fields):
+    """Whether a class turns all of each head by positions: one that knows parts of heads, or keeps latents, may turn less."""
+    named = {inner.attr for inner in ast.walk(node) if isinstance(inner, ast.Attribute)} | {
+        inner.value for inner in ast.walk(node) if isinstance(inner, ast.Constant) and isinstance(inner.value, str)
+    }
+    return "rope_parameters" in fields and not (named | set(fields)) & {"partial_rotary_factor", "qk_rope_head_dim"}
+
+
 def wrapped_type(fields, classes):
     """The type of the text configuration that a class wraps where that names none; None where it wraps none."""
     specs = fields.get("sub_configs_defaults")
@@ -104,17 +112,20 @@ def read(path):
     auto = archive.read("transformers/models/auto/modeling_auto.py").decode()
     written = re.search(r"\nMODEL_FOR_CAUSAL_LM_MAPPING_NAMES = OrderedDict\((.*?\n\s*\])\s*\)", auto, re.S)
     generating = {model_type for model_type, _ in ast.literal_eval(written.group(1).strip())}
-    defaults, wrappers, wrapped, divided = {}, {}, set(), set()
+    defaults, wrappers, wrapped, divided, rotated = {}, {}, set(), set(), set()
     for name in names:
         nodes = [node for node in ast.parse(archive.read(name)).body if isinstance(node, ast.ClassDef)]
         classes = {node.name: fields_of(node) for node in nodes}
         dividing = {node.name for node in nodes if divides(node)}
+        rotating = {node.name for node in nodes if rotates_whole_heads(node, classes[node.name])}
         for class_name, fields in classes.items():
             model_type = constant(fields["model_type"]) if "model_type" in fields else None
             if not isinstance(model_type, str) or model_type == "":
                 continue
             if class_name in dividing and model_type not in OVERRIDDEN:
                 divided.add(model_type)
+            if class_name in rotating and model_type not in OVERRIDDEN:
+                rotated.add(model_type)
             inner = wrapped_type(fields, classes)
             if inner is not None:
                 wrappers[model_type] = inner
@@ -130,7 +141,8 @@ def read(path):
         if (text or model_type in wrapped or model_type in generating) and len(stated) > 2
     }
     version = re.search(r"transformers-([0-9.]+)", path).group(1)
-    return version, tables, {outer: inner for outer, inner in sorted(wrappers.items()) if inner in tables}, sorted(divided & tables.keys())
+    named = {outer: inner for outer, inner in sorted(wrappers.items()) if inner in tables}
+    return version, tables, named, sorted(divided & tables.keys()), sorted(rotated & tables.keys())
 
 
 def types(path):
@@ -154,7 +166,7 @@ def types(path):
 def main():
     if len(sys.argv) != 2 and sys.argv[2:] != ["--types"]:
         sys.exit("usage: python3 read_configurations.py TRANSFORMERS_WHEEL [--types]")
-    version, tables, wrappers, divided = read(sys.argv[1])
+    version, tables, wrappers, divided, rotated = read(sys.argv[1])
     source = f"Generated from the wheel of Transformers {version} by tools/engines/read_configurations.py: not to be edited."
     if sys.argv[2:] == ["--types"]:
         print(f"/** Each type of a configuration that Transformers {version} has a class for. {source} */")
@@ -169,7 +181,9 @@ def main():
     print(",\n".join(f"  {json.dumps(outer)}: {json.dumps(inner)}" for outer, inner in wrappers.items()))
     print("}\n")
     print(f"/** Types whose class refuses a hidden size that the number of attention heads does not divide. {source} */")
-    print(f"export const dividedTypes: ReadonlySet<string> = new Set({json.dumps(divided)})")
+    print(f"export const dividedTypes: ReadonlySet<string> = new Set({json.dumps(divided)})\n")
+    print(f"/** Types of which all of each head is turned by positions, by two values at a time. {source} */")
+    print(f"export const rotatedTypes: ReadonlySet<string> = new Set({json.dumps(rotated)})")
 
 
 main()

@@ -3,7 +3,7 @@ import { Option, Predicate, Result, Schema, Struct } from "effect"
 import { ConfigReader, type Json, limits } from "./ConfigReader.ts"
 import { Unreadable, UnsupportedArchitecture } from "./failures.ts"
 import { familyDefaults } from "./familyDefaults.ts"
-import { dividedTypes } from "./generated/configurationDefaults.ts"
+import { dividedTypes, rotatedTypes } from "./generated/configurationDefaults.ts"
 import { recurrentTypes } from "./layerKinds.ts"
 import { parseShape } from "./modelShape.ts"
 import { quantizationOf } from "./quantization.ts"
@@ -68,6 +68,13 @@ const typeOf = (given: string | null, storedType: string, quantization: string):
   return quantization === "none" && (storedType === "F32" || storedType === "F64") ? (stored ?? named) : named
 }
 
+/** Whether a configuration says that positions turn less than each whole head. */
+const rotatesPart = (reader: ConfigReader): boolean => {
+  const given = reader.value("rope_parameters") ?? reader.value("rope_scaling")
+  const dictionaries = Predicate.isObject(given) ? [given, ...Object.values(given)] : []
+  return reader.has("partial_rotary_factor") || dictionaries.some((dictionary) => Predicate.hasProperty(dictionary, "partial_rotary_factor"))
+}
+
 /**
  * What serving depends on in a `config.json`. `storedType` is the safetensors type that holds most bytes: it stands in where the configuration names none that is true.
  * Fails with `Unreadable` where a value is malformed, with `UnsupportedArchitecture` where a fact that every served architecture has is missing, or its layers are
@@ -123,6 +130,13 @@ export const parseModelConfig = (config: Json, storedType: string): Result.Resul
       return yield* Result.fail(
         new Unreadable({
           reason: `config.json gives ${num_attention_heads} attention heads, which do not divide the hidden size of ${hidden_size}: no engine starts with it.`
+        })
+      )
+    // Test models of at most four values a head are let through by Transformers.
+    if (rotatedTypes.has(textType) && head_dim > 4 && head_dim % 2 === 1 && !rotatesPart(reader))
+      return yield* Result.fail(
+        new Unreadable({
+          reason: `config.json gives attention heads of ${head_dim} values, an odd number: positions turn two at a time, and no engine starts with it.`
         })
       )
     const byLayer = yield* reader.counts(limits.heads, "num_key_value_heads", "num_kv_heads")

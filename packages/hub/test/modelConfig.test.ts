@@ -160,6 +160,21 @@ describe("config.json", () => {
     assert.deepInclude(parse({ ...uneven, model_type: "qwen3", head_dim: 128 }), { num_attention_heads: 30, head_dim: 128 })
   })
 
+  it("is refused with heads of an odd number of values where positions turn all of them, two at a time", () => {
+    const reason = "config.json gives attention heads of 65 values, an odd number: positions turn two at a time, and no engine starts with it."
+    const odd = { ...llama, head_dim: 65 }
+    for (const config of [odd, { ...llama, hidden_size: 65 * 32 }, { ...odd, model_type: "qwen3" }, { ...odd, rope_parameters: { rope_theta: 1e6 } }])
+      assert.deepInclude(refused(config), { _tag: "Unreadable", reason })
+    // Where they turn a part of each, where there is a rule of its own, and in the smallest models that are made for tests.
+    for (const config of [
+      { ...odd, partial_rotary_factor: 0.5 },
+      { ...odd, rope_parameters: { full_attention: { partial_rotary_factor: 0.5 } } },
+      { ...odd, model_type: "glm4" },
+      { ...llama, head_dim: 3 }
+    ])
+      assert.strictEqual(parse(config).head_dim % 2, 1)
+  })
+
   it.each([
     ["rms_norm_eps", "1e-5", "a number"],
     ["layer_norm_epsilon", [1e-5], "a number"],
