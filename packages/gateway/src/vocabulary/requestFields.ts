@@ -24,10 +24,18 @@ const extensions = new Set(["top_k", "min_p", "repetition_penalty"])
 
 const isEmptyObject = (value: unknown) => isMembers(value) && Object.keys(value).length === 0
 
+/** The vendors' two ways to leave the choice of a tool to the model. */
+const leavesChoice = (value: unknown): boolean => value === "auto" || (isMembers(value) && value.type === "auto" && value.disable_parallel_tool_use !== true)
+
 /** Values that ask for nothing: clients send them to every model. */
 const asksNothing = (name: string, value: unknown): boolean =>
   (name === "n" && value === 1) ||
   (name === "tools" && Array.isArray(value) && value.length === 0) ||
+  (name === "tool_choice" && leavesChoice(value)) ||
+  (name === "parallel_tool_calls" && value === true) ||
+  (name === "thinking" && isMembers(value) && value.type === "adaptive") ||
+  (name === "reasoning" && isMembers(value) && value.effort == null) ||
+  (name === "include" && Array.isArray(value) && value.every((one) => one === "reasoning.encrypted_content")) ||
   (name === "logit_bias" && isEmptyObject(value)) ||
   (value === false && (name === "stream" || name === "logprobs" || name === "echo"))
 
