@@ -2,7 +2,7 @@ import { type Check, type CheckReport, withdrawCapabilities } from "@seatrial/do
 import { Clock, Data, Effect, Result } from "effect"
 import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import type { CheckClass, NotApplicable, TrialCheck } from "./Check.ts"
-import { questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
+import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
 
@@ -64,7 +64,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
   const state: SuiteState = { repeats: null, likelihood: null, fidelity: null }
   const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
   const since = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAt) / 1_000)
-  const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : 1)
+  const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : mayThink(subject) ? thresholds.switchedLonger : 1)
   const hard = thresholds.hardSeconds * longer
 
   const once = (check: TrialCheck, asked: SuiteSubject, turn: number): Effect.Effect<Tried, EngineUnreachable> =>
