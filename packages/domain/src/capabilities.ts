@@ -190,12 +190,13 @@ const withoutOn = (
 const withoutFormOn = (path: InferencePath, format: string) => (capabilities: ModelCapabilities) =>
   withoutOn(capabilities, "supported_response_formats_by_endpoint", [path], (each) => each === format)
 
-const withoutToolsOn =
-  (...paths: ReadonlyArray<InferencePath>) =>
-  (capabilities: ModelCapabilities) =>
-    withoutOn(capabilities, "supported_parameters_by_endpoint", paths, (field) => toolFields.has(field))
+const withoutFieldsOn =
+  (paths: ReadonlyArray<InferencePath>, gone: ReadonlySet<string>) =>
+  (capabilities: ModelCapabilities): ModelCapabilities =>
+    withoutOn(capabilities, "supported_parameters_by_endpoint", paths, (field) => gone.has(field))
 
-const ofMessages: ReadonlySet<string> = new Set(["/v1/messages", "/v1/messages/count_tokens"])
+const messagesPaths = ["/v1/messages", "/v1/messages/count_tokens"] as const
+const ofMessages: ReadonlySet<string> = new Set(messagesPaths)
 const ofResponses: ReadonlySet<string> = new Set(["/v1/responses"])
 
 /** What a revision can do for all organisations: on these paths SGLang cannot keep their caches apart, and one could tell by the time what another asked. */
@@ -247,14 +248,23 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
     source({ ...capabilities, supports_image_input: false, image_input: null, input_modalities: ["text"] }, "supports_image_input"),
   responses_path: (capabilities) => withoutPaths(capabilities, ofResponses),
   messages_path: (capabilities) => withoutPaths(capabilities, ofMessages),
-  responses_tools: withoutToolsOn("/v1/responses"),
-  messages_tools: withoutToolsOn("/v1/messages", "/v1/messages/count_tokens"),
+  messages_count: (capabilities) => withoutPaths(capabilities, new Set(["/v1/messages/count_tokens"])),
+  responses_tools: withoutFieldsOn(["/v1/responses"], toolFields),
+  messages_tools: withoutFieldsOn(messagesPaths, toolFields),
+  responses_tool_choice: withoutFieldsOn(["/v1/responses"], new Set(["tool_choice"])),
+  messages_tool_choice: withoutFieldsOn(messagesPaths, new Set(["tool_choice"])),
+  responses_tool_single: withoutFieldsOn(["/v1/responses"], new Set(["parallel_tool_calls"])),
+  // There it is said within the choice.
+  messages_tool_single: withoutFieldsOn(messagesPaths, new Set(["tool_choice"])),
+  responses_logprobs: withoutFieldsOn(["/v1/responses"], new Set(["include", "top_logprobs"])),
+  responses_thinking: withoutFieldsOn(["/v1/responses"], new Set(["reasoning"])),
+  messages_thinking: withoutFieldsOn(messagesPaths, new Set(["thinking"])),
   texts_json_mode: withoutFormOn("/v1/completions", "json_object"),
   texts_json_schema: withoutFormOn("/v1/completions", "json_schema"),
   responses_json_mode: withoutFormOn("/v1/responses", "json_object"),
   responses_json_schema: withoutFormOn("/v1/responses", "json_schema"),
   messages_json_schema: withoutFormOn("/v1/messages", "json_schema"),
-  texts_echo: (capabilities) => withoutOn(capabilities, "supported_parameters_by_endpoint", ["/v1/completions"], (field) => field === "echo")
+  texts_echo: withoutFieldsOn(["/v1/completions"], new Set(["echo"]))
 }
 
 /** What a model can do without that of which these checks did not see it working: the engine, which has it by its contract, is who says no. */

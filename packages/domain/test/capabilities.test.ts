@@ -234,7 +234,8 @@ describe("what a check did not see working", () => {
     ["reasoning_effort", { supports_reasoning: true, reasoning_controls: { ...every.reasoning_controls, effort_values: [] } }],
     ["image_input", { supports_image_input: false, image_input: null, input_modalities: ["text"] }],
     ["responses_path", { supported_endpoints: [chat, "/v1/messages", "/v1/messages/count_tokens"] }],
-    ["messages_path", { supported_endpoints: [chat, "/v1/responses"] }]
+    ["messages_path", { supported_endpoints: [chat, "/v1/responses"] }],
+    ["messages_count", { supported_endpoints: [chat, "/v1/responses", "/v1/messages"] }]
   ]
   for (const [check, lost] of losses) {
     it(`${check}: is taken from the model, and nothing else is`, () => {
@@ -255,7 +256,7 @@ describe("what a check did not see working", () => {
     assert.deepStrictEqual(left.supported_parameters, every.supported_parameters)
   })
   it("what one path does not do as the chat route does is taken from that path alone", () => {
-    const fields = ["model", "echo", "tools", "tool_choice", "parallel_tool_calls"]
+    const fields = ["model", "echo", "tools", "tool_choice", "parallel_tool_calls", "include", "top_logprobs", "reasoning", "thinking"]
     const formats = ["text", "json_object", "json_schema"]
     const paths = [chat, "/v1/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"]
     const byPath = (values: ReadonlyArray<string>) => Object.fromEntries(paths.map((path) => [path, values]))
@@ -286,6 +287,14 @@ describe("what a check did not see working", () => {
       lost("messages_tools"),
       ["/v1/messages", "/v1/messages/count_tokens"].flatMap((path) => tools.map((field) => `${path} ${field}`))
     )
+    const onMessages = (field: string) => ["/v1/messages", "/v1/messages/count_tokens"].map((path) => `${path} ${field}`)
+    assert.deepStrictEqual(lost("responses_tool_choice"), ["/v1/responses tool_choice"])
+    assert.deepStrictEqual(lost("responses_tool_single"), ["/v1/responses parallel_tool_calls"])
+    assert.deepStrictEqual(lost("messages_tool_choice"), onMessages("tool_choice"))
+    assert.deepStrictEqual(lost("messages_tool_single"), onMessages("tool_choice"))
+    assert.deepStrictEqual(lost("responses_logprobs"), ["/v1/responses include", "/v1/responses top_logprobs"])
+    assert.deepStrictEqual(lost("responses_thinking"), ["/v1/responses reasoning"])
+    assert.deepStrictEqual(lost("messages_thinking"), onMessages("thinking"))
     assert.deepStrictEqual(lost("texts_echo"), ["/v1/completions echo"])
     assert.deepStrictEqual(lost("texts_json_mode"), ["/v1/completions json_object"])
     assert.deepStrictEqual(lost("texts_json_schema"), ["/v1/completions json_schema"])

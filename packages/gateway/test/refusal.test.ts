@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type ModelCapabilities, requestVocabulary, withdrawCapabilities } from "@seatrial/domain"
+import { type InferencePath, type ModelCapabilities, requestVocabulary, withdrawCapabilities } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { Effect } from "effect"
 import { Refusal } from "../src/refusals.ts"
@@ -67,6 +67,13 @@ describe("what a model cannot do", () => {
     "tool_round_trip",
     "responses_tools",
     "messages_tools",
+    "messages_count",
+    "responses_tool_choice",
+    "responses_tool_single",
+    "messages_tool_choice",
+    "responses_logprobs",
+    "responses_thinking",
+    "messages_thinking",
     "texts_json_mode",
     "responses_json_schema",
     "messages_json_schema",
@@ -109,5 +116,20 @@ describe("what a model cannot do", () => {
       }
     }
     assert.isAbove(refused, 500)
+  })
+
+  it("is not refused where a request says what is there without it: clients say so to every model", () => {
+    const said: ReadonlyArray<readonly [check: string, path: InferencePath, body: Readonly<Record<string, unknown>>]> = [
+      ["responses_tool_choice", "/v1/responses", { tools: [{ type: "function", name: "f" }], tool_choice: "auto" }],
+      ["responses_tool_single", "/v1/responses", { tools: [{ type: "function", name: "f" }], parallel_tool_calls: true }],
+      ["messages_tool_choice", "/v1/messages", { tools: [{ name: "f", input_schema: {} }], tool_choice: { type: "auto" } }],
+      ["messages_thinking", "/v1/messages", { thinking: { type: "adaptive" } }],
+      ["responses_thinking", "/v1/responses", { reasoning: { summary: "auto" } }],
+      ["responses_logprobs", "/v1/responses", { include: ["reasoning.encrypted_content"] }]
+    ]
+    for (const [check, path, body] of said) {
+      const least = path === "/v1/messages" ? { messages: [{ role: "user", content: "hi" }], max_tokens: 9 } : { input: "hi" }
+      takenOf({ ...least, ...body, model: "m" }, path, targetWith({ capabilities: withdrawCapabilities(all, [check]) }))
+    }
   })
 })

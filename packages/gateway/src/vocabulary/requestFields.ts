@@ -24,12 +24,24 @@ const extensions = new Set(["top_k", "min_p", "repetition_penalty"])
 
 const isEmptyObject = (value: unknown) => isMembers(value) && Object.keys(value).length === 0
 
+/** The vendors' two ways to leave the choice of a tool to the model. */
+const leavesChoice = (value: unknown): boolean => value === "auto" || (isMembers(value) && value.type === "auto" && value.disable_parallel_tool_use !== true)
+
 /** Values that ask for nothing: clients send them to every model. */
 const asksNothing = (name: string, value: unknown): boolean =>
   (name === "n" && value === 1) ||
   (name === "tools" && Array.isArray(value) && value.length === 0) ||
   (name === "logit_bias" && isEmptyObject(value)) ||
   (value === false && (name === "stream" || name === "logprobs" || name === "echo"))
+
+/** The same of fields that the trial may take from a path: what is there without them is not refused to whoever says it. */
+const saysWhatIs: Readonly<Record<string, (value: unknown, at: Checking) => boolean>> = {
+  tool_choice: (value, at) => at.fields.has("tools") && leavesChoice(value),
+  parallel_tool_calls: (value, at) => at.fields.has("tools") && value === true,
+  thinking: (value) => isMembers(value) && value.type === "adaptive",
+  reasoning: (value) => isMembers(value) && value.effort == null,
+  include: (value) => Array.isArray(value) && value.every((one) => one === "reasoning.encrypted_content")
+}
 
 /** Checks names first and values then; gives the body without what has no effect. */
 export const checkFields = <Path extends InferencePath>({ fields, never = [], required, together }: Vocabulary<Path>) => {
@@ -40,6 +52,7 @@ export const checkFields = <Path extends InferencePath>({ fields, never = [], re
     for (const name of names) {
       const value = given[name]
       if (value === null || at.fields.has(name) || asksNothing(name, value)) continue
+      if (checks.has(name) && Object.hasOwn(saysWhatIs, name) && saysWhatIs[name]?.(value, at) === true) continue
       if (checks.has(name) ? !extensions.has(name) : known.has(name)) return at.unsupported(name)
       return at.unknown(name)
     }

@@ -18,6 +18,8 @@ export interface TrialCheck {
   readonly limitSeconds: (subject: SuiteSubject) => number
   /** Whether it judges by the clock, so that passing at the second try is passing. */
   readonly clockBound?: boolean
+  /** Whether it is asked only for what the rows before it have seen working: what the model was found without is no fault of one path. */
+  readonly heldToSeen?: boolean
   /** Why it does not apply to the model, in a few words; null where it does. */
   readonly skipped?: (subject: SuiteSubject) => string | null
   /** Succeeds with its detail (numbers and codes, never generated text), or fails with what was unexpected. */

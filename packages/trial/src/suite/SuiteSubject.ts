@@ -83,6 +83,12 @@ export const withoutThinking = ({ repository }: { readonly repository: Pick<Pinn
 /** Whether it may think before it answers although it was asked not to, so that an answer needs room. */
 export const thinksAnyway = ({ repository: { thinking } }: SuiteSubject): boolean => thinking.thinks && !thinking.toggle
 
+/** Whether it thinks where nothing says that it shall not: not every path can. */
+export const mayThink = ({ repository }: SuiteSubject): boolean => repository.thinking.thinks
+
+/** Answers that are each thought about are asked for at once: one after the other they would take longer than a suite may. */
+export const together = (thinks: boolean) => ({ concurrency: thinks ? "unbounded" : 1 }) as const
+
 /** Tokens that an answer may take where it is thought about first: its own, and room for the thought. */
 export const roomAfterThought = ({ maxContext }: SuiteSubject, tokens: number): number =>
   Math.min(tokens + thresholds.thinkingTokens, Math.max(tokens, Math.floor(maxContext / 2)))

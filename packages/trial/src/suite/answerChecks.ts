@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Answer, Usage } from "../EngineClient.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { continuation, goOn, promptOf, put, putStreamed, roomFor, type SuiteSubject, secondsOf, stillThinks } from "./SuiteSubject.ts"
+import { continuation, goOn, promptOf, put, putStreamed, roomFor, type SuiteSubject, secondsOf, stillThinks, thinksAnyway, together } from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -172,9 +172,11 @@ export const stopStrings: TrialCheck = {
       if (stop === null || reasoning.includes(stop)) continue
       const wanted = content.slice(0, content.indexOf(stop))
       tried++
+      const ways = [put(subject, prompt, { ...fields, stop: [stop] }), putStreamed(subject, prompt, { ...fields, stop: [unsaid, stop] })] as const
+      const [whole, streamed] = yield* Effect.all(ways, together(thinksAnyway(subject)))
       for (const [way, answer] of [
-        ["whole", yield* put(subject, prompt, { ...fields, stop: [stop] })],
-        ["streamed", yield* putStreamed(subject, prompt, { ...fields, stop: [unsaid, stop] })]
+        ["whole", whole],
+        ["streamed", streamed]
       ] as const) {
         if (answer.content !== wanted) return yield* unexpected(`${way}: ${answer.content.length} characters, ${wanted.length} before the stop string`)
         if (answer.finishReason !== "stop") return yield* unexpected(`${way}: ${answer.finishReason} at a stop string`)

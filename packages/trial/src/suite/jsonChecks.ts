@@ -1,4 +1,5 @@
 import { Effect, Option, Schema } from "effect"
+import type { Answer } from "../EngineClient.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import {
   chatPath,
@@ -10,7 +11,9 @@ import {
   salted,
   secondsOf,
   stillThinks,
+  thinksAnyway,
   thoughtSeconds,
+  together,
   withoutThinking,
   withThinking
 } from "./SuiteSubject.ts"
@@ -34,7 +37,8 @@ export const jsonMode: TrialCheck = {
       ...withoutThinking(subject)
     }
     const messages = ask("Which three colours does a traffic light have? Give each with what it means.")
-    const answers = [yield* converse(subject, messages, fields), yield* converseStreamed(subject, messages, fields)]
+    const ways = [converse(subject, messages, fields), converseStreamed(subject, messages, fields)]
+    const answers = yield* Effect.all(ways, together(thinksAnyway(subject)))
     const wrong = answers.filter(({ content, finishReason }) => finishReason === "stop" && Option.isNone(decodeObject(content))).length
     if (wrong > 0) return yield* unexpected(`${wrong} of ${answers.length} answers are no JSON object`)
     // An object that the limit cuts has at least to have begun as one.
@@ -112,13 +116,13 @@ export const jsonSchema: TrialCheck = {
     let wrong = 0
     let first = ""
     const asked = schemas.slice(0, extentOf(subject.parameters).schemas)
-    for (const { allows, name, schema } of asked) {
+    const ways = asked.flatMap(({ allows, name, schema }) => {
       const response_format = { type: "json_schema", json_schema: { name, schema, strict: true } }
       const fields = { max_tokens: roomFor(subject, 128), response_format, ...withoutThinking(subject) }
-      for (const answer of [yield* converse(subject, messages, fields), yield* converseStreamed(subject, messages, fields)]) {
-        if (!allows(answer.content) && wrong++ === 0) first = name
-      }
-    }
+      const wrongOne = ({ content }: Answer) => (allows(content) ? null : name)
+      return [Effect.map(converse(subject, messages, fields), wrongOne), Effect.map(converseStreamed(subject, messages, fields), wrongOne)]
+    })
+    for (const name of yield* Effect.all(ways, together(thinksAnyway(subject)))) if (name !== null && wrong++ === 0) first = name
     if (wrong > 0) return yield* unexpected(`${wrong} of ${asked.length * 2} answers are not of their schema (first: ${first})`)
     const [one] = asked
     const told = `${asked.length * 2} answers, ${yield* keywordIsKept(subject)}`

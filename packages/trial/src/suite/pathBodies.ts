@@ -54,6 +54,9 @@ export const decodeMessageEvent = Schema.decodeUnknownOption(
     })
   )
 )
+/** Tokens of what was asked: what was read from the cache, or kept in it, is not counted as input there. */
+export const messageInput = (usage: typeof MessageUsage.Type): number =>
+  (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0)
 export const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ input_tokens: Count })))
 
 /** Why a path is not looked at; null where it is. */

@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import { type TrialCheck, unexpected } from "./Check.ts"
+import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import {
   claims,
   decodeCount,
@@ -10,13 +10,14 @@ import {
   decodeResponseText,
   eventsOf,
   type MessageUsage,
+  messageInput,
   messageSaid,
   post,
   type ResponseBody,
   responseSaid
 } from "./pathBodies.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
-import { converse, roomAfterThought, type SuiteSubject, thoughtSeconds, withoutThinking } from "./SuiteSubject.ts"
+import { converse, mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds, together, withoutThinking } from "./SuiteSubject.ts"
 
 const question = "Name three colours."
 /** Tokens that an answer is cut to. */
@@ -25,7 +26,6 @@ const messages = [{ role: "user", content: question }]
 const max_tokens = 24
 /** The same question by the chat route, to which what a model without thoughts answers on other paths can be held. A thought may be asked for otherwise on each. */
 const byChat = (subject: SuiteSubject) => converse(subject, messages, { max_tokens })
-const thinks = ({ repository }: SuiteSubject): boolean => repository.thinking.thinks
 
 /** What a conversation may say beside its turns. */
 const instruction = "Answer as a captain would, in one short line."
@@ -56,10 +56,13 @@ const sayingMore = Effect.fnUntraced(function* (subject: SuiteSubject, named: { 
   return more
 })
 
+const eachSaying = (subject: SuiteSubject, more: ReadonlyArray<readonly [field: string, given: object]>, ask: (given: object) => ReturnType<typeof post>) =>
+  Effect.forEach(more, ([field, given]) => Effect.map(ask(given), (told) => [field, told] as const), together(mayThink(subject)))
+
 /** Tokens that an answer may take there: whoever may think needs room to come to an answer, since not every path can be told not to. */
-const roomOf = (subject: SuiteSubject): number => (thinks(subject) ? roomAfterThought(subject, max_tokens) : max_tokens)
+const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, max_tokens) : max_tokens)
 /** Seconds for both ways, and for an answer to each of what may be said beside the question. */
-const limitOf = (subject: SuiteSubject): number => 40 + (thinks(subject) ? thoughtSeconds(4) : 0)
+const limitOf = (subject: SuiteSubject): number => 40 + (mayThink(subject) ? thoughtSeconds(4) : 0)
 
 /** What a response says, and how much was thought beside it. */
 const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, found: Option.Option<typeof ResponseBody.Type>) {
@@ -74,7 +77,7 @@ const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: st
       .join("")
   const text = said("message")
   // A thought that was cut is no answer either way.
-  if (text.trim() === "" && !(thinks(subject) && status === "incomplete")) return yield* unexpected(`${way}: no output text`)
+  if (text.trim() === "" && !(mayThink(subject) && status === "incomplete")) return yield* unexpected(`${way}: no output text`)
   const { input_tokens, output_tokens, total_tokens } = usage
   if (input_tokens < 1 || output_tokens < 1 || output_tokens > roomOf(subject)) return yield* unexpected(`${way}: ${input_tokens} + ${output_tokens} tokens`)
   if (total_tokens != null && total_tokens !== input_tokens + output_tokens) {
@@ -103,8 +106,10 @@ export const responsesPath: TrialCheck = {
       cache_salt: subject.salt
     }
     const chat = yield* byChat(subject)
-    const whole = yield* readResponse(subject, "whole", decodeResponseText(yield* post(subject, path, body)))
-    const events = eventsOf(yield* post(subject, path, { ...body, stream: true })).map((data) => decodeEvent(data))
+    const ways = [post(subject, path, body), post(subject, path, { ...body, stream: true })] as const
+    const [toldWhole, toldStreamed] = yield* Effect.all(ways, together(mayThink(subject)))
+    const whole = yield* readResponse(subject, "whole", decodeResponseText(toldWhole))
+    const events = eventsOf(toldStreamed).map((data) => decodeEvent(data))
     const read = events.flatMap(Option.toArray)
     if (read.length < events.length) return yield* unexpected(`${events.length - read.length} unreadable events`)
     const ends = read.filter(({ type }) => type === "response.completed" || type === "response.incomplete")
@@ -117,15 +122,17 @@ export const responsesPath: TrialCheck = {
     if (pieces !== streamed.text) return yield* unexpected("a stream's pieces are not the text at its end")
     if (streamed.input !== whole.input) return yield* unexpected(`${whole.input} input tokens, streamed ${streamed.input}`)
     const named = { system: "instructions", tool: { type: "function", name: tool.name, description: tool.description, parameters: tool.schema } }
-    for (const [field, given] of yield* sayingMore(subject, named)) {
-      // Room as before: what a thought is cut in the middle of is not told everywhere.
-      const found = decodeResponseText(yield* post(subject, path, { ...body, ...given, max_output_tokens: thinks(subject) ? body.max_output_tokens : cutTo }))
-      const usage = Option.getOrNull(found)?.usage
+    // Room as before: what a thought is cut in the middle of is not told everywhere.
+    const told = yield* eachSaying(subject, yield* sayingMore(subject, named), (given) =>
+      post(subject, path, { ...body, ...given, max_output_tokens: mayThink(subject) ? body.max_output_tokens : cutTo })
+    )
+    for (const [field, answer] of told) {
+      const usage = Option.getOrNull(decodeResponseText(answer))?.usage
       if (usage === undefined || usage.input_tokens <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
-      if (!thinks(subject) && usage.output_tokens > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_output_tokens ${cutTo}`)
+      if (!mayThink(subject) && usage.output_tokens > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_output_tokens ${cutTo}`)
     }
     yield* drawsLikeChat(subject, { path, bodyOf: (input, tokens) => ({ ...body, input, max_output_tokens: tokens }), saidIn: responseSaid })
-    if (thinks(subject)) return `${whole.input} + ${whole.output} tokens`
+    if (mayThink(subject)) return `${whole.input} + ${whole.output} tokens`
     if (whole.input !== chat.usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${chat.usage.prompt_tokens}`)
     for (const [way, { output, text }] of [
       ["whole", whole],
@@ -145,16 +152,14 @@ export const responsesPath: TrialCheck = {
 
 const stops: ReadonlySet<string> = new Set(["end_turn", "stop_sequence", "max_tokens", "model_context_window_exceeded", "tool_use", "refusal"])
 
-/** What was read from the cache, or kept in it, is not counted as input there. */
-const inputOf = (usage: typeof MessageUsage.Type): number =>
-  (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0)
-
 /** What a streamed message says. */
 const piecesOf = (told: string): string => {
   const deltas = eventsOf(told).flatMap((data) => Option.toArray(decodeMessageEvent(data)))
   const joined = (name: "text" | "thinking") => deltas.map(({ delta }) => delta?.[name] ?? "").join("")
   return `${joined("thinking")}${joined("text")}`
 }
+
+const messageNames = { system: "system", tool: { name: tool.name, description: tool.description, input_schema: tool.schema } }
 
 /** Whole and streamed, `/v1/messages` answers with counts, and a count beforehand is that of its input. */
 export const messagesPath: TrialCheck = {
@@ -169,16 +174,18 @@ export const messagesPath: TrialCheck = {
     const body = { messages, max_tokens: room, temperature: 0, top_p: 1, top_k: -1 }
     const judged = Effect.fnUntraced(function* (way: string, stop: string | null, text: string, thought: string, usage: typeof MessageUsage.Type) {
       if (stop === null || !stops.has(stop)) return yield* unexpected(`${way}: no stop_reason that clients know`)
-      if (text.trim() === "" && !(stop === "max_tokens" && (thinks(subject) || thought.trim() !== ""))) return yield* unexpected(`${way}: no text`)
-      const [input, output] = [inputOf(usage), usage.output_tokens ?? 0]
+      if (text.trim() === "" && !(stop === "max_tokens" && (mayThink(subject) || thought.trim() !== ""))) return yield* unexpected(`${way}: no text`)
+      const [input, output] = [messageInput(usage), usage.output_tokens ?? 0]
       return input < 1 || output < 1 || output > room ? yield* unexpected(`${way}: ${input} + ${output} tokens`) : { input, output }
     })
-    const message = Option.getOrNull(decodeMessage(yield* post(subject, path, body)))
+    const ways = [post(subject, path, body), post(subject, path, { ...body, stream: true })] as const
+    const [toldWhole, toldStreamed] = yield* Effect.all(ways, together(mayThink(subject)))
+    const message = Option.getOrNull(decodeMessage(toldWhole))
     if (message === null) return yield* unexpected("whole: no message with content, stop_reason and usage")
     const said = (name: "text" | "thinking") => message.content.map((block) => block[name] ?? "").join("")
     const whole = yield* judged("whole", message.stop_reason, said("text"), said("thinking"), message.usage)
 
-    const events = eventsOf(yield* post(subject, path, { ...body, stream: true })).map((data) => decodeMessageEvent(data))
+    const events = eventsOf(toldStreamed).map((data) => decodeMessageEvent(data))
     const read = events.flatMap(Option.toArray)
     if (read.length < events.length) return yield* unexpected(`${events.length - read.length} unreadable events`)
     if (read[0]?.type !== "message_start" || read.at(-1)?.type !== "message_stop") return yield* unexpected("a stream without message_start or message_stop")
@@ -196,17 +203,17 @@ export const messagesPath: TrialCheck = {
       const wanted = `${said("thinking")}${said("text")}`
       if (messageSaid(again) === wanted && streamedAgain !== wanted) return yield* unexpected("a stream's pieces are not what the whole message says")
     }
-    if (!thinks(subject)) {
+    if (!mayThink(subject)) {
       const { usage } = yield* byChat(subject)
       if (whole.input !== usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${usage.prompt_tokens}`)
     }
-    const named = { system: "system", tool: { name: tool.name, description: tool.description, input_schema: tool.schema } }
-    const more = yield* sayingMore(subject, named)
-    for (const [field, given] of more) {
-      const found = decodeMessage(yield* post(subject, path, { ...body, ...given, max_tokens: thinks(subject) ? room : cutTo }))
-      const usage = Option.getOrNull(found)?.usage
-      if (usage === undefined || inputOf(usage) <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
-      if (!thinks(subject) && (usage.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_tokens ${cutTo}`)
+    const saying = yield* eachSaying(subject, yield* sayingMore(subject, messageNames), (given) =>
+      post(subject, path, { ...body, ...given, max_tokens: mayThink(subject) ? room : cutTo })
+    )
+    for (const [field, answer] of saying) {
+      const usage = Option.getOrNull(decodeMessage(answer))?.usage
+      if (usage === undefined || messageInput(usage) <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
+      if (!mayThink(subject) && (usage.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_tokens ${cutTo}`)
     }
     yield* drawsLikeChat(subject, {
       path,
@@ -214,7 +221,7 @@ export const messagesPath: TrialCheck = {
       saidIn: messageSaid
     })
     const stop_sequence = said("text").trim().slice(1, 5)
-    if (!thinks(subject) && stop_sequence.trim().length === 4) {
+    if (!mayThink(subject) && stop_sequence.trim().length === 4) {
       const found = Option.getOrNull(decodeMessage(yield* post(subject, path, { ...body, stop_sequences: [stop_sequence] })))
       if (found?.content.some(({ text }) => text?.includes(stop_sequence)) !== false) return yield* unexpected("stop_sequences: an answer goes on past one")
     }
@@ -222,5 +229,26 @@ export const messagesPath: TrialCheck = {
     const counted = Option.getOrNull(decodeCount(yield* post(subject, "/v1/messages/count_tokens", { messages })))
     if (counted?.input_tokens !== whole.input) return yield* unexpected(`${counted?.input_tokens ?? "no"} tokens counted of a message of ${whole.input}`)
     return `${whole.input} + ${whole.output} tokens`
+  })
+}
+
+/** What is said beside the turns is counted too. */
+export const messagesCount: TrialCheck = {
+  name: "messages_count",
+  class: "capability",
+  heldToSeen: true,
+  purpose: "/v1/messages/count_tokens counts what system and tools say too",
+  limitSeconds: seconds(15),
+  skipped: claims("/v1/messages/count_tokens"),
+  run: Effect.fnUntraced(function* (subject) {
+    const count = (given: object) =>
+      Effect.map(post(subject, "/v1/messages/count_tokens", { messages, ...given }), (told) => Option.getOrNull(decodeCount(told))?.input_tokens ?? 0)
+    const plain = yield* count({})
+    const more = yield* sayingMore(subject, messageNames)
+    for (const [field, given] of more) {
+      const counted = yield* count(given)
+      if (counted <= plain) return yield* unexpected(`${field}: ${counted} tokens counted, without it ${plain}`)
+    }
+    return `${more.length + 1} counts`
   })
 }

@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { messageText, post, responseText } from "./pathBodies.ts"
-import { continuation, goOn, promptOf, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
+import { continuation, goOn, mayThink, promptOf, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
 
 type Path = "/v1/completions" | "/v1/responses" | "/v1/messages"
 type Format = "json_object" | "json_schema"
@@ -19,7 +19,6 @@ const schema = {
 }
 
 const poem = "Write a poem about the sea."
-const mayThink = ({ repository }: SuiteSubject): boolean => repository.thinking.thinks
 const tokens = 128
 /** Not every path can be told not to think. */
 const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, tokens) : tokens)
@@ -52,6 +51,7 @@ const claimed = (subject: SuiteSubject, path: InferencePath, format: Format): bo
 const formOf = (name: string, path: Path, format: Format): TrialCheck => ({
   name,
   class: "capability",
+  heldToSeen: true,
   purpose: `On ${path} an answer is of the form that ${format} asks for, although a poem is asked for`,
   limitSeconds: (subject) => 20 + (mayThink(subject) && path !== textPath ? thoughtSeconds(1) : 0),
   skipped: (subject) => (claimed(subject, path, format) ? null : "not claimed"),

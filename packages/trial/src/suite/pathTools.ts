@@ -1,121 +1,110 @@
-import { Effect, Option, Schema } from "effect"
+import { Effect } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { claims, decodeEvent, decodeMessage, decodeMessageEvent, decodeResponse, decodeResponseText, eventsOf, post } from "./pathBodies.ts"
-import { roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
+import { claims, post } from "./pathBodies.ts"
+import { type Asking, type Called, chatTools, dialects, type Path, roomOf, twoCities, unrelated, wrongWith } from "./pathCalls.ts"
+import { converse, mayThink, type SuiteSubject, thoughtSeconds, together } from "./SuiteSubject.ts"
 
-type Path = "/v1/responses" | "/v1/messages"
+/** Seconds for so many answers, each of which may be thought about. */
+const limitOf = (answers: number) => (subject: SuiteSubject) => 30 + (mayThink(subject) ? thoughtSeconds(answers) : 0)
 
-/** A call as it was told: its arguments as a text of JSON, or as what they are. */
-interface Called {
-  readonly name: string
-  readonly given: unknown
-}
-
-const tools = [
-  { name: "get_weather", description: "The weather of a city now." },
-  { name: "get_time", description: "The time in a city now." }
-]
-const parameters = { type: "object", properties: { city: { type: "string", description: "Name of the city" } }, required: ["city"] }
-const weather = "What is the weather in Paris?"
-
-const City = Schema.Struct({ city: Schema.String })
-const isCity = (given: unknown): boolean =>
-  Option.isSome(typeof given === "string" ? Schema.decodeUnknownOption(Schema.fromJsonString(City))(given) : Schema.decodeUnknownOption(City)(given))
-
-const tokens = 128
-const mayThink = ({ repository }: SuiteSubject): boolean => repository.thinking.thinks
-const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, tokens) : tokens)
-
-/** The request for the weather, with what says which tool is to be called. */
-const bodyOf = (subject: SuiteSubject, path: Path, choice: object | string): object =>
-  path === "/v1/responses"
-    ? {
-        input: weather,
-        max_output_tokens: roomOf(subject),
-        tools: tools.map((tool) => ({ type: "function", ...tool, parameters })),
-        tool_choice: choice,
-        temperature: 0,
-        top_p: 1,
-        top_k: -1,
-        store: false,
-        cache_salt: subject.salt
-      }
-    : {
-        messages: [{ role: "user", content: weather }],
-        max_tokens: roomOf(subject),
-        tools: tools.map((tool) => ({ ...tool, input_schema: parameters })),
-        tool_choice: choice,
-        temperature: 0,
-        top_p: 1,
-        top_k: -1
-      }
-
-const itemsOf = (response: ReturnType<typeof decodeResponse>): ReadonlyArray<Called> =>
-  (Option.getOrNull(response)?.output ?? []).flatMap(({ arguments: given, name, type }) => (type === "function_call" ? [{ name: name ?? "", given }] : []))
-
-/** The calls of an answer, and of a stream: there as a client puts them together of their parts. */
-const readers: Readonly<Record<Path, { readonly whole: (told: string) => ReadonlyArray<Called>; readonly streamed: (told: string) => ReadonlyArray<Called> }>> =
-  {
-    "/v1/responses": {
-      whole: (told) => itemsOf(decodeResponseText(told)),
-      streamed: (told) => {
-        const events = eventsOf(told).flatMap((data) => Option.toArray(decodeEvent(data)))
-        const called = itemsOf(decodeResponse(events.at(-1)?.response))
-        const pieces = events
-          .filter(({ type }) => type === "response.function_call_arguments.delta")
-          .map(({ delta }) => (typeof delta === "string" ? delta : ""))
-        return called.length === 1 ? called.map((call) => (isCity(call.given) ? { ...call, given: pieces.join("") } : call)) : called
-      }
-    },
-    "/v1/messages": {
-      whole: (told) =>
-        (Option.getOrNull(decodeMessage(told))?.content ?? []).flatMap(({ input, name, type }) =>
-          type === "tool_use" ? [{ name: name ?? "", given: input }] : []
-        ),
-      streamed: (told) => {
-        const called: Array<{ name: string; given: string }> = []
-        for (const { content_block: block, delta } of eventsOf(told).flatMap((data) => Option.toArray(decodeMessageEvent(data)))) {
-          if (block?.type === "tool_use") called.push({ name: block.name ?? "", given: "" })
-          const last = called.at(-1)
-          if (last !== undefined) last.given += delta?.partial_json ?? ""
-        }
-        return called
-      }
-    }
+const skippedOn =
+  (path: Path, field: string, isClaimed: (calling: SuiteSubject["capabilities"]["tool_calling"]) => boolean) =>
+  (subject: SuiteSubject): string | null => {
+    const { supported_parameters_by_endpoint: fields, supports_tool_calls, tool_calling } = subject.capabilities
+    return claims(path)(subject) ?? (supports_tool_calls && isClaimed(tool_calling) && fields[path]?.includes(field) === true ? null : "not claimed")
   }
 
-const wrongWith = (called: ReadonlyArray<Called>, wanted: string): string | null => {
-  if (called.length === 0) return "no call"
-  if (called.some(({ name }) => name !== wanted)) return "a call of another tool"
-  return called.every(({ given }) => isCity(given)) ? null : "arguments that are not of the tool's schema"
-}
+/** What is wrong with the answer about two cities. How many calls are made is the model's choice: only where the chat route makes two of the same prompt has the path to. */
+const lostOf = Effect.fnUntraced(function* (subject: SuiteSubject, called: ReadonlyArray<Called>, input: number | null) {
+  if (called.length !== 1) return called.length === 0 ? null : wrongWith(called, "get_weather")
+  const messages = [{ role: "user", content: twoCities }]
+  const chat = yield* converse(subject, messages, { max_tokens: roomOf(subject), tools: chatTools, tool_choice: "auto" })
+  return chat.toolCalls.length > 1 && chat.usage.prompt_tokens === input ? `1 call, by the chat route ${chat.toolCalls.length}` : null
+})
 
-/** Tools of a path are called there as they are on the chat route, whole and streamed; which one, by the model's choice or by name. */
-const toolsOf = (name: string, path: Path, choices: { readonly auto: object | string; readonly named: object }): TrialCheck => ({
+/** Tools of a path are called there as they are on the chat route, whole and streamed, several at once too, and what they gave back is used. */
+const toolsOf = (name: string, path: Path): TrialCheck => ({
   name,
   class: "capability",
-  purpose: `On ${path} a question that a tool answers becomes a call of it, whole and streamed, and a tool asked for by name is called`,
-  limitSeconds: (subject) => 30 + (mayThink(subject) ? thoughtSeconds(3) : 0),
-  skipped: (subject) => claims(path)(subject) ?? (subject.capabilities.supports_tool_calls ? null : "not claimed"),
+  heldToSeen: true,
+  purpose: `On ${path} a question that a tool answers becomes a call of it, whole and streamed, one for two things two calls, and what a tool gave back is used`,
+  limitSeconds: limitOf(5),
+  skipped: skippedOn(path, "tools", () => true),
   run: Effect.fnUntraced(function* (subject) {
-    const { streamed, whole } = readers[path]
-    const auto = bodyOf(subject, path, choices.auto)
-    const answers: Array<readonly [way: string, called: ReadonlyArray<Called>, wanted: string]> = [
-      ["whole", whole(yield* post(subject, path, auto)), "get_weather"],
-      ["streamed", streamed(yield* post(subject, path, { ...auto, stream: true })), "get_weather"]
-    ]
-    // The question asks for the other tool, so that only obeying leads to this one.
-    if (subject.capabilities.tool_calling.tool_choice.named) {
-      answers.push(["by name", whole(yield* post(subject, path, bodyOf(subject, path, choices.named))), "get_time"])
-    }
-    for (const [way, called, wanted] of answers) {
-      const wrong = wrongWith(called, wanted)
-      if (wrong !== null) return yield* unexpected(`${way}: ${wrong}`)
-    }
-    return `${answers.length} answers with calls`
+    const { bodyOf, inputOf, streamed, textOf, whole } = dialects[path]
+    const { parallel_calls, tool_results } = subject.capabilities.tool_calling
+    const ask = (asking: Asking, more: object = {}) => post(subject, path, { ...bodyOf(subject, asking), ...more })
+    const [one, stream, two, after] = yield* Effect.all(
+      [
+        ask({}),
+        ask({}, { stream: true }),
+        parallel_calls ? ask({ question: twoCities }) : Effect.succeed(null),
+        tool_results ? ask({ result: "snow" }) : Effect.succeed(null)
+      ],
+      together(mayThink(subject))
+    )
+    const wrong = wrongWith(whole(one), "get_weather")
+    if (wrong !== null) return yield* unexpected(`whole: ${wrong}`)
+    const streamedWrong = wrongWith(streamed(stream), "get_weather")
+    if (streamedWrong !== null) return yield* unexpected(`streamed: ${streamedWrong}`)
+    const lost = two === null ? null : yield* lostOf(subject, whole(two), inputOf(two))
+    if (lost !== null) return yield* unexpected(`two cities: ${lost}`)
+    if (after !== null && !textOf(after).toLowerCase().includes("snow")) return yield* unexpected("what a tool gave back is not used")
+    return `${[one, stream, two, after].filter((told) => told !== null).length} answers`
   })
 })
 
-export const responsesTools = toolsOf("responses_tools", "/v1/responses", { auto: "auto", named: { type: "function", name: "get_time" } })
+/** A path's `tool_choice` decides, whatever the question is. */
+const choiceOf = (name: string, path: Path): TrialCheck => ({
+  name,
+  class: "capability",
+  heldToSeen: true,
+  purpose: `On ${path} a tool asked for by name is called, any where one is required, and none where none may be`,
+  limitSeconds: limitOf(3),
+  skipped: skippedOn(path, "tool_choice", ({ tool_choice }) => tool_choice.named || tool_choice.required || tool_choice.none),
+  run: Effect.fnUntraced(function* (subject) {
+    const { bodyOf, whole } = dialects[path]
+    const { named, none, required } = subject.capabilities.tool_calling.tool_choice
+    const ask = (asked: boolean, asking: Asking) => (asked ? Effect.map(post(subject, path, bodyOf(subject, asking)), whole) : Effect.succeed(null))
+    const [byName, any, no] = yield* Effect.all(
+      [
+        // The question asks for the other tool, so that only obeying leads to this one.
+        ask(named, { choice: { name: "get_time" } }),
+        ask(required, { choice: "required", question: unrelated }),
+        ask(none, { choice: "none" })
+      ],
+      together(mayThink(subject))
+    )
+    const wrong = byName && wrongWith(byName, "get_time")
+    if (wrong !== null) return yield* unexpected(`by name: ${wrong}`)
+    const anyWrong = any && wrongWith(any)
+    if (anyWrong !== null) return yield* unexpected(`required: ${anyWrong}`)
+    if (no !== null && no.length > 0) return yield* unexpected(`none: ${no.length} calls`)
+    return `${[byName, any, no].filter((called) => called !== null).length} choices`
+  })
+})
 
-export const messagesTools = toolsOf("messages_tools", "/v1/messages", { auto: { type: "auto" }, named: { type: "tool", name: "get_time" } })
+/** Where one call at most is asked for, no second one comes. */
+const singleOf = (name: string, path: Path, field: string): TrialCheck => ({
+  name,
+  class: "capability",
+  heldToSeen: true,
+  purpose: `On ${path} two things asked for become one call where one at most may be`,
+  limitSeconds: limitOf(1),
+  skipped: skippedOn(path, field, ({ single_call }) => single_call),
+  run: Effect.fnUntraced(function* (subject) {
+    const { bodyOf, whole } = dialects[path]
+    const called = whole(yield* post(subject, path, bodyOf(subject, { question: twoCities, single: true })))
+    return called.length > 1 ? yield* unexpected(`${called.length} calls`) : `${called.length} call`
+  })
+})
+
+/** Tools beside the chat route: each path has words of its own for them, and what one does not do is taken from that path alone. */
+export const pathTools: ReadonlyArray<TrialCheck> = [
+  toolsOf("responses_tools", "/v1/responses"),
+  choiceOf("responses_tool_choice", "/v1/responses"),
+  singleOf("responses_tool_single", "/v1/responses", "parallel_tool_calls"),
+  toolsOf("messages_tools", "/v1/messages"),
+  choiceOf("messages_tool_choice", "/v1/messages"),
+  singleOf("messages_tool_single", "/v1/messages", "tool_choice")
+]

@@ -30,8 +30,19 @@ export interface Pinned {
   readonly template: PinnedTemplate | null
 }
 
-/** A defect: what the repository's own tokenizer or template did to the process that reads them. `message` may be shown. */
+/** A defect: the process that reads the repository's own tokenizer and template is gone. `message` says by what, and may be shown. */
 export class ProcessEnded extends Data.TaggedError("ProcessEnded")<{ readonly message: string }> {}
+
+/** What V8 ends itself by where its heap is full: the repository's doing. Any other signal comes from outside, as where the node has no memory left. */
+const ownSignals: ReadonlySet<unknown> = new Set(["SIGABRT", "SIGTRAP", "SIGILL"])
+
+/** What is said of a process that ended with that code, or by that signal. */
+const endedBy = (code: number | null, signal: string | null): string =>
+  signal === null || ownSignals.has(signal)
+    ? `The repository's tokenizer or chat template could not be read or rendered within its limits (${signal ?? code}).`
+    : `The process that reads the repository's tokenizer and chat template was ended from outside (${signal}), as where memory is short; nothing was found against the repository.`
+
+const unasked = (why: string) => `The process that reads the repository's tokenizer and chat template could not be asked (${why}).`
 
 type Answered = Effect.Effect<PinnedAnswer, ProcessEnded>
 
@@ -53,9 +64,7 @@ const startProcess = Effect.fnUntraced(function* (program: URL): Effect.fn.Retur
   let asked = 0
   let ended: Answered | null = null
   const end = (message: string) => {
-    ended ??= Effect.fail(
-      new ProcessEnded({ message: `The repository's tokenizer or chat template could not be read or rendered within its limits (${message}).` })
-    )
+    ended ??= Effect.fail(new ProcessEnded({ message }))
     for (const resume of waiting.values()) resume(ended)
     waiting.clear()
   }
@@ -63,14 +72,14 @@ const startProcess = Effect.fnUntraced(function* (program: URL): Effect.fn.Retur
     waiting.get(number)?.(Effect.succeed(words))
     waiting.delete(number)
   })
-  child.on("error", ({ message }) => end(message)).on("exit", (code, signal) => end(`${signal ?? code}`))
+  child.on("error", ({ message }) => end(unasked(message))).on("exit", (code, signal) => end(endedBy(code, signal)))
   return (words) =>
     Effect.callback((resume) => {
       if (ended !== null) return resume(ended)
       const question: Numbered<PinnedQuestion> = { number: asked++, words }
       waiting.set(question.number, resume)
       child.send(question, (fault) => {
-        if (fault !== null) end(fault.message)
+        if (fault !== null) end(unasked(fault.message))
       })
       return Effect.sync(() => waiting.delete(question.number))
     })

@@ -1,8 +1,11 @@
+import type { InferencePath } from "@seatrial/domain"
 import { Effect } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { converse, converseStreamed, roomAfterThought, stillThinks, thoughtSeconds, withoutThinking, withThinking } from "./SuiteSubject.ts"
+import { claims, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
+import { converse, converseStreamed, roomAfterThought, stillThinks, thoughtSeconds, together, withoutThinking, withThinking } from "./SuiteSubject.ts"
 
-const puzzle = [{ role: "user", content: "A farmer has 17 sheep. All but 9 run away. How many are left? Answer with the number." }]
+const puzzleWords = "A farmer has 17 sheep. All but 9 run away. How many are left? Answer with the number."
+const puzzle = [{ role: "user", content: puzzleWords }]
 const marks = /<\/?think>|\[\/?THINK\]|<\|channel\|>/
 
 /** A conversation in which a tool has answered: there some engines lose the mark, and the reasoning with it. */
@@ -31,10 +34,17 @@ export const reasoningSeparate: TrialCheck = {
     const { capabilities } = subject
     const on = capabilities.reasoning_controls.thinking_toggle ? withThinking : {}
     const fields = { max_tokens: roomAfterThought(subject, 128), ...on }
-    const whole = yield* converse(subject, puzzle, fields)
-    const streamed = yield* converseStreamed(subject, puzzle, fields)
     const results = capabilities.supports_tool_calls && capabilities.tool_calling.tool_results
-    const later = results ? [yield* converse(subject, afterTool.messages, { ...fields, tools: afterTool.tools, tool_choice: "auto" })] : []
+    const asked = { ...fields, tools: afterTool.tools, tool_choice: "auto" }
+    const [whole, streamed, after] = yield* Effect.all(
+      [
+        converse(subject, puzzle, fields),
+        converseStreamed(subject, puzzle, fields),
+        results ? converse(subject, afterTool.messages, asked) : Effect.succeed(null)
+      ],
+      together(true)
+    )
+    const later = after === null ? [] : [after]
     // A model may have nothing to think of once it has a result.
     if (whole.reasoning.trim() === "" || streamed.reasoning.trim() === "")
       return yield* unexpected(`${whole.reasoning.trim() === "" ? "whole" : "streamed"}: no reasoning`)
@@ -84,3 +94,53 @@ export const reasoningEffort: TrialCheck = {
     return `${efforts.length} efforts${prompts.length === 0 ? ", prompts not told" : ""}`
   })
 }
+
+/** Of a path that has words of its own for it: thinking that is turned off is off there too. */
+const thinkingOff = (
+  name: string,
+  path: InferencePath,
+  field: string,
+  body: object,
+  saidIn: (told: string) => { readonly all: string; readonly text: string }
+): TrialCheck => ({
+  name,
+  class: "capability",
+  heldToSeen: true,
+  purpose: `On ${path} there is no reasoning where thinking is turned off`,
+  limitSeconds: seconds(40),
+  skipped: (subject) => {
+    const { reasoning_controls, supported_parameters_by_endpoint: fields } = subject.capabilities
+    return claims(path)(subject) ?? (reasoning_controls.thinking_toggle && fields[path]?.includes(field) === true ? null : "not claimed")
+  },
+  run: Effect.fnUntraced(function* (subject) {
+    const { all, text } = saidIn(yield* post(subject, path, body))
+    if (all !== text) return yield* unexpected(`${all.length - text.length} characters of reasoning with thinking off`)
+    return marks.test(text) ? yield* unexpected("marks of reasoning in the answer with thinking off") : "off"
+  })
+})
+
+const greedily = { temperature: 0, top_p: 1, top_k: -1 }
+
+/** The switch in the words in which the gateway hands it on. */
+export const pathThinking: ReadonlyArray<TrialCheck> = [
+  thinkingOff(
+    "responses_thinking",
+    "/v1/responses",
+    "reasoning",
+    { ...greedily, input: puzzleWords, max_output_tokens: 256, store: false, reasoning: { effort: "none" } },
+    (told) => ({ all: responseSaid(told), text: responseText(told) })
+  ),
+  thinkingOff(
+    "messages_thinking",
+    "/v1/messages",
+    "thinking",
+    {
+      ...greedily,
+      messages: puzzle,
+      max_tokens: 256,
+      thinking: { type: "disabled" },
+      ...withoutThinking({ repository: { thinking: { thinks: true, toggle: true } } })
+    },
+    (told) => ({ all: messageSaid(told), text: messageText(told) })
+  )
+]

@@ -1,13 +1,13 @@
-import type { Check, CheckReport } from "@seatrial/domain"
+import { type Check, type CheckReport, withdrawCapabilities } from "@seatrial/domain"
 import { Clock, Data, Effect, Result } from "effect"
 import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import type { CheckClass, NotApplicable, TrialCheck } from "./Check.ts"
-import { questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
+import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
 
 /** Raised by any change of a prompt, parameter, threshold or hashed byte. */
-export const suite = { name: "seatrial-core", version: 6 } as const
+export const suite = { name: "seatrial-core", version: 7 } as const
 
 const longestDetail = 240
 
@@ -64,15 +64,15 @@ export const runSuite = Effect.fn("runSuite")(function* (
   const state: SuiteState = { repeats: null, likelihood: null, fidelity: null }
   const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
   const since = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAt) / 1_000)
-  const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : 1)
+  const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : mayThink(subject) ? thresholds.switchedLonger : 1)
   const hard = thresholds.hardSeconds * longer
 
-  const once = (check: TrialCheck, turn: number): Effect.Effect<Tried, EngineUnreachable> =>
+  const once = (check: TrialCheck, asked: SuiteSubject, turn: number): Effect.Effect<Tried, EngineUnreachable> =>
     Effect.gen(function* () {
-      const limit = check.limitSeconds(subject) * stretch
+      const limit = check.limitSeconds(asked) * stretch
       const left = Math.max(0, hard - (yield* since))
       const message = `The checks took longer than ${Math.round(hard)} s; ${check.name} was not done.`
-      return yield* check.run({ ...subject, salt: `${suite.name}-${startedAt}-${check.name}-${turn}` }).pipe(
+      return yield* check.run({ ...asked, salt: `${suite.name}-${startedAt}-${check.name}-${turn}` }).pipe(
         Effect.timeoutOrElse({
           duration: `${Math.min(limit, left)} seconds`,
           // Where its own time was cut short, that was ours.
@@ -107,8 +107,10 @@ export const runSuite = Effect.fn("runSuite")(function* (
     if (check.class === "capability") failed.push(check)
     return decided
   }
+  const withdrawn = () => failed.filter((check) => check.class === "capability").map(({ name }) => name)
   for (const check of checks(state)) {
-    if (check.skipped !== undefined && check.skipped(subject) !== null) {
+    const asked = check.heldToSeen === true ? { ...subject, capabilities: withdrawCapabilities(subject.capabilities, withdrawn()) } : subject
+    if (check.skipped !== undefined && check.skipped(asked) !== null) {
       skipped.push(check.name)
       continue
     }
@@ -117,13 +119,13 @@ export const runSuite = Effect.fn("runSuite")(function* (
       if (!leave(check)) return yield* new SuiteTimedOut({ message: `The checks took longer than ${Math.round(hard)} s; ${check.name} was not begun.` })
       continue
     }
-    const first = yield* once(check, 1)
+    const first = yield* once(check, asked, 1)
     if (Result.isSuccess(first)) judge(check, true, first.success)
     else if (first.failure._tag === "NotApplicable") skipped.push(check.name)
     else if (first.failure._tag === "SuiteTimedOut") {
       if (!leave(check)) return yield* first.failure
     } else {
-      const again = yield* once(check, 2)
+      const again = yield* once(check, asked, 2)
       const cut = Result.isFailure(again) && again.failure._tag === "SuiteTimedOut" ? again.failure : null
       if (cut !== null && first.failure.open === true) {
         if (!leave(check)) return yield* cut
@@ -139,7 +141,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
   const ending = `, ${seconds} s`
   const summary = `${suite.name} ${suite.version}: ${rows.length} run, ${skipped.length} not applicable${late}`
   const passed = failed.every((check) => check.class !== "required")
-  const withdrawn = failed.filter((check) => check.class === "capability").map(({ name }) => name)
+  const gone = withdrawn()
   return {
     report: {
       suite: suite.name,
@@ -149,7 +151,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
       fingerprints,
       fingerprint_card: fingerprints.length === 0 ? null : subject.card,
       ...(state.fidelity === null ? {} : { fidelity: state.fidelity }),
-      ...(withdrawn.length === 0 ? {} : { withdrawn }),
+      ...(gone.length === 0 ? {} : { withdrawn: gone }),
       ...(drifted === 0 ? {} : { drifted })
     },
     likelihood: state.likelihood

@@ -14,10 +14,11 @@ import { abortFrees, stillAlive } from "./lifeChecks.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
 import { loadedTensors } from "./loadedTensors.ts"
-import { messagesPath, responsesPath } from "./pathChecks.ts"
+import { messagesCount, messagesPath, responsesPath } from "./pathChecks.ts"
 import { pathForms, textsEcho } from "./pathForms.ts"
-import { messagesTools, responsesTools } from "./pathTools.ts"
-import { reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
+import { pathTools } from "./pathTools.ts"
+import { pathThinking, reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
+import { responsesLogprobs } from "./responsesLogprobs.ts"
 import { samplingObeyed } from "./samplingObeyed.ts"
 import { batchEqualsAlone, cacheHitEqual, kvPressure, promptsApart } from "./sharedEngineChecks.ts"
 import { templateAgrees } from "./templateAgrees.ts"
@@ -96,8 +97,10 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   imageInput,
   responsesPath,
   messagesPath,
-  responsesTools,
-  messagesTools,
+  messagesCount,
+  ...pathTools,
+  responsesLogprobs,
+  ...pathThinking,
   ...pathForms,
   textsEcho,
   kvPressure(pressureSeconds),

@@ -73,8 +73,10 @@ export const thresholds = {
   /** Seconds after which only required rows are begun, and after which none is. */
   budgetSeconds: 600,
   hardSeconds: 900,
-  /** How much longer both are for a model that thinks before each answer, whatever it is told. */
-  thinkersLonger: 1.5,
+  /** How much longer both are for a model that thinks before each answer, whatever it is told: some 35 thoughts of `thinkingTokens` one after the other. */
+  thinkersLonger: 3,
+  /** The same where it can be told not to, which some paths cannot say: some 15 thoughts. */
+  switchedLonger: 2,
   /** Values of each tensor that are looked at. */
   loadedValues: 100,
   /** Share of ln(vocabulary) that the mean of the texts may have. */

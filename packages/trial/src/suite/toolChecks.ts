@@ -1,7 +1,7 @@
 import { Effect, Option, Schema } from "effect"
 import type { Call } from "../EngineClient.ts"
 import { type CheckClass, type TrialCheck, unexpected } from "./Check.ts"
-import { converse, converseStreamed, roomFor, type SuiteSubject, secondsOf, withoutThinking } from "./SuiteSubject.ts"
+import { converse, converseStreamed, roomFor, type SuiteSubject, secondsOf, thinksAnyway, together, withoutThinking } from "./SuiteSubject.ts"
 
 const tool = (name: string, description: string, properties: object) => ({
   type: "function",
@@ -35,8 +35,8 @@ const shared = { class: "capability" satisfies CheckClass, limitSeconds: seconds
 /** Asks whole and streamed, and judges both alike. */
 const both = Effect.fnUntraced(function* (subject: SuiteSubject, messages: ReadonlyArray<object>, fields: Readonly<Record<string, unknown>>) {
   const asked = { max_tokens: roomFor(subject, 128), tools, ...withoutThinking(subject), ...fields }
-  const whole = yield* converse(subject, messages, asked)
-  const streamed = yield* converseStreamed(subject, messages, asked)
+  const ways = [converse(subject, messages, asked), converseStreamed(subject, messages, asked)] as const
+  const [whole, streamed] = yield* Effect.all(ways, together(thinksAnyway(subject)))
   const misnumbered = streamed.callNumbers.find((number, place) => number !== place)
   if (misnumbered !== undefined) return yield* unexpected(`a streamed call has the number ${misnumbered}`)
   return [whole, streamed]

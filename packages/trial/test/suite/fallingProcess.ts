@@ -2,10 +2,12 @@ import { makePinned, type Numbered, type PinnedAnswer, type PinnedQuestion } fro
 
 const pinned = makePinned()
 
-/** Ends where it is asked to read or to encode "fall", and tells its process's id as the only mark of its tokenizer. */
+/** Ends where it is asked to read or to encode "fall", or by a signal whose name it is asked to encode, and tells its process's id as the only mark of its tokenizer. */
 const answer = (question: PinnedQuestion): PinnedAnswer => {
   if (question._tag === "Read" && question.source.tokenizer?.config === "fall") process.exit(1)
   if (question._tag === "Encode" && question.texts.includes("fall")) process.exit(1)
+  const signal = question._tag === "Encode" ? question.texts.find((text) => text === "SIGKILL" || text === "SIGABRT") : undefined
+  if (signal !== undefined) process.kill(process.pid, signal)
   const answered = pinned(question)
   return answered._tag === "Read" && answered.tokenizer !== null
     ? { ...answered, tokenizer: { ...answered.tokenizer, special: [String(process.pid)] } }

@@ -5,6 +5,7 @@ import { TestClock } from "effect/testing"
 import { EngineUnreachable, Unexpected } from "../../src/EngineClient.ts"
 import { NotApplicable, type TrialCheck } from "../../src/suite/Check.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
+import type { SuiteSubject } from "../../src/suite/SuiteSubject.ts"
 import { suiteChecks } from "../../src/suite/suiteChecks.ts"
 import { subjectAt } from "./subject.ts"
 
@@ -47,7 +48,7 @@ describe("how the suite is run", () => {
         { name: "bad", passed: false, detail: "1 of 2" },
         { name: "good", passed: true, detail: "fine" }
       ])
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 6: 2 run, 0 not applicable, 0 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 7: 2 run, 0 not applicable, 0 s")
     })
   )
 
@@ -101,7 +102,7 @@ describe("how the suite is run", () => {
         report.checks.map(({ name }) => name),
         ["good", "suite"]
       )
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 6: 1 run, 2 not applicable (images, scores), 0 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 7: 1 run, 2 not applicable (images, scores), 0 s")
     })
   )
 
@@ -138,6 +139,20 @@ describe("how the suite is run", () => {
     })
   )
 
+  it.effect("what was not seen on the chat route is no fault of a path: its row is asked only for what the rows before it have seen", () =>
+    Effect.gen(function* () {
+      const isClaimed = ({ capabilities }: SuiteSubject) => (capabilities.tool_calling.single_call ? null : "not claimed")
+      const bad = check("tool_single", () => wrong("2 calls"), { class: "capability", skipped: isClaimed })
+      const held = passes("responses_tool_single", { class: "capability", heldToSeen: true, skipped: isClaimed })
+      const { report } = yield* trial(bad, held, passes("other", { skipped: isClaimed }))
+      assert.deepStrictEqual(
+        report.checks.slice(0, -1).map(({ name }) => name),
+        ["tool_single", "other"]
+      )
+      assert.deepStrictEqual(report.withdrawn, ["tool_single"])
+    })
+  )
+
   it.effect("after its time only required rows are begun: a capability that was not seen is withdrawn", () =>
     Effect.gen(function* () {
       const slow = check("slow", () => Effect.as(Effect.sleep("2401 seconds"), "done"), { limitSeconds: () => 700 })
@@ -145,7 +160,7 @@ describe("how the suite is run", () => {
       yield* TestClock.adjust("3 hours")
       const { report } = yield* Fiber.join(fibre)
       assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["json_mode"]])
-      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 6: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s")
+      assert.strictEqual(report.checks.at(-1)?.detail, "seatrial-core 7: 2 run, 0 not applicable, 1 not reached (json_mode), 2401 s")
     })
   )
 

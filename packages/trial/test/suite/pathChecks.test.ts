@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { InferencePath } from "@seatrial/domain"
-import { Effect, Schema } from "effect"
+import { Effect, Fiber, Schema } from "effect"
 import { FetchHttpClient } from "effect/http"
+import { TestClock } from "effect/testing"
 import { messagesPath, responsesPath } from "../../src/suite/pathChecks.ts"
 import { thresholds } from "../../src/suite/thresholds.ts"
 import { subjectAt } from "./subject.ts"
@@ -69,12 +70,17 @@ const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages
   const subject = yield* subjectAt("http://127.0.0.1:9")
   const rooms = new Set<number>()
   let thoughts = 0
+  /** Seconds that each answer takes which may be thought about. */
+  const answerSeconds = 17
   const post = (asked: string, body: string) =>
-    Effect.sync(() => {
+    Effect.gen(function* () {
       const fields = Schema.decodeUnknownSync(Asked)(body)
       const { max_output_tokens, max_tokens = max_output_tokens ?? 0, stream } = fields
       if (max_output_tokens !== undefined) rooms.add(max_output_tokens)
-      if (max_tokens >= thresholds.thinkingTokens) thoughts++
+      if (max_tokens >= thresholds.thinkingTokens) {
+        thoughts++
+        yield* Effect.sleep(`${answerSeconds} seconds`)
+      }
       const more = beside(fields)
       const { events, whole } = bodies(says, more)[path]
       const usage = { prompt_tokens: 5 + more, completion_tokens: 9, total_tokens: 14 + more }
@@ -86,8 +92,16 @@ const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages
   const capabilities = { ...subject.capabilities, supported_endpoints: endpoints }
   const row = path === "/v1/responses" ? responsesPath : messagesPath
   const asked = { ...subject, maxContext: 16_384, capabilities, repository, client: { ...subject.client, post } }
-  const said = yield* row.run(asked).pipe(Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)))
-  return { said, rooms: [...rooms], thoughts, limit: row.limitSeconds(asked) }
+  const running = yield* row.run(asked).pipe(
+    Effect.catchTag("Unexpected", ({ detail }) => Effect.succeed(`failed: ${detail}`)),
+    Effect.forkChild({ startImmediately: true })
+  )
+  let turns = 0
+  while (running.pollUnsafe() === undefined) {
+    yield* TestClock.adjust(`${answerSeconds} seconds`)
+    turns++
+  }
+  return { said: yield* Fiber.join(running), rooms: [...rooms], thoughts, turns, limit: row.limitSeconds(asked) }
 }, Effect.provide(FetchHttpClient.layer))
 
 describe("the paths beside chat and completions", () => {
@@ -122,9 +136,11 @@ describe("the paths beside chat and completions", () => {
   it.effect("have time for every thought that they may ask for", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/responses", "/v1/messages"] as const) {
-        const { limit, said, thoughts } = yield* tried(path, { thought, text, cut: false })
+        const { limit, said, thoughts, turns } = yield* tried(path, { thought, text, cut: false })
         assert.strictEqual(said, "5 + 9 tokens")
         assert.strictEqual(thoughts, 4)
+        // Whole and streamed at once, then what may be said beside the question.
+        assert.strictEqual(turns, 2)
         assert.isAtLeast(limit, (thoughts * thresholds.thinkingTokens * thresholds.usualTokenMillis) / 1_000)
       }
     })

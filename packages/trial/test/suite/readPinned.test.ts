@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
 import type { Conversing } from "../../src/suite/OwnTemplate.ts"
 import type { PinnedSource } from "../../src/suite/pinnedQuestions.ts"
-import { readPinned } from "../../src/suite/readPinned.ts"
+import { ProcessEnded, readPinned } from "../../src/suite/readPinned.ts"
 
 /** A tokenizer of letters, and of so many pairs of them that were merged. */
 const tokenizerOf = (merged: number, config = "{}"): PinnedSource["tokenizer"] => {
@@ -77,6 +77,22 @@ describe("a commit's tokenizer and template", () => {
       )
       const again = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, falling)
       assert.deepStrictEqual(yield* again.tokenizer?.encode(["a"], false) ?? Effect.succeed([]), [[0]])
+    })
+  )
+
+  it.live("are said to be at fault where they were too much for their process, and not where something else ended it", () =>
+    Effect.gen(function* () {
+      const said = Effect.fnUntraced(function* (text: string) {
+        const { tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, falling)
+        const exit = yield* Effect.exit(tokenizer?.encode([text], false) ?? Effect.void)
+        const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
+        return defect instanceof ProcessEnded ? defect.message : `${defect}`
+      }, Effect.scoped)
+      const limits = "The repository's tokenizer or chat template could not be read or rendered within its limits"
+      assert.deepStrictEqual([yield* said("fall"), yield* said("SIGABRT")], [`${limits} (1).`, `${limits} (SIGABRT).`])
+      const killed = yield* said("SIGKILL")
+      assert.include(killed, "ended from outside (SIGKILL)")
+      assert.notInclude(killed, limits)
     })
   )
 

@@ -2,7 +2,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { Mutants } from "./Mutant.ts"
 
-type Fields = Readonly<Record<string, unknown>>
+export type Fields = Readonly<Record<string, unknown>>
 const decodeFields = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Record(Schema.String, Schema.Unknown)))
 
 /** The body with some of its fields changed; what is no JSON object stays as it is. */
@@ -10,12 +10,14 @@ const changed = (change: (fields: Fields, path: string) => Fields) => () => ({
   got: (path: string, body: string) => Option.match(decodeFields(body), { onNone: () => body, onSome: (fields) => JSON.stringify(change(fields, path)) })
 })
 
-const without =
+/** A change that leaves those fields out. */
+export const without =
   (...names: ReadonlyArray<string>) =>
   (fields: Fields) =>
     Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)))
 
-const on = (path: string, change: (fields: Fields) => Fields) => changed((fields, asked) => (asked === path ? change(fields) : fields))
+/** A change of what comes on one path alone. */
+export const on = (path: string, change: (fields: Fields) => Fields) => changed((fields, asked) => (asked === path ? change(fields) : fields))
 
 const where = (name: string, test: (value: unknown) => boolean, change: (fields: Fields) => Fields) =>
   changed((fields) => (test(fields[name]) ? change(fields) : fields))

@@ -6,6 +6,7 @@ import { lifeMutants } from "./life.ts"
 import { loadedMutants } from "./loaded.ts"
 import type { Mutant } from "./Mutant.ts"
 import { pathMutants } from "./paths.ts"
+import { pathWordMutants } from "./pathWords.ts"
 import { promptMutants } from "./prompt.ts"
 import { samplingMutants } from "./sampling.ts"
 import { streamMutants } from "./stream.ts"
@@ -25,6 +26,7 @@ export const mutants: ReadonlyMap<string, Mutant> = new Map(
     ...structureMutants,
     ...thoughtMutants,
     ...pathMutants,
+    ...pathWordMutants,
     ...lifeMutants,
     ...adapterMutants
   })

@@ -1,0 +1,56 @@
+import { type Fields, on, without } from "./body.ts"
+import type { Mutants } from "./Mutant.ts"
+
+const responses = "/v1/responses"
+const messages = "/v1/messages"
+const isMembers = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** The choice of a message, changed; a request without tools has none. */
+const choice = (change: (choice: Fields) => Fields) => (fields: Fields) =>
+  fields.tools === undefined ? fields : { ...fields, tool_choice: change(isMembers(fields.tool_choice) ? fields.tool_choice : { type: "auto" }) }
+
+const taken = (value: string) => (fields: Fields) => (fields.tool_choice === value ? without("tool_choice")(fields) : fields)
+const takenOf = (type: string) => choice((asked) => (asked.type === type ? { ...asked, type: "auto" } : asked))
+
+const dropped = (name: string, mark: string) => (fields: Fields) => {
+  const value = fields[name]
+  return Array.isArray(value) ? { ...fields, [name]: value.filter((one) => !JSON.stringify(one).includes(mark)) } : fields
+}
+
+/** What one of the paths beside the chat route reads of a request in words of its own. */
+export const pathWordMutants: Mutants = {
+  responses_required_as_auto: { spoils: "on /v1/responses tool_choice required is taken for auto", seams: on(responses, taken("required")) },
+  responses_none_as_auto: { spoils: "on /v1/responses tool_choice none is taken for auto", seams: on(responses, taken("none")) },
+  responses_single_ignored: { spoils: "/v1/responses does not obey parallel_tool_calls", seams: on(responses, without("parallel_tool_calls")) },
+  responses_one_call_only: {
+    spoils: "on /v1/responses only the first of several calls is read",
+    seams: on(responses, (fields) => (fields.tools === undefined ? fields : { ...fields, parallel_tool_calls: false }))
+  },
+  responses_results_dropped: { spoils: "/v1/responses leaves out the results of functions", seams: on(responses, dropped("input", "function_call_output")) },
+  responses_logprobs_dropped: { spoils: "/v1/responses does not obey include", seams: on(responses, without("include")) },
+  responses_tops_dropped: { spoils: "/v1/responses does not obey top_logprobs", seams: on(responses, without("top_logprobs")) },
+  responses_toggle_ignored: { spoils: "on /v1/responses a request for no thinking is passed over in silence", seams: on(responses, without("reasoning")) },
+  messages_any_as_auto: { spoils: "on /v1/messages tool_choice any is taken for auto", seams: on(messages, takenOf("any")) },
+  messages_none_as_auto: { spoils: "on /v1/messages tool_choice none is taken for auto", seams: on(messages, takenOf("none")) },
+  messages_single_ignored: {
+    spoils: "/v1/messages does not obey disable_parallel_tool_use",
+    seams: on(
+      messages,
+      choice((asked) => ({ ...asked, disable_parallel_tool_use: false }))
+    )
+  },
+  messages_one_call_only: {
+    spoils: "on /v1/messages only the first of several calls is read",
+    seams: on(
+      messages,
+      choice((asked) => ({ ...asked, disable_parallel_tool_use: true }))
+    )
+  },
+  messages_results_dropped: { spoils: "/v1/messages leaves out the results of functions", seams: on(messages, dropped("messages", "tool_result")) },
+  messages_toggle_ignored: {
+    spoils: "on /v1/messages a request for no thinking is passed over in silence",
+    seams: on(messages, without("thinking", "chat_template_kwargs"))
+  },
+  count_system_dropped: { spoils: "/v1/messages/count_tokens leaves out what system says", seams: on("/v1/messages/count_tokens", without("system")) },
+  count_tools_dropped: { spoils: "/v1/messages/count_tokens leaves out the tools", seams: on("/v1/messages/count_tokens", without("tools")) }
+}

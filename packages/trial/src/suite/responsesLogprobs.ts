@@ -1,0 +1,52 @@
+import { checkedTopTokens } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import { type TrialCheck, unexpected } from "./Check.ts"
+import { claims, post, responseText } from "./pathBodies.ts"
+import { mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
+import { thresholds } from "./thresholds.ts"
+
+const path = "/v1/responses"
+const fields = ["include", "top_logprobs"]
+const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const Token = Schema.Struct({ logprob: Schema.Finite, top_logprobs: given(Schema.Array(Schema.Struct({ logprob: Schema.Finite }))) })
+const Body = Schema.Struct({
+  output: Schema.Array(Schema.Struct({ type: Schema.String, content: given(Schema.Array(Schema.Struct({ logprobs: given(Schema.Array(Token)) }))) }))
+})
+const decodeBody = Schema.decodeUnknownOption(Schema.fromJsonString(Body))
+
+const tokens = 8
+const offers = ({ capabilities }: SuiteSubject): boolean =>
+  fields.every((field) => capabilities.supported_parameters_by_endpoint[path]?.includes(field) === true)
+
+/** Log-probabilities of a response, which its path has words of its own for. */
+export const responsesLogprobs: TrialCheck = {
+  name: "responses_logprobs",
+  class: "capability",
+  heldToSeen: true,
+  purpose: "/v1/responses tells the log-probabilities that include asks for, with the likeliest tokens",
+  limitSeconds: (subject) => 15 + (mayThink(subject) ? thoughtSeconds(1) : 0),
+  skipped: (subject) => claims(path)(subject) ?? (offers(subject) ? null : "not claimed"),
+  run: Effect.fnUntraced(function* (subject) {
+    const told = yield* post(subject, path, {
+      input: "Name three colours.",
+      max_output_tokens: mayThink(subject) ? roomAfterThought(subject, tokens) : tokens,
+      temperature: 0,
+      top_p: 1,
+      top_k: -1,
+      store: false,
+      cache_salt: subject.salt,
+      include: ["message.output_text.logprobs"],
+      top_logprobs: checkedTopTokens
+    })
+    if (responseText(told).trim() === "" && mayThink(subject)) return "still thinks"
+    const found = decodeBody(told)
+    if (Option.isNone(found)) return yield* unexpected("log-probabilities that are no numbers")
+    const places = found.value.output
+      .filter(({ type }) => type === "message")
+      .flatMap(({ content }) => (content ?? []).flatMap(({ logprobs }) => logprobs ?? []))
+    if (places.length === 0) return yield* unexpected("no log-probabilities")
+    if (places.some(({ logprob }) => logprob > thresholds.aboveZero)) return yield* unexpected("a log-probability above zero")
+    if (places.some(({ top_logprobs }) => (top_logprobs ?? []).length === 0)) return yield* unexpected("no likeliest tokens")
+    return `${places.length} tokens`
+  })
+}
