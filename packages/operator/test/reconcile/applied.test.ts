@@ -338,6 +338,27 @@ describe("an object that somebody applied", () => {
     })
   })
 
+  it.effect("that was lost and had left settings and ref to the model it names is made again with these, and starts nothing anew", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply({ source: spec.source, modelId })
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.served(door.first)
+          const { uid } = door.metadata()
+          door.kube.drop("ModelDeployment", "tiny")
+          yield* door.until(() => door.metadata().uid !== undefined && door.metadata().uid !== uid)
+          yield* door.served(door.first)
+          yield* idle
+          assert.strictEqual(door.made(), 1)
+          // What is changed from now on is a change.
+          door.apply({ source: spec.source, modelId, serving: { hostClass: "local", maxContext: 256 } }, 2)
+          yield* door.until(() => door.made() === 2)
+        })
+      )
+    })
+  })
+
   it.effect("for a host class whose engines span several nodes is told that it is not available yet", () => {
     const door = makeDoor()
     const local = Option.getOrUndefined(door.kube.find("HostClass", "local"))?.spec
