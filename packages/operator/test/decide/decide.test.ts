@@ -44,6 +44,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       0,
       "keep log, enter failed does_not_fit"
     ],
+    [
+      "an object that somebody applied is not made again for that: a new one would be a wish to try again",
+      seen("screening", { ...unavailable("screening", 9, 0), resource: null }, { revision: null, applied: theirs }),
+      10 * minute,
+      "keep log, enter failed hub_unavailable"
+    ],
     ["a hub that is away is asked again after a pause", seen("screening", unavailable("screening", 1, 500), { revision: null }), 600, "again 1500"],
     ["the pause ends", seen("screening", unavailable("screening", 1, 500), { revision: null }), 1500, `work screening, again ${10 * minute}`],
     ["pauses grow, up to half a minute", seen("screening", unavailable("screening", 9, 1000), { revision: null }), 1000, "again 31000"],
