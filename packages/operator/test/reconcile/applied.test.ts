@@ -249,6 +249,34 @@ describe("an object that somebody applied", () => {
     })
   })
 
+  it.effect("in another namespace keeps its engine where a database knows nothing of it, also while that namespace cannot be read", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.kube.add("ModelDeployment", "tiny", { metadata: { namespace: "team", generation: 1 }, spec })
+      yield* door.operate(door.served(door.first))
+      const [engine] = door.engines()
+      door.forget()
+      door.kube.setUnlisted("team", true)
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* idle
+          yield* TestClock.adjust("1 minute")
+          yield* idle
+          assert.deepStrictEqual(door.engines(), [engine])
+        })
+      )
+      door.kube.setUnlisted("team", false)
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.until(() => door.status().deploymentId === door.second)
+          yield* TestClock.adjust("10 seconds")
+          yield* door.served(door.second)
+          assert.notInclude(door.engines(), engine)
+        })
+      )
+    })
+  })
+
   it.effect("of a taken name says so once, with an event, and is taken up once the name is free", () => {
     const door = makeDoor()
     door.applied.taken.add("tiny")
