@@ -134,6 +134,8 @@ export const makeMemoryKube = () => {
     apply: (resource, object) => {
       const { name } = object.metadata
       const write = `apply ${resource.kind} ${name}`
+      const refused = Option.isSome(find(resource.kind, name)) ? null : refusal(resource.kind)
+      if (refused !== null) return Effect.fail(refused)
       return written(resource, write, () =>
         put(
           resource.kind,
