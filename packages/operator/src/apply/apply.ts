@@ -217,7 +217,9 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         if (resource !== null) {
           const name = toldName(id, action.reason, action.about)
           const { message, reason } = action
-          yield* tellEvent(aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis }))
+          const event = aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis })
+          // What follows is about the engine, and does not wait for a server that stores no events now.
+          yield* Effect.catch(tellEvent(event), (error) => Effect.logWarning(`the event ${reason} of ${id} could not be made: ${error.message}`))
         }
         yield* Effect.logWarning(`${id}: ${action.message}`)
         break
