@@ -33,6 +33,9 @@ export interface Reconciler extends GatherFrom {
 /** After the API server refused an object; somebody has to change something first. */
 const later = Option.some(Duration.seconds(10))
 
+/** While what serves has no object: nobody tells when one is allowed again. */
+const muchLater = Duration.minutes(1)
+
 /** What moves of a run change. */
 const stateOf = ({ endpoints, phase, phaseSince }: Run): string => `${phase} ${phaseSince} ${endpoints.map(({ pod, url }) => `${pod} ${url}`).join()}`
 /** After a write that changed nothing: another operator leads by now, which this one will hear of. */
@@ -106,7 +109,9 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
   if (moved) return { moved: true, run: after }
 
   const timed = decision.lookAgainAt === null ? Option.none<Duration.Duration>() : Option.some(Duration.millis(Math.max(0, decision.lookAgainAt - now)))
-  const next = refused === null ? timed : later
+  const sooner = (due: Duration.Duration) => Option.some(Option.match(timed, { onNone: () => due, onSome: (other) => Duration.min(other, due) }))
+  const unshown = typeof applied !== "string" && applied.resource === null && decision.actions.some(({ _tag }) => _tag === "EnsureResource")
+  const next = refused !== null ? later : unshown ? sooner(muchLater) : timed
 
   const removes = decision.actions.some(({ _tag }) => _tag === "RemoveResource")
   const resource = typeof applied === "string" ? gathered.resource : applied.resource

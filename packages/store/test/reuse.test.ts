@@ -84,6 +84,26 @@ layer(layerStore, { excludeTestServices: true })("a redeploy", (it) => {
     })
   )
 
+  it.effect("that goes live counts as a use of a revision that may idle, whose candidate was tried long ago", () =>
+    Effect.gen(function* () {
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("reuse-idle")
+      const orgId = caller.orgId
+      const held = { ...settings, hold_seconds: 600 }
+      const { id: first, modelId } = yield* (yield* Deployments).create(newModel(caller, "first", "tiny", { serve: false }))
+      yield* walk(caller, first, "benchmarking", checks, held)
+      yield* runs.activate({ id: first, orgId, from: "benchmarking" })
+      assert.isNull((yield* observe(first)).lastUsedAt)
+      const { id } = yield* redeploy(caller, modelId)
+      yield* runs.recordScreening({ ...screened, id, orgId, settings: held })
+      yield* runs.enter({ id, orgId, from: "screening", to: "activating", reason: "Test" })
+      assert.isTrue(yield* runs.activate({ id, orgId, from: "activating" }))
+      const { endedAt } = yield* observe(id)
+      assert.isNotNull(endedAt)
+      assert.deepInclude(yield* observe(first), { engineRun: first, lastUsedAt: endedAt })
+    })
+  )
+
   it.effect("of what serves ends with the same revision, and one that is not to serve ends where it is read", () =>
     Effect.gen(function* () {
       const runs = yield* Runs

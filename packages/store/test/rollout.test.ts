@@ -60,6 +60,9 @@ layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) =
     const route = Option.getOrThrow(yield* routes.find(caller.orgId, `${slug}/tiny`))
     return { caller, id, modelId, route }
   })
+  /** It went live long ago, which is the last that anybody knows of it. */
+  const longAgo = (revisionId: string) =>
+    Effect.flatMap(PgClient.PgClient, (sql) => sql`UPDATE revision_uses SET used_at = ${new Date(0)} WHERE revision_id = ${revisionId}`)
 
   it.effect("is woken once by any burst of requests, on any gateway", () =>
     Effect.gen(function* () {
@@ -67,14 +70,15 @@ layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) =
       const routes = yield* Routes
       const { id, route } = yield* serve("burst", 60)
       assert.isTrue(route.mayIdle)
-      assert.strictEqual((yield* observed(id)).lastUsedAt, null)
+      yield* longAgo(route.revisionId)
+      assert.strictEqual((yield* observed(id)).lastUsedAt, 0)
       const heard = yield* Queue.unbounded<string>()
       yield* Effect.forkScoped(Stream.runForEach(runs.changes, (run) => Queue.offer(heard, run)))
       // What was there when the operator began to listen.
       while ((yield* Queue.take(heard)) !== id);
       yield* Effect.forEach(Array.from({ length: 50 }), () => routes.use(route), { concurrency: "unbounded" })
       assert.strictEqual(yield* Queue.take(heard), id)
-      assert.isNotNull((yield* observed(id)).lastUsedAt)
+      assert.isAbove((yield* observed(id)).lastUsedAt ?? 0, 0)
       // A change of another kind comes next: the burst was told once.
       const other = yield* serve("burst-other", null)
       const rest = yield* Queue.clear(heard)
@@ -90,12 +94,13 @@ layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) =
       const engine = { url: "http://127.0.0.1:1", pod: "p" }
       const idle = yield* serve("awake", 60)
       const steady = yield* serve("steady", null)
+      yield* longAgo(idle.route.revisionId)
       const count = sql<{ n: number }>`SELECT count(*)::int AS n FROM outbox WHERE deployment_id = ${idle.id}`
       const before = yield* count
       yield* routes.use({ ...idle.route, endpoints: [engine] })
       yield* routes.use({ ...steady.route, endpoints: [engine] })
       assert.deepStrictEqual(yield* count, before)
-      assert.isNotNull((yield* observed(idle.id)).lastUsedAt)
+      assert.isAbove((yield* observed(idle.id)).lastUsedAt ?? 0, 0)
       assert.isNull((yield* observed(steady.id)).lastUsedAt)
     })
   )

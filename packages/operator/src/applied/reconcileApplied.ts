@@ -1,8 +1,9 @@
 import { type DeploymentId, hostClassProblem, servingProblem } from "@seatrial/domain"
 import { engines } from "@seatrial/engines"
 import { fromKey, KubeClient, type KubeError } from "@seatrial/kube"
-import { AppliedResources } from "@seatrial/store"
+import { AppliedResources, type Binding, Runs } from "@seatrial/store"
 import { Clock, Duration, Effect, Option, Result } from "effect"
+import { customResource } from "../apply/customResource.ts"
 import type { Cluster } from "../gather/Cluster.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
 import { toPodClass } from "../resources/HostClassResource.ts"
@@ -79,6 +80,18 @@ const problemOf = Effect.fnUntraced(function* (cluster: Cluster, resource: Model
   return problem === null ? null : `${fieldPath(problem.param)}: ${inFieldNames(problem.message)}`
 })
 
+/**
+ * Hash of the wish that an object stands for. One that was lost and made again from its run's record says what its specification had left to the model that it names, and
+ * asks for nothing else by that.
+ */
+const hashOfWish = Effect.fnUntraced(function* ({ metadata, spec }: ModelDeployment, binding: Binding | null, namespace: string) {
+  const hash = wishHash(wishOf(spec))
+  if (binding === null || binding.uid === metadata.uid || binding.specHash === hash) return hash
+  const run = yield* (yield* Runs).observe(binding.deploymentId)
+  const again = Option.map(run, (found) => wishHash(wishOf(customResource(found, namespace).spec)))
+  return Option.contains(again, hash) ? binding.specHash : hash
+})
+
 /** One pass over an object that somebody applied (`key`: `namespace/name`), or over its place where it is gone. When to look again, if time alone may change the answer. */
 export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context: AppliedContext, key: string) {
   const { cluster, look, settings, unrecorded } = context
@@ -91,8 +104,8 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context
   const { requireFirstPurchase } = settings
   const organization = namespace === settings.namespace ? settings.organization : (settings.organizations.get(namespace) ?? null)
   const wish = resource === null ? null : wishOf(resource.spec)
-  const specHash = wish === null ? "" : wishHash(wish)
   const binding = Option.getOrNull(yield* applied.find({ namespace, name }))
+  const specHash = resource === null ? "" : yield* hashOfWish(resource, binding, namespace)
   const { generation = 1, uid = "" } = resource?.metadata ?? {}
   // Most passes find an object that has its run already: then nobody has to be asked whose it is.
   const asked = organization !== null && (binding?.uid !== uid || binding.generation !== generation)
@@ -133,7 +146,7 @@ export const reconcileApplied = Effect.fn("reconcileApplied")(function* (context
       if (Option.isNone(owner)) return soon
       // First, so that none that stands for a model can go unnoticed.
       if (!(yield* setFinalizer(resource, true))) return soon
-      const made = yield* Effect.result(applied.adopt({ orgId: owner.value.orgId, resource: version, specHash, ...wish }))
+      const made = yield* Effect.result(applied.adopt({ orgId: owner.value.orgId, resource: version, specHash: wishHash(wish), ...wish }))
       if (Result.isFailure(made)) {
         const { message, reason } = notAdopted(made.failure, resource, organization ?? "")
         const current = Option.getOrElse(yield* cluster.deployments.get(name, namespace), () => resource)

@@ -76,6 +76,15 @@ const standsForObject = Effect.fnUntraced(function* ({ applied, id }: Run) {
   return now !== null && !now.modelDeleted && now.applied?.current?.uid === applied?.current?.uid
 })
 
+/** What the object shows goes on without it: a quota may refuse it, or its namespace be gone or no longer ours to write to. */
+const unlessRefused = <R>({ id }: Run, making: Effect.Effect<ModelDeployment, KubeError, R>) =>
+  Effect.catchIf(
+    making,
+    (error) => error.reason !== "Retryable",
+    (error) =>
+      Effect.as(error.reason === "Conflict" ? Effect.void : Effect.logWarning(`the ModelDeployment of ${id} cannot be made again: ${error.message}`), null)
+  )
+
 /**
  * The custom resource of a run. One that somebody applied is never written over: where another of its name is there by now, that is for the next pass. Nor is one made again
  * that was deleted since the run was read: it would be taken for one that somebody applies anew.
@@ -83,19 +92,9 @@ const standsForObject = Effect.fnUntraced(function* ({ applied, id }: Run) {
 const ensureResource = Effect.fnUntraced(function* (run: Run, namespace: string) {
   const kube = yield* KubeClient
   const object = customResource(run, namespace)
-  if (run.applied === null) return yield* kube.apply(ModelDeployment, object)
-  if (!(yield* standsForObject(run))) return null
-  return yield* kube.create(ModelDeployment, object).pipe(
-    // What it shows goes on without it: its namespace may be gone, or no longer ours to write to.
-    Effect.catchIf(
-      (error) => error.reason !== "Retryable",
-      (error) =>
-        Effect.as(
-          error.reason === "Conflict" ? Effect.void : Effect.logWarning(`the ModelDeployment of ${run.id} cannot be made again: ${error.message}`),
-          null
-        )
-    )
-  )
+  if (run.applied !== null) return (yield* standsForObject(run)) ? yield* unlessRefused(run, kube.create(ModelDeployment, object)) : null
+  const making = kube.apply(ModelDeployment, object)
+  return yield* run.phase === "activated" ? unlessRefused(run, making) : making
 })
 
 /** See `applyActions`. */
@@ -218,7 +217,9 @@ export const applyActions = Effect.fn("applyActions")(function* (applying: Apply
         if (resource !== null) {
           const name = toldName(id, action.reason, action.about)
           const { message, reason } = action
-          yield* tellEvent(aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis }))
+          const event = aboutResource(resource, { name, type: "Warning", reason, message, at: yield* Clock.currentTimeMillis })
+          // What follows is about the engine, and does not wait for a server that stores no events now.
+          yield* Effect.catch(tellEvent(event), (error) => Effect.logWarning(`the event ${reason} of ${id} could not be made: ${error.message}`))
         }
         yield* Effect.logWarning(`${id}: ${action.message}`)
         break

@@ -23,7 +23,7 @@ export const withoutRun = Effect.fnUntraced(function* (
     const said = own.value.metadata.deletionTimestamp !== undefined || (yield* refuse(own.value, "NotAdopted", message))
     return said ? Option.none() : Option.some(Duration.seconds(1))
   }
-  if ((yield* cluster.deployments.showing(id)).length > 0) return Option.some(Duration.seconds(10))
+  if (yield* cluster.deployments.mayShow(id)) return Option.some(Duration.seconds(10))
   const gone = (removal: Effect.Effect<void, KubeError>) =>
     Effect.catchIf(
       removal,

@@ -36,6 +36,10 @@ const wantsResource = ({ pod, run }: Observation): boolean =>
   (isWorking(run.phase) ||
     (run.phase === "activated" && !run.modelDeleted && (run.revision?.status === "active" || (pod !== null && run.engineRun === run.id))))
 
+/** Whether this is the end of an applied object's run: an object of another uid would be taken for a wish to try again. */
+const endsApplied = ({ run }: Observation, { actions }: Decision): boolean =>
+  run.applied !== null && actions.some((action) => action._tag === "Enter" && (action.to === "failed" || action.to === "cancelled"))
+
 /** When the pod of a silent node counts as lost, Unix milliseconds; null where its node is well. */
 const lostAt = (seen: Observation): number | null => {
   const silent = seen.pod?.nodeDownSince ?? null
@@ -66,6 +70,7 @@ export const decide = (observation: Observation, now: number): Decision => {
     seen.pod?.gated === true && decision.actions.length === 0 ? now + admissionLook : null
   ]
   const lookAgainAt = times.reduce((earliest, time) => (earliest === null || (time !== null && time < earliest) ? time : earliest))
-  const actions = seen.resource === null && wantsResource(seen) ? [Action.EnsureResource(), ...decision.actions] : decision.actions
+  const actions =
+    seen.resource === null && wantsResource(seen) && !endsApplied(seen, decision) ? [Action.EnsureResource(), ...decision.actions] : decision.actions
   return { ...decision, actions, lookAgainAt }
 }

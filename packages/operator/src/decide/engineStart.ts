@@ -6,7 +6,7 @@ import { bootRestarts, imageDeadline, provisioningDeadline, schedulingPatience }
 import { lookForWeights } from "./materializing.ts"
 import { merging, preparedAt } from "./merging.ts"
 import { countedFrom, type Observation, type PodSeen } from "./Observation.ts"
-import { replaceOutdated } from "./outdated.ts"
+import { leaving, replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
 
 const neverPullable = new Set(["InvalidImageName", "ErrImageNeverPull"])
@@ -58,7 +58,7 @@ export const provisioning = (seen: Observation, now: number): Decision => {
       ? wait(`Waits for the host class ${run.revision?.settings.host_class}, which does not exist now.`)
       : (tooLargeToCopy(seen) ?? act("Asks for a GPU pod.", Action.EnsurePod()))
   }
-  if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
+  if (pod.deleting) return leaving(pod)
   if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)
   if (pod.started) return enter("booting", "The engine's container runs.")
   if (seen.outdated) return replaceOutdated(pod)

@@ -12,7 +12,9 @@ import { reuses } from "./reuse.ts"
 
 const withdraw = ({ run }: Observation) => (run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })])
 
-const removePod = ({ pod }: Observation) => (pod === null || pod.deleting ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })])
+/** Once; but of one that is being deleted on a node that is gone nobody says that it has ended, and it would stay for ever. */
+const removePod = ({ pod }: Observation) =>
+  pod === null || (pod.deleting && pod.lost === null) ? [] : [Action.RemovePod({ uid: pod.uid, force: pod.lost !== null })]
 
 /** Failed and cancelled runs leave nothing but their record. Until the status says so, also what no watch shows (the Secret) is removed. */
 const ended = (seen: Observation): Decision => {

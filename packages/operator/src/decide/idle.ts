@@ -13,7 +13,8 @@ export const idleAt = (seen: Observation): number | null => {
   const { pod, run } = seen
   const hold = run.revision?.settings.hold_seconds
   if (!isServed(seen) || hold === undefined) return null
-  const used = Math.max(run.lastUsedAt ?? 0, run.endedAt ?? run.phaseSince)
+  // Of the revision, the same for all of its runs: that it went live is a use, and that a later run found it serving is none.
+  const used = run.lastUsedAt ?? run.endedAt ?? run.phaseSince
   if (pod === null) return used + hold * 1_000 + idleSlack
   return Math.max(countedFrom(seen, used) + hold * 1_000 + idleSlack, (pod.readyChangedAt ?? pod.createdAt) + wokenHold)
 }

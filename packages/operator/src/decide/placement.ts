@@ -1,7 +1,7 @@
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
 import { lookedAtOnce, placeLook } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
-import { replaceOutdated } from "./outdated.ts"
+import { leaving, replaceOutdated } from "./outdated.ts"
 import { canReplace, predecessorInTheWay } from "./replacement.ts"
 
 /** Where a run whose weights are there goes, and why, in words. */
@@ -70,7 +70,7 @@ export const goTo = ({ phase, reason, replaces }: Placement, ...before: Readonly
 
 /** A pod that a run without a place must not have: left by a crash between two writes. One that it reuses is its place, unless it answers otherwise than was verified. */
 const withoutPod = (seen: Observation, decision: Decision): Decision =>
-  seen.pod === null || seen.pod.deleting
+  seen.pod === null || (seen.pod.deleting && seen.pod.lost === null)
     ? decision
     : seen.run.engineRun !== seen.run.id && seen.pod.lost === null && (seen.boot?.verdict?.outcome !== "differs" || seen.run.endpoints.length > 0)
       ? enter("provisioning", "Its engine is there already.")
@@ -98,7 +98,7 @@ const admission = ({ admission, outdated, pod, run }: Observation, queue: string
 /** The pool's capacity. The organization's turn has come: an older run of the model cannot appear any more, and a limit holds for those who come later. */
 export const queued = (seen: Observation, now: number): Decision => {
   // An engine that is still leaving holds its GPUs and its name.
-  if (seen.pod?.deleting === true) return wait("Waits for its earlier engine to be gone.")
+  if (seen.pod?.deleting === true) return leaving(seen.pod)
   const queue = seen.podClass?.queueName ?? null
   if (queue !== null && seen.podClass?.nodes === 1) return admission(seen, queue)
   const place = placement({ ...seen, run: { ...seen.run, olderRun: null, gpuLimit: null } })

@@ -7,8 +7,8 @@ import { keptDeployment } from "./kept.ts"
 export interface Deployments {
   readonly get: (name: string, namespace: string) => Effect.Effect<Option.Option<ModelDeployment>>
   readonly list: () => Effect.Effect<ReadonlyArray<ModelDeployment>>
-  /** Those whose status names that deployment. */
-  readonly showing: (deploymentId: string) => Effect.Effect<ReadonlyArray<ModelDeployment>>
+  /** Whether the status of one names that deployment, or may, since one of the namespaces cannot be read, or was not yet. */
+  readonly mayShow: (deploymentId: string) => Effect.Effect<boolean>
   readonly changes: Stream.Stream<string, KubeError>
   readonly synced: Effect.Effect<void, KubeError>
 }
@@ -56,10 +56,10 @@ export const watchDeployments = Effect.fnUntraced(function* (
         Effect.forEach([home, ...abroad.values()], (reflector) => reflector.list()),
         (lists) => lists.flat()
       ),
-    showing: (id) =>
+    mayShow: (id) =>
       Effect.map(
         Effect.forEach([home, ...abroad.values()], (reflector) => reflector.listBy(byDeployment, id)),
-        (lists) => lists.flat()
+        (lists) => others.some((namespace) => !abroad.has(namespace)) || lists.some((found) => found.length > 0)
       ),
     changes: Stream.merge(home.changes, Stream.fromQueue(changed)),
     synced: home.synced

@@ -47,7 +47,8 @@ const gpusHeld = (pod: WatchedPod, podClass: PodClass | undefined): number => {
   return [...asked].filter((resource) => resource.includes("/")).reduce((sum, resource) => sum + gpusOf(pod, resource), 0)
 }
 
-const decodePrice = Schema.decodeUnknownOption(Schema.BigIntFromString)
+/** One that can be recorded: whatever somebody has written on a pod, what others hold is counted on. */
+const decodePrice = Schema.decodeUnknownOption(Schema.BigIntFromString.check(Schema.isBetweenBigInt({ minimum: 0n, maximum: 2n ** 63n - 1n })))
 
 /** Null for a pod that is no engine's or has no node. `podClass`: its host class, where that is still there. A node that is gone fell silent `now`: it says no more. */
 export const podHold = (pod: WatchedPod, node: Node | undefined, podClass: PodClass | undefined, now: number): PodHold | null => {
@@ -56,7 +57,7 @@ export const podHold = (pod: WatchedPod, node: Node | undefined, podClass: PodCl
   if (labels?.[roleLabel] !== "engine" || deploymentId === null || uid === undefined || (pod.spec?.nodeName ?? "") === "") return null
   const createdAt = millis(creationTimestamp) ?? now
   const placedAt = millis(pod.status?.conditions?.find(({ status, type }) => type === "PodScheduled" && status === "True")?.lastTransitionTime) ?? createdAt
-  const price = decodePrice(annotations?.[gpuPriceAnnotation] ?? podClass?.hostClass.price_per_gpu_hour_micros)
+  const price = Option.orElse(decodePrice(annotations?.[gpuPriceAnnotation]), () => decodePrice(podClass?.hostClass.price_per_gpu_hour_micros))
   return {
     placement: {
       podUid: uid,

@@ -283,6 +283,13 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       "Idle: nobody asked for the model for a while. The next request starts its engine."
     ],
     ["comes back with the next request", seen("activated", {}, { ...held(60), endpoints: [], lastUsedAt: 300_000 }), 300_000, "EnsurePod, again 370000"],
+    [
+      "is idle to a later run of its revision too, which did not wake it",
+      seen("activated", {}, { ...held(60), engineRun: otherDeployment, lastUsedAt: 100_000, endedAt: 290_000, endpoints: [] }),
+      300_000,
+      "",
+      "Idle: nobody asked for the model for a while. The next request starts its engine."
+    ],
     ["an engine that is on its way is let come", seen("activated", { pod: { ...pod, ready: false } }, { ...held(1), endpoints: [] }), 300_000, "again 330000"],
     ["one that no node takes is not", seen("activated", { pod: unplaced, withdrawnAt: 0 }, { ...held(1), endpoints: [] }), 300_000, "remove pod pod-1"],
     ["stays for who woke it to come back", seen("activated", { pod: { ...pod, readyChangedAt: 300_000 } }, { ...held(0), endpoints }), 310_000, "again 315000"],

@@ -17,6 +17,8 @@ const endpoint = { url, pod: pod.name, reachable: false }
 const shown = (phase: Run["phase"]) => ({ uid: "mdep-1", mirroredPhase: phase })
 const theirs = { namespace: "seatrial", name: "tiny", current: { uid: "mdep-1", generation: 1, namesModel: false } }
 const unready = { ...pod, ready: false }
+/** Being deleted, on a node that does not answer: nobody there confirms that it has ended. */
+const stuck = { ...unready, deleting: true, nodeDownSince: 0 }
 const died = { ...unready, restarts: 2, lastExit: { code: 1, reason: "Error" } }
 
 const tables: Record<string, ReadonlyArray<readonly [promise: string, observation: Observation, now: number, expected: string]>> = {
@@ -41,6 +43,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       ),
       0,
       "keep log, enter failed does_not_fit"
+    ],
+    [
+      "an object that somebody applied is not made again for that: a new one would be a wish to try again",
+      seen("screening", { ...unavailable("screening", 9, 0), resource: null }, { revision: null, applied: theirs }),
+      10 * minute,
+      "keep log, enter failed hub_unavailable"
     ],
     ["a hub that is away is asked again after a pause", seen("screening", unavailable("screening", 1, 500), { revision: null }), 600, "again 1500"],
     ["the pause ends", seen("screening", unavailable("screening", 1, 500), { revision: null }), 1500, `work screening, again ${10 * minute}`],
@@ -90,11 +98,16 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["goes when there is room behind those that go first", seen("queued", { freeSlots: 3, ahead: 2 }), 0, "enter provisioning"],
     ["a host class that is gone is waited for", seen("queued", { podClass: null }), 0, ""],
     ["an engine left by a crash is removed before it queues on", seen("queued", { freeSlots: 0, pod }), 0, "remove pod pod-1"],
-    ["a place is not taken while the earlier engine is leaving", seen("queued", { pod: { ...pod, deleting: true } }), 0, ""]
+    ["a place is not taken while the earlier engine is leaving", seen("queued", { pod: { ...pod, deleting: true } }), 0, ""],
+    ["but one whose node fell silent on the way never leaves by itself", seen("queued", { pod: stuck }), hour, "remove pod pod-1 by force"],
+    ["also in Kueue's queue", seen("queued", { pod: stuck, podClass: { ...podClass, queueName: "gpus" } }), hour, "remove pod pod-1 by force"],
+    ["nor while the organization's turn is waited for", seen("waiting", { pod: stuck }, { olderRun: otherDeployment }), hour, "remove pod pod-1 by force"]
   ],
   provisioning: [
     ["asks for its pod", seen("provisioning"), 0, "EnsurePod"],
     ["goes on once the container runs", seen("provisioning", { pod: unready }), 0, "enter booting"],
+    ["waits for an earlier engine that is leaving", seen("provisioning", { pod: { ...pod, deleting: true } }), 0, ""],
+    ["which never leaves by itself where its node fell silent on the way", seen("provisioning", { pod: stuck }), hour, "remove pod pod-1 by force"],
     [
       "a pod that finds no node is given patience",
       seen("provisioning", { freeSlots: 0, pod: { ...unready, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } } }),
@@ -505,6 +518,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ],
     ["the engine of a deleted model drains too", seen("activated", { pod, withdrawnAt: 0 }, { ...serving, modelDeleted: true }), 10_000, "remove pod pod-1"],
     ["then gives its GPUs back", seen("activated", { pod, withdrawnAt: 0 }, found({ status: "superseded" })), 10_000, "remove pod pod-1"],
+    [
+      "also where its node fell silent before its pod was gone",
+      seen("activated", { pod: stuck, withdrawnAt: 0 }, found({ status: "superseded" })),
+      hour,
+      "remove pod pod-1 by force"
+    ],
     ["its record is not forced back into the cluster", seen("activated", { resource: null }, found({ status: "superseded" })), 10_000, ""]
   ],
   "activated as a candidate": [
@@ -559,6 +578,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "publish nothing, remove pod, RemoveFetch"
     ],
     ["once shown as cancelled, nothing is written again", seen("cancelled", { resource: { uid: "mdep-1", mirroredPhase: "cancelled" } }), 0, ""],
+    [
+      "but a pod that its silent node never lets go of is taken from it",
+      seen("cancelled", { resource: shown("cancelled"), pod: stuck }),
+      hour,
+      "remove pod pod-1 by force"
+    ],
     [
       "a pod that a stale write made after all is removed",
       seen("failed", { pod, resource: { uid: "mdep-1", mirroredPhase: "failed" } }),

@@ -80,7 +80,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
       const unused = cacheOf<never>().reflector
       const cluster: Cluster = {
         namespace: "seatrial",
-        deployments: { ...unused, showing: unused.list },
+        deployments: { ...unused, mayShow: () => Effect.succeed(false) },
         jobs: unused,
         budgets: unused,
         pods: shown.reflector,
@@ -208,7 +208,7 @@ layer(layerStore, { excludeTestServices: true })("GPU holds of a cluster", (it) 
           gonePods = new Map()
           const cluster: Cluster = {
             namespace: "seatrial",
-            deployments: { ...unused, showing: unused.list },
+            deployments: { ...unused, mayShow: () => Effect.succeed(false) },
             jobs: unused,
             budgets: unused,
             pods: shown.reflector,

@@ -19,4 +19,14 @@ describe("what an engine holds", () => {
     assert.strictEqual(gpus({ "amd.com/gpu": "4", cpu: "2" }, undefined), 4)
     assert.strictEqual(gpus({ "nvidia.com/gpu": "2" }, { ...podClass, gpuResource: "nvidia.com/mig-1g.10gb" }), 2)
   })
+
+  it("has the price of its host class where what somebody wrote on it is none that can be kept", () => {
+    const priced = (price: string) => {
+      const engine = pod({ "nvidia.com/gpu": "1" })
+      const annotations = { "seatrial.dev/price-per-gpu-hour": price }
+      return podHold({ ...engine, metadata: { ...engine.metadata, annotations } }, undefined, podClass, 0)?.placement.pricePerGpuHour
+    }
+    assert.strictEqual(priced("7"), 7n)
+    for (const price of ["-7", "9223372036854775808", "cheap"]) assert.strictEqual(priced(price), 1_000_000n)
+  })
 })

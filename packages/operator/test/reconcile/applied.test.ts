@@ -249,6 +249,34 @@ describe("an object that somebody applied", () => {
     })
   })
 
+  it.effect("in another namespace keeps its engine where a database knows nothing of it, also while that namespace cannot be read", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.kube.add("ModelDeployment", "tiny", { metadata: { namespace: "team", generation: 1 }, spec })
+      yield* door.operate(door.served(door.first))
+      const [engine] = door.engines()
+      door.forget()
+      door.kube.setUnlisted("team", true)
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* idle
+          yield* TestClock.adjust("1 minute")
+          yield* idle
+          assert.deepStrictEqual(door.engines(), [engine])
+        })
+      )
+      door.kube.setUnlisted("team", false)
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.until(() => door.status().deploymentId === door.second)
+          yield* TestClock.adjust("10 seconds")
+          yield* door.served(door.second)
+          assert.notInclude(door.engines(), engine)
+        })
+      )
+    })
+  })
+
   it.effect("of a taken name says so once, with an event, and is taken up once the name is free", () => {
     const door = makeDoor()
     door.applied.taken.add("tiny")
@@ -335,6 +363,27 @@ describe("an object that somebody applied", () => {
       )
       assert.deepStrictEqual([door.made(), door.engines().length, door.rows()[0]?.modelDeleted], [1, 1, false])
       assert.strictEqual(door.rows()[0]?.endpoints.length, 1)
+    })
+  })
+
+  it.effect("that was lost and had left settings and ref to the model it names is made again with these, and starts nothing anew", () => {
+    const door = makeDoor()
+    return Effect.gen(function* () {
+      door.apply({ source: spec.source, modelId })
+      yield* door.operate(
+        Effect.gen(function* () {
+          yield* door.served(door.first)
+          const { uid } = door.metadata()
+          door.kube.drop("ModelDeployment", "tiny")
+          yield* door.until(() => door.metadata().uid !== undefined && door.metadata().uid !== uid)
+          yield* door.served(door.first)
+          yield* idle
+          assert.strictEqual(door.made(), 1)
+          // What is changed from now on is a change.
+          door.apply({ source: spec.source, modelId, serving: { hostClass: "local", maxContext: 256 } }, 2)
+          yield* door.until(() => door.made() === 2)
+        })
+      )
     })
   })
 

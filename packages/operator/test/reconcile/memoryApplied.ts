@@ -60,8 +60,9 @@ export const makeMemoryApplied = ({ gate, move, notify, rows }: Records) => {
         id,
         engineRun: id,
         model: modelId === null ? `acme/${name}` : run.model,
-        source,
-        servingRequest: serving,
+        // Of a model that it names, what it leaves out is that model's.
+        source: modelId === null || source.ref !== undefined ? source : { ...source, ref: "main" },
+        servingRequest: modelId === null || Object.keys(serving).length > 0 ? serving : { max_context: 512 },
         keptChoices: null,
         serve,
         applied: { namespace, name, current: { uid, generation, namesModel: modelId !== null } }

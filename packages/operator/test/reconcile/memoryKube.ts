@@ -30,6 +30,8 @@ export const makeMemoryKube = () => {
   let refusal: (kind: string) => KubeError | null = () => null
 
   const keyOf = (kind: string, name: string) => `${kind}/${name}`
+  /** Namespaces of which no list is answered. */
+  const unlisted = new Set<string>()
   /** What no watch tells of yet, by kind. */
   const late = new Map<string, Array<Json | { readonly gone: Json }>>()
   const tell = (kind: string, message: Json | { readonly gone: Json }) => {
@@ -95,6 +97,7 @@ export const makeMemoryKube = () => {
             Effect.sync(() => watchers.add(watcher)),
             () => Effect.sync(() => watchers.delete(watcher))
           )
+          if (unlisted.has(namespace)) return Stream.never
           const isWithin = (json: Json) => (metaOf(json).namespace ?? "seatrial") === namespace
           const first: WatchEvent<A> = {
             _tag: "Synced",
@@ -131,6 +134,8 @@ export const makeMemoryKube = () => {
     apply: (resource, object) => {
       const { name } = object.metadata
       const write = `apply ${resource.kind} ${name}`
+      const refused = Option.isSome(find(resource.kind, name)) ? null : refusal(resource.kind)
+      if (refused !== null) return Effect.fail(refused)
       return written(resource, write, () =>
         put(
           resource.kind,
@@ -197,6 +202,8 @@ export const makeMemoryKube = () => {
       let left = times
       refusal = (asked) => (asked === kind && left-- > 0 ? new KubeError({ reason, message: `${kind} is refused`, status, statusReason: reason }) : null)
     },
+    /** Nothing of that namespace can be read by operators that start from now on; or it can again. */
+    setUnlisted: (namespace: string, not: boolean) => void (not ? unlisted.add(namespace) : unlisted.delete(namespace)),
     /** The watches of that kind tell of nothing until `tellLate`. */
     beLate: (kind: string) => void late.set(kind, []),
     tellLate: (kind: string) => {

@@ -75,6 +75,11 @@ export const activateRun = (sql: PgClient.PgClient, ids: Ids["Service"]): Runs["
           WHERE m.org_id = ${orgId} AND m.id = ${run.modelId} AND m.visibility = 'public' AND r.org_id = ${orgId} AND r.id = ${run.revisionId}`
       }
       if (run.serve && run.earlier !== run.revisionId) {
+        // Whoever lets it serve asks for it: a candidate of long ago does not idle at once.
+        yield* sql`
+          INSERT INTO revision_uses AS u (org_id, revision_id, used_at)
+          SELECT org_id, id, ${at} FROM revisions WHERE org_id = ${orgId} AND id = ${run.revisionId} AND jsonb_exists(settings, 'hold_seconds')
+          ON CONFLICT (revision_id) DO UPDATE SET used_at = greatest(u.used_at, excluded.used_at)`
         // Who disabled the model enables it again; a new revision does not.
         yield* sql`
           UPDATE models SET status = CASE status WHEN 'disabled' THEN 'disabled' ELSE 'active' END, active_revision_id = ${run.revisionId}, hf_revision = ${run.hfRevision}, updated_at = ${at}
