@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { trainedFiles } from "@seatrial/engines/sample"
-import { suiteChecks } from "@seatrial/trial"
+import { type SuiteSubject, suiteChecks } from "@seatrial/trial"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { type Case, cases } from "./cases.ts"
@@ -98,6 +98,17 @@ describe("the check suite", () => {
       assert.isTrue(yield* golden())
       for (const mutant of ["rope_interleaved", "last_layer_skipped", "kv_heads_tiled"]) assert.isFalse(yield* golden(mutant), mutant)
     }).pipe(Effect.provide(FetchHttpClient.layer))
+  )
+
+  it.live("finds answers that go on for nobody also where all of them end at once", () =>
+    Effect.gen(function* () {
+      const change = (subject: SuiteSubject) => ({ ...subject, maxContext: 128 })
+      for (const mutant of [undefined, "abort_ignored"]) {
+        const served = yield* serveSample(mutant === undefined ? {} : { mutant })
+        const { report } = yield* trySample(served, { change, rows: (name) => name === "abort_frees" })
+        assert.strictEqual(report.passed, mutant === undefined, JSON.stringify(report.checks))
+      }
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
   )
 
   for (const one of cases) {

@@ -9,7 +9,11 @@ import { thresholds } from "./thresholds.ts"
 const running = (metrics: string) => gauge(metrics, "vllm:num_requests_running|vllm:num_requests_waiting|sglang:num_running_reqs|sglang:num_queue_reqs") ?? 0
 const cacheUse = (metrics: string) => gauge(metrics, "vllm:kv_cache_usage_perc|sglang:token_usage") ?? 0
 
-const load = (subject: SuiteSubject) => Effect.map(subject.client.get("/metrics"), ({ text }) => ({ running: running(text), cache: cacheUse(text) }))
+/** Tokens generated since the engine started; null where it does not tell. */
+const generated = (metrics: string) => gauge(metrics, "vllm:generation_tokens_total|sglang:generation_tokens_total")
+
+const load = (subject: SuiteSubject) =>
+  Effect.map(subject.client.get("/metrics"), ({ text }) => ({ running: running(text), cache: cacheUse(text), generated: generated(text) }))
 
 /** Requests that nobody waits for any more are not worked on. */
 export const abortFrees = (): TrialCheck => {
@@ -27,6 +31,7 @@ export const abortFrees = (): TrialCheck => {
       const long = { max_tokens: Math.max(1, Math.floor(subject.maxContext / 2)), ignore_eos: true }
       const [path, body] = questionOf(subject, "Tell me a long story.", long)
       const usual = yield* subject.client.firstPiece(path, body)
+      const { generated: from } = yield* load(subject)
       yield* Effect.forEach(Array.from({ length: 8 }), () => subject.client.firstPiece(path, body), { concurrency: "unbounded", discard: true })
       const dropped = yield* Effect.forEach([0, 1], () => Effect.forkChild(subject.client.post(path, JSON.stringify(body))))
       const deadline = (yield* Clock.currentTimeMillis) + thresholds.abortSeconds * 1_000
@@ -46,6 +51,9 @@ export const abortFrees = (): TrialCheck => {
         yield* put(subject, "Say yes.", { max_tokens: 1 })
         now = yield* load(subject)
       }
+      // A fast engine may be through with all of them before anybody looks.
+      const tokens = from === null || now.generated === null ? 0 : now.generated - from
+      if (tokens > thresholds.abortTokens * 10 * long.max_tokens) return yield* unexpected(`${tokens} tokens for 10 aborted answers of ${long.max_tokens}`)
       const next = yield* subject.client.firstPiece(path, body)
       const limit = usual * thresholds.abortSlower + thresholds.abortSlowerMillis
       return next > limit

@@ -128,8 +128,9 @@ export const thresholds = {
   preference: 0.25,
   /** Keys found of three at the shortest length: of models from half a billion parameters on, and of smaller ones. `lost`: so many fewer than at every earlier trial are a fault. */
   needle: { parameters: 500_000_000, found: 3, foundBySmaller: 1, lost: 2 },
-  /** Seconds in which aborted requests have to be gone, and how much the next first token may be later. */
+  /** Seconds in which aborted requests have to be gone, the share of their tokens that may be generated, and how much the next first token may be later. */
   abortSeconds: 5,
+  abortTokens: 0.5,
   abortSlower: 2,
   abortSlowerMillis: 250,
   abortCacheUse: 0.01,
