@@ -203,6 +203,29 @@ describe("on the other paths", () => {
     assert.include(sent(plain), '[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"sunny"}],"is_error":false}]')
   })
 
+  it("an effort of none of a response turns every switch that a template may know, where the model has no effort of that name", () => {
+    const asked = { ...responses, reasoning: { effort: "none" } }
+    const switched = sentOf(asked, "/v1/responses", reasoner)
+    assert.deepInclude(switched, { chat_template_kwargs: { enable_thinking: false, thinking: false } })
+    assert.notProperty(switched, "reasoning")
+    const { capabilities } = reasoner
+    const named = { ...capabilities.reasoning_controls, effort_values: ["none", "low"] }
+    const kept = sentOf(asked, "/v1/responses", targetWith({ capabilities: { ...capabilities, reasoning_controls: named } }))
+    assert.deepInclude(kept, { reasoning: { effort: "none" } })
+    assert.notProperty(kept, "chat_template_kwargs")
+  })
+
+  it("an effort of none of a message is thinking that is disabled, where the model has no effort of that name", () => {
+    const off = { thinking: { type: "disabled" }, chat_template_kwargs: { enable_thinking: false, thinking: false } }
+    for (const thinking of [{}, { thinking: { type: "adaptive" } }, { thinking: { type: "disabled" } }]) {
+      const sent = sentOf({ ...messages, ...thinking, output_config: { effort: "none" } }, "/v1/messages", reasoner)
+      assert.deepInclude(sent, off)
+      assert.notProperty(sent, "output_config")
+    }
+    const both = { ...messages, max_tokens: 2_000, thinking: { type: "enabled", budget_tokens: 1_024 }, output_config: { effort: "none" } }
+    assert.deepInclude(refusalOf(both, "/v1/messages", reasoner), { code: "invalid_parameter", param: "output_config.effort" })
+  })
+
   it("thinking is as the model can have it", () => {
     const think = (thinking: object, target = reasoner) => sentOf({ ...messages, thinking }, "/v1/messages", target)
     const budget = { type: "enabled", budget_tokens: 1_024 }

@@ -113,6 +113,7 @@ describe("the vocabulary is closed", () => {
     [{ top_p: 0 }, "invalid_parameter", "top_p"],
     [{ max_tokens: 0 }, "invalid_parameter", "max_tokens"],
     [{ max_tokens: 1.5 }, "invalid_parameter", "max_tokens"],
+    [{ chat_template_kwargs: { enable_thinking: true, thinking: false } }, "invalid_parameter", "chat_template_kwargs.thinking"],
     [{ max_tokens: 1, max_completion_tokens: 2 }, "invalid_parameter", "max_completion_tokens"],
     [{ logprobs: true, top_logprobs: 21 }, "invalid_parameter", "top_logprobs"],
     [{ top_logprobs: 1 }, "invalid_parameter", "top_logprobs"],
@@ -144,6 +145,14 @@ describe("the vocabulary is closed", () => {
 })
 
 describe("what goes to the engine", () => {
+  it("is a switch of thinking by both of its names, and of any number of tokens what there is room for", () => {
+    for (const name of ["enable_thinking", "thinking"]) {
+      const both = { enable_thinking: false, thinking: false }
+      assert.deepInclude(sentOf({ ...chat, chat_template_kwargs: { [name]: false } }), { chat_template_kwargs: both })
+    }
+    for (const max_tokens of [2 ** 53, 1e30]) assert.notProperty(sentOf({ ...chat, max_tokens }), "max_tokens")
+  })
+
   it("is what was checked, without what has no effect", () => {
     const advisory = {
       user: "u",

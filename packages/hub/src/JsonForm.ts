@@ -22,7 +22,7 @@ const isUnsigned = (value: JsonValue, below: number) =>
 /** The forms that Rust's `serde` reads from JSON, by the names that they have there. */
 export const bool = form((value) => typeof value === "boolean")
 export const text = form((value) => typeof value === "string")
-export const char = form((value) => typeof value === "string" && value !== "" && [...value].length === 1)
+export const char = form((value) => typeof value === "string" && value !== "" && value.length <= 2 && [...value].length === 1)
 export const u32 = form((value) => isUnsigned(value, 2 ** 32))
 export const usize = form((value) => isUnsigned(value, 2 ** 64))
 export const number = form((value) => value instanceof JsonNumber)

@@ -64,8 +64,8 @@ export class TokenSet {
   }
 
   #insert(): void {
+    if (!this.saturated && 2 * this.#count >= this.#slots && this.#slots < mostSlots) this.#grow()
     if (this.saturated) return
-    if (2 * this.#count >= this.#slots && this.#slots < mostSlots) this.#grow()
     const place = this.#place()
     if (place === "there") return
     if (place === "nowhere") {
@@ -93,10 +93,12 @@ export class TokenSet {
       this.#high = before[at + 1] ?? 0
       if (this.#high === 0) continue
       const place = this.#place()
-      if (typeof place === "number") {
-        this.#hashes[2 * place] = this.#low
-        this.#hashes[2 * place + 1] = this.#high
+      if (typeof place !== "number") {
+        this.#saturate()
+        return
       }
+      this.#hashes[2 * place] = this.#low
+      this.#hashes[2 * place + 1] = this.#high
     }
     this.#low = low ?? 0
     this.#high = high ?? 0

@@ -102,7 +102,8 @@ export class TokenizerModel {
     const value = line === "nested" ? null : line.value
     if (typeof value !== "string") this.#noText ??= this.#merges
     else if (!value.startsWith("#version")) {
-      const [left, right, ...more] = value.split(" ")
+      // Limited, since a text of blanks would become millions of parts.
+      const [left, right, ...more] = value.split(" ", 3)
       if (left === undefined || right === undefined || more.length > 0) this.#noText ??= this.#merges
       else this.#join(left, right)
     }

@@ -21,7 +21,11 @@ export const chatTemplateKwargs: Check = (value, at) => {
     if (!toggles.has(name) || !at.target.capabilities.reasoning_controls.thinking_toggle) return at.unsupported(name)
     kept[name] = at.within(name, boolean, given)
   }
-  return Object.keys(kept).length === 0 ? undefined : kept
+  // Two names for one switch, of which a template knows either.
+  const { enable_thinking: first, thinking: second } = kept
+  const on = first ?? second
+  if (second !== undefined && second !== on) return at.invalid("contradicts enable_thinking", "thinking")
+  return on === undefined ? undefined : { enable_thinking: on, thinking: on }
 }
 
 export const thinkingTokenBudget = integer(0, 1_000_000_000)
@@ -30,5 +34,13 @@ export const thinkingTokenBudget = integer(0, 1_000_000_000)
 export const reasoningTogether = (body: Record<string, unknown>, at: Checking): void => {
   if (body.reasoning_effort !== "none" || at.target.capabilities.reasoning_controls.effort_values.includes("none")) return
   delete body.reasoning_effort
+  body.chat_template_kwargs = { enable_thinking: false, thinking: false }
+}
+
+/** The same of `reasoning`, where engines would hand the effort to the template by its name, and turn one of its switches alone. */
+export const responseReasoningTogether = (body: Record<string, unknown>, at: Checking): void => {
+  const { reasoning } = body
+  if (!isMembers(reasoning) || reasoning.effort !== "none" || at.target.capabilities.reasoning_controls.effort_values.includes("none")) return
+  delete body.reasoning
   body.chat_template_kwargs = { enable_thinking: false, thinking: false }
 }

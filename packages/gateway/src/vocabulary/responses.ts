@@ -2,7 +2,7 @@ import { advisory, anyMembers, boolean, type Check, integer, list, members, numb
 import { metadata } from "./chat.ts"
 import { limitTokens } from "./maxTokens.ts"
 import { isMembers } from "./parseBody.ts"
-import { reasoningEffort } from "./reasoning.ts"
+import { reasoningEffort, responseReasoningTogether } from "./reasoning.ts"
 import type { Vocabulary } from "./requestFields.ts"
 import { responsesInput } from "./responsesInput.ts"
 import { tokenLimit } from "./sampling.ts"
@@ -82,6 +82,7 @@ export const responses: Vocabulary<"/v1/responses"> = {
     }
     toolsTogether(body, at)
     for (const name of ["text", "reasoning"]) if (nothing(body[name])) delete body[name]
+    responseReasoningTogether(body, at)
     sayDefaults(body, at.target)
     // One engine has defaults of its own here, which are nobody's.
     if (at.target.runtime === "sglang") {

@@ -39,8 +39,14 @@ const logitBias: Check = (value, at) => {
 
 const streamOptions = members({ include_usage: boolean, include_obfuscation: boolean })
 
-/** The most tokens that can be asked for, whatever the model's context: what is above that is cut. */
-export const tokenLimit = integer(1, Number.MAX_SAFE_INTEGER, "expected a whole number from 1")
+/** Any number of tokens that can be asked for, whatever the model's context: what is above that is cut. */
+export const tokenLimit: Check = (value, at) => {
+  // One that is not exact comes as it was written.
+  const asked = JSON.isRawJSON(value) ? Number(JSON.stringify(value)) : value
+  return typeof asked === "number" && Number.isInteger(asked) && asked >= 1
+    ? Math.min(asked, Number.MAX_SAFE_INTEGER)
+    : at.invalid("expected a whole number from 1")
+}
 
 /** The fields that Chat Completions and Completions have in common. */
 export const sampling = {

@@ -26,7 +26,15 @@ export const thinking = variant("type", {
 
 /** A budget is part of what may be written; templates know thinking that is off by a switch of theirs. */
 export const thinkingTogether = (body: Record<string, unknown>, at: Checking): void => {
-  const { max_tokens, thinking: chosen } = body
+  const { max_tokens, output_config: config } = body
+  if (isMembers(config) && config.effort === "none" && !at.target.capabilities.reasoning_controls.effort_values.includes("none")) {
+    if (isMembers(body.thinking) && body.thinking.type === "enabled") at.invalid("is none, and thinking is enabled", "output_config", "effort")
+    const { effort, ...rest } = config
+    if (Object.keys(rest).length === 0) delete body.output_config
+    else body.output_config = rest
+    body.thinking = { type: "disabled" }
+  }
+  const { thinking: chosen } = body
   if (!isMembers(chosen)) return
   if (typeof chosen.budget_tokens === "number" && typeof max_tokens === "number" && chosen.budget_tokens >= max_tokens) {
     at.invalid("must be below max_tokens", "thinking", "budget_tokens")

@@ -118,6 +118,7 @@ const Response = Schema.Struct({
   tools: optional(list(flatTool, 1, 128)),
   tool_choice: optional(Schema.Union([Schema.Literals(["auto", "required", "none"]), Schema.Struct({ type: Schema.Literal("function"), name: functionName })])),
   parallel_tool_calls: optional(Schema.Boolean),
+  chat_template_kwargs: optional(Schema.Struct({ enable_thinking: Schema.Literal(false), thinking: Schema.Literal(false) })),
   text: optional(
     Schema.Struct({
       format: Schema.Union([

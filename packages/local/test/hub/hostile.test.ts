@@ -255,6 +255,14 @@ const cases: ReadonlyArray<() => Case> = [
     never,
     /^unsupported_format/,
     "all"
+  ],
+  () => ["a merge of blanks", tokenizer('{"merges":[', 4 * mebi, () => `"${" ".repeat(4 * mebi - 2)}"`, '],"vocab":{}}'), never, /^unsupported_format/, "all"],
+  () => [
+    "steps that want one letter, and have millions",
+    tokenizer(`${emptyModel},"decoder":{"type":"Strip","start":0,"stop":0,"content":`, 7 * mebi, () => `"${"é".repeat(2 * mebi - 100)}"`, "}"),
+    never,
+    /^unsupported_format/,
+    "all"
   ]
 ]
 /** A process each: these are the dearest of each kind. */

@@ -102,6 +102,9 @@ const messageBody = (subject: SuiteSubject, { choice = "auto", question = weathe
 const itemsOf = (response: ReturnType<typeof decodeResponse>): ReadonlyArray<Called> =>
   (Option.getOrNull(response)?.output ?? []).flatMap(({ arguments: given, name, type }) => (type === "function_call" ? [{ name: name ?? "", given }] : []))
 
+const isIncomplete = ({ status }: { readonly status: string }) => status === "incomplete"
+const isCut = ({ stop_reason }: { readonly stop_reason: string }) => stop_reason === "max_tokens"
+
 /** A path's own words. */
 interface Dialect {
   readonly bodyOf: (subject: SuiteSubject, asking: Asking) => object
@@ -109,6 +112,9 @@ interface Dialect {
   readonly whole: (told: string) => ReadonlyArray<Called>
   readonly streamed: (told: string) => ReadonlyArray<Called>
   readonly textOf: (told: string) => string
+  /** Whether an answer, or a stream, ended where its tokens did: a thought may take them all. */
+  readonly cut: (told: string) => boolean
+  readonly cutStream: (told: string) => boolean
   /** Tokens of what was asked; null where that is not told. */
   readonly inputOf: (told: string) => number | null
 }
@@ -118,6 +124,9 @@ export const dialects: Readonly<Record<Path, Dialect>> = {
     bodyOf: responseBody,
     textOf: responseText,
     inputOf: (told) => Option.getOrNull(decodeResponseText(told))?.usage.input_tokens ?? null,
+    cut: (told) => Option.exists(decodeResponseText(told), isIncomplete),
+    cutStream: (told) =>
+      eventsOf(told).some((data) => Option.exists(decodeEvent(data), ({ response }) => Option.exists(decodeResponse(response), isIncomplete))),
     whole: (told) => itemsOf(decodeResponseText(told)),
     streamed: (told) => {
       const events = eventsOf(told).flatMap((data) => Option.toArray(decodeEvent(data)))
@@ -130,6 +139,9 @@ export const dialects: Readonly<Record<Path, Dialect>> = {
     bodyOf: messageBody,
     textOf: messageText,
     inputOf: (told) => Option.match(decodeMessage(told), { onNone: () => null, onSome: ({ usage }) => messageInput(usage) }),
+    cut: (told) => Option.exists(decodeMessage(told), isCut),
+    cutStream: (told) =>
+      eventsOf(told).some((data) => Option.exists(decodeMessageEvent(data), ({ delta }) => isCut({ stop_reason: delta?.stop_reason ?? "" }))),
     whole: (told) =>
       (Option.getOrNull(decodeMessage(told))?.content ?? []).flatMap(({ input, name, type }) =>
         type === "tool_use" ? [{ name: name ?? "", given: input }] : []

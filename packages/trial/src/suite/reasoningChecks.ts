@@ -2,7 +2,17 @@ import type { InferencePath } from "@seatrial/domain"
 import { Effect } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { claims, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
-import { converse, converseStreamed, roomAfterThought, stillThinks, thoughtSeconds, together, withoutThinking, withThinking } from "./SuiteSubject.ts"
+import {
+  converse,
+  converseStreamed,
+  roomAfterThought,
+  type SuiteSubject,
+  stillThinks,
+  thoughtSeconds,
+  together,
+  withoutThinking,
+  withThinking
+} from "./SuiteSubject.ts"
 
 const puzzleWords = "A farmer has 17 sheep. All but 9 run away. How many are left? Answer with the number."
 const puzzle = [{ role: "user", content: puzzleWords }]
@@ -100,7 +110,7 @@ const thinkingOff = (
   name: string,
   path: InferencePath,
   field: string,
-  body: object,
+  bodyFor: (subject: SuiteSubject) => object,
   saidIn: (told: string) => { readonly all: string; readonly text: string }
 ): TrialCheck => ({
   name,
@@ -113,8 +123,9 @@ const thinkingOff = (
     return claims(path)(subject) ?? (reasoning_controls.thinking_toggle && fields[path]?.includes(field) === true ? null : "not claimed")
   },
   run: Effect.fnUntraced(function* (subject) {
-    const { all, text } = saidIn(yield* post(subject, path, body))
-    if (all !== text) return yield* unexpected(`${all.length - text.length} characters of reasoning with thinking off`)
+    const { all, text } = saidIn(yield* post(subject, path, bodyFor(subject)))
+    if (all.trim() !== text.trim()) return yield* unexpected(`${all.length - text.length} characters of reasoning with thinking off`)
+    if (text.trim() === "") return yield* unexpected("no answer with thinking off")
     return marks.test(text) ? yield* unexpected("marks of reasoning in the answer with thinking off") : "off"
   })
 })
@@ -127,20 +138,20 @@ export const pathThinking: ReadonlyArray<TrialCheck> = [
     "responses_thinking",
     "/v1/responses",
     "reasoning",
-    { ...greedily, input: puzzleWords, max_output_tokens: 256, store: false, reasoning: { effort: "none" } },
+    (subject) => ({
+      ...greedily,
+      input: puzzleWords,
+      max_output_tokens: 256,
+      store: false,
+      ...(subject.capabilities.reasoning_controls.effort_values.includes("none") ? { reasoning: { effort: "none" } } : withoutThinking(subject))
+    }),
     (told) => ({ all: responseSaid(told), text: responseText(told) })
   ),
   thinkingOff(
     "messages_thinking",
     "/v1/messages",
     "thinking",
-    {
-      ...greedily,
-      messages: puzzle,
-      max_tokens: 256,
-      thinking: { type: "disabled" },
-      ...withoutThinking({ repository: { thinking: { thinks: true, toggle: true } } })
-    },
+    (subject) => ({ ...greedily, messages: puzzle, max_tokens: 256, thinking: { type: "disabled" }, ...withoutThinking(subject) }),
     (told) => ({ all: messageSaid(told), text: messageText(told) })
   )
 ]

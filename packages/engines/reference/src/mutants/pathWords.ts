@@ -29,7 +29,10 @@ export const pathWordMutants: Mutants = {
   responses_results_dropped: { spoils: "/v1/responses leaves out the results of functions", seams: on(responses, dropped("input", "function_call_output")) },
   responses_logprobs_dropped: { spoils: "/v1/responses does not obey include", seams: on(responses, without("include")) },
   responses_tops_dropped: { spoils: "/v1/responses does not obey top_logprobs", seams: on(responses, without("top_logprobs")) },
-  responses_toggle_ignored: { spoils: "on /v1/responses a request for no thinking is passed over in silence", seams: on(responses, without("reasoning")) },
+  responses_toggle_ignored: {
+    spoils: "on /v1/responses a request for no thinking is passed over in silence",
+    seams: on(responses, without("reasoning", "chat_template_kwargs"))
+  },
   messages_any_as_auto: { spoils: "on /v1/messages tool_choice any is taken for auto", seams: on(messages, takenOf("any")) },
   messages_none_as_auto: { spoils: "on /v1/messages tool_choice none is taken for auto", seams: on(messages, takenOf("none")) },
   messages_single_ignored: {
