@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { InferencePath, ModelCapabilities, ServedContract } from "@seatrial/domain"
+import { withdrawCapabilities } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { capabilitiesOf, everything, refusalOf, sentOf, takenOf, targetWith } from "./vocabularyTargets.ts"
 
@@ -224,6 +225,10 @@ describe("on the other paths", () => {
     }
     const both = { ...messages, max_tokens: 2_000, thinking: { type: "enabled", budget_tokens: 1_024 }, output_config: { effort: "none" } }
     assert.deepInclude(refusalOf(both, "/v1/messages", reasoner), { code: "invalid_parameter", param: "output_config.effort" })
+    // What the trial did not see turned off there is not turned off by another word either.
+    const unseen = targetWith({ capabilities: withdrawCapabilities(reasoner.capabilities, ["messages_thinking"]) })
+    const refused = refusalOf({ ...messages, output_config: { effort: "none" } }, "/v1/messages", unseen)
+    assert.deepInclude(refused, { code: "unsupported_value", param: "output_config.effort" })
   })
 
   it("thinking is as the model can have it", () => {

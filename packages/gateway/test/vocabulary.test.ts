@@ -113,6 +113,7 @@ describe("the vocabulary is closed", () => {
     [{ top_p: 0 }, "invalid_parameter", "top_p"],
     [{ max_tokens: 0 }, "invalid_parameter", "max_tokens"],
     [{ max_tokens: 1.5 }, "invalid_parameter", "max_tokens"],
+    [{ reasoning_effort: "none", chat_template_kwargs: { thinking: true } }, "invalid_parameter", "reasoning_effort"],
     [{ chat_template_kwargs: { enable_thinking: true, thinking: false } }, "invalid_parameter", "chat_template_kwargs.thinking"],
     [{ max_tokens: 1, max_completion_tokens: 2 }, "invalid_parameter", "max_completion_tokens"],
     [{ logprobs: true, top_logprobs: 21 }, "invalid_parameter", "top_logprobs"],

@@ -27,8 +27,8 @@ export const maxTemplateBytes = 1024 * 1024
 const maxToldTemplate = 120_000
 /** Most weight files without an index that says what is in them: a preview reads the headers of all. */
 const maxWithoutIndex = 4
-/** Longest `tokenizer.json` that is looked at, in bytes: real ones are up to 35 MB, and a preview has seconds. */
-const maxTokenizerBytes = { few: 1024 * 1024, all: 8 * 1024 * 1024 } as const
+/** Longest `tokenizer.json` that is looked at, in bytes: real ones are up to 35 MB, and a preview has seconds. The screening looks at no more than it, and refuses no more. */
+const maxTokenizerBytes = 8 * 1024 * 1024
 /** Requests that a preview may make to the hub. */
 export const previewRequests = 12
 
@@ -140,11 +140,11 @@ export const readCommit = Effect.fnUntraced(function* (
   // The tokenizer is no fact, but a run without one ends when its engine starts; looked at where every header is read beside it.
   const tokenizer = root.get("tokenizer.json")
   const headers = small.index === null ? weights.single.length : small.index.files.size
-  const looked = tokenizer !== undefined && tokenizer.size <= maxTokenizerBytes[depth] && left() >= each * (further.length + 1 + headers * 2)
+  const looked = tokenizer !== undefined && tokenizer.size <= maxTokenizerBytes && left() >= each * (further.length + 1 + headers * 2)
   const [more, tokenizerRead] = yield* Effect.all(
     [
       Effect.forEach(further, (path) => Effect.map(json(path), (value) => [path, value] as const), { concurrency: parallelReads }),
-      looked ? readFile(connection, resolved, tokenizer, maxTokenizerBytes[depth], () => scanTokenizer("tokenizer.json")) : Effect.succeed(undefined)
+      looked ? readFile(connection, resolved, tokenizer, maxTokenizerBytes, () => scanTokenizer("tokenizer.json")) : Effect.succeed(undefined)
     ],
     { concurrency: 2 }
   )

@@ -28,19 +28,38 @@ export const chatTemplateKwargs: Check = (value, at) => {
   return on === undefined ? undefined : { enable_thinking: on, thinking: on }
 }
 
+/** Thinking that is off, as the templates know it. */
+export const switchedOff = { enable_thinking: false, thinking: false } as const
+
+const isNoEffort = (effort: unknown, at: Checking): boolean => effort === "none" && !at.target.capabilities.reasoning_controls.effort_values.includes("none")
+
 export const thinkingTokenBudget = integer(0, 1_000_000_000)
 
 /** An effort of none that the template does not know by that name is told it as the switch that it knows. */
 export const reasoningTogether = (body: Record<string, unknown>, at: Checking): void => {
-  if (body.reasoning_effort !== "none" || at.target.capabilities.reasoning_controls.effort_values.includes("none")) return
+  if (!isNoEffort(body.reasoning_effort, at)) return
+  if (isMembers(body.chat_template_kwargs) && body.chat_template_kwargs.enable_thinking === true)
+    at.invalid("is none, and thinking is enabled", "reasoning_effort")
   delete body.reasoning_effort
-  body.chat_template_kwargs = { enable_thinking: false, thinking: false }
+  body.chat_template_kwargs = switchedOff
 }
 
 /** The same of `reasoning`, where engines would hand the effort to the template by its name, and turn one of its switches alone. */
 export const responseReasoningTogether = (body: Record<string, unknown>, at: Checking): void => {
   const { reasoning } = body
-  if (!isMembers(reasoning) || reasoning.effort !== "none" || at.target.capabilities.reasoning_controls.effort_values.includes("none")) return
+  if (!isMembers(reasoning) || !isNoEffort(reasoning.effort, at)) return
   delete body.reasoning
-  body.chat_template_kwargs = { enable_thinking: false, thinking: false }
+  body.chat_template_kwargs = switchedOff
+}
+
+/** The same of a message, which has a word of its own for it; that may have been taken from its path. */
+export const messageEffortTogether = (body: Record<string, unknown>, at: Checking): void => {
+  const { output_config: config, thinking } = body
+  if (!isMembers(config) || !isNoEffort(config.effort, at)) return
+  if (!at.fields.has("thinking")) at.unsupportedValue("the model's thinking cannot be turned off here", "output_config", "effort")
+  if (isMembers(thinking) && thinking.type === "enabled") at.invalid("is none, and thinking is enabled", "output_config", "effort")
+  const { effort, ...rest } = config
+  if (Object.keys(rest).length === 0) delete body.output_config
+  else body.output_config = rest
+  body.thinking = { type: "disabled" }
 }

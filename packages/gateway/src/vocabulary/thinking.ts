@@ -1,7 +1,7 @@
 import { advisory, integer, members, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
-import { reasoningEffort } from "./reasoning.ts"
+import { messageEffortTogether, reasoningEffort, switchedOff } from "./reasoning.ts"
 
 const least = 1_024
 const display = advisory(text)
@@ -26,20 +26,13 @@ export const thinking = variant("type", {
 
 /** A budget is part of what may be written; templates know thinking that is off by a switch of theirs. */
 export const thinkingTogether = (body: Record<string, unknown>, at: Checking): void => {
-  const { max_tokens, output_config: config } = body
-  if (isMembers(config) && config.effort === "none" && !at.target.capabilities.reasoning_controls.effort_values.includes("none")) {
-    if (isMembers(body.thinking) && body.thinking.type === "enabled") at.invalid("is none, and thinking is enabled", "output_config", "effort")
-    const { effort, ...rest } = config
-    if (Object.keys(rest).length === 0) delete body.output_config
-    else body.output_config = rest
-    body.thinking = { type: "disabled" }
-  }
-  const { thinking: chosen } = body
+  messageEffortTogether(body, at)
+  const { max_tokens, thinking: chosen } = body
   if (!isMembers(chosen)) return
   if (typeof chosen.budget_tokens === "number" && typeof max_tokens === "number" && chosen.budget_tokens >= max_tokens) {
     at.invalid("must be below max_tokens", "thinking", "budget_tokens")
   }
-  if (chosen.type === "disabled") body.chat_template_kwargs = { enable_thinking: false, thinking: false }
+  if (chosen.type === "disabled") body.chat_template_kwargs = switchedOff
 }
 
 const schemaFormat = members({ type: text, schema: (value, at) => (isMembers(value) ? value : at.invalid("expected an object")) }, ["schema"])

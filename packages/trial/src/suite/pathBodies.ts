@@ -59,6 +59,9 @@ export const messageInput = (usage: typeof MessageUsage.Type): number =>
   (usage.input_tokens ?? 0) + (usage.cache_read_input_tokens ?? 0) + (usage.cache_creation_input_tokens ?? 0)
 export const decodeCount = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ input_tokens: Count })))
 
+/** The same answer each time. */
+export const greedily = { temperature: 0, top_p: 1, top_k: -1 }
+
 /** Why a path is not looked at; null where it is. */
 export const claims =
   (path: InferencePath) =>

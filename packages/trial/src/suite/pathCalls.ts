@@ -6,6 +6,7 @@ import {
   decodeResponse,
   decodeResponseText,
   eventsOf,
+  greedily,
   messageInput,
   messageText,
   responseText
@@ -57,7 +58,6 @@ export interface Asking {
   readonly single?: boolean
 }
 
-const greedily = { temperature: 0, top_p: 1, top_k: -1 }
 const callId = "call00001"
 
 const responseBody = (subject: SuiteSubject, { choice = "auto", question = weather, result, single = false }: Asking): object => ({

@@ -2,7 +2,7 @@ import type { InferencePath } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { messageText, post, responseText } from "./pathBodies.ts"
+import { greedily, messageText, post, responseText } from "./pathBodies.ts"
 import { continuation, goOn, mayThink, promptOf, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
 
 type Path = "/v1/completions" | "/v1/responses" | "/v1/messages"
@@ -24,7 +24,6 @@ const tokens = 128
 const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, tokens) : tokens)
 
 const bodyOf = (subject: SuiteSubject, path: Exclude<Path, "/v1/completions">, format: Format): object => {
-  const greedily = { temperature: 0, top_p: 1, top_k: -1 }
   const messages = [{ role: "user", content: poem }]
   if (path === "/v1/messages") return { ...greedily, messages, max_tokens: roomOf(subject), output_config: { format: { type: "json_schema", schema } } }
   const form = format === "json_object" ? { type: format } : { type: format, name: "colour", schema, strict: true }

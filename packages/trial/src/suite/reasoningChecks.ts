@@ -1,7 +1,7 @@
 import type { InferencePath } from "@seatrial/domain"
 import { Effect } from "effect"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { claims, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
+import { claims, greedily, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
 import {
   converse,
   converseStreamed,
@@ -129,8 +129,6 @@ const thinkingOff = (
     return marks.test(text) ? yield* unexpected("marks of reasoning in the answer with thinking off") : "off"
   })
 })
-
-const greedily = { temperature: 0, top_p: 1, top_k: -1 }
 
 /** The switch in the words in which the gateway hands it on. */
 export const pathThinking: ReadonlyArray<TrialCheck> = [

@@ -1,7 +1,7 @@
 import { checkedTopTokens } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { claims, post, responseText } from "./pathBodies.ts"
+import { claims, greedily, post, responseText } from "./pathBodies.ts"
 import { mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
 import { thresholds } from "./thresholds.ts"
 
@@ -30,9 +30,7 @@ export const responsesLogprobs: TrialCheck = {
     const told = yield* post(subject, path, {
       input: "Name three colours.",
       max_output_tokens: mayThink(subject) ? roomAfterThought(subject, tokens) : tokens,
-      temperature: 0,
-      top_p: 1,
-      top_k: -1,
+      ...greedily,
       store: false,
       cache_salt: subject.salt,
       include: ["message.output_text.logprobs"],
