@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto"
-import { accessSync, chmodSync, constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import { accessSync, chmodSync, constants, existsSync, linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Context, Effect, Layer, Option, Schema } from "effect"
+import { Context, Effect, Layer, Option, Predicate, Schema } from "effect"
 import { startOf } from "../process/ProcessIdentity.ts"
 import { StartError } from "./StartError.ts"
 
@@ -39,12 +39,12 @@ export class StateFolder extends Context.Service<
         const write = (name: string, text: string) =>
           Effect.sync(() => {
             const target = join(path, name)
-            writeFileSync(`${target}.new`, text, { mode: 0o600 })
+            writeFileSync(`${target}.new`, text, { mode: 0o600, flush: true })
             chmodSync(`${target}.new`, 0o600)
             renameSync(`${target}.new`, target)
             return target
           })
-        const read = (name: string) => Effect.sync(() => (existsSync(join(path, name)) ? readFileSync(join(path, name), "utf8") : ""))
+        const read = (name: string) => Effect.sync(() => (existsSync(join(path, name)) ? readFileSync(join(path, name), "utf8") : null))
         yield* Effect.try({
           try: () => {
             mkdirSync(path, { recursive: true })
@@ -52,14 +52,32 @@ export class StateFolder extends Context.Service<
           },
           catch: () => new StartError({ message: `The state folder ${path} cannot be made or written. Set SEATRIAL_STATE to a folder that you may write.` })
         })
-        const holder = Schema.decodeUnknownOption(Lock)(yield* read("lock.json"))
-        const holderStart = Option.isSome(holder) ? yield* Effect.promise(() => startOf(holder.value.pid)) : undefined
-        if (Option.isSome(holder) && holderStart === holder.value.started) {
-          return yield* new StartError({
-            message: `Seatrial runs in ${path} already (process ${holder.value.pid}). Stop it first, or set SEATRIAL_STATE to another folder.`
-          })
+        const lock = join(path, "lock.json")
+        const mine = JSON.stringify({ pid: process.pid, started: (yield* Effect.promise(() => startOf(process.pid))) ?? "" })
+        // A link is made or refused at once, and what it leads to is whole: of two that start at the same moment one has it.
+        const take = Effect.sync(() => {
+          const whole = `${lock}.${process.pid}`
+          writeFileSync(whole, mine, { mode: 0o600 })
+          try {
+            linkSync(whole, lock)
+            return true
+          } catch (cause) {
+            if (Predicate.hasProperty(cause, "code") && cause.code === "EEXIST") return false
+            throw cause
+          } finally {
+            rmSync(whole)
+          }
+        })
+        while (!(yield* take)) {
+          const holder = Schema.decodeUnknownOption(Lock)(yield* read("lock.json"))
+          const began = Option.isSome(holder) ? yield* Effect.promise(() => startOf(holder.value.pid)) : undefined
+          if (Option.isSome(holder) && began === holder.value.started) {
+            return yield* new StartError({
+              message: `Seatrial runs in ${path} already (process ${holder.value.pid}). Stop it first, or set SEATRIAL_STATE to another folder.`
+            })
+          }
+          rmSync(lock, { force: true })
         }
-        yield* write("lock.json", JSON.stringify({ pid: process.pid, started: (yield* Effect.promise(() => startOf(process.pid))) ?? "" }))
         const local = join(path, "local.json")
         const forget = Effect.sync(() => {
           rmSync(local, { force: true })
@@ -68,11 +86,18 @@ export class StateFolder extends Context.Service<
         yield* Effect.addFinalizer(() =>
           Effect.andThen(
             forget,
-            Effect.sync(() => rmSync(join(path, "lock.json"), { force: true }))
+            Effect.sync(() => rmSync(lock, { force: true }))
           )
         )
 
-        const known = Schema.decodeUnknownOption(Secrets)(yield* read("secrets.json"))
+        const kept = yield* read("secrets.json")
+        const known = Schema.decodeUnknownOption(Secrets)(kept)
+        // New keys in its place would make what the old ones sealed unreadable for good.
+        if (kept !== null && Option.isNone(known)) {
+          return yield* new StartError({
+            message: `${join(path, "secrets.json")} cannot be read: the keys in it open what is stored in ${path}. Put it back from a copy, or remove the whole folder to begin anew.`
+          })
+        }
         const fresh = () => randomBytes(32).toString("base64")
         // A folder of an earlier version has no key for receipts.
         const secrets = {

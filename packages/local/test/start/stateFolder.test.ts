@@ -1,0 +1,57 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, it } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { StateFolder } from "../../src/start/StateFolder.ts"
+
+const scratch = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-state-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+)
+
+const open = (path: string) => Effect.map(Layer.build(StateFolder.layer(path)), (services) => Context.get(services, StateFolder))
+
+it.live("a second system in the same folder is refused while the first runs, and let in once it has ended", () =>
+  Effect.gen(function* () {
+    const path = yield* scratch
+    const refusal = yield* Effect.scoped(Effect.andThen(open(path), Effect.flip(open(path))))
+    expect(refusal.message).toContain("runs in")
+    yield* open(path)
+  })
+)
+
+it.live("of many that start at the same moment one has the folder", () =>
+  Effect.gen(function* () {
+    const path = yield* scratch
+    const started = yield* Effect.forEach(Array.from({ length: 8 }), () => Effect.exit(open(path)), { concurrency: "unbounded" })
+    expect(started.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
+  })
+)
+
+it.live("the lock of a process that is gone holds nobody up", () =>
+  Effect.gen(function* () {
+    const path = yield* scratch
+    writeFileSync(join(path, "lock.json"), JSON.stringify({ pid: process.pid, started: "another process that had this id" }))
+    yield* open(path)
+  })
+)
+
+it.live("the keys of a folder outlive a restart", () =>
+  Effect.gen(function* () {
+    const path = yield* scratch
+    const first = yield* Effect.scoped(Effect.map(open(path), ({ secrets }) => secrets))
+    const second = yield* open(path)
+    expect(second.secrets).toEqual(first)
+  })
+)
+
+it.live.each(["", "{", '{"encryption_key":1}'])("keys that cannot be read (%j) are never replaced by others", (text) =>
+  Effect.gen(function* () {
+    const path = yield* scratch
+    writeFileSync(join(path, "secrets.json"), text)
+    const refusal = yield* Effect.flip(open(path))
+    expect(refusal.message).toContain("Put it back")
+    expect(readFileSync(join(path, "secrets.json"), "utf8")).toBe(text)
+  })
+)
