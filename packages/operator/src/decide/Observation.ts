@@ -182,6 +182,14 @@ export interface Observation {
   readonly predecessorHolds: boolean
   /** Why the GPUs of that pod would be none for an engine of the host class; null where they would. */
   readonly predecessorPlace: string | null
+  /** Candidates of its model that hold GPUs, while it waits for some. `until`: Unix milliseconds. `inPlace`: whether an engine of the run could have their place. */
+  readonly candidates: ReadonlyArray<{
+    readonly run: Run["id"]
+    readonly pod: string
+    readonly gpus: number
+    readonly until: number
+    readonly inPlace: boolean
+  }>
   /** Whether its host class has, or may get, a node that the run's pod is not on and where nothing has gone wrong with the run. */
   readonly elsewhere: boolean
   /** Whether the run's pod has not started, and another would be asked for now: its host class has changed. */

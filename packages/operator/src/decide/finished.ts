@@ -3,9 +3,10 @@ import { bringBack, lostWeights } from "./bringBack.ts"
 import { copyTold } from "./copying.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
+import { heldUntil } from "./heldCandidates.ts"
 import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
-import { bootRestarts, candidateHold, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
+import { bootRestarts, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
 import { goesOn, type Observation, type PodSeen } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
@@ -94,10 +95,9 @@ const draining = (seen: Observation, now: number, message: string): Decision => 
 /** A verified revision that does not serve keeps its engine for a while, so that going live needs no second start. */
 const candidate = (seen: Observation, now: number): Decision => {
   const { run } = seen
-  const held = run.revision?.settings.hold_seconds
   const [by] = run.reusedBy
   if (by !== undefined) return wait(`Verified. ${by} brings it to its traffic.`)
-  const until = (run.endedAt ?? run.phaseSince) + (held === undefined ? candidateHold : held * 1_000)
+  const until = heldUntil(run.endedAt ?? run.phaseSince, run.revision?.settings.hold_seconds ?? null)
   if (now < until && seen.pod !== null && seen.pod.lost === null) return wait("Verified. Its GPUs are held for a while.", until)
   return act("Verified. Its GPUs are free.", ...withdraw(seen), ...removePod(seen))
 }

@@ -7,6 +7,7 @@ import { resourcePlace } from "../apply/customResource.ts"
 import { fetchJob } from "../apply/fetchObjects.ts"
 import { wantedPod } from "../apply/wantedPod.ts"
 import { copiesInUse } from "../apply/weightsCopy.ts"
+import { heldUntil } from "../decide/heldCandidates.ts"
 import { bootRestarts } from "../decide/limits.ts"
 import { type Observation, type PodSeen, whichStart } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
@@ -208,6 +209,11 @@ export const gather = Effect.fnUntraced(function* (
       elsewhere:
         podClass !== null &&
         (podClass.autoscaling || pool.ledger.hasNodeBeside(podClass, [enginePod?.spec?.nodeName ?? "", ...run.nodeFaults.map(({ node: failed }) => failed)])),
+      candidates: run.candidates.flatMap(({ endedAt, gpus, holdSeconds, run: candidate }) => {
+        const [pod, until] = [enginePodName(candidate), heldUntil(endedAt, holdSeconds)]
+        if (now >= until || !pool.ledger.hasPod(pod)) return []
+        return [{ run: candidate, pod, gpus, until, inPlace: podClass !== null && pool.ledger.noPlaceOf(podClass, pod) === null }]
+      }),
       predecessorPlace: podClass === null || Option.isNone(holder) ? null : pool.ledger.noPlaceOf(podClass, holder.value.metadata.name),
       ...(places ? pool.view({ run, podClass, classes, reservations }) : noView)
     })

@@ -91,7 +91,8 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
   }
   const said = [message, ...actions.flatMap((action) => ("reason" in action ? [action.reason] : "message" in action ? [action.message] : []))].join("\n")
   const { olderRun, predecessor, replacedBy, reusedBy } = seen.run
-  const ours = new Set([id, engineRun, olderRun, replacedBy, predecessor?.run, ...reusedBy])
+  const candidates = seen.candidates.map(({ run }) => run)
+  const ours = new Set([id, engineRun, olderRun, replacedBy, predecessor?.run, ...reusedBy, ...candidates])
   hold(
     3,
     idsIn(said).every((named) => [...ours].some((one) => one === named)),
