@@ -222,6 +222,7 @@ export const observed: Observation = {
   work: { running: null, ended: null },
   sameStart: false,
   withdrawnAt: null,
+  firstSeen: new Map(),
   attendedSince: 0,
   released: true
 }

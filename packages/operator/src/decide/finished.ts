@@ -7,7 +7,7 @@ import { heldUntil } from "./heldCandidates.ts"
 import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
 import { bootRestarts, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
-import { goesOn, type Observation, type PodSeen } from "./Observation.ts"
+import { countedAs, goesOn, type Observation, type PodSeen } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
 
@@ -97,7 +97,7 @@ const candidate = (seen: Observation, now: number): Decision => {
   const { run } = seen
   const [by] = run.reusedBy
   if (by !== undefined) return wait(`Verified. ${by} brings it to its traffic.`)
-  const until = heldUntil(run.endedAt ?? run.phaseSince, run.revision?.settings.hold_seconds ?? null)
+  const until = heldUntil(countedAs(seen, run.endedAt ?? run.phaseSince), run.revision?.settings.hold_seconds ?? null)
   if (now < until && seen.pod !== null && seen.pod.lost === null) return wait("Verified. Its GPUs are held for a while.", until)
   return act("Verified. Its GPUs are free.", ...withdraw(seen), ...removePod(seen))
 }

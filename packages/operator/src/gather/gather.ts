@@ -20,6 +20,7 @@ import { admissionOf } from "./admission.ts"
 import { type BootVerdicts, bootSeen } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
 import { copySeen, firstContainer } from "./copySeen.ts"
+import { type FutureTimes, lookAtTimes } from "./FutureTimes.ts"
 import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
 import { type MergedAnswers, mergedSeen } from "./MergedAnswers.ts"
 import { noView, type Pool } from "./Pool.ts"
@@ -63,6 +64,7 @@ export interface GatherFrom {
   readonly background: Background
   readonly withdrawn: Withdrawn
   readonly blocked: Blocked
+  readonly futureTimes: FutureTimes
   readonly mergedAnswers: MergedAnswers
   readonly bootVerdicts: BootVerdicts
   readonly attendance: Attendance
@@ -101,6 +103,18 @@ const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
   (phase === "screening" && revision !== null) ||
   (phase === "provisioning" && (pod === null || pod.unschedulable !== null))
 
+/** Those of its times that something is counted from. */
+const timesOf = ({ copy, createdAt, merge, nodeDownSince, readyChangedAt, scheduledAt, startedAt, unschedulable }: PodSeen) => [
+  createdAt,
+  scheduledAt,
+  startedAt,
+  readyChangedAt,
+  nodeDownSince,
+  unschedulable?.since ?? null,
+  copy?.endedAt ?? null,
+  merge?.endedAt ?? null
+]
+
 /** The last words of a download or a copy that works; none where its node does not tell them at once. */
 const readLog = Effect.fnUntraced(function* (pod: string, namespace: string, container?: string) {
   const kube = yield* KubeClient
@@ -126,7 +140,21 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
 
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  { attendance, background, blocked, bootVerdicts, cluster, madeBudgets, madePods, mergedAnswers, pool, released, settings, withdrawn }: GatherFrom,
+  {
+    attendance,
+    background,
+    blocked,
+    bootVerdicts,
+    cluster,
+    futureTimes,
+    madeBudgets,
+    madePods,
+    mergedAnswers,
+    pool,
+    released,
+    settings,
+    withdrawn
+  }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
@@ -162,10 +190,17 @@ export const gather = Effect.fnUntraced(function* (
     : null
 
   if (!givesBack(run) || pod === null || run.endpoints.length > 0) withdrawn.delete(run.id)
-  else if (!withdrawn.has(run.id)) withdrawn.set(run.id, now)
+  else withdrawn.set(run.id, Math.min(withdrawn.get(run.id) ?? now, now))
 
   if (pod === null || pod.blocked === null) blocked.delete(run.id)
-  else if (!blocked.has(run.id)) blocked.set(run.id, now)
+  else blocked.set(run.id, Math.min(blocked.get(run.id) ?? now, now))
+
+  const boot = bootSeen(bootVerdicts, run, podClass, pod)
+  const times = lookAtTimes(futureTimes, run.id, now)
+  const { at } = times
+  at(`phase ${run.history.length}`, run.phaseSince)
+  for (const time of [run.endedAt, run.lastUsedAt, boot?.verdict?.at ?? null, ...(pod === null ? [] : timesOf(pod))])
+    if (time !== null) at(pod?.uid ?? "", time)
 
   const merged = mergedSeen(mergedAnswers, run)
   const holder = run.predecessor === null ? Option.none() : yield* cluster.pods.get(enginePodName(run.predecessor.run), namespace)
@@ -174,22 +209,25 @@ export const gather = Effect.fnUntraced(function* (
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     predecessorHolds: Option.isSome(holder),
     outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, { merged })),
-    budget: now < (madeBudgets.get(run.id) ?? Number.NEGATIVE_INFINITY) + untilTold || Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
+    budget:
+      Math.abs(now - (madeBudgets.get(run.id) ?? Number.NEGATIVE_INFINITY)) < untilTold ||
+      Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
     resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
     shownSince: Math.max(0, ...(resource?.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)),
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
     weights: weightsSeen(run, podClass, settings),
-    fetch: fetchSeen(job, fetching, fetchLog, isOldFetch(job, run, podClass, settings)),
+    fetch: fetchSeen(job, fetching, fetchLog, isOldFetch(job, run, podClass, settings), (time) => at("fetch", time)),
     pod,
     merged,
-    boot: bootSeen(bootVerdicts, run, podClass, pod),
+    boot,
     blockedSince: blocked.get(run.id) ?? null,
     bootLog,
     work,
     sameStart: work.running !== null && begunWith === whichStart(pod),
     withdrawnAt: withdrawn.get(run.id) ?? null,
+    firstSeen: times.seen,
     attendedSince: attendance.since(now),
     released: released.has(run.id)
   }

@@ -527,6 +527,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["its record is not forced back into the cluster", seen("activated", { resource: null }, found({ status: "superseded" })), 10_000, ""]
   ],
   "activated as a candidate": [
+    [
+      "gives its GPUs back in time also where the end of its run lies in the future, as after a clock that was set back",
+      seen("activated", { pod, firstSeen: new Map([[60 * minute, 0]]) }, { ...found({ checks: report }), serve: false, endedAt: 60 * minute }),
+      15 * minute,
+      "remove pod pod-1"
+    ],
     ["keeps its GPUs for a while", seen("activated", { pod }, { serve: false, endedAt: 0 }), 899_999, "again 900000"],
     ["and then gives them back", seen("activated", { pod }, { serve: false, endedAt: 0 }), 900_000, "remove pod pod-1"]
   ],
