@@ -65,6 +65,7 @@ export interface GatherFrom {
   readonly withdrawn: Withdrawn
   readonly blocked: Blocked
   readonly futureTimes: FutureTimes
+  readonly nodeless: Nodeless
   readonly mergedAnswers: MergedAnswers
   readonly bootVerdicts: BootVerdicts
   readonly attendance: Attendance
@@ -76,6 +77,9 @@ export interface GatherFrom {
   /** Runs that were released lately. */
   readonly released: Set<Run["id"]>
 }
+
+/** Since when the nodes of runs' pods are not there; only a memory, so that a restart at worst waits for longer. */
+export type Nodeless = Map<Run["id"], { readonly uid: string; readonly since: number }>
 
 /** Phases that an engine's failed start ends, if it names its cause. */
 const ofEngine: ReadonlySet<Run["phase"]> = new Set(["booting", "checking", "measuring", "benchmarking", "activating"])
@@ -102,6 +106,16 @@ const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
   phase === "queued" ||
   (phase === "screening" && revision !== null) ||
   (phase === "provisioning" && (pod === null || pod.unschedulable !== null))
+
+/** Since when its node does not answer. One that is not there has its time from when that was first seen: it may come back, as a kubelet that registers it anew. */
+const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: PodSeen, node: Option.Option<Node>, now: number): number | null => {
+  const before = nodeless.get(id)
+  nodeless.delete(id)
+  if (nodeDownSince === null || Option.isSome(node)) return nodeDownSince
+  const since = before?.uid === uid ? Math.min(before.since, now) : now
+  nodeless.set(id, { uid, since })
+  return Math.max(nodeDownSince, since)
+}
 
 /** Those of its times that something is counted from. */
 const timesOf = ({ copy, createdAt, merge, nodeDownSince, readyChangedAt, scheduledAt, startedAt, unschedulable }: PodSeen) => [
@@ -150,6 +164,7 @@ export const gather = Effect.fnUntraced(function* (
     madeBudgets,
     madePods,
     mergedAnswers,
+    nodeless,
     pool,
     released,
     settings,
@@ -171,7 +186,9 @@ export const gather = Effect.fnUntraced(function* (
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
   const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
-  const looked = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
+  const found = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
+  const looked = found === null ? null : { ...found, nodeDownSince: downSince(nodeless, run.id, found, node, now) }
+  if (looked === null) nodeless.delete(run.id)
   const copyLog =
     looked?.copy?.running === true ? yield* readLog(looked.name, namespace, (enginePod === undefined ? null : firstContainer(enginePod)) ?? undefined) : ""
   const pod = enginePod === undefined || looked === null ? null : { ...looked, copy: copySeen(enginePod, copyLog) }

@@ -90,6 +90,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "NoteWeights, RemoveFetch, enter waiting"
     ]
   ],
+  "while its host class is gone": [
+    ["no download goes to a store that nobody knows", seen("materializing", { podClass: null }), 0, ""],
+    ["and none is noted there", seen("materializing", { podClass: null, fetch: FetchSeen.Succeeded() }), 0, ""],
+    ["nor looks for lost weights there", seen("booting", { podClass: null, pod: { ...unready, restarts: 2 } }), 0, ""],
+    ["the trial waits for it", seen("checking", { podClass: null, pod }), 0, ""],
+    ["and what runs of it goes on", seen("checking", { podClass: null, pod, sameStart: true, work: { running: "checking", ended: null } }), 0, "work checking"]
+  ],
   "waiting and queued": [
     ["waits while the older run is unfinished", seen("waiting", {}, { olderRun: otherDeployment }), 0, ""],
     ["its turn comes", seen("waiting"), 0, "enter provisioning"],
