@@ -1,5 +1,6 @@
 import { compareFirst, toldOfBoot } from "./bootCheck.ts"
 import { bringBack, lostWeights } from "./bringBack.ts"
+import { chosenClass } from "./classAway.ts"
 import { copyTold } from "./copying.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
@@ -27,8 +28,7 @@ const ended = (seen: Observation): Decision => {
   return act(message, ...withdraw(seen), ...pod, ...download)
 }
 
-const classGone = ({ run }: Observation): string =>
-  `The host class ${run.revision?.settings.host_class} does not exist now: the engine cannot be started again.`
+const classGone = (seen: Observation): string => `The host class ${chosenClass(seen)} does not exist now: the engine cannot be started again.`
 
 const isUp = (pod: PodSeen): boolean => pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
 

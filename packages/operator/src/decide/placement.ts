@@ -1,3 +1,4 @@
+import { classAway } from "./classAway.ts"
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
 import { candidatesInTheWay } from "./heldCandidates.ts"
 import { lookedAtOnce, placeLook } from "./limits.ts"
@@ -37,13 +38,13 @@ const heldBack = (seen: Observation): Placement | null => {
 
 /** Where a run whose weights are there goes: to its own turn, to the pool's queue, or straight to its GPUs. */
 export const placement = (seen: Observation): Placement => {
-  const { ahead, asked, classGpus, freeSlots, podClass, run, shortage } = seen
+  const { ahead, asked, classGpus, freeSlots, podClass, shortage } = seen
   const held = heldBack(seen)
   if (held !== null) return held
-  const name = run.revision?.settings.host_class ?? "of the run"
-  if (podClass === null) return goes("queued", `Waits for the host class ${name}, which does not exist now.`)
+  if (podClass === null) return goes("queued", classAway(seen).message)
   const { autoscaling, maxGpus, nodes, queueName } = podClass
-  if (nodes > 1) return goes("queued", `Waits for the host class ${name} to change: its engines span ${nodes} nodes, which no engine can use yet.`)
+  if (nodes > 1)
+    return goes("queued", `Waits for the host class ${podClass.hostClass.name} to change: its engines span ${nodes} nodes, which no engine can use yet.`)
   if (queueName !== null) return goes("queued", `Asks Kueue's queue ${queueName} for its GPUs.`)
   const { gpu_count, gpu_pool } = podClass.hostClass
   const gpus = `${count(gpu_count, "GPU")} of ${gpu_pool}`

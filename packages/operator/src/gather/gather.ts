@@ -107,6 +107,10 @@ const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
   (phase === "screening" && revision !== null) ||
   (phase === "provisioning" && (pod === null || pod.unschedulable !== null))
 
+/** Whether it is the host class that was chosen for the run. One that was made anew with other cards is none on which anything of it was estimated or verified. */
+const isChosen = ({ gpu_count, gpu_pool, name }: HostClass, { revision }: Run): boolean =>
+  revision !== null && name === revision.settings.host_class && gpu_pool === revision.estimate.gpu_pool && gpu_count === revision.estimate.gpu_count
+
 /** Since when its node does not answer. One that is not there has its time from when that was first seen: it may come back, as a kubelet that registers it anew. */
 const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: PodSeen, node: Option.Option<Node>, now: number): number | null => {
   const before = nodeless.get(id)
@@ -185,7 +189,7 @@ export const gather = Effect.fnUntraced(function* (
   if (enginePod === undefined && madePods.has(podName)) madePods.set(podName, undefined)
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
-  const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
+  const podClass = classes.find(({ hostClass }) => isChosen(hostClass, run)) ?? null
   const found = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
   const looked = found === null ? null : { ...found, nodeDownSince: downSince(nodeless, run.id, found, node, now) }
   if (looked === null) nodeless.delete(run.id)
