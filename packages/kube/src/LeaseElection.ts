@@ -2,6 +2,7 @@ import { Clock, DateTime, Duration, Effect, Option, Random } from "effect"
 import { fenceWrites } from "./fenceWrites.ts"
 import { KubeClient } from "./KubeClient.ts"
 import { kubeMetrics } from "./metrics.ts"
+import { monotonicMillis } from "./monotonicMillis.ts"
 import { Lease } from "./resources.ts"
 
 export interface LeaseElectionOptions {
@@ -23,7 +24,6 @@ interface Observation {
   readonly at: number
 }
 
-const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 const microTime = Effect.map(DateTime.now, (now) => DateTime.formatIso(now).replace("Z", "000Z"))
 
 /** A record is seen anew only when what its holder writes has changed, not when anything else in the object has. */

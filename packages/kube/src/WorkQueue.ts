@@ -1,6 +1,7 @@
-import { Cause, Clock, Duration, Effect, Exit, FiberMap, Option, Queue, Random, Schedule, type Scope } from "effect"
+import { Cause, Duration, Effect, Exit, FiberMap, Option, Queue, Random, Schedule, type Scope } from "effect"
 import { KubeError } from "./KubeError.ts"
 import { kubeMetrics } from "./metrics.ts"
+import { monotonicMillis } from "./monotonicMillis.ts"
 
 /** Work by key: one pass at a time for each key, and what is added during a pass becomes one more pass. */
 export interface WorkQueue<K extends string = string> {
@@ -34,9 +35,9 @@ interface Entry {
   failures: number
   /** Added while at work. */
   again: boolean
-  /** Since when it has been `ready`, epoch milliseconds. */
+  /** Since when it has been `ready`, monotonic milliseconds. */
   since: number
-  /** The earliest time asked for, in epoch milliseconds: while `waiting` its timer's, while `working` that of an `addAfter` meanwhile. */
+  /** The earliest time asked for, in monotonic milliseconds: while `waiting` its timer's, while `working` that of an `addAfter` meanwhile. */
   due: number
 }
 
@@ -93,7 +94,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
   }
 
   const add = (key: K) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    Effect.flatMap(monotonicMillis, (now) => {
       const entry = entries.get(key)
       if (entry === undefined) {
         const made: Entry = { state: "ready", failures: 0, again: false, since: now, due: Number.POSITIVE_INFINITY }
@@ -109,7 +110,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     })
 
   const addAfter = (key: K, delay: Duration.Input) =>
-    Effect.map(Clock.currentTimeMillis, (now) => {
+    Effect.map(monotonicMillis, (now) => {
       const due = now + Duration.toMillis(delay)
       const entry = entries.get(key)
       if (entry === undefined) {
@@ -129,9 +130,9 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     if (key === undefined || entry === undefined) return
     entry.state = "working"
     entry.again = false
-    const startedAt = yield* Clock.currentTimeMillis
+    const startedAt = yield* monotonicMillis
     const exit = yield* Effect.exit(Effect.suspend(() => options.work(key)))
-    const now = yield* Clock.currentTimeMillis
+    const now = yield* monotonicMillis
     const outcome = Exit.isSuccess(exit) ? "done" : "failed"
     yield* measured((labels) => kubeMetrics.passSeconds.update({ ...labels, outcome }, (now - startedAt) / 1_000))
     if (Exit.isFailure(exit)) {
@@ -157,7 +158,7 @@ const make = Effect.fnUntraced(function* <K extends string, E, R>(options: WorkQ
     discard: true
   })
 
-  const sample = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+  const sample = Effect.flatMap(monotonicMillis, (now) => {
     const waiting = [...entries.values()].filter(({ state }) => state === "ready")
     const oldest = waiting.reduce((earliest, { since }) => Math.min(earliest, since), now)
     return measured((labels) =>

@@ -1,7 +1,8 @@
-import { Cause, Clock, Duration, Effect, Exit, Option, Predicate, Random, Schema, Stream } from "effect"
+import { Cause, Duration, Effect, Exit, Option, Predicate, Random, Schema, Stream } from "effect"
 import { fromStatusObject, KubeError } from "./KubeError.ts"
 import type { KubeSettings, KubeTransport } from "./KubeTransport.ts"
 import { kubeMetrics } from "./metrics.ts"
+import { monotonicMillis } from "./monotonicMillis.ts"
 import { type KubeObject, pathOf, type Resource, type Selection, toKey } from "./Resource.ts"
 import { type Unreadable, WatchEvent } from "./WatchEvent.ts"
 
@@ -69,7 +70,7 @@ export const watchResource = <A extends KubeObject>(
     Effect.gen(function* () {
       const listed = yield* list
       yield* kubeMetrics.lists.update(kind, 1)
-      const now = yield* Clock.currentTimeMillis
+      const now = yield* monotonicMillis
       state.relistAt = now + Duration.toMillis(settings.relistEvery) * (0.8 + 0.4 * (yield* Random.next))
       state.resourceVersion = listed.resourceVersion
       state.heardAt = now
@@ -81,7 +82,7 @@ export const watchResource = <A extends KubeObject>(
   /** One watch request, from opening to its end. */
   const follow = (state: State, resourceVersion: string) =>
     Effect.gen(function* () {
-      const openedAt = yield* Clock.currentTimeMillis
+      const openedAt = yield* monotonicMillis
       const response = yield* transport.open({
         method: "GET",
         path: pathOf(resource, selection.namespace),
@@ -124,7 +125,7 @@ export const watchResource = <A extends KubeObject>(
       })
 
       const ended = Effect.gen(function* () {
-        const now = yield* Clock.currentTimeMillis
+        const now = yield* monotonicMillis
         if (now >= state.relistAt) state.resourceVersion = undefined
         const brief = now - openedAt < 1000
         if (heard || !brief) {
@@ -146,7 +147,7 @@ export const watchResource = <A extends KubeObject>(
                 catch: () => new KubeError({ reason: "Retryable", message: `the watch of ${what} was cut off` })
               }).pipe(Effect.timeoutOption(idle))
               if (Option.isNone(next) || next.value.done === true) return yield* ended
-              state.heardAt = yield* Clock.currentTimeMillis
+              state.heardAt = yield* monotonicMillis
               const lines = (partial + String(next.value.value)).split("\n")
               partial = lines.pop() ?? ""
               if (partial.length > maxLineLength) return yield* new KubeError({ reason: "Retryable", message: `the watch of ${what} sent a line without end` })
@@ -198,11 +199,11 @@ export const watchResource = <A extends KubeObject>(
         failures: 0,
         refusals: 0,
         relistAt: 0,
-        heardAt: yield* Clock.currentTimeMillis
+        heardAt: yield* monotonicMillis
       }
       const labels = { ...kind, selector: [selection.labelSelector, selection.fieldSelector].filter(Predicate.isNotUndefined).join(";") }
       yield* Effect.addFinalizer(() => kubeMetrics.lastEventAge.remove(labels))
-      yield* Clock.currentTimeMillis.pipe(
+      yield* monotonicMillis.pipe(
         Effect.flatMap((now) => kubeMetrics.lastEventAge.update(labels, (now - state.heardAt) / 1000)),
         Effect.andThen(Effect.sleep("10 seconds")),
         Effect.forever,

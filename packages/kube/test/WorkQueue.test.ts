@@ -120,6 +120,33 @@ describe("WorkQueue", () => {
     })
   )
 
+  it.effect("a time asked for during a pass comes no later where the clock is set back in that pass", () =>
+    Effect.gen(function* () {
+      yield* TestClock.adjust("10 hours")
+      const clock = yield* Clock.Clock
+      let behind = 0
+      const now = () => clock.currentTimeMillisUnsafe() - behind
+      const moved: Clock.Clock = { ...clock, currentTimeMillisUnsafe: now, currentTimeMillis: Effect.sync(now) }
+      let passes = 0
+      const make = WorkQueue.make({
+        concurrency: 1,
+        work: () =>
+          Effect.gen(function* () {
+            passes += 1
+            if (passes > 1) return rest
+            yield* queue.addAfter("a", "5 seconds")
+            behind = 3_600_000
+            return rest
+          })
+      })
+      const queue: WorkQueue = yield* Effect.provideService(make, Clock.Clock, moved)
+      yield* queue.add("a")
+      yield* settle
+      yield* TestClock.adjust("5 seconds")
+      assert.strictEqual(passes, 2)
+    })
+  )
+
   it.effect("failures wait longer each time up to the cap, defects too, and a success starts over", () =>
     Effect.gen(function* () {
       const at: Array<number> = []

@@ -81,6 +81,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
     released.add(id)
     shown.delete(id)
     reconciler.bootVerdicts.delete(id)
+    reconciler.futureTimes.delete(id)
     yield* background.forget(id)
   }
   const serves = run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted
@@ -160,6 +161,7 @@ export const reconcile = Effect.fn("reconcile")(function* (
       withdrawn.delete(id)
       mergedAnswers.delete(id)
       bootVerdicts.delete(id)
+      reconciler.futureTimes.delete(id)
       shown.delete(id)
       yield* phases.note(id, null)
       yield* benchmarks.forget(id)

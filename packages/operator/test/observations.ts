@@ -153,6 +153,7 @@ export const run: Run = {
   replaces: false,
   replacedBy: null,
   predecessor: null,
+  candidates: [],
   lastUsedAt: null,
   inFlight: 0,
   applied: null,
@@ -214,12 +215,14 @@ export const observed: Observation = {
   admission: null,
   predecessorHolds: false,
   predecessorPlace: null,
+  candidates: [],
   elsewhere: false,
   outdated: false,
   budget: false,
   work: { running: null, ended: null },
   sameStart: false,
   withdrawnAt: null,
+  firstSeen: new Map(),
   attendedSince: 0,
   released: true
 }

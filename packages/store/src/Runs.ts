@@ -126,6 +126,8 @@ export interface Run {
   readonly replacedBy: DeploymentId | null
   /** What the model serves where that is another revision: the run whose engine it is, its host class and its GPUs. `differs`: it has no traffic, since it answers otherwise. */
   readonly predecessor: { readonly run: DeploymentId; readonly hostClass: string; readonly gpus: number; readonly differs?: boolean } | null
+  /** Runs of the model that made a verified revision which does not serve, the newest ones, and how long that keeps its GPUs after `endedAt`; only until a run has some itself. */
+  readonly candidates: ReadonlyArray<{ readonly run: DeploymentId; readonly gpus: number; readonly endedAt: number; readonly holdSeconds: number | null }>
   /** When gateways told last that somebody asks for its revision; told only of revisions with `hold_seconds`. */
   readonly lastUsedAt: number | null
   /** Requests under way on its revision; counted only where that gives its engine back (superseded, replaced, idling, or of a deleted or disabled model), else 0. */

@@ -46,6 +46,35 @@ layer(layerStore, { excludeTestServices: true })("a roll-out", (it) => {
       }
     })
   )
+
+  it.effect("that waits for GPUs is told which candidates of its model may hold some, the newest first", () =>
+    Effect.gen(function* () {
+      const deployments = yield* Deployments
+      const runs = yield* Runs
+      const { caller } = yield* makeCaller("held")
+      const { orgId } = caller
+      const served = yield* makeServing(caller, "k1")
+      const target = { _tag: "Redeploy", modelId: served.modelId, ref: null } as const
+      const candidate = Effect.fnUntraced(function* (key: string, hold: object) {
+        const { id } = yield* deployments.create(newModel(caller, key, "", { target, serve: false }))
+        yield* walk(caller, id, "benchmarking", checks, { ...settings, ...hold })
+        yield* runs.activate({ id, orgId, from: "benchmarking" })
+        const { endedAt } = yield* observed(id)
+        return { run: id, gpus: 1, endedAt }
+      })
+      const first = yield* candidate("k2", { hold_seconds: 3_600 })
+      const second = yield* candidate("k3", {})
+      const { id } = yield* deployments.create(newModel(caller, "k4", "", { target }))
+      yield* walk(caller, id, "materializing")
+      yield* runs.enter({ id, orgId, from: "materializing", to: "queued", reason: "Waits." })
+      assert.deepStrictEqual<unknown>((yield* observed(id)).candidates, [
+        { ...second, holdSeconds: null },
+        { ...first, holdSeconds: 3_600 }
+      ])
+      yield* runs.enter({ id, orgId, from: "queued", to: "provisioning", reason: "Has some." })
+      assert.deepStrictEqual((yield* observed(id)).candidates, [])
+    })
+  )
 })
 
 layer(layerStore, { excludeTestServices: true })("a model that may idle", (it) => {

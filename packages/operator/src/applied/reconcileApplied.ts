@@ -53,7 +53,8 @@ const retire = Effect.fnUntraced(function* ({ unrecorded }: AppliedContext, reso
   const key = `${namespace}/${name}`
   if (!finalizers.includes(finalizer)) return Option.none<Duration.Duration>()
   const applied = yield* AppliedResources
-  const since = unrecorded.get(key) ?? (yield* Clock.currentTimeMillis)
+  const now = yield* Clock.currentTimeMillis
+  const since = Math.min(unrecorded.get(key) ?? now, now)
   const recorded = yield* applied.retire({ namespace, name }).pipe(
     Effect.timeout("10 seconds"),
     Effect.as(true),

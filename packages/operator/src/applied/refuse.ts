@@ -21,6 +21,9 @@ export const refusedStatus = ({ metadata, status = {} }: ModelDeployment, reason
   return { ...status, conditions: [condition("Accepted", reason), ...others], observedGeneration }
 }
 
+/** One for each reason: what was changed and is refused again is counted there. A long name is cut where a part of a name may end. */
+export const refusalName = (name: string, reason: string): string => `${name.slice(0, 180).replace(/[-.]+$/u, "")}.refused.${reason.toLowerCase()}`
+
 /** Says in the object and in an event that nothing comes of its specification, and why, where that is not said yet. False where the copy that was seen is an old one. */
 export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, reason: string, message: string) {
   const kube = yield* KubeClient
@@ -29,8 +32,7 @@ export const refuse = Effect.fnUntraced(function* (resource: ModelDeployment, re
   if (resource.status !== undefined && Equal.equals(resource.status, status)) return true
   const { generation = 1, name, namespace, resourceVersion } = resource.metadata
   const event = aboutResource(resource, {
-    // One for each reason: what was changed and is refused again is counted there.
-    name: `${name.slice(0, 180)}.refused.${reason.toLowerCase()}`,
+    name: refusalName(name, reason),
     type: "Warning",
     reason: "Refused",
     message,

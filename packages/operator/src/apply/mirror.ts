@@ -61,7 +61,9 @@ export const mirror = Effect.fn("mirror")(function* ({ backlog, classGone, fetch
   // Both are plain JSON, and most looks end here: Effect's own comparison takes ten times as long.
   if (resource.status !== undefined && isDeepStrictEqual(resource.status, status)) return Option.none()
   // What changes many times a second is written once: each phase with its time is in the status all the same.
-  const written = shown.get(run.id)
+  const last = shown.get(run.id)
+  // One that lies in the future was written before the clock was set back.
+  const written = last === undefined || last.at <= now ? last : { ...last, at: now - statusPauseMost }
   const first = written === undefined || written.at === Number.NEGATIVE_INFINITY
   if (first && backlog > manyWait) shown.set(run.id, { ...written, at: now, version: written?.version ?? metadata.resourceVersion })
   const since = first ? (backlog > manyWait ? now : Number.NEGATIVE_INFINITY) : written.at

@@ -19,7 +19,7 @@ const tellAgain = Effect.fnUntraced(function* ({ message = "", metadata }: Event
   if (stored.annotations?.[toldAnnotation] === told) return
   const now = yield* Clock.currentTimeMillis
   const first = Date.parse(firstTimestamp ?? "")
-  if (count >= burst + Math.floor((now - (Number.isNaN(first) ? now : first)) / refill)) return
+  if (count >= burst + Math.floor(Math.max(0, now - (Number.isNaN(first) ? now : first)) / refill)) return
   const annotations = { [toldAnnotation]: told }
   yield* kube.mergePatch(Event, name, namespace, { metadata: { annotations }, message, count: count + 1, lastTimestamp: times(now) })
 })

@@ -182,6 +182,14 @@ export interface Observation {
   readonly predecessorHolds: boolean
   /** Why the GPUs of that pod would be none for an engine of the host class; null where they would. */
   readonly predecessorPlace: string | null
+  /** Candidates of its model that hold GPUs, while it waits for some. `until`: Unix milliseconds. `inPlace`: whether an engine of the run could have their place. */
+  readonly candidates: ReadonlyArray<{
+    readonly run: Run["id"]
+    readonly pod: string
+    readonly gpus: number
+    readonly until: number
+    readonly inPlace: boolean
+  }>
   /** Whether its host class has, or may get, a node that the run's pod is not on and where nothing has gone wrong with the run. */
   readonly elsewhere: boolean
   /** Whether the run's pod has not started, and another would be asked for now: its host class has changed. */
@@ -193,18 +201,23 @@ export interface Observation {
   readonly sameStart: boolean
   /** Since when nothing of it is published although its engine is still there; only of a revision that gives its engine back or may idle. */
   readonly withdrawnAt: number | null
+  /** When this operator saw those times first that lay in the future then; see `FutureTimes`. */
+  readonly firstSeen: ReadonlyMap<number, number>
   /** Since when this operator has been driving the runs without a gap, Unix milliseconds. */
   readonly attendedSince: number
   /** Whether it was said already that the cluster holds nothing of the run any more. */
   readonly released: boolean
 }
 
+/** A time of the run or of its pod as things are counted from it: never in the future for long, even where a clock was set back. */
+export const countedAs = ({ firstSeen }: Pick<Observation, "firstSeen">, time: number): number => firstSeen.get(time) ?? time
+
 /**
  * From when a deadline counts, Unix milliseconds: the latest of these times, but none before this operator came to look. Nothing may fail for what nobody was there
  * to do or to see.
  */
-export const countedFrom = ({ attendedSince }: Observation, ...times: ReadonlyArray<number | null>): number =>
-  times.reduce<number>((latest, time) => Math.max(latest, time ?? latest), attendedSince)
+export const countedFrom = (seen: Observation, ...times: ReadonlyArray<number | null>): number =>
+  times.reduce<number>((latest, time) => (time === null ? latest : Math.max(latest, countedAs(seen, time))), seen.attendedSince)
 
 /** What tries of a work are counted for: the engine's latest start, or this time in the phase. */
 export const workAbout = ({ boot, run }: Observation, kind: WorkKind): string => (kind === "boot" ? (boot?.boot ?? "") : `${run.phaseSince}`)

@@ -1,4 +1,5 @@
 import { type FailureCode, maxRequeues } from "@seatrial/domain"
+import { classAway } from "./classAway.ts"
 import { copying, tooLargeToCopy } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { leaveFailedCard } from "./elsewhere.ts"
@@ -54,9 +55,7 @@ const unplaced = (seen: Observation, { message, since }: { readonly message: str
 export const provisioning = (seen: Observation, now: number): Decision => {
   const { pod, podClass, run } = seen
   if (pod === null) {
-    return podClass === null
-      ? wait(`Waits for the host class ${run.revision?.settings.host_class}, which does not exist now.`)
-      : (tooLargeToCopy(seen) ?? act("Asks for a GPU pod.", Action.EnsurePod()))
+    return podClass === null ? classAway(seen) : (tooLargeToCopy(seen) ?? act("Asks for a GPU pod.", Action.EnsurePod()))
   }
   if (pod.deleting) return leaving(pod)
   if (pod.lost !== null) return requeue(seen, `Lost its place: ${pod.lost}.`)

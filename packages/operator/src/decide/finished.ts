@@ -1,12 +1,14 @@
 import { compareFirst, toldOfBoot } from "./bootCheck.ts"
 import { bringBack, lostWeights } from "./bringBack.ts"
+import { chosenClass } from "./classAway.ts"
 import { copyTold } from "./copying.ts"
 import { Action, act, type Decision, wait } from "./Decision.ts"
 import { noteImage, replaceChanged } from "./engineImage.ts"
+import { heldUntil } from "./heldCandidates.ts"
 import { hungAt, replaceHung } from "./hung.ts"
 import { idleAt, isIdle, isServed } from "./idle.ts"
-import { bootRestarts, candidateHold, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
-import { goesOn, type Observation, type PodSeen } from "./Observation.ts"
+import { bootRestarts, drainLimit, drainLook, drainTime, idleLook } from "./limits.ts"
+import { countedAs, goesOn, type Observation, type PodSeen } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 import { reuses } from "./reuse.ts"
 
@@ -26,8 +28,7 @@ const ended = (seen: Observation): Decision => {
   return act(message, ...withdraw(seen), ...pod, ...download)
 }
 
-const classGone = ({ run }: Observation): string =>
-  `The host class ${run.revision?.settings.host_class} does not exist now: the engine cannot be started again.`
+const classGone = (seen: Observation): string => `The host class ${chosenClass(seen)} does not exist now: the engine cannot be started again.`
 
 const isUp = (pod: PodSeen): boolean => pod.lost === null && !pod.deleting && pod.ready && pod.url !== null
 
@@ -94,10 +95,9 @@ const draining = (seen: Observation, now: number, message: string): Decision => 
 /** A verified revision that does not serve keeps its engine for a while, so that going live needs no second start. */
 const candidate = (seen: Observation, now: number): Decision => {
   const { run } = seen
-  const held = run.revision?.settings.hold_seconds
   const [by] = run.reusedBy
   if (by !== undefined) return wait(`Verified. ${by} brings it to its traffic.`)
-  const until = (run.endedAt ?? run.phaseSince) + (held === undefined ? candidateHold : held * 1_000)
+  const until = heldUntil(countedAs(seen, run.endedAt ?? run.phaseSince), run.revision?.settings.hold_seconds ?? null)
   if (now < until && seen.pod !== null && seen.pod.lost === null) return wait("Verified. Its GPUs are held for a while.", until)
   return act("Verified. Its GPUs are free.", ...withdraw(seen), ...removePod(seen))
 }

@@ -1,5 +1,5 @@
 import { idleSlack, wokenHold } from "./limits.ts"
-import { countedFrom, type Observation } from "./Observation.ts"
+import { countedAs, countedFrom, type Observation } from "./Observation.ts"
 
 /** Whether the run's revision is what carries its model's traffic, or would if its engine were there. */
 export const isServed = ({ run }: Pick<Observation, "run">): boolean =>
@@ -15,8 +15,8 @@ export const idleAt = (seen: Observation): number | null => {
   if (!isServed(seen) || hold === undefined) return null
   // Of the revision, the same for all of its runs: that it went live is a use, and that a later run found it serving is none.
   const used = run.lastUsedAt ?? run.endedAt ?? run.phaseSince
-  if (pod === null) return used + hold * 1_000 + idleSlack
-  return Math.max(countedFrom(seen, used) + hold * 1_000 + idleSlack, (pod.readyChangedAt ?? pod.createdAt) + wokenHold)
+  if (pod === null) return countedAs(seen, used) + hold * 1_000 + idleSlack
+  return Math.max(countedFrom(seen, used) + hold * 1_000 + idleSlack, countedAs(seen, pod.readyChangedAt ?? pod.createdAt) + wokenHold)
 }
 
 /** Whether a served model gives its GPUs back because nobody asks for it. An engine that is on its way is let come. */

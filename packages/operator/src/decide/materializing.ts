@@ -1,6 +1,7 @@
 import { sizeInWords } from "@seatrial/domain"
 import type { DownloadState } from "@seatrial/hub"
 import { weightsSize } from "../resources/weightFiles.ts"
+import { classAway } from "./classAway.ts"
 import { Action, act, type Decision, fail, wait } from "./Decision.ts"
 import { forItsReader } from "./forItsReader.ts"
 import { fetchLook, fetchStart } from "./limits.ts"
@@ -46,6 +47,8 @@ export const materializing = (seen: Observation, now: number): Decision => {
   const size = sizeOf(seen)
   switch (fetch._tag) {
     case "Absent":
+      // It says which store the weights belong into.
+      if (seen.podClass === null) return classAway(seen)
       if (seen.weights !== null) return goTo(placement(seen))
       return act(`Starts the download of ${size}.`, Action.EnsureFetch())
     case "Active":
@@ -54,9 +57,8 @@ export const materializing = (seen: Observation, now: number): Decision => {
       return wait("Waits for an earlier download to end.")
     case "Failed":
       return fail(fetch.failure.code, forItsReader(run, fetch.failure.text))
-    case "Succeeded": {
-      return goTo(placement(seen), Action.NoteWeights(), Action.RemoveFetch())
-    }
+    case "Succeeded":
+      return seen.podClass === null ? classAway(seen) : goTo(placement(seen), Action.NoteWeights(), Action.RemoveFetch())
   }
 }
 
@@ -67,6 +69,7 @@ export const materializing = (seen: Observation, now: number): Decision => {
 export const lookForWeights = (seen: Observation, now: number): Decision | null => {
   const { fetch, pod, run } = seen
   const own = seen.weights?.own === true || run.history.some(({ phase }) => phase === "materializing")
+  if (seen.podClass === null && !own && (fetch._tag === "Absent" || fetch._tag === "Succeeded")) return classAway(seen)
   switch (fetch._tag) {
     case "Absent":
       return own

@@ -1,4 +1,6 @@
+import { classAway } from "./classAway.ts"
 import { Action, act, type Decision, enter, wait } from "./Decision.ts"
+import { candidatesInTheWay } from "./heldCandidates.ts"
 import { lookedAtOnce, placeLook } from "./limits.ts"
 import type { Observation } from "./Observation.ts"
 import { leaving, replaceOutdated } from "./outdated.ts"
@@ -31,18 +33,18 @@ const heldBack = (seen: Observation): Placement | null => {
   if (canReplace(seen) && organizationGpus + need - (run.predecessor?.gpus ?? 0) <= run.gpuLimit)
     return takesOver(seen, `Within ${limit} there is one engine only.`)
   const held = organizationGpus === 0 ? "holds none" : `has ${organizationGpus} in use or asked for`
-  return goes("waiting", `Waits for ${limit}: it needs ${need}, and the organization ${held}.${predecessorInTheWay(seen)}`)
+  return goes("waiting", `Waits for ${limit}: it needs ${need}, and the organization ${held}.${predecessorInTheWay(seen)}${candidatesInTheWay(seen, true)}`)
 }
 
 /** Where a run whose weights are there goes: to its own turn, to the pool's queue, or straight to its GPUs. */
 export const placement = (seen: Observation): Placement => {
-  const { ahead, asked, classGpus, freeSlots, podClass, run, shortage } = seen
+  const { ahead, asked, classGpus, freeSlots, podClass, shortage } = seen
   const held = heldBack(seen)
   if (held !== null) return held
-  const name = run.revision?.settings.host_class ?? "of the run"
-  if (podClass === null) return goes("queued", `Waits for the host class ${name}, which does not exist now.`)
+  if (podClass === null) return goes("queued", classAway(seen).message)
   const { autoscaling, maxGpus, nodes, queueName } = podClass
-  if (nodes > 1) return goes("queued", `Waits for the host class ${name} to change: its engines span ${nodes} nodes, which no engine can use yet.`)
+  if (nodes > 1)
+    return goes("queued", `Waits for the host class ${podClass.hostClass.name} to change: its engines span ${nodes} nodes, which no engine can use yet.`)
   if (queueName !== null) return goes("queued", `Asks Kueue's queue ${queueName} for its GPUs.`)
   const { gpu_count, gpu_pool } = podClass.hostClass
   const gpus = `${count(gpu_count, "GPU")} of ${gpu_pool}`
@@ -50,7 +52,8 @@ export const placement = (seen: Observation): Placement => {
   const full = maxGpus !== null && classGpus + gpu_count > maxGpus
   if (autoscaling && ahead === 0 && asked === 0 && !full) return goes("provisioning", `Asks for a node: none has ${gpus} free.`)
   if (canReplace(seen)) return takesOver(seen, `No spare ${gpus}.`)
-  if (shortage !== null) return goes("queued", `Waits for ${gpus}: ${shortage}.${predecessorInTheWay(seen)}`)
+  const inTheWay = `${predecessorInTheWay(seen)}${candidatesInTheWay(seen)}`
+  if (shortage !== null) return goes("queued", `Waits for ${gpus}: ${shortage}.${inTheWay}`)
   const place = ahead === 0 ? "first in the queue." : `${count(ahead, "run goes", "runs go")} first.`
   const why = !autoscaling
     ? seen.setAside
@@ -61,7 +64,7 @@ export const placement = (seen: Observation): Placement => {
       : asked > 0
         ? ` ${count(asked, "engine has", "engines have")} asked for a node and ${asked === 1 ? "is" : "are"} served before the next.`
         : ""
-  return goes("queued", `Waits for ${gpus}: ${place}${why}${predecessorInTheWay(seen)}`)
+  return goes("queued", `Waits for ${gpus}: ${place}${why}${inTheWay}`)
 }
 
 /** To where `placement` says. */
@@ -83,7 +86,8 @@ export const waiting = (seen: Observation): Decision => {
 }
 
 /** Kueue's queue: it holds the pod back until there is quota for it, and says why. */
-const admission = ({ admission, outdated, pod, run }: Observation, queue: string): Decision => {
+const admission = (seen: Observation, queue: string): Decision => {
+  const { admission, outdated, pod, run } = seen
   if (pod === null) return act(`Asks Kueue's queue ${queue} for its GPUs.`, Action.EnsurePod())
   if (pod.lost !== null) return act("Removes an engine that lost its place.", Action.RemovePod({ uid: pod.uid, force: true }))
   if (outdated) return replaceOutdated(pod)
@@ -92,7 +96,9 @@ const admission = ({ admission, outdated, pod, run }: Observation, queue: string
     return act("Removes the engine of the try before.", Action.RemovePod({ uid: pod.uid, force: false }))
   }
   if (!pod.gated) return enter("provisioning", `Kueue's queue ${queue} has admitted it.`)
-  return wait(`Waits in Kueue's queue ${queue}${admission === null ? "." : `: ${admission}`}`)
+  const said = `Waits in Kueue's queue ${queue}${admission === null ? "." : `: ${admission}`}`
+  const inTheWay = candidatesInTheWay(seen)
+  return wait(inTheWay === "" || said.endsWith(".") ? `${said}${inTheWay}` : `${said}.${inTheWay}`)
 }
 
 /** The pool's capacity. The organization's turn has come: an older run of the model cannot appear any more, and a limit holds for those who come later. */

@@ -1,5 +1,6 @@
 import { benchmarkFault, kvCapacityFault, type Measured } from "@seatrial/domain"
 import { answersOtherwise, compareFirst, toldOfBoot } from "./bootCheck.ts"
+import { classAway } from "./classAway.ts"
 import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
 import { judge, leaveFailedCard, onceElsewhere } from "./elsewhere.ts"
@@ -39,9 +40,7 @@ const crashed = (seen: Observation): Decision | null => {
 const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision | null => {
   const { pod, podClass, run } = seen
   if (pod === null) {
-    return podClass === null
-      ? wait(`Waits for the host class ${run.revision?.settings.host_class}, which does not exist now.`)
-      : act("Asks for the engine again.", Action.EnsurePod())
+    return podClass === null ? classAway(seen) : act("Asks for the engine again.", Action.EnsurePod())
   }
   if (pod.lost !== null) return act(`The engine lost its place: ${pod.lost}.`, Action.RemovePod({ uid: pod.uid, force: true }))
   if (pod.deleting) return wait("Waits for an earlier engine to be gone.")
@@ -84,6 +83,8 @@ const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Dec
   }
   const first = engineFirst(seen, now, kind)
   if (first !== null) return first
+  // What the engine has to be held to is known no more; what runs knows it still.
+  if (seen.podClass === null) return { ...classAway(seen), work: goesOn(seen, kind) }
   // Before anything is found of it: what is verified is this image.
   const noted = noteImage(seen)
   if (noted.length > 0) return act("Notes which image is tried.", ...noted)
@@ -183,13 +184,12 @@ export const activating = (seen: Observation, now: number): Decision => {
   if (pod.nodeDownSince !== null) return wait("Waits for the engine's node, which does not answer.")
   const published = run.endpoints.find((endpoint) => endpoint.url === pod.url && endpoint.pod === pod.name)
   const alone = published !== undefined && run.endpoints.length === 1
+  // Also of one that is published: it may have started again since.
+  const boot = seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
+  if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
+  const compared = compareFirst(seen, now)
+  if (compared !== null) return compared
   if (alone && published.reachable) return act("A gateway reached the engine.", Action.Activate())
-  if (published === undefined) {
-    const boot = seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
-    if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
-    const compared = compareFirst(seen, now)
-    if (compared !== null) return compared
-  }
   // Gateways have their time once they may be told: not while the engine is compared.
   const comparedAt = [seen.boot?.verdict?.at ?? null, endedOf(seen, "boot")?.at ?? null]
   const deadline = countedFrom(seen, run.phaseSince, pod.readyChangedAt, ...comparedAt) + gatewayDeadline

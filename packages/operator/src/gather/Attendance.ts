@@ -19,9 +19,10 @@ export const attend = Effect.fnUntraced(function* (sign: Effect.Effect<void>): E
   const beat = Effect.gen(function* () {
     yield* sign
     const now = yield* Clock.currentTimeMillis
-    if (now - last > longestPause) since = now
+    since = now - last > longestPause ? now : Math.min(since, now)
     last = now
   })
   yield* beat.pipe(Effect.timeout("10 seconds"), Effect.sandbox, Effect.ignore, Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
-  return { since: (now) => (now - last > longestPause ? now : since) }
+  // A clock that was set back has been driven by since no later than now.
+  return { since: (now) => (now - last > longestPause ? now : Math.min(since, now)) }
 })

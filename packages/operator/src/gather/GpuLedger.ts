@@ -26,7 +26,9 @@ const closedBy = ({ tolerations }: PodClass, node: Node): Closed | null => {
       taint.effect === "PreferNoSchedule" ||
       tolerations.some(
         ({ effect, key, operator, value }) =>
-          (key === undefined || key === taint.key) && (effect === undefined || effect === taint.effect) && (operator === "Exists" || value === taint.value)
+          (key === undefined || key === taint.key) &&
+          (effect === undefined || effect === taint.effect) &&
+          (operator === "Exists" || (value ?? "") === (taint.value ?? ""))
       )
   )
   return tolerated ? null : "tainted"

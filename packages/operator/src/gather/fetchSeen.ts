@@ -23,8 +23,11 @@ const millis = (time: string | null | undefined): number => Date.parse(time ?? "
 
 const ended = (pod: WatchedPod) => pod.status?.phase === "Failed" || pod.status?.phase === "Succeeded" || pod.metadata.deletionTimestamp !== undefined
 
+/** A time of the cluster as things are counted from it, Unix milliseconds. */
+type CountedAs = (time: number) => number
+
 /** Why no pod of the Job runs; null where one does. */
-const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>): FetchObstacle | null => {
+const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>, countedAs: CountedAs): FetchObstacle | null => {
   if (fetchingPod(pods) !== undefined) return null
   const pod = pods.find((candidate) => !ended(candidate))
   const name = pod?.metadata.name ?? job.metadata.name
@@ -37,7 +40,7 @@ const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>): FetchObst
     const since = Math.max(millis(job.metadata.creationTimestamp), ...after)
     return {
       says: `the cluster makes no pod for its Job ${name}: a quota or an admission policy may refuse it (kubectl describe job ${name}).`,
-      usualUntil: since + fetchStart
+      usualUntil: countedAs(since) + fetchStart
     }
   }
   const claims = (pod.spec?.volumes ?? []).flatMap(({ persistentVolumeClaim }) =>
@@ -58,12 +61,12 @@ const obstacleOf = (job: WatchedJob, pods: ReadonlyArray<WatchedPod>): FetchObst
     }
   }
   if (pod.spec?.nodeName === undefined) {
-    return { says: `its pod ${name} has no node, and no scheduler says why.`, usualUntil: millis(pod.metadata.creationTimestamp) + fetchStart }
+    return { says: `its pod ${name} has no node, and no scheduler says why.`, usualUntil: countedAs(millis(pod.metadata.creationTimestamp)) + fetchStart }
   }
   const mount = claims.length === 0 ? "" : `; its volume claim ${claims.join(", ")} may not mount`
   return {
     says: `the node ${pod.spec.nodeName} has not started the container of its pod ${name} yet${mount} (kubectl describe pod ${name}).`,
-    usualUntil: Math.max(millis(scheduling?.lastTransitionTime), millis(pod.metadata.creationTimestamp)) + fetchStart
+    usualUntil: countedAs(Math.max(millis(scheduling?.lastTransitionTime), millis(pod.metadata.creationTimestamp))) + fetchStart
   }
 }
 
@@ -80,7 +83,13 @@ const lastSaid = (pods: ReadonlyArray<WatchedPod>): NamedFailure | null =>
     .find((failure) => failure !== null) ?? null
 
 /** The download Job in the words of the decisions; `pods` are the Job's own, `log` is the end of what it says. `outdated`: another would be made by now. */
-export const fetchSeen = (job: WatchedJob | undefined, pods: ReadonlyArray<WatchedPod>, log = "", outdated = false): FetchSeen => {
+export const fetchSeen = (
+  job: WatchedJob | undefined,
+  pods: ReadonlyArray<WatchedPod>,
+  log = "",
+  outdated = false,
+  countedAs: CountedAs = (time) => time
+): FetchSeen => {
   if (job === undefined) return FetchSeen.Absent()
   if (job.metadata.deletionTimestamp !== undefined) return FetchSeen.Leaving()
   const said = lastSaid(pods)
@@ -90,14 +99,15 @@ export const fetchSeen = (job: WatchedJob | undefined, pods: ReadonlyArray<Watch
   if (failed === undefined) {
     const runsSince = millis(fetchingPod(pods)?.status?.containerStatuses?.[0]?.state?.running?.startedAt)
     return FetchSeen.Active({
-      obstacle: obstacleOf(job, pods),
+      obstacle: obstacleOf(job, pods, countedAs),
       progress: readProgress(log),
       ...(outdated ? { outdated } : {}),
-      ...(runsSince === 0 ? {} : { runsSince }),
+      ...(runsSince === 0 ? {} : { runsSince: countedAs(runsSince) }),
       ...(said === null ? {} : { lastFailure: said })
     })
   }
-  const endedAt = millis(failed.lastTransitionTime) || null
+  const failedAt = millis(failed.lastTransitionTime)
+  const endedAt = failedAt === 0 ? null : countedAs(failedAt)
   if (said !== null) return FetchSeen.Failed({ failure: said, endedAt })
   const late = failed.reason === "DeadlineExceeded"
   return FetchSeen.Failed({ failure: late ? { code: "download_failed", text: "The download did not end within its time limit." } : unexplained, endedAt })

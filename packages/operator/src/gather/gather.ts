@@ -7,6 +7,7 @@ import { resourcePlace } from "../apply/customResource.ts"
 import { fetchJob } from "../apply/fetchObjects.ts"
 import { wantedPod } from "../apply/wantedPod.ts"
 import { copiesInUse } from "../apply/weightsCopy.ts"
+import { heldUntil } from "../decide/heldCandidates.ts"
 import { bootRestarts } from "../decide/limits.ts"
 import { type Observation, type PodSeen, whichStart } from "../decide/Observation.ts"
 import type { OperatorSettings } from "../OperatorSettings.ts"
@@ -19,6 +20,7 @@ import { admissionOf } from "./admission.ts"
 import { type BootVerdicts, bootSeen } from "./BootVerdicts.ts"
 import type { Cluster } from "./Cluster.ts"
 import { copySeen, firstContainer } from "./copySeen.ts"
+import { type FutureTimes, lookAtTimes } from "./FutureTimes.ts"
 import { fetchingPod, fetchSeen } from "./fetchSeen.ts"
 import { type MergedAnswers, mergedSeen } from "./MergedAnswers.ts"
 import { noView, type Pool } from "./Pool.ts"
@@ -62,6 +64,8 @@ export interface GatherFrom {
   readonly background: Background
   readonly withdrawn: Withdrawn
   readonly blocked: Blocked
+  readonly futureTimes: FutureTimes
+  readonly nodeless: Nodeless
   readonly mergedAnswers: MergedAnswers
   readonly bootVerdicts: BootVerdicts
   readonly attendance: Attendance
@@ -73,6 +77,9 @@ export interface GatherFrom {
   /** Runs that were released lately. */
   readonly released: Set<Run["id"]>
 }
+
+/** Since when the nodes of runs' pods are not there; only a memory, so that a restart at worst waits for longer. */
+export type Nodeless = Map<Run["id"], { readonly uid: string; readonly since: number }>
 
 /** Phases that an engine's failed start ends, if it names its cause. */
 const ofEngine: ReadonlySet<Run["phase"]> = new Set(["booting", "checking", "measuring", "benchmarking", "activating"])
@@ -100,6 +107,32 @@ const isPlaced = ({ phase, revision }: Run, pod: PodSeen | null): boolean =>
   (phase === "screening" && revision !== null) ||
   (phase === "provisioning" && (pod === null || pod.unschedulable !== null))
 
+/** Whether it is the host class that was chosen for the run. One that was made anew with other cards is none on which anything of it was estimated or verified. */
+const isChosen = ({ gpu_count, gpu_pool, name }: HostClass, { revision }: Run): boolean =>
+  revision !== null && name === revision.settings.host_class && gpu_pool === revision.estimate.gpu_pool && gpu_count === revision.estimate.gpu_count
+
+/** Since when its node does not answer. One that is not there has its time from when that was first seen: it may come back, as a kubelet that registers it anew. */
+const downSince = (nodeless: Nodeless, id: Run["id"], { nodeDownSince, uid }: PodSeen, node: Option.Option<Node>, now: number): number | null => {
+  const before = nodeless.get(id)
+  nodeless.delete(id)
+  if (nodeDownSince === null || Option.isSome(node)) return nodeDownSince
+  const since = before?.uid === uid ? Math.min(before.since, now) : now
+  nodeless.set(id, { uid, since })
+  return Math.max(nodeDownSince, since)
+}
+
+/** Those of its times that something is counted from. */
+const timesOf = ({ copy, createdAt, merge, nodeDownSince, readyChangedAt, scheduledAt, startedAt, unschedulable }: PodSeen) => [
+  createdAt,
+  scheduledAt,
+  startedAt,
+  readyChangedAt,
+  nodeDownSince,
+  unschedulable?.since ?? null,
+  copy?.endedAt ?? null,
+  merge?.endedAt ?? null
+]
+
 /** The last words of a download or a copy that works; none where its node does not tell them at once. */
 const readLog = Effect.fnUntraced(function* (pod: string, namespace: string, container?: string) {
   const kube = yield* KubeClient
@@ -125,7 +158,22 @@ const resourceOf = Effect.fnUntraced(function* (cluster: Cluster, run: Run) {
 
 /** Reads the world once for one run. */
 export const gather = Effect.fnUntraced(function* (
-  { attendance, background, blocked, bootVerdicts, cluster, madeBudgets, madePods, mergedAnswers, pool, released, settings, withdrawn }: GatherFrom,
+  {
+    attendance,
+    background,
+    blocked,
+    bootVerdicts,
+    cluster,
+    futureTimes,
+    madeBudgets,
+    madePods,
+    mergedAnswers,
+    nodeless,
+    pool,
+    released,
+    settings,
+    withdrawn
+  }: GatherFrom,
   run: Run
 ): Effect.fn.Return<Gathered, never, KubeClient | Runs> {
   const kube = yield* KubeClient
@@ -141,8 +189,10 @@ export const gather = Effect.fnUntraced(function* (
   if (enginePod === undefined && madePods.has(podName)) madePods.set(podName, undefined)
   const node = enginePod?.spec?.nodeName === undefined ? Option.none() : yield* cluster.nodes.get(enginePod.spec.nodeName)
   const classes = (yield* cluster.hostClasses.list()).flatMap((object) => Option.toArray(toPodClass(object)))
-  const podClass = classes.find(({ hostClass }) => hostClass.name === run.revision?.settings.host_class) ?? null
-  const looked = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
+  const podClass = classes.find(({ hostClass }) => isChosen(hostClass, run)) ?? null
+  const found = enginePod === undefined ? null : podSeen(enginePod, Option.getOrUndefined(node))
+  const looked = found === null ? null : { ...found, nodeDownSince: downSince(nodeless, run.id, found, node, now) }
+  if (looked === null) nodeless.delete(run.id)
   const copyLog =
     looked?.copy?.running === true ? yield* readLog(looked.name, namespace, (enginePod === undefined ? null : firstContainer(enginePod)) ?? undefined) : ""
   const pod = enginePod === undefined || looked === null ? null : { ...looked, copy: copySeen(enginePod, copyLog) }
@@ -161,10 +211,17 @@ export const gather = Effect.fnUntraced(function* (
     : null
 
   if (!givesBack(run) || pod === null || run.endpoints.length > 0) withdrawn.delete(run.id)
-  else if (!withdrawn.has(run.id)) withdrawn.set(run.id, now)
+  else withdrawn.set(run.id, Math.min(withdrawn.get(run.id) ?? now, now))
 
   if (pod === null || pod.blocked === null) blocked.delete(run.id)
-  else if (!blocked.has(run.id)) blocked.set(run.id, now)
+  else blocked.set(run.id, Math.min(blocked.get(run.id) ?? now, now))
+
+  const boot = bootSeen(bootVerdicts, run, podClass, pod)
+  const times = lookAtTimes(futureTimes, run.id, now)
+  const { at } = times
+  at(`phase ${run.history.length}`, run.phaseSince)
+  for (const time of [run.endedAt, run.lastUsedAt, boot?.verdict?.at ?? null, ...(pod === null ? [] : timesOf(pod))])
+    if (time !== null) at(pod?.uid ?? "", time)
 
   const merged = mergedSeen(mergedAnswers, run)
   const holder = run.predecessor === null ? Option.none() : yield* cluster.pods.get(enginePodName(run.predecessor.run), namespace)
@@ -173,22 +230,25 @@ export const gather = Effect.fnUntraced(function* (
     admission: pod?.gated === true ? yield* admissionOf(pod.uid, namespace) : null,
     predecessorHolds: Option.isSome(holder),
     outdated: pod !== null && !pod.started && pod.madeFrom !== null && isOutdated(pod.madeFrom, wantedPod(run, podClass, settings, { merged })),
-    budget: now < (madeBudgets.get(run.id) ?? Number.NEGATIVE_INFINITY) + untilTold || Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
+    budget:
+      Math.abs(now - (madeBudgets.get(run.id) ?? Number.NEGATIVE_INFINITY)) < untilTold ||
+      Option.isSome(yield* cluster.budgets.get(objectName(run.id), namespace)),
     resource: resource === null ? null : { uid: resource.metadata.uid ?? "", mirroredPhase: resource.status?.phase ?? null },
     shownSince: Math.max(0, ...(resource?.status?.conditions ?? []).map(({ lastTransitionTime }) => Date.parse(lastTransitionTime) || 0)),
     keepFinished: settings.keepFinishedDays === 0 ? null : settings.keepFinishedDays * dayMillis,
     podClass,
     engine: run.revision === null ? null : (engineFor(run.revision.settings.runtime) ?? null),
     weights: weightsSeen(run, podClass, settings),
-    fetch: fetchSeen(job, fetching, fetchLog, isOldFetch(job, run, podClass, settings)),
+    fetch: fetchSeen(job, fetching, fetchLog, isOldFetch(job, run, podClass, settings), (time) => at("fetch", time)),
     pod,
     merged,
-    boot: bootSeen(bootVerdicts, run, podClass, pod),
+    boot,
     blockedSince: blocked.get(run.id) ?? null,
     bootLog,
     work,
     sameStart: work.running !== null && begunWith === whichStart(pod),
     withdrawnAt: withdrawn.get(run.id) ?? null,
+    firstSeen: times.seen,
     attendedSince: attendance.since(now),
     released: released.has(run.id)
   }
@@ -208,6 +268,11 @@ export const gather = Effect.fnUntraced(function* (
       elsewhere:
         podClass !== null &&
         (podClass.autoscaling || pool.ledger.hasNodeBeside(podClass, [enginePod?.spec?.nodeName ?? "", ...run.nodeFaults.map(({ node: failed }) => failed)])),
+      candidates: run.candidates.flatMap(({ endedAt, gpus, holdSeconds, run: candidate }) => {
+        const [pod, until] = [enginePodName(candidate), heldUntil(endedAt, holdSeconds)]
+        if (now >= until || !pool.ledger.hasPod(pod)) return []
+        return [{ run: candidate, pod, gpus, until, inPlace: podClass !== null && pool.ledger.noPlaceOf(podClass, pod) === null }]
+      }),
       predecessorPlace: podClass === null || Option.isNone(holder) ? null : pool.ledger.noPlaceOf(podClass, holder.value.metadata.name),
       ...(places ? pool.view({ run, podClass, classes, reservations }) : noView)
     })

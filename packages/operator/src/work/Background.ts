@@ -64,7 +64,13 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
     })
 
   return {
-    seen: (id) => Effect.sync(() => ({ running: entries.get(id)?.running ?? null, with: entries.get(id)?.with ?? "", ended: entries.get(id)?.ended ?? null })),
+    seen: (id) =>
+      Effect.map(Clock.currentTimeMillis, (now) => {
+        const entry = entries.get(id)
+        // As after a clock that was set back: the next try waits no longer for that.
+        if (Predicate.isNotNullish(entry?.ended) && entry.ended.at > now) entry.ended = { ...entry.ended, at: now }
+        return { running: entry?.running ?? null, with: entry?.with ?? "", ended: entry?.ended ?? null }
+      }),
     want: Effect.fnUntraced(function* (id, work, start) {
       const entry = entries.get(id)
       if ((entry?.running ?? null) === (work?.kind ?? null) && (work === null || entry?.with === work.with)) return

@@ -55,6 +55,11 @@ describe("an engine that has started again", () => {
       "work boot"
     ],
     [
+      "and before it has its traffic, where it started again after they were told",
+      seen("activating", { pod, boot: start(null) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
+      "work boot"
+    ],
+    [
       "and is tried on another node then",
       seen("activating", { pod, boot: start("differs", 1), elsewhere: true }, found({ checks: prints })),
       "NoteNodeFault, enter queued"

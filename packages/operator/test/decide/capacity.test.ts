@@ -12,6 +12,8 @@ const scaling = { ...podClass, autoscaling: true }
 const replacing = { ...podClass, rollout: "replace" as const }
 const kueue = { ...podClass, queueName: "gpus" }
 const predecessor: Partial<Run> = { predecessor: { run: otherDeployment, hostClass: "local", gpus: 1 } }
+const candidate = { run: otherDeployment, pod: "dep-candidate-engine-0", gpus: 1, until: 15 * minute, inPlace: true }
+const holds = ` The model's verified candidate (${otherDeployment}) holds 1 until 1970-01-01T00:15:00.000Z, by its hold_seconds: they are free sooner where somebody deletes its pod dep-candidate-engine-0; the weights and the revision stay.`
 const unplaced = { ...pod, ready: false, scheduled: false, started: false, unschedulable: { since: 0, message: "0/1 nodes" } }
 const gated = { ...unplaced, unschedulable: null, gated: true }
 
@@ -50,6 +52,34 @@ const tables: Record<string, ReadonlyArray<Case>> = {
       0,
       "",
       "Waits for 1 GPU of simulated: first in the queue. Those that are free are set aside."
+    ],
+    [
+      "its own model's candidate, where that holds what the run could have",
+      seen("queued", { ...full, candidates: [candidate] }),
+      0,
+      "",
+      `Waits for 1 GPU of simulated: first in the queue.${holds}`
+    ],
+    [
+      "and no candidate elsewhere",
+      seen("queued", { ...full, candidates: [{ ...candidate, inPlace: false }] }),
+      0,
+      "",
+      "Waits for 1 GPU of simulated: first in the queue."
+    ],
+    [
+      "a candidate anywhere, where that is within its organization's limit",
+      seen("waiting", { organizationGpus: 1, candidates: [{ ...candidate, inPlace: false }] }, { gpuLimit: 1 }),
+      0,
+      "",
+      `Waits for its organization's limit of 1 GPU: it needs 1, and the organization has 1 in use or asked for.${holds}`
+    ],
+    [
+      "its own model's candidate in Kueue's queue",
+      seen("queued", { podClass: kueue, pod: gated, admission: "insufficient unused quota for nvidia.com/gpu", candidates: [candidate] }),
+      0,
+      "again 20000",
+      `Waits in Kueue's queue gpus: insufficient unused quota for nvidia.com/gpu.${holds}`
     ],
     [
       "engines of several nodes, which nothing can use yet",

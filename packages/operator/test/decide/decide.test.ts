@@ -90,6 +90,13 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "NoteWeights, RemoveFetch, enter waiting"
     ]
   ],
+  "while its host class is gone": [
+    ["no download goes to a store that nobody knows", seen("materializing", { podClass: null }), 0, ""],
+    ["and none is noted there", seen("materializing", { podClass: null, fetch: FetchSeen.Succeeded() }), 0, ""],
+    ["nor looks for lost weights there", seen("booting", { podClass: null, pod: { ...unready, restarts: 2 } }), 0, ""],
+    ["the trial waits for it", seen("checking", { podClass: null, pod }), 0, ""],
+    ["and what runs of it goes on", seen("checking", { podClass: null, pod, sameStart: true, work: { running: "checking", ended: null } }), 0, "work checking"]
+  ],
   "waiting and queued": [
     ["waits while the older run is unfinished", seen("waiting", {}, { olderRun: otherDeployment }), 0, ""],
     ["its turn comes", seen("waiting"), 0, "enter provisioning"],
@@ -527,6 +534,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
     ["its record is not forced back into the cluster", seen("activated", { resource: null }, found({ status: "superseded" })), 10_000, ""]
   ],
   "activated as a candidate": [
+    [
+      "gives its GPUs back in time also where the end of its run lies in the future, as after a clock that was set back",
+      seen("activated", { pod, firstSeen: new Map([[60 * minute, 0]]) }, { ...found({ checks: report }), serve: false, endedAt: 60 * minute }),
+      15 * minute,
+      "remove pod pod-1"
+    ],
     ["keeps its GPUs for a while", seen("activated", { pod }, { serve: false, endedAt: 0 }), 899_999, "again 900000"],
     ["and then gives them back", seen("activated", { pod }, { serve: false, endedAt: 0 }), 900_000, "remove pod pod-1"]
   ],

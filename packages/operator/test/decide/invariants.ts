@@ -59,6 +59,11 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
         hold(2, !isFinished(phase), "activates a run that is over")
         hold(2, !seen.run.modelDeleted, "activates a model that was deleted")
         if (seen.run.serve && own && revision?.status !== "active") hold(1, healthy && reached, "activates what no gateway reached")
+        if (seen.run.serve && revision?.status !== "active") {
+          const verdict = seen.boot?.verdict ?? null
+          const asked = seen.boot === null || verdict !== null || (endedOf(seen, "boot")?.attempts ?? 0) >= 3
+          hold(6, asked && verdict?.outcome !== "differs", "gives traffic to an engine that was not compared")
+        }
         if (own) hold(6, revision?.checks?.passed === true && revision.measured !== null && revision.benchmark !== null, "activates what was not tried")
         break
       case "RemovePod":
@@ -91,7 +96,8 @@ export const violated = (seen: Observation, now: number, { actions, message, wor
   }
   const said = [message, ...actions.flatMap((action) => ("reason" in action ? [action.reason] : "message" in action ? [action.message] : []))].join("\n")
   const { olderRun, predecessor, replacedBy, reusedBy } = seen.run
-  const ours = new Set([id, engineRun, olderRun, replacedBy, predecessor?.run, ...reusedBy])
+  const candidates = seen.candidates.map(({ run }) => run)
+  const ours = new Set([id, engineRun, olderRun, replacedBy, predecessor?.run, ...reusedBy, ...candidates])
   hold(
     3,
     idsIn(said).every((named) => [...ours].some((one) => one === named)),

@@ -15,6 +15,14 @@ describe("attendance", () => {
     })
   )
 
+  it.effect("began no later than now, also where the clock was set back since", () =>
+    Effect.gen(function* () {
+      yield* TestClock.adjust("2 hours")
+      const attendance = yield* attend(Effect.void)
+      assert.strictEqual(attendance.since(7_200_000 - 3_600_000), 3_600_000)
+    })
+  )
+
   it.effect("counts anew after the database was away, and not before it is back", () =>
     Effect.gen(function* () {
       const away = yield* Ref.make(false)

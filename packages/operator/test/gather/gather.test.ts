@@ -263,6 +263,7 @@ describe("the pool", () => {
     ["a silent node offers none", freeSlots(podClass, [silent], [], ""), 0],
     ["a tainted node offers none", freeSlots(podClass, [tainted], [], ""), 0],
     ["unless the class tolerates the taint", freeSlots(tolerant, [tainted], [], ""), 2],
+    ["whose value is empty where it says none", freeSlots({ ...podClass, tolerations: [{ key: "gpu", operator: "Equal", value: "" }] }, [tainted], [], ""), 2],
     ["a node of another kind offers none", freeSlots({ ...podClass, nodeSelector: { card: "h100" } }, [node], [], ""), 0],
     ["an engine's GPUs lie on one node", freeSlots(wide, [node, { ...node, metadata: { name: "m" } }], [engine("a")], ""), 1]
   ]

@@ -87,6 +87,7 @@ const RunRow = Schema.Struct({
   replaces: Schema.Boolean,
   replacedBy: Schema.NullOr(DeploymentId),
   predecessor: Schema.NullOr(Schema.Struct({ run: DeploymentId, hostClass: Schema.String, gpus: Schema.Int, differs: Schema.optionalKey(Schema.Boolean) })),
+  candidates: Schema.Array(Schema.Struct({ run: DeploymentId, gpus: Schema.Int, endedAt: Schema.Finite, holdSeconds: Schema.NullOr(Schema.Int) })),
   lastUsedAt: Schema.NullOr(MillisFromDate),
   inFlight: Schema.Int,
   applied: Schema.NullOr(
@@ -133,6 +134,13 @@ export const observeRun = (sql: PgClient.PgClient): ((id: DeploymentId) => Effec
           FROM revisions s JOIN deployments maker ON maker.org_id = s.org_id AND maker.revision_id = s.id
           WHERE s.org_id = d.org_id AND s.id = m.active_revision_id AND s.id IS DISTINCT FROM d.revision_id
           ORDER BY maker.created_at, maker.id LIMIT 1) AS predecessor,
+        CASE WHEN d.phase IN ('screening', 'materializing', 'waiting', 'queued') THEN
+          coalesce((SELECT json_agg(candidate) FROM (
+            SELECT c.id AS run, s.gpu_count AS gpus, (extract(epoch FROM c.ended_at) * 1000)::bigint AS "endedAt", (s.settings ->> 'hold_seconds')::int AS "holdSeconds"
+            FROM deployments c JOIN revisions s ON s.org_id = c.org_id AND s.id = c.revision_id
+            WHERE c.org_id = d.org_id AND c.model_id = d.model_id AND c.phase = 'activated' AND NOT c.serve AND s.status = 'draft'
+            ORDER BY c.created_at DESC, c.id DESC LIMIT 8) candidate), '[]')
+          ELSE '[]' END AS candidates,
         (SELECT u.used_at FROM revision_uses u WHERE u.org_id = d.org_id AND u.revision_id = d.revision_id) AS "lastUsedAt",
         -- Requests of any organization: of a published model others ask too.
         CASE WHEN d.phase = 'activated' AND (r.status = 'superseded' OR m.deleted_at IS NOT NULL OR m.status = 'disabled' OR taker.id IS NOT NULL

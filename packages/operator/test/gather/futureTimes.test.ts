@@ -1,0 +1,34 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type FutureTimes, lookAtTimes } from "../../src/gather/FutureTimes.ts"
+import { deploymentId } from "../observations.ts"
+
+describe("a time of the run or of its objects", () => {
+  const known: FutureTimes = new Map()
+  const at = (now: number, of: string, time: number) => {
+    const times = lookAtTimes(known, deploymentId, now)
+    const counted = times.at(of, time)
+    assert.strictEqual(times.seen.get(time) ?? time, counted)
+    return counted
+  }
+
+  it("that has come counts as it is", () => assert.strictEqual(at(100, "phase 1", 100), 100))
+  it("that lies in the future counts from when it was seen first, also once it has come", () => {
+    assert.deepStrictEqual(
+      [50, 60, 150].map((now) => at(now, "phase 1", 100)),
+      [50, 50, 50]
+    )
+  })
+  it("is another one of what comes later, though it reads the same", () => {
+    at(50, "phase 1", 100)
+    assert.strictEqual(at(60, "phase 2", 100), 60)
+  })
+  it("counts no later where the clock is set back again", () => {
+    at(50, "phase 3", 100)
+    assert.strictEqual(at(20, "phase 3", 100), 20)
+  })
+  it("is forgotten with what it was of", () => {
+    at(50, "phase 4", 100)
+    at(60, "phase 5", 1)
+    assert.isFalse(known.has(deploymentId))
+  })
+})
