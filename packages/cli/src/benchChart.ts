@@ -85,6 +85,7 @@ const validity = (benchmark: Benchmark): ReadonlyArray<string> => [
   ...(benchmark.slow === undefined
     ? []
     : [`Slow: ${number(100 * benchmark.slow.ratio)}% of the median of ${benchmark.slow.earlier} earlier benchmarks of the same commit, engine and GPUs.`]),
+  ...(benchmark.shared === true ? ["Other pods may have used the same GPUs meanwhile."] : []),
   ...(benchmark.simulated === true ? ["On simulated GPUs: real for the reference engine, and for nothing else."] : [])
 ]
 

@@ -61,11 +61,13 @@ describe("the chart of a benchmark", () => {
     assert.match(text, /^first token \(ttft\) +1 +30 +20\.0 \(19\.0 to 21\.0\) +- +- +-$/m)
     assert.match(text, /^between chunks \(chunk gap\) +64 +3 +- +- +- +-$/m)
     assert.match(text, /^1 +30 +0 +40\.0 s +100 +100 +±2\.0% +3\.00 +3\.00 +-$/m)
-    assert.notMatch(text, /Void|Slow|Scaled|simulated/)
+    assert.notMatch(text, /Void|Slow|Scaled|simulated|Other pods/)
   })
 
-  it("says where figures are void, slow, scaled or of simulated GPUs", () => {
-    const text = shown({ missing: "client_limited", slow: { ratio: 0.5, earlier: 3 }, scale: 4 / 300, budget_seconds: 4, simulated: true }).join("\n")
+  it("says where figures are void, slow, scaled, or of GPUs that are simulated or not their own", () => {
+    const changed = { missing: "client_limited", slow: { ratio: 0.5, earlier: 3 }, scale: 4 / 300, budget_seconds: 4, simulated: true, shared: true }
+    const text = shown(changed).join("\n")
+    assert.match(text, /^Other pods may have used the same GPUs meanwhile\.$/m)
     assert.match(text, /benchmark_missing \(client_limited\)/)
     assert.match(text, /50\.0% of the median of 3 earlier/)
     assert.match(text, /Scaled to the host class's 4 s: all times are 1\.33%/)

@@ -56,16 +56,23 @@ const membersOf = (value: unknown): number => {
   return Array.isArray(value) ? inside : inside + Object.keys(value).length
 }
 
-const canonicalOf = (json: string): Option.Option<string> =>
-  Option.flatMap(parse(json), (value) => {
-    if (namesIn(json) !== membersOf(value)) return Option.none()
-    return Result.getSuccess(Result.try(() => canonicalJson(value)))
-  })
+/** Characters of the longest document that is read: many times those of any receipt. */
+const mostCharacters = 2 ** 20
+
+/** None also where members stand so deep within one another that nobody can walk through them. */
+const canonicalOf = (json: string): Option.Option<string> => {
+  if (json.length > mostCharacters) return Option.none()
+  return Option.flatMap(parse(json), (value) =>
+    Option.flatten(Result.getSuccess(Result.try(() => (namesIn(json) === membersOf(value) ? Option.some(canonicalJson(value)) : Option.none()))))
+  )
+}
 
 const refuse = (reason: NotVerified["reason"], message: string) => Effect.fail(new NotVerified({ reason, message }))
 
 /** The two forms of a signed receipt as one: what was signed, and the parts of the signature. */
 const partsOf = Effect.fnUntraced(function* (document: string, signature: string | undefined) {
+  const text = canonicalOf(document)
+  if (Option.isNone(text)) return yield* refuse("not_a_receipt", "The document is no JSON of a receipt's size, or names a member twice.")
   const signed = Option.filter(parse(document), Predicate.hasProperty("payload"))
   if (Option.isSome(signed)) {
     const jws = jwsOf(signed.value)
@@ -74,13 +81,10 @@ const partsOf = Effect.fnUntraced(function* (document: string, signature: string
       return yield* refuse("not_a_receipt", `The document is no signed receipt as it was given out: ${param ?? "it"} ${message}.`)
     }
     if (signature !== undefined) return yield* refuse("malformed_signature", "The document has its signature inside; another beside it means nothing.")
-    if (canonicalOf(document)._tag === "None") return yield* refuse("not_a_receipt", "The document names a member twice.")
     const payload = Option.flatMap(bytesOf(jws.success.payload), textOf)
     if (Option.isNone(payload)) return yield* refuse("not_a_receipt", "The payload of the document is no text in base64url.")
     return { text: payload.value, verbatim: true, head: jws.success.protected, signature: jws.success.signature }
   }
-  const text = canonicalOf(document)
-  if (Option.isNone(text)) return yield* refuse("not_a_receipt", "The document is no JSON, or names a member twice.")
   if (signature === undefined) {
     return yield* refuse(
       "malformed_signature",

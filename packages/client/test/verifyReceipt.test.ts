@@ -112,6 +112,10 @@ describe("a receipt", () => {
         ["not_a_receipt", { document: "{", signature, keys: set }],
         // Which of the two a reader takes, nobody knows.
         ["not_a_receipt", { document: body.replace("{", '{"cost_micros":"1",'), signature, keys: set }],
+        // Longer or deeper than anybody can read.
+        ["not_a_receipt", { document: JSON.stringify({ ...receipt, model: "x".repeat(30_000_000) }), signature, keys: set }],
+        ["not_a_receipt", { document: `${"[".repeat(200_000)}${"]".repeat(200_000)}`, signature, keys: set }],
+        ["not_a_receipt", { document: `{"payload":${"[".repeat(200_000)}${"]".repeat(200_000)}}`, keys: set }],
         ["not_a_receipt", { document: JSON.stringify(yield* sign('{"a":1}')), keys: set }],
         ["malformed_signature", { document: JSON.stringify(yield* sign(body, { typ: "JWT" })), keys: set }],
         ["malformed_signature", { document: JSON.stringify(yield* sign(body, { cty: "x" })), keys: set }]

@@ -208,7 +208,7 @@ export class KubeClient extends Context.Service<
       namespace: string | undefined,
       options?: DeleteOptions
     ) => Effect.Effect<void, KubeError>
-    /** The container's log so far, at most `tailLines` lines. */
+    /** The container's log so far: its last `tailLines` lines, else all from its beginning; at most 4 MiB. */
     readonly podLog: (
       name: string,
       namespace: string,

@@ -230,7 +230,7 @@ export const makeEngineClient = Effect.fnUntraced(function* (
           Stream.filterMap((line) => {
             const frame = Option.getOrNull(decodeFrame(line.slice(5).trim()))
             const choice = frame?.choices[0]
-            const said = choice?.delta?.content ?? choice?.text ?? reasoningOf(choice?.delta)
+            const said = (choice?.delta?.content ?? choice?.text ?? "") + reasoningOf(choice?.delta)
             return said === "" && (choice?.delta?.tool_calls ?? []).length === 0 ? Result.fail(undefined) : Result.succeed(said)
           }),
           Stream.runHead,

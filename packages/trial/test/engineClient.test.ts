@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Fiber, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { makeEngineClient } from "../src/EngineClient.ts"
@@ -38,6 +38,21 @@ describe("an engine's client", () => {
       assert.isUndefined(lost.pollUnsafe())
       yield* TestClock.adjust("1 second")
       assert.strictEqual((yield* Fiber.join(lost)).silentFor, 60)
+    })
+  )
+
+  it.effect("takes a thought for the first piece of an answer, also where the engine says beside it that there is no content yet", () =>
+    Effect.gen(function* () {
+      const deltas = [
+        { role: "assistant", content: "" },
+        { content: "", reasoning: "Hm" }
+      ]
+      const body = Stream.fromIterable(deltas.map((delta) => `data: ${JSON.stringify({ choices: [{ delta }] })}\n\n`))
+      const thinks = HttpClient.make((request) =>
+        Effect.succeed(HttpClientResponse.fromWeb(request, new Response(Stream.toReadableStream(Stream.encodeText(body)))))
+      )
+      const client = yield* Effect.provideService(makeEngineClient("http://engine", "60 seconds"), HttpClient.HttpClient, thinks)
+      assert.isAtLeast(yield* client.firstPiece("/", {}), 0)
     })
   )
 })

@@ -14,9 +14,8 @@ export const measureEngine = Effect.fn("measureEngine")(function* (trial: Engine
   const { client } = yield* subjectOf(trial, "30 seconds")
   const metrics = yield* Effect.mapError(client.get("/metrics"), unavailable)
   if (metrics.status !== 200) return yield* new WorkUnavailable({ message: `The engine's metrics answered with status ${metrics.status}.` })
-  const log = yield* Effect.mapError(kube.podLog(trial.pod.name, trial.namespace, { tailLines: 2_000 }), () =>
-    unavailable({ message: "The engine's log could not be read." })
-  )
+  // From its beginning: what is read is of the start, and since then the checks may have made thousands of lines, as of each prompt that SGLang reads.
+  const log = yield* Effect.mapError(kube.podLog(trial.pod.name, trial.namespace), () => unavailable({ message: "The engine's log could not be read." }))
   const told = trial.engine.measured({ metrics: metrics.text, log })
   const { estimate, facts, settings } = trial.revision
   const layout = kvLayoutOf(told, { config: facts.config, runtime: settings.runtime, fit: estimate, sequenceBytes: estimate.components?.sequence })

@@ -47,6 +47,6 @@ export const observeStart = Effect.fn("observeStart")(function* (trial: EngineUn
   // One that started again is neither cold nor warm.
   if (enginePod === undefined || (enginePod.status?.containerStatuses?.[0]?.restartCount ?? 0) > 0) return
   const first = yield* firstToken(yield* subjectOf(trial, "60 seconds"))
-  const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { tailLines: 2_000, timestamps: true }), () => Effect.succeed(""))
+  const log = yield* Effect.catch(kube.podLog(pod.name, namespace, { timestamps: true }), () => Effect.succeed(""))
   yield* persist(runs.recordStart(run.id, run.orgId, startOf(enginePod, timeOfHit(log, engine.weightsLoaded), first)))
 })

@@ -67,6 +67,28 @@ describe("what a trial finds of an engine", () => {
     })
   )
 
+  it.effect("is read from how its engine's log begins, however much the checks made it say since", () =>
+    Effect.gen(function* () {
+      const engine = engineFor("sglang")
+      if (engine === undefined) return assert.fail()
+      const began = "[2026-11-21 07:59:13 TP0] Load weight end. elapsed=12.50 s, type=LlamaForCausalLM, avail mem=60.00 GB, mem usage=15.00 GB."
+      // A line for each prompt that is read.
+      const since = Array.from({ length: 5_000 }, () => "[2026-11-21 08:09:13 TP0] Prefill batch, #new-seq: 1, #new-token: 64")
+      const lines = [began, ...since]
+      const kept: Array<Measured> = []
+      const services = Layer.mergeAll(
+        answers,
+        Layer.mock(KubeClient)({ podLog: (_, __, options) => Effect.succeed(lines.slice(-(options?.tailLines ?? lines.length)).join("\n")) }),
+        Layer.mock(Runs)({ recordMeasured: (_, __, measured) => Effect.sync(() => kept.push(measured) > 0) })
+      )
+      yield* Effect.provide(measureEngine({ ...trialOf({}), engine }), services)
+      assert.deepStrictEqual(
+        kept.map(({ load_seconds, weights_bytes }) => [load_seconds, weights_bytes]),
+        [[12.5, 15 * gib]]
+      )
+    })
+  )
+
   it.live("is measured under load for as long as the host class gives it", () =>
     Effect.gen(function* () {
       const kept: Array<Benchmark> = []

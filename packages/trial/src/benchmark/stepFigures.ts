@@ -29,11 +29,20 @@ export interface StepSeen {
 const answered = ({ outcome }: RequestRecord) => outcome === "answered"
 const counted = (record: RequestRecord) => answered(record) || record.outcome === "unfinished"
 
-/** Tokens that each chunk brought: an answer's share of what its engine counted, and one where it told no count yet. */
-const tokensPerChunk = ({ arrivals, outcome, tokens }: RequestRecord) => (outcome === "answered" && arrivals.length > 0 ? tokens / arrivals.length : 1)
+const hasTold = (record: RequestRecord) => answered(record) && record.arrivals.length > 0
+const sum = (values: ReadonlyArray<number>): number => values.reduce((total, value) => total + value, 0)
 
-const tokensWithin = (records: ReadonlyArray<RequestRecord>, from: number, to: number): number =>
-  records.reduce((sum, record) => sum + record.arrivals.filter((at) => at >= from && at < to).length * tokensPerChunk(record), 0)
+/** Tokens that each chunk of a record brought: its share of what the engine counted, and where it told no count yet, what the others had; one where none told any. */
+const tokensPerChunk = (records: ReadonlyArray<RequestRecord>) => {
+  const told = records.filter(hasTold)
+  const usual = told.length === 0 ? 1 : sum(told.map(({ tokens }) => tokens)) / sum(told.map(({ arrivals }) => arrivals.length))
+  return (record: RequestRecord) => (hasTold(record) ? record.tokens / record.arrivals.length : usual)
+}
+
+const tokensWithin = (records: ReadonlyArray<RequestRecord>, from: number, to: number): number => {
+  const perChunk = tokensPerChunk(records)
+  return sum(records.map((record) => record.arrivals.filter((at) => at >= from && at < to).length * perChunk(record)))
+}
 
 /** From when all streams have their first token until the first found no further request: no ramp, no drain. */
 export const windowOf = (records: ReadonlyArray<RequestRecord>, concurrency: number, closedAt: number): { readonly from: number; readonly to: number } => {
@@ -74,7 +83,6 @@ const [leastStall, timesMedian] = [200, 10] as const
 const stallsOf = (gaps: ReadonlyArray<number>): NonNullable<StepFigures["stalls"]> => {
   const least = Math.max(leastStall, timesMedian * (medianOf(gaps) ?? 0))
   const stalls = gaps.filter((gap) => gap >= least)
-  const sum = (values: ReadonlyArray<number>) => values.reduce((total, value) => total + value, 0)
   const longest = stalls.reduce((most, gap) => Math.max(most, gap), 0)
   return { gaps: stalls.length, longest_ms: rounded(longest), share: rounded(sum(stalls) / Math.max(1, sum(gaps))) }
 }

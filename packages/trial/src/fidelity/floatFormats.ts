@@ -19,11 +19,16 @@ const floatOf = (bits: number): number => {
 
 const ordered = (signBit: number) => (bits: number) => (bits >= signBit ? signBit - bits : bits)
 
-/** The power of two that the last place of a half-precision value stands for. */
-const halfUnit = (magnitude: number): number => {
-  let exponent = -14
-  while (exponent < 15 && magnitude >= 2 ** (exponent + 1)) exponent++
-  return 2 ** (exponent - 10)
+/** What the last place of a half-precision value stands for, by its exponent from -14 to 15; of values below, that of the least. */
+const halfUnits = Float64Array.from({ length: 30 }, (_, at) => 2 ** (at - 24))
+
+const double = new Float64Array(1)
+const doubleWords = new Uint32Array(double.buffer)
+
+/** Place of a magnitude's unit in `halfUnits`, by its own exponent: a search or a logarithm a value takes hours of the larger models. */
+const halfUnitAt = (magnitude: number): number => {
+  double[0] = magnitude
+  return Math.max(0, ((doubleWords[1] ?? 0) >>> 20) - 1_009)
 }
 
 const roundedToEven = (value: number): number => {
@@ -37,14 +42,8 @@ const half: FloatFormat = {
   decode: (bits) => {
     const exponent = (bits >> 10) & 0x1f
     const fraction = bits & 0x3ff
-    const magnitude =
-      exponent === 0
-        ? fraction * 2 ** -24
-        : exponent === 31
-          ? fraction === 0
-            ? Number.POSITIVE_INFINITY
-            : Number.NaN
-          : (1 + fraction / 1024) * 2 ** (exponent - 15)
+    const unit = halfUnits[Math.max(0, exponent - 1)] ?? 0
+    const magnitude = exponent === 31 ? (fraction === 0 ? Number.POSITIVE_INFINITY : Number.NaN) : (exponent === 0 ? fraction : 1_024 + fraction) * unit
     return bits >= 0x8000 ? -magnitude : magnitude
   },
   encode: (value) => {
@@ -52,10 +51,9 @@ const half: FloatFormat = {
     const magnitude = Math.abs(value)
     if (Number.isNaN(value)) return 0x7e00
     if (magnitude >= 65_520) return sign | 0x7c00
-    const unit = halfUnit(magnitude)
-    const steps = roundedToEven(magnitude / unit)
+    const at = halfUnitAt(magnitude)
     // Rounding up may carry into the exponent, which is where the word counts on.
-    return sign | (magnitude < 2 ** -14 ? steps : (Math.round(Math.log2(unit)) + 24) * 1024 + steps)
+    return sign | (at * 1_024 + roundedToEven(magnitude / (halfUnits[at] ?? 1)))
   },
   order: ordered(0x8000)
 }

@@ -145,6 +145,15 @@ describe("the figures of a step", () => {
     assert.deepStrictEqual([figures?.ttft_ms.n, figures?.tpot_ms.n, figures?.e2e_ms.n], [1, 0, 0])
   })
 
+  it("take of an answer that was cut short as many tokens for each chunk as the whole answers had", () => {
+    const whole = answer(0, 0, 100, 40, 11, 4)
+    const cut: RequestRecord = { ...answer(1, 0, 100, 40, 11), outcome: "unfinished", tokens: 0 }
+    const { figures, output_tokens_per_s } = stepFigures({ ...step, concurrency: 2, records: [whole, cut], closedAt: 500 })
+    // Ten chunks of each lie within 400 ms, of four tokens all.
+    assert.strictEqual(output_tokens_per_s, 200)
+    assert.deepStrictEqual(figures?.blocks.tokens_per_s, [240, 160, 240, 160])
+  })
+
   it("are steady where the blocks are alike, and void where the generator was the limit", () => {
     const even = [answer(0, 0, 10, 10, 101)]
     const { figures } = stepFigures({ ...step, concurrency: 1, records: even, closedAt: 1_010, delayP99: 10.5 })
