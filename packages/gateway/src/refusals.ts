@@ -29,6 +29,7 @@ export const unsupportedParameter = invalid("unsupported_parameter")
 export const unsupportedValue = invalid("unsupported_value")
 export const unsupportedEndpoint = invalid("unsupported_endpoint")
 export const contextLengthExceeded = invalid("context_length_exceeded")
+export const headersTooLarge = refusal(431, "invalid_request_error", "headers_too_large")("The request line and headers are too large.")
 export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
 export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
 /** Mostly the organization was left out of the name. */

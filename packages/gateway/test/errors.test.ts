@@ -16,6 +16,7 @@ const types: Readonly<Record<number, readonly [openAi: string, anthropic: string
   405: ["invalid_request_error", "invalid_request_error"],
   413: ["invalid_request_error", "request_too_large"],
   415: ["invalid_request_error", "invalid_request_error"],
+  431: ["invalid_request_error", "invalid_request_error"],
   429: ["rate_limit_error", "rate_limit_error"],
   499: ["api_error", "api_error"],
   500: ["api_error", "api_error"],
@@ -81,16 +82,11 @@ describe("a model that is not there", () => {
   })
 })
 
-describe("a connection on which no request comes", () => {
-  const said = (code: string) => {
+describe("a connection on which no request comes in time", () => {
+  it("is cut without a word", () => {
     const socket = new PassThrough()
+    const code = "ERR_HTTP_REQUEST_TIMEOUT"
     makeServer().emit("clientError", Object.assign(new Error(code), { code }), socket)
-    return [socket.destroyed, String(socket.read() ?? "").split("\r\n")[0]]
-  }
-
-  it("is cut where it came to nothing in time, and told where it is no HTTP", () => {
-    assert.deepStrictEqual(said("ERR_HTTP_REQUEST_TIMEOUT"), [true, ""])
-    assert.deepStrictEqual(said("HPE_HEADER_OVERFLOW"), [false, "HTTP/1.1 431 Request Header Fields Too Large"])
-    assert.deepStrictEqual(said("HPE_INVALID_METHOD"), [false, "HTTP/1.1 400 Bad Request"])
+    assert.deepStrictEqual([socket.destroyed, socket.read()], [true, null])
   })
 })
