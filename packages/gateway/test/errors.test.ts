@@ -73,6 +73,35 @@ describe("what an engine refuses", () => {
   })
 })
 
+describe("a schema that an engine has no grammar for", () => {
+  const told = (message: string, param: string | null = null) =>
+    readEngineError(JSON.stringify({ error: { message, type: "BadRequestError", param, code: 400 } }), 400, {
+      endpoint: "/v1/chat/completions",
+      maxModelLen: 2_048
+    }).message
+
+  it("is told with the keywords that the engine named", () => {
+    assert.strictEqual(
+      told('Grammar error: Unimplemented keys: ["uniqueItems", "if", "then"]'),
+      "The engine cannot serve the request with these parameters, since it does not know the JSON schema's uniqueItems, if, then."
+    )
+    assert.strictEqual(
+      told("The JSON schema contains features that are not supported: /properties/n: the keyword multipleOf is not supported", "response_format"),
+      "response_format: the engine cannot serve the request with this value, since it does not know the JSON schema's multipleOf."
+    )
+    assert.match(told("The provided JSON schema contains features not supported by xgrammar."), /does not know every keyword of its JSON schema\.$/)
+  })
+
+  it("is told with none of the caller's own words", () => {
+    for (const message of [
+      'Unimplemented keys: ["secret"]',
+      "JSON schema contains features: the keyword secret is not supported",
+      "the keyword pattern is not supported"
+    ])
+      assert.notMatch(told(message), /secret|pattern/)
+  })
+})
+
 describe("a model that is not there", () => {
   it("is told with how models are named and where they are listed", () => {
     const { message, param } = refusals.modelNotFound("tiny-chat")
