@@ -5,6 +5,7 @@ import { printRecord } from "./print.ts"
 import { readableRecord } from "./readable.ts"
 import { told } from "./told.ts"
 import { waitingAdvice } from "./waitingAdvice.ts"
+import { withdrawnNote } from "./withdrawnNote.ts"
 
 /** What is known of a run that is followed; times in Unix milliseconds. */
 export interface Followed {
@@ -104,7 +105,10 @@ export const conclude = Effect.fnUntraced(function* (json: boolean, result: Outc
   const { checks, phases: _, ...shown } = result.deployment
   const passed = checks.length === 0 ? null : `${checks.filter((check) => check.passed).length} of ${checks.length} passed`
   yield* printRecord(json, json ? result.deployment : readableRecord({ ...shown, checks: passed }))
-  if (result.outcome === "activated") return
+  if (result.outcome === "activated") {
+    const note = withdrawnNote(result.deployment)
+    return note === undefined ? undefined : yield* Console.error(note)
+  }
   const why = result.outcome === "failed" ? `: ${result.failure}` : ""
   return yield* new CommandError({ message: `The deployment ended as ${result.outcome}${why}` })
 })

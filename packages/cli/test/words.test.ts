@@ -3,7 +3,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { IdempotencyKey } from "@seatrial/api"
-import { KeyId, scopes, workingPhases } from "@seatrial/domain"
+import { DeploymentId, KeyId, scopes, workingPhases } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { CliError } from "effect/cli"
 import { scopesInShort } from "../src/admin/keys.ts"
@@ -15,6 +15,7 @@ import { linesOf, tableOf } from "../src/readable.ts"
 import { servingOf } from "../src/servingFlags.ts"
 import { wrongUseInWords } from "../src/WrongUse.ts"
 import { waitingAdvice } from "../src/waitingAdvice.ts"
+import { withdrawnNote } from "../src/withdrawnNote.ts"
 
 describe("a run that waits", () => {
   it("is explained in the two phases that may last, and in no other", () =>
@@ -26,6 +27,24 @@ describe("a run that waits", () => {
     const advice = waitingAdvice("queued", "dep_x") ?? ""
     for (const remedy of ["seatrial cancel dep_x", "--host-class", "add GPUs", "kubectl get mdep -o wide"]) assert.include(advice, remedy)
   })
+})
+
+describe("a run that was activated", () => {
+  const id = Schema.decodeUnknownSync(DeploymentId)("dep_01m83hygpbf3xt6btsrq0196xn")
+  const suite = (detail: string) => ({ name: "suite", passed: true, detail })
+  const answered = { name: "answers", passed: true, detail: "all" }
+
+  it("names the capabilities that its trial took from it, why, and where there is more", () => {
+    const failed = { name: "tool_strict", passed: false, detail: "2 of 6 answers" }
+    assert.deepStrictEqual(withdrawnNote({ id, checks: [answered, failed, suite("seatrial-core 7: 2 run, 1 not reached (json_mode), 1 s")] })?.split("\n"), [
+      "Not served, since the trial did not see it working:",
+      "  tool_strict  2 of 6 answers",
+      "  1 not reached (json_mode), for want of time",
+      `\`seatrial status ${id}\` has every check; docs/trial.md says what each stands for, and \`seatrial catalog --own --json\` what is served.`
+    ])
+  })
+  it("has nothing to be named where all was seen", () =>
+    assert.isUndefined(withdrawnNote({ id, checks: [answered, suite("seatrial-core 7: 1 run, 3 not applicable, 1 s (image_input)")] })))
 })
 
 describe("what a terminal would obey", () => {

@@ -8,6 +8,7 @@ import { Departure } from "./Departure.ts"
 import { dialectOf } from "./dialects/dialects.ts"
 import { EngineClient } from "./EngineClient.ts"
 import { elapsed } from "./elapsed.ts"
+import { hostless } from "./endConnection.ts"
 import { GatewayConfig } from "./GatewayConfig.ts"
 import { type Admitted, Inference } from "./Inference.ts"
 import { ImageFetcher } from "./images/ImageFetcher.ts"
@@ -18,6 +19,7 @@ import { onStopping } from "./listen.ts"
 import { requestError } from "./Outcome.ts"
 import { Observer } from "./observability/Observer.ts"
 import { isOtherPath, makeOtherPaths, methodsOf } from "./otherPaths.ts"
+import { pathOf } from "./pathOf.ts"
 import { readBody } from "./readBody.ts"
 import { faultOf, invalidApiKey, methodNotAllowed, missingApiKey, missingScope, modelNotFound, notFound, Refusal, writeRefusal } from "./refusals.ts"
 import type { Passage } from "./routing/Passage.ts"
@@ -29,9 +31,6 @@ import { isEndpoint } from "./vocabulary/endpoints.ts"
 import { LargeBodies, LargeBody } from "./vocabulary/LargeBodies.ts"
 import { type ParsedBody, parseBody, streamOf } from "./vocabulary/parseBody.ts"
 import { targetOf } from "./vocabulary/targetOf.ts"
-
-/** The path of a request's address. */
-export const pathOf = (url: string | undefined): string => (url ?? "/").split("?", 1)[0] ?? "/"
 
 /** Whether engines generate on the path of a request. */
 export const isInferencePath = (url: string | undefined): boolean => isEndpoint(pathOf(url))
@@ -50,6 +49,9 @@ const discardRest = (request: IncomingMessage) => {
 }
 
 const traceparentOf = ({ headers: { traceparent } }: IncomingMessage) => (typeof traceparent === "string" ? traceparent : undefined)
+
+/** Headers that stand twice are joined. */
+const isOneHost = (host: string | undefined) => host !== undefined && !host.includes(",")
 
 const bearer = /^Bearer +(\S+) *$/i
 
@@ -280,6 +282,7 @@ export class Gateway extends Context.Service<Gateway, { readonly handler: Reques
       const handle = (exchange: Exchange) => {
         const { request, response } = exchange
         const path = pathOf(request.url)
+        if (request.httpVersion === "1.1" && !isOneHost(request.headers.host)) return tell(exchange, "other", hostless)
         if (path === "/healthz" || path === "/readyz") return response.writeHead(200, { "content-type": "application/json" }).end('{"status":"ok"}')
         const others = methodsOf(path)
         if (others !== null) {

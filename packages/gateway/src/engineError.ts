@@ -60,13 +60,33 @@ const asConversation: Partial<Readonly<Record<InferencePath, Readonly<Record<str
   "/v1/messages": { response_format: "output_config" }
 }
 
+/** Words of JSON Schema that engines have no grammar for, one or the other of them. */
+const keywords = new Set([
+  ...["multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength", "pattern", "format"],
+  ...["minItems", "maxItems", "uniqueItems", "prefixItems", "contains", "minContains", "maxContains", "unevaluatedItems"],
+  ...["minProperties", "maxProperties", "patternProperties", "propertyNames", "additionalProperties", "unevaluatedProperties"],
+  ...["dependentRequired", "dependentSchemas", "dependencies", "if", "then", "else", "not", "oneOf", "allOf", "anyOf", "$ref", "$dynamicRef"]
+])
+
+const schemaRefused = /JSON schema contains features|Unimplemented keys:/
+const keywordsNamed = /Unimplemented keys: \[([^\]]{1,500})\]|the keyword (\S{1,40}) is not supported/
+
+/** What of a schema an engine does not take, where it says so: of its words the language's own are repeated, and nothing of the caller's. */
+const aboutSchema = (message: string): string => {
+  if (!schemaRefused.test(message)) return ""
+  const [, several, one] = keywordsNamed.exec(message) ?? []
+  const named = ((several ?? one)?.match(/[$\w]+/g) ?? []).filter((word) => keywords.has(word))
+  return `, since it does not know ${named.length === 0 ? "every keyword of its JSON schema" : `the JSON schema's ${named.join(", ")}`}`
+}
+
 /** Where an engine names a field of this path as what was wrong, which is one of our own words; what else it says may echo the prompt. */
-const refusedField = (param: unknown, endpoint: InferencePath): Refusal => {
+const refusedField = (param: unknown, message: string, endpoint: InferencePath): Refusal => {
   const fields: ReadonlyArray<string> = requestVocabulary[endpoint]
   const named = Object.entries(asConversation[endpoint] ?? {}).find(([theirs]) => theirs === param)?.[1] ?? param
   const field = fields.find((name) => name === named)
-  if (field === undefined) return invalidParameter("The engine cannot serve the request with these parameters.")
-  return invalidParameter(`${field}: the engine cannot serve the request with this value.`, field)
+  const why = aboutSchema(message)
+  if (field === undefined) return invalidParameter(`The engine cannot serve the request with these parameters${why}.`)
+  return invalidParameter(`${field}: the engine cannot serve the request with this value${why}.`, field)
 }
 
 /** Our own words for an engine's error: its own may echo the prompt. `status` is the answer's, where it is not 200; else the error's own code counts. */
@@ -79,7 +99,7 @@ export const readEngineError = (body: string, status: number, at: { readonly end
   const message = told?.message ?? ""
   const long = longPrompt.exec(message)
   if (long === null && !/context length|max_model_len|too long/i.test(message)) {
-    return refusedField(told?.param, at.endpoint)
+    return refusedField(told?.param, message, at.endpoint)
   }
   const context = at.maxModelLen
   const tokens = long === null ? { asked: askedFor(message, context), most: context } : { asked: Number(long[1]), most: Number(long[2]) - 1 }

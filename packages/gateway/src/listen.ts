@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from "node:http"
 import { Server as NetServer } from "node:net"
 import { Data, Effect, type Scope } from "effect"
+import { tellMalformed } from "./endConnection.ts"
 
 /** The address cannot be listened on. */
 export class ListenError extends Data.TaggedError("ListenError")<{ readonly message: string; readonly taken: boolean }> {}
@@ -24,21 +25,14 @@ export interface ListenOptions {
   readonly server?: Server
 }
 
-const bare = (status: string) => `HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`
-
-/**
- * A server that does not wait for slow clients. One that never sends its request is cut off without a word: clients send again what was answered with 408. A header that
- * stands twice is seen as one that is wrong: of two keys or types a proxy may have looked at the other one.
- */
+/** A server that does not wait for slow clients. A header that stands twice is seen as one that is wrong: of two keys or types a proxy may have looked at the other one. */
 export const makeServer = (): Server => {
   const times = { headersTimeout: 10_000, requestTimeout: 60_000, keepAliveTimeout: 65_000 }
-  const server = createServer({ ...times, maxHeaderSize: 16_384, noDelay: true, joinDuplicateHeaders: true })
+  // A request without a Host is answered by the gateway, with an Error object.
+  const server = createServer({ ...times, maxHeaderSize: 16_384, noDelay: true, joinDuplicateHeaders: true, requireHostHeader: false })
   // Whatever else is expected of us, the request itself is answered: an answer of Node's own would have neither an id nor a body.
   server.on("checkExpectation", (request, response) => void server.emit("request", request, response))
-  server.on("clientError", (failure: NodeJS.ErrnoException, socket) => {
-    if (failure.code === "ERR_HTTP_REQUEST_TIMEOUT" || failure.code === "ECONNRESET" || !socket.writable) socket.destroy()
-    else socket.end(bare(failure.code === "HPE_HEADER_OVERFLOW" ? "431 Request Header Fields Too Large" : "400 Bad Request"))
-  })
+  tellMalformed(server)
   return server
 }
 

@@ -1,6 +1,7 @@
 import type { RequestListener } from "node:http"
-import { isInferencePath, pathOf } from "./Gateway.ts"
+import { isInferencePath } from "./Gateway.ts"
 import { inferenceMetrics } from "./observability/InferenceMetrics.ts"
+import { pathOf } from "./pathOf.ts"
 
 /** The same listener, with every exchange measured from outside. */
 export const observeRequests =

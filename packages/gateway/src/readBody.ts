@@ -5,6 +5,17 @@ import type { BodyShare } from "./BodyBudget.ts"
 import { bodyTooLarge, clientClosed, invalidBody, type Refusal, unavailable, unsupportedMediaType } from "./refusals.ts"
 import { largeBody } from "./vocabulary/LargeBodies.ts"
 
+/** Whether a type says JSON, and no other characters than JSON's own. */
+const isJson = (given: string): boolean => {
+  if (given === "application/json") return true
+  const [type, ...parameters] = given
+    .toLowerCase()
+    .split(";")
+    .map((part) => part.trim())
+  const charset = parameters.find((parameter) => parameter.startsWith("charset="))
+  return type === "application/json" && (charset === undefined || /^charset="?utf-?8"?$/.test(charset))
+}
+
 /** Whether texts of a body may take two bytes for each of its own: one character beyond Latin-1, written out or escaped, is enough. */
 const isWide = (body: Buffer, ascii: boolean) => !ascii || body.includes("\\u")
 
@@ -13,11 +24,13 @@ const isWide = (body: Buffer, ascii: boolean) => !ascii || body.includes("\\u")
  * bytes, unchecked.
  */
 export const readBody = (request: IncomingMessage, limit: number, timeout: number, share: BodyShare): Effect.Effect<string | Buffer, Refusal> => {
-  const type = request.headers["content-type"]?.split(";", 1)[0]?.trim().toLowerCase()
-  if (type !== "application/json") return Effect.fail(unsupportedMediaType("Send the body as application/json.", "content-type"))
-  if (request.headers["content-encoding"] !== undefined) {
+  const { "content-encoding": encoding, "content-type": type = "", "transfer-encoding": coding = "chunked" } = request.headers
+  if (!isJson(type)) return Effect.fail(unsupportedMediaType("Send the body as application/json, in UTF-8.", "content-type"))
+  if (encoding !== undefined) {
     return Effect.fail(unsupportedMediaType("Compressed bodies are not taken. Send the body without a Content-Encoding.", "content-encoding"))
   }
+  if (coding.toLowerCase() !== "chunked")
+    return Effect.fail(unsupportedMediaType("Only chunked bodies are taken, without another coding.", "transfer-encoding"))
   const tooLarge = Effect.suspend(() => bodyTooLarge(`The body may have at most ${limit} bytes.`))
   if (Number(request.headers["content-length"] ?? 0) > limit) return tooLarge
   return Effect.callback((resume) => {

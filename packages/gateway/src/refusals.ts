@@ -28,7 +28,10 @@ export const unknownParameter = invalid("unknown_parameter")
 export const unsupportedParameter = invalid("unsupported_parameter")
 export const unsupportedValue = invalid("unsupported_value")
 export const unsupportedEndpoint = invalid("unsupported_endpoint")
+/** Anthropic's own word for it: its clients' tool runners then send the whole conversation, and no more threads. */
+export const threadUnsupported = invalid("thread_unsupported_request")("No conversation is kept here. Send all of it, without thread.", "thread")
 export const contextLengthExceeded = invalid("context_length_exceeded")
+export const headersTooLarge = refusal(431, "invalid_request_error", "headers_too_large")("The request line and headers are too large.")
 export const bodyTooLarge = refusal(413, "invalid_request_error", "body_too_large")
 export const unsupportedMediaType = refusal(415, "invalid_request_error", "unsupported_media_type")
 /** Mostly the organization was left out of the name. */

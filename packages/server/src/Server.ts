@@ -32,7 +32,9 @@ const isRouteNotFound = (cause: Cause.Cause<unknown>): boolean =>
     (reason) => Cause.isFailReason(reason) && reason.error instanceof HttpServerError.HttpServerError && reason.error.reason._tag === "RouteNotFound"
   )
 
-const isHttp11 = ({ source }: HttpServerRequest.HttpServerRequest): boolean => "httpVersion" in source && source.httpVersion === "1.1"
+/** Of HTTP/1.1 each request names its host, once; headers that stand twice are joined. */
+const isHostless = ({ headers, source }: HttpServerRequest.HttpServerRequest): boolean =>
+  (headers.host === undefined || headers.host.includes(",")) && "httpVersion" in source && source.httpVersion === "1.1"
 
 const failed = (request_id: RequestId, status: 500 | 503, code: string, message: string, headers: Readonly<Record<string, string>> = {}) => {
   const body: ErrorObject = { error: { message, type: "api_error", code, request_id } }
@@ -68,7 +70,7 @@ export const makeApp = Effect.gen(function* () {
     Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>) => {
       const request = Context.getUnsafe(fiber.context, HttpServerRequest.HttpServerRequest)
       const running = deadlines.begin(fiber)
-      const answered = request.headers.host === undefined && isHttp11(request) ? Effect.succeed(answerHostless(id)) : router
+      const answered = isHostless(request) ? Effect.succeed(answerHostless(id)) : router
       const finish = (response: HttpServerResponse.HttpServerResponse) => {
         deadlines.end(running)
         return HttpServerResponse.setHeader(toOrigins(response, request), "x-request-id", id)

@@ -46,6 +46,6 @@ export const answerUnmatched = ({ method, url }: HttpServerRequest.HttpServerReq
   return error(405, "method_not_allowed", `This path takes ${match.allow}.`, id, { allow: match.allow })
 }
 
-/** What HTTP/1.1 wants of every request and this one lacks. */
+/** What HTTP/1.1 wants of every request, and this one lacks or has twice. */
 export const answerHostless = (id: RequestId): HttpServerResponse.HttpServerResponse =>
-  error(400, "invalid_parameter", "This is not a well-formed HTTP request: it has no Host.", id)
+  error(400, "invalid_parameter", "This is not a well-formed HTTP request: it needs one Host.", id)

@@ -20,6 +20,7 @@ layer(layerStage({ SERVER_MAX_BODY_BYTES: "65536" }), { excludeTestServices: tru
       ["no HTTP at all", () => "nonsense\r\n\r\n", 400, "invalid_parameter"],
       ["TLS", () => Buffer.from("160301020001000001fc0303", "hex"), 400, "invalid_parameter"],
       ["no Host", () => "GET /healthz HTTP/1.1\r\nconnection: close\r\n\r\n", 400, "invalid_parameter"],
+      ["two Hosts", () => get("/healthz", "host: y"), 400, "invalid_parameter"],
       ["HTTP/1.0, which needs none", () => "GET /healthz HTTP/1.0\r\n\r\n", 200],
       ["a large header", () => get("/v1/requests", `x-large: ${"a".repeat(20_000)}`), 431, "headers_too_large"],
       ["a large URL", () => get(`/${"a".repeat(20_000)}`), 431, "headers_too_large"],

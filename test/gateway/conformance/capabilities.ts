@@ -93,11 +93,14 @@ export const promisesOfCapabilities = (it: Promises): void => {
         const calls = play(answers(wholeAnswer("Rain.")))
         const turns = [
           ...messages,
-          { role: "assistant", content: null, tool_calls: [callOf("call_1", "Kiel")] },
+          // As the helper gave it, with what it put beside the answer.
+          at(streamed.value, "choices", 0, "message"),
           { role: "tool", tool_call_id: "call_1", content: "rain" }
         ]
         const second = yield* asks(language, { call: create, args: { ...chat, messages: turns, tools: [weather] } })
         assert.strictEqual(at(second.value, "choices", 0, "message", "content"), "Rain.")
+        const past = { id: "call_1", type: "function", function: { name: "weather", arguments: '{"place": "Kiel"}' } }
+        assert.deepStrictEqual(at(bodyOf(calls[0]), "messages", 1, "tool_calls"), [past])
         assert.deepStrictEqual(at(bodyOf(calls[0]), "messages", 2), { role: "tool", tool_call_id: "call_1", content: "rain" })
       })
     )

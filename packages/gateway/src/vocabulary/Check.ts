@@ -42,6 +42,12 @@ export const only =
   (value, at) =>
     values.some((one) => one === value) ? undefined : at.unsupportedValue(`only ${values.map((one) => JSON.stringify(one)).join(" or ")} is served`)
 
+/** A real member of the API that no model is served with. */
+export const never: Check = (_, at) => at.unsupported()
+
+/** What clients of the API put beside what they were answered, which says the same once more, and send back with it. */
+export const sentBack: Check = () => undefined
+
 /** Any JSON object: it is a schema, or means something to the caller only. */
 export const anyMembers: Check = (value, at) => (isMembers(value) ? value : at.invalid("expected an object"))
 

@@ -1,8 +1,8 @@
 import { cacheControl } from "./anthropicBlocks.ts"
-import { advisory, anyMembers, boolean, type Check, list, members, text, variant } from "./Check.ts"
+import { advisory, anyMembers, boolean, type Check, list, members, never, only, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
-import { functionName } from "./tools.ts"
+import { direct, functionName } from "./tools.ts"
 
 const mostTools = 128
 
@@ -14,7 +14,10 @@ const custom = members(
     input_schema: anyMembers,
     strict: boolean,
     cache_control: cacheControl,
-    eager_input_streaming: advisory(boolean)
+    eager_input_streaming: advisory(boolean),
+    defer_loading: only(false),
+    allowed_callers: direct,
+    input_examples: never
   },
   ["name", "input_schema"]
 )

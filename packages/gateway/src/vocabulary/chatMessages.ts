@@ -1,11 +1,14 @@
-import { advisory, type Check, list, members, text, variant } from "./Check.ts"
+import { advisory, anyMembers, type Check, list, members, sentBack, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { imageUrl } from "./imageUrl.ts"
 import { pastCalls } from "./tools.ts"
 
 const most = 100_000
 
-const textPart = members({ type: text, text }, ["text"])
+/** Where the caller would have what it sends remembered: what engines remember is not up to it. */
+const breakpoint = advisory(anyMembers)
+
+const textPart = members({ type: text, text, prompt_cache_breakpoint: breakpoint }, ["text"])
 
 const refusalMembers = members({ type: text, refusal: text }, ["refusal"])
 /** Templates know no refusals: what the model said is text to it. */
@@ -13,7 +16,7 @@ const refusalPart: Check = (value, at) => ({ type: "text", text: refusalMembers(
 
 const imagePart: Check = (value, at) =>
   at.target.capabilities.supports_image_input ? imageMembers(value, at) : at.unsupportedValue("the model takes no images", "type")
-const imageMembers = members({ type: text, image_url: imageUrl }, ["image_url"])
+const imageMembers = members({ type: text, image_url: imageUrl, prompt_cache_breakpoint: breakpoint }, ["image_url"])
 
 /** A text, or a list of parts of these kinds. */
 const content = (kinds: Readonly<Record<string, Check>>): Check => {
@@ -36,7 +39,8 @@ const assistantMembers = members({
   reasoning_content: text,
   tool_calls: pastCalls,
   // Answers have it, and callers send them back as they came.
-  annotations: advisory(list((value) => value, 0, most))
+  annotations: advisory(list((value) => value, 0, most)),
+  parsed: sentBack
 })
 
 /** A turn of the model: each engine has a name of its own for what the model thought. */

@@ -1,3 +1,4 @@
+import { threadUnsupported } from "../refusals.ts"
 import { anthropicMessages, cacheControl, system } from "./anthropicBlocks.ts"
 import { anthropicChoice, anthropicTools, anthropicToolsTogether } from "./anthropicTools.ts"
 import { advisory, anyMembers, boolean, type Check, integer, list, nonEmptyText, number, numberAbove, only, text } from "./Check.ts"
@@ -38,7 +39,18 @@ const conversation = {
   speed: only("standard")
 }
 
-const never = ["container", "mcp_servers", "inference_geo", "workspace_id", "user_profile_id", "diagnostics", "fallbacks"]
+const never = [
+  "container",
+  "mcp_servers",
+  "inference_geo",
+  "workspace_id",
+  "user_profile_id",
+  "diagnostics",
+  "fallbacks",
+  "fallback_credit_token",
+  "billing_policy",
+  "compaction"
+]
 
 const together = (body: Record<string, unknown>, at: Checking): void => {
   anthropicToolsTogether(body, at)
@@ -60,6 +72,7 @@ export const messages: Vocabulary<"/v1/messages"> = {
   },
   required: ["messages", "max_tokens"],
   never,
+  refused: new Map([["thread", threadUnsupported]]),
   together: (body, at) => {
     together(body, at)
     limitTokens(body, at, "max_tokens", "cut")

@@ -1,4 +1,5 @@
 import type { InferencePath, RequestField } from "@seatrial/domain"
+import type { Refusal } from "../refusals.ts"
 import type { Check } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
@@ -11,6 +12,8 @@ export interface Vocabulary<Path extends InferencePath> {
   readonly required: ReadonlyArray<RequestField<Path>>
   /** Real fields of this API that no model is served with. */
   readonly never?: ReadonlyArray<string>
+  /** Of those, the ones that clients look for a refusal of their own for. */
+  readonly refused?: ReadonlyMap<string, Refusal>
 }
 
 /** Real fields of OpenAI's older APIs that no model is served with, or not every one. */
@@ -44,7 +47,7 @@ const saysWhatIs: Readonly<Record<string, (value: unknown, at: Checking) => bool
 }
 
 /** Checks names first and values then; gives the body without what has no effect. */
-export const checkFields = <Path extends InferencePath>({ fields, never = [], required, together }: Vocabulary<Path>) => {
+export const checkFields = <Path extends InferencePath>({ fields, never = [], refused, required, together }: Vocabulary<Path>) => {
   const known = new Set([...neverOnAny, ...never])
   const checks = new Map<string, Check>(Object.entries<Check>(fields))
   return (given: Readonly<Record<string, unknown>>, at: Checking): Record<string, unknown> => {
@@ -53,6 +56,8 @@ export const checkFields = <Path extends InferencePath>({ fields, never = [], re
       const value = given[name]
       if (value === null || at.fields.has(name) || asksNothing(name, value)) continue
       if (checks.has(name) && Object.hasOwn(saysWhatIs, name) && saysWhatIs[name]?.(value, at) === true) continue
+      const refusal = refused?.get(name)
+      if (refusal !== undefined) throw refusal
       if (checks.has(name) ? !extensions.has(name) : known.has(name)) return at.unsupported(name)
       return at.unknown(name)
     }

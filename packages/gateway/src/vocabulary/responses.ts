@@ -1,4 +1,4 @@
-import { advisory, anyMembers, boolean, type Check, integer, list, members, number, numberAbove, only, text, variant } from "./Check.ts"
+import { advisory, anyMembers, boolean, type Check, integer, list, members, never, number, numberAbove, only, text, variant } from "./Check.ts"
 import { metadata } from "./chat.ts"
 import { limitTokens } from "./maxTokens.ts"
 import { isMembers } from "./parseBody.ts"
@@ -30,7 +30,7 @@ const format: Check = (value, at) => {
 }
 const form = members({ format, verbosity: only("medium") })
 
-const reasoning = members({ effort: reasoningEffort, summary: advisory(text), generate_summary: advisory(text) })
+const reasoning = members({ effort: reasoningEffort, summary: advisory(text), generate_summary: advisory(text), context: never, mode: never })
 
 /** Encrypted reasoning is asked for by clients that store nothing themselves: there is none. */
 const include: Check = (value, at) => {

@@ -1,4 +1,4 @@
-import { advisory, anyMembers, type Check, list, members, text, variant } from "./Check.ts"
+import { advisory, anyMembers, type Check, list, members, sentBack, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { isMembers } from "./parseBody.ts"
 import { functionName, pastArguments } from "./tools.ts"
@@ -7,7 +7,7 @@ const most = 100_000
 const anything: Check = (value) => value
 
 const input = members({ type: text, text, prompt_cache_breakpoint: advisory(anyMembers) }, ["text"])
-const output = members({ type: text, text, annotations: advisory(anything), logprobs: advisory(anything) }, ["text"])
+const output = members({ type: text, text, annotations: advisory(anything), logprobs: advisory(anything), parsed: sentBack }, ["text"])
 const refusalMembers = members({ type: text, refusal: text }, ["refusal"])
 const detail: Check = (value, at) => (value === "auto" ? undefined : at.unsupportedValue("only auto is served"))
 const imageMembers = members(
@@ -57,11 +57,10 @@ const withTools =
 const item: Check = variant("type", {
   message,
   function_call: withTools(
-    members({ type: text, id: advisory(text), status: advisory(text), call_id: text, name: functionName, arguments: pastArguments }, [
-      "call_id",
-      "name",
-      "arguments"
-    ])
+    members(
+      { type: text, id: advisory(text), status: advisory(text), call_id: text, name: functionName, arguments: pastArguments, parsed_arguments: sentBack },
+      ["call_id", "name", "arguments"]
+    )
   ),
   function_call_output: withTools((value, at) => {
     const { output: parts, ...rest } = members({ type: text, id: advisory(text), status: advisory(text), call_id: text, name: advisory(text), output: told }, [

@@ -1,5 +1,5 @@
 import { parseJson } from "../dialects/json.ts"
-import { anyMembers, boolean, type Check, list, type Members, members, text, variant } from "./Check.ts"
+import { anyMembers, boolean, type Check, list, type Members, members, never, only, sentBack, text, variant } from "./Check.ts"
 import type { Checking } from "./Checking.ts"
 import { isMembers, isWithinLimits } from "./parseBody.ts"
 
@@ -7,6 +7,13 @@ const mostTools = 128
 
 export const functionName: Check = (value, at) =>
   typeof value === "string" && /^[A-Za-z0-9_-]{1,64}$/.test(value) ? value : at.invalid("expected 1 to 64 of A-Z a-z 0-9 _ -")
+
+/** Who may call a tool: what would beside the model itself runs on the vendors' servers. */
+export const direct: Check = (value, at) =>
+  Array.isArray(value) && value.length === 1 && value[0] === "direct" ? undefined : at.unsupportedValue("only the model itself calls")
+
+/** What Responses knows of a function beside what chat does. */
+const ofResponses = { allowed_callers: direct, async: only(false), defer_loading: only(false), output_schema: never }
 
 /** Tools, the choice among them, and what holds between the two: what was checked of each is in the body. `under`: the member of a tool that its definition stands in, if any. */
 export const toolForms = (under: "function" | null) => {
@@ -19,7 +26,8 @@ export const toolForms = (under: "function" | null) => {
     const found = under !== null && isMembers(checked) ? checked[under] : checked
     return isMembers(found) ? found : {}
   }
-  const someTools = list(aFunction({ name: functionName, description: text, parameters: anyMembers, strict: boolean }), 1, mostTools)
+  const definition = { name: functionName, description: text, parameters: anyMembers, strict: boolean, ...(under === null ? ofResponses : {}) }
+  const someTools = list(aFunction(definition), 1, mostTools)
   const namedChoice = aFunction({ name: functionName })
 
   /** Many clients send an empty list where there are no tools. */
@@ -85,7 +93,16 @@ export const pastArguments: Check = (value, at) => {
 }
 
 const pastCall = variant("type", {
-  function: members({ id: text, type: text, function: members({ name: functionName, arguments: pastArguments }, ["name", "arguments"]) }, ["id", "function"])
+  function: members(
+    {
+      id: text,
+      type: text,
+      // What streams count calls by.
+      index: sentBack,
+      function: members({ name: functionName, arguments: pastArguments, parsed_arguments: sentBack }, ["name", "arguments"])
+    },
+    ["id", "function"]
+  )
 })
 const somePastCalls = list(pastCall, 1, mostTools)
 

@@ -1,0 +1,70 @@
+import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import type { Duplex } from "node:stream"
+import { encodeIdBody } from "@seatrial/domain"
+import { dialectOf } from "./dialects/dialects.ts"
+import { pathOf } from "./pathOf.ts"
+import { headersTooLarge, invalidParameter, Refusal } from "./refusals.ts"
+
+const malformed = invalidParameter("This is not a well-formed HTTP request.")
+
+/** Whom the next request on its connection would be meant for is not known either. */
+export const hostless = new Refusal({
+  status: 400,
+  type: "invalid_request_error",
+  code: "invalid_parameter",
+  message: "This is not a well-formed HTTP request: it needs one Host.",
+  param: null,
+  headers: { connection: "close" }
+})
+
+interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+}
+
+/** Says what is wrong with what was sent, and closes: where the next request would begin is not known. `asked`: the request whose body it was to be, under whose id it is told. */
+const answer = (socket: Duplex, error: Refusal, asked: Exchange | undefined): void => {
+  if (!socket.writable) return
+  const given = asked?.response.getHeader("x-request-id")
+  const id = typeof given === "string" ? given : `req_${encodeIdBody(Date.now(), crypto.getRandomValues(new Uint8Array(10)))}`
+  const body = dialectOf(pathOf(asked?.request.url)).errorBody(error, id)
+  // Whoever sends on without reading does not keep the connection.
+  socket.once("finish", () => socket.destroy())
+  socket.end(
+    `HTTP/1.1 ${error.status} ${STATUS_CODES[error.status]}\r\nconnection: close\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nx-request-id: ${id}\r\nrequest-id: ${id}\r\n\r\n${body}`
+  )
+}
+
+const end = (socket: Duplex, failure: NodeJS.ErrnoException, last: Exchange | undefined): void => {
+  const error = failure.code === "HPE_HEADER_OVERFLOW" ? headersTooLarge : malformed
+  if (failure.code === "ERR_HTTP_REQUEST_TIMEOUT" || failure.code === "ECONNRESET" || !socket.writable) socket.destroy()
+  else if (last === undefined) answer(socket, error, undefined)
+  else {
+    const { request, response } = last
+    const { headersSent, writableFinished } = response
+    if (!request.complete) {
+      // The rest of a body that is answered already is no request of its own.
+      if (writableFinished) socket.destroy()
+      else if (headersSent) response.once("finish", () => socket.destroy())
+      else answer(socket, error, last)
+    } else if (writableFinished) answer(socket, error, undefined)
+    // Answers come in the order of their requests: this one would stand in the midst of that one.
+    else response.once("finish", () => answer(socket, error, undefined))
+  }
+}
+
+/**
+ * Has a server tell what came as no request, where it can be told: with an Error object, and behind what is being answered. A request that did not come in time is cut off
+ * without a word: clients send again what was answered with 408.
+ */
+export const tellMalformed = (server: Server): void => {
+  const last = new WeakMap<Duplex, Exchange>()
+  // All that follows on such a connection is found wrong once more.
+  const ended = new WeakSet<Duplex>()
+  server.on("request", (request, response) => void last.set(request.socket, { request, response }))
+  server.on("clientError", (failure: NodeJS.ErrnoException, socket) => {
+    if (ended.has(socket)) return
+    ended.add(socket)
+    end(socket, failure, last.get(socket))
+  })
+}

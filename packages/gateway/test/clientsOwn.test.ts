@@ -1,0 +1,82 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { InferencePath } from "@seatrial/domain"
+import { messages as anthropic } from "../src/dialects/messages.ts"
+import { chat as openAi } from "../src/dialects/openAi.ts"
+import { refusalOf, sentOf } from "./vocabularyTargets.ts"
+
+const asked = { role: "user", content: "hi" }
+const schema = { type: "object", properties: {} }
+const call = { id: "c", type: "function", function: { name: "f", arguments: '{"a":1}' } }
+const item = { type: "function_call", call_id: "c", name: "f", arguments: '{"a":1}' }
+const said = { type: "output_text", text: '{"a":1}' }
+
+describe("what the vendors' clients put beside an answer is taken back with it, and told to no engine", () => {
+  for (const [what, endpoint, withIt, without] of [
+    [
+      "what they parsed of it",
+      "/v1/chat/completions",
+      { messages: [asked, { role: "assistant", content: "{}", parsed: { a: 1 } }, asked] },
+      { messages: [asked, { role: "assistant", content: "{}" }, asked] }
+    ],
+    [
+      "what they parsed of a call, and what they counted it by",
+      "/v1/chat/completions",
+      { messages: [asked, { role: "assistant", tool_calls: [{ ...call, index: 0, function: { ...call.function, parsed_arguments: { a: 1 } } }] }] },
+      { messages: [asked, { role: "assistant", tool_calls: [call] }] }
+    ],
+    [
+      "what they parsed of an item",
+      "/v1/responses",
+      { input: [asked, { role: "assistant", content: [{ ...said, parsed: { a: 1 } }] }, { ...item, parsed_arguments: { a: 1 } }] },
+      { input: [asked, { role: "assistant", content: [said] }, item] }
+    ],
+    [
+      "where they would have something remembered",
+      "/v1/chat/completions",
+      { messages: [{ role: "user", content: [{ type: "text", text: "hi", prompt_cache_breakpoint: { mode: "explicit" } }] }] },
+      { messages: [{ role: "user", content: [{ type: "text", text: "hi" }] }] }
+    ]
+  ] as const) {
+    it(what, () => assert.deepStrictEqual(sentOf({ model: "m", ...withIt }, endpoint), sentOf({ model: "m", ...without }, endpoint)))
+  }
+})
+
+describe("a real field of a vendor's that no model is served with", () => {
+  const tool = { name: "f", input_schema: schema }
+  const messages = { model: "m", max_tokens: 5, messages: [asked] }
+  const responses = { model: "m", input: "hi" }
+  for (const [endpoint, body, code, param] of [
+    ["/v1/messages", { ...messages, compaction: {} }, "unsupported_parameter", "compaction"],
+    ["/v1/messages", { ...messages, tools: [{ ...tool, input_examples: [{}] }] }, "unsupported_parameter", "tools[0].input_examples"],
+    ["/v1/messages", { ...messages, tools: [{ ...tool, defer_loading: true }] }, "unsupported_value", "tools[0].defer_loading"],
+    ["/v1/messages", { ...messages, tools: [{ ...tool, allowed_callers: ["code_execution_20250825"] }] }, "unsupported_value", "tools[0].allowed_callers"],
+    ["/v1/responses", { ...responses, reasoning: { context: "auto" } }, "unsupported_parameter", "reasoning.context"],
+    ["/v1/responses", { ...responses, tools: [{ type: "function", name: "f", output_schema: schema }] }, "unsupported_parameter", "tools[0].output_schema"]
+  ] as const satisfies ReadonlyArray<readonly [InferencePath, object, string, string]>) {
+    it(`is refused by its own name: ${param}`, () => assert.deepInclude(refusalOf(body, endpoint), { code, param }))
+  }
+
+  it("is taken where it asks for nothing", () => {
+    const plain = { defer_loading: false, allowed_callers: ["direct"] }
+    assert.deepStrictEqual(sentOf({ ...messages, tools: [{ ...tool, ...plain }] }, "/v1/messages"), sentOf({ ...messages, tools: [tool] }, "/v1/messages"))
+    const given = { type: "function", name: "f", parameters: schema }
+    assert.deepStrictEqual(
+      sentOf({ ...responses, tools: [{ ...given, ...plain, async: false }] }, "/v1/responses"),
+      sentOf({ ...responses, tools: [given] }, "/v1/responses")
+    )
+  })
+})
+
+describe("a thread, in which Anthropic's tool runners would have the conversation kept", () => {
+  const refusal = refusalOf({ model: "m", max_tokens: 5, messages: [asked], thread: { type: "create" } }, "/v1/messages")
+
+  it("is refused in the word on which they send all of it, each time", () => {
+    const { error } = JSON.parse(anthropic.errorBody(refusal, "req_1"))
+    assert.deepStrictEqual([refusal.status, error.type, error.details.error_code], [400, "invalid_request_error", "thread_unsupported_request"])
+  })
+
+  it("is nothing to the other paths", () => {
+    const told = refusalOf({ model: "m", messages: [asked], thread: { type: "create" } })
+    assert.strictEqual(JSON.parse(openAi.errorBody(told, "req_1")).error.code, "unknown_parameter")
+  })
+})

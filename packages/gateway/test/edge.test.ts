@@ -1,0 +1,144 @@
+import { connect } from "node:net"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { answers, chunk, done, finish, makeEngine, opening, openStream, wholeAnswer } from "./fakeEngine.ts"
+import { apiKey, chat, chatStream, makeStage, outcomes, soon } from "./stage.ts"
+
+const head = (path: string, ...headers: ReadonlyArray<string>) => [`POST ${path} HTTP/1.1`, `authorization: Bearer ${apiKey}`, ...headers, "", ""].join("\r\n")
+const json = "content-type: application/json"
+
+const ask = (body: object, path = "/v1/chat/completions", ...headers: ReadonlyArray<string>) => {
+  const text = JSON.stringify(body)
+  return `${head(path, "host: x", json, `content-length: ${text.length}`, ...headers)}${text}`
+}
+const chunked = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`
+
+/** A connection on which that is sent, and what came back on it. */
+const open = (address: string, sent: string | Buffer) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const socket = connect(Number(new URL(address).port), "127.0.0.1")
+      const connection = { socket, said: "", closed: false }
+      socket.on("data", (bytes) => {
+        connection.said += String(bytes)
+      })
+      socket.on("close", () => {
+        connection.closed = true
+      })
+      socket.on("error", () => {})
+      socket.write(sent)
+      return connection
+    }),
+    ({ socket }) => Effect.sync(() => socket.destroy())
+  )
+
+const answersIn = (said: string) =>
+  said
+    .split("HTTP/1.1 ")
+    .slice(1)
+    .map((answer) => {
+      const [top = "", body = ""] = answer.split("\r\n\r\n")
+      return { status: Number(top.slice(0, 3)), id: /x-request-id: (req_[0-9a-z]{26})/.exec(top)?.[1], top, body }
+    })
+
+describe("what comes as no request is told with an Error object, and its connection is closed", () => {
+  for (const [what, sent, status, code] of [
+    ["no HTTP at all", "nonsense\r\n\r\n", 400, "invalid_parameter"],
+    ["TLS", Buffer.from("160301020001000001fc0303", "hex"), 400, "invalid_parameter"],
+    ["no host", head("/v1/chat/completions", json, "content-length: 2"), 400, "invalid_parameter"],
+    ["two hosts", head("/v1/chat/completions", "host: x", "host: y", json, "content-length: 2"), 400, "invalid_parameter"],
+    ["two lengths", head("/v1/chat/completions", "host: x", json, "content-length: 2", "content-length: 3"), 400, "invalid_parameter"],
+    ["a length and chunks", head("/v1/chat/completions", "host: x", json, "content-length: 2", "transfer-encoding: chunked"), 400, "invalid_parameter"],
+    ["a chunk that is none", `${head("/v1/chat/completions", "host: x", json, "transfer-encoding: chunked")}zz\r\n`, 400, "invalid_parameter"],
+    ["large headers", head("/v1/chat/completions", "host: x", `x-large: ${"a".repeat(20_000)}`), 431, "headers_too_large"]
+  ] as const) {
+    it.live(what, () =>
+      Effect.gen(function* () {
+        const { address } = yield* makeStage([])
+        const connection = yield* open(address, sent)
+        yield* soon(() => connection.closed)
+        const [answer, ...more] = answersIn(connection.said)
+        assert.deepStrictEqual([answer?.status, more.length], [status, 0])
+        assert.match(String(answer?.top), /content-type: application\/json/)
+        const { error } = JSON.parse(String(answer?.body))
+        assert.deepStrictEqual([error.type, error.code, error.request_id], ["invalid_request_error", code, answer?.id])
+        assert.match(error.message, status === 431 ? /too large/ : /not a well-formed HTTP request/)
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("in the words of the path, and under the id of the record, where it was to be a body", () =>
+    Effect.gen(function* () {
+      const { address, world } = yield* makeStage([])
+      const connection = yield* open(address, `${head("/v1/messages", "host: x", json, "transfer-encoding: chunked")}zz\r\n`)
+      yield* soon(() => connection.closed && world.recorded.length === 1)
+      const [answer] = answersIn(connection.said)
+      const { error, request_id, type } = JSON.parse(String(answer?.body))
+      assert.deepStrictEqual([type, error.details.error_code, request_id], ["error", "invalid_parameter", answer?.id])
+      assert.strictEqual(world.recorded[0]?.row.id, answer?.id)
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("nonsense behind a request", () => {
+  it.live("does not come into its stream, and is told behind it, once", () =>
+    Effect.gen(function* () {
+      const engine = yield* makeEngine((call) => openStream(call).write(opening + chunk("a")))
+      const { address, world } = yield* makeStage([engine.url])
+      const connection = yield* open(address, ask(chatStream))
+      yield* soon(() => connection.said.includes(chunk("a")))
+      connection.socket.write("nonsense\r\n\r\n")
+      connection.socket.write("and more of it\r\n\r\n")
+      // Another connection's answer shows that it has come.
+      const other = yield* open(address, "nonsense\r\n\r\n")
+      yield* soon(() => other.closed)
+      engine.calls[0]?.response.end(chunk("b") + finish("stop") + done)
+      yield* soon(() => connection.closed)
+      assert.deepStrictEqual(
+        answersIn(connection.said).map(({ status }) => status),
+        [200, 400]
+      )
+      assert.match(connection.said, /\[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /)
+      assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a request is taken", () => {
+  const text = JSON.stringify(chat)
+  for (const [what, sent] of [
+    ["with a whole address, as proxies get it", ask(chat, "http://elsewhere/v1/chat/completions?beta=true")],
+    ["by HTTP/1.0, which needs no host", ask(chat).replace("HTTP/1.1", "HTTP/1.0").replace("host: x\r\n", "")],
+    ["in chunks", head("/v1/chat/completions", "host: x", json, "transfer-encoding: Chunked") + chunked(text)],
+    ["with the characters that JSON has", ask(chat).replace(json, 'content-type: Application/JSON ; a=b; charset="UTF-8"')]
+  ] as const) {
+    it.live(what, () =>
+      Effect.gen(function* () {
+        const engine = yield* makeEngine(answers(wholeAnswer("a")))
+        const { address } = yield* makeStage([engine.url])
+        const connection = yield* open(address, sent)
+        yield* soon(() => connection.said.includes('"content":"a"'))
+        assert.strictEqual(answersIn(connection.said)[0]?.status, 200)
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+describe("a body is refused by name and not misread", () => {
+  for (const [what, sent, param] of [
+    ["in other characters", ask(chat).replace(json, `${json}; charset=utf-16`), "content-type"],
+    ["compressed on its way", head("/v1/chat/completions", "host: x", json, "transfer-encoding: gzip, chunked") + chunked("a"), "transfer-encoding"],
+    ["compressed by its sender", ask(chat, "/v1/chat/completions", "content-encoding: gzip"), "content-encoding"]
+  ] as const) {
+    it.live(what, () =>
+      Effect.gen(function* () {
+        const { address, world } = yield* makeStage([])
+        const connection = yield* open(address, sent)
+        yield* soon(() => world.recorded.length === 1 && connection.said.includes("error"))
+        assert.deepStrictEqual(outcomes(world), ["Refuse 415 unsupported_media_type"])
+        const [refused] = world.recorded
+        assert.strictEqual(refused?._tag === "Refuse" ? refused.row.error?.param : undefined, param)
+      }).pipe(Effect.scoped)
+    )
+  }
+})
