@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
 import { claims, post } from "./pathBodies.ts"
-import { type Asking, chatTools, dialects, type Path, roomOf, twoCities, unrelated, wrongWith } from "./pathCalls.ts"
+import { type Asking, chatTools, dialects, isMeasure, type Path, roomOf, twoCities, unrelated, wrongWith } from "./pathCalls.ts"
 import { converse, mayThink, type SuiteSubject, thoughtSeconds, together } from "./SuiteSubject.ts"
 
 /** Seconds for so many answers, each of which may be thought about. */
@@ -115,12 +115,32 @@ const singleOf = (name: string, path: Path, field: string): TrialCheck => ({
   })
 })
 
+/** A strict tool that the model calls by itself is held to its schema on the path too. */
+const strictOf = (name: string, path: Path): TrialCheck => ({
+  name,
+  class: "capability",
+  heldToSeen: true,
+  purpose: `On ${path} the arguments of a strict tool are of its schema, against what its description says`,
+  limitSeconds: limitOf(1),
+  skipped: skippedOn(path, "tools", ({ strict_arguments }) => strict_arguments),
+  run: Effect.fnUntraced(function* (subject) {
+    const { bodyOf, cut, whole } = dialects[path]
+    const told = yield* post(subject, path, bodyOf(subject, { strict: true }))
+    const called = whole(told)
+    const wrong = stillThought(subject, cut(told)) ? null : wrongWith(called)
+    if (wrong !== null) return yield* unexpected(wrong)
+    return called.every(({ given }) => isMeasure(given)) ? `${called.length} call` : yield* unexpected("arguments that a strict tool does not take")
+  })
+})
+
 /** Tools beside the chat route: each path has words of its own for them, and what one does not do is taken from that path alone. */
 export const pathTools: ReadonlyArray<TrialCheck> = [
   toolsOf("responses_tools", "/v1/responses"),
   choiceOf("responses_tool_choice", "/v1/responses"),
   singleOf("responses_tool_single", "/v1/responses", "parallel_tool_calls"),
+  strictOf("responses_tool_strict", "/v1/responses"),
   toolsOf("messages_tools", "/v1/messages"),
   choiceOf("messages_tool_choice", "/v1/messages"),
-  singleOf("messages_tool_single", "/v1/messages", "tool_choice")
+  singleOf("messages_tool_single", "/v1/messages", "tool_choice"),
+  strictOf("messages_tool_strict", "/v1/messages")
 ]
