@@ -219,6 +219,7 @@ export const killers: Readonly<Record<string, ReadonlyArray<string>>> = {
   count_system_dropped: ["messages_count"],
   count_tools_dropped: ["messages_count"],
   count_turns_dropped: ["messages_count"],
+  count_choice_ignored: ["messages_tool_choice"],
   count_toggle_ignored: ["messages_thinking"],
 
   // How long and how well it lives.

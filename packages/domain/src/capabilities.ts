@@ -216,8 +216,12 @@ const source = (capabilities: ModelCapabilities, feature: keyof ModelCapabilitie
   capability_sources: { ...capabilities.capability_sources, [feature]: "engine" }
 })
 
-const withCalling = (capabilities: ModelCapabilities, calling: Partial<typeof ToolCalling.Type>): ModelCapabilities =>
-  source({ ...capabilities, tool_calling: { ...capabilities.tool_calling, ...calling } }, "tool_calling")
+const withCalling = (capabilities: ModelCapabilities, calling: Partial<typeof ToolCalling.Type>): ModelCapabilities => {
+  const tool_calling = { ...capabilities.tool_calling, ...calling }
+  const left = source({ ...capabilities, tool_calling }, "tool_calling")
+  // Of a field neither of whose values is served nothing is left.
+  return tool_calling.parallel_calls || tool_calling.single_call ? left : withoutParameters(left, ["parallel_tool_calls"])
+}
 
 const withChoice = (capabilities: ModelCapabilities, choice: Partial<(typeof ToolCalling.Type)["tool_choice"]>): ModelCapabilities =>
   withCalling(capabilities, { tool_choice: { ...capabilities.tool_calling.tool_choice, ...choice } })

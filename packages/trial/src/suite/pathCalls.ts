@@ -103,8 +103,8 @@ const responseBody = (subject: SuiteSubject, { choice = "auto", question = weath
 
 const choiceTypes = { auto: "auto", required: "any", none: "none" } as const
 
-const messageBody = (subject: SuiteSubject, { choice = "auto", question = weather, result, single = false, strict = false }: Asking): object => ({
-  ...greedily,
+/** What is asked with two tools, as a message has it and as its tokens are counted. */
+export const countedBody = ({ choice = "auto", question = weather, result, single = false, strict = false }: Asking): object => ({
   messages: [
     { role: "user", content: question },
     ...(result === undefined
@@ -114,13 +114,14 @@ const messageBody = (subject: SuiteSubject, { choice = "auto", question = weathe
           { role: "user", content: [{ type: "tool_result", tool_use_id: callId, content: result }] }
         ])
   ],
-  max_tokens: roomOf(subject),
   tools: tools.map((tool) => ({ ...tool, ...(strict ? { input_schema: strictParameters, strict } : { input_schema: parameters }) })),
   tool_choice: {
     ...(typeof choice === "string" ? { type: choiceTypes[choice] } : { type: "tool", ...choice }),
     ...(single ? { disable_parallel_tool_use: true } : {})
   }
 })
+
+const messageBody = (subject: SuiteSubject, asking: Asking): object => ({ ...greedily, ...countedBody(asking), max_tokens: roomOf(subject) })
 
 const itemsOf = (response: ReturnType<typeof decodeResponse>): ReadonlyArray<Called> =>
   (Option.getOrNull(response)?.output ?? []).flatMap(({ arguments: given, name, type }) => (type === "function_call" ? [{ name: name ?? "", given }] : []))

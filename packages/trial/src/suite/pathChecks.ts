@@ -78,8 +78,9 @@ const wrongInput = (field: string, input: number | undefined, plain: number, wan
   return wanted !== null && input !== wanted ? `${field}: ${input} input tokens, by the chat route ${wanted}` : null
 }
 
-/** A limit that cuts a thought is kept too, wherever its tokens are told. */
-const shortOf = Effect.fnUntraced(function* (told: ReturnType<typeof post>, outputOf: (told: string) => number | undefined) {
+/** A limit that cuts a thought is kept too, wherever its tokens are told; who does not think has kept it before. */
+const shortOf = Effect.fnUntraced(function* (subject: SuiteSubject, told: ReturnType<typeof post>, outputOf: (told: string) => number | undefined) {
+  if (!mayThink(subject)) return
   const output = yield* told.pipe(
     Effect.map(outputOf),
     Effect.catchTag("Unexpected", () => Effect.succeed(undefined))
@@ -165,8 +166,9 @@ export const responsesPath: TrialCheck = {
       const usage = usageOf(answer)
       const wrong = wrongInput(field, usage?.input_tokens, whole.input, wanted)
       if (wrong !== null) return yield* unexpected(wrong)
+      if (!mayThink(subject) && (usage?.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage?.output_tokens} tokens for max_output_tokens ${cutTo}`)
     }
-    yield* shortOf(post(subject, path, { ...body, max_output_tokens: cutTo }), (answer) => usageOf(answer)?.output_tokens)
+    yield* shortOf(subject, post(subject, path, { ...body, max_output_tokens: cutTo }), (answer) => usageOf(answer)?.output_tokens)
     yield* drawsLikeChat(subject, { path, bodyOf: (input, tokens) => ({ ...body, input, max_output_tokens: tokens }), saidIn: responseSaid })
     if (mayThink(subject)) return `${whole.input} + ${whole.output} tokens`
     if (whole.input !== chat.usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${chat.usage.prompt_tokens}`)
@@ -253,8 +255,9 @@ export const messagesPath: TrialCheck = {
       const usage = usageOf(answer)
       const wrong = wrongInput(field, usage && messageInput(usage), whole.input, wanted)
       if (wrong !== null) return yield* unexpected(wrong)
+      if (!mayThink(subject) && (usage?.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage?.output_tokens} tokens for max_tokens ${cutTo}`)
     }
-    yield* shortOf(post(subject, path, { ...body, max_tokens: cutTo }), (answer) => usageOf(answer)?.output_tokens ?? undefined)
+    yield* shortOf(subject, post(subject, path, { ...body, max_tokens: cutTo }), (answer) => usageOf(answer)?.output_tokens ?? undefined)
     yield* drawsLikeChat(subject, {
       path,
       bodyOf: (content, tokens) => ({ ...body, messages: [{ role: "user", content }], max_tokens: tokens }),

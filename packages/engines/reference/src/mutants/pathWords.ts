@@ -56,6 +56,7 @@ export const pathWordMutants: Mutants = {
   messages_strict_ignored: { spoils: "/v1/messages does not obey strict", seams: on(messages, unbound) },
   messages_thought_unlimited: { spoils: "/v1/messages does not obey limits that would cut a thought", seams: on(messages, unlimited("max_tokens")) },
   count_turns_dropped: { spoils: "/v1/messages/count_tokens leaves out all turns but the last", seams: on(count, lastTurn("messages")) },
+  count_choice_ignored: { spoils: "/v1/messages/count_tokens does not obey tool_choice", seams: on(count, without("tool_choice")) },
   count_toggle_ignored: {
     spoils: "/v1/messages/count_tokens counts as if thinking were on, whatever is asked for",
     seams: on(count, without("thinking", "chat_template_kwargs"))
