@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { suiteChecks } from "@seatrial/trial"
 import { cases } from "../mutants/cases.ts"
-import { ownerRows } from "./owners.ts"
 import { adapterKillers, killers, unseen } from "../mutants/table.ts"
+import { ownerRows } from "./owners.ts"
 
 const text = readFileSync(new URL("../../docs/trial.md", import.meta.url), "utf8")
 const rowsUnder = (head: string): ReadonlyArray<string> => {

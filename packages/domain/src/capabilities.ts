@@ -263,6 +263,8 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
     source({ ...capabilities, supports_image_input: false, image_input: null, input_modalities: ["text"] }, "supports_image_input"),
   responses_path: (capabilities) => withoutPaths(capabilities, ofResponses),
   messages_path: (capabilities) => withoutPaths(capabilities, ofMessages),
+  responses_salt: (capabilities) => withoutPaths(capabilities, ofResponses),
+  messages_salt: (capabilities) => withoutPaths(capabilities, ofMessages),
   messages_count: (capabilities) => withoutPaths(capabilities, new Set(["/v1/messages/count_tokens"])),
   responses_tools: withoutFieldsOn(["/v1/responses"], toolFields),
   messages_tools: withoutFieldsOn(messagesPaths, toolFields),

@@ -20,6 +20,7 @@ import { messagesCount, messagesPath, responsesPath } from "./pathChecks.ts"
 import { pathEffort } from "./pathEffort.ts"
 import { pathForms, textsEcho } from "./pathForms.ts"
 import { pathImages } from "./pathImages.ts"
+import { pathSalt } from "./pathSalt.ts"
 import { pathTools } from "./pathTools.ts"
 import { pathThinking, reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
 import { responsesLogprobs } from "./responsesLogprobs.ts"
@@ -104,6 +105,7 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   messagesPath,
   messagesCount,
   messagesStop,
+  ...pathSalt,
   ...pathTools,
   responsesLogprobs,
   ...pathThinking,
