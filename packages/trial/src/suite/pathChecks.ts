@@ -62,7 +62,15 @@ const sayingMore = Effect.fnUntraced(function* (subject: SuiteSubject, named: { 
   const later = yield* byChatWith(subject, earlierTurns, {})
   const more: ReadonlyArray<Saying> = [
     // Of turns every token counts; what else a path writes around instructions and tools is its own.
-    ...(later !== null && later > plain ? [[named.turns, { [named.turns]: [...earlierTurns, ...messages] }, mayThink(subject) ? null : later] as const] : []),
+    ...(later !== null && later > plain
+      ? [
+          [
+            named.turns,
+            { [named.turns]: [...earlierTurns, ...messages].map((turn) => ({ ...(named.turns === "input" ? { type: "message" } : {}), ...turn })) },
+            mayThink(subject) ? null : later
+          ] as const
+        ]
+      : []),
     ...(system !== null && system > plain ? [[named.system, { [named.system]: instruction }, null] as const] : []),
     ...(withTools !== null && withTools > plain ? [["tools", { tools: [named.tool] }, null] as const] : [])
   ]
