@@ -106,6 +106,13 @@ describe("how the suite is run", () => {
     })
   )
 
+  it.effect("what a row found no way to see is withdrawn, and fails nothing", () =>
+    Effect.gen(function* () {
+      const { report } = yield* trial(check("stop_strings", () => Effect.fail(new NotApplicable({ reason: "too short", unseen: true }))))
+      assert.deepStrictEqual([report.passed, report.withdrawn], [true, ["stop_strings"]])
+    })
+  )
+
   it.effect("a row that is not done within its limit fails, which is stretched for an engine of a processor", () =>
     Effect.gen(function* () {
       const fibre = yield* Effect.forkChild(
