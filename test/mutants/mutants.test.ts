@@ -14,7 +14,11 @@ const realSize = 5_000_000
 /** Checks that no fault here can make fail, and why. */
 const idle: ReadonlyMap<string, string> = new Map([
   ["image_input", "no sample model takes images"],
-  ["reasoning_effort", "no sample model's template knows efforts"]
+  ["responses_images", "no sample model takes images"],
+  ["messages_images", "no sample model takes images"],
+  ["reasoning_effort", "no sample model's template knows efforts"],
+  ["responses_effort", "no sample model's template knows efforts"],
+  ["messages_effort", "no sample model's template knows efforts"]
 ])
 
 /** The rows of a run that failed, with what they say. */

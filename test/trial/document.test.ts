@@ -3,11 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import { suiteChecks } from "@seatrial/trial"
 import { cases } from "../mutants/cases.ts"
 import { adapterKillers, killers, unseen } from "../mutants/table.ts"
+import { ownerRows } from "./owners.ts"
 
 const text = readFileSync(new URL("../../docs/trial.md", import.meta.url), "utf8")
 const rowsUnder = (head: string): ReadonlyArray<string> => {
   const [, table] = text.split(`\n| ${head} |`)
-  return (table?.split("\n\n")[0] ?? "").split("\n").filter((line) => line.startsWith("| `"))
+  return (table?.split("\n\n")[0] ?? "").split("\n").filter((line) => line.startsWith("| "))
 }
 
 describe("the document of the trial", () => {
@@ -24,6 +25,10 @@ describe("the document of the trial", () => {
     })
     const checks = suiteChecks({ repeats: null, likelihood: null, fidelity: null })
     assert.deepStrictEqual(told.toSorted(), checks.map(({ class: kind, name }) => `${name} ${letters[kind]}`).toSorted())
+  })
+
+  it("has each field, form, feature and path that a catalog can show, with what sees it, and no other", () => {
+    assert.deepStrictEqual(rowsUnder("Where"), ownerRows)
   })
 
   it("has each fault that the suite has to find, with what it spoils and the rows that find it, and no other", () => {

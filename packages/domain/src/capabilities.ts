@@ -187,6 +187,14 @@ const withoutOn = (
   )
 })
 
+/** What is served but for some fields of Chat Completions, which catalogs list twice. */
+const withoutChatFields =
+  (gone: ReadonlySet<string>) =>
+  (capabilities: ModelCapabilities): ModelCapabilities => ({
+    ...withoutFieldsOn(["/v1/chat/completions"], gone)(capabilities),
+    supported_parameters: capabilities.supported_parameters.filter((field) => !gone.has(field))
+  })
+
 const withoutFormOn = (path: InferencePath, format: string) => (capabilities: ModelCapabilities) =>
   withoutOn(capabilities, "supported_response_formats_by_endpoint", [path], (each) => each === format)
 
@@ -208,8 +216,12 @@ const source = (capabilities: ModelCapabilities, feature: keyof ModelCapabilitie
   capability_sources: { ...capabilities.capability_sources, [feature]: "engine" }
 })
 
-const withCalling = (capabilities: ModelCapabilities, calling: Partial<typeof ToolCalling.Type>): ModelCapabilities =>
-  source({ ...capabilities, tool_calling: { ...capabilities.tool_calling, ...calling } }, "tool_calling")
+const withCalling = (capabilities: ModelCapabilities, calling: Partial<typeof ToolCalling.Type>): ModelCapabilities => {
+  const tool_calling = { ...capabilities.tool_calling, ...calling }
+  const left = source({ ...capabilities, tool_calling }, "tool_calling")
+  // Of a field neither of whose values is served nothing is left.
+  return tool_calling.parallel_calls || tool_calling.single_call ? left : withoutParameters(left, ["parallel_tool_calls"])
+}
 
 const withChoice = (capabilities: ModelCapabilities, choice: Partial<(typeof ToolCalling.Type)["tool_choice"]>): ModelCapabilities =>
   withCalling(capabilities, { tool_choice: { ...capabilities.tool_calling.tool_choice, ...choice } })
@@ -231,6 +243,9 @@ const withControls = (capabilities: ModelCapabilities, changed: Partial<Controls
 
 /** What is taken from a model of which a check did not see it working, by the check's name. */
 const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => ModelCapabilities>> = {
+  stop_strings: (capabilities) => withoutParameters(capabilities, ["stop", "stop_sequences"]),
+  chat_logprobs: withoutChatFields(new Set(["logprobs", "top_logprobs"])),
+  texts_logprobs: withoutFieldsOn(["/v1/completions"], new Set(["logprobs"])),
   json_mode: (capabilities) => source({ ...withoutFormat(capabilities, "json_object"), supports_json_mode: false }, "supports_json_mode"),
   json_schema: (capabilities) => source({ ...withoutFormat(capabilities, "json_schema"), supports_structured_output: false }, "supports_structured_output"),
   tool_choice_auto: withoutTools,
@@ -248,6 +263,8 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
     source({ ...capabilities, supports_image_input: false, image_input: null, input_modalities: ["text"] }, "supports_image_input"),
   responses_path: (capabilities) => withoutPaths(capabilities, ofResponses),
   messages_path: (capabilities) => withoutPaths(capabilities, ofMessages),
+  responses_salt: (capabilities) => withoutPaths(capabilities, ofResponses),
+  messages_salt: (capabilities) => withoutPaths(capabilities, ofMessages),
   messages_count: (capabilities) => withoutPaths(capabilities, new Set(["/v1/messages/count_tokens"])),
   responses_tools: withoutFieldsOn(["/v1/responses"], toolFields),
   messages_tools: withoutFieldsOn(messagesPaths, toolFields),
@@ -256,9 +273,19 @@ const withdrawals: Readonly<Record<string, (capabilities: ModelCapabilities) => 
   responses_tool_single: withoutFieldsOn(["/v1/responses"], new Set(["parallel_tool_calls"])),
   // There it is said within the choice.
   messages_tool_single: withoutFieldsOn(messagesPaths, new Set(["tool_choice"])),
+  // One word says for all paths whether arguments are held to their schema: it is true where each path holds them.
+  responses_tool_strict: (capabilities) => withCalling(capabilities, { strict_arguments: false }),
+  messages_tool_strict: (capabilities) => withCalling(capabilities, { strict_arguments: false }),
+  messages_stop: withoutFieldsOn(["/v1/messages"], new Set(["stop_sequences"])),
   responses_logprobs: withoutFieldsOn(["/v1/responses"], new Set(["include", "top_logprobs"])),
   responses_thinking: withoutFieldsOn(["/v1/responses"], new Set(["reasoning"])),
   messages_thinking: withoutFieldsOn(messagesPaths, new Set(["thinking"])),
+  responses_effort: withoutFieldsOn(["/v1/responses"], new Set(["reasoning"])),
+  // There it is said beside the form.
+  messages_effort: (capabilities) => withoutFormOn("/v1/messages", "json_schema")(withoutFieldsOn(messagesPaths, new Set(["output_config"]))(capabilities)),
+  // Images are one word for all paths too, and a path that does not see them would answer about nothing.
+  responses_images: (capabilities) => withoutPaths(capabilities, ofResponses),
+  messages_images: (capabilities) => withoutPaths(capabilities, ofMessages),
   texts_json_mode: withoutFormOn("/v1/completions", "json_object"),
   texts_json_schema: withoutFormOn("/v1/completions", "json_schema"),
   responses_json_mode: withoutFormOn("/v1/responses", "json_object"),

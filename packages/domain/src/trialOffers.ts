@@ -18,6 +18,8 @@ export interface TrialOffers {
   readonly scoring: Readonly<Record<string, unknown>>
   /** Whether a prefix that was computed is used again and told of in the usage, as it is started. */
   readonly prefixCache: boolean
+  /** Paths on which it knows no salt, so that what they leave in that cache is kept apart by nothing; absent: none. */
+  readonly unsalted?: ReadonlyArray<string>
   /** Whether the same seed gives the same answer, as it is started. */
   readonly seeds: boolean
   /** Tokens at the end of its context that no answer fills, however much is asked for; absent: 0. */

@@ -125,6 +125,7 @@ describe("what a model cannot do", () => {
       ["messages_tool_choice", "/v1/messages", { tools: [{ name: "f", input_schema: {} }], tool_choice: { type: "auto" } }],
       ["messages_thinking", "/v1/messages", { thinking: { type: "adaptive" } }],
       ["responses_thinking", "/v1/responses", { reasoning: { summary: "auto" } }],
+      ["messages_effort", "/v1/messages", { output_config: {} }],
       ["responses_logprobs", "/v1/responses", { include: ["reasoning.encrypted_content"] }]
     ]
     for (const [check, path, body] of said) {

@@ -100,7 +100,7 @@ export const converse = (engine: Engine, template: ChatTemplate, speech: Speech,
   const prompt = renderChat(engine, template, body.messages, body.add_generation_prompt ?? true, body.chat_template_kwargs, use.shown)
   const finish = use.named ? speech.finishOfNamedCall : "tool_calls"
   const thought = thoughtOf(engine, template, prompt, body, use.shown)
-  const parted = engine.seams.thought === undefined ? thought : engine.seams.thought(thought, body.stream === true)
+  const parted = engine.seams.thought === undefined ? thought : engine.seams.thought(thought, body.stream === true, path)
   return {
     makeReaders: () => ({
       thought: parted === null ? null : new ThoughtReader(parted),

@@ -69,7 +69,7 @@ export interface Seams {
   readonly keepsMask?: (streamed: boolean) => boolean
   readonly readsCalls?: boolean
   /** Changes how a thought is taken to begin that is parted from the answer; null: none is parted. */
-  readonly thought?: (start: ThoughtStart | null, streamed: boolean) => ThoughtStart | null
+  readonly thought?: (start: ThoughtStart | null, streamed: boolean, path: string) => ThoughtStart | null
   /** False: a form binds nothing after a thought. */
   readonly bindsAfterThought?: boolean
   /** False: text is sent although a stop string may begin in it. */

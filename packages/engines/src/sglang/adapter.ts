@@ -211,6 +211,8 @@ export const sglang: EngineAdapter = {
     // It knows no log-probabilities of prompts by themselves, but those of one that is echoed; the engine that stands in for it knows the former only.
     scoring: { echo: true, logprobs: 1, ...(simulated ? { prompt_logprobs: 0 } : {}) },
     prefixCache: engine_flags?.disable_radix_cache !== true,
+    // What it takes of a message has no member for one.
+    unsalted: ["/v1/messages", "/v1/messages/count_tokens"],
     // Its sampler takes seeds in its deterministic mode only.
     seeds: simulated || engine_flags?.enable_deterministic_inference === true,
     // Of its longest context it keeps a token for itself, and gives an answer one less than that leaves (`max_req_len`, `init_req_max_new_tokens`).

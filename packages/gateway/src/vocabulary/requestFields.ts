@@ -42,6 +42,7 @@ const saysWhatIs: Readonly<Record<string, (value: unknown, at: Checking) => bool
   tool_choice: (value, at) => at.fields.has("tools") && leavesChoice(value),
   parallel_tool_calls: (value, at) => at.fields.has("tools") && value === true,
   thinking: (value) => isMembers(value) && value.type === "adaptive",
+  output_config: (value) => isMembers(value) && value.effort == null && value.format == null,
   reasoning: (value) => isMembers(value) && value.effort == null,
   include: (value) => Array.isArray(value) && value.every((one) => one === "reasoning.encrypted_content")
 }

@@ -44,7 +44,7 @@ describe("background work", () => {
       const { background } = yield* told
       const message = "The repository's tokenizer or chat template could not be read or rendered within its limits (SIGABRT)."
       for (const [defect, said] of [
-        [new ProcessEnded({ message }), message],
+        [new ProcessEnded({ message, fromOutside: false }), message],
         [new Error("secret"), "An internal fault."]
       ] as const) {
         yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die(defect))

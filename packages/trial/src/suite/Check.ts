@@ -6,7 +6,11 @@ import type { SuiteSubject } from "./SuiteSubject.ts"
 export type CheckClass = "required" | "capability" | "informs"
 
 /** A row that turned out not to apply while it ran; `reason` in a few words. */
-export class NotApplicable extends Data.TaggedError("NotApplicable")<{ readonly reason: string }> {}
+export class NotApplicable extends Data.TaggedError("NotApplicable")<{
+  readonly reason: string
+  /** Whether the model is shown with what the row is about, which nothing has seen then: it is withdrawn. */
+  readonly unseen?: boolean
+}> {}
 
 /** One row of the suite. */
 export interface TrialCheck {

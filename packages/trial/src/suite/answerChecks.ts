@@ -2,7 +2,20 @@ import { Effect } from "effect"
 import type { Answer, Usage } from "../EngineClient.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { continuation, goOn, promptOf, put, putStreamed, roomFor, type SuiteSubject, secondsOf, stillThinks, thinksAnyway, together } from "./SuiteSubject.ts"
+import {
+  continuation,
+  type Fields,
+  goOn,
+  promptOf,
+  put,
+  putStreamed,
+  roomFor,
+  type SuiteSubject,
+  secondsOf,
+  stillThinks,
+  thinksAnyway,
+  together
+} from "./SuiteSubject.ts"
 import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
 
@@ -44,7 +57,8 @@ export const usageExact: TrialCheck = {
     if (prompts.size !== 1) return yield* unexpected(`the same prompt was counted in ${prompts.size} ways`)
     const ids = yield* promptOf(subject, words)
     if (typeof ids !== "string") {
-      const { usage } = yield* goOn(subject, ids, { max_tokens: 1 })
+      const { usage } = yield* goOn(subject, ids, { max_tokens: 1, ignore_eos: true })
+      if (usage.completion_tokens !== 1) return yield* unexpected(`${usage.completion_tokens} tokens of a text, asked for 1`)
       if (usage.prompt_tokens !== ids.length) return yield* unexpected(`${usage.prompt_tokens} prompt tokens for ${ids.length} ids`)
     }
     return `${counts.length * 2 + 3} answers`
@@ -135,6 +149,9 @@ export const streamEqualsWhole: TrialCheck = {
       const brief = { max_tokens: Math.min(16, asking.max_tokens), return_token_ids: true }
       const whole = yield* goOn(subject, prompt, brief)
       const streamed = yield* subject.client.stream(textPath, continuation(subject, prompt, brief))
+      if (streamed.finishReasons !== 1) return yield* unexpected(`${kind}: ${streamed.finishReasons} finish reasons`)
+      if (streamed.usageFrames !== 1) return yield* unexpected(`${kind}: ${streamed.usageFrames} usage chunks`)
+      if (!streamed.done) return yield* unexpected(`${kind}: the stream does not end with one [DONE]`)
       const { tokenizer } = subject.repository
       const [meant] = whole.ids === null || tokenizer === null ? [] : yield* tokenizer.decode([whole.ids])
       if (meant !== undefined && broken(whole.content) > broken(meant)) return yield* unexpected(`${kind}: characters are broken that the tokens have whole`)
@@ -163,8 +180,15 @@ export const stopStrings: TrialCheck = {
   limitSeconds: secondsOf(15, 6),
   run: Effect.fnUntraced(function* (subject: SuiteSubject) {
     let tried = 0
-    for (const prompt of ["Count from 1 to 20.", "Write a short recipe for vegetable soup."]) {
-      const fields = { max_tokens: roomFor(subject, Math.min(48, Math.floor(subject.maxContext / 4))) }
+    const room = { max_tokens: roomFor(subject, Math.min(48, Math.floor(subject.maxContext / 4))) }
+    const asked: ReadonlyArray<readonly [prompt: string, fields: Fields]> = [
+      ["Count from 1 to 20.", room],
+      ["Write a short recipe for vegetable soup.", room],
+      // Of whoever is brief by itself.
+      ["Write a short recipe for vegetable soup.", { ...room, ignore_eos: true }]
+    ]
+    for (const [prompt, fields] of asked) {
+      if (tried > 0 && fields.ignore_eos === true) continue
       const { content, reasoning } = yield* put(subject, prompt, fields)
       const counted = content.includes(", 7") && !content.startsWith(", 7") && !reasoning.includes(", 7")
       const stop = counted ? ", 7" : stopIn(content)
@@ -188,9 +212,16 @@ export const stopStrings: TrialCheck = {
     const stop = stopIn(content)
     if (stop !== null) {
       tried++
-      const cut = yield* goOn(subject, text, { ...brief, stop: [unsaid, stop] })
-      if (cut.content.includes(stop)) return yield* unexpected(`of a text gone on with: ${cut.content.length} characters with the stop string`)
+      const fields = { ...brief, stop: [unsaid, stop] }
+      const cut = yield* goOn(subject, text, fields)
+      const streamed = yield* subject.client.stream(textPath, continuation(subject, text, fields))
+      for (const [way, answer] of [
+        ["gone on with", cut],
+        ["gone on with and streamed", streamed]
+      ] as const) {
+        if (answer.content.includes(stop)) return yield* unexpected(`of a text ${way}: ${answer.content.length} characters with the stop string`)
+      }
     }
-    return tried === 0 ? yield* new NotApplicable({ reason: "no answer long enough to be cut" }) : `${tried} answers cut`
+    return tried === 0 ? yield* new NotApplicable({ reason: "no answer long enough to be cut", unseen: true }) : `${tried} answers cut`
   })
 }

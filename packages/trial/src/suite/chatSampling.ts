@@ -1,5 +1,6 @@
 import { Effect, Option, Schema } from "effect"
 import { unexpected } from "./Check.ts"
+import { eventsOf } from "./pathBodies.ts"
 import { type Asking, oneOf, type Pair, penaltiesObeyed, rareOf, tie } from "./penalties.ts"
 import { readAnswer } from "./readAnswer.ts"
 import { chatPath, type Fields, put, questionOf, type SuiteSubject, salted, withoutThinking } from "./SuiteSubject.ts"
@@ -37,6 +38,22 @@ const draws = Effect.fnUntraced(function* (subject: SuiteSubject) {
 
 const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Unknown) })))
 
+const decodeChunk = Schema.decodeUnknownOption(
+  Schema.fromJsonString(
+    Schema.Struct({ choices: Schema.Array(Schema.Struct({ index: Schema.Int, finish_reason: Schema.optionalKey(Schema.NullOr(Schema.String)) })) })
+  )
+)
+
+/** A stream has as many answers too, each with an end of its own. */
+export const choicesStreamed = Effect.fnUntraced(function* (subject: SuiteSubject, path: string, body: object) {
+  const { status, text } = yield* subject.client.post(path, JSON.stringify({ ...body, stream: true }))
+  if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2, streamed`)
+  const ended = eventsOf(text)
+    .flatMap((data) => Option.toArray(decodeChunk(data)))
+    .flatMap(({ choices }) => choices.flatMap(({ finish_reason, index }) => (finish_reason == null ? [] : [index])))
+  return ended.toSorted().join() === "0,1" ? undefined : yield* unexpected(`${ended.length} choices for n 2, streamed`)
+})
+
 /** As many answers as were asked for; that they differ is seen where a text is gone on with. */
 const choicesCome = Effect.fnUntraced(function* (subject: SuiteSubject) {
   let refused = 0
@@ -45,7 +62,8 @@ const choicesCome = Effect.fnUntraced(function* (subject: SuiteSubject) {
     const [path, body] = questionOf(subject, words, { max_tokens: 4, ignore_eos: true, temperature: 1, seed, n: 2 })
     const { status, text } = yield* subject.client.post(path, JSON.stringify(body))
     const count = Option.getOrNull(decodeChoices(text))?.choices.length ?? 0
-    if (status === 200) return count === 2 ? undefined : yield* unexpected(`on the chat route ${count} choices for n 2`)
+    if (status === 200 && count !== 2) return yield* unexpected(`on the chat route ${count} choices for n 2`)
+    if (status === 200) return yield* choicesStreamed(subject, path, body)
     refused = status
   }
   return yield* unexpected(`on the chat route HTTP ${refused} for n 2`)

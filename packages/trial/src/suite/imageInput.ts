@@ -20,7 +20,8 @@ const rowsOf = (digit: number): ReadonlyArray<string> =>
 
 const red: Picture = { side: 224, pixel: () => [220, 20, 20] }
 
-const digits = (written: string): Picture => ({
+/** Four digits, as they are written. */
+export const digits = (written: string): Picture => ({
   side: 448,
   pixel: (x, y) => {
     const [column, row] = [Math.floor((x - 32) / 24), Math.floor((y - 160) / 24)]
@@ -33,7 +34,7 @@ const image = (url: string) => ({ type: "image_url", image_url: { url } })
 const words = (text: string) => ({ type: "text", text })
 
 const whichColour = words("Which colour fills this image? Answer with one word.")
-const whichDigits = words("Which four digits does this image show?")
+export const whichDigits = words("Which four digits does this image show?")
 const whichShows = words("Which of the two images shows digits, the first or the second? Answer with one word.")
 
 const ask = (subject: SuiteSubject, ...content: ReadonlyArray<object>) =>

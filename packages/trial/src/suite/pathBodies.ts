@@ -10,7 +10,12 @@ const Texts = Schema.Array(Schema.Struct({ text: given(Schema.String) }))
 export const ResponseBody = Schema.Struct({
   status: Schema.String,
   output: Schema.Array(Schema.Struct({ type: Schema.String, content: given(Texts), name: given(Schema.String), arguments: given(Schema.String) })),
-  usage: Schema.Struct({ input_tokens: Count, output_tokens: Count, total_tokens: given(Count) })
+  usage: Schema.Struct({
+    input_tokens: Count,
+    output_tokens: Count,
+    total_tokens: given(Count),
+    input_tokens_details: given(Schema.Struct({ cached_tokens: given(Count) }))
+  })
 })
 export const decodeResponse = Schema.decodeUnknownOption(ResponseBody)
 export const decodeResponseText = Schema.decodeUnknownOption(Schema.fromJsonString(ResponseBody))
@@ -92,6 +97,13 @@ const everything: ReadonlySet<string> = new Set(["message", "reasoning"])
 export const responseText = (told: string): string => textsOf(told, answers)
 export const responseSaid = (told: string): string => textsOf(told, everything)
 
+/** The same of a stream, put together of its pieces. */
+export const responseStreamText = (told: string): string =>
+  eventsOf(told)
+    .flatMap((data) => Option.toArray(decodeEvent(data)))
+    .map(({ delta, type }) => (type === "response.output_text.delta" && typeof delta === "string" ? delta : ""))
+    .join("")
+
 const blocksOf = (told: string) => Option.getOrNull(decodeMessage(told))?.content ?? []
 
 /** The same of a message. */
@@ -103,3 +115,10 @@ export const messageSaid = (told: string): string =>
   `${blocksOf(told)
     .map(({ thinking }) => thinking ?? "")
     .join("")}${messageText(told)}`
+
+/** What a streamed message answers. */
+export const messageStreamText = (told: string): string =>
+  eventsOf(told)
+    .flatMap((data) => Option.toArray(decodeMessageEvent(data)))
+    .map(({ delta }) => delta?.text ?? "")
+    .join("")

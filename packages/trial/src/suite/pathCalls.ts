@@ -21,6 +21,25 @@ export interface Called {
   readonly given: unknown
 }
 
+/** Its description says what its schema does not let through, so that only a schema that binds leads to the one unit. */
+const unit = { type: "string", enum: ["kelvin"], description: "celsius" }
+const strictParameters = {
+  type: "object",
+  properties: { city: { type: "string", enum: ["Paris", "Rome"] }, unit },
+  required: ["city", "unit"],
+  additionalProperties: false
+}
+const Measure = Schema.Struct({ city: Schema.Literals(["Paris", "Rome"]), unit: Schema.Literal("kelvin") })
+const measured = { onExcessProperty: "error" } as const
+
+/** Whether the arguments of a call are of a strict tool's schema, as a text of JSON or as what they are. */
+export const isMeasure = (given: unknown): boolean =>
+  Option.isSome(
+    typeof given === "string"
+      ? Schema.decodeUnknownOption(Schema.fromJsonString(Measure), measured)(given)
+      : Schema.decodeUnknownOption(Measure, measured)(given)
+  )
+
 const tools = [
   { name: "get_weather", description: "The weather of a city now." },
   { name: "get_time", description: "The time in a city now." }
@@ -32,6 +51,8 @@ export const unrelated = "Tell me a joke about a bicycle."
 
 /** The same tools as the chat route takes them. */
 export const chatTools = tools.map((tool) => ({ type: "function", function: { ...tool, parameters } }))
+
+export const strictChatTools = tools.map((tool) => ({ type: "function", function: { ...tool, parameters: strictParameters, strict: true } }))
 
 const City = Schema.Struct({ city: Schema.String })
 const isCity = (given: unknown): boolean =>
@@ -56,11 +77,13 @@ export interface Asking {
   readonly choice?: "auto" | "required" | "none" | { readonly name: string }
   /** One call at most. */
   readonly single?: boolean
+  /** Whether the tools are strict ones. */
+  readonly strict?: boolean
 }
 
 const callId = "call00001"
 
-const responseBody = (subject: SuiteSubject, { choice = "auto", question = weather, result, single = false }: Asking): object => ({
+const responseBody = (subject: SuiteSubject, { choice = "auto", question = weather, result, single = false, strict = false }: Asking): object => ({
   ...greedily,
   input:
     result === undefined
@@ -71,7 +94,7 @@ const responseBody = (subject: SuiteSubject, { choice = "auto", question = weath
           { type: "function_call_output", call_id: callId, output: result }
         ],
   max_output_tokens: roomOf(subject),
-  tools: tools.map((tool) => ({ type: "function", ...tool, parameters })),
+  tools: tools.map((tool) => ({ type: "function", ...tool, ...(strict ? { parameters: strictParameters, strict } : { parameters }) })),
   tool_choice: typeof choice === "string" ? choice : { type: "function", ...choice },
   ...(single ? { parallel_tool_calls: false } : {}),
   store: false,
@@ -80,8 +103,8 @@ const responseBody = (subject: SuiteSubject, { choice = "auto", question = weath
 
 const choiceTypes = { auto: "auto", required: "any", none: "none" } as const
 
-const messageBody = (subject: SuiteSubject, { choice = "auto", question = weather, result, single = false }: Asking): object => ({
-  ...greedily,
+/** What is asked with two tools, as a message has it and as its tokens are counted. */
+export const countedBody = ({ choice = "auto", question = weather, result, single = false, strict = false }: Asking): object => ({
   messages: [
     { role: "user", content: question },
     ...(result === undefined
@@ -91,13 +114,14 @@ const messageBody = (subject: SuiteSubject, { choice = "auto", question = weathe
           { role: "user", content: [{ type: "tool_result", tool_use_id: callId, content: result }] }
         ])
   ],
-  max_tokens: roomOf(subject),
-  tools: tools.map((tool) => ({ ...tool, input_schema: parameters })),
+  tools: tools.map((tool) => ({ ...tool, ...(strict ? { input_schema: strictParameters, strict } : { input_schema: parameters }) })),
   tool_choice: {
     ...(typeof choice === "string" ? { type: choiceTypes[choice] } : { type: "tool", ...choice }),
     ...(single ? { disable_parallel_tool_use: true } : {})
   }
 })
+
+const messageBody = (subject: SuiteSubject, asking: Asking): object => ({ ...greedily, ...countedBody(asking), max_tokens: roomOf(subject) })
 
 const itemsOf = (response: ReturnType<typeof decodeResponse>): ReadonlyArray<Called> =>
   (Option.getOrNull(response)?.output ?? []).flatMap(({ arguments: given, name, type }) => (type === "function_call" ? [{ name: name ?? "", given }] : []))

@@ -16,7 +16,9 @@ import {
   type ResponseBody,
   responseSaid
 } from "./pathBodies.ts"
+import { messageWithImage } from "./pathImages.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
+import { marks } from "./reasoningChecks.ts"
 import { converse, mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds, together, withoutThinking } from "./SuiteSubject.ts"
 
 const question = "Name three colours."
@@ -35,6 +37,14 @@ const tool = {
   schema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
 }
 
+const earlierTurns = [
+  { role: "user", content: "Good morning." },
+  { role: "assistant", content: "Good morning. What can I do for you?" }
+]
+
+/** A field that says more than the question does, what it is given, and the tokens that the input has then; null where it only has to grow. */
+type Saying = readonly [field: string, given: object, input: number | null]
+
 /** Tokens of the conversation with more beside it, by the chat route; null where that does not take it. */
 const byChatWith = (subject: SuiteSubject, before: ReadonlyArray<object>, fields: object) =>
   converse(subject, [...before, ...messages], { max_tokens: 1, ...withoutThinking(subject), ...fields }).pipe(
@@ -43,26 +53,53 @@ const byChatWith = (subject: SuiteSubject, before: ReadonlyArray<object>, fields
   )
 
 /** Fields that say more than the question does, and whether the model's template has a place for it: there the input has to grow by it. */
-const sayingMore = Effect.fnUntraced(function* (subject: SuiteSubject, named: { readonly system: string; readonly tool: object }) {
+const sayingMore = Effect.fnUntraced(function* (subject: SuiteSubject, named: { readonly system: string; readonly tool: object; readonly turns: string }) {
   const plain = (yield* byChatWith(subject, [], {})) ?? Number.POSITIVE_INFINITY
   const system = yield* byChatWith(subject, [{ role: "system", content: instruction }], {})
   const { description, name, schema } = tool
   const functions = [{ type: "function", function: { name, description, parameters: schema } }]
   const withTools = subject.capabilities.supports_tool_calls ? yield* byChatWith(subject, [], { tools: functions, tool_choice: "auto" }) : null
-  const more: ReadonlyArray<readonly [field: string, given: object]> = [
-    ...(system !== null && system > plain ? [[named.system, { [named.system]: instruction }] as const] : []),
-    ...(withTools !== null && withTools > plain ? [["tools", { tools: [named.tool] }] as const] : [])
+  const later = yield* byChatWith(subject, earlierTurns, {})
+  const more: ReadonlyArray<Saying> = [
+    // Of turns every token counts; what else a path writes around instructions and tools is its own.
+    ...(later !== null && later > plain
+      ? [
+          [
+            named.turns,
+            { [named.turns]: [...earlierTurns, ...messages].map((turn) => ({ ...(named.turns === "input" ? { type: "message" } : {}), ...turn })) },
+            mayThink(subject) ? null : later
+          ] as const
+        ]
+      : []),
+    ...(system !== null && system > plain ? [[named.system, { [named.system]: instruction }, null] as const] : []),
+    ...(withTools !== null && withTools > plain ? [["tools", { tools: [named.tool] }, null] as const] : [])
   ]
   return more
 })
 
-const eachSaying = (subject: SuiteSubject, more: ReadonlyArray<readonly [field: string, given: object]>, ask: (given: object) => ReturnType<typeof post>) =>
-  Effect.forEach(more, ([field, given]) => Effect.map(ask(given), (told) => [field, told] as const), together(mayThink(subject)))
+const eachSaying = (subject: SuiteSubject, more: ReadonlyArray<Saying>, ask: (given: object) => ReturnType<typeof post>) =>
+  Effect.forEach(more, ([field, given, input]) => Effect.map(ask(given), (told) => [field, told, input] as const), together(mayThink(subject)))
+
+/** What is wrong with the tokens of an input that says more than the question; null where nothing is. */
+const wrongInput = (field: string, input: number | undefined, plain: number, wanted: number | null): string | null => {
+  if (input === undefined || input <= plain) return `${field}: the input does not grow by it`
+  return wanted !== null && input !== wanted ? `${field}: ${input} input tokens, by the chat route ${wanted}` : null
+}
+
+/** A limit that cuts a thought is kept too, wherever its tokens are told; who does not think has kept it before. */
+const shortOf = Effect.fnUntraced(function* (subject: SuiteSubject, told: ReturnType<typeof post>, outputOf: (told: string) => number | undefined) {
+  if (!mayThink(subject)) return
+  const output = yield* told.pipe(
+    Effect.map(outputOf),
+    Effect.catchTag("Unexpected", () => Effect.succeed(undefined))
+  )
+  if (output !== undefined && output > cutTo) return yield* unexpected(`${output} tokens where ${cutTo} may be`)
+})
 
 /** Tokens that an answer may take there: whoever may think needs room to come to an answer, since not every path can be told not to. */
 const roomOf = (subject: SuiteSubject): number => (mayThink(subject) ? roomAfterThought(subject, max_tokens) : max_tokens)
 /** Seconds for both ways, and for an answer to each of what may be said beside the question. */
-const limitOf = (subject: SuiteSubject): number => 40 + (mayThink(subject) ? thoughtSeconds(4) : 0)
+const limitOf = (subject: SuiteSubject): number => 40 + (mayThink(subject) ? thoughtSeconds(5) : 0)
 
 /** What a response says, and how much was thought beside it. */
 const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: string, found: Option.Option<typeof ResponseBody.Type>) {
@@ -76,6 +113,7 @@ const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: st
       .map(({ text }) => text ?? "")
       .join("")
   const text = said("message")
+  if (subject.capabilities.supports_reasoning && marks.test(text)) return yield* unexpected(`${way}: marks of reasoning in the text`)
   // A thought that was cut is no answer either way.
   if (text.trim() === "" && !(mayThink(subject) && status === "incomplete")) return yield* unexpected(`${way}: no output text`)
   const { input_tokens, output_tokens, total_tokens } = usage
@@ -90,6 +128,7 @@ const readResponse = Effect.fnUntraced(function* (subject: SuiteSubject, way: st
 export const responsesPath: TrialCheck = {
   name: "responses_path",
   class: "capability",
+  heldToSeen: true,
   purpose: "/v1/responses answers, whole and streamed, with counts and an end, what the chat route answers",
   limitSeconds: limitOf,
   skipped: claims("/v1/responses"),
@@ -121,16 +160,23 @@ export const responsesPath: TrialCheck = {
       .join("")
     if (pieces !== streamed.text) return yield* unexpected("a stream's pieces are not the text at its end")
     if (streamed.input !== whole.input) return yield* unexpected(`${whole.input} input tokens, streamed ${streamed.input}`)
-    const named = { system: "instructions", tool: { type: "function", name: tool.name, description: tool.description, parameters: tool.schema } }
+    const named = {
+      system: "instructions",
+      turns: "input",
+      tool: { type: "function", name: tool.name, description: tool.description, parameters: tool.schema }
+    }
     // Room as before: what a thought is cut in the middle of is not told everywhere.
     const told = yield* eachSaying(subject, yield* sayingMore(subject, named), (given) =>
       post(subject, path, { ...body, ...given, max_output_tokens: mayThink(subject) ? body.max_output_tokens : cutTo })
     )
-    for (const [field, answer] of told) {
-      const usage = Option.getOrNull(decodeResponseText(answer))?.usage
-      if (usage === undefined || usage.input_tokens <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
-      if (!mayThink(subject) && usage.output_tokens > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_output_tokens ${cutTo}`)
+    const usageOf = (answer: string) => Option.getOrNull(decodeResponseText(answer))?.usage
+    for (const [field, answer, wanted] of told) {
+      const usage = usageOf(answer)
+      const wrong = wrongInput(field, usage?.input_tokens, whole.input, wanted)
+      if (wrong !== null) return yield* unexpected(wrong)
+      if (!mayThink(subject) && (usage?.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage?.output_tokens} tokens for max_output_tokens ${cutTo}`)
     }
+    yield* shortOf(subject, post(subject, path, { ...body, max_output_tokens: cutTo }), (answer) => usageOf(answer)?.output_tokens)
     yield* drawsLikeChat(subject, { path, bodyOf: (input, tokens) => ({ ...body, input, max_output_tokens: tokens }), saidIn: responseSaid })
     if (mayThink(subject)) return `${whole.input} + ${whole.output} tokens`
     if (whole.input !== chat.usage.prompt_tokens) return yield* unexpected(`${whole.input} input tokens, by the chat route ${chat.usage.prompt_tokens}`)
@@ -159,12 +205,13 @@ const piecesOf = (told: string): string => {
   return `${joined("thinking")}${joined("text")}`
 }
 
-const messageNames = { system: "system", tool: { name: tool.name, description: tool.description, input_schema: tool.schema } }
+const messageNames = { system: "system", turns: "messages", tool: { name: tool.name, description: tool.description, input_schema: tool.schema } }
 
 /** Whole and streamed, `/v1/messages` answers with counts, and a count beforehand is that of its input. */
 export const messagesPath: TrialCheck = {
   name: "messages_path",
   class: "capability",
+  heldToSeen: true,
   purpose: "/v1/messages answers, whole and streamed, with counts and an end; /v1/messages/count_tokens counts its input",
   limitSeconds: limitOf,
   skipped: claims("/v1/messages"),
@@ -174,6 +221,7 @@ export const messagesPath: TrialCheck = {
     const body = { messages, max_tokens: room, temperature: 0, top_p: 1, top_k: -1 }
     const judged = Effect.fnUntraced(function* (way: string, stop: string | null, text: string, thought: string, usage: typeof MessageUsage.Type) {
       if (stop === null || !stops.has(stop)) return yield* unexpected(`${way}: no stop_reason that clients know`)
+      if (subject.capabilities.supports_reasoning && marks.test(text)) return yield* unexpected(`${way}: marks of reasoning in the text`)
       if (text.trim() === "" && !(stop === "max_tokens" && (mayThink(subject) || thought.trim() !== ""))) return yield* unexpected(`${way}: no text`)
       const [input, output] = [messageInput(usage), usage.output_tokens ?? 0]
       return input < 1 || output < 1 || output > room ? yield* unexpected(`${way}: ${input} + ${output} tokens`) : { input, output }
@@ -210,21 +258,19 @@ export const messagesPath: TrialCheck = {
     const saying = yield* eachSaying(subject, yield* sayingMore(subject, messageNames), (given) =>
       post(subject, path, { ...body, ...given, max_tokens: mayThink(subject) ? room : cutTo })
     )
-    for (const [field, answer] of saying) {
-      const usage = Option.getOrNull(decodeMessage(answer))?.usage
-      if (usage === undefined || messageInput(usage) <= whole.input) return yield* unexpected(`${field}: the input does not grow by it`)
-      if (!mayThink(subject) && (usage.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage.output_tokens} tokens for max_tokens ${cutTo}`)
+    const usageOf = (answer: string) => Option.getOrNull(decodeMessage(answer))?.usage
+    for (const [field, answer, wanted] of saying) {
+      const usage = usageOf(answer)
+      const wrong = wrongInput(field, usage && messageInput(usage), whole.input, wanted)
+      if (wrong !== null) return yield* unexpected(wrong)
+      if (!mayThink(subject) && (usage?.output_tokens ?? 0) > cutTo) return yield* unexpected(`${usage?.output_tokens} tokens for max_tokens ${cutTo}`)
     }
+    yield* shortOf(subject, post(subject, path, { ...body, max_tokens: cutTo }), (answer) => usageOf(answer)?.output_tokens ?? undefined)
     yield* drawsLikeChat(subject, {
       path,
       bodyOf: (content, tokens) => ({ ...body, messages: [{ role: "user", content }], max_tokens: tokens }),
       saidIn: messageSaid
     })
-    const stop_sequence = said("text").trim().slice(1, 5)
-    if (!mayThink(subject) && stop_sequence.trim().length === 4) {
-      const found = Option.getOrNull(decodeMessage(yield* post(subject, path, { ...body, stop_sequences: [stop_sequence] })))
-      if (found?.content.some(({ text }) => text?.includes(stop_sequence)) !== false) return yield* unexpected("stop_sequences: an answer goes on past one")
-    }
     if (claims("/v1/messages/count_tokens")(subject) !== null) return `${whole.input} + ${whole.output} tokens`
     const counted = Option.getOrNull(decodeCount(yield* post(subject, "/v1/messages/count_tokens", { messages })))
     if (counted?.input_tokens !== whole.input) return yield* unexpected(`${counted?.input_tokens ?? "no"} tokens counted of a message of ${whole.input}`)
@@ -244,7 +290,8 @@ export const messagesCount: TrialCheck = {
     const count = (given: object) =>
       Effect.map(post(subject, "/v1/messages/count_tokens", { messages, ...given }), (told) => Option.getOrNull(decodeCount(told))?.input_tokens ?? 0)
     const plain = yield* count({})
-    const more = yield* sayingMore(subject, messageNames)
+    const image: ReadonlyArray<Saying> = subject.capabilities.supports_image_input ? [["image", { messages: messageWithImage() }, null]] : []
+    const more = [...(yield* sayingMore(subject, messageNames)), ...image]
     for (const [field, given] of more) {
       const counted = yield* count(given)
       if (counted <= plain) return yield* unexpected(`${field}: ${counted} tokens counted, without it ${plain}`)

@@ -2,8 +2,8 @@ import type { InferencePath } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { greedily, messageText, post, responseText } from "./pathBodies.ts"
-import { continuation, goOn, mayThink, promptOf, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
+import { greedily, messageStreamText, messageText, post, responseStreamText, responseText } from "./pathBodies.ts"
+import { continuation, goOn, mayThink, promptOf, roomAfterThought, type SuiteSubject, thoughtSeconds, together } from "./SuiteSubject.ts"
 
 type Path = "/v1/completions" | "/v1/responses" | "/v1/messages"
 type Format = "json_object" | "json_schema"
@@ -31,13 +31,16 @@ const bodyOf = (subject: SuiteSubject, path: Exclude<Path, "/v1/completions">, f
 }
 
 /** A text gone on with, or what is answered on another path. */
-const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, format: Format) {
+const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path, format: Format, stream: boolean) {
   if (path !== textPath) {
-    const told = yield* post(subject, path, bodyOf(subject, path, format))
-    return path === "/v1/messages" ? messageText(told) : responseText(told)
+    const told = yield* post(subject, path, { ...bodyOf(subject, path, format), ...(stream ? { stream } : {}) })
+    if (path === "/v1/messages") return stream ? messageStreamText(told) : messageText(told)
+    return stream ? responseStreamText(told) : responseText(told)
   }
   const form = format === "json_object" ? { type: format } : { type: format, json_schema: { name: "colour", schema, strict: true } }
-  return (yield* goOn(subject, yield* promptOf(subject, "A poem about the sea:\n"), { max_tokens: tokens, response_format: form })).content
+  const prompt = yield* promptOf(subject, "A poem about the sea:\n")
+  const fields = { max_tokens: tokens, response_format: form }
+  return (yield* stream ? subject.client.stream(textPath, continuation(subject, prompt, fields)) : goOn(subject, prompt, fields)).content
 })
 
 /** What is not of the form; an object may be cut by the limit and has at least to have begun. */
@@ -52,13 +55,18 @@ const formOf = (name: string, path: Path, format: Format): TrialCheck => ({
   class: "capability",
   heldToSeen: true,
   purpose: `On ${path} an answer is of the form that ${format} asks for, although a poem is asked for`,
-  limitSeconds: (subject) => 20 + (mayThink(subject) && path !== textPath ? thoughtSeconds(1) : 0),
+  limitSeconds: (subject) => 20 + (mayThink(subject) && path !== textPath ? thoughtSeconds(2) : 0),
   skipped: (subject) => (claimed(subject, path, format) ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
-    const answer = yield* answerOf(subject, path, format)
-    // It may still think when its room is over; on the chat route it was seen.
-    if (answer.trim() === "" && mayThink(subject) && path !== textPath) return "still thinks"
-    return isOf(format, answer) ? `${answer.length} characters` : yield* unexpected("an answer is not of its form")
+    // What binds one form in a stream binds the other: the shorter answer is asked for both ways.
+    const ways = format === "json_schema" ? [false, true] : [false]
+    const answers = yield* Effect.forEach(ways, (stream) => answerOf(subject, path, format, stream), together(mayThink(subject) && path !== textPath))
+    for (const [at, answer] of answers.entries()) {
+      // It may still think when its room is over; on the chat route it was seen.
+      if (answer.trim() === "" && mayThink(subject) && path !== textPath) continue
+      if (!isOf(format, answer)) return yield* unexpected(`an answer is not of its form${at === 0 ? "" : ", streamed"}`)
+    }
+    return `${answers.map(({ length }) => length).join(" and ")} characters`
   })
 })
 

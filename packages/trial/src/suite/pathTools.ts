@@ -1,7 +1,7 @@
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { claims, post } from "./pathBodies.ts"
-import { type Asking, chatTools, dialects, type Path, roomOf, twoCities, unrelated, wrongWith } from "./pathCalls.ts"
+import { claims, decodeCount, post } from "./pathBodies.ts"
+import { type Asking, chatTools, countedBody, dialects, isMeasure, type Path, roomOf, twoCities, unrelated, wrongWith } from "./pathCalls.ts"
 import { converse, mayThink, type SuiteSubject, thoughtSeconds, together } from "./SuiteSubject.ts"
 
 /** Seconds for so many answers, each of which may be thought about. */
@@ -65,6 +65,8 @@ const toolsOf = (name: string, path: Path): TrialCheck => ({
   })
 })
 
+const countPath = "/v1/messages/count_tokens"
+
 /** A path's `tool_choice` decides, whatever the question is. */
 const choiceOf = (name: string, path: Path): TrialCheck => ({
   name,
@@ -74,11 +76,11 @@ const choiceOf = (name: string, path: Path): TrialCheck => ({
   limitSeconds: limitOf(3),
   skipped: skippedOn(path, "tool_choice", ({ tool_choice }) => tool_choice.named || tool_choice.required || tool_choice.none),
   run: Effect.fnUntraced(function* (subject) {
-    const { bodyOf, cut, whole } = dialects[path]
+    const { bodyOf, cut, inputOf, whole } = dialects[path]
     const { named, none, required } = subject.capabilities.tool_calling.tool_choice
     // Null also where it still thinks: nothing is called yet, and nothing would be.
-    const calledOf = (told: string) => (stillThought(subject, cut(told)) ? null : whole(told))
-    const ask = (asked: boolean, asking: Asking) => (asked ? Effect.map(post(subject, path, bodyOf(subject, asking)), calledOf) : Effect.succeed(null))
+    const calledOf = (told: string | null) => (told === null || stillThought(subject, cut(told)) ? null : whole(told))
+    const ask = (asked: boolean, asking: Asking) => (asked ? post(subject, path, bodyOf(subject, asking)) : Effect.succeed(null))
     const [byName, any, no] = yield* Effect.all(
       [
         // The question asks for the other tool, so that only obeying leads to this one.
@@ -88,12 +90,18 @@ const choiceOf = (name: string, path: Path): TrialCheck => ({
       ],
       together(mayThink(subject))
     )
-    const wrong = byName && wrongWith(byName, "get_time")
+    const [calledByName, calledAny, calledNone] = [calledOf(byName), calledOf(any), calledOf(no)]
+    const wrong = calledByName && wrongWith(calledByName, "get_time")
     if (wrong !== null) return yield* unexpected(`by name: ${wrong}`)
-    const anyWrong = any && wrongWith(any)
+    const anyWrong = calledAny && wrongWith(calledAny)
     if (anyWrong !== null) return yield* unexpected(`required: ${anyWrong}`)
-    if (no !== null && no.length > 0) return yield* unexpected(`none: ${no.length} calls`)
-    return `${[byName, any, no].filter((called) => called !== null).length} choices`
+    if (calledNone !== null && calledNone.length > 0) return yield* unexpected(`none: ${calledNone.length} calls`)
+    // Where no tool may be called an engine may leave them all out, and has to count them so.
+    if (no !== null && path === "/v1/messages" && claims(countPath)(subject) === null) {
+      const counted = Option.getOrNull(decodeCount(yield* post(subject, countPath, countedBody({ choice: "none" }))))?.input_tokens ?? null
+      if (counted !== inputOf(no)) return yield* unexpected(`none: ${counted ?? "no"} tokens counted of a message of ${inputOf(no) ?? "no"}`)
+    }
+    return `${[calledByName, calledAny, calledNone].filter((called) => called !== null).length} choices`
   })
 })
 
@@ -115,12 +123,32 @@ const singleOf = (name: string, path: Path, field: string): TrialCheck => ({
   })
 })
 
+/** A strict tool that the model calls by itself is held to its schema on the path too. */
+const strictOf = (name: string, path: Path): TrialCheck => ({
+  name,
+  class: "capability",
+  heldToSeen: true,
+  purpose: `On ${path} the arguments of a strict tool are of its schema, against what its description says`,
+  limitSeconds: limitOf(1),
+  skipped: skippedOn(path, "tools", ({ strict_arguments }) => strict_arguments),
+  run: Effect.fnUntraced(function* (subject) {
+    const { bodyOf, cut, whole } = dialects[path]
+    const told = yield* post(subject, path, bodyOf(subject, { strict: true }))
+    const called = whole(told)
+    const wrong = stillThought(subject, cut(told)) ? null : wrongWith(called)
+    if (wrong !== null) return yield* unexpected(wrong)
+    return called.every(({ given }) => isMeasure(given)) ? `${called.length} call` : yield* unexpected("arguments that a strict tool does not take")
+  })
+})
+
 /** Tools beside the chat route: each path has words of its own for them, and what one does not do is taken from that path alone. */
 export const pathTools: ReadonlyArray<TrialCheck> = [
   toolsOf("responses_tools", "/v1/responses"),
   choiceOf("responses_tool_choice", "/v1/responses"),
   singleOf("responses_tool_single", "/v1/responses", "parallel_tool_calls"),
+  strictOf("responses_tool_strict", "/v1/responses"),
   toolsOf("messages_tools", "/v1/messages"),
   choiceOf("messages_tool_choice", "/v1/messages"),
-  singleOf("messages_tool_single", "/v1/messages", "tool_choice")
+  singleOf("messages_tool_single", "/v1/messages", "tool_choice"),
+  strictOf("messages_tool_strict", "/v1/messages")
 ]

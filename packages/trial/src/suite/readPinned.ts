@@ -31,18 +31,29 @@ export interface Pinned {
 }
 
 /** A defect: the process that reads the repository's own tokenizer and template is gone. `message` says by what, and may be shown. */
-export class ProcessEnded extends Data.TaggedError("ProcessEnded")<{ readonly message: string }> {}
+export class ProcessEnded extends Data.TaggedError("ProcessEnded")<{
+  readonly message: string
+  /** Whether something else than what it read ended it. */
+  readonly fromOutside: boolean
+}> {}
 
 /** What V8 ends itself by where its heap is full: the repository's doing. Any other signal comes from outside, as where the node has no memory left. */
 const ownSignals: ReadonlySet<unknown> = new Set(["SIGABRT", "SIGTRAP", "SIGILL"])
 
 /** What is said of a process that ended with that code, or by that signal. */
-const endedBy = (code: number | null, signal: string | null): string =>
+const endedBy = (code: number | null, signal: string | null): ProcessEnded =>
   signal === null || ownSignals.has(signal)
-    ? `The repository's tokenizer or chat template could not be read or rendered within its limits (${signal ?? code}).`
-    : `The process that reads the repository's tokenizer and chat template was ended from outside (${signal}), as where memory is short; nothing was found against the repository.`
+    ? new ProcessEnded({
+        message: `The repository's tokenizer or chat template could not be read or rendered within its limits (${signal ?? code}).`,
+        fromOutside: false
+      })
+    : new ProcessEnded({
+        message: `The process that reads the repository's tokenizer and chat template was ended from outside (${signal}), as where memory is short; nothing was found against the repository.`,
+        fromOutside: true
+      })
 
-const unasked = (why: string) => `The process that reads the repository's tokenizer and chat template could not be asked (${why}).`
+const unasked = (why: string) =>
+  new ProcessEnded({ message: `The process that reads the repository's tokenizer and chat template could not be asked (${why}).`, fromOutside: true })
 
 type Answered = Effect.Effect<PinnedAnswer, ProcessEnded>
 
@@ -63,8 +74,8 @@ const startProcess = Effect.fnUntraced(function* (program: URL): Effect.fn.Retur
   const waiting = new Map<number, (answer: Answered) => void>()
   let asked = 0
   let ended: Answered | null = null
-  const end = (message: string) => {
-    ended ??= Effect.fail(new ProcessEnded({ message }))
+  const end = (why: ProcessEnded) => {
+    ended ??= Effect.fail(why)
     for (const resume of waiting.values()) resume(ended)
     waiting.clear()
   }
@@ -90,6 +101,10 @@ const open = Effect.fnUntraced(function* (program: URL, source: PinnedSource) {
   return { ask, known: yield* ask({ _tag: "Read", source }) }
 })
 
+/** A process that something else ended says nothing of what it read, and is tried once more. */
+const openAgain = (program: URL, source: PinnedSource) =>
+  Effect.catchTag(open(program, source), "ProcessEnded", (ended) => (ended.fromOutside ? open(program, source) : Effect.fail(ended)))
+
 /**
  * Reads a commit's tokenizer and template in a process of its own, which keeps them for as long as the scope: they are anybody's, and may take seconds, for ever, or all
  * memory, with which a thread would end its whole program. A tokenizer that is more than the process can hold counts as one that we do not read; what ends the process
@@ -100,8 +115,8 @@ export const readPinned = Effect.fnUntraced(function* (
   program = new URL("./pinnedProcess.ts", import.meta.url)
 ): Effect.fn.Return<Pinned, never, Scope.Scope> {
   if (source.tokenizer === null && source.template === null) return { tokenizer: null, template: null }
-  const { ask, known } = yield* open(program, source).pipe(
-    Effect.catchTag("ProcessEnded", () => open(program, { ...source, tokenizer: null })),
+  const { ask, known } = yield* openAgain(program, source).pipe(
+    Effect.catchTag("ProcessEnded", () => openAgain(program, { ...source, tokenizer: null })),
     Effect.orDie
   )
   const askFor = <A>(question: PinnedQuestion, read: (answer: PinnedAnswer) => A | null): Effect.Effect<A> =>

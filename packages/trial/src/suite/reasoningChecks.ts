@@ -1,7 +1,8 @@
 import type { InferencePath } from "@seatrial/domain"
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
+import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
-import { claims, greedily, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
+import { claims, decodeCount, decodeMessage, greedily, messageInput, messageSaid, messageText, post, responseSaid, responseText } from "./pathBodies.ts"
 import {
   converse,
   converseStreamed,
@@ -16,7 +17,8 @@ import {
 
 const puzzleWords = "A farmer has 17 sheep. All but 9 run away. How many are left? Answer with the number."
 const puzzle = [{ role: "user", content: puzzleWords }]
-const marks = /<\/?think>|\[\/?THINK\]|<\|channel\|>/
+/** What stands around a thought. */
+export const marks = /<\/?think>|\[\/?THINK\]|<\|channel\|>/
 
 /** A conversation in which a tool has answered: there some engines lose the mark, and the reasoning with it. */
 const afterTool = {
@@ -88,6 +90,9 @@ export const thinkingToggle: TrialCheck = {
   })
 }
 
+/** What the engines tell a prompt's ids for, each by a name of its own. */
+const tellingPrompt = { return_token_ids: true, return_prompt_token_ids: true }
+
 /** An effort that is asked for reaches the model, whatever that makes of it. */
 export const reasoningEffort: TrialCheck = {
   name: "reasoning_effort",
@@ -97,11 +102,11 @@ export const reasoningEffort: TrialCheck = {
   skipped: ({ capabilities, chat }) => (chat && capabilities.reasoning_controls.effort_values.length > 0 ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
     const efforts = subject.capabilities.reasoning_controls.effort_values
-    const answers = yield* Effect.forEach(efforts, (effort) => converse(subject, puzzle, { max_tokens: 1, reasoning_effort: effort, return_token_ids: true }))
-    const prompts = answers.flatMap(({ promptIds }) => (promptIds === null ? [] : [promptIds.join()]))
-    const different = new Set(prompts).size
-    if (different < prompts.length) return yield* unexpected(`${prompts.length} efforts, ${different} different prompts`)
-    return `${efforts.length} efforts${prompts.length === 0 ? ", prompts not told" : ""}`
+    const answers = yield* Effect.forEach(efforts, (effort) => converse(subject, puzzle, { max_tokens: 1, reasoning_effort: effort, ...tellingPrompt }))
+    // Without ids a prompt is known by its length alone.
+    const different = new Set(answers.map(({ promptIds, usage }) => promptIds?.join() ?? `${usage.prompt_tokens} tokens`)).size
+    if (different < efforts.length) return yield* unexpected(`${efforts.length} efforts, ${different} different prompts`)
+    return `${efforts.length} efforts`
   })
 }
 
@@ -111,7 +116,9 @@ const thinkingOff = (
   path: InferencePath,
   field: string,
   bodyFor: (subject: SuiteSubject) => object,
-  saidIn: (told: string) => { readonly all: string; readonly text: string }
+  saidIn: (told: string) => { readonly all: string; readonly text: string },
+  /** What else has to be so of an answer. */
+  wrongWith: (subject: SuiteSubject, told: string) => Effect.Effect<string | null, EngineUnreachable | Unexpected> = () => Effect.succeed(null)
 ): TrialCheck => ({
   name,
   class: "capability",
@@ -123,11 +130,27 @@ const thinkingOff = (
     return claims(path)(subject) ?? (reasoning_controls.thinking_toggle && fields[path]?.includes(field) === true ? null : "not claimed")
   },
   run: Effect.fnUntraced(function* (subject) {
-    const { all, text } = saidIn(yield* post(subject, path, bodyFor(subject)))
+    const told = yield* post(subject, path, bodyFor(subject))
+    const { all, text } = saidIn(told)
     if (all.trim() !== text.trim()) return yield* unexpected(`${all.length - text.length} characters of reasoning with thinking off`)
     if (text.trim() === "") return yield* unexpected("no answer with thinking off")
-    return marks.test(text) ? yield* unexpected("marks of reasoning in the answer with thinking off") : "off"
+    if (marks.test(text)) return yield* unexpected("marks of reasoning in the answer with thinking off")
+    const wrong = yield* wrongWith(subject, told)
+    return wrong === null ? "off" : yield* unexpected(wrong)
   })
+})
+
+const countPath = "/v1/messages/count_tokens"
+
+/** A conversation is counted as it is answered, thinking off as well. */
+const countedOtherwise = Effect.fnUntraced(function* (subject: SuiteSubject, told: string) {
+  if (claims(countPath)(subject) !== null) return null
+  const counted = Option.getOrNull(
+    decodeCount(yield* post(subject, countPath, { messages: puzzle, thinking: { type: "disabled" }, ...withoutThinking(subject) }))
+  )
+  const usage = Option.getOrNull(decodeMessage(told))?.usage
+  const input = usage === undefined ? null : messageInput(usage)
+  return counted?.input_tokens === input ? null : `${counted?.input_tokens ?? "no"} tokens counted of a message of ${input ?? "no"} with thinking off`
 })
 
 /** The switch in the words in which the gateway hands it on. */
@@ -150,6 +173,7 @@ export const pathThinking: ReadonlyArray<TrialCheck> = [
     "/v1/messages",
     "thinking",
     (subject) => ({ ...greedily, messages: puzzle, max_tokens: 256, thinking: { type: "disabled" }, ...withoutThinking(subject) }),
-    (told) => ({ all: messageSaid(told), text: messageText(told) })
+    (told) => ({ all: messageSaid(told), text: messageText(told) }),
+    countedOtherwise
   )
 ]

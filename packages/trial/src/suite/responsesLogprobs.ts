@@ -1,7 +1,7 @@
 import { checkedTopTokens } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { claims, greedily, post, responseText } from "./pathBodies.ts"
+import { claims, eventsOf, greedily, post, responseStreamText, responseText } from "./pathBodies.ts"
 import { mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds } from "./SuiteSubject.ts"
 import { thresholds } from "./thresholds.ts"
 
@@ -14,6 +14,11 @@ const Body = Schema.Struct({
 })
 const decodeBody = Schema.decodeUnknownOption(Schema.fromJsonString(Body))
 
+const decodePiece = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ type: Schema.Literal("response.output_text.delta"), logprobs: given(Schema.Array(Token)) }))
+)
+const tellsLogprobs = (data: string): boolean => Option.exists(decodePiece(data), ({ logprobs }) => (logprobs ?? []).length > 0)
+
 const tokens = 8
 const offers = ({ capabilities }: SuiteSubject): boolean =>
   fields.every((field) => capabilities.supported_parameters_by_endpoint[path]?.includes(field) === true)
@@ -24,10 +29,10 @@ export const responsesLogprobs: TrialCheck = {
   class: "capability",
   heldToSeen: true,
   purpose: "/v1/responses tells the log-probabilities that include asks for, with the likeliest tokens",
-  limitSeconds: (subject) => 15 + (mayThink(subject) ? thoughtSeconds(1) : 0),
+  limitSeconds: (subject) => 15 + (mayThink(subject) ? thoughtSeconds(2) : 0),
   skipped: (subject) => claims(path)(subject) ?? (offers(subject) ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
-    const told = yield* post(subject, path, {
+    const body = {
       input: "Name three colours.",
       max_output_tokens: mayThink(subject) ? roomAfterThought(subject, tokens) : tokens,
       ...greedily,
@@ -35,7 +40,14 @@ export const responsesLogprobs: TrialCheck = {
       cache_salt: subject.salt,
       include: ["message.output_text.logprobs"],
       top_logprobs: checkedTopTokens
-    })
+    }
+    const told = yield* post(subject, path, body)
+    // Where they are not streamed that is said, and the gateway says it too.
+    const streamed = yield* subject.client.post(path, JSON.stringify({ model: subject.servedName, ...body, stream: true }))
+    if (streamed.status === 200 && responseStreamText(streamed.text).trim() !== "" && !eventsOf(streamed.text).some(tellsLogprobs)) {
+      return yield* unexpected("streamed: no log-probabilities")
+    }
+    if (streamed.status !== 200 && streamed.status !== 400) return yield* unexpected(`HTTP ${streamed.status} for a stream of log-probabilities`)
     if (responseText(told).trim() === "" && mayThink(subject)) return "still thinks"
     const found = decodeBody(told)
     if (Option.isNone(found)) return yield* unexpected("log-probabilities that are no numbers")

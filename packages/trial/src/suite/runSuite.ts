@@ -7,7 +7,7 @@ import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
 
 /** Raised by any change of a prompt, parameter, threshold or hashed byte. */
-export const suite = { name: "seatrial-core", version: 7 } as const
+export const suite = { name: "seatrial-core", version: 8 } as const
 
 const longestDetail = 240
 
@@ -96,6 +96,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
   const failed: Array<{ readonly name: string; readonly class: CheckClass }> = []
   const skipped: Array<string> = []
   const unrun: Array<string> = []
+  const unseen: Array<string> = []
   const judge = (check: TrialCheck, passed: boolean, detail: string) => {
     rows.push(row(check.name, passed, detail))
     if (!passed) failed.push(check)
@@ -107,7 +108,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
     if (check.class === "capability") failed.push(check)
     return decided
   }
-  const withdrawn = () => failed.filter((check) => check.class === "capability").map(({ name }) => name)
+  const withdrawn = () => [...failed.filter((check) => check.class === "capability").map(({ name }) => name), ...unseen]
   for (const check of checks(state)) {
     const asked = check.heldToSeen === true ? { ...subject, capabilities: withdrawCapabilities(subject.capabilities, withdrawn()) } : subject
     if (check.skipped !== undefined && check.skipped(asked) !== null) {
@@ -121,8 +122,10 @@ export const runSuite = Effect.fn("runSuite")(function* (
     }
     const first = yield* once(check, asked, 1)
     if (Result.isSuccess(first)) judge(check, true, first.success)
-    else if (first.failure._tag === "NotApplicable") skipped.push(check.name)
-    else if (first.failure._tag === "SuiteTimedOut") {
+    else if (first.failure._tag === "NotApplicable") {
+      skipped.push(check.name)
+      if (first.failure.unseen === true) unseen.push(check.name)
+    } else if (first.failure._tag === "SuiteTimedOut") {
       if (!leave(check)) return yield* first.failure
     } else {
       const again = yield* once(check, asked, 2)

@@ -2,7 +2,7 @@ import { checkedTopTokens } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import { textPath } from "../Subject.ts"
 import { type TrialCheck, unexpected } from "./Check.ts"
-import { chatObeys } from "./chatSampling.ts"
+import { chatObeys, choicesStreamed } from "./chatSampling.ts"
 import { type Pair, penaltiesObeyed, rareOf } from "./penalties.ts"
 import { continuation, type Fields, goOn, type Prompt, promptOf, promptsOf, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
 import { extentOf, thresholds } from "./thresholds.ts"
@@ -70,7 +70,7 @@ const choicesDiffer = Effect.fnUntraced(function* (subject: SuiteSubject, prompt
     if (status !== 200) return yield* unexpected(`HTTP ${status} for n 2`)
     const { choices } = Option.getOrElse(decodeChoices(text), () => ({ choices: [] }))
     if (choices.length !== 2) return yield* unexpected(`${choices.length} choices for n 2`)
-    if (choices[0]?.text !== choices[1]?.text) return
+    if (choices[0]?.text !== choices[1]?.text) return yield* choicesStreamed(subject, textPath, body)
   }
   return yield* unexpected("the two choices for n 2 are always the same")
 })

@@ -14,8 +14,13 @@ import { abortFrees, stillAlive } from "./lifeChecks.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { badRequests, contextEdge } from "./limitChecks.ts"
 import { loadedTensors } from "./loadedTensors.ts"
+import { logprobsTold } from "./logprobsTold.ts"
+import { messagesStop } from "./messagesStop.ts"
 import { messagesCount, messagesPath, responsesPath } from "./pathChecks.ts"
+import { pathEffort } from "./pathEffort.ts"
 import { pathForms, textsEcho } from "./pathForms.ts"
+import { pathImages } from "./pathImages.ts"
+import { pathSalt } from "./pathSalt.ts"
 import { pathTools } from "./pathTools.ts"
 import { pathThinking, reasoningEffort, reasoningSeparate, thinkingToggle } from "./reasoningChecks.ts"
 import { responsesLogprobs } from "./responsesLogprobs.ts"
@@ -95,12 +100,17 @@ export const suiteChecks = (state: SuiteState, pressureSeconds?: number): Readon
   thinkingToggle,
   reasoningEffort,
   imageInput,
+  ...logprobsTold,
   responsesPath,
   messagesPath,
   messagesCount,
+  messagesStop,
+  ...pathSalt,
   ...pathTools,
   responsesLogprobs,
   ...pathThinking,
+  ...pathEffort,
+  ...pathImages,
   ...pathForms,
   textsEcho,
   kvPressure(pressureSeconds),

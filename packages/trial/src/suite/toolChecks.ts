@@ -1,6 +1,7 @@
 import { Effect, Option, Schema } from "effect"
 import type { Call } from "../EngineClient.ts"
 import { type CheckClass, type TrialCheck, unexpected } from "./Check.ts"
+import { isMeasure, strictChatTools } from "./pathCalls.ts"
 import { converse, converseStreamed, roomFor, type SuiteSubject, secondsOf, thinksAnyway, together, withoutThinking } from "./SuiteSubject.ts"
 
 const tool = (name: string, description: string, properties: object) => ({
@@ -125,29 +126,17 @@ export const toolSingle: TrialCheck = {
   })
 }
 
-const Measure = Schema.Struct({ city: Schema.Literals(["Paris", "Rome"]), unit: Schema.Literal("kelvin") })
-const decodeMeasure = Schema.decodeUnknownOption(Schema.fromJsonString(Measure), { onExcessProperty: "error" })
-
-/** Its description says what its schema does not let through, so that only a schema that binds leads to the one unit. */
-const unit = { type: "string", enum: ["kelvin"], description: "celsius" }
-const strictTools = tools.map((each) => {
-  const { parameters, ...rest } = each.function
-  // Small models do not end a text of their own where something follows it that they do not expect.
-  const properties = { city: { type: "string", enum: ["Paris", "Rome"] }, unit }
-  return { ...each, function: { ...rest, parameters: { ...parameters, properties, required: ["city", "unit"], additionalProperties: false }, strict: true } }
-})
-
 export const toolStrict: TrialCheck = {
   ...shared,
   name: "tool_strict",
   purpose: "Of a strict tool that the model calls by itself the arguments are of its schema, against what its description says",
   skipped: claims(({ strict_arguments }) => strict_arguments),
   run: Effect.fnUntraced(function* (subject) {
-    const answers = yield* both(subject, [user(weather)], { tool_choice: "auto", tools: strictTools })
+    const answers = yield* both(subject, [user(weather)], { tool_choice: "auto", tools: strictChatTools })
     const wrong = answers.flatMap(({ toolCalls }) => {
       const problem = wrongWith(toolCalls)
       if (problem !== null) return [problem]
-      return toolCalls.every((made) => Option.isSome(decodeMeasure(made.function.arguments))) ? [] : ["arguments that a strict tool does not take"]
+      return toolCalls.every((made) => isMeasure(made.function.arguments)) ? [] : ["arguments that a strict tool does not take"]
     })
     return wrong.length > 0 ? yield* unexpected(`${wrong.length} of ${answers.length}: ${wrong[0]}`) : `${answers.length} answers with calls of the schema`
   })

@@ -1,10 +1,21 @@
+import { existsSync, statSync, writeFileSync } from "node:fs"
 import { makePinned, type Numbered, type PinnedAnswer, type PinnedQuestion } from "../../src/suite/pinnedQuestions.ts"
 
 const pinned = makePinned()
 
+/** Kills itself where what it reads names a file that is not there yet, which it makes, or a folder, which is there each time. */
+const killedBy = (config: string): void => {
+  const [, path = ""] = /^\{"killed":"(.*)"\}$/.exec(config) ?? []
+  if (path === "") return
+  if (existsSync(path) && statSync(path).isFile()) return
+  if (!existsSync(path)) writeFileSync(path, "")
+  process.kill(process.pid, "SIGKILL")
+}
+
 /** Ends where it is asked to read or to encode "fall", or by a signal whose name it is asked to encode, and tells its process's id as the only mark of its tokenizer. */
 const answer = (question: PinnedQuestion): PinnedAnswer => {
   if (question._tag === "Read" && question.source.tokenizer?.config === "fall") process.exit(1)
+  if (question._tag === "Read" && question.source.tokenizer !== null) killedBy(question.source.tokenizer.config)
   if (question._tag === "Encode" && question.texts.includes("fall")) process.exit(1)
   const signal = question._tag === "Encode" ? question.texts.find((text) => text === "SIGKILL" || text === "SIGABRT") : undefined
   if (signal !== undefined) process.kill(process.pid, signal)

@@ -14,15 +14,16 @@ const Asked = Schema.fromJsonString(
     max_output_tokens: optionalKey(Int),
     max_tokens: optionalKey(Int),
     messages: optionalKey(Schema.Array(Unknown)),
+    input: optionalKey(Unknown),
     instructions: optionalKey(Unknown),
     system: optionalKey(Unknown),
     tools: optionalKey(Unknown)
   })
 )
 
-/** Tokens of what is asked beside one question: one for an instruction, and one for tools. */
-const beside = ({ instructions, messages = [], system, tools }: typeof Asked.Type): number =>
-  (instructions === undefined && system === undefined && messages.length < 2 ? 0 : 1) + (tools === undefined ? 0 : 1)
+/** Tokens of what is asked beside one question: one for an instruction or earlier turns, and one for tools. */
+const beside = ({ input, instructions, messages = [], system, tools }: typeof Asked.Type): number =>
+  (instructions === undefined && system === undefined && messages.length < 2 && !Array.isArray(input) ? 0 : 1) + (tools === undefined ? 0 : 1)
 
 /** What a model that thinks says on both paths: a thought, and perhaps a text. */
 interface Says {
@@ -32,21 +33,22 @@ interface Says {
   readonly cut: boolean
 }
 
-const bodies = ({ cut, text, thought }: Says, more: number) => {
+const bodies = ({ cut, text, thought }: Says, more: number, most: number) => {
+  const output_tokens = Math.min(9, most)
   const response = {
     status: cut ? "incomplete" : "completed",
     output: [
       { type: "reasoning", content: [{ text: thought }] },
       { type: "message", content: [{ text }] }
     ],
-    usage: { input_tokens: 5 + more, output_tokens: 9, total_tokens: 14 + more }
+    usage: { input_tokens: 5 + more, output_tokens, total_tokens: 5 + more + output_tokens }
   }
   const events = [
     { type: "response.output_text.delta", delta: text },
     { type: cut ? "response.incomplete" : "response.completed", response }
   ]
   const stop_reason = cut ? "max_tokens" : "end_turn"
-  const usage = { input_tokens: 5 + more, output_tokens: 9 }
+  const usage = { input_tokens: 5 + more, output_tokens }
   const message = {
     content: [
       { type: "thinking", thinking: thought },
@@ -82,7 +84,7 @@ const tried = Effect.fnUntraced(function* (path: "/v1/responses" | "/v1/messages
         yield* Effect.sleep(`${answerSeconds} seconds`)
       }
       const more = beside(fields)
-      const { events, whole } = bodies(says, more)[path]
+      const { events, whole } = bodies(says, more, max_tokens)[path]
       const usage = { prompt_tokens: 5 + more, completion_tokens: 9, total_tokens: 14 + more }
       const chat = { choices: [{ message: { content: says.text } }], usage }
       const lines = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("")
@@ -111,7 +113,7 @@ describe("the paths beside chat and completions", () => {
   it.effect("are seen to answer a model that thinks too, for which it has room, and are not shown where only a thought comes", () =>
     Effect.gen(function* () {
       const whole = yield* tried("/v1/responses", { thought, text, cut: false })
-      assert.deepStrictEqual([whole.said, whole.rooms], ["5 + 9 tokens", [24 + 2_048, 24]])
+      assert.deepStrictEqual([whole.said, whole.rooms], ["5 + 9 tokens", [24 + 2_048, 4, 24]])
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: false })).said, "failed: whole: no output text")
       // What was still thought about has shown no fault.
       assert.strictEqual((yield* tried("/v1/responses", { thought, text: "", cut: true })).said, "5 + 9 tokens")
@@ -138,7 +140,7 @@ describe("the paths beside chat and completions", () => {
       for (const path of ["/v1/responses", "/v1/messages"] as const) {
         const { limit, said, thoughts, turns } = yield* tried(path, { thought, text, cut: false })
         assert.strictEqual(said, "5 + 9 tokens")
-        assert.strictEqual(thoughts, 4)
+        assert.strictEqual(thoughts, 5)
         // Whole and streamed at once, then what may be said beside the question.
         assert.strictEqual(turns, 2)
         assert.isAtLeast(limit, (thoughts * thresholds.thinkingTokens * thresholds.usualTokenMillis) / 1_000)

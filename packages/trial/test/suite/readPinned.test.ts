@@ -1,3 +1,6 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Deferred, Effect, Exit, Fiber } from "effect"
 import type { Conversing } from "../../src/suite/OwnTemplate.ts"
@@ -94,6 +97,21 @@ describe("a commit's tokenizer and template", () => {
       assert.include(killed, "ended from outside (SIGKILL)")
       assert.notInclude(killed, limits)
     })
+  )
+
+  it.live("are read once more where something else ended their process while it read them", () =>
+    Effect.gen(function* () {
+      const folder = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-pinned-"))),
+        (made) => Effect.sync(() => rmSync(made, { recursive: true }))
+      )
+      const killed = (path: string) => tokenizerOf(1, JSON.stringify({ killed: path }))
+      const once = yield* readPinned({ tokenizer: killed(join(folder, "once")), template: null }, falling)
+      assert.deepStrictEqual(yield* once.tokenizer?.encode(["a"], false) ?? Effect.succeed([]), [[0]])
+      const always = yield* readPinned({ tokenizer: killed(folder), template: templateOf("{{ bos_token }}") }, falling)
+      assert.isNull(always.tokenizer)
+      assert.deepStrictEqual(yield* always.template?.render([hello]) ?? Effect.succeed([]), ["<s>"])
+    }).pipe(Effect.scoped)
   )
 
   it.live("are held for as long as the scope, whose process ends with it", () =>

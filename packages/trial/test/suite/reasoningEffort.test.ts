@@ -37,7 +37,12 @@ describe("the row reasoning_effort", () => {
     ["passes where each effort makes another prompt", (effort) => effort.length, undefined, "true true 2 efforts: low,high"],
     ["withdraws efforts that are passed over in silence", () => 7, undefined, "true false 2 efforts, 1 different prompts: "],
     ["withdraws them where one is refused", (effort) => effort.length, "high", "true false HTTP 400 for a good request: "],
-    ["says where nobody tells a prompt", () => null, undefined, "true true 2 efforts, prompts not told: low,high"]
+    [
+      "withdraws them where nobody tells a prompt and all are as long: nothing was seen of them",
+      () => null,
+      undefined,
+      "true false 2 efforts, 1 different prompts: "
+    ]
   ]
   for (const [why, told, refuses, said] of cases) it.effect(why, () => Effect.map(tried(told, refuses), (found) => assert.strictEqual(found, said)))
 })

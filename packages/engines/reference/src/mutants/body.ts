@@ -19,6 +19,9 @@ export const without =
 /** A change of what comes on one path alone. */
 export const on = (path: string, change: (fields: Fields) => Fields) => changed((fields, asked) => (asked === path ? change(fields) : fields))
 
+/** The same of what is streamed alone. */
+export const streamedOn = (path: string, change: (fields: Fields) => Fields) => on(path, (fields) => (fields.stream === true ? change(fields) : fields))
+
 const where = (name: string, test: (value: unknown) => boolean, change: (fields: Fields) => Fields) =>
   changed((fields) => (test(fields[name]) ? change(fields) : fields))
 
@@ -32,6 +35,19 @@ export const bodyMutants: Mutants = {
     seams: changed((fields) => (Array.isArray(fields.stop) ? { ...fields, stop: fields.stop.slice(0, 1) } : fields))
   },
   stop_ignored_in_texts: { spoils: "stop strings are not obeyed by /v1/completions", seams: on("/v1/completions", without("stop")) },
+  stop_ignored_in_streamed_texts: {
+    spoils: "stop strings are not obeyed by /v1/completions in streams",
+    seams: streamedOn("/v1/completions", without("stop"))
+  },
+  texts_limit_ignored: { spoils: "/v1/completions does not obey max_tokens", seams: on("/v1/completions", without("max_tokens")) },
+  texts_usage_not_streamed: { spoils: "streams of /v1/completions have no usage chunk", seams: on("/v1/completions", without("stream_options")) },
+  texts_logprobs_dropped: { spoils: "texts have no log-probabilities", seams: on("/v1/completions", without("logprobs")) },
+  logprobs_not_streamed: {
+    spoils: "streams have no log-probabilities",
+    seams: changed((fields) => (fields.stream === true ? without("logprobs", "top_logprobs")(fields) : fields))
+  },
+  chat_n_ignored_streamed: { spoils: "the n of streamed messages is not obeyed", seams: streamedOn("/v1/chat/completions", without("n")) },
+  texts_n_ignored_streamed: { spoils: "the n of streamed texts is not obeyed", seams: streamedOn("/v1/completions", without("n")) },
   chat_temperature_ignored: {
     spoils: "the temperature of messages is always 0",
     seams: on("/v1/chat/completions", (fields) => ({ ...fields, temperature: 0 }))
@@ -59,6 +75,19 @@ export const bodyMutants: Mutants = {
   messages_system_dropped: { spoils: "/v1/messages leaves out what system says", seams: on("/v1/messages", without("system")) },
   messages_tools_dropped: { spoils: "/v1/messages leaves out the tools", seams: on("/v1/messages", without("tools", "tool_choice")) },
   messages_stop_ignored: { spoils: "/v1/messages does not obey stop_sequences", seams: on("/v1/messages", without("stop_sequences")) },
+  messages_stop_ignored_streamed: {
+    spoils: "/v1/messages does not obey stop_sequences in streams",
+    seams: streamedOn("/v1/messages", without("stop_sequences"))
+  },
+  texts_form_ignored_streamed: {
+    spoils: "/v1/completions does not obey response_format in streams",
+    seams: streamedOn("/v1/completions", without("response_format"))
+  },
+  responses_form_ignored_streamed: { spoils: "/v1/responses does not obey text.format in streams", seams: streamedOn("/v1/responses", without("text")) },
+  messages_form_ignored_streamed: {
+    spoils: "/v1/messages does not obey output_config.format in streams",
+    seams: streamedOn("/v1/messages", without("output_config"))
+  },
   texts_form_ignored: { spoils: "/v1/completions does not obey response_format", seams: on("/v1/completions", without("response_format")) },
   texts_object_ignored: {
     spoils: "/v1/completions does not obey response_format json_object",

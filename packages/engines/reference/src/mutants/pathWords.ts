@@ -1,4 +1,4 @@
-import { type Fields, on, without } from "./body.ts"
+import { type Fields, on, streamedOn, without } from "./body.ts"
 import type { Mutants } from "./Mutant.ts"
 
 const responses = "/v1/responses"
@@ -17,6 +17,25 @@ const dropped = (name: string, mark: string) => (fields: Fields) => {
   return Array.isArray(value) ? { ...fields, [name]: value.filter((one) => !JSON.stringify(one).includes(mark)) } : fields
 }
 
+const count = "/v1/messages/count_tokens"
+
+/** All turns but the last are left out; of one there is none. */
+const lastTurn = (name: string) => (fields: Fields) => {
+  const turns = fields[name]
+  return Array.isArray(turns) ? { ...fields, [name]: turns.slice(-1) } : fields
+}
+
+const unbound = (fields: Fields): Fields => ({
+  ...fields,
+  ...(Array.isArray(fields.tools) ? { tools: fields.tools.map((tool) => (isMembers(tool) ? without("strict")(tool) : tool)) } : {})
+})
+
+/** A limit that is below any thought is passed over. */
+const unlimited = (name: string) => (fields: Fields) => {
+  const limit = fields[name]
+  return typeof limit === "number" && limit < 16 ? { ...fields, [name]: 500 } : fields
+}
+
 /** What one of the paths beside the chat route reads of a request in words of its own. */
 export const pathWordMutants: Mutants = {
   responses_required_as_auto: { spoils: "on /v1/responses tool_choice required is taken for auto", seams: on(responses, taken("required")) },
@@ -29,6 +48,21 @@ export const pathWordMutants: Mutants = {
   responses_results_dropped: { spoils: "/v1/responses leaves out the results of functions", seams: on(responses, dropped("input", "function_call_output")) },
   responses_logprobs_dropped: { spoils: "/v1/responses does not obey include", seams: on(responses, without("include")) },
   responses_tops_dropped: { spoils: "/v1/responses does not obey top_logprobs", seams: on(responses, without("top_logprobs")) },
+  responses_logprobs_not_streamed: { spoils: "/v1/responses does not obey include in streams", seams: streamedOn(responses, without("include")) },
+  responses_salt_ignored: { spoils: "on /v1/responses whoever asks may share what another's prompts have left", seams: on(responses, without("cache_salt")) },
+  responses_turns_dropped: { spoils: "/v1/responses leaves out all turns but the last", seams: on(responses, lastTurn("input")) },
+  responses_strict_ignored: { spoils: "/v1/responses does not obey strict", seams: on(responses, unbound) },
+  responses_thought_unlimited: { spoils: "/v1/responses does not obey limits that would cut a thought", seams: on(responses, unlimited("max_output_tokens")) },
+  messages_salt_ignored: { spoils: "on /v1/messages whoever asks may share what another's prompts have left", seams: on(messages, without("cache_salt")) },
+  messages_turns_dropped: { spoils: "/v1/messages leaves out all turns but the last", seams: on(messages, lastTurn("messages")) },
+  messages_strict_ignored: { spoils: "/v1/messages does not obey strict", seams: on(messages, unbound) },
+  messages_thought_unlimited: { spoils: "/v1/messages does not obey limits that would cut a thought", seams: on(messages, unlimited("max_tokens")) },
+  count_turns_dropped: { spoils: "/v1/messages/count_tokens leaves out all turns but the last", seams: on(count, lastTurn("messages")) },
+  count_choice_ignored: { spoils: "/v1/messages/count_tokens does not obey tool_choice", seams: on(count, without("tool_choice")) },
+  count_toggle_ignored: {
+    spoils: "/v1/messages/count_tokens counts as if thinking were on, whatever is asked for",
+    seams: on(count, without("thinking", "chat_template_kwargs"))
+  },
   responses_toggle_ignored: {
     spoils: "on /v1/responses a request for no thinking is passed over in silence",
     seams: on(responses, without("reasoning", "chat_template_kwargs"))
@@ -54,6 +88,6 @@ export const pathWordMutants: Mutants = {
     spoils: "on /v1/messages a request for no thinking is passed over in silence",
     seams: on(messages, without("thinking", "chat_template_kwargs"))
   },
-  count_system_dropped: { spoils: "/v1/messages/count_tokens leaves out what system says", seams: on("/v1/messages/count_tokens", without("system")) },
-  count_tools_dropped: { spoils: "/v1/messages/count_tokens leaves out the tools", seams: on("/v1/messages/count_tokens", without("tools")) }
+  count_system_dropped: { spoils: "/v1/messages/count_tokens leaves out what system says", seams: on(count, without("system")) },
+  count_tools_dropped: { spoils: "/v1/messages/count_tokens leaves out the tools", seams: on(count, without("tools")) }
 }

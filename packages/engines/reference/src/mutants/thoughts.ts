@@ -12,6 +12,14 @@ const counted = (change: (count: number) => number) => () => ({
 export const thoughtMutants: Mutants = {
   thought_in_answer: { spoils: "what was thought stays in the answer, marks and all", seams: () => ({ thought: () => null }) },
   thought_in_answer_streamed: { spoils: "as before, in streams alone", seams: () => ({ thought: (start, streamed) => (streamed ? null : start) }) },
+  responses_thought_in_answer: {
+    spoils: "on /v1/responses what was thought stays in the answer, marks and all",
+    seams: () => ({ thought: (start, _, path) => (path === "/v1/responses" ? null : start) })
+  },
+  messages_thought_in_answer: {
+    spoils: "on /v1/messages what was thought stays in the answer, marks and all",
+    seams: () => ({ thought: (start, _, path) => (path === "/v1/messages" ? null : start) })
+  },
   thought_lost: { spoils: "what was thought is not told", seams: replaced(reasoning, '"reasoning":null') },
   thought_lost_streamed: {
     spoils: "as before, in streams alone",

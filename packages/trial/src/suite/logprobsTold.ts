@@ -1,0 +1,70 @@
+import { checkedTopTokens, type InferencePath } from "@seatrial/domain"
+import { Effect, Option, Schema } from "effect"
+import { textPath } from "../Subject.ts"
+import { type TrialCheck, unexpected } from "./Check.ts"
+import { eventsOf, post } from "./pathBodies.ts"
+import { chatPath, continuation, mayThink, promptOf, questionOf, type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { thresholds } from "./thresholds.ts"
+
+const given = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+const Logprobs = Schema.Struct({
+  content: given(Schema.Array(Schema.Struct({ logprob: Schema.Finite, top_logprobs: given(Schema.Array(Schema.Struct({ logprob: Schema.Finite }))) }))),
+  token_logprobs: given(Schema.Array(Schema.NullOr(Schema.Finite))),
+  top_logprobs: given(Schema.Array(Schema.NullOr(Schema.Record(Schema.String, Schema.NullOr(Schema.Finite)))))
+})
+const decodeChoices = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Struct({ choices: Schema.Array(Schema.Struct({ logprobs: given(Logprobs) })) })))
+
+/** The log-probability of each token that was chosen, and how many of the likeliest ones are told beside it; of an answer, or of one piece of a stream. */
+const placesIn = (text: string) =>
+  Option.getOrElse(decodeChoices(text), () => ({ choices: [] })).choices.flatMap(({ logprobs }) => [
+    ...(logprobs?.content ?? []).map(({ logprob, top_logprobs }) => ({ logprob, tops: top_logprobs?.length ?? 0 })),
+    ...(logprobs?.token_logprobs ?? []).map((logprob, at) => ({ logprob: logprob ?? Number.NaN, tops: Object.keys(logprobs?.top_logprobs?.[at] ?? {}).length }))
+  ])
+
+const toldOn = (
+  name: string,
+  path: InferencePath,
+  isTried: (subject: SuiteSubject) => boolean,
+  bodyOf: (subject: SuiteSubject) => Effect.Effect<object>
+): TrialCheck => ({
+  name,
+  class: "capability",
+  purpose: `On ${path} log-probabilities are told where they are asked for, with the likeliest tokens, whole and streamed`,
+  limitSeconds: secondsOf(15, 0),
+  skipped: (subject) => (isTried(subject) && subject.capabilities.supported_parameters_by_endpoint[path]?.includes("logprobs") === true ? null : "not claimed"),
+  run: Effect.fnUntraced(function* (subject) {
+    const body = yield* bodyOf(subject)
+    const whole = placesIn(yield* post(subject, path, body))
+    const streamed = eventsOf(yield* post(subject, path, { ...body, stream: true })).flatMap(placesIn)
+    for (const [way, places] of [
+      ["whole", whole],
+      ["streamed", streamed]
+    ] as const) {
+      if (places.length === 0) return yield* unexpected(`${way}: no log-probabilities`)
+      if (places.some(({ logprob }) => !(logprob <= thresholds.aboveZero))) return yield* unexpected(`${way}: a log-probability that is none`)
+      if (places.some(({ tops }) => tops === 0)) return yield* unexpected(`${way}: no likeliest tokens`)
+    }
+    // Some engines tell nothing of the marks around a thought.
+    if (!mayThink(subject) && streamed.length !== whole.length) return yield* unexpected(`of ${whole.length} tokens ${streamed.length} streamed`)
+    return `${whole.length} tokens`
+  })
+})
+
+const fields = { max_tokens: 8, ignore_eos: true }
+
+/** Log-probabilities are there at all; whether they are right is asked of those that are. */
+export const logprobsTold: ReadonlyArray<TrialCheck> = [
+  toldOn(
+    "texts_logprobs",
+    textPath,
+    () => true,
+    (subject) =>
+      Effect.map(promptOf(subject, "The old house had a garden"), (prompt) => continuation(subject, prompt, { ...fields, logprobs: checkedTopTokens }))
+  ),
+  toldOn(
+    "chat_logprobs",
+    chatPath,
+    ({ chat }) => chat,
+    (subject) => Effect.sync(() => questionOf(subject, "Name three colours.", { ...fields, logprobs: true, top_logprobs: checkedTopTokens })[1])
+  )
+]

@@ -1,0 +1,89 @@
+import { Effect, Option } from "effect"
+import { type TrialCheck, unexpected } from "./Check.ts"
+import { claims, decodeCount, decodeMessage, decodeResponseText, greedily, messageInput, post } from "./pathBodies.ts"
+import type { Path } from "./pathCalls.ts"
+import { type SuiteSubject, secondsOf } from "./SuiteSubject.ts"
+import { likelihoodTexts } from "./texts/likelihoodTexts.ts"
+
+/** What a path tells of the prompt that it made: its tokens, and how many of them were in the cache. */
+interface Input {
+  readonly tokens: number
+  readonly cached: number
+}
+
+interface Dialect {
+  readonly field: string
+  readonly bodyOf: (subject: SuiteSubject, question: string, effort: string) => object
+  readonly inputOf: (told: string) => Input | null
+}
+
+/** The effort as the gateway hands it on. A thought is cut: only the prompt is looked at. */
+const max = 16
+const dialects: Readonly<Record<Path, Dialect>> = {
+  "/v1/responses": {
+    field: "reasoning",
+    bodyOf: ({ salt }, input, effort) => ({ ...greedily, input, max_output_tokens: max, store: false, cache_salt: salt, reasoning: { effort } }),
+    inputOf: (told) =>
+      Option.match(decodeResponseText(told), {
+        onNone: () => null,
+        onSome: ({ usage }) => ({ tokens: usage.input_tokens, cached: usage.input_tokens_details?.cached_tokens ?? 0 })
+      })
+  },
+  "/v1/messages": {
+    field: "output_config",
+    bodyOf: ({ salt }, content, effort) => ({
+      ...greedily,
+      messages: [{ role: "user", content }],
+      max_tokens: max,
+      cache_salt: salt,
+      output_config: { effort }
+    }),
+    inputOf: (told) =>
+      Option.match(decodeMessage(told), {
+        onNone: () => null,
+        onSome: ({ usage }) => ({ tokens: messageInput(usage), cached: usage.cache_read_input_tokens ?? 0 })
+      })
+  }
+}
+
+const countPath = "/v1/messages/count_tokens"
+
+/**
+ * No path but the chat route tells a prompt. Two are seen to be different by their lengths, or by the cache: what was asked before is found there to its last block, and
+ * what only begins like it is not.
+ */
+const effortOn = (name: string, path: Path): TrialCheck => ({
+  name,
+  class: "capability",
+  heldToSeen: true,
+  purpose: `On ${path} each effort of reasoning is taken, and makes another prompt`,
+  limitSeconds: secondsOf(40, 0),
+  skipped: (subject) => {
+    const { reasoning_controls, supported_parameters_by_endpoint: fields } = subject.capabilities
+    return (
+      claims(path)(subject) ?? (reasoning_controls.effort_values.length > 0 && fields[path]?.includes(dialects[path].field) === true ? null : "not claimed")
+    )
+  },
+  run: Effect.fnUntraced(function* (subject) {
+    const { bodyOf, field, inputOf } = dialects[path]
+    const question = (likelihoodTexts[0]?.text ?? "").slice(0, Math.min(600, Math.floor(subject.maxContext / 4)))
+    const ask = (effort: string) => Effect.map(post(subject, path, bodyOf(subject, question, effort)), inputOf)
+    const lengths = new Set<number>()
+    const efforts = subject.capabilities.reasoning_controls.effort_values
+    for (const effort of efforts) {
+      const [first, again] = [yield* ask(effort), yield* ask(effort)]
+      if (first === null || again === null) return yield* unexpected(`${field}: no counts for an effort`)
+      const isNew = !lengths.has(first.tokens) || first.cached < again.cached
+      if (!isNew) return yield* unexpected(`${field}: of ${efforts.length} efforts one is not seen to make a prompt of its own`)
+      lengths.add(first.tokens)
+      if (path !== "/v1/messages" || claims(countPath)(subject) !== null) continue
+      const counting = { messages: [{ role: "user", content: question }], output_config: { effort } }
+      const counted = Option.getOrNull(decodeCount(yield* post(subject, countPath, counting)))?.input_tokens
+      if (counted !== first.tokens) return yield* unexpected(`${counted ?? "no"} tokens counted of a message of ${first.tokens} with an effort`)
+    }
+    return `${efforts.length} efforts`
+  })
+})
+
+/** Efforts beside the chat route. */
+export const pathEffort: ReadonlyArray<TrialCheck> = [effortOn("responses_effort", "/v1/responses"), effortOn("messages_effort", "/v1/messages")]

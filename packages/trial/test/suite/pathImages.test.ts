@@ -1,0 +1,47 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type InferencePath, initialImageProfile, withdrawCapabilities } from "@seatrial/domain"
+import { Effect } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { digits } from "../../src/suite/imageInput.ts"
+import { pathImages } from "../../src/suite/pathImages.ts"
+import { jpegOf, pngOf } from "../../src/suite/pictures.ts"
+import { runSuite } from "../../src/suite/runSuite.ts"
+import { subjectAt } from "./subject.ts"
+
+const endpoints: ReadonlyArray<InferencePath> = ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"]
+const bytesOf = (url: string) => url.slice(url.indexOf(",") + 1)
+const png = bytesOf(pngOf(digits("4071")))
+const jpeg = bytesOf(jpegOf(digits("8253")))
+
+/** An engine that reads the digits of images of these kinds, and says something else of all others. */
+const tried = Effect.fnUntraced(function* (sees: ReadonlyArray<"png" | "jpeg">) {
+  const subject = yield* subjectAt("http://127.0.0.1:9")
+  const post: typeof subject.client.post = (path, body) => {
+    const text = sees.includes("png") && body.includes(png) ? "It shows 4071." : sees.includes("jpeg") && body.includes(jpeg) ? "8253" : "It shows nothing."
+    const answer =
+      path === "/v1/responses"
+        ? { status: "completed", output: [{ type: "message", content: [{ text }] }], usage: { input_tokens: 9, output_tokens: 5 } }
+        : { content: [{ type: "text", text }], stop_reason: "end_turn", usage: { input_tokens: 9, output_tokens: 5 } }
+    return Effect.succeed({ status: 200, text: JSON.stringify(answer) })
+  }
+  const image_input = { ...initialImageProfile, processor_revision: "c".repeat(40) }
+  const capabilities = { ...subject.capabilities, supports_image_input: true, image_input, supported_endpoints: endpoints }
+  const { report } = yield* runSuite({ ...subject, capabilities, client: { ...subject.client, post } }, () => pathImages)
+  return [report.checks.slice(0, -1).map(({ detail }) => detail), withdrawCapabilities(capabilities, report.withdrawn ?? []).supported_endpoints]
+}, Effect.provide(FetchHttpClient.layer))
+
+describe("images beside the chat route", () => {
+  it.effect("are seen there", () => Effect.map(tried(["png", "jpeg"]), (found) => assert.deepStrictEqual(found, [["2 images", "2 images"], endpoints])))
+
+  for (const [sees, kind] of [
+    [[], "PNG"],
+    [["png"], "JPEG"]
+  ] as const) {
+    it.effect(`take a path with them that does not see a ${kind}`, () =>
+      Effect.map(tried(sees), (found) => {
+        const said = `the digits of a ${kind} are not read`
+        assert.deepStrictEqual(found, [[said, said], ["/v1/chat/completions"]])
+      })
+    )
+  }
+})
