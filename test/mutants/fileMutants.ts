@@ -106,7 +106,7 @@ export const float32Files = (): Files => {
 }
 
 /** Files that are not the commit's: what is wrong with them, and how they are made. */
-export const fileMutants: Readonly<Record<string, { readonly spoils: string; readonly files: () => Files }>> = {
+export const fileMutants = {
   file_tensor_zero: { spoils: "one tensor is zero", files: () => withTensors(/layers\.1\.mlp\.down_proj/, (values) => values.fill(0)) },
   file_tensor_random: {
     spoils: "one tensor is noise",
@@ -171,4 +171,4 @@ export const fileMutants: Readonly<Record<string, { readonly spoils: string; rea
     spoils: "the configuration has another epsilon of norms, 0.01",
     files: () => withJson("config.json", (fields) => ({ ...fields, rms_norm_eps: 1e-2 }))
   }
-}
+} satisfies Readonly<Record<string, { readonly spoils: string; readonly files: () => Files }>>

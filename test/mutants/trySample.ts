@@ -1,38 +1,10 @@
-import { Commit, type ModelCapabilities, modelCapabilities, type RepositoryFacts, type TensorBeginning } from "@seatrial/domain"
+import { type ModelCapabilities, modelCapabilities, type TensorBeginning } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { type TrainedName, trainedFiles } from "@seatrial/engines/sample"
 import { lookedAt, makeEngineClient, readRepository, runSuite, type SuiteSubject, suiteChecks, thresholds } from "@seatrial/trial"
 import { Effect, Schema } from "effect"
+import { factsOf } from "./sampleFacts.ts"
 import type { Files, Served } from "./serveSample.ts"
-
-const TokenizerConfig = Schema.fromJsonString(Schema.Struct({ chat_template: Schema.String }))
-const text = (files: Files, name: string) => Buffer.from(files.get(name) ?? new Uint8Array()).toString("utf8")
-
-const factsOf = (name: TrainedName, pinned: Files): RepositoryFacts => ({
-  repo: `seatrial/${name}`,
-  ref: "main",
-  commit: Commit.make("0123456789abcdef0123456789abcdef01234567"),
-  license: "apache-2.0",
-  gated: false,
-  files: [...pinned].map(([path, bytes]) => ({ path, size: bytes.length, blob_id: "", sha256: null })),
-  config: {
-    architecture: "LlamaForCausalLM",
-    model_type: "llama",
-    num_layers: 4,
-    hidden_size: 128,
-    num_attention_heads: 4,
-    num_kv_heads: 2,
-    head_dim: 32,
-    vocab_size: 512,
-    native_context: 1_024,
-    sliding_window: null,
-    dtype: "bfloat16",
-    quantization: "none"
-  },
-  weights_bytes: 1_444_096,
-  parameters: 722_048,
-  chat_template: Schema.decodeUnknownSync(TokenizerConfig)(text(pinned, "tokenizer_config.json")).chat_template
-})
 
 const Tensor = Schema.Struct({ dtype: Schema.String, shape: Schema.Array(Schema.Int), data_offsets: Schema.Tuple([Schema.Int, Schema.Int]) })
 const Header = Schema.fromJsonString(Schema.Record(Schema.String, Schema.Union([Tensor, Schema.Record(Schema.String, Schema.String)])))

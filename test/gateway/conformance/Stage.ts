@@ -111,7 +111,10 @@ const make = Effect.gen(function* () {
   const requests = yield* Requests
   const python = yield* makePythonClients
   const engine: FakeEngine = yield* makeEngine(noting(answers(wholeAnswer("a")), []))
-  const real = yield* Effect.forkScoped(startReferenceEngine("acme/real"), { startImmediately: true })
+  // Another engine that serves the sample model by that name may stand there already.
+  const there = process.env.SEATRIAL_REAL_ENGINE
+  const started = there === undefined ? startReferenceEngine("acme/real") : Effect.succeed(there)
+  const real = yield* Effect.forkScoped(started, { startImmediately: true })
   const { caller, key, orgId, reader } = yield* makeOrganization("acme")
   const other = yield* makeOrganization("other")
   for (const [slug, capabilities] of Object.entries(models)) {

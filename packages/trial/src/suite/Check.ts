@@ -32,4 +32,7 @@ export interface TrialCheck {
 
 export const unexpected = (detail: string): Effect.Effect<never, Unexpected> => Effect.fail(new Unexpected({ detail }))
 
+/** Whether the engine itself broke over a request: that comes and goes, and says nothing of its answers. */
+export const isBroken = ({ detail }: Pick<Unexpected, "detail">): boolean => /\bHTTP 5\d\d\b/.test(detail)
+
 export const seconds = (count: number) => () => count

@@ -1,6 +1,7 @@
 import type { OutputFingerprint } from "@seatrial/domain"
 import { Effect, Result } from "effect"
 import type { EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import { isBroken } from "./Check.ts"
 import { digest, fingerprintFields } from "./fingerprints.ts"
 import { textLikelihood } from "./likelihood.ts"
 import { put, type SuiteSubject } from "./SuiteSubject.ts"
@@ -23,6 +24,7 @@ export const likelihoodDiffers = Effect.fnUntraced(function* (subject: SuiteSubj
   const result = yield* Effect.result(textLikelihood(() => undefined).run(subject))
   if (Result.isSuccess(result)) return result.success.includes("from an earlier trial") ? "" : null
   const { failure } = result
-  if (failure._tag === "EngineUnreachable") return yield* failure
-  return failure._tag === "Unexpected" ? failure.detail : null
+  if (failure._tag === "NotApplicable") return null
+  // Whoever could not be asked is asked again.
+  return failure._tag === "EngineUnreachable" || isBroken(failure) ? yield* failure : failure.detail
 })

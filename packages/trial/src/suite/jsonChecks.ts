@@ -104,6 +104,12 @@ const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
 /** Whether it thinks, but where it is told not to. */
 const canThink = ({ capabilities }: SuiteSubject): boolean => capabilities.supports_reasoning && capabilities.reasoning_controls.thinking_toggle
 
+/**
+ * Whether the limit cut an object that had begun. A grammar may allow white space without end, and a small model that has never seen a schema may go on with it until its
+ * room is over: what it wrote is of the schema as far as it goes.
+ */
+const isCut = ({ content, finishReason }: Answer): boolean => finishReason === "length" && content.trimStart().startsWith("{")
+
 /** Answers are of the schema even where a poem is asked for. */
 export const jsonSchema: TrialCheck = {
   name: "json_schema",
@@ -113,19 +119,26 @@ export const jsonSchema: TrialCheck = {
   skipped: ({ capabilities, chat }) => (chat && capabilities.supports_structured_output ? null : "not claimed"),
   run: Effect.fnUntraced(function* (subject) {
     const messages = ask(poem)
-    let wrong = 0
-    let first = ""
     const asked = schemas.slice(0, extentOf(subject.parameters).schemas)
     const ways = asked.flatMap(({ allows, name, schema }) => {
       const response_format = { type: "json_schema", json_schema: { name, schema, strict: true } }
       const fields = { max_tokens: roomFor(subject, 128), response_format, ...withoutThinking(subject) }
-      const wrongOne = ({ content }: Answer) => (allows(content) ? null : name)
-      return [Effect.map(converse(subject, messages, fields), wrongOne), Effect.map(converseStreamed(subject, messages, fields), wrongOne)]
+      const judge = (streamed: boolean) => (answer: Answer) => ({ name, streamed, cut: isCut(answer), allowed: allows(answer.content) })
+      return [Effect.map(converse(subject, messages, fields), judge(false)), Effect.map(converseStreamed(subject, messages, fields), judge(true))]
     })
-    for (const name of yield* Effect.all(ways, together(thinksAnyway(subject)))) if (name !== null && wrong++ === 0) first = name
-    if (wrong > 0) return yield* unexpected(`${wrong} of ${asked.length * 2} answers are not of their schema (first: ${first})`)
+    const answers = yield* Effect.all(ways, together(thinksAnyway(subject)))
+    const [first, ...others] = answers.filter(({ allowed, cut }) => !allowed && !cut)
+    if (first !== undefined) {
+      return yield* unexpected(`${others.length + 1} of ${answers.length} answers are not of their schema (first: ${first.name})`)
+    }
+    for (const way of [false, true]) {
+      if (!answers.some(({ allowed, streamed }) => allowed && streamed === way)) {
+        return yield* unexpected(`each answer is cut by its limit before it is whole${way ? ", streamed" : ""}`)
+      }
+    }
+    const cut = answers.filter(({ allowed }) => !allowed).length
     const [one] = asked
-    const told = `${asked.length * 2} answers, ${yield* keywordIsKept(subject)}`
+    const told = `${answers.length} answers${cut === 0 ? "" : `, ${cut} of them cut`}, ${yield* keywordIsKept(subject)}`
     if (one === undefined || !canThink(subject)) return told
     // After a thought too: there some engines bind the thought, and others nothing.
     const { allows, name, schema } = one
@@ -136,6 +149,7 @@ export const jsonSchema: TrialCheck = {
     }
     const after = yield* converse(subject, messages, thinking)
     if (stillThinks(after)) return `${told}, none after a thought of ${after.usage.completion_tokens} tokens`
+    if (isCut(after) && !allows(after.content)) return `${told}, one cut after a thought`
     return allows(after.content) ? `${told}, one after a thought` : yield* unexpected("after a thought an answer is not of its schema")
   })
 }

@@ -43,7 +43,7 @@ const answerOf = Effect.fnUntraced(function* (subject: SuiteSubject, path: Path,
   return (yield* stream ? subject.client.stream(textPath, continuation(subject, prompt, fields)) : goOn(subject, prompt, fields)).content
 })
 
-/** What is not of the form; an object may be cut by the limit and has at least to have begun. */
+/** Whether an answer is of the form; an object may be cut by the limit and has at least to have begun. */
 const isOf = (format: Format, answer: string): boolean =>
   format === "json_schema" ? Option.isSome(decodeColour(answer)) : Option.isSome(decodeObject(answer)) || answer.trimStart().startsWith("{")
 
@@ -64,7 +64,9 @@ const formOf = (name: string, path: Path, format: Format): TrialCheck => ({
     for (const [at, answer] of answers.entries()) {
       // It may still think when its room is over; on the chat route it was seen.
       if (answer.trim() === "" && mayThink(subject) && path !== textPath) continue
-      if (!isOf(format, answer)) return yield* unexpected(`an answer is not of its form${at === 0 ? "" : ", streamed"}`)
+      if (isOf(format, answer)) continue
+      const what = answer.trimStart().startsWith("{") ? "an object is not of its schema, or not whole" : "an answer is not of its form"
+      return yield* unexpected(`${what}${at === 0 ? "" : ", streamed"}`)
     }
     return `${answers.map(({ length }) => length).join(" and ")} characters`
   })

@@ -1,7 +1,7 @@
 import { type Check, type CheckReport, withdrawCapabilities } from "@seatrial/domain"
 import { Clock, Data, Effect, Result } from "effect"
 import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
-import type { CheckClass, NotApplicable, TrialCheck } from "./Check.ts"
+import { type CheckClass, isBroken, type NotApplicable, type TrialCheck } from "./Check.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
@@ -44,9 +44,6 @@ const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
   const perToken = usage.completion_tokens < 2 ? 0 : millis / (usage.completion_tokens - 1)
   return Math.min(thresholds.mostStretch, Math.max(1, perToken / thresholds.usualTokenMillis))
 })
-
-/** Whether the engine itself broke over a request: that comes and goes as well, and says nothing of whether its answers change. */
-const isBroken = (detail: string): boolean => /\bHTTP 5\d\d\b/.test(detail)
 
 type Tried = Result.Result<string, Unexpected | NotApplicable | SuiteTimedOut>
 
@@ -134,7 +131,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
         if (!leave(check)) return yield* cut
       } else if (Result.isFailure(again)) judge(check, false, first.failure.detail)
       else if (check.clockBound === true || first.failure.open === true) judge(check, true, `${again.success}; at the second try`)
-      else judge(check, false, `${isBroken(first.failure.detail) ? "engine error" : "nondeterministic_output: failed"}, then passed (${first.failure.detail})`)
+      else judge(check, false, `${isBroken(first.failure) ? "engine error" : "nondeterministic_output: failed"}, then passed (${first.failure.detail})`)
     }
   }
 

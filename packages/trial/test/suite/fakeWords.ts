@@ -37,6 +37,9 @@ export const faults = [
   "key is not found",
   "JSON mode is ignored",
   "schema is ignored when streamed",
+  "some objects are filled with blanks to the limit",
+  "all objects are filled with blanks to the limit",
+  "objects break off",
   "rare keywords of schemas are passed over",
   "calls lose their last brace",
   "calls although told not to",
@@ -147,6 +150,13 @@ export const say = (body: Asked, { active, fault, natural, requests }: Now) => {
     fault === "answers vary" || (fault === "answers vary under load" && active > 1) || (fault === "every tenth answer varies" && requests % 10 === 0)
       ? String(requests)
       : ""
+  const object = body.response_format?.json_schema
+  if (own !== null && object !== undefined) {
+    const filled =
+      fault === "all objects are filled with blanks to the limit" || (fault === "some objects are filled with blanks to the limit" && object.name === "enum")
+    if (filled) return { words: [`{${" ".repeat(body.max_tokens - 1)}`], ids: [1], count: body.max_tokens, ended: false }
+    if (fault === "objects break off") return { words: [own.slice(0, -1)], ids: [1], count: 1, ended: true }
+  }
   if (own !== null) {
     const other = fault === "answers of others" && active > 1 && /^[A-Z]\d[A-Z]{2}-/.test(own) ? lastCode(own) : own
     return { words: [other], ids: [number(own) % 1000], count: 1, ended: true }

@@ -3,6 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { finishReasons } from "../../src/suite/answerChecks.ts"
+import { likelihoodDiffers } from "../../src/suite/bootCheck.ts"
+import { isBroken } from "../../src/suite/Check.ts"
 import { configCoherent } from "../../src/suite/identityChecks.ts"
 import { needle } from "../../src/suite/knowledgeChecks.ts"
 import { contextEdge } from "../../src/suite/limitChecks.ts"
@@ -58,6 +60,9 @@ const kills: Record<Fault, ReadonlyArray<string>> = {
   "key is not found": ["needle"],
   "JSON mode is ignored": ["json_mode"],
   "schema is ignored when streamed": ["json_schema"],
+  "some objects are filled with blanks to the limit": [],
+  "all objects are filled with blanks to the limit": ["json_schema"],
+  "objects break off": ["json_schema"],
   "rare keywords of schemas are passed over": ["json_schema"],
   "calls lose their last brace": ["tool_choice_auto", "tool_choice_required", "tool_choice_named", "tool_parallel", "tool_single", "tool_strict"],
   "strict is ignored": ["tool_strict"],
@@ -156,6 +161,18 @@ describe("the suite", () => {
       }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
     )
   }
+
+  it.live("an engine that breaks over a request after its start is asked again, and is not said to answer otherwise", () =>
+    Effect.gen(function* () {
+      const differs = Effect.fnUntraced(function* (fault: Fault) {
+        const { url } = yield* serveFakeEngine(fault)
+        return yield* likelihoodDiffers(yield* subjectAt(url, { earlier: [{ fingerprints: [], likelihood: [[-2]] }] }))
+      })
+      assert.isNotNull(yield* differs("weights are wrong"))
+      const broken = yield* Effect.flip(differs("every other request fails"))
+      assert.isTrue(broken._tag === "Unexpected" && isBroken(broken))
+    }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+  )
 
   it.live("the end of its context that an engine keeps for itself is as long as its contract says", () =>
     Effect.gen(function* () {

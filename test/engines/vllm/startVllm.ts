@@ -1,0 +1,94 @@
+import { type ChildProcessByStdio, spawn } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import type { Readable } from "node:stream"
+import { engineFor } from "@seatrial/engines"
+import { type TrainedName, trainedFiles, writeTrained } from "@seatrial/engines/sample"
+import { Effect, Schedule } from "effect"
+import { factsOf } from "../../mutants/sampleFacts.ts"
+import type { Files, Served } from "../../mutants/serveSample.ts"
+import { installVllm, version } from "./installVllm.ts"
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer()
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() => resume(Effect.succeed(address !== null && typeof address === "object" ? address.port : 0)))
+  })
+})
+
+/** As large as any card: what is started keeps its cache in as many blocks as it is told. */
+const card = { gpu_pool: "H100-80GB", gpu_count: 1, gpu_memory_bytes: 80 * 2 ** 30 }
+const maxContext = 1_024
+
+/** The adapter, and what a deployment of a sample model on it comes to have. */
+export const deployed = (name: TrainedName) => {
+  const engine = engineFor("vllm")
+  if (engine === undefined) throw new Error("there is no adapter for vLLM")
+  const facts = factsOf(name, trainedFiles(name))
+  const engine_flags = engine.chosenFlags?.({ config: facts.config, flags: {}, card, maxContext }, facts) ?? {}
+  return { engine, facts, settings: { runtime: "vllm", host_class: "processor", max_context: maxContext, kv_cache_dtype: "auto", engine_flags } as const }
+}
+
+/** What a processor needs beside the adapter's words: nothing is compiled, and the cache has room for three of the longest requests. */
+const ofProcessors = ["--enforce-eager", "--block-size=32", "--num-gpu-blocks-override=96"]
+const ofProcessorsToo = { VLLM_CPU_KVCACHE_SPACE: "1", VLLM_CPU_OMP_THREADS_BIND: "nobind", VLLM_NO_USAGE_STATS: "1", HF_HUB_OFFLINE: "1" }
+
+interface Starting {
+  /** What it is given to serve; absent: the model's own files. */
+  readonly files?: Files
+  /** An adapter that it serves beside the model, as `adapter`. */
+  readonly adapter?: TrainedName
+  readonly servedName?: string
+}
+
+/** vLLM itself with a sample model, started in the adapter's words, until the scope closes. */
+export const startVllm = Effect.fnUntraced(function* (name: TrainedName, { adapter, files = trainedFiles(name), servedName = "m" }: Starting = {}) {
+  const program = installVllm()
+  const { engine, facts, settings } = deployed(name)
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "seatrial-vllm-"))),
+    (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
+  )
+  const [modelPath, adapterPath] = [join(folder, "model"), join(folder, "adapter")]
+  for (const made of [modelPath, adapterPath]) mkdirSync(made)
+  for (const [file, bytes] of files) writeFileSync(join(modelPath, file), bytes)
+  if (adapter !== undefined) writeTrained(adapterPath, adapter)
+  const started = engine.container({
+    settings,
+    config: facts.config,
+    servedNames: [servedName],
+    modelPath,
+    hostClass: card,
+    bootSeconds: 900,
+    cachePath: join(folder, "cache")
+  })
+  const port = yield* freePort
+  const words = [...started.command.slice(1), ...started.args].map((word) => word.replace("$(POD_IP)", "127.0.0.1").replace("--port=8000", `--port=${port}`))
+  const ofAdapter = adapter === undefined ? [] : ["--enable-lora", "--max-loras=1", "--max-lora-rank=8", `--lora-modules=adapter=${adapterPath}`]
+  let said = ""
+  const keep = (bytes: Buffer) => {
+    said = `${said}${bytes.toString("utf8")}`.slice(-1_000_000)
+  }
+  const child = yield* Effect.acquireRelease(
+    Effect.sync((): ChildProcessByStdio<null, Readable, Readable> => {
+      const { HOME = "/tmp", PATH = "" } = process.env
+      const env = { HOME, PATH, ...started.env, ...ofProcessorsToo }
+      return spawn(program, [...words, ...ofAdapter, ...ofProcessors], { env, detached: true, stdio: ["ignore", "pipe", "pipe"] })
+    }),
+    // Its workers are processes of its group.
+    ({ pid }) => Effect.sync(() => void (pid !== undefined && process.kill(-pid, "SIGKILL"))).pipe(Effect.ignoreCause)
+  )
+  child.stdout.on("data", keep)
+  child.stderr.on("data", keep)
+  const url = `http://127.0.0.1:${port}`
+  const answers = Effect.tryPromise(() => fetch(`${url}${started.probes.startup.path}`)).pipe(Effect.filterOrFail(({ ok }) => ok))
+  const ended = Effect.callback<never, Error>((resume) => {
+    child.once("exit", () => resume(Effect.fail(new Error(`vLLM ended before it was ready: ${said.slice(-4_000)}`))))
+  })
+  yield* Effect.raceFirst(Effect.retry(answers, Schedule.spaced("1 second")), ended)
+  const served: Served = { url, version, files }
+  return { ...served, log: () => said }
+})

@@ -1,0 +1,102 @@
+import { assert, describe, it } from "@effect/vitest"
+import { revisionCapabilities } from "@seatrial/domain"
+import type { TrainedName } from "@seatrial/engines/sample"
+import { answerItems, itemsFor, type SuiteSubject, scoreTexts } from "@seatrial/trial"
+import { Effect } from "effect"
+import { FetchHttpClient } from "effect/http"
+import { fileMutants } from "../../mutants/fileMutants.ts"
+import type { Served } from "../../mutants/serveSample.ts"
+import { sampleSubject, trySample } from "../../mutants/trySample.ts"
+import { deployed, startVllm } from "./startVllm.ts"
+
+/** A trial's subject as the operator makes it for this engine. */
+const onVllm =
+  (name: TrainedName) =>
+  (subject: SuiteSubject): SuiteSubject => {
+    const { engine, facts, settings } = deployed(name)
+    return {
+      ...subject,
+      card: "processor x1",
+      slots: 256,
+      offers: engine.offers(settings, false),
+      capabilities: revisionCapabilities(engine, facts, settings),
+      cacheTokens: (metrics) => engine.measured({ metrics, log: "" }).kv_cache_tokens
+    }
+  }
+
+interface Trying {
+  readonly change?: (subject: SuiteSubject) => SuiteSubject
+  readonly rows?: (name: string) => boolean
+}
+
+/** Whether the trial passes, and which rows fail; all of it is in the log. */
+const tried = Effect.fnUntraced(function* (served: Served, model: TrainedName, { change = (subject) => subject, rows = () => true }: Trying = {}) {
+  const { report } = yield* trySample(served, { model, rows, change: (subject) => change(onVllm(model)(subject)) })
+  yield* Effect.logInfo(report.checks.map(({ detail = "", name, passed }) => `${passed ? "passed" : "failed"} ${name}: ${detail}`).join("\n"))
+  return { passed: report.passed, failed: report.checks.filter(({ passed }) => !passed).map(({ name }) => name) }
+})
+
+// Of /v1/responses this version begins each prompt with two begin tokens, where tokenizer and template each bring one.
+describe("against vLLM itself the trial", () => {
+  const run = <A, E, R>(body: Effect.Effect<A, E, R>) => body.pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
+
+  it.live("passes a sound model, takes from it the path that begins each prompt twice, and measures its cache", () =>
+    run(
+      Effect.gen(function* () {
+        const served = yield* startVllm("tiny-chat")
+        const { failed, passed } = yield* tried(served, "tiny-chat")
+        assert.isTrue(passed)
+        assert.include(failed, "responses_path")
+        const metrics = yield* Effect.promise(async () => (await fetch(`${served.url}/metrics`)).text())
+        assert.strictEqual(deployed("tiny-chat").engine.measured({ metrics, log: served.log() }).kv_cache_tokens, 3_072)
+      })
+    )
+  )
+
+  it.live("passes a model that thinks, and takes from it what is not kept after a thought", () =>
+    run(
+      Effect.gen(function* () {
+        const { failed, passed } = yield* tried(yield* startVllm("tiny-thinker"), "tiny-thinker")
+        assert.isTrue(passed)
+        assert.includeMembers(failed, ["texts_json_mode", "responses_tool_choice"])
+      })
+    )
+  )
+
+  it.live("passes an adapter, which answers as its twin does that is merged into the weights", () =>
+    run(
+      Effect.gen(function* () {
+        const merged = yield* Effect.scoped(
+          Effect.gen(function* () {
+            const twin = yield* startVllm("tiny-chat-sailor")
+            const subject = yield* sampleSubject(twin, { change: (bare) => ({ ...onVllm("tiny-chat")(bare), salt: "merged" }) })
+            const answers = yield* answerItems(subject, itemsFor(subject.parameters))
+            return { answers, scores: yield* scoreTexts(subject), merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
+          })
+        )
+        const served = yield* startVllm("tiny-chat", { adapter: "tiny-chat-adapter" })
+        const change = (subject: SuiteSubject) => ({ ...subject, servedName: "adapter", listedName: "adapter", baseName: "m", merged })
+        const { passed } = yield* tried(served, "tiny-chat", { change })
+        assert.isTrue(passed)
+      })
+    )
+  )
+
+  for (const [name, finds] of [
+    ["file_tensor_random", "text_likelihood"],
+    ["file_rows_swapped", "text_likelihood"],
+    ["file_rope_theta", "text_likelihood"],
+    ["file_vocabulary_swapped", "tokenizer_agrees"],
+    ["file_template_other", "template_agrees"]
+  ] as const) {
+    const { files, spoils } = fileMutants[name]
+    it.live(`finds by ${finds} that ${spoils}, without a look at the files`, () =>
+      run(
+        Effect.gen(function* () {
+          const served = yield* startVllm("tiny-chat", { files: files() })
+          assert.deepStrictEqual((yield* tried(served, "tiny-chat", { rows: (row) => row === finds })).failed, [finds])
+        })
+      )
+    )
+  }
+})

@@ -1,0 +1,34 @@
+import { Commit, type RepositoryFacts } from "@seatrial/domain"
+import type { TrainedName } from "@seatrial/engines/sample"
+import { Schema } from "effect"
+import type { Files } from "./serveSample.ts"
+
+const TokenizerConfig = Schema.fromJsonString(Schema.Struct({ chat_template: Schema.String }))
+const text = (files: Files, name: string) => Buffer.from(files.get(name) ?? new Uint8Array()).toString("utf8")
+
+/** What screening finds in a sample model's repository. */
+export const factsOf = (name: TrainedName, pinned: Files): RepositoryFacts => ({
+  repo: `seatrial/${name}`,
+  ref: "main",
+  commit: Commit.make("0123456789abcdef0123456789abcdef01234567"),
+  license: "apache-2.0",
+  gated: false,
+  files: [...pinned].map(([path, bytes]) => ({ path, size: bytes.length, blob_id: "", sha256: null })),
+  config: {
+    architecture: "LlamaForCausalLM",
+    model_type: "llama",
+    num_layers: 4,
+    hidden_size: 128,
+    num_attention_heads: 4,
+    num_kv_heads: 2,
+    head_dim: 32,
+    vocab_size: 512,
+    native_context: 1_024,
+    sliding_window: null,
+    dtype: "bfloat16",
+    quantization: "none"
+  },
+  weights_bytes: 1_444_096,
+  parameters: 722_048,
+  chat_template: Schema.decodeUnknownSync(TokenizerConfig)(text(pinned, "tokenizer_config.json")).chat_template
+})
