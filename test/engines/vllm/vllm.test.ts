@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { fileMutants } from "../../mutants/fileMutants.ts"
 import type { Served } from "../../mutants/serveSample.ts"
-import { sampleSubject, trySample } from "../../mutants/trySample.ts"
+import { type Earlier, sampleSubject, trySample } from "../../mutants/trySample.ts"
 import { deployed, startVllm } from "./startVllm.ts"
 
 /** A trial's subject as the operator makes it for this engine. */
@@ -25,15 +25,24 @@ const onVllm =
   }
 
 interface Trying {
+  readonly earlier?: Earlier
   readonly change?: (subject: SuiteSubject) => SuiteSubject
   readonly rows?: (name: string) => boolean
 }
 
 /** Whether the trial passes, and which rows fail; all of it is in the log. */
-const tried = Effect.fnUntraced(function* (served: Served, model: TrainedName, { change = (subject) => subject, rows = () => true }: Trying = {}) {
-  const { report } = yield* trySample(served, { model, rows, change: (subject) => change(onVllm(model)(subject)) })
+const tried = Effect.fnUntraced(function* (
+  served: Served,
+  model: TrainedName,
+  { change = (subject) => subject, earlier = [], rows = () => true }: Trying = {}
+) {
+  const { likelihood, report } = yield* trySample(served, { model, rows, earlier, change: (subject) => change(onVllm(model)(subject)) })
   yield* Effect.logInfo(report.checks.map(({ detail = "", name, passed }) => `${passed ? "passed" : "failed"} ${name}: ${detail}`).join("\n"))
-  return { passed: report.passed, failed: report.checks.filter(({ passed }) => !passed).map(({ name }) => name) }
+  return {
+    passed: report.passed,
+    failed: report.checks.filter(({ passed }) => !passed).map(({ name }) => name),
+    leaves: [{ fingerprints: report.fingerprints, checks: report.checks, likelihood }]
+  }
 })
 
 // Of /v1/responses this version begins each prompt with two begin tokens, where tokenizer and template each bring one.
@@ -82,6 +91,15 @@ describe("against vLLM itself the trial", () => {
     )
   )
 
+  // What an earlier trial of the sound model leaves for later ones to be compared with.
+  let sound: Earlier | undefined
+  const triedSound = run(
+    Effect.gen(function* () {
+      const { failed, leaves } = yield* tried(yield* startVllm("tiny-chat"), "tiny-chat", { rows: (row) => row === "text_likelihood" })
+      assert.deepStrictEqual(failed, [])
+      return leaves
+    })
+  )
   for (const [name, finds] of [
     ["file_tensor_random", "text_likelihood"],
     ["file_rows_swapped", "text_likelihood"],
@@ -93,8 +111,9 @@ describe("against vLLM itself the trial", () => {
     it.live(`finds by ${finds} that ${spoils}, without a look at the files`, () =>
       run(
         Effect.gen(function* () {
+          sound ??= yield* triedSound
           const served = yield* startVllm("tiny-chat", { files: files() })
-          assert.deepStrictEqual((yield* tried(served, "tiny-chat", { rows: (row) => row === finds })).failed, [finds])
+          assert.deepStrictEqual((yield* tried(served, "tiny-chat", { earlier: sound, rows: (row) => row === finds })).failed, [finds])
         })
       )
     )
