@@ -39,9 +39,14 @@ describe("a run that was activated", () => {
     assert.deepStrictEqual(withdrawnNote({ id, checks: [answered, failed, suite("seatrial-core 7: 2 run, 1 not reached (json_mode), 1 s")] })?.split("\n"), [
       "Not served, since the trial did not see it working:",
       "  tool_strict  2 of 6 answers",
-      "  1 not reached (json_mode), for want of time",
+      "  1 not reached (json_mode)",
       `\`seatrial status ${id}\` has every check; docs/trial.md says what each stands for, and \`seatrial catalog --own --json\` what is served.`
     ])
+  })
+  it("names what was not seen also where no row failed, and where the words are cut", () => {
+    for (const others of ["1 not seen (stop_strings)", "9 not reached (json_mode, json_sch"]) {
+      assert.include(withdrawnNote({ id, checks: [answered, suite(`seatrial-core 7: 1 run, ${others}`)] }), `  ${others}`)
+    }
   })
   it("has nothing to be named where all was seen", () =>
     assert.isUndefined(withdrawnNote({ id, checks: [answered, suite("seatrial-core 7: 1 run, 3 not applicable, 1 s (image_input)")] })))

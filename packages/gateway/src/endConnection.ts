@@ -35,9 +35,13 @@ const answer = (socket: Duplex, error: Refusal, asked: Exchange | undefined): vo
   )
 }
 
-const end = (socket: Duplex, failure: NodeJS.ErrnoException, last: Exchange | undefined): void => {
+/** `open`: what came on the connection and is not answered to its end, in its order. */
+const end = (socket: Duplex, failure: NodeJS.ErrnoException, last: Exchange | undefined, open: ReadonlyArray<Exchange>): void => {
   const error = failure.code === "HPE_HEADER_OVERFLOW" ? headersTooLarge : malformed
+  const before = open.findLast((exchange) => exchange !== last)
   if (failure.code === "ERR_HTTP_REQUEST_TIMEOUT" || failure.code === "ECONNRESET" || !socket.writable) socket.destroy()
+  // Answers come in the order of their requests: this one would stand in the midst of that one.
+  else if (before !== undefined) before.response.once("finish", () => answer(socket, error, last?.request.complete === false ? last : undefined))
   else if (last === undefined) answer(socket, error, undefined)
   else {
     const { request, response } = last
@@ -48,7 +52,6 @@ const end = (socket: Duplex, failure: NodeJS.ErrnoException, last: Exchange | un
       else if (headersSent) response.once("finish", () => socket.destroy())
       else answer(socket, error, last)
     } else if (writableFinished) answer(socket, error, undefined)
-    // Answers come in the order of their requests: this one would stand in the midst of that one.
     else response.once("finish", () => answer(socket, error, undefined))
   }
 }
@@ -59,12 +62,20 @@ const end = (socket: Duplex, failure: NodeJS.ErrnoException, last: Exchange | un
  */
 export const tellMalformed = (server: Server): void => {
   const last = new WeakMap<Duplex, Exchange>()
+  const open = new WeakMap<Duplex, Set<Exchange>>()
   // All that follows on such a connection is found wrong once more.
   const ended = new WeakSet<Duplex>()
-  server.on("request", (request, response) => void last.set(request.socket, { request, response }))
+  server.on("request", (request, response) => {
+    const exchange = { request, response }
+    const { socket } = request
+    last.set(socket, exchange)
+    const others = open.get(socket) ?? new Set()
+    open.set(socket, others.add(exchange))
+    response.once("close", () => others.delete(exchange))
+  })
   server.on("clientError", (failure: NodeJS.ErrnoException, socket) => {
     if (ended.has(socket)) return
     ended.add(socket)
-    end(socket, failure, last.get(socket))
+    end(socket, failure, last.get(socket), [...(open.get(socket) ?? [])])
   })
 }

@@ -81,27 +81,38 @@ describe("what comes as no request is told with an Error object, and its connect
 })
 
 describe("nonsense behind a request", () => {
-  it.live("does not come into its stream, and is told behind it, once", () =>
-    Effect.gen(function* () {
-      const engine = yield* makeEngine((call) => openStream(call).write(opening + chunk("a")))
-      const { address, world } = yield* makeStage([engine.url])
-      const connection = yield* open(address, ask(chatStream))
-      yield* soon(() => connection.said.includes(chunk("a")))
-      connection.socket.write("nonsense\r\n\r\n")
-      connection.socket.write("and more of it\r\n\r\n")
-      // Another connection's answer shows that it has come.
-      const other = yield* open(address, "nonsense\r\n\r\n")
-      yield* soon(() => other.closed)
-      engine.calls[0]?.response.end(chunk("b") + finish("stop") + done)
-      yield* soon(() => connection.closed)
-      assert.deepStrictEqual(
-        answersIn(connection.said).map(({ status }) => status),
-        [200, 400]
-      )
-      assert.match(connection.said, /\[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /)
-      assert.deepStrictEqual(outcomes(world), ["Begin", "End 200"])
-    }).pipe(Effect.scoped)
-  )
+  for (const [what, nonsense] of [
+    ["no request", "nonsense\r\n\r\n"],
+    ["a request whose body is none", `${head("/v1/chat/completions", "host: x", json, "transfer-encoding: chunked")}ZZZ\r\nbad\r\n`]
+  ] as const) {
+    it.live(`does not come into its stream, and is told behind it, once: ${what}`, () =>
+      Effect.gen(function* () {
+        const engine = yield* makeEngine((call) => openStream(call).write(opening + chunk("a")))
+        const { address, world } = yield* makeStage([engine.url])
+        const connection = yield* open(address, ask(chatStream))
+        yield* soon(() => connection.said.includes(chunk("a")))
+        connection.socket.write(nonsense)
+        connection.socket.write("and more of it\r\n\r\n")
+        // Another connection's answer shows that it has come.
+        const other = yield* open(address, "nonsense\r\n\r\n")
+        yield* soon(() => other.closed)
+        engine.calls[0]?.response.end(chunk("b") + finish("stop") + done)
+        yield* soon(() => connection.closed)
+        assert.deepStrictEqual(
+          answersIn(connection.said).map(({ status }) => status),
+          [200, 400]
+        )
+        assert.match(connection.said, /\[DONE\]\n\n\r\n0\r\n\r\nHTTP\/1\.1 400 /)
+        assert.deepStrictEqual(outcomes(world).slice(0, 2), ["Begin", "End 200"])
+        assert.isFalse(
+          outcomes(world)
+            .slice(2)
+            .some((outcome) => outcome.startsWith("End")),
+          String(outcomes(world))
+        )
+      }).pipe(Effect.scoped)
+    )
+  }
 })
 
 describe("a request is taken", () => {

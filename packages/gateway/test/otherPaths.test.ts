@@ -125,6 +125,13 @@ describe("on the other paths", () => {
     assert.strictEqual(told(withControls({ ...none, thinking_toggle: true, effort_values: ["low"] })), 'reasoning.effort: only "low" or "none" is served.')
   })
 
+  it("a message that is to be answered in a form can be counted", () => {
+    const { max_tokens: _, ...conversation } = messages
+    const format = { type: "json_schema", schema: { type: "object" } }
+    const sent = sentOf({ ...conversation, output_config: { format } }, "/v1/messages/count_tokens")
+    assert.deepStrictEqual(Object(sent).output_config, { format })
+  })
+
   it("what has no effect is accepted, and the engine does not hear of it", () => {
     const advisory = {
       ...{ metadata: { a: "b" }, user: "u", safety_identifier: "s", prompt_cache_key: "k", prompt_cache_retention: "24h", service_tier: "auto" },

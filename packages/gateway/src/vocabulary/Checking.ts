@@ -14,7 +14,8 @@ const gatesOf = (endpoint: InferencePath, capabilities: ModelCapabilities): Gate
   if (known !== undefined) return known
   const made = {
     fields: new Set(capabilities.supported_parameters_by_endpoint[endpoint]),
-    formats: new Set(capabilities.supported_response_formats_by_endpoint[endpoint])
+    // A count takes what a message takes.
+    formats: new Set(capabilities.supported_response_formats_by_endpoint[endpoint === "/v1/messages/count_tokens" ? "/v1/messages" : endpoint])
   }
   gates.set(capabilities, (gates.get(capabilities) ?? new Map<InferencePath, Gates>()).set(endpoint, made))
   return made

@@ -69,14 +69,16 @@ export class StateFolder extends Context.Service<
           }
         })
         while (!(yield* take)) {
-          const holder = Schema.decodeUnknownOption(Lock)(yield* read("lock.json"))
+          const seen = yield* read("lock.json")
+          const holder = Schema.decodeUnknownOption(Lock)(seen)
           const began = Option.isSome(holder) ? yield* Effect.promise(() => startOf(holder.value.pid)) : undefined
           if (Option.isSome(holder) && began === holder.value.started) {
             return yield* new StartError({
               message: `Seatrial runs in ${path} already (process ${holder.value.pid}). Stop it first, or set SEATRIAL_STATE to another folder.`
             })
           }
-          rmSync(lock, { force: true })
+          // Another one may have put its own in the place of what was read.
+          if ((yield* read("lock.json")) === seen) rmSync(lock, { force: true })
         }
         const local = join(path, "local.json")
         const forget = Effect.sync(() => {

@@ -21,9 +21,10 @@ it.live("a second system in the same folder is refused while the first runs, and
   })
 )
 
-it.live("of many that start at the same moment one has the folder", () =>
+it.live.each(["", '{"pid":1,"started":"gone"}'])("of many that start at the same moment one has the folder, whoever had it before (%j)", (before) =>
   Effect.gen(function* () {
     const path = yield* scratch
+    if (before !== "") writeFileSync(join(path, "lock.json"), before)
     const started = yield* Effect.forEach(Array.from({ length: 8 }), () => Effect.exit(open(path)), { concurrency: "unbounded" })
     expect(started.filter(({ _tag }) => _tag === "Success")).toHaveLength(1)
   })

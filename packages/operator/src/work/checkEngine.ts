@@ -7,9 +7,9 @@ import { type EngineUnderTrial, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 import { withSuiteSubject } from "./suiteSubject.ts"
 
-/** The report as it is recorded: a capability that was not seen working ends the run where the installation says so. */
+/** The report as it is recorded: a capability that failed its check ends the run where the installation says so. What no check came to see is only taken from the model. */
 export const judged = (report: CheckReport, failedCapability: EngineUnderTrial["failedCapability"]): CheckReport =>
-  failedCapability === "fail" && (report.withdrawn ?? []).length > 0 ? { ...report, passed: false } : report
+  failedCapability === "fail" && report.checks.some(({ name, passed }) => !passed && report.withdrawn?.includes(name)) ? { ...report, passed: false } : report
 
 /** One repository's headers are read at a time: they may be megabytes. */
 const reading = Semaphore.makeUnsafe(1)

@@ -105,10 +105,10 @@ const keywordIsKept = Effect.fnUntraced(function* (subject: SuiteSubject) {
 const canThink = ({ capabilities }: SuiteSubject): boolean => capabilities.supports_reasoning && capabilities.reasoning_controls.thinking_toggle
 
 /**
- * Whether the limit cut an object that had begun. A grammar may allow white space without end, and a small model that has never seen a schema may go on with it until its
- * room is over: what it wrote is of the schema as far as it goes.
+ * Whether an object had begun, and white space filled what room was left to it: a grammar may allow it without end, and a small model that has never seen a schema may
+ * go on with it. Anything else that the limit cuts is judged: nothing of these schemas is long.
  */
-const isCut = ({ content, finishReason }: Answer): boolean => finishReason === "length" && content.trimStart().startsWith("{")
+const isCut = ({ content, finishReason }: Answer): boolean => finishReason === "length" && /^\s*\{[\s\S]*\s{16}$/.test(content)
 
 /** Answers are of the schema even where a poem is asked for. */
 export const jsonSchema: TrialCheck = {

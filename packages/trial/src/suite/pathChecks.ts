@@ -16,7 +16,7 @@ import {
   type ResponseBody,
   responseSaid
 } from "./pathBodies.ts"
-import { messageWithImage } from "./pathImages.ts"
+import { messageWithImage, messageWithoutImage } from "./pathImages.ts"
 import { drawsLikeChat } from "./pathSampling.ts"
 import { marks } from "./reasoningChecks.ts"
 import { converse, mayThink, roomAfterThought, type SuiteSubject, thoughtSeconds, together, withoutThinking } from "./SuiteSubject.ts"
@@ -290,12 +290,14 @@ export const messagesCount: TrialCheck = {
     const count = (given: object) =>
       Effect.map(post(subject, "/v1/messages/count_tokens", { messages, ...given }), (told) => Option.getOrNull(decodeCount(told))?.input_tokens ?? 0)
     const plain = yield* count({})
-    const image: ReadonlyArray<Saying> = subject.capabilities.supports_image_input ? [["image", { messages: messageWithImage() }, null]] : []
-    const more = [...(yield* sayingMore(subject, messageNames)), ...image]
+    const more = yield* sayingMore(subject, messageNames)
     for (const [field, given] of more) {
       const counted = yield* count(given)
       if (counted <= plain) return yield* unexpected(`${field}: ${counted} tokens counted, without it ${plain}`)
     }
-    return `${more.length + 1} counts`
+    if (!subject.capabilities.supports_image_input) return `${more.length + 1} counts`
+    const [without, counted] = [yield* count({ messages: messageWithoutImage }), yield* count({ messages: messageWithImage() })]
+    if (counted <= without) return yield* unexpected(`image: ${counted} tokens counted, without it ${without}`)
+    return `${more.length + 2} counts`
   })
 }

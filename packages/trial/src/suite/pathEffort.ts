@@ -66,7 +66,8 @@ const effortOn = (name: string, path: Path): TrialCheck => ({
   },
   run: Effect.fnUntraced(function* (subject) {
     const { bodyOf, field, inputOf } = dialects[path]
-    const question = (likelihoodTexts[0]?.text ?? "").slice(0, Math.min(600, Math.floor(subject.maxContext / 4)))
+    // Not every path keeps caches apart: what an earlier run has left there is not to be found.
+    const question = `${subject.salt} ${likelihoodTexts[0]?.text ?? ""}`.slice(0, Math.min(600, Math.floor(subject.maxContext / 4)))
     const ask = (effort: string) => Effect.map(post(subject, path, bodyOf(subject, question, effort)), inputOf)
     const lengths = new Set<number>()
     const efforts = subject.capabilities.reasoning_controls.effort_values

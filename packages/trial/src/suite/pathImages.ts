@@ -35,8 +35,9 @@ const imageBlocks = (url: string) => {
   return [{ type: "image", source: { type: "base64", media_type, data } }, whichDigits]
 }
 
-/** A question about an image, as a message has it. */
+/** A question about an image, as a message has it, and the same without the image. */
 export const messageWithImage = () => [{ role: "user", content: imageBlocks(pngOf(digits("4071"))) }]
+export const messageWithoutImage = [{ role: "user", content: [whichDigits] }]
 
 const imagesOn = (name: string, path: Path): TrialCheck => ({
   name,

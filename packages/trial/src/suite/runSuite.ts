@@ -138,8 +138,9 @@ export const runSuite = Effect.fn("runSuite")(function* (
   const seconds = Math.round(yield* since)
   const { fingerprints = [], drifted = 0 } = state.repeats ?? {}
   const late = unrun.length === 0 ? "" : `, ${unrun.length} not reached (${unrun.join(", ")})`
+  const blind = unseen.length === 0 ? "" : `, ${unseen.length} not seen (${unseen.join(", ")})`
   const ending = `, ${seconds} s`
-  const summary = `${suite.name} ${suite.version}: ${rows.length} run, ${skipped.length} not applicable${late}`
+  const summary = `${suite.name} ${suite.version}: ${rows.length} run, ${skipped.length} not applicable${late}${blind}`
   const passed = failed.every((check) => check.class !== "required")
   const gone = withdrawn()
   return {

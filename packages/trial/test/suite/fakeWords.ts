@@ -40,6 +40,7 @@ export const faults = [
   "some objects are filled with blanks to the limit",
   "all objects are filled with blanks to the limit",
   "objects break off",
+  "other objects than the schema's are cut by the limit",
   "rare keywords of schemas are passed over",
   "calls lose their last brace",
   "calls although told not to",
@@ -155,6 +156,9 @@ export const say = (body: Asked, { active, fault, natural, requests }: Now) => {
     const filled =
       fault === "all objects are filled with blanks to the limit" || (fault === "some objects are filled with blanks to the limit" && object.name === "enum")
     if (filled) return { words: [`{${" ".repeat(body.max_tokens - 1)}`], ids: [1], count: body.max_tokens, ended: false }
+    if (fault === "other objects than the schema's are cut by the limit" && object.name !== "enum") {
+      return { words: ['{"poem":"The sea, the sea, the'], ids: [1], count: body.max_tokens, ended: false }
+    }
     if (fault === "objects break off") return { words: [own.slice(0, -1)], ids: [1], count: 1, ended: true }
   }
   if (own !== null) {

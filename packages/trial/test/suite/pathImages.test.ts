@@ -3,9 +3,11 @@ import { type InferencePath, initialImageProfile, withdrawCapabilities } from "@
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { digits } from "../../src/suite/imageInput.ts"
+import { messagesCount } from "../../src/suite/pathChecks.ts"
 import { pathImages } from "../../src/suite/pathImages.ts"
 import { jpegOf, pngOf } from "../../src/suite/pictures.ts"
 import { runSuite } from "../../src/suite/runSuite.ts"
+import { serveFakeEngine } from "./fakeEngine.ts"
 import { subjectAt } from "./subject.ts"
 
 const endpoints: ReadonlyArray<InferencePath> = ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/messages/count_tokens"]
@@ -42,6 +44,27 @@ describe("images beside the chat route", () => {
         const said = `the digits of a ${kind} are not read`
         assert.deepStrictEqual(found, [[said, said], ["/v1/chat/completions"]])
       })
+    )
+  }
+
+  for (const [what, ofImage, passes] of [
+    ["are counted there", 64, true],
+    ["that are left out of a count take the count with them, whatever is said beside them", 0, false]
+  ] as const) {
+    it.live(what, () =>
+      Effect.gen(function* () {
+        const { url } = yield* serveFakeEngine()
+        const subject = yield* subjectAt(url)
+        const post: typeof subject.client.post = (_path, body) => {
+          const { messages, ...others } = JSON.parse(body)
+          const told = JSON.stringify(messages).replace(/\{"type":"image".*?\}\},?/g, "")
+          const input_tokens = told.length + JSON.stringify(others).length + (body.includes('"image"') ? ofImage : 0)
+          return Effect.succeed({ status: 200, text: JSON.stringify({ input_tokens }) })
+        }
+        const capabilities = { ...subject.capabilities, supports_image_input: true }
+        const counted = yield* Effect.result(messagesCount.run({ ...subject, capabilities, client: { ...subject.client, post } }))
+        assert.strictEqual(counted._tag, passes ? "Success" : "Failure", JSON.stringify(counted))
+      }).pipe(Effect.scoped, Effect.provide(FetchHttpClient.layer))
     )
   }
 })
