@@ -54,8 +54,10 @@ export const abortFrees = (): TrialCheck => {
       // A fast engine may be through with all of them before anybody looks.
       const tokens = from === null || now.generated === null ? 0 : now.generated - from
       if (tokens > thresholds.abortTokens * 10 * long.max_tokens) return yield* unexpected(`${tokens} tokens for 10 aborted answers of ${long.max_tokens}`)
-      const next = yield* subject.client.firstPiece(path, body)
       const limit = usual * thresholds.abortSlower + thresholds.abortSlowerMillis
+      // A busy node holds one up now and then; work for who left holds up all.
+      let next = Number.POSITIVE_INFINITY
+      for (let asked = 0; asked < 3 && next > limit; asked++) next = Math.min(next, yield* subject.client.firstPiece(path, body))
       return next > limit
         ? yield* unexpected(`first token after ${Math.round(next)} ms, ${Math.round(usual)} ms before`)
         : `10 aborted, first token ${Math.round(next)} ms, ${Math.round(usual)} ms before`
