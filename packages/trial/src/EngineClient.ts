@@ -1,5 +1,6 @@
 import { Clock, Data, Duration, Effect, Option, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
+import { gauge } from "./gauge.ts"
 
 /** The engine could not be reached, or did not answer in time. */
 export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{
@@ -77,6 +78,9 @@ export interface EngineClient {
   readonly firstPiece: (path: string, body: object) => Effect.Effect<number, EngineUnreachable | Unexpected>
 }
 
+/** How long an engine may take to tell its counters: one that computes tells them from beside its work. */
+const lookFor = Duration.seconds(5)
+
 const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 const reasoningOf = (part: typeof Part.Type | undefined) => part?.reasoning ?? part?.reasoning_content ?? ""
@@ -150,9 +154,17 @@ const makeCollector = (sentAt: number) => {
   }
 }
 
+/** What an engine has read, written and set aside since it started: it moves as long as the engine computes, whoever is answered. */
+const workDone = (metrics: string) =>
+  gauge(
+    metrics,
+    "vllm:prompt_tokens_total|vllm:generation_tokens_total|vllm:num_preemptions_total|sglang:prompt_tokens_total|sglang:generation_tokens_total|sglang:num_retracted_requests_total"
+  )
+
 /**
  * Speaks to one engine at its own address. Nothing that it sends is kept or logged. An exchange fails once the engine has sent none of this client's exchanges anything
- * for `timeout`: a request that waits while others are answered waits in the engine's queue, which is no silence. How long it may take in all is the caller's to say.
+ * for `timeout`, and has by its own counters read and written no token meanwhile: a request that waits while others are answered waits in the engine's queue, and one
+ * that computes more slowly than it was thought to is slow. How long an exchange may take in all is the caller's to say.
  */
 export const makeEngineClient = Effect.fnUntraced(function* (
   url: string,
@@ -167,12 +179,41 @@ export const makeEngineClient = Effect.fnUntraced(function* (
     heardAt = at
     return at
   })
+  let done: number | null = null
+  // All exchanges that wait share a look.
+  const look = yield* Effect.cachedWithTTL(
+    http.execute(HttpClientRequest.get(`${url}/metrics`)).pipe(
+      Effect.flatMap((response) => response.text),
+      Effect.timeout(lookFor),
+      Effect.orElseSucceed(() => ""),
+      Effect.flatMap((metrics) => {
+        const now = workDone(metrics)
+        const moved = now !== null && done !== null && now !== done
+        done = now ?? done
+        return moved ? heard : Effect.void
+      })
+    ),
+    "1 second"
+  )
+  // It is looked at in the middle of a silence and at its end: that costs an engine that answers nothing.
   const silence = Effect.gen(function* () {
     const begunAt = yield* monotonicMillis
+    const quiet = Effect.map(monotonicMillis, (at) => at - Math.max(begunAt, heardAt))
+    const whole = silentFor * 1_000
+    let looked = false
     while (true) {
-      const left = Math.max(begunAt, heardAt) + silentFor * 1_000 - (yield* monotonicMillis)
-      if (left <= 0) return yield* silent()
-      yield* Effect.sleep(`${left} millis`)
+      const spent = yield* quiet
+      if (spent < whole / 2) {
+        looked = false
+        yield* Effect.sleep(`${whole / 2 - spent} millis`)
+      } else if (!looked) {
+        looked = true
+        yield* look
+      } else if (spent < whole) yield* Effect.sleep(`${whole - spent} millis`)
+      else {
+        yield* look
+        if ((yield* quiet) >= whole) return yield* silent()
+      }
     }
   })
   const bounded = <A, E>(exchange: Effect.Effect<A, E>) => Effect.raceFirst(exchange, silence)

@@ -1,7 +1,7 @@
 export { runBenchmark } from "./benchmark/runBenchmark.ts"
 export { workload } from "./benchmark/workload.ts"
 export { makeEngineClient } from "./EngineClient.ts"
-export { scoreTexts } from "./fidelity/adapterEffect.ts"
+export { changesNothing, scoreTexts } from "./fidelity/adapterEffect.ts"
 export { agreementTold, readAgreement } from "./fidelity/agreementTold.ts"
 export { answerItems, compareAnswers, type MergedModel } from "./fidelity/compareAnswers.ts"
 export { itemsFor } from "./fidelity/items.ts"

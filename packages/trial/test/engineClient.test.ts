@@ -1,17 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, Stream } from "effect"
+import { Clock, Effect, Fiber, Stream } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { TestClock } from "effect/testing"
 import { makeEngineClient } from "../src/EngineClient.ts"
 
-/** An engine that answers a path after as many seconds as it says. */
-const answersAfter = HttpClient.make((request, url) =>
-  Effect.delay(
-    Effect.sync(() => HttpClientResponse.fromWeb(request, new Response("ok"))),
-    `${Number(url.pathname.slice(1))} seconds`
+/** An engine that answers a path after as many seconds as it says, and tells its metrics at once. */
+const answersAfter = (metrics: (seconds: number) => string) =>
+  HttpClient.make((request, url) =>
+    Effect.delay(
+      Effect.map(Clock.currentTimeMillis, (now) => HttpClientResponse.fromWeb(request, new Response(metrics(now / 1_000)))),
+      `${url.pathname === "/metrics" ? 0 : Number(url.pathname.slice(1))} seconds`
+    )
   )
-)
-const makeClient = Effect.provideService(makeEngineClient("http://engine", "60 seconds"), HttpClient.HttpClient, answersAfter)
+const makeClientOf = (metrics: (seconds: number) => string) =>
+  Effect.provideService(makeEngineClient("http://engine", "60 seconds"), HttpClient.HttpClient, answersAfter(metrics))
+const makeClient = makeClientOf(() => "ok")
 
 describe("an engine's client", () => {
   it.effect("gives an engine up that says nothing for a minute", () =>
@@ -37,6 +40,29 @@ describe("an engine's client", () => {
       yield* TestClock.adjust("59 seconds")
       assert.isUndefined(lost.pollUnsafe())
       yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(lost)).silentFor, 60)
+    })
+  )
+
+  it.effect("waits for an engine that says nothing while its counters move, and gives it up a minute after they stand still", () =>
+    Effect.gen(function* () {
+      const client = yield* makeClientOf((seconds) => `vllm:prompt_tokens_total{engine="0"} ${Math.min(300, Math.floor(seconds))}\n`)
+      const slow = yield* Effect.forkChild(client.get("/250"))
+      const lost = yield* Effect.forkChild(Effect.flip(client.get("/1000")))
+      yield* TestClock.adjust("250 seconds")
+      assert.match((yield* Fiber.join(slow)).text, /tokens_total/)
+      yield* TestClock.adjust("100 seconds")
+      assert.isUndefined(lost.pollUnsafe())
+      yield* TestClock.adjust("50 seconds")
+      assert.strictEqual((yield* Fiber.join(lost)).silentFor, 60)
+    })
+  )
+
+  it.effect("gives an engine up that computes no token for a minute, however much it tells of itself", () =>
+    Effect.gen(function* () {
+      const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total 7\nprocess_cpu_seconds_total ${seconds}\n`)
+      const lost = yield* Effect.forkChild(Effect.flip(client.get("/1000")))
+      yield* TestClock.adjust("60 seconds")
       assert.strictEqual((yield* Fiber.join(lost)).silentFor, 60)
     })
   )

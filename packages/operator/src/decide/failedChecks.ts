@@ -1,4 +1,5 @@
 import { type Check, type CheckReport, FailureCode, type NamedFailure } from "@seatrial/domain"
+import { changesNothing } from "@seatrial/trial"
 import { Option, Schema } from "effect"
 
 /** What a failed row says of the model and its engine; of all others that checks failed. */
@@ -34,9 +35,26 @@ const remedies: Partial<Record<FailureCode, string>> = {
     "What is served with the adapter is not base and adapter merged; try another runtime, or a repository with the adapter merged into its base.",
   fidelity_not_run: "Deploy again; if it stays, name a repository with the adapter merged into its base.",
   nondeterministic_output: "The engine's answers change by themselves; try another host class or runtime.",
-  engine_hung: "Its process runs, and the engine stopped answering under the checks; try another runtime.",
+  engine_hung: "Its process runs, and the engine computes nothing under the checks; where its node has processor time to spare, try another runtime.",
   cross_request_leak: "The engine mixes requests up; it must not serve. Tell the cluster's operator."
 }
+
+/** What to do where the words of a row tell more than its code. */
+const closer: ReadonlyArray<readonly [FailureCode, string, string]> = [
+  [
+    "adapter_not_applied",
+    changesNothing,
+    "The adapter itself changes nothing, as one that was never trained (lora_B of zeros): name another revision or repository of it."
+  ],
+  [
+    "output_garbage",
+    "HTTP 5",
+    "The engine breaks where numbers turn into NaN, as wrong weights make them: try another revision; if they are right, another runtime."
+  ]
+]
+
+const remedyOf = (code: FailureCode, said: string): string | undefined =>
+  closer.find(([of, words]) => of === code && said.includes(words))?.[2] ?? remedies[code]
 
 /** Whether nothing was wrong but that it took too long, which says nothing of what the row is about. */
 const isLate = (detail: string): boolean => detail.startsWith("not done within ")
@@ -71,6 +89,6 @@ export const failedChecks = ({ checks, withdrawn = [] }: CheckReport): NamedFail
   const code = codeOf(first)
   const others = reasons.filter((check) => check !== first).map(({ name }) => name)
   const said = (first.detail ?? "failed").replace(/^[a-z_]+: (?=\S)/, (prefix) => (prefix === `${code}: ` ? "" : prefix))
-  const parts = [`${first.name}: ${said}.`, ...(others.length === 0 ? [] : [`Failed too: ${others.join(", ")}.`]), remedies[code]]
+  const parts = [`${first.name}: ${said}.`, ...(others.length === 0 ? [] : [`Failed too: ${others.join(", ")}.`]), remedyOf(code, said)]
   return { code, text: parts.filter((part) => part !== undefined).join(" ") }
 }

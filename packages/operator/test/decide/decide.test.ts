@@ -339,7 +339,7 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
         ["a row that was not done in time says nothing of what it is about", "template_agrees", "not done within 15 s", "checks_failed"],
         ["an engine that breaks over a request says nothing of the template", "template_agrees", "HTTP 500 for a good request", "checks_failed"],
         ["one that breaks where texts are scored may compute with wrong numbers", "text_likelihood", "HTTP 500 for a good request", "output_garbage"],
-        ["an engine that does not answer hangs", "template_agrees", "engine_hung: no answer within 64 s", "engine_hung"],
+        ["an engine that does not answer hangs", "template_agrees", "engine_hung: no answer and no token within 64 s", "engine_hung"],
         ["any other row fails as a check", "usage_exact", "1 completion tokens, asked for 2", "checks_failed"]
       ] as const
     ).map(

@@ -148,7 +148,7 @@ describe("whose fault it is", () => {
   it("an engine that hangs is the reason where a row before was only late", () => {
     const rows = (detail: string) => [
       { name: "template_agrees", passed: false, detail },
-      { name: "greedy_repeats", passed: false, detail: "engine_hung: no answer within 64 s" }
+      { name: "greedy_repeats", passed: false, detail: "engine_hung: no answer and no token within 64 s" }
     ]
     const codeOf = (detail: string) => failureOf(seen("checking", { pod }, found({ checks: { ...report, passed: false, checks: rows(detail) } })))?.code
     assert.deepStrictEqual([codeOf("not done within 15 s"), codeOf("3 of 12 conversations")], ["engine_hung", "template_mismatch"])

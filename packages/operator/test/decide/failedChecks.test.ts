@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { changesNothing } from "@seatrial/trial"
 import { failedChecks } from "../../src/decide/failedChecks.ts"
 import { report } from "../observations.ts"
 
@@ -9,7 +10,10 @@ describe("an engine that breaks over good requests", () => {
       failedChecks({ ...report, passed: false, checks: names.map((name) => ({ name, passed: false, detail })) })
     const garbage = failing("template_agrees", "usage_exact", "text_likelihood")
     assert.deepInclude(garbage, { code: "output_garbage" })
-    assert.match(garbage.text, /^text_likelihood: HTTP 500 for a good request\. Failed too: template_agrees, usage_exact\./)
+    assert.match(
+      garbage.text,
+      /^text_likelihood: HTTP 500 for a good request\. Failed too: template_agrees, usage_exact\. The engine breaks where numbers turn into NaN/
+    )
     assert.deepInclude(failing("template_agrees", "usage_exact"), { code: "checks_failed" })
   })
 
@@ -20,5 +24,18 @@ describe("an engine that breaks over good requests", () => {
       assert.strictEqual(code, "checks_failed", name)
       assert.match(text, /: engine error, then passed \(HTTP 500 for a good request\)\. The engine does not serve/)
     }
+  })
+})
+
+describe("what to do about an adapter without effect", () => {
+  const saying = (detail: string) => failedChecks({ ...report, passed: false, checks: [{ name: "adapter_effect", passed: false, detail }] })
+
+  it("is about the adapter where that changes nothing when it is merged either, else about the engine", () => {
+    const empty = saying(`0.0000 nats per token from the base; ${changesNothing}: 0.0000 from the base`)
+    assert.deepInclude(empty, { code: "adapter_not_applied" })
+    assert.match(empty.text, /The adapter itself changes nothing/)
+    const dropped = saying("0.0000 nats per token from the base, which is 0.0000 from itself, over 504")
+    assert.deepInclude(dropped, { code: "adapter_not_applied" })
+    assert.match(dropped.text, /try another runtime/)
   })
 })

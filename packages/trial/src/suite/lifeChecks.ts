@@ -1,8 +1,8 @@
 import type { OutputFingerprint } from "@seatrial/domain"
 import { Clock, Effect, Fiber } from "effect"
+import { gauge } from "../gauge.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { digest, fingerprintFields } from "./fingerprints.ts"
-import { gauge } from "./gauge.ts"
 import { put, questionOf, type SuiteSubject } from "./SuiteSubject.ts"
 import { thresholds } from "./thresholds.ts"
 

@@ -84,7 +84,7 @@ export const runSuite = Effect.fn("runSuite")(function* (
           EngineUnreachable: (error) =>
             error.silentFor === undefined
               ? Effect.fail(error)
-              : Effect.succeed<Tried>(Result.fail(new Unexpected({ detail: `engine_hung: no answer within ${error.silentFor} s`, open: true })))
+              : Effect.succeed<Tried>(Result.fail(new Unexpected({ detail: `engine_hung: no answer and no token within ${error.silentFor} s`, open: true })))
         })
       )
     })

@@ -64,17 +64,24 @@ describe("adapter_effect", () => {
     it.effect(why, () => Effect.map(verdict(engine), (found) => assert.strictEqual(found, expected)))
   }
 
-  const apart: ReadonlyArray<readonly [why: string, ofMerged: number, expected: RegExp]> = [
+  const apart: ReadonlyArray<readonly [why: string, ofMerged: number, expected: RegExp, ofAdapter?: number]> = [
+    [
+      "an adapter that changes nothing merged either is told as that",
+      0.0004,
+      /^Unexpected: 0\.0000 nats .*; merged into its base it changes nothing either: 0\.0004 from the base$/,
+      0
+    ],
+    ["one that does, and is dropped, is not", 0.5, /^Unexpected: 0\.0000 nats [^;]*$/, 0],
     ["what is a tenth of the base's way from both merged passes", 0.55, /^passed: 0\.5000 nats .*; 0\.0500 from both merged, which the base is 0\.5500 from$/],
     ["what is a third of it fails", 0.75, /^Unexpected: fidelity_failed: 0\.2500 from both merged, which the base is 0\.7500 from; /],
     ["of other tokens nothing can be said", Number.NaN, /^Unexpected: adapter and merged model count/]
   ]
-  for (const [why, ofMerged, expected] of apart) {
+  for (const [why, ofMerged, expected, ofAdapter = 0.5] of apart) {
     it.effect(why, () =>
       Effect.gen(function* () {
         const [adapter, both] = ["an adapter", "base and adapter merged"]
         const subject = yield* subjectAt("http://127.0.0.1:9", { servedName: adapter, baseName: "the base" })
-        const client = scoring((model, word) => usual(word) - (model === both ? ofMerged || 0 : model === adapter ? 0.5 : 0))(subject.client)
+        const client = scoring((model, word) => usual(word) - (model === both ? ofMerged || 0 : model === adapter ? ofAdapter : 0))(subject.client)
         const scored = (yield* scoreTexts({ ...subject, client, servedName: both })) ?? []
         const scores = Number.isNaN(ofMerged) ? scored.slice(1) : scored
         const known = { answers: [], merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true, scores }

@@ -244,7 +244,7 @@ describe("how the suite is run", () => {
       )
       assert.deepStrictEqual(report.checks.slice(0, 2), [
         { name: "bad", passed: false, detail: "1 of 2" },
-        { name: "hangs", passed: false, detail: "engine_hung: no answer within 60 s" }
+        { name: "hangs", passed: false, detail: "engine_hung: no answer and no token within 60 s" }
       ])
       const turns = yield* Ref.make(0)
       const late = Effect.flatMap(
