@@ -153,6 +153,7 @@ export const fileMutants = {
   },
   file_template_other: { spoils: "another chat template", files: () => template("'<|' + message['role'] + '|>'", "'<|' + message['role'] + '|> '") },
   file_template_no_bos: { spoils: "a chat template without the begin token", files: () => template("{{- bos_token }}", "") },
+  file_template_no_tools: { spoils: "a chat template that shows no tools", files: () => template("{%- if tools %}", "{%- if false %}") },
   file_end_token_wrong: {
     spoils: "the end-of-turn token is another",
     files: () =>

@@ -7,7 +7,7 @@ import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
 
 /** Raised by any change of a prompt, parameter, threshold or hashed byte. */
-export const suite = { name: "seatrial-core", version: 8 } as const
+export const suite = { name: "seatrial-core", version: 9 } as const
 
 const longestDetail = 240
 

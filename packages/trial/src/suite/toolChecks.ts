@@ -60,12 +60,25 @@ const weather = "What is the weather in Paris?"
 const twoCities = "What is the weather in Paris and in Rome?"
 const unrelated = "Tell me a joke about a bicycle."
 
+/** How many tokens the prompt has without tools, with one and with both: what a model is not told of it can only call by heart. */
+const toolTokens = (subject: SuiteSubject) =>
+  Effect.forEach([0, 1, 2], (count) => {
+    const told = count === 0 ? {} : { tools: tools.slice(0, count), tool_choice: "auto" }
+    return Effect.map(converse(subject, [user(weather)], { max_tokens: 1, ...withoutThinking(subject), ...told }), ({ usage }) => usage.prompt_tokens)
+  })
+
+const autoCalls = calling("tool_choice_auto", weather, "auto", "get_weather", ["tool_calls"])
+
 export const toolChoiceAuto: TrialCheck = {
   ...shared,
   name: "tool_choice_auto",
-  purpose: "A question that a tool answers becomes a call of it, and nothing but a call",
+  purpose: "Tools are in the prompt, and a question that one answers becomes a call of it, and nothing but a call",
   skipped: claims(({ tool_choice }) => tool_choice.auto),
-  run: calling("tool_choice_auto", weather, "auto", "get_weather", ["tool_calls"])
+  run: Effect.fnUntraced(function* (subject) {
+    const [none = 0, one = 0, two = 0] = yield* toolTokens(subject)
+    if (one <= none || two <= one) return yield* unexpected(`the prompt has ${none} tokens, ${one} with a tool and ${two} with two`)
+    return `${yield* autoCalls(subject)}, ${one - none} and ${two - one} tokens for the tools`
+  })
 }
 
 export const toolChoiceRequired: TrialCheck = {

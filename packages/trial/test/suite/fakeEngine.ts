@@ -78,7 +78,8 @@ export const serveFakeEngine = Effect.fnUntraced(function* (fault?: Fault) {
     requests++
     if (has("every other request fails") && requests % 2 === 0) return refuse(response, 500)
     const seed = textOf(body)
-    const asked = Array.isArray(body.prompt) ? body.prompt.length : seed.split(/\s+/).length
+    const tools = has("functions are not in the prompt") || body.tool_choice === "none" ? 0 : (body.tools?.length ?? 0)
+    const asked = Array.isArray(body.prompt) ? body.prompt.length : seed.split(/\s+/).length + tools
     const limit = has("limit off by one") ? fakeContext - 1 : fakeContext
     if (asked + body.max_tokens > limit && !has("cuts long prompts")) return refuse(response, has("breaks at the limit") ? 500 : 400)
     const promptTokens = Math.min(asked, fakeContext - body.max_tokens)

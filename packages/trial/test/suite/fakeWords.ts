@@ -46,6 +46,7 @@ export const faults = [
   "calls although told not to",
   "one call only",
   "more calls than one",
+  "functions are not in the prompt",
   "strict is ignored",
   "results are ignored",
   "takes bad requests",
