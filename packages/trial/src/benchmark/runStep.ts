@@ -30,6 +30,9 @@ const endOf = (work: Workload, step: WorkloadStep) => {
   }
 }
 
+/** What is sent within so long comes to an engine in any order, milliseconds: the threads of the generator send at once. */
+const atOnceMillis = 1_000
+
 /**
  * The records of a load: a request that was cut, and of which nothing came in all that time, is an error where the engine said nothing to anybody either, or where one that
  * was sent later has long had its first token. Any other stood in the engine's queue: slow is not broken.
@@ -46,7 +49,7 @@ export const silentAreErrors = (
   )
   return records.map((record) => {
     const silent = record.outcome === "unfinished" && record.arrivals.length === 0 && closedAt - record.sentAt >= drainMillis
-    return silent && (quiet || record.sentAt < servedSent) ? { ...record, outcome: "no_token" } : record
+    return silent && (quiet || record.sentAt < servedSent - atOnceMillis) ? { ...record, outcome: "no_token" } : record
   })
 }
 
