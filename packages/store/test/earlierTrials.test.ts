@@ -73,6 +73,14 @@ layer(layerStore, { excludeTestServices: true })("earlier trials", (it) => {
       assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, now.revision), [
         { suite, suiteVersion: suite_version, checks: rows, fingerprints, likelihood: [[-0.5, -1.25]] }
       ])
+      // How long it is held, and what its host class is called, is nothing that its engine hears of.
+      for (const [key, told] of [
+        ["trials-d", { ...settings, hold_seconds: 60 }],
+        ["trials-e", { ...settings, host_class: "other-name" }]
+      ] as const) {
+        const { revision } = yield* checked(caller, key, { settings: told })
+        assert.strictEqual((yield* runs.earlierTrials(caller.orgId, revision)).length, 1)
+      }
       assert.deepStrictEqual(yield* runs.earlierTrials(stranger.orgId, now.revision), [])
       assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, first.revision), [])
     })

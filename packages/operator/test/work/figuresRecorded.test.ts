@@ -1,9 +1,11 @@
+import { createServer } from "node:http"
+import { text } from "node:stream/consumers"
 import { assert, describe, it } from "@effect/vitest"
-import type { Benchmark, Measured } from "@seatrial/domain"
+import { type Benchmark, benchmarkFault, type Measured } from "@seatrial/domain"
 import { engineFor } from "@seatrial/engines"
 import { KubeClient } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { HttpClient, HttpClientResponse } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 import { benchmarkEngine, makeBenchmarkTurns } from "../../src/work/benchmarkEngine.ts"
@@ -12,6 +14,8 @@ import { measureEngine } from "../../src/work/measureEngine.ts"
 import { pod, podClass, revision, run } from "../observations.ts"
 
 const gib = 2 ** 30
+const Asked = Schema.Struct({ cache_salt: Schema.String, max_tokens: Schema.Int, prompt: Schema.Array(Schema.Int) })
+const decodeAsked = Schema.decodeUnknownSync(Schema.fromJsonString(Asked))
 const nothing: Measured = {
   weights_bytes: null,
   kv_cache_bytes: null,
@@ -109,6 +113,62 @@ describe("what a trial finds of an engine", () => {
           [4, true],
           [150, false]
         ]
+      )
+    })
+  )
+
+  it.live("is not failed for what comes over an engine once under load: it is measured once more, but where it counts wrongly", () =>
+    Effect.gen(function* () {
+      const kept: Array<Benchmark> = []
+      const services = Layer.mergeAll(
+        answers,
+        Layer.mock(Runs)({
+          earlierBenchmarks: () => Effect.succeed([]),
+          recordBenchmark: (_, __, benchmark) => Effect.sync(() => kept.push(benchmark) > 0)
+        })
+      )
+      // Until its last turn it breaks the connection of each request, or counts one token too many.
+      const benchmarkOf = (sound: (turn: number) => boolean, fault: "breaks" | "counts") =>
+        Effect.gen(function* () {
+          const salts = new Set<string>()
+          const server = createServer((request, response) => {
+            void text(request).then((body) => {
+              const { cache_salt, max_tokens, prompt } = decodeAsked(body)
+              salts.add(cache_salt)
+              if (!sound(salts.size) && fault === "breaks") return response.destroy()
+              response.writeHead(200, { "content-type": "text/event-stream" })
+              const frames = Array.from({ length: max_tokens }, (_, at) => ({
+                choices: [{ text: "a", finish_reason: at + 1 === max_tokens ? "length" : null }]
+              }))
+              const usage = { prompt_tokens: prompt.length, completion_tokens: max_tokens + (sound(salts.size) ? 0 : 1) }
+              const told = [...frames, { choices: [], usage }].map((frame) => JSON.stringify(frame))
+              return response.end([...told, "[DONE]"].map((data) => `data: ${data}\n\n`).join(""))
+            })
+          })
+          yield* Effect.acquireRelease(
+            Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+            () =>
+              Effect.sync(() => {
+                server.closeAllConnections()
+                server.close()
+              })
+          )
+          const address = server.address()
+          const url = `http://127.0.0.1:${address === null || typeof address === "string" ? 0 : address.port}`
+          const trial = { ...trialOf({}), url }
+          yield* Effect.provide(benchmarkEngine(makeBenchmarkTurns())({ ...trial, podClass: { ...trial.podClass, benchmarkSeconds: 1 } }), services)
+          return salts.size
+        }).pipe(Effect.scoped)
+      const turns = [
+        yield* benchmarkOf(() => true, "breaks"),
+        yield* benchmarkOf((turn) => turn > 1, "breaks"),
+        yield* benchmarkOf(() => false, "breaks"),
+        yield* benchmarkOf((turn) => turn > 1, "counts")
+      ]
+      assert.deepStrictEqual(turns, [1, 2, 2, 1])
+      assert.deepStrictEqual(
+        kept.map((benchmark) => benchmarkFault(benchmark) === null),
+        [true, true, false, false]
       )
     })
   )

@@ -3,6 +3,9 @@ import { CheckReport } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 import type { Runs } from "../Runs.ts"
 
+/** What of the settings an engine never hears of: who asks for another time to be held is asked for no other answers. */
+const notTheEngines = ["host_class", "hold_seconds"]
+
 /** Trials that are looked at, the newest. */
 const looked = 8
 
@@ -22,7 +25,8 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
     const rows = yield* Effect.orDie(sql`
       SELECT checks, likelihood FROM revisions
       WHERE org_id = ${orgId} AND hf_repo = ${facts.repo} AND hf_revision = ${facts.commit} AND gpu_pool = ${estimate.gpu_pool} AND gpu_count = ${estimate.gpu_count}
-        AND checks IS NOT NULL AND verified_at IS NOT NULL AND id <> ${id} AND engine_version = ${engineVersion} AND settings = ${sql.json(settings)}
+        AND checks IS NOT NULL AND verified_at IS NOT NULL AND id <> ${id} AND engine_version = ${engineVersion}
+        AND settings - ${notTheEngines}::text[] = ${sql.json(settings)} - ${notTheEngines}::text[]
         AND base_hf_repo IS NOT DISTINCT FROM ${base?.repo ?? null} AND base_hf_revision IS NOT DISTINCT FROM ${base?.commit ?? null}
       ORDER BY created_at DESC LIMIT ${looked}`)
     return rows.flatMap((row) => {

@@ -16,6 +16,15 @@ export const now = (): number => Number(process.hrtime.bigint()) / 1e6
 /** Without a byte for so long the engine hangs, milliseconds. */
 const stallMillis = 60_000
 
+/** When the engine last said anything to any of the streams: one that waits for its first token while others get theirs stands in a queue. */
+export interface Pulse {
+  readonly beat: (at: number) => void
+  readonly last: () => number
+}
+
+/** Of a connection beside which there is no other. */
+const noPulse: Pulse = { beat: () => {}, last: () => Number.NEGATIVE_INFINITY }
+
 interface Pending {
   readonly reader: StreamReader
   readonly sentAt: number
@@ -30,15 +39,17 @@ export class EngineConnection {
   readonly #host: string
   readonly #port: number
   readonly #stall: number
+  readonly #pulse: Pulse
   #socket: Socket | undefined
   #opening: Socket | undefined
   #pending: Pending | undefined
 
   /** `stall`: milliseconds without a byte after which the engine hangs. */
-  constructor(host: string, port: number, stall = stallMillis) {
+  constructor(host: string, port: number, { pulse = noPulse, stall = stallMillis }: { readonly pulse?: Pulse; readonly stall?: number } = {}) {
     this.#host = host
     this.#port = port
     this.#stall = stall
+    this.#pulse = pulse
   }
 
   /** Sends a POST of that body, once there is a connection; the time to open one is none of the engine's. */
@@ -80,6 +91,12 @@ export class EngineConnection {
       socket.on("data", (bytes: Buffer) => this.#read(bytes))
       socket.on("error", () => {})
       socket.on("timeout", () => {
+        const pending = this.#pending
+        const quiet = now() - Math.max(this.#pulse.last(), pending?.sentAt ?? 0)
+        if (pending?.reader.arrivals.length === 0 && quiet < this.#stall) {
+          socket.setTimeout(Math.ceil(this.#stall - quiet))
+          return
+        }
         this.#settle("stalled")
         socket.destroy()
       })
@@ -97,7 +114,14 @@ export class EngineConnection {
   #read(bytes: Buffer): void {
     const reader = this.#pending?.reader
     if (reader === undefined) return
-    reader.take(bytes, now())
+    const at = now()
+    const before = reader.arrivals.length
+    reader.take(bytes, at)
+    if (reader.arrivals.length > before) {
+      // Whoever has waited longer than usual for the first token is held to the usual time between tokens.
+      if (before === 0) this.#socket?.setTimeout(this.#stall)
+      this.#pulse.beat(at)
+    }
     if (!reader.over) return
     const keep = reader.keepsConnection
     this.#settle("ended")

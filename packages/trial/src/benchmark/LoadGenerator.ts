@@ -37,6 +37,8 @@ export interface LoadSeen {
   readonly records: ReadonlyArray<RequestRecord>
   /** When the first stream found no further request. */
   readonly closedAt: number
+  /** When the last of what was under way had ended. */
+  readonly endedAt: number
   readonly delayP99: number
 }
 
@@ -110,6 +112,7 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
     }).slice(0, -1),
     inputTokens: options.inputTokens,
     vocabSize: subject.vocabSize,
+    startedAt: now(),
     shared: memory
   }
   const threads = yield* Effect.all(
@@ -150,11 +153,13 @@ export const makeLoadGenerator = Effect.fnUntraced(function* (
     })
     const late = yield* Effect.forkChild(Effect.delay(cut, drainMillis))
     const answers = yield* Fiber.join(reports)
+    const endedAt = now()
     yield* Fiber.interrupt(late)
     const told = answers.flatMap((answer): ReadonlyArray<ThreadReport> => (answer.kind === "ended" ? [answer.report] : []))
     return {
       records: told.flatMap(({ records }) => records),
       closedAt: Math.min(cutAt, ...told.flatMap(({ idleAt }) => idleAt)),
+      endedAt,
       delayP99: Math.max(...told.map(({ delayP99 }) => delayP99))
     }
   })

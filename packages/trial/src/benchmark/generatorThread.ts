@@ -2,7 +2,7 @@ import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as sleep } from "node:timers/promises"
 import { parentPort, workerData } from "node:worker_threads"
 import { promptTokens } from "../promptTokens.ts"
-import { EngineConnection, type Exchange, now } from "./EngineConnection.ts"
+import { EngineConnection, type Exchange, now, type Pulse } from "./EngineConnection.ts"
 import { isOrders, isThreadMessage, type Orders, sharedAt, type ThreadAnswer, type ThreadMessage, type ThreadStep } from "./generatorWords.ts"
 import type { RequestRecord, ThreadReport } from "./RequestRecord.ts"
 
@@ -24,6 +24,11 @@ const outcomeOf = (exchange: Exchange, inputTokens: number, outputTokens: number
 
 const makeThread = (orders: Orders) => {
   const shared = new Int32Array(orders.shared)
+  const pulse: Pulse = {
+    beat: (at) => void Atomics.store(shared, sharedAt.heard, Math.floor(at - orders.startedAt)),
+    last: () => orders.startedAt + Atomics.load(shared, sharedAt.heard)
+  }
+  const connect = () => new EngineConnection(orders.host, orders.port, { pulse })
   const connections: Array<EngineConnection> = []
   let records: Array<RequestRecord> = []
   let idleAt: Array<number> = []
@@ -58,10 +63,10 @@ const makeThread = (orders: Orders) => {
       streams = step.streams
       // Fresh ones: an engine may close at any moment what was idle between two steps.
       for (const connection of connections) connection.close()
-      while (connections.length < step.streams.length) connections.push(new EngineConnection(orders.host, orders.port))
+      while (connections.length < step.streams.length) connections.push(connect())
       delays.reset()
       delays.enable()
-      await Promise.all(step.streams.map((stream, index) => runStream(connections[index] ?? new EngineConnection(orders.host, orders.port), stream, step)))
+      await Promise.all(step.streams.map((stream, index) => runStream(connections[index] ?? connect(), stream, step)))
       delays.disable()
       return { records, idleAt, delayP99: Math.max(0, delays.percentile(99) / 1e6 - resolution) }
     },

@@ -9,13 +9,15 @@ export interface Orders {
   readonly body: string
   readonly inputTokens: number
   readonly vocabSize: number
+  /** Of the streams' own clock, milliseconds. */
+  readonly startedAt: number
   /** Numbers that all threads share, at `sharedAt`. */
   readonly shared: SharedArrayBuffer
 }
 
-/** `stop`: 1 where no stream sends any more. `ended`: requests that ended in this step. `seed`: of the next prompt. */
-export const sharedAt = { stop: 0, ended: 1, seed: 2 } as const
-export const sharedBytes = 3 * Int32Array.BYTES_PER_ELEMENT
+/** `stop`: 1 where no stream sends any more. `ended`: requests that ended in this step. `seed`: of the next prompt. `heard`: milliseconds of `Orders.startedAt` until the last token. */
+export const sharedAt = { stop: 0, ended: 1, seed: 2, heard: 3 } as const
+export const sharedBytes = 4 * Int32Array.BYTES_PER_ELEMENT
 
 /** A thread's part of a step. */
 export interface ThreadStep {

@@ -30,11 +30,28 @@ const endOf = (work: Workload, step: WorkloadStep) => {
   }
 }
 
-/** The records of a load: of a request that was cut, and of which nothing came in all that time, it is an error. */
-export const silentAreErrors = ({ closedAt, records }: Pick<LoadSeen, "closedAt" | "records">, drainMillis: number): ReadonlyArray<RequestRecord> =>
-  records.map((record) =>
-    record.outcome === "unfinished" && record.arrivals.length === 0 && closedAt - record.sentAt >= drainMillis ? { ...record, outcome: "no_token" } : record
+/** What is sent within so long comes to an engine in any order, milliseconds: the threads of the generator send at once. */
+const atOnceMillis = 1_000
+
+/**
+ * The records of a load: a request that was cut, and of which nothing came in all that time, is an error where the engine said nothing to anybody either, or where one that
+ * was sent later has long had its first token. Any other stood in the engine's queue: slow is not broken.
+ */
+export const silentAreErrors = (
+  { closedAt, endedAt, records }: Pick<LoadSeen, "closedAt" | "endedAt" | "records">,
+  drainMillis: number
+): ReadonlyArray<RequestRecord> => {
+  const heardAt = records.reduce((last, { arrivals }) => Math.max(last, arrivals.at(-1) ?? last), Number.NEGATIVE_INFINITY)
+  const quiet = endedAt - heardAt >= drainMillis / 2
+  const servedSent = records.reduce(
+    (last, { arrivals: [first], sentAt }) => (first !== undefined && first <= endedAt - drainMillis ? Math.max(last, sentAt) : last),
+    Number.NEGATIVE_INFINITY
   )
+  return records.map((record) => {
+    const silent = record.outcome === "unfinished" && record.arrivals.length === 0 && closedAt - record.sentAt >= drainMillis
+    return silent && (quiet || record.sentAt < servedSent - atOnceMillis) ? { ...record, outcome: "no_token" } : record
+  })
+}
 
 /** One step of the workload; once more where the generator was its own limit. */
 export const runStep = Effect.fnUntraced(function* (generator: LoadGenerator, work: Workload, step: WorkloadStep, gpus: number) {

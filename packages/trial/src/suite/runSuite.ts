@@ -45,6 +45,9 @@ const stretchOf = Effect.fnUntraced(function* (subject: SuiteSubject) {
   return Math.min(thresholds.mostStretch, Math.max(1, perToken / thresholds.usualTokenMillis))
 })
 
+/** Whether it is a fault that was seen, which says more than that a first run was late. */
+const isFault = (failure: Unexpected | NotApplicable | SuiteTimedOut): failure is Unexpected => failure._tag === "Unexpected" && failure.open !== true
+
 type Tried = Result.Result<string, Unexpected | NotApplicable | SuiteTimedOut>
 
 /**
@@ -105,6 +108,10 @@ export const runSuite = Effect.fn("runSuite")(function* (
     if (check.class === "capability") failed.push(check)
     return decided
   }
+  const notApplicable = ({ name }: TrialCheck, { unseen: shown = false }: NotApplicable) => {
+    skipped.push(name)
+    if (shown) unseen.push(name)
+  }
   const withdrawn = () => [...failed.filter((check) => check.class === "capability").map(({ name }) => name), ...unseen]
   for (const check of checks(state)) {
     const asked = check.heldToSeen === true ? { ...subject, capabilities: withdrawCapabilities(subject.capabilities, withdrawn()) } : subject
@@ -119,17 +126,17 @@ export const runSuite = Effect.fn("runSuite")(function* (
     }
     const first = yield* once(check, asked, 1)
     if (Result.isSuccess(first)) judge(check, true, first.success)
-    else if (first.failure._tag === "NotApplicable") {
-      skipped.push(check.name)
-      if (first.failure.unseen === true) unseen.push(check.name)
-    } else if (first.failure._tag === "SuiteTimedOut") {
+    else if (first.failure._tag === "NotApplicable") notApplicable(check, first.failure)
+    else if (first.failure._tag === "SuiteTimedOut") {
       if (!leave(check)) return yield* first.failure
     } else {
       const again = yield* once(check, asked, 2)
-      const cut = Result.isFailure(again) && again.failure._tag === "SuiteTimedOut" ? again.failure : null
-      if (cut !== null && first.failure.open === true) {
-        if (!leave(check)) return yield* cut
-      } else if (Result.isFailure(again)) judge(check, false, first.failure.detail)
+      const { open } = first.failure
+      const other = Result.isFailure(again) ? again.failure : null
+      if (other?._tag === "SuiteTimedOut" && open === true) {
+        if (!leave(check)) return yield* other
+      } else if (other?._tag === "NotApplicable" && open === true) notApplicable(check, other)
+      else if (Result.isFailure(again)) judge(check, false, open === true && isFault(again.failure) ? again.failure.detail : first.failure.detail)
       else if (check.clockBound === true || first.failure.open === true) judge(check, true, `${again.success}; at the second try`)
       else judge(check, false, `${isBroken(first.failure) ? "engine error" : "nondeterministic_output: failed"}, then passed (${first.failure.detail})`)
     }

@@ -1,7 +1,7 @@
 import { createServer } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { EngineConnection } from "../../src/benchmark/EngineConnection.ts"
+import { EngineConnection, now } from "../../src/benchmark/EngineConnection.ts"
 
 /** An engine's address that answers with these parts and then says nothing more. */
 const silentAfter = (parts: ReadonlyArray<string>) =>
@@ -35,11 +35,41 @@ describe("a stream of the benchmark", () => {
     it.live(`whose engine ${what} for as long as one that hangs is stalled, and its connection is given up`, () =>
       Effect.gen(function* () {
         const { port } = yield* silentAfter(parts)
-        const connection = new EngineConnection("127.0.0.1", port, 100)
+        const connection = new EngineConnection("127.0.0.1", port, { stall: 100 })
         const { outcome, usage } = yield* Effect.promise(() => connection.exchange("/v1/completions", "{}"))
         assert.deepStrictEqual([outcome, usage], ["stalled", null])
         assert.isNull(connection.underWay)
       }).pipe(Effect.scoped)
     )
   }
+
+  it.live("that waits for its first token while others get theirs stands in a queue, however long; once it has one, it is stalled like every other", () =>
+    Effect.gen(function* () {
+      const begin: { answer: () => void } = { answer: () => {} }
+      const server = createServer((request, response) => {
+        request.resume()
+        begin.answer = () => response.writeHead(200, { "content-type": "text/event-stream" }).write(frame)
+      })
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+        () =>
+          Effect.sync(() => {
+            server.close()
+            server.closeAllConnections()
+          })
+      )
+      const address = server.address()
+      const port = address !== null && typeof address === "object" ? address.port : 0
+      // Its own turn comes when it has been patient three times.
+      let asked = 0
+      const last = () => {
+        asked++
+        if (asked === 3) begin.answer()
+        return asked > 3 ? 0 : now()
+      }
+      const connection = new EngineConnection("127.0.0.1", port, { pulse: { beat: () => {}, last }, stall: 50 })
+      const { arrivals, outcome } = yield* Effect.promise(() => connection.exchange("/v1/completions", "{}"))
+      assert.deepStrictEqual([outcome, arrivals.length, asked], ["stalled", 1, 4])
+    }).pipe(Effect.scoped)
+  )
 })

@@ -130,6 +130,39 @@ describe("how the suite is run", () => {
     })
   )
 
+  const lateFirst = (then: Effect.Effect<string, Unexpected | NotApplicable>) =>
+    Effect.gen(function* () {
+      const turns = yield* Ref.make(0)
+      const slow = check("slow", () =>
+        Effect.flatMap(
+          Ref.updateAndGet(turns, (n) => n + 1),
+          (turn) => (turn === 1 ? Effect.never : then)
+        )
+      )
+      const fibre = yield* Effect.forkChild(trial(slow))
+      yield* TestClock.adjust("40 seconds")
+      return (yield* Fiber.join(fibre)).report
+    })
+
+  it.effect("a row that is late and then sees that it does not apply, as an engine is too slow for it, has no row: nothing was found", () =>
+    Effect.gen(function* () {
+      const report = yield* lateFirst(Effect.fail(new NotApplicable({ reason: "it would take 40 s" })))
+      assert.isTrue(report.passed)
+      assert.deepStrictEqual(
+        report.checks.map(({ detail, name }) => [name, detail]),
+        [["suite", "seatrial-core 8: 0 run, 1 not applicable (slow), 40 s"]]
+      )
+    })
+  )
+
+  it.effect("a row that is late and then sees a fault tells that fault", () =>
+    Effect.gen(function* () {
+      const { checks, passed } = yield* lateFirst(wrong("cross_request_leak: 1 of 4"))
+      assert.isFalse(passed)
+      assert.deepStrictEqual(checks[0], { name: "slow", passed: false, detail: "cross_request_leak: 1 of 4" })
+    })
+  )
+
   it.effect("a row that is late the first time alone passes: an engine may have something to prepare", () =>
     Effect.gen(function* () {
       const turns = yield* Ref.make(0)

@@ -1,0 +1,31 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { RequestRecord } from "../../src/benchmark/RequestRecord.ts"
+import { silentAreErrors } from "../../src/benchmark/runStep.ts"
+
+const drain = 30_000
+const answered = (sentAt: number, ...arrivals: ReadonlyArray<number>): RequestRecord => ({ stream: 0, sentAt, arrivals, outcome: "answered", tokens: 1 })
+const cut = (sentAt: number, ...arrivals: ReadonlyArray<number>): RequestRecord => ({ ...answered(sentAt, ...arrivals), outcome: "unfinished", tokens: 0 })
+
+/** What became of the last of the records, of a step that was closed after 75 s and whose engine had 30 s more. */
+const outcomeOf = (...records: ReadonlyArray<RequestRecord>) => silentAreErrors({ closedAt: 75_000, endedAt: 105_000, records }, drain).at(-1)?.outcome
+
+describe("a request of which nothing came before it was cut", () => {
+  it("is an error of an engine that says nothing to anybody", () => {
+    assert.strictEqual(outcomeOf(cut(0)), "no_token")
+    assert.strictEqual(outcomeOf(answered(0, 20_000), cut(10, 500, 20_000), cut(0)), "no_token")
+  })
+
+  it("is an error where one that was sent later has long had its first token: it was lost", () => {
+    assert.strictEqual(outcomeOf(answered(20_000, 21_000, 104_000), cut(0)), "no_token")
+  })
+
+  it("is none where it stood in the engine's queue: those before it had their tokens until the end", () => {
+    assert.strictEqual(outcomeOf(answered(0, 1_000), answered(1, 60_000, 104_000), cut(2)), "unfinished")
+    // Of what is sent at once, as by several threads, any comes first.
+    assert.strictEqual(outcomeOf(answered(900, 1_000), answered(1, 60_000, 104_000), cut(0)), "unfinished")
+    // One that was sent later and had its turn a moment ago may have been a neighbour in the queue.
+    assert.strictEqual(outcomeOf(answered(3_000, 100_000, 104_000), cut(2)), "unfinished")
+  })
+
+  it("is none where it had less time than every request has", () => assert.strictEqual(outcomeOf(cut(60_000)), "unfinished"))
+})
