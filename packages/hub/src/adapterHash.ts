@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto"
+import { canonicalJson } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { AdapterConfig } from "./adapterConfig.ts"
 import type { AdapterTensor } from "./adapterTensors.ts"
@@ -9,27 +10,16 @@ const pieceBytes = 8 * 2 ** 20
 /** Most reads for one adapter: its tensors lie in the order of their names, or in a few runs of it. */
 const maxPieces = 4_096
 
-const canonical = (value: unknown): unknown =>
-  typeof value !== "object" || value === null || Array.isArray(value)
-    ? value
-    : Object.fromEntries(
-        Object.entries(value)
-          .sort(([a], [b]) => (a < b ? -1 : 1))
-          .map(([name, member]) => [name, canonical(member)])
-      )
-
 /** What scales an adapter's tensors, as one text. */
 const scaling = ({ alpha, alphaPattern, rank, rankPattern, rslora, target }: AdapterConfig): string =>
-  JSON.stringify(
-    canonical({
-      r: rank,
-      lora_alpha: alpha,
-      use_rslora: rslora,
-      rank_pattern: rankPattern,
-      alpha_pattern: alphaPattern,
-      target_modules: typeof target === "string" ? target : [...new Set(target)].sort()
-    })
-  )
+  canonicalJson({
+    r: rank,
+    lora_alpha: alpha,
+    use_rslora: rslora,
+    rank_pattern: rankPattern,
+    alpha_pattern: alphaPattern,
+    target_modules: typeof target === "string" ? target : [...new Set(target)].sort()
+  })
 
 /** The reads that bring the tensors' bytes in the order of their names. */
 const piecesOf = (tensors: ReadonlyArray<AdapterTensor>): ReadonlyArray<{ readonly from: number; readonly to: number }> => {
@@ -71,5 +61,9 @@ export const hashAdapter = Effect.fnUntraced(function* <E>(
       at = end
     }
   }
-  return hash.update(scaling(config)).digest("hex")
+  const scales = yield* Effect.try({
+    try: () => scaling(config),
+    catch: () => new Unreadable({ reason: "The adapter's configuration has a name that is no text." })
+  })
+  return hash.update(scales).digest("hex")
 })

@@ -227,6 +227,8 @@ export class Runs extends Context.Service<
       revision: Pick<RunRevision, "engineVersion" | "estimate" | "facts" | "id" | "settings">
     ) => Effect.Effect<
       ReadonlyArray<{
+        /** Whether it was of the same version of the engine. */
+        readonly sameEngine: boolean
         readonly suite: string
         readonly suiteVersion: number
         readonly checks: CheckReport["checks"]

@@ -52,38 +52,56 @@ const verify = Effect.fnUntraced(function* ({ id, orgId }: { readonly id: Parame
 })
 
 layer(layerStore, { excludeTestServices: true })("earlier trials", (it) => {
-  it.effect("are those of the organization's own verified revisions that are the same in commit, card, engine and settings", () =>
-    Effect.gen(function* () {
-      const runs = yield* Runs
-      const { caller } = yield* makeCaller("trials-own")
-      const { caller: stranger } = yield* makeCaller("trials-other")
-      const first = yield* checked(caller, "trials-a")
-      const now = yield* checked(caller, "trials-now", {}, {})
-      assert.isTrue(first.written)
-      // Not verified yet.
-      assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, now.revision), [])
-      yield* verify(first)
-      for (const [key, told] of [
-        ["trials-b", { settings: { ...settings, max_context: 1_024 } }],
-        ["trials-c", { engineVersion: "reference-2" }]
-      ] as const) {
-        yield* verify(yield* checked(caller, key, told))
-      }
-      const { checks: rows, fingerprints, suite, suite_version } = checks
-      assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, now.revision), [
-        { suite, suiteVersion: suite_version, checks: rows, fingerprints, likelihood: [[-0.5, -1.25]] }
-      ])
-      // How long it is held, and what its host class is called, is nothing that its engine hears of.
-      for (const [key, told] of [
-        ["trials-d", { ...settings, hold_seconds: 60 }],
-        ["trials-e", { ...settings, host_class: "other-name" }]
-      ] as const) {
-        const { revision } = yield* checked(caller, key, { settings: told })
-        assert.strictEqual((yield* runs.earlierTrials(caller.orgId, revision)).length, 1)
-      }
-      assert.deepStrictEqual(yield* runs.earlierTrials(stranger.orgId, now.revision), [])
-      assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, first.revision), [])
-    })
+  it.effect(
+    "are those of the organization's own verified revisions that are the same in commit, card and settings, those of the same engine version first",
+    () =>
+      Effect.gen(function* () {
+        const runs = yield* Runs
+        const { caller } = yield* makeCaller("trials-own")
+        const { caller: stranger } = yield* makeCaller("trials-other")
+        const first = yield* checked(caller, "trials-a")
+        const now = yield* checked(caller, "trials-now", {}, {})
+        assert.isTrue(first.written)
+        // Not verified yet.
+        assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, now.revision), [])
+        yield* verify(first)
+        for (const [key, told] of [
+          ["trials-b", { settings: { ...settings, max_context: 1_024 } }],
+          ["trials-c", { engineVersion: "reference-2" }]
+        ] as const) {
+          yield* verify(yield* checked(caller, key, told))
+        }
+        const { checks: rows, fingerprints, suite, suite_version } = checks
+        assert.deepStrictEqual(yield* runs.earlierTrials(caller.orgId, now.revision), [
+          ...[true, false].map((sameEngine) => ({ sameEngine, suite, suiteVersion: suite_version, checks: rows, fingerprints, likelihood: [[-0.5, -1.25]] }))
+        ])
+        // Another version may choose other kernels for what is quantized.
+        for (const [key, told] of [
+          ["trials-f", { settings: { ...settings, kv_cache_dtype: "fp8" } }],
+          ["trials-g", { settings: { ...settings, kv_cache_dtype: "fp8" }, engineVersion: "reference-2" }]
+        ] as const) {
+          yield* verify(yield* checked(caller, key, told))
+        }
+        const quantized = yield* checked(caller, "trials-h", { settings: { ...settings, kv_cache_dtype: "fp8" } }, {})
+        assert.deepStrictEqual(
+          (yield* runs.earlierTrials(caller.orgId, quantized.revision)).map(({ sameEngine }) => sameEngine),
+          [true]
+        )
+        // How long it is held, and what its host class is called, is nothing that its engine hears of.
+        for (const [key, told] of [
+          ["trials-d", { ...settings, hold_seconds: 60 }],
+          ["trials-e", { ...settings, host_class: "other-name" }]
+        ] as const) {
+          const { revision } = yield* checked(caller, key, { settings: told })
+          assert.strictEqual((yield* runs.earlierTrials(caller.orgId, revision)).length, 2)
+        }
+        assert.deepStrictEqual(yield* runs.earlierTrials(stranger.orgId, now.revision), [])
+        // Its own is none of them.
+        assert.deepStrictEqual(
+          (yield* runs.earlierTrials(caller.orgId, first.revision)).map(({ sameEngine }) => sameEngine),
+          [false]
+        )
+      })
   )
 
   it.effect("a capability that was withdrawn is the revision's no more, and a report that is late changes nothing", () =>

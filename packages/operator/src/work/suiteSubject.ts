@@ -2,7 +2,7 @@ import { nameInEngine, revisionCapabilities, weightCommits } from "@seatrial/dom
 import { Hub } from "@seatrial/hub"
 import { KubeClient, Pod } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
-import { readRepository, type SuiteSubject, suite } from "@seatrial/trial"
+import { comparable, readRepository, type SuiteSubject } from "@seatrial/trial"
 import { type Duration, Effect, Semaphore } from "effect"
 import { deploymentLabel } from "../resources/objectNames.ts"
 import { type EngineUnderTrial, subjectOf } from "./EngineUnderTrial.ts"
@@ -79,7 +79,7 @@ const suiteSubjectOf = Effect.fnUntraced(function* (trial: EngineUnderTrial, tim
     capabilities: revisionCapabilities(engine, facts, settings),
     repository,
     start,
-    earlier: earlier.filter((each) => each.suite === suite.name && each.suiteVersion === suite.version),
+    earlier: earlier.flatMap(comparable),
     cacheTokens: (metrics) => engine.measured({ metrics, log: "" }).kv_cache_tokens
   }
   return subject

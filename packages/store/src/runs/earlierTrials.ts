@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { CheckReport } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
-import type { Runs } from "../Runs.ts"
+import type { RunRevision, Runs } from "../Runs.ts"
 
 /** What of the settings an engine never hears of: who asks for another time to be held is asked for no other answers. */
 const notTheEngines = ["host_class", "hold_seconds"]
@@ -10,25 +10,31 @@ const notTheEngines = ["host_class", "hold_seconds"]
 const looked = 8
 
 const Row = Schema.Struct({
+  sameEngine: Schema.Boolean,
   checks: CheckReport,
   likelihood: Schema.NullOr(Schema.Array(Schema.Array(Schema.Finite)))
 })
 
+/** Whether another version of an engine computes the same but for rounding: it may choose other kernels for what is quantized, which moves more. */
+const isUnquantized = ({ facts, settings }: Pick<RunRevision, "facts" | "settings">): boolean =>
+  facts.config.quantization === "none" && settings.kv_cache_dtype === "auto" && settings.engine_flags?.quantization === undefined
+
 /**
- * The organization's own verified revisions of the same commit, on the same card, with the same engine version and settings, of whatever image: what a trial is compared with.
- * Another organization's are never read.
+ * The organization's own verified revisions of the same commit, on the same card, with the same settings, of whatever image: what a trial is compared with. Those of the same
+ * version of the engine come first; of others there are any only where nothing is quantized. Another organization's are never read.
  */
 export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierTrials"] => {
   const decode = Schema.decodeUnknownOption(Row)
-  return Effect.fn("Runs.earlierTrials")(function* (orgId, { engineVersion, estimate, facts, id, settings }) {
+  return Effect.fn("Runs.earlierTrials")(function* (orgId, revision) {
+    const { engineVersion, estimate, facts, id, settings } = revision
     const base = facts.adapter?.base
     const rows = yield* Effect.orDie(sql`
-      SELECT checks, likelihood FROM revisions
+      SELECT checks, likelihood, engine_version = ${engineVersion} AS "sameEngine" FROM revisions
       WHERE org_id = ${orgId} AND hf_repo = ${facts.repo} AND hf_revision = ${facts.commit} AND gpu_pool = ${estimate.gpu_pool} AND gpu_count = ${estimate.gpu_count}
-        AND checks IS NOT NULL AND verified_at IS NOT NULL AND id <> ${id} AND engine_version = ${engineVersion}
+        AND checks IS NOT NULL AND verified_at IS NOT NULL AND id <> ${id} AND (engine_version = ${engineVersion} OR ${isUnquantized(revision)})
         AND settings - ${notTheEngines}::text[] = ${sql.json(settings)} - ${notTheEngines}::text[]
         AND base_hf_repo IS NOT DISTINCT FROM ${base?.repo ?? null} AND base_hf_revision IS NOT DISTINCT FROM ${base?.commit ?? null}
-      ORDER BY created_at DESC LIMIT ${looked}`)
+      ORDER BY engine_version = ${engineVersion} DESC, created_at DESC LIMIT ${looked}`)
     return rows.flatMap((row) => {
       const trial = Option.getOrNull(decode(row))
       // Another version of the suite may have asked something else.
@@ -36,6 +42,7 @@ export const earlierTrials = (sql: PgClient.PgClient): Runs["Service"]["earlierT
         ? []
         : [
             {
+              sameEngine: trial.sameEngine,
               suite: trial.checks.suite,
               suiteVersion: trial.checks.suite_version,
               checks: trial.checks.checks,

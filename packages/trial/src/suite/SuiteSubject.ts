@@ -34,7 +34,7 @@ export interface StartSeen {
   readonly ownImage: boolean | null
 }
 
-/** What an earlier trial of the same commit found, on the same card with the same engine version and settings. */
+/** What an earlier trial of the same commit found, on the same card with the same settings, as far as this one can be held to it. */
 export interface EarlierTrial {
   readonly fingerprints: CheckReport["fingerprints"]
   /** Its rows. */

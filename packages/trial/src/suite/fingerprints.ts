@@ -81,7 +81,7 @@ export const greedyRepeats = Effect.fnUntraced(function* (
   })
   const keeps = subject.chat && fields.max_tokens === thresholds.fingerprintTokens && stable.length >= thresholds.leastFingerprints
   const fingerprints = keeps ? stable.slice(0, thresholds.fingerprints) : []
-  const before = new Map(subject.earlier[0]?.fingerprints.map(({ prompt, sha256 }) => [prompt, sha256]))
+  const before = new Map(subject.earlier.find(({ fingerprints }) => fingerprints.length > 0)?.fingerprints.map(({ prompt, sha256 }) => [prompt, sha256]))
   const known = fingerprints.filter(({ prompt }) => before.has(prompt))
   const drifted = known.filter(({ prompt, sha256 }) => before.get(prompt) !== sha256).length
   const compared =

@@ -4,10 +4,8 @@ import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
 import { type CheckClass, isBroken, type NotApplicable, type TrialCheck } from "./Check.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
+import { suite } from "./suiteVersion.ts"
 import { thresholds, tinyParameters } from "./thresholds.ts"
-
-/** Raised by any change of a prompt, parameter, threshold or hashed byte. */
-export const suite = { name: "seatrial-core", version: 9 } as const
 
 const longestDetail = 240
 

@@ -150,7 +150,7 @@ describe("how the suite is run", () => {
       assert.isTrue(report.passed)
       assert.deepStrictEqual(
         report.checks.map(({ detail, name }) => [name, detail]),
-        [["suite", "seatrial-core 8: 0 run, 1 not applicable (slow), 40 s"]]
+        [["suite", "seatrial-core 9: 0 run, 1 not applicable (slow), 40 s"]]
       )
     })
   )
