@@ -163,7 +163,13 @@ export const slowness = (benchmark: Benchmark, earlier: ReadonlyArray<Benchmark>
   const last = benchmark.steps.at(-1)
   if (last === undefined || benchmark.missing !== undefined) return undefined
   const rates = earlier
-    .filter((other) => other.missing === undefined && other.input_tokens === benchmark.input_tokens && other.output_tokens === benchmark.output_tokens)
+    .filter(
+      (other) =>
+        other.missing === undefined &&
+        benchmarkFault(other) === null &&
+        other.input_tokens === benchmark.input_tokens &&
+        other.output_tokens === benchmark.output_tokens
+    )
     .filter((other) => other.suite === benchmark.suite && other.suite_version === benchmark.suite_version && other.scale === benchmark.scale)
     .flatMap(({ steps }) => steps.filter(({ concurrency }) => concurrency === last.concurrency).map(({ output_tokens_per_s }) => output_tokens_per_s))
   const usual = median(rates)

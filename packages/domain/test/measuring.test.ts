@@ -146,4 +146,6 @@ it("a benchmark is slow below seven tenths of the median of earlier ones of the 
   assert.isUndefined(slowness(of({ output_tokens_per_s: 69 }), [of({ output_tokens_per_s: 100 }, { missing: "client_limited" })]))
   assert.isUndefined(slowness(of({ output_tokens_per_s: 69 }), [of({ output_tokens_per_s: 100 }, { scale: 0.5 })]))
   assert.isUndefined(slowness(of({ output_tokens_per_s: 69 }), [of({ output_tokens_per_s: 100, concurrency: 2 })]))
+  // One that failed says nothing of how fast it is.
+  assert.isUndefined(slowness(of({ output_tokens_per_s: 69 }), [of({ output_tokens_per_s: 100, errors: 50 })]))
 })

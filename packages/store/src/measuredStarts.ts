@@ -2,8 +2,9 @@ import type { PgClient } from "@effect/sql-pg"
 import { type Calibration, calibrationOf, FitComponents, Measured, type OrgId } from "@seatrial/domain"
 import { Effect, Option, Schema } from "effect"
 
-/** Starts that are looked at, the newest. */
-const looked = 32
+/** Starts that are looked at, the newest, and how many of one key are told: a calibration takes no more, and none of them pushes out another key's. */
+const looked = 512
+const ofOneKey = 10
 
 const Row = Schema.Struct({
   gpuPool: Schema.String,
@@ -23,11 +24,20 @@ export const measuredStarts = (sql: PgClient.PgClient) => {
   const decode = Schema.decodeUnknownOption(Row)
   return Effect.fnUntraced(function* (orgId: OrgId, architecture: string) {
     const rows = yield* sql`
-      SELECT gpu_pool AS "gpuPool", gpu_count AS "gpuCount", engine_version AS "engineVersion",
-        coalesce(settings #>> '{engine_flags,quantization}', quantization) AS quantization, (estimate ->> 'weights_bytes')::float8 AS "weightsBytes",
-        estimate -> 'components' AS components, measured
-      FROM revisions WHERE org_id = ${orgId} AND facts #>> '{config,architecture}' = ${architecture} AND measured IS NOT NULL
-      ORDER BY created_at DESC LIMIT ${looked}`
+      WITH newest AS (
+        SELECT created_at, gpu_pool, gpu_count, engine_version, coalesce(settings #>> '{engine_flags,quantization}', quantization) AS held, weights_bytes, components, measured
+        FROM (
+          SELECT created_at, gpu_pool, gpu_count, engine_version, settings, quantization, (estimate ->> 'weights_bytes')::float8 AS weights_bytes,
+            estimate -> 'components' AS components, measured
+          FROM revisions WHERE org_id = ${orgId} AND facts #>> '{config,architecture}' = ${architecture} AND measured IS NOT NULL
+          ORDER BY created_at DESC LIMIT ${looked}
+        ) AS starts
+        WHERE measured ->> 'kv_cache_bytes' IS NOT NULL AND components ->> 'stepTokens' IS NOT NULL
+      ), ranked AS (
+        SELECT *, row_number() OVER (PARTITION BY gpu_pool, gpu_count, engine_version, held, components ->> 'stepTokens' ORDER BY created_at DESC) AS place FROM newest
+      )
+      SELECT gpu_pool AS "gpuPool", gpu_count AS "gpuCount", engine_version AS "engineVersion", held AS quantization, weights_bytes AS "weightsBytes", components, measured
+      FROM ranked WHERE place <= ${ofOneKey} ORDER BY created_at DESC`
     return rows.flatMap((row): ReadonlyArray<Calibration> => {
       const start = Option.getOrNull(decode(row))
       if (start === null) return []

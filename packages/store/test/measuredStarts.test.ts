@@ -76,6 +76,12 @@ layer(layerStore, { excludeTestServices: true })("the starts that were measured"
         assert.deepStrictEqual(yield* ask(owner.caller.orgId, "OtherForCausalLM"), [{ ...told, architecture: "OtherForCausalLM" }])
         assert.deepStrictEqual(yield* ask(stranger.caller.orgId, architecture), [])
       }
+      // Many later starts on another card tell ten times of it, and push none of this one out.
+      for (let n = 0; n < 33; n++) {
+        yield* start(owner.caller, `measured-other-${n}`, { kept: { ...whole, gpu_pool: "Other-Card" }, cache: 53 * gib })
+      }
+      const pools = (yield* runs.measuredStarts(owner.caller.orgId, architecture)).map(({ gpu_pool }) => gpu_pool)
+      assert.deepStrictEqual([pools.filter((pool) => pool === "Other-Card").length, pools.at(-1)], [10, "NVIDIA-H100-80GB-HBM3"])
     })
   )
 })

@@ -3,7 +3,7 @@ import { type Benchmark, type BenchmarkKey, benchmarkFault, benchmarkRow, canoni
 import type { Node } from "@seatrial/kube"
 import { Runs } from "@seatrial/store"
 import { runBenchmark, workload } from "@seatrial/trial"
-import { Effect, Semaphore } from "effect"
+import { Effect, Semaphore, Struct } from "effect"
 import { type EngineUnderTrial, subjectOf, unavailable } from "./EngineUnderTrial.ts"
 import { persist } from "./persist.ts"
 
@@ -37,7 +37,10 @@ export const benchmarkKey = ({ node, podClass, revision }: Pick<EngineUnderTrial
     ...(base === undefined ? {} : { adapter_commit: revision.facts.commit }),
     engine_version: revision.engineVersion,
     engine_digest: revision.engineDigest,
-    flags_sha256: createHash("sha256").update(canonicalJson(revision.settings)).digest("hex"),
+    // How long it is held and what its host class is called makes no engine faster.
+    flags_sha256: createHash("sha256")
+      .update(canonicalJson(Struct.omit(revision.settings, ["hold_seconds", "host_class"])))
+      .digest("hex"),
     gpu_pool,
     gpu_count,
     // Engines split a model over all GPUs of its host class.

@@ -14,6 +14,7 @@ describe("what a benchmark is of", () => {
     const [one, other] = [{ engine_flags: { max_num_seqs: 4, seed: 1 } }, { engine_flags: { seed: 1, max_num_seqs: 4 } }]
     assert.deepStrictEqual(keyOf(one), keyOf(other))
     assert.notStrictEqual(keyOf(one).flags_sha256, keyOf({ engine_flags: { max_num_seqs: 5, seed: 1 } }).flags_sha256)
+    for (const unheard of [{ hold_seconds: 60 }, { host_class: "other" }]) assert.strictEqual(keyOf(unheard).flags_sha256, keyOf({}).flags_sha256)
     assert.match(keyOf({}).flags_sha256, /^[0-9a-f]{64}$/)
   })
 
