@@ -1,6 +1,7 @@
-import { Clock, Data, Duration, Effect, Option, Result, Schema, Stream } from "effect"
+import { Data, Duration, Effect, Option, Result, Schema, Stream } from "effect"
 import { HttpClient, HttpClientRequest } from "effect/http"
 import { gauge } from "./gauge.ts"
+import { monotonicMillis } from "./monotonicMillis.ts"
 
 /** The engine could not be reached, or did not answer in time. */
 export class EngineUnreachable extends Data.TaggedError("EngineUnreachable")<{
@@ -80,8 +81,6 @@ export interface EngineClient {
 
 /** How long an engine may take to tell its counters: one that computes tells them from beside its work. */
 const lookFor = Duration.seconds(5)
-
-const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 const reasoningOf = (part: typeof Part.Type | undefined) => part?.reasoning ?? part?.reasoning_content ?? ""
 

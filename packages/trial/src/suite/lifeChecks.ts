@@ -1,6 +1,7 @@
 import type { OutputFingerprint } from "@seatrial/domain"
-import { Clock, Effect, Fiber } from "effect"
+import { Effect, Fiber } from "effect"
 import { gauge } from "../gauge.ts"
+import { monotonicMillis } from "../monotonicMillis.ts"
 import { seconds, type TrialCheck, unexpected } from "./Check.ts"
 import { digest, fingerprintFields } from "./fingerprints.ts"
 import { put, questionOf, type SuiteSubject } from "./SuiteSubject.ts"
@@ -34,14 +35,14 @@ export const abortFrees = (): TrialCheck => {
       const { generated: from } = yield* load(subject)
       yield* Effect.forEach(Array.from({ length: 8 }), () => subject.client.firstPiece(path, body), { concurrency: "unbounded", discard: true })
       const dropped = yield* Effect.forEach([0, 1], () => Effect.forkChild(subject.client.post(path, JSON.stringify(body))))
-      const deadline = (yield* Clock.currentTimeMillis) + thresholds.abortSeconds * 1_000
+      const deadline = (yield* monotonicMillis) + thresholds.abortSeconds * 1_000
       const underWay = () => dropped.some((fibre) => fibre.pollUnsafe() === undefined)
-      while (underWay() && (yield* load(subject)).running <= before.running && (yield* Clock.currentTimeMillis) < deadline) yield* Effect.sleep("10 millis")
+      while (underWay() && (yield* load(subject)).running <= before.running && (yield* monotonicMillis) < deadline) yield* Effect.sleep("10 millis")
       yield* Effect.forEach(dropped, Fiber.interrupt, { discard: true })
-      const until = (yield* Clock.currentTimeMillis) + thresholds.abortSeconds * 1_000
+      const until = (yield* monotonicMillis) + thresholds.abortSeconds * 1_000
       let now = yield* load(subject)
       while (now.running > before.running || now.cache > before.cache + thresholds.abortCacheUse) {
-        if ((yield* Clock.currentTimeMillis) >= until) {
+        if ((yield* monotonicMillis) >= until) {
           return yield* unexpected(
             `${now.running} requests run on after ${thresholds.abortSeconds} s, KV cache use ${now.cache.toFixed(3)}, was ${before.cache.toFixed(3)}`
           )

@@ -1,6 +1,7 @@
 import { type Check, type CheckReport, withdrawCapabilities } from "@seatrial/domain"
 import { Clock, Data, Effect, Result } from "effect"
 import { type EngineUnreachable, Unexpected } from "../EngineClient.ts"
+import { monotonicMillis } from "../monotonicMillis.ts"
 import { type CheckClass, isBroken, type NotApplicable, type TrialCheck } from "./Check.ts"
 import { mayThink, questionOf, type SuiteSubject, thinksAnyway } from "./SuiteSubject.ts"
 import { type SuiteState, suiteChecks } from "./suiteChecks.ts"
@@ -58,10 +59,10 @@ export const runSuite = Effect.fn("runSuite")(function* (
   subject: SuiteSubject,
   checks: (state: SuiteState) => ReadonlyArray<TrialCheck> = suiteChecks
 ): Effect.fn.Return<SuiteFindings, EngineUnreachable | SuiteTimedOut> {
-  const startedAt = yield* Clock.currentTimeMillis
+  const [startedAt, begunAt] = [yield* Clock.currentTimeMillis, yield* monotonicMillis]
   const state: SuiteState = { repeats: null, likelihood: null, fidelity: null }
   const stretch = yield* stretchOf({ ...subject, salt: `${suite.name}-${startedAt}-warm-up` })
-  const since = Effect.map(Clock.currentTimeMillis, (now) => (now - startedAt) / 1_000)
+  const since = Effect.map(monotonicMillis, (now) => (now - begunAt) / 1_000)
   const longer = stretch * (thinksAnyway(subject) ? thresholds.thinkersLonger : mayThink(subject) ? thresholds.switchedLonger : 1)
   const hard = thresholds.hardSeconds * longer
 

@@ -1,7 +1,8 @@
 import { checkedTopTokens } from "@seatrial/domain"
-import { Clock, Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { Unexpected } from "../EngineClient.ts"
 import { gauge } from "../gauge.ts"
+import { monotonicMillis } from "../monotonicMillis.ts"
 import { promptTokens } from "../promptTokens.ts"
 import { textPath } from "../Subject.ts"
 import { NotApplicable, seconds, type TrialCheck, unexpected } from "./Check.ts"
@@ -207,10 +208,10 @@ export const kvPressure = (most: number = thresholds.pressureSeconds): TrialChec
       const code = asked[index]
       return [...promptTokens(subject.vocabSize, length - 32, 500 + index), ...(code === undefined || typeof code === "string" ? [] : code)]
     }
-    const begunAt = yield* Clock.currentTimeMillis
+    const begunAt = yield* monotonicMillis
     const fields = { max_tokens: 24, ignore_eos: true, logprobs: 1, return_token_ids: true }
     const first = yield* goOn(subject, ids(0), fields)
-    const each = (yield* Clock.currentTimeMillis) - begunAt
+    const each = (yield* monotonicMillis) - begunAt
     if (each * count > most * 500) return yield* new NotApplicable({ reason: `it would take ${Math.round((each * count) / 1000)} s` })
     const answers = yield* Effect.forEach(all, (index) => readAnswer(subject.client, "/v1/completions", continuation(subject, ids(index), fields)), {
       concurrency: "unbounded"
