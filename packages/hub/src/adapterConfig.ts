@@ -22,6 +22,30 @@ const Config = Schema.Struct({
 })
 const decode = Schema.decodeUnknownOption(Config)
 
+/** What each of them has to be, in the order in which people are told. */
+const expected = {
+  r: "a whole number from 1 to 8192",
+  lora_alpha: "a number above 0",
+  target_modules: "a text, or a list of 1 to 1000 texts",
+  rank_pattern: "a whole number from 1 to 8192 for each of at most 1000 modules",
+  alpha_pattern: "a number above 0 for each of at most 1000 modules",
+  use_rslora: "true or false",
+  layers_to_transform: "a layer's number or a list of at most 1000",
+  base_model_name_or_path: "a text",
+  revision: "a text"
+} satisfies Record<keyof typeof Config.fields, string>
+
+const checks = Object.entries(Config.fields).map(([name, field]) => [name, Schema.decodeUnknownOption(Schema.Struct({ [name]: field }))] as const)
+
+/** Which member is not as it has to be, what it is, and what it should be. */
+const notCredible = (config: Readonly<Record<PropertyKey, unknown>>): string => {
+  const wrong = checks.find(([, decodeMember]) => Option.isNone(decodeMember(config)))?.[0] ?? ""
+  const words = Object.entries(expected).find(([name]) => name === wrong)?.[1]
+  const value = config[wrong]
+  const found = value === undefined || value === null ? `lacks ${wrong}` : `has ${JSON.stringify(value).slice(0, 40)} for ${wrong}`
+  return `Its adapter_config.json ${found}, which must be ${words}.`
+}
+
 /** What changes nothing in how a trained adapter is applied. */
 const indifferent = new Set([
   ...Object.keys(Config.fields),
@@ -104,7 +128,7 @@ export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>
     )
   }
   const known = decode(config)
-  if (Option.isNone(known)) return fail("Its adapter_config.json lacks a credible r, lora_alpha or target_modules, or a pattern of these.")
+  if (Option.isNone(known)) return fail(notCredible(config))
   const { alpha_pattern, base_model_name_or_path, lora_alpha, r, rank_pattern, revision, target_modules, use_rslora } = known.value
   return Result.succeed({
     rank: r,
