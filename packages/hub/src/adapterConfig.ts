@@ -7,6 +7,7 @@ const Alpha = Schema.Finite.check(Schema.isGreaterThan(0))
 const ModuleName = Schema.String.check(Schema.isBetweenLength(1, 256))
 const Pattern = <S extends Schema.Constraint>(value: S) => Schema.Record(ModuleName, value).check(Schema.isMaxProperties(1_000))
 const Layers = Schema.Union([Schema.Int, Schema.Array(Schema.Int).check(Schema.isMaxLength(1_000))])
+const LayersPattern = Schema.Union([Schema.String, Schema.Array(Schema.String).check(Schema.isMaxLength(100))])
 
 /** What `adapter_config.json` must say of a LoRA adapter for it to be applied as it was trained. */
 const Config = Schema.Struct({
@@ -17,6 +18,7 @@ const Config = Schema.Struct({
   alpha_pattern: given(Pattern(Alpha)),
   use_rslora: given(Schema.Boolean),
   layers_to_transform: given(Layers),
+  layers_pattern: given(LayersPattern),
   base_model_name_or_path: given(Schema.String),
   revision: given(Schema.String)
 })
@@ -31,6 +33,7 @@ const expected = {
   alpha_pattern: "a number above 0 for each of at most 1000 modules",
   use_rslora: "true or false",
   layers_to_transform: "a layer's number or a list of at most 1000",
+  layers_pattern: "a text or a list of at most 100",
   base_model_name_or_path: "a text",
   revision: "a text"
 } satisfies Record<keyof typeof Config.fields, string>
@@ -54,7 +57,6 @@ const indifferent = new Set([
   "eva_config",
   "exclude_modules",
   "inference_mode",
-  "layers_pattern",
   "lora_dropout",
   "lora_ga_config",
   "megatron_core",
@@ -96,6 +98,9 @@ export interface AdapterConfig {
   readonly rankPattern: Readonly<Record<string, number>>
   readonly alphaPattern: Readonly<Record<string, number>>
   readonly target: string | ReadonlyArray<string>
+  /** Layers that alone are adapted, where any are named, and what stands before a layer's number. */
+  readonly layers: ReadonlyArray<number>
+  readonly layersPattern: ReadonlyArray<string>
   /** As it stands there: a repository of the hub or anything else. */
   readonly base: string | null
   /** The base's ref; null for its default branch. */
@@ -129,7 +134,8 @@ export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>
   }
   const known = decode(config)
   if (Option.isNone(known)) return fail(notCredible(config))
-  const { alpha_pattern, base_model_name_or_path, lora_alpha, r, rank_pattern, revision, target_modules, use_rslora } = known.value
+  const { alpha_pattern, base_model_name_or_path, layers_pattern, layers_to_transform, lora_alpha, r, rank_pattern, revision, target_modules, use_rslora } =
+    known.value
   return Result.succeed({
     rank: r,
     alpha: lora_alpha,
@@ -137,6 +143,8 @@ export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>
     rankPattern: rank_pattern ?? {},
     alphaPattern: alpha_pattern ?? {},
     target: target_modules,
+    layers: [layers_to_transform ?? []].flat(),
+    layersPattern: [layers_pattern ?? []].flat().filter((pattern) => pattern !== ""),
     base: base_model_name_or_path ?? null,
     revision: revision === undefined || revision === null || revision === "" ? null : revision
   })

@@ -218,6 +218,27 @@ describe("a LoRA adapter", () => {
     })
   )
 
+  it.live("is taken with the layers that it names, as PEFT saves it, and with those that it does not restrict", () =>
+    Effect.gen(function* () {
+      const part = (changed: Readonly<Record<string, unknown>>) =>
+        withTensors((tensors) => tensors.filter(({ name }) => /layers\.[01]\./.test(name)), { config: changed })
+      const taken = [
+        ...[
+          [0, 1],
+          [1, 0, 2]
+        ].map((layers_to_transform) => part({ layers_to_transform, layers_pattern: ["layers"] })),
+        part({ layers_to_transform: [0, 1] }),
+        adapterOf({ config: { layers_to_transform: [] } }),
+        // PEFT restricts neither a pattern nor a module's whole name.
+        adapterOf({ config: { layers_to_transform: [0], target_modules: ".*_proj" } })
+      ]
+      for (const adapter of taken) {
+        const facts = yield* withHub((hub) => hub.inspect({ repo: "odd/adapter" }, none, "few"), { repositories: [base, adapter] })
+        assert.strictEqual(facts.adapter?.rank, 8)
+      }
+    })
+  )
+
   const config = (changed: Readonly<Record<string, unknown>>) => adapterOf({ config: changed })
   const rename = (from: RegExp, to: string) => withTensors((tensors) => tensors.map((tensor) => ({ ...tensor, name: tensor.name.replace(from, to) })))
   const refused: ReadonlyArray<readonly [name: string, adapter: SampleRepository, words: RegExp]> = [
@@ -241,6 +262,12 @@ describe("a LoRA adapter", () => {
     ["another rank than stated", config({ r: 16 }), /lora_A\.weight is \[8, 256\]; adapter_config\.json states the rank 16/],
     ["a rank by pattern", config({ rank_pattern: { "layers.2.self_attn.q_proj": 4 } }), /layers\.2\.self_attn\.q_proj\.lora_A\.weight is \[8, 128\].*rank 4/],
     ["targets that are not named", config({ target_modules: ["q_proj", "v_proj", "o_proj"] }), /adapt down_proj, which target_modules does not name/],
+    [
+      "layers that are not named",
+      config({ layers_to_transform: [0, 1] }),
+      /layers\.2\..* adapts layer 2; layers_to_transform names 0, 1 alone, which engines do not heed\.$/
+    ],
+    ["all layers but one", config({ layers_to_transform: 3, layers_pattern: "layers" }), /adapts layer 0; layers_to_transform names 3 alone/],
     ["layers beyond the base", rename(/layers\.3/, "layers.4"), /layers\.4\..*odd\/base does not have/],
     ["a module of another family", rename(/q_proj/, "qkv"), /does not have/],
     ["no prefix", rename(/^base_model\.model\./, ""), /is no half of a low-rank pair/],
