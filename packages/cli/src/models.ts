@@ -1,6 +1,6 @@
 import { SeatrialClient } from "@seatrial/client"
 import { type CatalogModel, ModelStatus, type OrgModel, Visibility } from "@seatrial/domain"
-import { Effect, Option } from "effect"
+import { Effect, type Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { idArgument, jsonFlag, limitFlag, pageSizeFor, printList, textFlag } from "./listing.ts"
 import { printRecord, printRows } from "./print.ts"
@@ -50,7 +50,12 @@ const get = Command.make(
   })
 ).pipe(Command.withDescription("Shows a model and the revision that serves."))
 
-export const modelsCommand = Command.make("models").pipe(Command.withDescription("The organization's models."), Command.withSubcommands([list, get]))
+/** `show`: what the API has no place for, from the database. */
+export const makeModelsCommand = <E, E2, R>(layerKeyed: Layer.Layer<SeatrialClient, E>, show: Command.Command<"show", never, object, E2, R>) =>
+  Command.make("models").pipe(
+    Command.withDescription("The organization's models."),
+    Command.withSubcommands([list.pipe(Command.provide(layerKeyed)), get.pipe(Command.provide(layerKeyed)), show])
+  )
 
 const catalogRow = (model: CatalogModel) => ({
   id: model.id,

@@ -11,7 +11,7 @@ import { deployCommand, previewCommand } from "./deploy.ts"
 import { cancelCommand, deploymentsCommand, statusCommand } from "./deployments.ts"
 import { lazily } from "./lazily.ts"
 import { readLocalState } from "./localState.ts"
-import { catalogCommand, modelsCommand } from "./models.ts"
+import { catalogCommand, makeModelsCommand } from "./models.ts"
 import { gatewayCommand, operatorCommand, serverCommand } from "./programs.ts"
 import { makeReceiptsCommand } from "./receipts.ts"
 import { requestsCommand } from "./requests.ts"
@@ -56,15 +56,23 @@ const admin = async () => {
   return makeAdminCommand(layerHubConnections).pipe(Command.provide(layerStore))
 }
 
-const bench = async () => {
+const modelStore = async () => {
   const { Database, ModelAdmin, Organizations } = await import("@seatrial/store")
-  const { benchCommand } = await import("./bench.ts")
-  const layerStore = Layer.mergeAll(Organizations.layerSql, ModelAdmin.layerSql).pipe(
+  return Layer.mergeAll(Organizations.layerSql, ModelAdmin.layerSql).pipe(
     Layer.provideMerge([Database.layerMigrated, Ids.layer]),
     Layer.provide(layerLocalConfig),
     orSentence
   )
-  return benchCommand.pipe(Command.provide(layerStore))
+}
+
+const bench = async () => {
+  const { benchCommand } = await import("./bench.ts")
+  return benchCommand.pipe(Command.provide(await modelStore()))
+}
+
+const showModel = async () => {
+  const { showModel } = await import("./admin/models.ts")
+  return showModel.pipe(Command.provide(await modelStore()))
 }
 
 const usage = async () => {
@@ -104,7 +112,7 @@ const makeCommand = async (args: ReadonlyArray<string>) =>
       cancelCommand.pipe(Command.provide(layerKeyed)),
       requestsCommand.pipe(Command.provide(layerKeyed)),
       makeReceiptsCommand(layerKeyed, layerPublic),
-      modelsCommand.pipe(Command.provide(layerKeyed)),
+      makeModelsCommand(layerKeyed, await lazily(args, "show", "Shows how good the estimate of a model's memory was, straight from Postgres.", showModel)),
       catalogCommand.pipe(Command.provide(layerPublic)),
       auditCommand.pipe(Command.provide(layerKeyed)),
       await lazily(args, "admin", "Administration, straight in Postgres.", admin),

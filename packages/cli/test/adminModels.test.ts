@@ -85,14 +85,16 @@ layer(Env.layer, { excludeTestServices: true, timeout: 60_000 })("seatrial admin
       Effect.gen(function* () {
         const env = yield* Env
         yield* measure("delta", env)
-        const [shown, told, chart, speed] = yield* Effect.all([
+        const [shown, told, beside, chart, speed] = yield* Effect.all([
           seatrial(["admin", "models", "show", "--org", "delta", "tiny"], env),
           seatrial(["admin", "models", "show", "--org", "delta", "tiny", "--json"], env),
+          seatrial(["models", "show", "--org", "delta", "tiny"], env),
           seatrial(["bench", "show", "--org", "delta", "tiny"], env),
           seatrial(["bench", "show", "--org", "delta", "delta/tiny", "--json"], env)
         ])
         const estimate = /^estimate +\S+ KiB to \S+ KiB of KV cache a GPU were estimated, 1\.91 MiB measured: OUTSIDE, 50\.0% above the middle$/mu
         assert.match(shown.out, estimate, shown.err)
+        assert.deepStrictEqual(beside, shown)
         assert.match(shown.out, /^kv_layout_differs +520\.0 bytes a token, estimated 512\.0$/mu)
         assert.match(shown.out, /^warm_start +process to loaded 10\.00 s, loaded to ready 5\.00 s, first token 0\.50 s \(median of 1\)$/mu)
         assert.deepNestedInclude(parse(told.out), {

@@ -123,6 +123,9 @@ export const Benchmark = Schema.Struct({
 })
 export type Benchmark = typeof Benchmark.Type
 
+/** Share of the full times below which a benchmark is a sketch: shorter prompts, few streams, and no step is prolonged. */
+export const sketchScale = 0.2
+
 const median = (values: ReadonlyArray<number>): number | null => {
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1

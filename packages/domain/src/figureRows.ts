@@ -1,4 +1,4 @@
-import { type Benchmark, benchmarkFault } from "./benchmark.ts"
+import { type Benchmark, type BenchmarkStep, benchmarkFault, sketchScale } from "./benchmark.ts"
 import { type Check, leastContext, type Measured } from "./trial.ts"
 
 /** What a row's `detail` may have at most. */
@@ -42,15 +42,22 @@ export const kvCapacityRow = (told: Measured, maxContext: number, simulated: boo
 
 const milliseconds = (value: number | null): string => (value === null ? "-" : value >= 100 ? value.toFixed(0) : value.toPrecision(3))
 
-/** The row of `benchmarking`: tokens/s and median latencies at each concurrency, and whether GPUs were simulated. Null where its figures are void by no fault of the model. */
+const rate = (value: number): string => value.toFixed(value >= 1_000 ? 0 : 1)
+
+const stepFigures = ({ concurrency, figures, output_tokens_per_s, requests, tpot_ms_p50, ttft_ms_p50 }: BenchmarkStep): string =>
+  `c=${concurrency} ${rate(output_tokens_per_s)} tokens/s, n=${requests}${figures?.steady === false ? ", not steady" : ""}, ` +
+  `ttft ${milliseconds(ttft_ms_p50)}, tpot ${milliseconds(tpot_ms_p50)} ms`
+
+/**
+ * The row of `benchmarking`: tokens/s, requests (`n`) and median latencies at each concurrency, which of them were not steady, and whether it was a sketch or GPUs were
+ * simulated. Null where its figures are void by no fault of the model.
+ */
 export const benchmarkRow = (benchmark: Benchmark): Check | null => {
   const fault = benchmarkFault(benchmark)
   if (fault === null && benchmark.missing !== undefined) return null
-  const steps = benchmark.steps.map(
-    ({ concurrency, output_tokens_per_s, tpot_ms_p50, ttft_ms_p50 }) =>
-      `c=${concurrency} ${output_tokens_per_s.toFixed(1)} tokens/s, ttft ${milliseconds(ttft_ms_p50)}, tpot ${milliseconds(tpot_ms_p50)} ms`
-  )
-  const about = `${benchmark.input_tokens} in, ${benchmark.output_tokens} out${benchmark.simulated === true ? ", simulated GPUs" : ""}`
-  const figures = benchmark.missing === undefined ? `${about}: ${steps.join("; ")}` : `benchmark_missing (${benchmark.missing})`
+  const sketch = benchmark.scale !== undefined && benchmark.scale < sketchScale
+  const marks = `${sketch ? ", sketch" : ""}${benchmark.simulated === true ? ", simulated GPUs" : ""}`
+  const about = `${benchmark.input_tokens} in, ${benchmark.output_tokens} out${marks}`
+  const figures = benchmark.missing === undefined ? `${about}: ${benchmark.steps.map(stepFigures).join("; ")}` : `benchmark_missing (${benchmark.missing})`
   return { name: figureRows.benchmark, passed: fault === null, detail: [...(fault === null ? [] : [fault]), figures].join(" ").slice(0, longest) }
 }

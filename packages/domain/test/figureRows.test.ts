@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Benchmark, benchmarkRow, kvCapacityRow, type Measured } from "../src/index.ts"
+import { type Benchmark, benchmarkRow, type Distribution, kvCapacityRow, type Measured } from "../src/index.ts"
 
 const measured: Measured = {
   weights_bytes: 1_448_192,
@@ -19,6 +19,30 @@ const step = (concurrency: number): Benchmark["steps"][number] => ({
   tpot_ms_p50: 12.345,
   tpot_ms_p90: null,
   output_tokens_per_s: 812.34 * concurrency
+})
+const unbounded: Distribution = { n: 6, p50: null, p90: null, p95: null, p99: null }
+/** A step with all figures, of so many requests. */
+const judged = (concurrency: number, requests: number, steady: boolean | null): Benchmark["steps"][number] => ({
+  ...step(concurrency),
+  requests,
+  figures: {
+    ttft_ms: unbounded,
+    tpot_ms: unbounded,
+    chunk_gap_ms: unbounded,
+    e2e_ms: unbounded,
+    requests_per_s: 1,
+    prefill_tokens_per_s: null,
+    output_tokens_per_s_per_gpu: 1,
+    goodput_per_s: 1,
+    blocks: { seconds: 1, tokens_per_s: [], mean: null, standard_error: null },
+    steady,
+    prolonged: false,
+    unfinished: 0,
+    wrong_counts: 0,
+    error_kinds: {},
+    event_loop_delay_ms_p99: 1,
+    client_limited: false
+  }
 })
 const benchmark: Benchmark = {
   suite: "seatrial-bench",
@@ -52,7 +76,7 @@ describe("the rows that measuring and benchmarking add to the checks", () => {
 
   it("tell speed at each concurrency, that GPUs were simulated, and why a benchmark failed or is void", () => {
     const alone = { ...benchmark, simulated: true, steps: [step(1)] }
-    const detail = "1024 in, 256 out, simulated GPUs: c=1 812.3 tokens/s, ttft 1235, tpot 12.3 ms"
+    const detail = "1024 in, 256 out, simulated GPUs: c=1 812.3 tokens/s, n=30, ttft 1235, tpot 12.3 ms"
     assert.deepStrictEqual(benchmarkRow(alone), { name: "benchmark_floor", passed: true, detail })
     const failed = benchmarkRow({ ...benchmark, steps: [{ ...step(1), errors: 30 }] }) ?? assert.fail()
     assert.isFalse(failed.passed)
@@ -61,10 +85,22 @@ describe("the rows that measuring and benchmarking add to the checks", () => {
     assert.deepStrictEqual(both?.detail, "31 of 61 requests of the benchmark failed. benchmark_missing (client_limited)")
   })
 
-  it("have at most 240 characters, with all steps that a benchmark makes", () => {
-    const { detail = "" } = benchmarkRow({ ...benchmark, simulated: true, steps: [step(1), step(16), step(64)] }) ?? assert.fail()
+  it("tell how many requests a speed stands on, where it was not steady, and that a benchmark was a sketch", () => {
+    const steps = [judged(1, 6, false), judged(2, 9, true), judged(8, 30, null)]
+    const sketch = benchmarkRow({ ...benchmark, input_tokens: 64, output_tokens: 16, scale: 0.1, steps })
+    assert.strictEqual(
+      sketch?.detail,
+      "64 in, 16 out, sketch: c=1 812.3 tokens/s, n=6, not steady, ttft 1235, tpot 12.3 ms; c=2 1625 tokens/s, n=9, ttft 2469, tpot 12.3 ms; c=8 6499 tokens/s, n=30, ttft 9876, tpot 12.3 ms"
+    )
+    // From a minute on a benchmark is shorter, and no sketch.
+    assert.notInclude(benchmarkRow({ ...benchmark, scale: 0.2 })?.detail, "sketch")
+  })
+
+  it("have at most 240 characters, with all steps that a benchmark makes, and all that may be said of them", () => {
+    const steps = [judged(1, 30, false), judged(16, 300, false), judged(64, 1_000, false)]
+    const { detail = "" } = benchmarkRow({ ...benchmark, simulated: true, scale: 0.1, steps }) ?? assert.fail()
     assert.isAtMost(detail.length, 240)
-    assert.include(detail, "c=64")
+    assert.include(detail, "c=64 51990 tokens/s, n=1000, not steady")
     assert.match(detail, /tpot 12\.3 ms$/)
   })
 })

@@ -82,11 +82,9 @@ export const readAdapter = Effect.fnUntraced(function* (connection: HubConnectio
   if (config.base === null || !isOnHub(config.base)) {
     const what =
       config.base === null || config.base === ""
-        ? "names no base model"
-        : `names its base by a path of the machine that made it (${config.base.slice(0, 80).replace(/\p{Cc}/gu, " ")})`
-    return yield* new Unreadable({
-      reason: `${repo} is a LoRA adapter of rank ${config.rank} (${mib(weights.size)}) that ${what}, not a repository of the hub.`
-    })
+        ? "names no base model: base_model_name_or_path of its adapter_config.json is empty"
+        : `names its base by a path of the machine that made it (${config.base.slice(0, 80).replace(/\p{Cc}/gu, " ")}), not by a repository of the hub`
+    return yield* new Unreadable({ reason: `${repo} is a LoRA adapter of rank ${config.rank} (${mib(weights.size)}) that ${what}.` })
   }
   const own: OwnAdapter = { config, base: config.base, weights, ...(yield* readTensors(connection, resolved, weights)) }
   return own

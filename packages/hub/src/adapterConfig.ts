@@ -7,6 +7,7 @@ const Alpha = Schema.Finite.check(Schema.isGreaterThan(0))
 const ModuleName = Schema.String.check(Schema.isBetweenLength(1, 256))
 const Pattern = <S extends Schema.Constraint>(value: S) => Schema.Record(ModuleName, value).check(Schema.isMaxProperties(1_000))
 const Layers = Schema.Union([Schema.Int, Schema.Array(Schema.Int).check(Schema.isMaxLength(1_000))])
+const LayersPattern = Schema.Union([Schema.String, Schema.Array(Schema.String).check(Schema.isMaxLength(100))])
 
 /** What `adapter_config.json` must say of a LoRA adapter for it to be applied as it was trained. */
 const Config = Schema.Struct({
@@ -17,10 +18,36 @@ const Config = Schema.Struct({
   alpha_pattern: given(Pattern(Alpha)),
   use_rslora: given(Schema.Boolean),
   layers_to_transform: given(Layers),
+  layers_pattern: given(LayersPattern),
   base_model_name_or_path: given(Schema.String),
   revision: given(Schema.String)
 })
 const decode = Schema.decodeUnknownOption(Config)
+
+/** What each of them has to be, in the order in which people are told. */
+const expected = {
+  r: "a whole number from 1 to 8192",
+  lora_alpha: "a number above 0",
+  target_modules: "a text, or a list of 1 to 1000 texts",
+  rank_pattern: "a whole number from 1 to 8192 for each of at most 1000 modules",
+  alpha_pattern: "a number above 0 for each of at most 1000 modules",
+  use_rslora: "true or false",
+  layers_to_transform: "a layer's number or a list of at most 1000",
+  layers_pattern: "a text or a list of at most 100",
+  base_model_name_or_path: "a text",
+  revision: "a text"
+} satisfies Record<keyof typeof Config.fields, string>
+
+const checks = Object.entries(Config.fields).map(([name, field]) => [name, Schema.decodeUnknownOption(Schema.Struct({ [name]: field }))] as const)
+
+/** Which member is not as it has to be, what it is, and what it should be. */
+const notCredible = (config: Readonly<Record<PropertyKey, unknown>>): string => {
+  const wrong = checks.find(([, decodeMember]) => Option.isNone(decodeMember(config)))?.[0] ?? ""
+  const words = Object.entries(expected).find(([name]) => name === wrong)?.[1]
+  const value = config[wrong]
+  const found = value === undefined || value === null ? `lacks ${wrong}` : `has ${JSON.stringify(value).slice(0, 40)} for ${wrong}`
+  return `Its adapter_config.json ${found}, which must be ${words}.`
+}
 
 /** What changes nothing in how a trained adapter is applied. */
 const indifferent = new Set([
@@ -30,7 +57,6 @@ const indifferent = new Set([
   "eva_config",
   "exclude_modules",
   "inference_mode",
-  "layers_pattern",
   "lora_dropout",
   "lora_ga_config",
   "megatron_core",
@@ -72,6 +98,9 @@ export interface AdapterConfig {
   readonly rankPattern: Readonly<Record<string, number>>
   readonly alphaPattern: Readonly<Record<string, number>>
   readonly target: string | ReadonlyArray<string>
+  /** Layers that alone are adapted, where any are named, and what stands before a layer's number. */
+  readonly layers: ReadonlyArray<number>
+  readonly layersPattern: ReadonlyArray<string>
   /** As it stands there: a repository of the hub or anything else. */
   readonly base: string | null
   /** The base's ref; null for its default branch. */
@@ -104,8 +133,9 @@ export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>
     )
   }
   const known = decode(config)
-  if (Option.isNone(known)) return fail("Its adapter_config.json lacks a credible r, lora_alpha or target_modules, or a pattern of these.")
-  const { alpha_pattern, base_model_name_or_path, lora_alpha, r, rank_pattern, revision, target_modules, use_rslora } = known.value
+  if (Option.isNone(known)) return fail(notCredible(config))
+  const { alpha_pattern, base_model_name_or_path, layers_pattern, layers_to_transform, lora_alpha, r, rank_pattern, revision, target_modules, use_rslora } =
+    known.value
   return Result.succeed({
     rank: r,
     alpha: lora_alpha,
@@ -113,6 +143,8 @@ export const parseAdapterConfig = (config: Readonly<Record<PropertyKey, unknown>
     rankPattern: rank_pattern ?? {},
     alphaPattern: alpha_pattern ?? {},
     target: target_modules,
+    layers: [layers_to_transform ?? []].flat(),
+    layersPattern: [layers_pattern ?? []].flat().filter((pattern) => pattern !== ""),
     base: base_model_name_or_path ?? null,
     revision: revision === undefined || revision === null || revision === "" ? null : revision
   })

@@ -80,6 +80,26 @@ const ranksOf = ({ rank, rankPattern }: AdapterConfig, module: string): Readonly
   return possible.add(rank)
 }
 
+/**
+ * Numbers in a module's name of which one may be its layer's. PEFT's versions read another one where there are several, as of an expert in a layer: what any of them would
+ * adapt is taken.
+ */
+const numbersIn = (module: string, pattern: ReadonlyArray<string>): ReadonlyArray<number> => {
+  const parts = module.split(".")
+  const found = parts.flatMap((part, at) =>
+    /^\d+$/.test(part) && at > 0 && at < parts.length - 1 ? [{ before: parts.slice(0, at).join("."), number: Number(part) }] : []
+  )
+  const named = found.filter(({ before }) => pattern.some((name) => before.endsWith(name)))
+  return (named.length === 0 ? found : named).map(({ number }) => number)
+}
+
+/** The layer of a module that PEFT would pass over, since `layers_to_transform` does not name it. A text of `target_modules`, or a module's whole name in it, goes before that. */
+const unnamedLayer = ({ layers, layersPattern, target }: AdapterConfig, module: string): number | undefined => {
+  if (layers.length === 0 || typeof target === "string" || target.includes(module)) return undefined
+  const numbers = numbersIn(module, layersPattern)
+  return numbers.some((number) => layers.includes(number)) ? undefined : numbers[0]
+}
+
 /** Holds an adapter's tensors to its configuration and to its base: each is half of a pair for a linear module that the base has, with the rank that is stated. */
 export const checkAdapter = (
   config: AdapterConfig,
@@ -109,6 +129,13 @@ export const checkAdapter = (
       return fail(`Its module ${shown} has ${A === undefined ? "no lora_A" : "no lora_B"}.`)
     const shape = base.modules.find(module)
     if (shape === undefined) return fail(`Its tensor ${A?.name.slice(0, 200)} is for a linear module that ${base.repo} does not have: it would be passed over.`)
+    const layer = unnamedLayer(config, module)
+    if (layer !== undefined) {
+      const named = config.layers.join(", ")
+      return fail(
+        `Its tensor ${A?.name.slice(0, 200)} adapts layer ${layer}; layers_to_transform names ${named.length > 80 ? `${config.layers.length} others` : named} alone, which engines do not heed.`
+      )
+    }
     const ranks = ranksOf(config, module)
     if (!ranks.has(rank) || inner !== rank) {
       return fail(

@@ -76,11 +76,12 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
 
     const told = <A, R>(
       { commit, repo }: Resolved,
-      effect: Effect.Effect<A, HubAnswer | HubRefusal | HubUnavailable | Unreadable | UnsupportedArchitecture, R>
+      effect: Effect.Effect<A, HubAnswer | HubRefusal | HubUnavailable | Unreadable | UnsupportedArchitecture, R>,
+      kind?: "adapter"
     ) =>
       Effect.catchTags(effect, {
         HubAnswer: (answer) => refusalOf(answer, { ...askedOf(repo, source.ref), commit }),
-        Unreadable: ({ reason }) => unsupportedFormat(reason, commit),
+        Unreadable: ({ reason }) => unsupportedFormat(reason, commit, kind),
         UnsupportedArchitecture: ({ reason }) =>
           new HubRefusal({
             code: "unsupported_architecture",
@@ -116,7 +117,7 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
       if (model !== null) return { facts: model.facts, hash: null }
 
       const before = kept.sent()
-      const own = yield* told(resolved, readAdapter(readerOf(resolved), resolved, root))
+      const own = yield* told(resolved, readAdapter(readerOf(resolved), resolved, root), "adapter")
       const perFile = Math.max(1, Math.ceil((kept.sent() - before) / 2))
       const baseRef = source.base ?? own.config.revision ?? undefined
       const base = yield* Effect.gen(function* () {
@@ -124,8 +125,8 @@ export const inspect = (settings: HubSettings, cache: FactsCache, memory: ReadMe
         const read = yield* told(pinned, readModel(pinned, baseRef ?? "main", perFile))
         return read.model ?? (yield* nestedAdapter(pinned.repo, pinned.commit))
       }).pipe(Effect.catchTag("HubRefusal", (refusal) => ofBase({ repo, commit, own }, refusal)))
-      const facts = yield* told(resolved, adapterFacts({ connection: readerOf(resolved), resolved, root, ref, own, base, depth }))
-      return { facts, hash: depth === "all" && source.hash !== false ? told(resolved, hashOnHub(connection, resolved, own)) : null }
+      const facts = yield* told(resolved, adapterFacts({ connection: readerOf(resolved), resolved, root, ref, own, base, depth }), "adapter")
+      return { facts, hash: depth === "all" && source.hash !== false ? told(resolved, hashOnHub(connection, resolved, own), "adapter") : null }
     }).pipe(
       reading.withPermit,
       // Without the permit: of a large adapter that takes minutes, in which others are to be read.

@@ -94,13 +94,15 @@ export const refusalOf = (answer: HubAnswer, asked: Asked): HubRefusal => {
   return unknownRepository(asked)
 }
 
-export const unsupportedFormat = (reason: string, commit: Commit | null): HubRefusal =>
-  new HubRefusal({
-    code: "unsupported_format",
-    message: reason,
-    remedy: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers.",
-    commit
-  })
+/** What to do where a repository of that kind cannot be served as it is. */
+const layoutRemedies = {
+  model: "Name a repository or a revision with safetensors weights, a configuration and a tokenizer in the layout of Hugging Face Transformers.",
+  adapter:
+    "Name a repository or a revision with a LoRA adapter as PEFT saves it (adapter_config.json and adapter_model.safetensors) for a base on the hub, or one with the adapter merged into its base."
+} as const
+
+export const unsupportedFormat = (reason: string, commit: Commit | null, kind: keyof typeof layoutRemedies = "model"): HubRefusal =>
+  new HubRefusal({ code: "unsupported_format", message: reason, remedy: layoutRemedies[kind], commit })
 
 export const remoteCodeRequired = (file: string, commit: Commit): HubRefusal =>
   new HubRefusal({

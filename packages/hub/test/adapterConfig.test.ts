@@ -21,4 +21,11 @@ describe("adapter_config.json", () => {
     for (const name of ["constructor", "toString", "valueOf", "hasOwnProperty"]) assert.include(reasonOf({ ...plain, [name]: 1 }), `sets ${name}`)
     assert.include(reasonOf({ ...plain, use_dora: true }), "DoRA")
   })
+
+  it("is told which of its members is wrong, what it is and what it should be", () => {
+    assert.strictEqual(reasonOf({ ...plain, lora_alpha: 0 }), "Its adapter_config.json has 0 for lora_alpha, which must be a number above 0.")
+    assert.strictEqual(reasonOf({ ...plain, r: undefined }), "Its adapter_config.json lacks r, which must be a whole number from 1 to 8192.")
+    assert.include(reasonOf({ ...plain, alpha_pattern: { q_proj: -1 } }), 'has {"q_proj":-1} for alpha_pattern, which must be a number above 0 for each')
+    assert.include(reasonOf({ ...plain, layers_to_transform: "1" }), 'has "1" for layers_to_transform, which must be a layer\'s number or a list')
+  })
 })

@@ -12,7 +12,9 @@ const config: AdapterConfig = {
   alphaPattern: {},
   target: ["v_proj", "q_proj"],
   base: null,
-  revision: null
+  revision: null,
+  layers: [],
+  layersPattern: []
 }
 const hashOf = (of: AdapterConfig) => hashAdapter(of, [], () => Effect.die("nothing is read"))
 

@@ -107,6 +107,31 @@ const headerOf = (tensors: ReadonlyArray<readonly [name: string, dtype: string, 
 
 const layersOf = <A>(count: number, of: (layer: number) => ReadonlyArray<A>) => Array.from({ length: count }, (_, layer) => of(layer)).flat()
 
+describe("layers_to_transform", () => {
+  it("is read as any version of PEFT reads it, where a module's name has several numbers", () => {
+    const module = "model.layers.3.mlp.experts.5.up_proj"
+    const config = { ...written, peft_type: "LORA", r: 1, lora_alpha: 1, target_modules: ["up_proj"] }
+    const tensors = [
+      { name: `base_model.model.${module}.lora_A.weight`, dtype: "F32", shape: [1, 4_096], from: 0, to: 16_384 },
+      { name: `base_model.model.${module}.lora_B.weight`, dtype: "F32", shape: [14_336, 1], from: 16_384, to: 73_728 }
+    ]
+    const whole = headerOf([[`${module}.weight`, "BF16", [14_336, 4_096]]])
+    const { groups } = Result.getOrThrow(feed(scanHeader(whole.bytes, "model.safetensors"), new TextEncoder().encode(whole.text)))
+    const base = { repo: "a/b", config: Result.getOrThrow(parseModelConfig(mistralConfig, "BF16")), modules: new BaseModules(groups.values()) }
+    const takes = (changed: object) => Result.isSuccess(checkAdapter(Result.getOrThrow(parseAdapterConfig({ ...config, ...changed })), tensors, base))
+    assert.deepStrictEqual(
+      [[3], [5], [4], 3, 4].map((layers_to_transform) => takes({ layers_to_transform })),
+      [true, true, false, true, false]
+    )
+    assert.deepStrictEqual(
+      [[3], [5]].map((layers_to_transform) => takes({ layers_to_transform, layers_pattern: "layers" })),
+      [true, false]
+    )
+    // By its whole name a module is adapted whatever its layer is.
+    assert.isTrue(takes({ layers_to_transform: [4], target_modules: [module] }))
+  })
+})
+
 describe("public adapters", () => {
   for (const { adapter, base, config, dtype, fileBytes, parameters, source } of rows) {
     it(`${adapter}: rank, modules and bytes as its file has them (${source})`, () => {

@@ -69,6 +69,17 @@ const changes = (orgSlug: string, model: AdministeredModel) => ({
   ModelServesNothing: () => servesNothing(model)
 })
 
+/** Also a command of `seatrial models`. */
+export const showModel = Command.make(
+  "show",
+  { org, model: modelArgument, json },
+  Effect.fn(function* ({ json, model, org }) {
+    const found = yield* modelOf(org, model)
+    const figures = Option.getOrNull(yield* found.models.figures(found.orgId, found.model.id))
+    yield* printRecord(json, { ...found.model, ...(figures === null ? {} : measuredBy(figures, json)) })
+  })
+).pipe(Command.withDescription("Shows a model with the rates of what serves, and how good the estimate of its memory was. Reads the database."))
+
 export const modelsCommand = Command.make("models").pipe(
   Command.withDescription("Models beyond their deployments: whether they serve, and who may call them."),
   Command.withSubcommands([
@@ -82,15 +93,7 @@ export const modelsCommand = Command.make("models").pipe(
         yield* printRows(json, json ? all : all.map(listed))
       })
     ).pipe(Command.withDescription("Lists an organization's models.")),
-    Command.make(
-      "show",
-      { org, model: modelArgument, json },
-      Effect.fn(function* ({ json, model, org }) {
-        const found = yield* modelOf(org, model)
-        const figures = Option.getOrNull(yield* found.models.figures(found.orgId, found.model.id))
-        yield* printRecord(json, { ...found.model, ...(figures === null ? {} : measuredBy(figures, json)) })
-      })
-    ).pipe(Command.withDescription("Shows a model with the rates of what serves, and how good the estimate of its memory was.")),
+    showModel,
     Command.make(
       "disable",
       { org, model: modelArgument, yes, json },

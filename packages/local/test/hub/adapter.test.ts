@@ -196,8 +196,14 @@ describe("a LoRA adapter", () => {
         ["without that revision", [base], { revision: "v9" }, "revision_not_found", /odd\/base has no branch, tag or commit v9/],
         ["with Python", [code], {}, "remote_code_required", /auto_map/],
         ["an adapter itself", [nested], {}, "unsupported_format", /odd\/base is an adapter itself/],
-        ["a folder", [base], { base: "/home/me/model" }, "unsupported_format", /by a path of the machine that made it/],
-        ["not named", [base], { base: "" }, "unsupported_format", /names no base model/]
+        [
+          "a folder",
+          [base],
+          { base: "/home/me/model" },
+          "unsupported_format",
+          /by a path of the machine that made it \(\/home\/me\/model\), not by a repository of the hub\.$/
+        ],
+        ["not named", [base], { base: "" }, "unsupported_format", /names no base model: base_model_name_or_path of its adapter_config\.json is empty\.$/]
       ]
       for (const [name, repositories, changed, code, words] of cases) {
         const refusal = yield* withHub((hub) => refusalOf(hub.inspect({ repo: "odd/adapter" }, none, "few")), {
@@ -209,6 +215,27 @@ describe("a LoRA adapter", () => {
       }
       const shown = yield* withHub((hub) => hub.inspect({ repo: "odd/adapter" }, token, "few"), { repositories: [gated, adapterOf()] })
       assert.isTrue(shown.gated)
+    })
+  )
+
+  it.live("is taken with the layers that it names, as PEFT saves it, and with those that it does not restrict", () =>
+    Effect.gen(function* () {
+      const part = (changed: Readonly<Record<string, unknown>>) =>
+        withTensors((tensors) => tensors.filter(({ name }) => /layers\.[01]\./.test(name)), { config: changed })
+      const taken = [
+        ...[
+          [0, 1],
+          [1, 0, 2]
+        ].map((layers_to_transform) => part({ layers_to_transform, layers_pattern: ["layers"] })),
+        part({ layers_to_transform: [0, 1] }),
+        adapterOf({ config: { layers_to_transform: [] } }),
+        // PEFT restricts neither a pattern nor a module's whole name.
+        adapterOf({ config: { layers_to_transform: [0], target_modules: ".*_proj" } })
+      ]
+      for (const adapter of taken) {
+        const facts = yield* withHub((hub) => hub.inspect({ repo: "odd/adapter" }, none, "few"), { repositories: [base, adapter] })
+        assert.strictEqual(facts.adapter?.rank, 8)
+      }
     })
   )
 
@@ -228,12 +255,19 @@ describe("a LoRA adapter", () => {
     ["repeated layers", config({ layer_replication: [[0, 2]] }), /layer_replication/],
     ["transposed", config({ fan_in_fan_out: true }), /fan_in_fan_out/],
     ["something new", config({ use_something: { a: 1 } }), /sets use_something/],
-    ["no rank", config({ r: 0 }), /credible r/],
-    ["no alpha", config({ lora_alpha: "16" }), /lora_alpha/],
-    ["no targets", config({ target_modules: [] }), /target_modules/],
+    ["no rank", config({ r: 0 }), /json has 0 for r, which must be a whole number from 1/],
+    ["no alpha", config({ lora_alpha: null }), /json lacks lora_alpha, which must be a number above 0/],
+    ["an alpha that turns it around", config({ lora_alpha: -16 }), /json has -16 for lora_alpha, which must be a number above 0/],
+    ["no targets", config({ target_modules: [] }), /json has \[\] for target_modules, which must be a text, or a list of 1/],
     ["another rank than stated", config({ r: 16 }), /lora_A\.weight is \[8, 256\]; adapter_config\.json states the rank 16/],
     ["a rank by pattern", config({ rank_pattern: { "layers.2.self_attn.q_proj": 4 } }), /layers\.2\.self_attn\.q_proj\.lora_A\.weight is \[8, 128\].*rank 4/],
     ["targets that are not named", config({ target_modules: ["q_proj", "v_proj", "o_proj"] }), /adapt down_proj, which target_modules does not name/],
+    [
+      "layers that are not named",
+      config({ layers_to_transform: [0, 1] }),
+      /layers\.2\..* adapts layer 2; layers_to_transform names 0, 1 alone, which engines do not heed\.$/
+    ],
+    ["all layers but one", config({ layers_to_transform: 3, layers_pattern: "layers" }), /adapts layer 0; layers_to_transform names 3 alone/],
     ["layers beyond the base", rename(/layers\.3/, "layers.4"), /layers\.4\..*odd\/base does not have/],
     ["a module of another family", rename(/q_proj/, "qkv"), /does not have/],
     ["no prefix", rename(/^base_model\.model\./, ""), /is no half of a low-rank pair/],
@@ -251,8 +285,11 @@ describe("a LoRA adapter", () => {
   it.live("is refused for each thing that no engine would apply, or that its base does not have, by its name", () =>
     Effect.gen(function* () {
       for (const [name, adapter, words] of refused) {
-        const { code, message } = yield* withHub((hub) => refusalOf(hub.inspect({ repo: "odd/adapter" }, none, "few")), { repositories: [base, adapter] })
+        const { code, message, remedy } = yield* withHub((hub) => refusalOf(hub.inspect({ repo: "odd/adapter" }, none, "few")), {
+          repositories: [base, adapter]
+        })
         assert.strictEqual(code, "unsupported_format", name)
+        assert.match(remedy, /a LoRA adapter as PEFT saves it .* or one with the adapter merged into its base\.$/, name)
         assert.match(message, words, name)
       }
     })

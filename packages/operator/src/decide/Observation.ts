@@ -136,6 +136,8 @@ export interface WorkEnded {
   /** `failure`: a final answer. Null: it could not be done now. */
   readonly failure: NamedFailure | null
   readonly message: string
+  /** Whether each of the tries ended because the repository's own tokenizer or chat template was too much for the process that it has. */
+  readonly byRepository: boolean
 }
 
 /** What one decision may know: read once, by `gather`, and never again while it is made. */

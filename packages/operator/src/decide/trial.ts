@@ -9,7 +9,7 @@ import { endedWithItsNode, moreMemory } from "./engineStart.ts"
 import { failedChecks } from "./failedChecks.ts"
 import { backoff, bootRestarts, gatewayDeadline, trialAttempts } from "./limits.ts"
 import { merging, preparedAt } from "./merging.ts"
-import { countedFrom, endedOf, goesOn, type Observation, type WorkKind } from "./Observation.ts"
+import { countedFrom, endedOf, goesOn, type Observation, type WorkEnded, type WorkKind } from "./Observation.ts"
 import { replaceOutdated } from "./outdated.ts"
 
 const names = {
@@ -71,16 +71,24 @@ const engineFirst = (seen: Observation, now: number, kind: WorkKind): Decision |
   return { ...wait("Waits for the engine to be ready again.", deadline), work }
 }
 
-/** Keeps one piece of the trial at work while the engine is ready; three faults of ours end the run without blame for the model. */
+/**
+ * Why work that was in vain at each try ends the run: ours, without blame for the model, unless the repository's own tokenizer or template took more memory than its
+ * process has, each time. That limit is the process's own, so that a node under load does not reach it. A time that is over stays no reason to blame them, nor does
+ * a process that something else ended: both are a busy node's too.
+ */
+const inVain = (kind: WorkKind, { attempts, byRepository, message }: WorkEnded): Decision =>
+  byRepository
+    ? fail(
+        "tokenizer_unreadable",
+        `${message} It was so at each of ${attempts} tries. Choose another revision, whose chat template ends and whose tokenizer needs less, and tell the model's authors.`
+      )
+    : fail("trial_unavailable", `The ${names[kind]} could not be run (${attempts} times). Nothing was found against the model: deploy again. ${message}`)
+
+/** Keeps one piece of the trial at work while the engine is ready. */
 const run = (kind: WorkKind, seen: Observation, now: number, doing: string): Decision => {
   const ended = endedOf(seen, kind)
   if (ended?.failure) return fail(ended.failure.code, ended.failure.text)
-  if (ended !== null && ended.attempts >= trialAttempts) {
-    return fail(
-      "trial_unavailable",
-      `The ${names[kind]} could not be run (${ended.attempts} times). Nothing was found against the model: deploy again. ${ended.message}`
-    )
-  }
+  if (ended !== null && ended.attempts >= trialAttempts) return inVain(kind, ended)
   const first = engineFirst(seen, now, kind)
   if (first !== null) return first
   // What the engine has to be held to is known no more; what runs knows it still.

@@ -27,12 +27,14 @@ interface Entry {
   begunAt: number
 }
 
-const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): { readonly failure: WorkEnded["failure"]; readonly message: string } => {
+type Ending = Pick<WorkEnded, "failure" | "message" | "byRepository">
+
+const failureOf = (cause: Cause.Cause<WorkRefused | WorkUnavailable>): Ending => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  if (error instanceof WorkRefused) return { failure: error.failure, message: error.failure.text }
-  if (error instanceof WorkUnavailable) return { failure: null, message: error.message }
-  const ended = cause.reasons.flatMap((reason) => (Cause.isDieReason(reason) && reason.defect instanceof ProcessEnded ? [reason.defect.message] : []))
-  return { failure: null, message: ended[0] ?? "An internal fault." }
+  if (error instanceof WorkRefused) return { failure: error.failure, message: error.failure.text, byRepository: false }
+  if (error instanceof WorkUnavailable) return { failure: null, message: error.message, byRepository: false }
+  const [ended] = cause.reasons.flatMap((reason) => (Cause.isDieReason(reason) && reason.defect instanceof ProcessEnded ? [reason.defect] : []))
+  return { failure: null, message: ended?.message ?? "An internal fault.", byRepository: Predicate.isNotNullish(ended?.asked) }
 }
 
 const outcomeOf = (exit: Exit.Exit<void, WorkRefused | WorkUnavailable>): "done" | "refused" | "unavailable" | "fault" => {
@@ -56,7 +58,8 @@ export const makeBackground = Effect.fnUntraced(function* (done: (id: Deployment
       if (Exit.isSuccess(exit)) entry.ended = null
       else {
         const attempts = (entry.ended?.attempts ?? 0) + 1
-        entry.ended = { kind, about, attempts, at, ...failureOf(exit.cause) }
+        const ending = failureOf(exit.cause)
+        entry.ended = { kind, about, attempts, at, ...ending, byRepository: ending.byRepository && (entry.ended?.byRepository ?? true) }
         if (!Cause.hasFails(exit.cause)) yield* Effect.logError(`${kind} of ${id} ended in a fault`, Cause.pretty(exit.cause))
         else if (entry.ended.failure === null) yield* Effect.logWarning(`${kind} of ${id} could not be done (try ${attempts}): ${entry.ended.message}`)
       }

@@ -126,7 +126,8 @@ export const anyObservation = (draw: () => number): { readonly seen: Observation
             attempts: Math.floor(draw() * 5),
             at: time(),
             failure: chance(0.3) ? failure : null,
-            message: "Away."
+            message: "Away.",
+            byRepository: chance(0.2)
           }
         : null
     },

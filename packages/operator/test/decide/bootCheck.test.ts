@@ -21,7 +21,7 @@ const endpoint = { url: pod.url ?? "", pod: pod.name, reachable: true }
 const publishes = `publish ${pod.url}`
 const away = (attempts: number, about = "pod-1 0") => ({
   running: null,
-  ended: { kind: "boot" as const, about, attempts, at: 0, failure: null, message: "Away." }
+  ended: { kind: "boot" as const, about, attempts, at: 0, failure: null, message: "Away.", byRepository: false }
 })
 
 describe("an engine that has started again", () => {

@@ -8,8 +8,8 @@ import { words } from "./words.ts"
 const minute = 60_000
 const hour = 60 * minute
 
-const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number): Partial<Observation> => ({
-  work: { running: null, ended: { kind, about: "0", attempts, at, failure: null, message: "The model hub cannot be reached." } }
+const unavailable = (kind: WorkEnded["kind"], attempts: number, at: number, byRepository = false): Partial<Observation> => ({
+  work: { running: null, ended: { kind, about: "0", attempts, at, failure: null, message: "The model hub cannot be reached.", byRepository } }
 })
 const busy = (running: WorkEnded["kind"]): Partial<Observation> => ({ work: { running, ended: null } })
 const serving: Partial<Run> = { ...found({ status: "active", checks: report }), endedAt: 0 }
@@ -38,7 +38,12 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       "a refusal fails the run with the preview's own code",
       seen(
         "screening",
-        { work: { running: null, ended: { kind: "screening", about: "0", attempts: 1, at: 0, failure: { code: "does_not_fit", text: "No." }, message: "" } } },
+        {
+          work: {
+            running: null,
+            ended: { kind: "screening", about: "0", attempts: 1, at: 0, failure: { code: "does_not_fit", text: "No." }, message: "", byRepository: false }
+          }
+        },
         { revision: null }
       ),
       0,
@@ -367,6 +372,18 @@ const tables: Record<string, ReadonlyArray<readonly [promise: string, observatio
       seen("checking", { pod, ...unavailable("checking", 3, 0) }),
       9_000,
       "keep log, enter failed trial_unavailable"
+    ],
+    [
+      "a repository whose tokenizer or template is too much for its process is tried again too",
+      seen("checking", { pod, ...unavailable("checking", 2, 0, true) }),
+      1_000,
+      "again 2000"
+    ],
+    [
+      "and is to blame where it was at every try",
+      seen("checking", { pod, ...unavailable("checking", 3, 0, true) }),
+      9_000,
+      "keep log, enter failed tokenizer_unreadable"
     ],
     ["figures are read", seen("measuring", { pod }), 0, "work measuring"],
     [

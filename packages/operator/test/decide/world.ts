@@ -261,7 +261,7 @@ export class World {
       const about = `${next.run.phaseSince}`
       const attempts = (next.work.ended?.kind === kind && next.work.ended.about === about ? next.work.ended.attempts : 0) + 1
       const failure = outcome === "refused" ? ({ code: "does_not_fit", text: "No." } as const) : null
-      next.work = { running: null, ended: { kind, about, attempts, at: this.now, failure, message: "Away." } }
+      next.work = { running: null, ended: { kind, about, attempts, at: this.now, failure, message: "Away.", byRepository: false } }
       return
     }
     next.work = { running: null, ended: null }

@@ -44,13 +44,31 @@ describe("background work", () => {
       const { background } = yield* told
       const message = "The repository's tokenizer or chat template could not be read or rendered within its limits (SIGABRT)."
       for (const [defect, said] of [
-        [new ProcessEnded({ message, fromOutside: false }), message],
+        [new ProcessEnded({ message, fromOutside: false, asked: "chat template" }), message],
         [new Error("secret"), "An internal fault."]
       ] as const) {
         yield* background.want(deploymentId, { kind: "checking", about: "1", with: "pod-1" }, Effect.die(defect))
         yield* Effect.yieldNow
         assert.strictEqual((yield* background.seen(deploymentId)).ended?.message, said)
       }
+    })
+  )
+
+  it.effect("blames a repository only where its tokenizer or template was too much for their process at each try", () =>
+    Effect.gen(function* () {
+      const { background } = yield* told
+      const ended = (asked: ProcessEnded["asked"]) => new ProcessEnded({ message: "Too much.", fromOutside: asked === null, asked })
+      const tries = Effect.fnUntraced(function* (about: string, defects: ReadonlyArray<ProcessEnded>) {
+        for (const defect of defects) {
+          yield* background.want(deploymentId, { kind: "checking", about, with: "pod-1" }, Effect.die(defect))
+          yield* Effect.yieldNow
+        }
+        return (yield* background.seen(deploymentId)).ended
+      })
+      const template = ended("chat template")
+      assert.deepInclude(yield* tries("1", [template, ended("tokenizer"), template]), { attempts: 3, byRepository: true })
+      assert.deepInclude(yield* tries("2", [template, ended(null), template]), { attempts: 3, byRepository: false })
+      assert.deepInclude(yield* tries("3", [ended(null), template, template]), { attempts: 3, byRepository: false })
     })
   )
 
@@ -88,7 +106,8 @@ describe("background work", () => {
         attempts: 2,
         at: 5_000,
         failure: null,
-        message: "Away."
+        message: "Away.",
+        byRepository: false
       })
       // Another time in the phase has its own tries.
       yield* background.want(deploymentId, { kind: "checking", about: "2", with: "pod-1" }, away)

@@ -1,9 +1,9 @@
-import type { BenchmarkStep } from "@seatrial/domain"
+import { type BenchmarkStep, sketchScale } from "@seatrial/domain"
 import { Effect } from "effect"
 import type { LoadGenerator, LoadSeen, Progress } from "./LoadGenerator.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 import { blocksOf, stepFigures } from "./stepFigures.ts"
-import { sketchScale, type Workload, type WorkloadStep } from "./workload.ts"
+import type { Workload, WorkloadStep } from "./workload.ts"
 
 /** Whether throughput so far is steady, as far as can be said: of its whole blocks since all streams have their first token. */
 const isSteady = ({ arrivals, at, firsts }: Effect.Success<Progress["peek"]>, concurrency: number, blockMillis: number): boolean => {

@@ -1,4 +1,4 @@
-import type { ServingSettings } from "@seatrial/domain"
+import { type ServingSettings, sketchScale } from "@seatrial/domain"
 
 /** One step of a workload: so many streams, each with one request at a time. Times in milliseconds. */
 export interface WorkloadStep {
@@ -24,9 +24,6 @@ export interface Workload {
 }
 
 const seed = 20_261_121
-
-/** Share of the full times from which a step is worth being prolonged, or tried again where its generator was the limit. */
-export const sketchScale = 0.2
 
 /** Seconds for which the full workload is made. */
 export const fullBudget = 300

@@ -35,25 +35,37 @@ export class ProcessEnded extends Data.TaggedError("ProcessEnded")<{
   readonly message: string
   /** Whether something else than what it read ended it. */
   readonly fromOutside: boolean
+  /** What of the repository was asked when that was too much for it. Null: it had read nothing yet, which may be our own fault, or it was ended from outside. */
+  readonly asked: Asked | null
 }> {}
+
+type Asked = "tokenizer" | "chat template"
 
 /** What V8 ends itself by where its heap is full: the repository's doing. Any other signal comes from outside, as where the node has no memory left. */
 const ownSignals: ReadonlySet<unknown> = new Set(["SIGABRT", "SIGTRAP", "SIGILL"])
 
-/** What is said of a process that ended with that code, or by that signal. */
-const endedBy = (code: number | null, signal: string | null): ProcessEnded =>
-  signal === null || ownSignals.has(signal)
-    ? new ProcessEnded({
-        message: `The repository's tokenizer or chat template could not be read or rendered within its limits (${signal ?? code}).`,
-        fromOutside: false
-      })
-    : new ProcessEnded({
-        message: `The process that reads the repository's tokenizer and chat template was ended from outside (${signal}), as where memory is short; nothing was found against the repository.`,
-        fromOutside: true
-      })
+/** What is said of a process that ended with that code, or by that signal. `asked`: what it was at, where it had answered before. */
+const endedBy = (code: number | null, signal: string | null, asked: Asked | null): ProcessEnded => {
+  if (signal !== null && !ownSignals.has(signal))
+    return new ProcessEnded({
+      message: `The process that reads the repository's tokenizer and chat template was ended from outside (${signal}), as where memory is short; nothing was found against the repository.`,
+      fromOutside: true,
+      asked: null
+    })
+  const within = `within its limits, ${heapMegabytes} MB of memory among them (${signal ?? code})`
+  return new ProcessEnded({
+    message: `The repository's ${asked ?? "tokenizer or chat template"} could not be ${asked === "chat template" ? "rendered" : asked === null ? "read" : "asked"} ${within}.`,
+    fromOutside: false,
+    asked
+  })
+}
 
 const unasked = (why: string) =>
-  new ProcessEnded({ message: `The process that reads the repository's tokenizer and chat template could not be asked (${why}).`, fromOutside: true })
+  new ProcessEnded({
+    message: `The process that reads the repository's tokenizer and chat template could not be asked (${why}).`,
+    fromOutside: true,
+    asked: null
+  })
 
 type Answered = Effect.Effect<PinnedAnswer, ProcessEnded>
 
@@ -72,6 +84,8 @@ const startProcess = Effect.fnUntraced(function* (program: URL): Effect.fn.Retur
     (running) => Effect.sync(() => running.kill("SIGKILL"))
   )
   const waiting = new Map<number, (answer: Answered) => void>()
+  /** What it has not answered, first what it is at: also what nobody waits for any more. */
+  const unanswered = new Map<number, PinnedQuestion["_tag"]>()
   let asked = 0
   let ended: Answered | null = null
   const end = (why: ProcessEnded) => {
@@ -82,13 +96,19 @@ const startProcess = Effect.fnUntraced(function* (program: URL): Effect.fn.Retur
   child.on("message", ({ number, words }: Numbered<PinnedAnswer>) => {
     waiting.get(number)?.(Effect.succeed(words))
     waiting.delete(number)
+    unanswered.delete(number)
   })
-  child.on("error", ({ message }) => end(unasked(message))).on("exit", (code, signal) => end(endedBy(code, signal)))
+  const askedLast = (): Asked | null => {
+    const [first = "Read"] = unanswered.values()
+    return first === "Read" ? null : first === "Render" ? "chat template" : "tokenizer"
+  }
+  child.on("error", ({ message }) => end(unasked(message))).on("exit", (code, signal) => end(endedBy(code, signal, askedLast())))
   return (words) =>
     Effect.callback((resume) => {
       if (ended !== null) return resume(ended)
       const question: Numbered<PinnedQuestion> = { number: asked++, words }
       waiting.set(question.number, resume)
+      unanswered.set(question.number, words._tag)
       child.send(question, (fault) => {
         if (fault !== null) end(unasked(fault.message))
       })

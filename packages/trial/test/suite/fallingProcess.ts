@@ -12,12 +12,13 @@ const killedBy = (config: string): void => {
   process.kill(process.pid, "SIGKILL")
 }
 
-/** Ends where it is asked to read or to encode "fall", or by a signal whose name it is asked to encode, and tells its process's id as the only mark of its tokenizer. */
+/** Ends where it is asked to read or to encode "fall", or by a signal whose name it is asked to encode or to render, and tells its process's id as the only mark of its tokenizer. */
 const answer = (question: PinnedQuestion): PinnedAnswer => {
   if (question._tag === "Read" && question.source.tokenizer?.config === "fall") process.exit(1)
   if (question._tag === "Read" && question.source.tokenizer !== null) killedBy(question.source.tokenizer.config)
   if (question._tag === "Encode" && question.texts.includes("fall")) process.exit(1)
-  const signal = question._tag === "Encode" ? question.texts.find((text) => text === "SIGKILL" || text === "SIGABRT") : undefined
+  const words = question._tag === "Encode" ? question.texts : question._tag === "Render" ? [JSON.stringify(question.conversations)] : []
+  const signal = (["SIGKILL", "SIGABRT"] as const).find((name) => words.some((text) => text.includes(name)))
   if (signal !== undefined) process.kill(process.pid, signal)
   const answered = pinned(question)
   return answered._tag === "Read" && answered.tokenizer !== null

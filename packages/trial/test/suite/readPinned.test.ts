@@ -89,13 +89,43 @@ describe("a commit's tokenizer and template", () => {
         const { tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: null }, falling)
         const exit = yield* Effect.exit(tokenizer?.encode([text], false) ?? Effect.void)
         const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
-        return defect instanceof ProcessEnded ? defect.message : `${defect}`
+        return defect instanceof ProcessEnded ? ([defect.asked, defect.message] as const) : ([null, `${defect}`] as const)
       }, Effect.scoped)
-      const limits = "The repository's tokenizer or chat template could not be read or rendered within its limits"
-      assert.deepStrictEqual([yield* said("fall"), yield* said("SIGABRT")], [`${limits} (1).`, `${limits} (SIGABRT).`])
-      const killed = yield* said("SIGKILL")
+      const limits = "The repository's tokenizer could not be asked within its limits, 384 MB of memory among them"
+      assert.deepStrictEqual(
+        [yield* said("fall"), yield* said("SIGABRT")],
+        [
+          ["tokenizer", `${limits} (1).`],
+          ["tokenizer", `${limits} (SIGABRT).`]
+        ]
+      )
+      const [asked, killed] = yield* said("SIGKILL")
+      assert.isNull(asked)
       assert.include(killed, "ended from outside (SIGKILL)")
       assert.notInclude(killed, limits)
+    })
+  )
+
+  it.live("are said to be at fault for what the process was at, also where nobody waited for that any more", () =>
+    Effect.gen(function* () {
+      const { template, tokenizer } = yield* readPinned({ tokenizer: tokenizerOf(1), template: templateOf("{{ messages[0].content }}") }, falling)
+      if (template === null || tokenizer === null) return assert.fail("they are not read")
+      const left = yield* Effect.forkChild(template.render([{ messages: [{ role: "user", content: "SIGABRT" }] }]), { startImmediately: true })
+      yield* Fiber.interrupt(left)
+      const exit = yield* Effect.exit(tokenizer.encode(["a"], false))
+      const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
+      if (!(defect instanceof ProcessEnded)) return assert.fail(`${defect}`)
+      assert.deepInclude(defect, { asked: "chat template", fromOutside: false })
+      assert.strictEqual(defect.message, "The repository's chat template could not be rendered within its limits, 384 MB of memory among them (SIGABRT).")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("are not said to be at fault where their process ended before it had read anything", () =>
+    Effect.gen(function* () {
+      const absent = new URL("./absentProcess.ts", import.meta.url)
+      const exit = yield* Effect.exit(Effect.scoped(readPinned({ tokenizer: null, template: templateOf("{{ bos_token }}") }, absent)))
+      const defect = Exit.isFailure(exit) ? Cause.squash(exit.cause) : null
+      assert.deepInclude(defect, { asked: null })
     })
   )
 
