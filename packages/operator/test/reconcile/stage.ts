@@ -229,7 +229,10 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       return Effect.sync(() => void mergedAnswers.set(id, answered))
     }
     if (kind === "boot" && pod !== null)
-      return Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, engineRun, pod, { outcome: answersOf(pod), message: "Found.", at }))
+      return Effect.andThen(
+        patience,
+        Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, engineRun, pod, { outcome: answersOf(pod), message: "Found.", at }))
+      )
     const result = Effect.asVoid(
       kind === "screening"
         ? runs.recordScreening({
