@@ -105,6 +105,12 @@ export const float32Files = (): Files => {
   return withFile(weightsFile, out)
 }
 
+/** Five hundred weights with their signs turned, which no fingerprint shows. */
+export const quietlyAltered = (): Files =>
+  withTensors(/layers\.0\.mlp\.down_proj/, (values) => {
+    for (const [i, value] of values.subarray(0, 500).entries()) values[i] = -value
+  })
+
 /** Files that are not the commit's: what is wrong with them, and how they are made. */
 export const fileMutants = {
   file_tensor_zero: { spoils: "one tensor is zero", files: () => withTensors(/layers\.1\.mlp\.down_proj/, (values) => values.fill(0)) },

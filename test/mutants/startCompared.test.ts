@@ -3,6 +3,7 @@ import { trainedFiles } from "@seatrial/engines/sample"
 import { differingFingerprints, likelihoodDiffers } from "@seatrial/trial"
 import { Effect } from "effect"
 import { FetchHttpClient } from "effect/http"
+import { quietlyAltered } from "./fileMutants.ts"
 import { serveSample } from "./serveSample.ts"
 import { sampleSubject, trySample } from "./trySample.ts"
 
@@ -34,6 +35,10 @@ it.live("an engine that starts again is told from the one that was verified wher
     const other = yield* compared({ files: trainedFiles("tiny-chat-sailor") })
     assert.isAbove(other.differing, 0)
     assert.match(other.moved ?? "", /shifted/)
+    // Why texts are compared too where nothing has looked at the files first.
+    const altered = yield* compared({ files: quietlyAltered() })
+    assert.strictEqual(altered.differing, 0)
+    assert.match(altered.moved ?? "", /shifted/)
     assert.isNull((yield* compared({}, null)).moved)
   }).pipe(Effect.provide(FetchHttpClient.layer))
 )

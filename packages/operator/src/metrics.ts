@@ -13,7 +13,7 @@ export const operatorMetrics = {
   modelsUnavailable: gauge("seatrial_operator_models_unavailable", {
     labels: [],
     unit: "models",
-    meaning: "Models that should serve and have no engine that is ready, as the leader saw them last; those that idle are none of them"
+    meaning: "Models that should serve and have no engine that is ready and may have traffic, as the leader saw them last; those that idle are none of them"
   }),
   phaseSeconds: histogram("seatrial_operator_phase_seconds", long, {
     labels: ["phase", "outcome"],

@@ -7,6 +7,7 @@ import { mirror, type Shown } from "./apply/mirror.ts"
 import { queueOf } from "./apply/queueOf.ts"
 import { withoutRun } from "./apply/withoutRun.ts"
 import type { BenchmarksShown } from "./benchmarksShown.ts"
+import { withheld } from "./decide/bootCheck.ts"
 import type { Action } from "./decide/Decision.ts"
 import { decide } from "./decide/decide.ts"
 import { isIdle, isServed } from "./decide/idle.ts"
@@ -85,7 +86,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
     yield* background.forget(id)
   }
   const serves = run.phase === "activated" && run.revision?.status === "active" && !run.modelDisabled && !run.modelDeleted
-  yield* phases.note(id, released.has(id) ? null : run.phase, serves && !idle && seen.pod?.ready !== true)
+  yield* phases.note(id, released.has(id) ? null : run.phase, serves && !idle && (seen.pod?.ready !== true || withheld(seen) !== null))
   yield* benchmarks.note(run, serves)
   const { work } = decision
   if (work === null) yield* background.want(id, null, Effect.void)
@@ -131,6 +132,7 @@ const lookOnce = Effect.fnUntraced(function* (reconciler: Reconciler, run: Run):
       resource,
       message,
       idle,
+      withheld: withheld(seen),
       classGone: seen.podClass === null,
       now
     }

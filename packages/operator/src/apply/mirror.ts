@@ -36,6 +36,7 @@ interface MirrorInput {
   readonly resource: ModelDeployment
   readonly message: string
   readonly idle: boolean
+  readonly withheld: string | null
   readonly classGone: boolean
   readonly now: number
 }
@@ -47,7 +48,20 @@ const soon = Option.some(Duration.seconds(1))
  * Shows the run in its custom resource, where that says something else: an event for each transition, then the status. Gives the time after which to try again: where
  * the copy that was compared with was an old one, and where a run that is at work was shown a moment ago.
  */
-export const mirror = Effect.fn("mirror")(function* ({ backlog, classGone, fetch, idle, node, now, pod, pods, resource, shown, ...said }: MirrorInput) {
+export const mirror = Effect.fn("mirror")(function* ({
+  backlog,
+  classGone,
+  fetch,
+  idle,
+  node,
+  now,
+  pod,
+  pods,
+  resource,
+  shown,
+  withheld,
+  ...said
+}: MirrorInput) {
   const run = toldRun(said.run)
   const inItsWords = (text: string) => (run.applied === null ? text : inFieldNames(text))
   const message = inItsWords(said.message)
@@ -57,7 +71,7 @@ export const mirror = Effect.fn("mirror")(function* ({ backlog, classGone, fetch
   // A run that has failed has no pods any more: what they said stays.
   const kept = run.phase === "failed" && before?.deploymentId === run.id ? before.cause : undefined
   const cause = rootCause(pods, pod !== null && pod.nodeDownSince !== null, node) ?? kept
-  const status = statusOf({ run, pod, fetch, idle, classGone, message, cause, queue, generation: metadata.generation ?? 1, before, now })
+  const status = statusOf({ run, pod, fetch, idle, withheld, classGone, message, cause, queue, generation: metadata.generation ?? 1, before, now })
   // Both are plain JSON, and most looks end here: Effect's own comparison takes ten times as long.
   if (resource.status !== undefined && isDeepStrictEqual(resource.status, status)) return Option.none()
   // What changes many times a second is written once: each phase with its time is in the status all the same.

@@ -9,7 +9,7 @@ import { aboutResource } from "./transitionEvents.ts"
 const told = 60_000
 
 /** Reasons of `Ready` where what should serve does not. */
-const outages = new Set(["EngineNotReady", "HostClassMissing"])
+const outages = new Set(["EngineNotReady", "HostClassMissing", "AnswersDiffer"])
 
 const readyOf = (status: ModelDeploymentStatus) => status.conditions?.find(({ type }) => type === "Ready")
 

@@ -21,6 +21,8 @@ interface StatusInput {
   readonly before: ModelDeploymentStatus | undefined
   /** Whether it serves, but has no engine while nobody asks for it. */
   readonly idle?: boolean
+  /** Why its engine has no traffic although it is ready; null where nothing keeps it from that. */
+  readonly withheld?: string | null
   /** Whether its host class does not exist. */
   readonly classGone?: boolean
   /** Unix milliseconds. */
@@ -63,7 +65,8 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
   const served = isServed(input)
   // An engine that is about to go takes no requests any more.
   const away = input.idle === true ? "Idle" : run.replacedBy === null ? null : "Replaced"
-  const ready = pod?.ready === true && !pod.deleting && pod.lost === null && away === null
+  const withheld = input.withheld ?? null
+  const ready = pod?.ready === true && !pod.deleting && pod.lost === null && away === null && withheld === null
   const condition = (type: string, holds: boolean, reason: string, text: string): Condition => {
     const status = holds ? "True" : "False"
     const earlier = before?.conditions?.find((candidate) => candidate.type === type)
@@ -79,7 +82,7 @@ const conditions = (input: StatusInput): ReadonlyArray<Condition> => {
       served
         ? ready
           ? "Serving"
-          : (away ?? (input.classGone === true && pod === null ? "HostClassMissing" : "EngineNotReady"))
+          : (away ?? (input.classGone === true && pod === null ? "HostClassMissing" : (withheld ?? "EngineNotReady")))
         : run.phase === "activated" && run.modelDisabled
           ? "Disabled"
           : phase,

@@ -1,4 +1,4 @@
-import { compareFirst, toldOfBoot } from "./bootCheck.ts"
+import { answersOtherwise, compareFirst, toldOfBoot, withheld } from "./bootCheck.ts"
 import { bringBack, lostWeights } from "./bringBack.ts"
 import { chosenClass } from "./classAway.ts"
 import { copyTold } from "./copying.ts"
@@ -111,7 +111,10 @@ const engineOfOther = (seen: Observation, now: number): string => {
   if (isIdle(seen, now)) return "Idle: nobody asked for the model for a while. The next request starts its engine."
   if (pod === null) return podClass === null ? classGone(seen) : `Not ready is ${whose}: it is started again.`
   if (pod.lost !== null) return `Lost its place has ${whose}: ${pod.lost}. It is replaced.`
-  return isUp(pod) ? `Serves with ${whose}.` : `Not ready is ${whose}: ${whyNotReady(seen, pod)}`
+  if (!isUp(pod)) return `Not ready is ${whose}: ${whyNotReady(seen, pod)}`
+  const kept = withheld(seen)
+  if (kept === null) return `Serves with ${whose}.`
+  return kept === "AnswersDiffer" ? answersOtherwise(seen) : `Not ready is ${whose}: what it answers is compared with what was verified.`
 }
 
 /** A run that reused an earlier run's revision has no engine of its own: whatever becomes of that is for the earlier run. */

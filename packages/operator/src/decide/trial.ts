@@ -1,5 +1,5 @@
 import { benchmarkFault, kvCapacityFault, type Measured } from "@seatrial/domain"
-import { answersOtherwise, compareFirst, toldOfBoot } from "./bootCheck.ts"
+import { answersOtherwise, compareFirst, inAnotherPod, toldOfBoot } from "./bootCheck.ts"
 import { classAway } from "./classAway.ts"
 import { copying } from "./copying.ts"
 import { Action, act, type Decision, enter, fail, wait } from "./Decision.ts"
@@ -194,7 +194,14 @@ export const activating = (seen: Observation, now: number): Decision => {
   const alone = published !== undefined && run.endpoints.length === 1
   // Also of one that is published: it may have started again since.
   const boot = seen.boot?.verdict?.outcome === "differs" ? answersOtherwise(seen) : null
-  if (boot !== null) return onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ?? fail("nondeterministic_output", boot)
+  if (boot !== null) {
+    const another = inAnotherPod(seen)
+    const withdrawn = another === null || run.endpoints.length === 0 ? [] : [Action.Publish({ endpoints: [] })]
+    return (
+      onceElsewhere(seen, "fingerprints_differ", `${boot} Tries another node.`) ??
+      (another === null ? fail("nondeterministic_output", boot) : { ...another, actions: [...withdrawn, ...another.actions] })
+    )
+  }
   const compared = compareFirst(seen, now)
   if (compared !== null) return compared
   if (alone && published.reachable) return act("A gateway reached the engine.", Action.Activate())

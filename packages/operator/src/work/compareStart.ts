@@ -36,9 +36,9 @@ const bareSubject = Effect.fnUntraced(function* (trial: EngineUnderTrial) {
 })
 
 /**
- * Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ, or there are none, the likelihood of
- * texts. That reads the repository, where its tokenizer is one that we read: where it cannot be told at the last try (`last`), the fingerprints alone decide, and what is known to answer otherwise does not pass
- * for not compared.
+ * Compares an engine that has started again with what its revision was verified with: its fingerprints, and where some differ, or there are none, or its container was
+ * started again in its pod, where nothing has looked at the weights first, the likelihood of texts. That reads the repository, where its tokenizer is one that we read: where
+ * it cannot be told at the last try (`last`), the fingerprints alone decide, and what is known to answer otherwise does not pass for not compared.
  */
 export const compareStart = Effect.fn("compareStart")(
   function* (trial: EngineUnderTrial, verdicts: BootVerdicts, last: boolean) {
@@ -49,16 +49,16 @@ export const compareStart = Effect.fn("compareStart")(
     const differing = yield* differingFingerprints(bare, fingerprints).pipe(within(fingerprintsLimit))
     const same = Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(verdicts, run.engineRun, pod, { outcome: "same", message: "", at }))
     const none = fingerprints.length === 0
-    if (differing === 0 && !none) return yield* same
+    if (differing === 0 && !none && pod.restarts === 0) return yield* same
     const likelihood = yield* runs.likelihood(run.orgId, revision.id)
-    if (none && likelihood === null) return yield* same
+    if (differing === 0 && likelihood === null) return yield* same
     const answers = none ? "No greedy answers were kept" : `${differing} of ${fingerprints.length} greedy answers differ`
     // Of the repository only the tokenizer is needed; where we read none, texts are sent as they are, and the hub may be away.
-    const compared = (known: SuiteSubject) => likelihoodDiffers({ ...known, salt: `start-${pod.uid}`, earlier: [{ fingerprints, likelihood }] })
+    const compared = (known: SuiteSubject) => likelihoodDiffers({ ...known, salt: bare.salt, earlier: [{ fingerprints, likelihood }] })
     const reads = readsTokenizer(weightCommits(revision.facts)[0].files)
     const told = within(likelihoodLimit)(reads ? withSuiteSubject(trial, "30 seconds", compared) : compared(bare))
     const moved = likelihood === null ? null : yield* last && !none ? Effect.catch(told, () => Effect.succeed(null)) : told
-    if (none && (moved === null || moved === "")) return yield* same
+    if (differing === 0 && (moved === null || moved === "")) return yield* same
     // Without likelihoods a card's rounding is told from other weights by how many differ.
     const differs = moved === null ? differing * 2 > fingerprints.length : moved !== ""
     const message = `${answers}${moved === null ? "" : moved === "" ? ", the likelihood of texts does not" : `, and texts are ${moved}`}.`

@@ -42,6 +42,20 @@ describe("what serves", () => {
     assert.deepInclude(told(classless, served)[0], { type: "Normal", reason: "Serving" })
   })
 
+  it("is not ready where it answers otherwise than what was verified and gets no traffic, and tells that", () => {
+    const withheld = statusOf({ ...input, pod, withheld: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
+    const ready = withheld.conditions?.find(({ type }) => type === "Ready")
+    assert.deepInclude(ready, { status: "False", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
+    assert.deepInclude(told(served, withheld)[0], { type: "Warning", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
+    assert.deepInclude(told(withheld, served)[0], { type: "Normal", reason: "Serving" })
+    // Once it is away, that is why it does not serve.
+    const gone = statusOf({ ...input, pod: { ...pod, ready: false }, withheld: null })
+    assert.deepInclude(
+      gone.conditions?.find(({ type }) => type === "Ready"),
+      { status: "False", reason: "EngineNotReady" }
+    )
+  })
+
   it("tells each within a minute once, whatever happens, and each minute again, in the one event", () => {
     const [first, soon, later] = [0, 30_000, 61_000].map((now) => told(served, away, now)[0]?.metadata)
     assert.deepStrictEqual(first, soon)

@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
+import { withheld } from "../../src/decide/bootCheck.ts"
 import { decide } from "../../src/decide/decide.ts"
 import type { BootSeen, Observation } from "../../src/decide/Observation.ts"
 import { bootSeen, keepVerdict } from "../../src/gather/BootVerdicts.ts"
-import { deploymentId, found, pod, podClass, report, revision, run, seen } from "../observations.ts"
+import { deploymentId, found, otherDeployment, pod, podClass, report, revision, run, seen } from "../observations.ts"
 import { words } from "./words.ts"
 
 const prints = { ...report, fingerprints: [{ prompt: "p", sha256: "a".repeat(64) }], fingerprint_card: "simulated x1" }
@@ -18,6 +19,9 @@ const activated = (change: Partial<Observation>, endpoints: typeof run.endpoints
 const gaveUp = (at: number) =>
   seen("activated", { pod, boot: start("differs", 2, 5) }, { ...serves, nodeFaults: [{ node: "node-1", code: "starts_differ", at }] })
 const endpoint = { url: pod.url ?? "", pod: pod.name, reachable: true }
+const old = { ...endpoint, url: "http://127.0.9.9:8000" }
+/** Its container was started again in it. */
+const again = { ...pod, restarts: 1 }
 const publishes = `publish ${pod.url}`
 const away = (attempts: number, about = "pod-1 0") => ({
   running: null,
@@ -34,10 +38,22 @@ describe("an engine that has started again", () => {
       activated({ boot: start("differs", 1), elsewhere: true }),
       "Tell, NoteNodeFault, remove pod pod-1"
     ],
-    ["stays without where there is no other node, which is noted for who deploys it again", activated({ boot: start("differs", 1) }), "NoteNodeFault"],
-    ["and where a second node gives the same", activated({ boot: start("differs", 2), elsewhere: true }), "NoteNodeFault"],
+    [
+      "stays without where there is no other node, which is told, and noted for who deploys it again",
+      activated({ boot: start("differs", 1) }),
+      "Tell, NoteNodeFault"
+    ],
+    ["and where a second node gives the same", activated({ boot: start("differs", 2), elsewhere: true }), "Tell, NoteNodeFault"],
     ["once", gaveUp(5), ""],
-    ["of each start", gaveUp(4), "NoteNodeFault"],
+    ["of each start", gaveUp(4), "Tell, NoteNodeFault"],
+    [
+      "is left for another pod, which looks at its weights first, where its container was started again in its own",
+      activated({ boot: start("differs", 1), pod: again }),
+      "Tell, remove pod pod-1"
+    ],
+    ["which has its traffic taken first", activated({ boot: start("differs", 1), pod: again }, [old]), "publish nothing, Tell, remove pod pod-1"],
+    ["on another node where there is one", activated({ boot: start("differs", 1), pod: again, elsewhere: true }), "Tell, NoteNodeFault, remove pod pod-1"],
+    ["and stays without where the start before that gave the same", activated({ boot: start("differs", 2), pod: again }), "Tell, NoteNodeFault"],
     [
       "is asked on where it answers its probes late meanwhile",
       activated({ boot: start(null), pod: { ...pod, ready: false }, work: { running: "boot", ended: null }, sameStart: true }),
@@ -47,7 +63,7 @@ describe("an engine that has started again", () => {
     ["serves where nobody could ask it three times, which is told", activated({ boot: start(null), work: away(3) }), `Tell, ${publishes}`],
     ["is asked as often where an earlier start could not be", activated({ boot: start(null), work: away(3, "pod-1 9") }), "work boot"],
     ["is let be where it has its traffic", activated({ boot: start(null) }, [endpoint]), ""],
-    ["loses nothing that another start has", activated({ boot: start(null) }, [{ ...endpoint, url: "http://127.0.9.9:8000" }]), "publish nothing, work boot"],
+    ["loses nothing that another start has", activated({ boot: start(null) }, [old]), "publish nothing, work boot"],
     ["is not asked where its revision has no fingerprints", activated({ boot: null }), publishes],
     [
       "before gateways are told of it too, where its trial was another's",
@@ -64,11 +80,38 @@ describe("an engine that has started again", () => {
       seen("activating", { pod, boot: start("differs", 1), elsewhere: true }, found({ checks: prints })),
       "NoteNodeFault, enter queued"
     ],
-    ["or fails", seen("activating", { pod, boot: start("differs", 1) }, found({ checks: prints })), "keep log, enter failed nondeterministic_output"]
+    ["or fails", seen("activating", { pod, boot: start("differs", 1) }, found({ checks: prints })), "keep log, enter failed nondeterministic_output"],
+    [
+      "where it was started again in its pod, another is tried before that",
+      seen("activating", { pod: again, boot: start("differs", 1) }, { ...found({ checks: prints }), endpoints: [endpoint] }),
+      "publish nothing, Tell, remove pod pod-1"
+    ],
+    ["once", seen("activating", { pod: again, boot: start("differs", 2) }, found({ checks: prints })), "keep log, enter failed nondeterministic_output"]
   ]
   for (const [promise, observation, expected] of cases) {
     it(promise, () => assert.strictEqual(words(decide(observation, 0)), expected))
   }
+
+  it("says why it has no traffic, until it has", () => {
+    const reason = (change: Partial<Observation>, endpoints: typeof run.endpoints = []) => withheld(activated(change, endpoints))
+    assert.strictEqual(reason({ boot: start(null) }), "EngineNotReady")
+    assert.strictEqual(reason({ boot: start("differs", 2) }), "AnswersDiffer")
+    assert.deepStrictEqual([reason({ boot: start("same") }), reason({ boot: start("drifted") }), reason({ boot: null })], [null, null, null])
+    // What has its traffic has it, whatever this operator knows; and of what is away something else is told.
+    assert.isNull(reason({ boot: start(null) }, [endpoint]))
+    for (const gone of [{ ready: false }, { deleting: true }, { lost: "evicted" }])
+      assert.isNull(reason({ boot: start("differs", 1), pod: { ...pod, ...gone } }))
+  })
+
+  it("is no engine that a run which reuses it serves with", () => {
+    const message = (boot: BootSeen) => decide({ ...activated({ boot }), run: { ...activated({ boot }).run, engineRun: otherDeployment } }, 0).message
+    assert.match(message(start("same")), /^Serves with the engine of/)
+    assert.match(message(start(null)), /^Not ready is the engine of .* compared with what was verified\.$/)
+    assert.match(
+      message(start("differs", 2)),
+      /^The engine answers otherwise than the one that was verified: 3 of 8 greedy answers differ\. It gets no traffic\.$/
+    )
+  })
 
   it("gateways have their two minutes from when it was compared", () => {
     const verified = found({ checks: prints })

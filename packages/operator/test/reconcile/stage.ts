@@ -5,6 +5,8 @@ import { AppliedResources, GpuHolds, HostClasses, type Run, type RunRevision, Ru
 import { Clock, Deferred, Effect, Exit, Latch, Layer, Option, Predicate, Queue, Redacted, Scope, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
 import { control } from "../../src/controller.ts"
+import type { PodSeen } from "../../src/decide/Observation.ts"
+import { keepVerdict } from "../../src/gather/BootVerdicts.ts"
 import { enginePodName } from "../../src/resources/objectNames.ts"
 import type { StartWork } from "../../src/work/startWork.ts"
 import { benchmark, hostClass, measured, report, revision, run } from "../observations.ts"
@@ -54,6 +56,8 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
   let story: PodStory = "ready"
   /** What the checks find on that node. */
   let reportOn: (node: string) => CheckReport = () => report
+  /** Whether an engine that has started again answers as it was verified. */
+  let answersOf: (pod: PodSeen) => "same" | "differs" = () => "same"
   /** What happens between the reading of a run and what its pass does next. */
   let afterRead: Effect.Effect<void> = Effect.void
   /** What comes before work in the background has a result. */
@@ -215,7 +219,7 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       )
   })
 
-  const start: StartWork = ({ mergedAnswers, run: { id, orgId } }, { merged, pod }, kind) => {
+  const start: StartWork = ({ bootVerdicts, mergedAnswers, run: { engineRun, id, orgId } }, { merged, pod }, kind) => {
     worked.push(
       pod === null ? kind : `${kind} of ${pod.merge === null ? "the model" : "the merged model"}${merged === "answered" ? ", which is compared" : ""}`
     )
@@ -224,6 +228,11 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
       const answered = { answers: ["42"], scores: null, merged: { withinUlpMin: 1, othersEqual: true }, baseQuantized: false, everyModule: true }
       return Effect.sync(() => void mergedAnswers.set(id, answered))
     }
+    if (kind === "boot" && pod !== null)
+      return Effect.andThen(
+        patience,
+        Effect.map(Clock.currentTimeMillis, (at) => keepVerdict(bootVerdicts, engineRun, pod, { outcome: answersOf(pod), message: "Found.", at }))
+      )
     const result = Effect.asVoid(
       kind === "screening"
         ? runs.recordScreening({
@@ -332,6 +341,9 @@ export const makeStage = (token: Option.Option<string> = Option.none(), facts: R
     },
     setReport: (next: (node: string) => CheckReport) => {
       reportOn = next
+    },
+    setAnswers: (next: typeof answersOf) => {
+      answersOf = next
     },
     setPatience: (next: Effect.Effect<void>) => {
       patience = next

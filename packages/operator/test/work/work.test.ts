@@ -173,7 +173,9 @@ describe("comparing an engine that has started again", () => {
     likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]],
     // Of each text that is scored, by its turn; none where the engine tells none.
     score?: (turn: number) => number,
-    paths: ReadonlyArray<string> = ["tokenizer.json"]
+    paths: ReadonlyArray<string> = ["tokenizer.json"],
+    // How often its container was started again in its pod.
+    restarts = 0
   ) {
     const engine = engineFor("reference")
     if (engine === undefined) return yield* Effect.die("no reference engine")
@@ -192,7 +194,7 @@ describe("comparing an engine that has started again", () => {
       podClass,
       engine,
       namespace: "n",
-      pod,
+      pod: { ...pod, restarts },
       url,
       enginePod: undefined,
       node: undefined,
@@ -228,6 +230,30 @@ describe("comparing an engine that has started again", () => {
       assert.deepStrictEqual(yield* compare(false, 0, 0), [false, undefined])
       assert.deepStrictEqual(yield* compare(true, 0, 0), [false, undefined])
       assert.deepStrictEqual(yield* compare(false, 0, 0, null), [true, "same"])
+    })
+  )
+
+  it.effect("where its container was started again in its pod the likelihood of texts is compared too, though all fingerprints are the same", () =>
+    Effect.gen(function* () {
+      const kept = Array.from({ length: 8 }, () => [-1])
+      const sound = (turn: number) => (turn === 8 ? -3 : -1)
+      const inPlace = (shift: number, restarts: number) => compare(false, 4, 4, kept, (turn) => sound(turn) - shift, [], restarts)
+      assert.deepStrictEqual(yield* inPlace(0, 1), [true, "same"])
+      // A card's rounding.
+      assert.deepStrictEqual(yield* inPlace(0.001, 1), [true, "same"])
+      assert.deepStrictEqual(yield* inPlace(0.2, 1), [true, "differs"])
+      // In a pod of its own, something has looked at its weights first.
+      assert.deepStrictEqual(yield* inPlace(0.2, 0), [true, "same"])
+    })
+  )
+
+  it.effect("where texts could not be compared to the last try, or none were kept, equal fingerprints are enough", () =>
+    Effect.gen(function* () {
+      const inPlace = (last: boolean, likelihood: ReadonlyArray<ReadonlyArray<number>> | null = [[-1]]) =>
+        compare(last, 4, 4, likelihood, undefined, ["tokenizer.json"], 1)
+      assert.deepStrictEqual(yield* inPlace(false), [false, undefined])
+      assert.deepStrictEqual(yield* inPlace(true), [true, "same"])
+      assert.deepStrictEqual(yield* inPlace(false, null), [true, "same"])
     })
   )
 

@@ -1,0 +1,75 @@
+import { readFileSync } from "node:fs"
+import { chmod, open, readFile } from "node:fs/promises"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { DeploymentId } from "@seatrial/domain"
+import { Event, Pod } from "@seatrial/kube"
+import { enginePodName } from "@seatrial/operator"
+import { Effect, Option, Schema } from "effect"
+import { quietlyAltered } from "../../mutants/fileMutants.ts"
+import { ask, wholeOf } from "../chat.ts"
+import { patiently } from "../cluster.ts"
+import { eventually } from "../eventually.ts"
+import { processesOf } from "../processesOf.ts"
+import { Served } from "../Served.ts"
+import { commitsIn } from "../startAgain.ts"
+
+const namespace = "seatrial"
+
+/** Other bytes in the same file, which keeps its inode and its length. */
+const overwrite = async (path: string, bytes: Uint8Array) => {
+  await chmod(path, 0o644)
+  const file = await open(path, "r+")
+  await file.write(bytes, 0, bytes.length, 0)
+  await file.close()
+}
+
+const killEngine = (folder: string) => {
+  const engines = processesOf(folder).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("seatrial-reference-engine"))
+  assert.strictEqual(engines.length, 1)
+  for (const pid of engines) process.kill(pid, "SIGKILL")
+}
+
+it.live(
+  "weights that were altered under an engine are found where it crashes and starts again in its pod, and brought anew for another pod, though its greedy answers are the same",
+  () =>
+    Effect.gen(function* () {
+      const { caller, folder, kube, model, operation } = yield* Served
+      const engine = patiently(kube.get(Pod, enginePodName(Schema.decodeUnknownSync(DeploymentId)(operation.id)), namespace))
+      const first = Option.getOrThrow(yield* engine).metadata.uid
+      const said = wholeOf(yield* ask(caller, model)).text
+      const [store = ""] = yield* Effect.promise(() => commitsIn(folder))
+      const weights = join(store, "model.safetensors")
+      const whole = yield* Effect.promise(() => readFile(weights))
+
+      yield* Effect.promise(() => overwrite(weights, quietlyAltered().get("model.safetensors") ?? new Uint8Array()))
+      assert.isFalse(whole.equals(yield* Effect.promise(() => readFile(weights))))
+      killEngine(folder)
+
+      const told = yield* eventually(
+        "it is told why the pod is replaced",
+        Effect.map(patiently(kube.list(Event, { namespace })), (events) => events.filter(({ reason }) => reason === "FingerprintsDiffer")),
+        (events) => events.length > 0
+      )
+      assert.match(
+        told[0]?.message ?? "",
+        /^The engine answers otherwise .*: 0 of \d+ greedy answers differ, and texts are shifted by .* Another pod is made, which does\.$/
+      )
+      yield* eventually("another pod is there", engine, (pod) => Option.isSome(pod) && pod.value.metadata.uid !== first)
+      const answer = yield* eventually("the model answers", ask(caller, model), ({ status }) => status === 200)
+      assert.strictEqual(wholeOf(answer).text, said)
+      assert.isTrue(whole.equals(yield* Effect.promise(() => readFile(weights))))
+
+      // What nobody altered goes on in its pod.
+      const { uid } = Option.getOrThrow(yield* engine).metadata
+      killEngine(folder)
+      const isUp = (pod: Option.Option<Pod>) => {
+        const status = Option.getOrUndefined(pod)?.status
+        return status?.containerStatuses?.[0]?.restartCount === 1 && status.containerStatuses[0].ready
+      }
+      assert.strictEqual(Option.getOrThrow(yield* eventually("its container runs again", engine, isUp)).metadata.uid, uid)
+      yield* eventually("the model answers again", ask(caller, model), ({ status }) => status === 200)
+      assert.strictEqual(Option.getOrThrow(yield* engine).metadata.uid, uid)
+    }).pipe(Effect.provide(Served.layer), Effect.scoped),
+  600_000
+)
