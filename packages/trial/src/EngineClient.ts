@@ -153,12 +153,14 @@ const makeCollector = (sentAt: number) => {
   }
 }
 
-/** What an engine has read, written and set aside since it started: it moves as long as the engine computes, whoever is answered. */
-const workDone = (metrics: string) =>
-  gauge(
-    metrics,
-    "vllm:prompt_tokens_total|vllm:generation_tokens_total|vllm:num_preemptions_total|sglang:prompt_tokens_total|sglang:generation_tokens_total|sglang:num_retracted_requests_total"
-  )
+/** What moves as long as an engine computes. SGLang counts `realtime_tokens` with each batch, and those of a request only once that is over. */
+const counters = [
+  ...["prompt_tokens", "generation_tokens", "num_preemptions"].map((name) => `vllm:${name}_total`),
+  ...["realtime_tokens", "prompt_tokens", "generation_tokens", "num_retracted_requests"].map((name) => `sglang:${name}_total`)
+].join("|")
+
+/** What an engine has read, written and set aside since it started, whoever is answered. */
+const workDone = (metrics: string) => gauge(metrics, counters)
 
 /**
  * Speaks to one engine at its own address. Nothing that it sends is kept or logged. An exchange fails once the engine has sent none of this client's exchanges anything
@@ -204,11 +206,11 @@ export const makeEngineClient = Effect.fnUntraced(function* (
       const spent = yield* quiet
       if (spent < whole / 2) {
         looked = false
-        yield* Effect.sleep(`${whole / 2 - spent} millis`)
+        yield* Effect.sleep(whole / 2 - spent)
       } else if (!looked) {
         looked = true
         yield* look
-      } else if (spent < whole) yield* Effect.sleep(`${whole - spent} millis`)
+      } else if (spent < whole) yield* Effect.sleep(whole - spent)
       else {
         yield* look
         if ((yield* quiet) >= whole) return yield* silent()

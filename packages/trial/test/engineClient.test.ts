@@ -58,6 +58,21 @@ describe("an engine's client", () => {
     })
   )
 
+  it.effect("waits for SGLang while it writes: of its counters those of requests stand still until one is over", () =>
+    Effect.gen(function* () {
+      const client = yield* makeClientOf((seconds) =>
+        [
+          'sglang:generation_tokens_total{is_streaming="false"} 64',
+          'sglang:realtime_tokens_total{mode="prefill_compute"} 900',
+          `sglang:realtime_tokens_total{mode="decode"} ${Math.floor(seconds)}`
+        ].join("\n")
+      )
+      const slow = yield* Effect.forkChild(client.get("/150"))
+      yield* TestClock.adjust("150 seconds")
+      assert.match((yield* Fiber.join(slow)).text, /realtime/)
+    })
+  )
+
   it.effect("gives an engine up that computes no token for a minute, however much it tells of itself", () =>
     Effect.gen(function* () {
       const client = yield* makeClientOf((seconds) => `vllm:generation_tokens_total 7\nprocess_cpu_seconds_total ${seconds}\n`)

@@ -4,7 +4,7 @@ export interface EngineMetrics {
   readonly waiting: number | null
   /** Share of the cache that is in use, 0 to 1. */
   readonly cacheUse: number | null
-  /** Tokens that went in or out since it started. */
+  /** Moves with the tokens that go in or out. */
   readonly tokens: number | null
 }
 
@@ -23,6 +23,8 @@ const names = new Map<string, readonly [Name, (one: number | null, other: number
   ["sglang:num_running_reqs", ["running", sum]],
   ["sglang:num_queue_reqs", ["waiting", sum]],
   ["sglang:token_usage", ["cacheUse", most]],
+  // With each batch; the two after it only once a request is over.
+  ["sglang:realtime_tokens_total", ["tokens", sum]],
   ["sglang:prompt_tokens_total", ["tokens", sum]],
   ["sglang:generation_tokens_total", ["tokens", sum]]
 ])

@@ -35,6 +35,16 @@ describe("an engine's metrics", () => {
       { running: 5, waiting: 1, cacheUse: 0.5, tokens: null }
     ],
     [
+      "of SGLang at work on answers that are not over",
+      [
+        'sglang:generation_tokens_total{is_streaming="false"} 64.0',
+        'sglang:realtime_tokens_total{tp_rank="0",mode="prefill_compute"} 900.0',
+        'sglang:realtime_tokens_total{tp_rank="0",mode="decode"} 40.0',
+        'sglang:realtime_tokens_total{tp_rank="1",mode="decode"} 40.0'
+      ],
+      { running: null, waiting: null, cacheUse: null, tokens: 1_004 }
+    ],
+    [
       "that are none",
       ["<html>", "vllm:num_requests_running", "vllm:num_requests_waiting{} NaN", ""],
       { running: null, waiting: null, cacheUse: null, tokens: null }

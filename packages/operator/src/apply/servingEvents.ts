@@ -33,7 +33,7 @@ export const servingEvents = ({ now, pod, resource, run, status }: Input): Reado
   if (before === undefined || after === undefined || before.reason === after.reason) return []
   const name = (kind: string) => `${objectName(run.id)}.${kind}`
   const again = String(Math.floor(now / told))
-  if (outages.has(after.reason) && (before.status === "True" || after.reason === "HostClassMissing")) {
+  if (outages.has(after.reason) && (before.status === "True" || after.reason !== "EngineNotReady")) {
     const anew =
       before.status === "True" && pod !== null && pod.createdAt > Date.parse(before.lastTransitionTime)
         ? "The engine's pod went away, and another was made. "

@@ -74,6 +74,10 @@ export type BenchmarkTurns = ReturnType<typeof makeBenchmarkTurns>
 const mayPass = (benchmark: Benchmark): boolean =>
   benchmarkFault(benchmark) !== null && benchmark.steps.every(({ figures }) => (figures?.wrong_counts ?? 0) === 0)
 
+/** Which of two decides: the second, unless our own fault has cut it short, which takes nothing back of what the first has found. */
+export const decides = (first: Benchmark, second: Benchmark): Benchmark =>
+  second.missing === undefined || second.missing === "client_limited" ? second : first
+
 /** Loads the engine within the host class's budget and records what came. */
 export const benchmarkEngine = (inTurn: BenchmarkTurns) =>
   Effect.fn("benchmarkEngine")(function* (trial: EngineUnderTrial) {
@@ -88,7 +92,7 @@ export const benchmarkEngine = (inTurn: BenchmarkTurns) =>
     const once = inTurn(trial)(runBenchmark({ subject, url, key, hostClass, simulated, shared: sharesGpus(node) }, plan))
     const first = yield* once
     if (mayPass(first)) yield* Effect.logWarning(`the benchmark of ${run.id} is made once more: ${benchmarkFault(first)}`)
-    const benchmark = mayPass(first) ? yield* once : first
+    const benchmark = mayPass(first) ? decides(first, yield* once) : first
     const slow = slowness(benchmark, yield* persist(runs.earlierBenchmarks(run.orgId, key)))
     if (slow !== undefined) yield* Effect.logWarning(`${run.id} is slow: ${slow.ratio} of the median of ${slow.earlier} earlier benchmarks of the same`)
     yield* persist(runs.recordBenchmark(run.id, run.orgId, slow === undefined ? benchmark : { ...benchmark, slow }, benchmarkRow(benchmark)))

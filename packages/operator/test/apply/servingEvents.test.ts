@@ -47,6 +47,9 @@ describe("what serves", () => {
     const ready = withheld.conditions?.find(({ type }) => type === "Ready")
     assert.deepInclude(ready, { status: "False", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
     assert.deepInclude(told(served, withheld)[0], { type: "Warning", reason: "AnswersDiffer", message: "The engine answers otherwise. It gets no traffic." })
+    // Before that it was not ready: it had ended, or was compared.
+    assert.deepInclude(told(away, withheld)[0], { type: "Warning", reason: "AnswersDiffer" })
+    assert.isEmpty(told(withheld, away))
     assert.deepInclude(told(withheld, served)[0], { type: "Normal", reason: "Serving" })
     // Once it is away, that is why it does not serve.
     const gone = statusOf({ ...input, pod: { ...pod, ready: false }, withheld: null })
